@@ -1,0 +1,125 @@
+// The in-process backend: reference semantics, and the folder to copy for a new one.
+#include <atomic>
+
+#include "holdfast/spi/registry.hpp"
+#include "store.hpp"
+
+namespace holdfast::memory {
+namespace {
+
+Capabilities promises() {
+    using enum Capability;
+    return {SafetyClass::in_process,
+            {fencing, fifo, notified, renewal, previous_holder, inspect, list, break_lock,
+             survives_client_clock_jump}};
+}
+
+/// After a break with `now` the holder hears `lost`, else `revoked`, both at its next renewal.
+class MemoryLane final : public spi::Lane {
+public:
+    MemoryLane(std::shared_ptr<Store> store, std::string prefix, spi::Sink& sink)
+        : store_(std::move(store)), prefix_(std::move(prefix)), sink_(&sink) {}
+    void attempt(spi::Attempt& a) noexcept override {
+        store_->attempt(a, prefix_ + std::string(a.name), *sink_);
+    }
+    void release(spi::Held& h) noexcept override {
+        store_->release(h, prefix_ + std::string(h.name));
+    }
+
+private:
+    std::shared_ptr<Store> store_;
+    std::string prefix_;
+    spi::Sink* sink_;
+};
+
+class MemoryBackend final : public spi::Backend {
+public:
+    MemoryBackend(const spi::Settings& s, spi::Context c)
+        : store_(Store::named(s.path)), prefix_(s.text("namespace")), sink_(&c.sink) {}
+    ~MemoryBackend() override { store_->forget(*sink_); }
+
+    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    std::size_t max_batch() const noexcept override { return 1024; }
+
+    spi::awaitable<void> attempt(std::span<spi::Attempt* const> items) override {
+        for (spi::Attempt* a : items)
+            store_->attempt(*a, prefix_ + std::string(a->name), *sink_);
+        co_return;
+    }
+    spi::awaitable<error_code> withdraw(std::span<spi::Attempt* const> items) override {
+        for (const spi::Attempt* a : items)
+            store_->withdraw(*a, prefix_ + std::string(a->name));
+        co_return error_code();
+    }
+    spi::awaitable<void> renew(std::span<spi::Held* const> items) override {
+        for (spi::Held* h : items)
+            store_->renew(*h, prefix_ + std::string(h->name));
+        co_return;
+    }
+    spi::awaitable<void> release(std::span<spi::Held* const> items) override {
+        for (spi::Held* h : items)
+            store_->release(*h, prefix_ + std::string(h->name));
+        co_return;
+    }
+    spi::awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point,
+                                               std::string&) override {
+        auto found = store_->inspect(prefix_ + std::string(name));
+        if (found) found->name = name;
+        co_return found;
+    }
+    spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
+                                                          std::size_t limit,
+                                                          boot_clock::time_point,
+                                                          std::string&) override {
+        auto names = store_->list(prefix_ + std::string(prefix), limit);
+        for (std::string& n : names)
+            n.erase(0, prefix_.size());
+        co_return names;
+    }
+    spi::awaitable<result<Broken>> break_lock(std::string_view name,
+                                              std::optional<FencingToken> if_token, bool now,
+                                              boot_clock::time_point, std::string&) override {
+        co_return store_->break_lock(prefix_ + std::string(name), if_token, now);
+    }
+    spi::awaitable<result<Capabilities>> probe(boot_clock::time_point, std::string&) override {
+        co_return capabilities_;
+    }
+    std::unique_ptr<spi::Lane> open_lane() override {
+        return std::make_unique<MemoryLane>(store_, prefix_, *sink_);
+    }
+    /// Nothing is ever sent anywhere.
+    std::uint64_t requests() const noexcept override { return 0; }
+
+private:
+    const Capabilities capabilities_ = promises();
+    std::shared_ptr<Store> store_;
+    std::string prefix_;
+    spi::Sink* sink_;
+};
+
+spi::Descriptor describe() {
+    spi::Descriptor d;
+    d.name = "memory";
+    d.schemes = {"memory"};
+    d.summary = "one process: tests, and the reference for what the others do";
+    d.example = "memory:";
+    d.hosts = spi::Descriptor::Hosts::none;
+    d.path = spi::Descriptor::Path::optional;
+    d.path_meaning = "a name; clients of one process that use the same one share their locks";
+    d.capabilities = [](const spi::Settings&) { return promises(); };
+    d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
+        if (!s.name.empty())
+            c.sink.warn("the memory backend was chosen from a configuration file: it excludes nobody "
+                        "outside this process");
+        return std::make_unique<MemoryBackend>(s, c);
+    };
+    return d;
+}
+
+const spi::Registration registration{describe()};
+
+}  // namespace
+}  // namespace holdfast::memory
+
+extern "C" [[gnu::visibility("default")]] void holdfast_backend_memory();
+extern "C" void holdfast_backend_memory() {}

@@ -1,0 +1,28 @@
+#include "bench.hpp"
+
+namespace holdfast::bench {
+
+Client Bench::open(const Deployment& deployment, asio::any_io_executor executor) const {
+    Diagnostics words;
+    ClientOptions how;
+    how.executor = std::move(executor);
+    how.config_file = deployment.config_file;
+    how.diagnostics = &words;
+    auto client = Client::open(deployment.open, how);
+    if (!client)
+        throw SelfCheck(deployment.label() + ": " + client.error().message() + ": " + words.text());
+    return *client;
+}
+
+std::unique_ptr<Lock> Bench::lock(const Client& client, const Deployment& deployment,
+                                  const std::string& name, const LockOptions& how) const {
+    auto lock = client.lock(deployment.prefix + name, how);
+    if (!lock) check(lock.error(), "lock " + deployment.prefix + name);
+    return std::move(*lock);
+}
+
+void check(error_code ec, const std::string& what) {
+    if (ec) throw SelfCheck(what + ": " + ec.message());
+}
+
+}  // namespace holdfast::bench

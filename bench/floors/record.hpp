@@ -1,0 +1,14 @@
+// Finds out what Holdfast really sends, so that a bare client can send the very same.
+#pragma once
+#include "bench.hpp"
+#include "floors/trace.hpp"
+
+namespace holdfast::bench {
+
+/// One uncontended cycle by a blocking caller, as the server saw it. Errors: SelfCheck.
+Trace record_one_cycle(const Bench&, const Deployment&, lab::RedisServer&);
+
+/// Two cycles each of `in_flight` locks under way at once. Errors: SelfCheck.
+Trace record_in_flight(const Bench&, const Deployment&, lab::RedisServer&, std::size_t in_flight);
+
+}  // namespace holdfast::bench

@@ -1,0 +1,63 @@
+// The raw floor for Redis: bare hiredis, no thread, no queue, no option. It only writes bytes and
+// looks at every reply.
+#pragma once
+#include <hiredis/hiredis.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "floors/trace.hpp"
+
+namespace holdfast::bench {
+
+struct FreeRedis {
+    void operator()(redisContext* c) const { redisFree(c); }
+    void operator()(redisReply* r) const { freeReplyObject(r); }
+};
+using RedisContext = std::unique_ptr<redisContext, FreeRedis>;
+using RedisReply = std::unique_ptr<redisReply, FreeRedis>;
+
+/// Connects. Errors: SelfCheck.
+RedisContext connect_redis(std::uint16_t port);
+/// Sends one command and returns its reply. Errors: SelfCheck when the connection broke.
+RedisReply ask(redisContext*, const std::vector<std::string>& arguments);
+/// Loads compare_and_delete and returns its SHA.
+std::string load_compare_and_delete(redisContext*);
+
+/// Plays a trace. Which replies are a success is found out once: in the first pass each request is
+/// followed by a look at the key, which must then be owned, and after the last request must not be.
+class RedisFloor {
+public:
+    /// Errors: SelfCheck when the first pass does not take and free the locks as it should.
+    RedisFloor(std::uint16_t port, Trace trace);
+    /// One whole pass. Errors: SelfCheck at the first reply that is no success.
+    void pass();
+    std::size_t cycles() const { return trace_.cycles(); }
+    std::size_t bytes() const;
+
+private:
+    /// What every reply in one place must look like; numbers that differ by nature are not compared.
+    struct Shape {
+        int type = 0;
+        bool exact = false;
+        long long integer = 0;
+        std::string text;
+        std::vector<Shape> elements;
+    };
+    static Shape shape_of(const redisReply&);
+    static bool same(const Shape&, const redisReply&);
+    void patch();
+    void learn();
+    void take_reply(std::size_t command);
+
+    RedisContext connection_;
+    Trace trace_;
+    std::vector<std::string> tags_;  // fresh owner ids of this pass
+    std::vector<Shape> shapes_;
+    std::size_t window_ = 1;
+    std::uint64_t counter_ = 0;
+};
+
+}  // namespace holdfast::bench

@@ -1,0 +1,62 @@
+// Many callers after one lock: each acquires, releases at once, and queues again.
+#pragma once
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <deque>
+#include <memory>
+
+#include "bench.hpp"
+
+namespace holdfast::bench {
+
+/// What happened in one stretch of time.
+struct CrowdResult {
+    double seconds = 0;
+    std::size_t hand_offs = 0;
+    std::uint64_t requests = 0;      ///< of all clients
+    std::size_t to_the_oldest = 0;   ///< grants that went to whoever had asked first
+    Latency hand_off;                ///< release called -> next callback with a grant
+};
+
+/// `waiters` + 1 callers in several clients of one process, all on one thread. Not thread-safe.
+class Crowd {
+public:
+    Crowd(const Bench&, const Deployment&, std::size_t waiters, const std::string& name);
+    ~Crowd();
+    Crowd(const Crowd&) = delete;
+    Crowd& operator=(const Crowd&) = delete;
+
+    /// Lets them go on for so long. Everybody waits again afterwards. Errors: SelfCheck.
+    CrowdResult run_for(double seconds);
+    /// Ends all waits; nothing is held or queued when it returns. Errors: SelfCheck after 30 s.
+    void end();
+
+private:
+    struct Caller {
+        std::unique_ptr<Lock> lock;
+        Lease lease;
+        asio::cancellation_signal stop;
+        std::uint64_t asked = 0;  ///< how many had asked before
+    };
+    void start(Caller&);
+    void granted(Caller&, error_code, Lease);
+    void released(Caller&, error_code, ReleaseResult);
+    std::uint64_t requests() const;
+    void run_until(Clock::time_point);
+
+    asio::io_context loop_;
+    std::vector<Client> clients_;
+    std::deque<Caller> callers_;
+    std::deque<std::uint64_t> asking_;  ///< tickets of waiting callers, oldest first
+    std::uint64_t asked_ = 0;
+    std::size_t under_way_ = 0;
+    bool ending_ = false;
+    Clock::time_point let_go_{};
+    CrowdResult now_;
+    error_code failure_;
+};
+
+/// Clients that a crowd of so many is spread over.
+std::size_t clients_for(std::size_t waiters);
+
+}  // namespace holdfast::bench

@@ -1,0 +1,85 @@
+#include "runner.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace holdfast::bench {
+
+namespace {
+
+struct Planned {
+    const Scenario* scenario;
+    Step step;
+};
+
+bool chosen(const Scenario& scenario, const Options& options) {
+    if (options.own_servers() && !scenario.on_own_servers) return false;
+    return options.scenarios.empty() ||
+           std::find(options.scenarios.begin(), options.scenarios.end(), scenario.id) !=
+               options.scenarios.end();
+}
+
+/// One line that is written over on a terminal, a line each elsewhere.
+class Progress {
+public:
+    explicit Progress(std::size_t total) : total_(total), terminal_(isatty(STDERR_FILENO) == 1) {}
+    void show(const std::string& label) {
+        const auto line = fmt::format("[{}/{}] {}", ++done_, total_, label);
+        fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", line, terminal_ ? "" : "\n");
+        std::fflush(stderr);
+    }
+    void say(const std::string& line) {
+        fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", line);
+    }
+    void end() {
+        if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    }
+
+private:
+    std::size_t total_, done_ = 0;
+    bool terminal_;
+};
+
+void run_step(Bench& bench, const Planned& planned, Progress& progress) {
+    try {
+        planned.step.run(bench);
+    } catch (const std::exception& error) {
+        progress.say(fmt::format("    failed: {}", error.what()));
+        Row row;
+        row.scenario = planned.scenario->id;
+        row.backend = planned.step.label;
+        row.metric = "failed";
+        row.note = error.what();
+        row.status = Status::failed;
+        bench.add(std::move(row));
+    }
+}
+
+}  // namespace
+
+Run run_all(Bench& bench) {
+    std::vector<Planned> plan;
+    Run run;
+    for (const Scenario& scenario : scenarios()) {
+        if (!chosen(scenario, bench.options)) continue;
+        if (run.ran.empty() || run.ran.back() != scenario.id) run.ran.push_back(scenario.id);
+        for (Step& step : scenario.plan(bench.options, bench.site))
+            plan.push_back({&scenario, std::move(step)});
+    }
+    Progress progress(plan.size());
+    const auto start = Clock::now();
+    for (const Planned& planned : plan) {
+        if (bench.stopped()) break;
+        progress.show(planned.step.label);
+        run_step(bench, planned, progress);
+    }
+    progress.end();
+    run.partial = bench.stopped();
+    run.seconds = seconds_since(start);
+    return run;
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,39 @@
+// A scenario is data and functions: the runner knows nothing of any of them but this.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench.hpp"
+
+namespace holdfast::bench {
+
+/// One line of progress.
+struct Step {
+    std::string label;  ///< "redis hand-off n=100"
+    std::function<void(Bench&)> run;
+};
+
+struct Scenario {
+    std::string id;       ///< "C1": the claim it puts to the test
+    std::string title;    ///< for --list and the page
+    std::string method;   ///< how it is measured, one or two sentences
+    bool on_own_servers;  ///< part of a run on the user's own servers
+    std::vector<Step> (*plan)(const Options&, const Site&);
+};
+
+/// All scenarios, in the order in which they run.
+const std::vector<Scenario>& scenarios();
+
+// One file each in scenarios/.
+Scenario c1_uncontended();
+Scenario c1_in_flight();
+Scenario c3_hand_off();
+Scenario c5a_idle_waiters();
+Scenario c8_counter();
+Scenario c8a_in_process_mutex();
+Scenario c8b_stock();
+Scenario c12_pause();
+Scenario c22_order();
+
+}  // namespace holdfast::bench

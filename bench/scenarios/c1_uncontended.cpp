@@ -1,0 +1,160 @@
+// C1, first half: what one caller pays for one lock that nobody else wants.
+#include "floors/record.hpp"
+#include "floors/redis_floor.hpp"
+#include "floors/sqlite_floor.hpp"
+#include "measure/rounds.hpp"
+#include "scenario.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr const char* id = "C1";
+
+Contender holdfast(const Bench& bench, const Deployment& deployment) {
+    struct State {
+        Client client;
+        std::unique_ptr<Lock> lock;
+    };
+    auto client = bench.open(deployment);
+    auto lock = bench.lock(client, deployment, "bench/uncontended");
+    auto state = std::make_shared<State>(State{std::move(client), std::move(lock)});
+    return {deployment.backend, deployment.variant, [state] {
+                auto lease = state->lock->acquire();
+                if (!lease) check(lease.error(), "acquire");
+                if (lease->release() != ReleaseResult::released)
+                    throw SelfCheck("a release was not answered");
+                return std::size_t{1};
+            }};
+}
+
+Contender floor_of(const std::string& variant, lab::RedisServer& server, Trace trace) {
+    auto floor = std::make_shared<RedisFloor>(server.port(), std::move(trace));
+    return {"redis", variant, [floor] {
+                floor->pass();
+                return floor->cycles();
+            }};
+}
+
+std::vector<Contender> contenders(Bench& bench) {
+    std::vector<Contender> all;
+    for (const Deployment& d : bench.site.deployments())
+        if (d.variant != "poll") all.push_back(holdfast(bench, d));  // poll: the same when free
+    if (auto* redis = bench.site.redis()) {
+        const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
+        all.push_back(floor_of("floor: two round trips", *redis, bare_round_trips(false)));
+        all.push_back(floor_of("floor: plain pair", *redis, plain_pair({"bench/floor"}, sha)));
+        all.push_back(floor_of("floor: same bytes", *redis,
+                               record_one_cycle(bench, *bench.site.find("redis"), *redis)));
+    }
+    if (auto* redis = bench.site.durable_redis()) {
+        const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
+        all.push_back(floor_of("floor: two writes, durable", *redis, bare_round_trips(true)));
+        all.push_back(
+            floor_of("floor: plain pair, durable", *redis, plain_pair({"bench/floor"}, sha)));
+    }
+    if (bench.site.find("sqlite") != nullptr) {
+        const auto set_up = set_up_of(bench.site.sqlite_file());
+        auto floor =
+            std::make_shared<SqliteFloor>(bench.site.folder() / "floor.db", set_up);
+        all.push_back({"sqlite", "floor: bare sqlite3", [floor] {
+                           floor->cycle();
+                           return std::size_t{1};
+                       }});
+    }
+    return all;
+}
+
+struct Compared {
+    const char* backend;
+    const char* over;
+    const char* under;
+    const char* metric;
+    const char* note;
+};
+
+constexpr Compared comparisons[] = {
+    {"redis", "plain", "floor: plain pair", "client overhead", "the documents' two commands"},
+    {"redis", "default", "floor: same bytes", "client overhead", "the very same requests"},
+    {"redis", "floor: same bytes", "floor: plain pair", "price of the guarantees",
+     "what token, order and deadline cost at the server"},
+    {"redis", "default", "floor: plain pair", "whole price", "both together"},
+    {"redis", "durable", "floor: plain pair, durable", "whole price", "every write on disk"},
+    {"sqlite", "default", "floor: bare sqlite3", "client overhead", "two transactions"},
+};
+
+/// A floor that is slow is no floor, and every ratio over it would flatter.
+void check_floor(Bench& bench, const std::vector<Measured>& all, const std::string& floor,
+                 const std::string& bare) {
+    const Measured* over = find(all, "redis", floor);
+    const Measured* under = find(all, "redis", bare);
+    if (over == nullptr || under == nullptr) return;
+    const Spread ratio = spread_of(ratios(*over, *under, Of::p50));
+    Row row;
+    row.scenario = id;
+    row.backend = "redis";
+    row.variant = floor;
+    row.metric = "floor over two round trips";
+    row.unit = "x";
+    row.n = over->all.count();
+    row.note = "self-check: at most 1.5";
+    row.status = ratio.median <= 1.5 ? Status::ok : Status::failed;
+    bench.add(std::move(row), ratio);
+}
+
+void report(Bench& bench, const std::vector<Measured>& all) {
+    for (const Measured& m : all) {
+        if (m.failed || m.rate.empty()) continue;
+        Row row;
+        row.scenario = id;
+        row.backend = m.backend;
+        row.variant = m.variant;
+        row.unit = "us";
+        row.n = m.all.count();
+        row.x = 1;
+        row.note = "one blocking caller, acquire + release";
+        row.metric = "p50";
+        bench.add(row, spread_of(m.p50_us));
+        for (const auto& [metric, q] :
+             {std::pair{"p10", 0.1}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}) {
+            row.metric = metric;
+            bench.add_value(row, m.all.quantile_us(q));
+        }
+    }
+    for (const Compared& c : comparisons) {
+        const Measured* over = find(all, c.backend, c.over);
+        const Measured* under = find(all, c.backend, c.under);
+        if (over == nullptr || under == nullptr) continue;
+        Row row;
+        row.scenario = id;
+        row.backend = c.backend;
+        row.variant = c.over;
+        row.metric = c.metric;
+        row.unit = "x";
+        row.n = over->all.count();
+        row.note = std::string("over '") + c.under + "': " + c.note;
+        bench.add(std::move(row), spread_of(ratios(*over, *under, Of::p50)));
+    }
+    check_floor(bench, all, "floor: plain pair", "floor: two round trips");
+    check_floor(bench, all, "floor: plain pair, durable", "floor: two writes, durable");
+}
+
+void run(Bench& bench) {
+    auto all = contenders(bench);
+    RoundPlan plan{id, bench.options.pick(5, 9, 15), bench.options.pick(0.08, 0.3, 0.5), 10};
+    report(bench, measure_rounds(bench, plan, all));
+}
+
+}  // namespace
+
+Scenario c1_uncontended() {
+    return {id, "uncontended acquire + release, one blocking caller",
+            "One lock that nobody else wants, acquired and released again and again by one thread, "
+            "in blocks interleaved with raw floors in random order; medians over rounds, ratios "
+            "taken within a round.",
+            true, [](const Options&, const Site&) {
+                return std::vector<Step>{{"uncontended, all backends and floors interleaved", run}};
+            }};
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,119 @@
+// C3: what one release costs when N others want the same lock: a herd, or one who is next.
+#include "floors/server_calls.hpp"
+#include "measure/crowd.hpp"
+#include "scenario.hpp"
+#include "variants/broadcast.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr const char* id = "C3";
+
+Row base(const std::string& backend, const std::string& variant, std::size_t n) {
+    Row row;
+    row.scenario = id;
+    row.backend = backend;
+    row.variant = variant;
+    row.x = static_cast<double>(n);
+    return row;
+}
+
+void add(Bench& bench, Row row, const char* metric, const char* unit, double value,
+         std::string note = {}) {
+    row.metric = metric;
+    row.unit = unit;
+    row.note = std::move(note);
+    bench.add_value(std::move(row), value);
+}
+
+double per(double amount, std::size_t hand_offs) {
+    return hand_offs == 0 ? 0 : amount / static_cast<double>(hand_offs);
+}
+
+void report_times(Bench& bench, Row row, double seconds, std::size_t hand_offs,
+                  const Latency& latency) {
+    row.n = hand_offs;
+    add(bench, row, "hand-offs per second", "1/s", static_cast<double>(hand_offs) / seconds);
+    add(bench, row, "time per hand-off", "us", per(1e6 * seconds, hand_offs));
+    add(bench, row, "hand-off p50", "us", latency.quantile_us(0.5), "release called -> granted");
+    add(bench, row, "hand-off p99", "us", latency.quantile_us(0.99), "release called -> granted");
+}
+
+void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
+    auto* server = d.backend == "redis" && d.variant != "own" ? bench.site.redis() : nullptr;
+    Crowd crowd(bench, d, n, "bench/crowd");
+    crowd.run_for(bench.options.pick(0.3, 0.5, 1.0));  // until everybody is in line
+    const ServerCalls before = server ? server_calls(*server) : ServerCalls{};
+    const CrowdResult result = crowd.run_for(bench.options.pick(0.8, 3.0, 6.0));
+    const ServerCalls calls = server ? server_calls(*server).since(before) : ServerCalls{};
+    crowd.end();
+    if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
+
+    Row row = base(d.backend, d.variant, n);
+    report_times(bench, row, result.seconds, result.hand_offs, result.hand_off);
+    row.n = result.hand_offs;
+    add(bench, row, "requests per hand-off", "", per(double(result.requests), result.hand_offs),
+        "requests sent by " + std::to_string(d.in_process ? 1 : clients_for(n)) +
+            " clients, their own count");
+    add(bench, row, "to the longest waiter", "",
+        per(double(result.to_the_oldest), result.hand_offs), "share of the grants");
+    if (server == nullptr) return;
+    const bool sets_by_clients = d.variant == "plain";
+    add(bench, row, "requests at the server per hand-off", "",
+        per(double(calls.scripts + (sets_by_clients ? calls.sets : 0)), result.hand_offs),
+        "INFO commandstats, calls made inside scripts left out");
+    add(bench, row, "notifications per hand-off", "", per(double(calls.publishes), result.hand_offs),
+        "each to one client");
+    add(bench, row, "server CPU per hand-off", "us", per(1e3 * calls.cpu_ms, result.hand_offs));
+}
+
+void run_broadcast(Bench& bench, std::size_t n) {
+    auto& server = *bench.site.redis();
+    Broadcast herd(server.port(), n);
+    herd.run_for(bench.options.pick(0.2, 0.5, 1.0));
+    const ServerCalls before = server_calls(server);
+    const BroadcastResult result = herd.run_for(bench.options.pick(0.8, 3.0, 6.0));
+    const ServerCalls calls = server_calls(server).since(before);
+    if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
+
+    Row row = base("redis", "broadcast", n);
+    report_times(bench, row, result.seconds, result.hand_offs, result.hand_off);
+    row.n = result.hand_offs;
+    add(bench, row, "requests per hand-off", "", per(double(result.requests), result.hand_offs),
+        "requests sent by " + std::to_string(n + 1) + " bare clients");
+    add(bench, row, "requests at the server per hand-off", "",
+        per(double(calls.scripts + calls.sets), result.hand_offs), "INFO commandstats");
+    add(bench, row, "notifications per hand-off", "",
+        per(double(result.notifications), result.hand_offs), "counted where they arrive");
+    add(bench, row, "server CPU per hand-off", "us", per(1e3 * calls.cpu_ms, result.hand_offs));
+}
+
+std::vector<Step> plan(const Options& options, const Site& site) {
+    std::vector<std::size_t> crowds{2, 10, 100};
+    if (options.effort == Effort::full) crowds.push_back(1000);
+    std::vector<Step> steps;
+    for (const std::size_t n : crowds) {
+        const auto number = " hand-off n=" + std::to_string(n);
+        for (const Deployment& d : site.deployments())
+            if (d.variant != "durable" && d.variant != "plain")
+                steps.push_back({d.label() + number,
+                                 [d, n](Bench& bench) { run_holdfast(bench, d, n); }});
+        if (site.find("redis") != nullptr)
+            steps.push_back(
+                {"redis broadcast" + number, [n](Bench& bench) { run_broadcast(bench, n); }});
+    }
+    return steps;
+}
+
+}  // namespace
+
+Scenario c3_hand_off() {
+    return {id, "hand-off of one lock among 2, 10 and 100 waiters (1000 with --full)",
+            "N + 1 callers acquire one lock, release it at once and queue again; Holdfast's callers "
+            "in up to 10 clients, the broadcast variant with two bare connections each. Requests "
+            "are those of clients; what scripts call inside the server is not counted.",
+            true, plan};
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,26 @@
+// The command line before the option parser sees it.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+struct Split {
+    std::vector<std::string> ours;     ///< without the program's name
+    std::vector<std::string> command;  ///< after the first "--" of `run`
+    std::string subcommand;            ///< first word that is no option; may be empty
+    bool separator = false;            ///< there was a "--"
+};
+
+/// Cuts at the first "--", so that the child's arguments are never parsed. For other subcommands
+/// what follows "--" stays ours: names that begin with '-'.
+Split split_arguments(int argc, char** argv);
+
+/// True when the URL carries a password: in "user:password@", or as an option.
+bool has_password(std::string_view url);
+
+/// Overwrites passwords in our own arguments, so that /proc/PID/cmdline shows them no longer.
+/// Returns true when there was one. Call after split_arguments.
+bool blank_passwords(int argc, char** argv);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,146 @@
+// `holdfast config`: checks, shows and begins a configuration.
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <boost/json/serialize.hpp>
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+
+#include "config_template.hpp"
+#include "exit_code.hpp"
+#include "globals.hpp"
+#include "message.hpp"
+#include "unique_fd.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+std::string chosen_file(const Globals& g, const std::string& file) {
+    if (!file.empty()) return file;
+    return g.config_file.empty() ? find_config() : g.config_file;
+}
+
+int check(const Globals& g, const std::string& argument) {
+    const std::string path = chosen_file(g, argument);
+    if (path.empty()) {
+        complain("there is no configuration file\nholdfast config init PATH writes one");
+        return exit_config;
+    }
+    Diagnostics mistakes;
+    const auto file = read_config(path, spi::Registry::linked(), mistakes);
+    if (!file) {
+        complain(file.error(), mistakes);
+        return exit_config;
+    }
+    if (g.json) {
+        boost::json::object o{{"schema", "holdfast.config.check/1"}, {"path", clean_utf8(path)}};
+        o["backends"] = file->backends.size();
+        o["default"] = clean_utf8(file->default_name);
+        std::cout << boost::json::serialize(o) << std::endl;
+        return exit_ok;
+    }
+    std::cout << shown(path) << ": " << file->backends.size()
+              << (file->backends.size() == 1 ? " backend" : " backends");
+    if (!file->default_name.empty()) std::cout << ", default " << in_quotes(file->default_name);
+    std::cout << '\n';
+    for (const Chosen& c : file->backends)
+        std::cout << "  " << shown(c.settings.name) << "  " << shown(c.settings.display()) << '\n';
+    std::cout << std::flush;
+    return exit_ok;
+}
+
+std::string_view secret_text(const spi::Secret& s) {
+    switch (s.source()) {
+        case spi::Secret::Source::none:
+            return "(none)";
+        case spi::Secret::Source::literal:
+            return "(set)";
+        case spi::Secret::Source::file:
+            return "(set, from a file)";
+        case spi::Secret::Source::environment:
+            return "(set, from the environment)";
+    }
+    return "(set)";
+}
+
+int show(const Globals& g) {
+    int exit = 0;
+    const auto chosen = choose_backend(g, exit);
+    if (!chosen) return exit;
+    const spi::Settings& s = chosen->settings;
+    std::vector<const spi::OptionSpec*> specs;
+    for (const spi::OptionSpec& o : spi::common_options())
+        specs.push_back(&o);
+    for (const spi::OptionSpec& o : chosen->backend->options)
+        specs.push_back(&o);
+    if (g.json) {
+        boost::json::object options;
+        for (const spi::OptionSpec* o : specs)
+            options[o->name] = {{"value", clean_utf8(s.text(o->name))},
+                                {"default", !s.given(o->name)}};
+        boost::json::object all{{"schema", "holdfast.config.show/1"},
+                                {"backend", chosen->backend->name},
+                                {"url", clean_utf8(s.display())},
+                                {"source", clean_utf8(chosen->source)},
+                                {"password", secret_text(s.password)}};
+        all["options"] = std::move(options);
+        std::cout << boost::json::serialize(all) << std::endl;
+        return exit_ok;
+    }
+    std::cout << fmt::format("backend   {}\nurl       {}\nfrom      {}\n", chosen->backend->name,
+                             shown(s.display()), shown(chosen->source));
+    if (chosen->backend->takes_credentials)
+        std::cout << fmt::format("user      {}\npassword  {}\n",
+                                 s.user.empty() ? "(none)" : shown(s.user),
+                                 secret_text(s.password));
+    for (const spi::OptionSpec* o : specs) {
+        const std::string value = shown(s.text(o->name));
+        std::cout << fmt::format("{:<20} {}{}\n", o->name, value.empty() ? "(none)" : value,
+                                 s.given(o->name) ? "" : "   (default)");
+    }
+    std::cout << std::flush;
+    return exit_ok;
+}
+
+int init(const std::string& argument) {
+    const std::string path = argument.empty() ? "holdfast.toml" : argument;
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!fd) {
+        complain(errno == EEXIST
+                     ? fmt::format("{} exists: nothing was written", in_quotes(path))
+                     : fmt::format("cannot write {}: {}", in_quotes(path), std::strerror(errno)));
+        return exit_config;
+    }
+    const std::string text = config_template(spi::Registry::linked());
+    if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        complain(fmt::format("cannot write {}: {}", in_quotes(path), std::strerror(errno)));
+        ::unlink(path.c_str());
+        return exit_config;
+    }
+    note(fmt::format(
+        "wrote {}\nCheck it:  holdfast config check {}\n"
+        "It is found at ~/.config/holdfast/holdfast.toml, /etc/holdfast/holdfast.toml,\n"
+        "or by --config and HOLDFAST_CONFIG.",
+        in_quotes(path), shown(path)));
+    return exit_ok;
+}
+
+}  // namespace
+
+void add_config(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("config", "Check, show or begin a configuration");
+    sub->require_subcommand(1);
+    auto path = std::make_shared<std::string>();
+    auto* c = sub->add_subcommand("check", "Find all mistakes in a configuration file");
+    c->add_option("FILE", *path, "Default: --config, else the file that would be used");
+    c->callback([path, &g] { g.action = [path, &g] { return check(g, *path); }; });
+    auto* s = sub->add_subcommand("show", "Show the chosen backend, every option, and why");
+    s->callback([&g] { g.action = [&g] { return show(g); }; });
+    auto* i = sub->add_subcommand("init", "Write a commented configuration file");
+    i->add_option("PATH", *path, "Where (holdfast.toml); an existing file is never overwritten");
+    i->callback([path, &g] { g.action = [path] { return init(*path); }; });
+    sub->footer("Exit codes: 0; 78 when there is a mistake.");
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,45 @@
+// A commented holdfast.toml, written from the option tables so that no default is stated twice.
+#include "config_template.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::cli {
+namespace {
+
+void add_option(std::string& text, const spi::OptionSpec& o) {
+    std::string value(o.fallback);
+    const bool bare = o.type == spi::OptionType::integer || o.type == spi::OptionType::boolean;
+    if (!bare || value.empty()) value = '"' + value + '"';
+    if (o.type == spi::OptionType::list && o.fallback.empty()) value = "[]";
+    text += fmt::format("# {} = {}\n#     {}\n", o.name, value, o.meaning);
+}
+
+void add_backend(std::string& text, const spi::Descriptor& d) {
+    text +=
+        fmt::format("\n# {}\n# [backends.my-{}]\n# url = \"{}\"\n", d.summary, d.name, d.example);
+    if (d.takes_credentials)
+        text += "# user = \"jobs\"\n# password_file = \"/etc/holdfast/password\"\n";
+    for (const spi::OptionSpec& o : d.options)
+        add_option(text, o);
+}
+
+}  // namespace
+
+std::string config_template(const spi::Registry& registry) {
+    std::string text =
+        "# Holdfast: which server keeps the locks. All machines that must exclude each other name\n"
+        "# the same one. Check this file with `holdfast config check`.\n\n";
+    const spi::Descriptor* first = registry.find("redis");
+    if (!first && !registry.all().empty()) first = registry.all().front().get();
+    if (!first) return text;
+    text += "default = \"main\"\n\n[backends.main]\n";
+    text += fmt::format("url = \"{}\"\n", first->example);
+    text += "# Every backend takes these; the values shown are the defaults.\n";
+    for (const spi::OptionSpec& o : spi::common_options())
+        add_option(text, o);
+    for (const auto& d : registry.all())
+        add_backend(text, *d);
+    return text;
+}
+
+}  // namespace holdfast::cli

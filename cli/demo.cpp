@@ -1,0 +1,241 @@
+// `holdfast demo`: the experiments of the documentation, with real processes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+#include "demo_stage.hpp"
+#include "duration.hpp"
+#include "exit_code.hpp"
+#include "message.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+class Demo {
+public:
+    Demo(const Globals& g, std::uint64_t seed)
+        : seed_(seed),
+          target_(g.target_source().empty() ? "sqlite://" + folder_.file("locks.db") : g.target()),
+          config_(g.config_file),
+          globals_(g),
+          prefix_(fmt::format("holdfast-demo/{}/", ::getpid())) {
+        globals_.url = target_;
+        globals_.backend.clear();
+        globals_.local = false;
+    }
+
+    int run(const std::string& scene) {
+        say("seed {}", seed_);
+        if (scene == "counter") return counter();
+        if (scene == "oversell") return oversell();
+        if (scene == "queue") return queue();
+        return takeover();
+    }
+
+private:
+    template <class... A>
+    static void say(fmt::format_string<A...> text, A&&... a) {
+        std::cout << fmt::format(text, std::forward<A>(a)...) << std::endl;
+    }
+
+    int verdict(bool exact, std::string_view good, std::string_view bad) {
+        say("{}", exact ? good : bad);
+        return exact ? exit_ok : exit_internal;
+    }
+
+    // --- four processes, one counter
+
+    long counted(bool locked, long processes, long each) {
+        const std::string file = folder_.file(locked ? "locked" : "unlocked");
+        write_number(file, 0);
+        Workers workers(target_, config_);
+        for (long p = 0; p < processes; ++p)
+            workers.start({"count", prefix_ + "counter", file, "-", each, locked,
+                           seed_ + static_cast<std::uint64_t>(p)});
+        finished_ = workers.join();
+        return read_number(file);
+    }
+
+    int counter() {
+        constexpr long processes = 4, each = 100;
+        say("{} processes read a number from a file, add one, and write it back, {} times each.",
+            processes, each);
+        const long loose = counted(false, processes, each);
+        say("without the lock: {} of {} ({} increments lost)", loose, processes * each,
+            processes * each - loose);
+        const long exact = counted(true, processes, each);
+        say("with the lock:    {} of {}", exact, processes * each);
+        return verdict(finished_ && exact == processes * each, "Exact.",
+                       "NOT exact: the lock failed.");
+    }
+
+    // --- ten in stock, a hundred buyers
+
+    std::size_t sold(bool locked, long stock, long processes, long each) {
+        const std::string shelf = folder_.file(locked ? "shelf" : "open-shelf");
+        const std::string book = shelf + "-sold";
+        write_number(shelf, stock);
+        Workers workers(target_, config_);
+        for (long p = 0; p < processes; ++p)
+            workers.start({"buy", prefix_ + "oversell", shelf, book, each, locked,
+                           seed_ + static_cast<std::uint64_t>(p)});
+        finished_ = workers.join();
+        return read_lines(book).size();
+    }
+
+    int oversell() {
+        constexpr long stock = 10, processes = 20, each = 5;
+        say("{} in stock, {} buyers in {} processes.", stock, processes * each, processes);
+        const std::size_t loose = sold(false, stock, processes, each);
+        say("without the lock: {} sold of {}", loose, stock);
+        const std::size_t exact = sold(true, stock, processes, each);
+        say("with the lock:    {} sold of {}", exact, stock);
+        return verdict(finished_ && exact == static_cast<std::size_t>(stock), "Exact.",
+                       "NOT exact: the lock failed.");
+    }
+
+    // --- who comes first
+
+    bool wait_for_waiters(const Client& client, std::size_t n) {
+        const auto end = boot_clock::now() + milliseconds(4000);
+        while (true) {
+            const auto seen = client.inspect(prefix_ + "queue");
+            if (seen && seen->waiters.size() >= n) return true;
+            if (boot_clock::now() > end) return false;
+            std::this_thread::sleep_for(milliseconds(5));
+        }
+    }
+
+    int queue() {
+        constexpr long waiters = 8;
+        int exit = 0;
+        const auto client = open_client(globals_, exit);
+        if (!client) return exit;
+        const bool fifo = client->capabilities().has(Capability::fifo);
+        auto lock = client->lock(prefix_ + "queue");
+        if (!lock) return exit_internal;
+        auto lease = (*lock)->acquire();
+        if (!lease) {
+            complain(lease.error(), {});
+            return exit_code(lease.error());
+        }
+        say("We hold the lock; {} processes queue up one after the other.", waiters);
+        const std::string order = folder_.file("order"), here = folder_.file("here");
+        Workers workers(target_, config_);
+        for (long w = 1; w <= waiters; ++w) {
+            workers.start({"queue", prefix_ + "queue", order, here, w, true, seed_});
+            const auto n = static_cast<std::size_t>(w);
+            if (!wait_for_lines(here, n, milliseconds(4000))) return exit_internal;
+            if (fifo && !wait_for_waiters(*client, n)) return exit_internal;
+        }
+        lease->release();
+        finished_ = workers.join();
+        const auto served = read_lines(order);
+        std::string text;
+        std::vector<std::string> wanted;
+        for (const std::string& s : served)
+            text += " " + s;
+        for (long w = 1; w <= waiters; ++w)
+            wanted.push_back(std::to_string(w));
+        say("served in this order:{}", text);
+        const bool all = finished_ && std::is_permutation(served.begin(), served.end(),
+                                                          wanted.begin(), wanted.end());
+        if (!fifo)
+            return verdict(all, "Each was served once; this backend does not promise an order.",
+                           "Not all were served.");
+        return verdict(all && served == wanted, "First come, first served.",
+                       "NOT in order, though this backend promises it.");
+    }
+
+    // --- a crash, and a pause
+
+    struct Holding {
+        pid_t pid = 0;
+        std::string file;
+        std::uint64_t token = 0;
+    };
+
+    std::optional<Holding> holder(Workers& workers, long number, milliseconds cap) {
+        Holding h;
+        h.file = folder_.file("holder-" + std::to_string(number));
+        h.pid = workers.start(
+            {"hold", prefix_ + "takeover", folder_.file("store"), h.file, number, true, seed_});
+        if (!wait_for_lines(h.file, 1, cap)) return {};
+        h.token = std::stoull(read_lines(h.file).front());
+        return h;
+    }
+
+    /// Lets a holder write to the store; what the store answered.
+    static std::string write(const Holding& h) {
+        ::kill(h.pid, SIGUSR1);
+        if (!wait_for_lines(h.file, 2, milliseconds(4000))) return "no answer";
+        return read_lines(h.file)[1];
+    }
+
+    int takeover() {
+        constexpr milliseconds cap{8000};
+        Workers workers(target_, config_);
+        const auto a = holder(workers, 1, cap);
+        if (!a) return exit_internal;
+        say("worker 1 holds the lock with token {} (ttl 2 s). We kill it: kill -9.", a->token);
+        auto began = boot_clock::now();
+        workers.kill(a->pid);
+        const auto b = holder(workers, 2, cap);
+        if (!b) return exit_internal;
+        say("worker 2 has it after {}, with token {}.", since(began), b->token);
+        say("We stop worker 2 (SIGSTOP): it cannot renew, and does not know it.");
+        ::kill(b->pid, SIGSTOP);
+        began = boot_clock::now();
+        const auto c = holder(workers, 3, cap);
+        if (!c) return exit_internal;
+        say("worker 3 has it after {}, with token {}.", since(began), c->token);
+        const std::string fresh = write(*c);
+        say("worker 3 writes to the store with token {}: {}", c->token, fresh);
+        ::kill(b->pid, SIGCONT);
+        const std::string stale = write(*b);
+        say("worker 2 goes on and writes with token {}: {}", b->token, stale);
+        const std::string kept = fenced_read(folder_.file("store"));
+        say("the store has: {}", kept);
+        if (a->token == 0) {
+            say("This backend gives no tokens: the store cannot tell the writes apart.");
+            return exit_internal;
+        }
+        const bool exact = a->token < b->token && b->token < c->token && fresh == "accepted" &&
+                           stale == "refused" && kept.ends_with("worker-3");
+        return verdict(exact, "The stale write was refused.", "NOT exact.");
+    }
+
+    static std::string since(boot_clock::time_point t) {
+        return spoken(std::chrono::duration_cast<milliseconds>(boot_clock::now() - t));
+    }
+
+    TempFolder folder_;
+    const std::uint64_t seed_;
+    const std::string target_, config_;
+    Globals globals_;
+    const std::string prefix_;
+    bool finished_ = true;
+};
+
+}  // namespace
+
+void add_demo(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("demo", "Show what locks are for, with real processes");
+    auto scene = std::make_shared<std::string>();
+    auto seed = std::make_shared<std::uint64_t>(std::random_device{}());
+    sub->add_option("SCENE", *scene, "counter, oversell, queue or takeover")
+        ->required()
+        ->check(CLI::IsMember({"counter", "oversell", "queue", "takeover"}));
+    sub->add_option("--seed", *seed, "Repeat a run's random pauses")->type_name("N");
+    sub->footer(
+        "Uses SQLite in a temporary folder, or the backend that is named; each scene takes less\n"
+        "than 20 seconds. Exit code 0 only if the part with the lock was exact.");
+    sub->callback(
+        [scene, seed, &g] { g.action = [scene, seed, &g] { return Demo(g, *seed).run(*scene); }; });
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,23 @@
+// The guardian's own side: what runs in the forked process.
+#pragma once
+#include "guardian.hpp"
+
+namespace holdfast::cli {
+
+struct Order {
+    enum Kind : std::int32_t { go, signal, stop, kill } kind;
+    std::int32_t number;  ///< go: 1 to take the terminal; signal: which
+};
+
+/// An order with what follows it: the environment, each entry ended by NUL.
+inline constexpr std::size_t largest_order = 16 * 1024;
+
+/// Never returns.
+[[noreturn]] void guardian_main(const GuardianPlan&, DeadlineFile&, UniqueFd socket);
+
+/// Forks and executes the command as the leader of its own group. Returns its process, or minus
+/// errno.
+pid_t start_command(const GuardianPlan&, const std::vector<std::string>& environment,
+                    bool foreground);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,21 @@
+// Who holds a lock, in words and as JSON.
+#pragma once
+#include <boost/json/object.hpp>
+#include <string>
+
+#include "holdfast/client.hpp"
+
+namespace holdfast::cli {
+
+/// "web2 (pid 4711)", "a foreign client"; escaped.
+std::string who(const Holder&);
+/// "web2 (pid 4711) for 3m12s, token 88, 21 s left"
+std::string described(const Holder&);
+/// "held by ... and 2 others wait", or "free".
+std::string described(const Inspection&);
+/// Our place among the waiters, from 1; 0 when we are not seen there.
+std::size_t own_place(const Inspection&);
+
+boost::json::object as_json(const Holder&);
+
+}  // namespace holdfast::cli

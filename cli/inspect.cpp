@@ -1,0 +1,68 @@
+// `holdfast inspect`: who holds a name, and who waits for it.
+#include <fmt/format.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <iostream>
+
+#include "exit_code.hpp"
+#include "globals.hpp"
+#include "holder_text.hpp"
+#include "message.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+std::string as_text(const Inspection& i) {
+    std::string text = in_quotes(i.name);
+    if (i.holders.empty()) text += " is free\n";
+    for (const Holder& h : i.holders)
+        text += " is held by " + described(h) + '\n';
+    for (std::size_t n = 0; n < i.waiters.size(); ++n)
+        text += fmt::format("  {}. waits: {}\n", n + 1, who(i.waiters[n]));
+    if (i.holders.empty() && i.last_token)
+        text += fmt::format("  last token {}\n", i.last_token.value);
+    return text;
+}
+
+std::string as_json_text(const Inspection& i, const Client& client) {
+    boost::json::array holders, waiters;
+    for (const Holder& h : i.holders)
+        holders.push_back(as_json(h));
+    for (const Holder& w : i.waiters)
+        waiters.push_back(as_json(w));
+    boost::json::object o{{"schema", "holdfast.inspect/1"},
+                          {"name", clean_utf8(i.name)},
+                          {"url", clean_utf8(client.url())},
+                          {"held", !i.holders.empty()}};
+    o["holders"] = std::move(holders);
+    o["waiters"] = std::move(waiters);
+    if (i.last_token) o["last_token"] = i.last_token.value;
+    return boost::json::serialize(o) + '\n';
+}
+
+int inspect(const Globals& g, const std::string& name) {
+    int exit = 0;
+    const auto client = open_client(g, exit);
+    if (!client) return exit;
+    Diagnostics mistakes;
+    const auto seen = client->inspect(name, &mistakes);
+    if (!seen) {
+        complain(seen.error(), mistakes);
+        return exit_code(seen.error());
+    }
+    std::cout << (g.json ? as_json_text(*seen, *client) : as_text(*seen)) << std::flush;
+    return exit_ok;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("inspect", "Show who holds a lock, and who waits for it");
+    auto name = std::make_shared<std::string>();
+    sub->add_option("NAME", *name, "The lock")->required();
+    sub->footer("Exit codes: 0 answered, held or not; 64, 65, 69, 77, 78 as for run.");
+    sub->callback([name, &g] { g.action = [name, &g] { return inspect(g, *name); }; });
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,71 @@
+// `holdfast list`: the names that are held now.
+#include <boost/json/serialize.hpp>
+#include <iostream>
+
+#include "exit_code.hpp"
+#include "globals.hpp"
+#include "holder_text.hpp"
+#include "message.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+struct Typed {
+    std::string prefix;
+    std::size_t limit = 10000;
+    bool long_form = false;
+};
+
+void print(const std::string& name, const Inspection* seen, bool json) {
+    if (json) {
+        boost::json::object o{{"schema", "holdfast.list/1"}, {"name", clean_utf8(name)}};
+        if (seen && !seen->holders.empty()) o["holder"] = as_json(seen->holders.front());
+        if (seen) o["waiters"] = seen->waiters.size();
+        std::cout << boost::json::serialize(o) << '\n';
+        return;
+    }
+    std::cout << shown(name);
+    if (seen) std::cout << "  " << described(*seen);
+    std::cout << '\n';
+}
+
+int list(const Globals& g, const Typed& t) {
+    int exit = 0;
+    const auto client = open_client(g, exit);
+    if (!client) return exit;
+    Diagnostics mistakes;
+    const auto names = client->list(t.prefix, t.limit, &mistakes);
+    if (!names) {
+        complain(names.error(), mistakes);
+        return exit_code(names.error());
+    }
+    for (const std::string& name : *names) {
+        if (!t.long_form) {
+            print(name, nullptr, g.json);
+            continue;
+        }
+        const auto seen = client->inspect(name, &mistakes);
+        if (!seen) {
+            complain(seen.error(), mistakes);
+            return exit_code(seen.error());
+        }
+        if (!seen->holders.empty()) print(name, &*seen, g.json);
+    }
+    std::cout << std::flush;
+    if (names->size() == t.limit) warn("there may be more: --limit cut the list");
+    return exit_ok;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("list", "List the locks that are held now");
+    auto t = std::make_shared<Typed>();
+    sub->add_option("PREFIX", t->prefix, "Only names that begin with this");
+    sub->add_option("--limit", t->limit, "At most this many (10000)")->type_name("N");
+    sub->add_flag("-l,--long", t->long_form, "With holder and waiters");
+    sub->footer("With --json: one object per line.");
+    sub->callback([t, &g] { g.action = [t, &g] { return list(g, *t); }; });
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,189 @@
+// What the command says to people.
+#include "message.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <mutex>
+
+namespace holdfast::cli {
+namespace {
+
+std::mutex mutex;
+bool line_open = false;
+
+void write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t n = ::write(fd, text.data(), text.size());
+        if (n <= 0) return;
+        text.remove_prefix(static_cast<std::size_t>(n));
+    }
+}
+
+void say(std::string_view text, std::string_view color) {
+    const std::lock_guard hold(mutex);
+    std::string out;
+    if (line_open) out = "\r\033[K";
+    line_open = false;
+    const bool paint = !color.empty() && colored(STDERR_FILENO);
+    out += paint ? fmt::format("\033[{}mholdfast:\033[0m ", color) : "holdfast: ";
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        if (at > 0) out += "  ";
+        out.append(text, at, end - at);
+        out += '\n';
+        at = end + 1;
+    }
+    write_all(STDERR_FILENO, out);
+}
+
+/// One code point of valid UTF-8 at the front, or its length 0.
+std::size_t code_point(std::string_view s, char32_t& out) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+    const unsigned char lead = byte(0);
+    if (lead < 0x80) {
+        out = lead;
+        return 1;
+    }
+    const std::size_t n = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
+    if (n == 0 || lead > 0xF4 || s.size() < n) return 0;
+    char32_t c = lead & (0x7FU >> n);
+    for (std::size_t i = 1; i < n; ++i) {
+        if ((byte(i) & 0xC0U) != 0x80) return 0;
+        c = (c << 6U) | (byte(i) & 0x3FU);
+    }
+    const bool overlong = (n == 3 && c < 0x800) || (n == 4 && c < 0x10000);
+    if (overlong || (c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) return 0;
+    out = c;
+    return n;
+}
+
+bool harmless(char32_t c) {
+    if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
+    const bool direction = c == 0x61C || (c >= 0x200B && c <= 0x200F) ||
+                           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) ||
+                           c == 0xFEFF;
+    return !direction && c != U'\\' && c != U'"';
+}
+
+}  // namespace
+
+Voice& voice() {
+    static Voice v;
+    return v;
+}
+
+bool colored(int fd) {
+    if (voice().color == Color::always) return true;
+    if (voice().color == Color::never) return false;
+    const char* no = std::getenv("NO_COLOR");
+    if (no && *no) return false;
+    const char* term = std::getenv("TERM");
+    return ::isatty(fd) == 1 && !(term && std::string_view(term) == "dumb");
+}
+
+std::string shown(std::string_view name) {
+    std::string out;
+    while (!name.empty()) {
+        char32_t c = 0;
+        const std::size_t n = code_point(name, c);
+        if (n == 0) {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(name.front()));
+            name.remove_prefix(1);
+            continue;
+        }
+        if (harmless(c))
+            out += name.substr(0, n);
+        else if (c == U'\n')
+            out += "\\n";
+        else if (c == U'\t')
+            out += "\\t";
+        else if (c == U'\\' || c == U'"')
+            out += {'\\', static_cast<char>(c)};
+        else
+            out += fmt::format("\\u{{{:x}}}", static_cast<std::uint32_t>(c));
+        name.remove_prefix(n);
+    }
+    return out;
+}
+
+std::string in_quotes(std::string_view name) {
+    constexpr std::size_t most = 120;
+    std::string text = shown(name);
+    if (text.size() > most) {
+        std::size_t cut = most;
+        while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80)
+            --cut;
+        text = text.substr(0, cut) + "...";
+    }
+    return '"' + text + '"';
+}
+
+std::string clean_utf8(std::string_view s) {
+    std::string out;
+    while (!s.empty()) {
+        char32_t c = 0;
+        const std::size_t n = code_point(s, c);
+        if (n == 0)
+            out += "\xEF\xBF\xBD";
+        else
+            out += s.substr(0, n);
+        s.remove_prefix(n == 0 ? 1 : n);
+    }
+    return out;
+}
+
+void complain(std::string_view text) {
+    say(text, "1;31");
+}
+void warn(std::string_view text) {
+    say(text, "1;33");
+}
+void note(std::string_view text) {
+    if (!voice().quiet) say(text, "1");
+}
+void detail(std::string_view text) {
+    if (voice().verbose) say(text, "2");
+}
+
+void progress(std::string_view text) {
+    const std::lock_guard hold(mutex);
+    if (text.empty()) {
+        if (line_open) write_all(STDERR_FILENO, "\r\033[K");
+        line_open = false;
+        return;
+    }
+    winsize size{};
+    std::size_t width = 80;
+    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) width = size.ws_col;
+    std::string line = "holdfast: ";
+    line += text;
+    if (line.size() > width - 1) {
+        std::size_t cut = width - 4;
+        while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80)
+            --cut;
+        line = line.substr(0, cut) + "...";
+    }
+    write_all(STDERR_FILENO, "\r\033[K" + line);
+    line_open = true;
+}
+
+void complain(error_code ec, const Diagnostics& diagnostics, std::string_view consequence) {
+    std::string text;
+    for (const Diagnostics::Entry& e : diagnostics.entries) {
+        if (!text.empty()) text += '\n';
+        if (!e.where.empty()) text += e.where + ": ";
+        text += e.what;
+        if (!e.remedy.empty()) text += "\n  " + e.remedy;
+    }
+    if (text.empty()) text = ec.message();
+    if (!consequence.empty()) {
+        text += '\n';
+        text += consequence;
+    }
+    complain(text);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,45 @@
+// What the command says to people: on standard error, after "holdfast: ", with names made harmless.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "holdfast/error.hpp"
+
+namespace holdfast::cli {
+
+enum class Color : unsigned char { automatic, always, never };
+
+/// How much is said, and in which colours; set once from the command line.
+struct Voice {
+    bool quiet = false;
+    bool verbose = false;
+    Color color = Color::automatic;
+};
+Voice& voice();
+
+/// True when `fd` should get colours: a terminal, no NO_COLOR, or --color always.
+bool colored(int fd);
+
+/// A name as a person may see it: control characters, invalid UTF-8 and direction marks escaped,
+/// so that a name cannot write to the terminal. Without quotes.
+std::string shown(std::string_view name);
+/// The same with quotes around it.
+std::string in_quotes(std::string_view name);
+/// Valid UTF-8 for JSON: bytes that are none become U+FFFD.
+std::string clean_utf8(std::string_view);
+
+/// "holdfast: TEXT"; further lines are indented by two. Any thread; one write each.
+void complain(std::string_view text);
+void warn(std::string_view text);
+/// Not said with --quiet.
+void note(std::string_view text);
+/// Only said with --verbose.
+void detail(std::string_view text);
+
+/// Rewrites one line of a terminal in place; empty erases it. Any of the above starts with erasing.
+void progress(std::string_view text);
+
+/// The entries of `diagnostics` (or, when there are none, the words of `ec`), then `consequence`.
+void complain(error_code ec, const Diagnostics& diagnostics, std::string_view consequence = {});
+
+}  // namespace holdfast::cli

@@ -1,0 +1,36 @@
+// The signals that holdfast forwards.
+#include "signals.hpp"
+
+#include <sys/signalfd.h>
+
+#include <cerrno>
+#include <initializer_list>
+#include <system_error>
+
+namespace holdfast::cli {
+
+Signals::Signals() {
+    sigset_t caught;
+    ::sigemptyset(&caught);
+    for (const int n :
+         {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGTSTP}) {
+        struct sigaction now {};
+        // nohup: what is ignored stays ignored, here and in the command.
+        if (::sigaction(n, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) continue;
+        ::sigaddset(&caught, n);
+    }
+    sigset_t blocked = caught;
+    ::sigaddset(&blocked, SIGPIPE);
+    ::sigaddset(&blocked, SIGTTOU);
+    ::pthread_sigmask(SIG_BLOCK, &blocked, &original_);
+    fd_.reset(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd_) throw std::system_error(errno, std::generic_category(), "signalfd");
+}
+
+std::optional<int> Signals::next() {
+    signalfd_siginfo info;
+    if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return {};
+    return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace holdfast::cli

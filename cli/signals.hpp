@@ -1,0 +1,31 @@
+// Signals as data: blocked for every thread, read from a descriptor by the main loop.
+#pragma once
+#include <csignal>
+#include <optional>
+
+#include "unique_fd.hpp"
+
+namespace holdfast::cli {
+
+/// Blocks what `run` forwards or acts on. Make it while the process has one thread, before the
+/// guardian: later threads inherit the mask.
+class Signals {
+public:
+    Signals();
+    int fd() const noexcept { return fd_.get(); }
+    /// The mask that holdfast was started with, for the command.
+    const sigset_t& original() const noexcept { return original_; }
+    /// The next signal; does not block.
+    std::optional<int> next();
+
+private:
+    sigset_t original_{};
+    UniqueFd fd_;
+};
+
+/// One that ends a wait, or the command: INT TERM HUP QUIT.
+inline bool ends_things(int number) {
+    return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+}
+
+}  // namespace holdfast::cli

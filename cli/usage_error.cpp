@@ -1,0 +1,115 @@
+// From the parser's errors to sentences.
+#include "usage_error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "exit_code.hpp"
+#include "holdfast/config.hpp"
+#include "message.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+struct Hint {
+    std::string_view words;
+    std::string_view text;
+};
+
+/// Options of flock(1) that people bring along and that are not offered.
+constexpr std::array<Hint, 8> hints{{
+    {"-o --close", "is not offered: the command inherits no descriptor of the lock"},
+    {"-u --unlock", "is not offered: `holdfast break NAME` ends a lock that somebody holds"},
+    {"-F --no-fork", "is not offered: holdfast stays, to renew the lock and to guard the command"},
+    {"-c --command", "is not offered: write  holdfast run NAME -- sh -c 'COMMAND'"},
+    {"-s --shared", "is not offered: locks are exclusive"},
+    {"--permits --slots", "is not offered: locks are exclusive, one holder at a time"},
+    {"--verbose-flock --fcntl", "is not offered: the lock is not a file"},
+    {"--start --length", "is not offered: the lock is not a file"},
+}};
+
+bool lists(std::string_view words, std::string_view word) {
+    for (std::size_t at = 0; at < words.size();) {
+        const std::size_t end = std::min(words.find(' ', at), words.size());
+        if (words.substr(at, end - at) == word) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+const CLI::App* chosen(const CLI::App& app) {
+    const auto subs = app.get_subcommands();
+    return subs.empty() ? &app : chosen(*subs.front());
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* a : {chosen(app), &app}) {
+        for (const CLI::Option* o : a->get_options()) {
+            for (const std::string& l : o->get_lnames())
+                names.push_back("--" + l);
+        }
+    }
+    return names;
+}
+
+std::string unexpected(const CLI::App& app, const std::string& word) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with('-')) {
+        const bool run = chosen(app)->get_name() == "run";
+        return fmt::format(
+            "{} was not expected here{}", in_quotes(word),
+            run ? "\nthe command comes after --:  holdfast run NAME -- COMMAND" : "");
+    }
+    for (const Hint& h : hints) {
+        if (lists(h.words, name)) return fmt::format("{} {}", name, h.text);
+    }
+    const std::string near = nearest(name, option_names(app));
+    return fmt::format("there is no option {}{}", in_quotes(name),
+                       near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+}  // namespace
+
+int usage(std::string_view text, std::string_view subcommand) {
+    complain(fmt::format("{}\nSee:  holdfast {}{}--help", text, subcommand,
+                         subcommand.empty() ? "" : " "));
+    return exit_usage;
+}
+
+std::optional<int> refuse_subcommand(const CLI::App& app, const Split& split) {
+    std::vector<std::string> names;
+    for (const CLI::App* s : app.get_subcommands(nullptr))
+        names.push_back(s->get_name());
+    const std::string& word = split.subcommand;
+    if (std::find(names.begin(), names.end(), word) != names.end()) return {};
+    for (const std::string& o : split.ours) {
+        if (o == "--help" || o == "-h" || o == "--version") return {};
+    }
+    if (word.empty()) {
+        std::string all;
+        for (const std::string& n : names)
+            all += (all.empty() ? "" : ", ") + n;
+        return usage(fmt::format("what shall be done? One of: {}", all));
+    }
+    const std::string near = nearest(word, names);
+    return usage(fmt::format("there is no command {}{}", in_quotes(word),
+                             near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+}
+
+int usage_error(const CLI::App& app, const Split& split, const CLI::ParseError& error) {
+    const std::string name = split.subcommand;
+    const auto extras = app.remaining(true);
+    if (!extras.empty()) {
+        const auto option = std::find_if(extras.begin(), extras.end(),
+                                         [](const std::string& w) { return w.starts_with('-'); });
+        return usage(unexpected(app, option != extras.end() ? *option : extras.front()), name);
+    }
+    std::string text = error.what();
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    return usage(shown(text), name);
+}
+
+}  // namespace holdfast::cli

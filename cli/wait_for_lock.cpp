@@ -1,0 +1,111 @@
+// The wait of `run`.
+#include "wait_for_lock.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <stop_token>
+
+#include "background.hpp"
+#include "duration.hpp"
+#include "holder_text.hpp"
+#include "message.hpp"
+#include "terminal.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+/// Shorter waits are not worth a word.
+constexpr milliseconds before_first_word{300};
+constexpr milliseconds between_looks{1000};
+
+class Watcher {
+public:
+    Watcher(const Client& client, std::string name, StatusFd& status)
+        : client_(client),
+          name_(std::move(name)),
+          status_(status),
+          live_(::isatty(STDERR_FILENO) == 1 && !voice().quiet) {}
+
+    int fd() const { return look_.busy() ? look_.fd() : -1; }
+
+    void tick() {
+        const bool wanted = !told_ || live_;
+        if (!wanted || look_.busy() || boot_clock::now() < next_) return;
+        look_.start([this] { return client_.inspect(name_); });
+    }
+
+    void looked() {
+        const result<Inspection> seen = look_.take();
+        next_ = boot_clock::now() + between_looks;
+        std::string text = "waiting for " + in_quotes(name_);
+        boost::json::object facts;
+        if (seen && !seen->holders.empty()) {
+            text += ": held by " + described(seen->holders.front());
+            facts["holder"] = as_json(seen->holders.front());
+        }
+        if (seen) {
+            const std::size_t place = own_place(*seen);
+            if (place > 0) {
+                text += fmt::format("; place {} of {} in line", place, seen->waiters.size());
+                facts["place"] = place;
+            }
+        }
+        if (!told_) status_.write("waiting", std::move(facts));
+        if (live_)
+            progress(text);
+        else if (!told_)
+            note(text);
+        told_ = true;
+    }
+
+    void done() {
+        if (live_) progress({});
+    }
+
+private:
+    const Client& client_;
+    const std::string name_;
+    StatusFd& status_;
+    const bool live_;
+    bool told_ = false;
+    boot_clock::time_point next_ = boot_clock::now() + before_first_word;
+    Background<result<Inspection>> look_;
+};
+
+}  // namespace
+
+WaitResult wait_for_lock(const Client& client, Lock& lock, milliseconds wait,
+                         const std::string& label, Signals& signals, StatusFd& status) {
+    WaitResult out;
+    std::stop_source stop;
+    Watcher watcher(client, std::string(lock.name()), status);
+    Background<result<Lease>> acquire;
+    AcquireOptions options;
+    options.wait = wait;
+    options.note = label;
+    options.diagnostics = &out.diagnostics;
+    acquire.start(
+        [&lock, options, token = stop.get_token()] { return lock.acquire(options, token); });
+    while (true) {
+        std::array<pollfd, 3> fds{
+            {{acquire.fd(), POLLIN, 0}, {signals.fd(), POLLIN, 0}, {watcher.fd(), POLLIN, 0}}};
+        ::poll(fds.data(), fds.size(), 100);
+        if (fds[0].revents != 0) break;
+        while (const auto number = signals.next()) {
+            if (*number == SIGTSTP) Terminal::stop_self();
+            if (!ends_things(*number)) continue;
+            out.signal = *number;
+            stop.request_stop();
+        }
+        if (fds[2].revents != 0) watcher.looked();
+        if (out.signal == 0) watcher.tick();
+    }
+    watcher.done();
+    out.lease = acquire.take();
+    return out;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,61 @@
+# Backends: AUTO builds one when its client library is found, ON insists, OFF leaves it out.
+
+# holdfast_backend_option(NAME FOUND WHAT PACKAGE RESULT): decides whether to build; one line says why not.
+function(holdfast_backend_option name found what package result)
+    string(TOUPPER ${name} upper)
+    set_property(GLOBAL PROPERTY HOLDFAST_${name}_WHAT "${what}")
+    set_property(GLOBAL PROPERTY HOLDFAST_${name}_PACKAGE "${package}")
+    set(HOLDFAST_BACKEND_${upper} AUTO CACHE STRING "Build the ${name} backend: AUTO, ON or OFF")
+    set_property(CACHE HOLDFAST_BACKEND_${upper} PROPERTY STRINGS AUTO ON OFF)
+    set(wanted "${HOLDFAST_BACKEND_${upper}}")
+    set(build OFF)
+    if(wanted STREQUAL "AUTO")
+        set(build ${found})
+        if(NOT found)
+            message(STATUS "Holdfast: the ${name} backend is left out: ${what} was not found"
+                           " (Debian: apt install ${package})")
+        endif()
+    elseif(wanted)
+        if(NOT found)
+            message(FATAL_ERROR "HOLDFAST_BACKEND_${upper}=${wanted}, but ${what} was not found.\n"
+                "  Debian: apt install ${package}\n"
+                "  or configure with -DHOLDFAST_BACKEND_${upper}=OFF")
+        endif()
+        set(build ON)
+    endif()
+    if(build)
+        set_property(GLOBAL APPEND PROPERTY HOLDFAST_BACKENDS ${name})
+    else()
+        set_property(GLOBAL APPEND PROPERTY HOLDFAST_BACKENDS_OUT ${name})
+    endif()
+    set(${result} ${build} PARENT_SCOPE)
+endfunction()
+
+# holdfast_backend(NAME SOURCES...): the library Holdfast::NAME. Whoever links it gets its registration,
+# static or shared: the symbol named below is required, and the object that has it registers the backend.
+function(holdfast_backend name)
+    add_library(holdfast_${name} ${ARGN})
+    holdfast_library(holdfast_${name} ${name})
+    set_target_properties(holdfast_${name} PROPERTIES OUTPUT_NAME holdfast-${name})
+    target_link_libraries(holdfast_${name} PUBLIC holdfast_core)
+    target_link_options(holdfast_${name} INTERFACE "LINKER:--undefined=holdfast_backend_${name}")
+endfunction()
+
+# holdfast_backend_needs(NAME FILE PC...): what users of a *static* Holdfast::NAME have to find. FILE is a
+# CMake file that looks for it and sets holdfast_NAME_dependencies_found; the backend's CMakeLists.txt
+# includes the same file, and it is installed. PC are the names of the .pc files.
+function(holdfast_backend_needs name file)
+    set_property(GLOBAL PROPERTY HOLDFAST_${name}_DEPENDENCIES "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    set_property(GLOBAL PROPERTY HOLDFAST_${name}_PC ${ARGN})
+endfunction()
+
+function(holdfast_summary)
+    get_property(in GLOBAL PROPERTY HOLDFAST_BACKENDS)
+    list(JOIN in " " in)
+    get_property(out GLOBAL PROPERTY HOLDFAST_BACKENDS_OUT)
+    list(JOIN out " " out)
+    if(out)
+        set(out "; left out: ${out}")
+    endif()
+    message(STATUS "Holdfast ${Holdfast_VERSION}: backends: ${in}${out}")
+endfunction()

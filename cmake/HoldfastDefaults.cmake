@@ -1,0 +1,36 @@
+# What every target of ours shares: the language, visibility, and warnings as errors. Nothing here is
+# global to a project that includes Holdfast by add_subdirectory.
+include(GNUInstallDirs)
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+# Linked PRIVATE by our own targets only; never exported.
+add_library(holdfast_warnings INTERFACE)
+target_compile_features(holdfast_warnings INTERFACE cxx_std_20)
+target_compile_options(holdfast_warnings INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    # False alarms of g++ 12 inside Boost when instrumented.
+    target_compile_options(holdfast_warnings INTERFACE
+        -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-error=tsan)
+endif()
+
+function(holdfast_target_defaults target)
+    target_compile_features(${target} PUBLIC cxx_std_20)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:holdfast_warnings>)
+    set_target_properties(${target} PROPERTIES
+        CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+        POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# A library that is installed: Holdfast::<component>.
+function(holdfast_library target component)
+    holdfast_target_defaults(${target})
+    add_library(Holdfast::${component} ALIAS ${target})
+    set_target_properties(${target} PROPERTIES
+        DEFINE_SYMBOL ""  # static and shared objects are the same, so a compiler cache serves both
+        EXPORT_NAME ${component} VERSION ${Holdfast_VERSION}
+        SOVERSION ${Holdfast_VERSION_MAJOR}.${Holdfast_VERSION_MINOR})
+endfunction()

@@ -1,0 +1,111 @@
+// Client: one configured backend, opened from a URL, or from a name in holdfast.toml.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/event.hpp"
+#include "holdfast/lock.hpp"
+#include "holdfast/stats.hpp"
+
+namespace holdfast {
+
+namespace spi {
+class Registry;
+}
+
+struct ClientOptions {
+    /// Where completions without an executor of their own run; must outlive the client. Default: a
+    /// small pool of Holdfast's, whose threads end when idle.
+    asio::any_io_executor executor = {};
+    /// Default: every backend that is linked in.
+    const spi::Registry* registry = nullptr;
+    /// How long close() waits for releases under way.
+    milliseconds close_grace{1000};
+    /// Configuration file to use instead of the search path.
+    std::string config_file = {};
+    /// Where events go. Default: nowhere.
+    EventSink events = {};
+    /// Filled with all mistakes of a bad configuration at once; used by open() only.
+    Diagnostics* diagnostics = nullptr;
+};
+
+/// One holder, or one waiter in its place in line.
+struct Holder {
+    std::string owner;          ///< owner id as the server has it
+    std::string host;           ///< empty when a foreign client holds it
+    long pid = 0;               ///< 0 when unknown
+    std::string note;           ///< AcquireOptions::note
+    FencingToken token{};       ///< 0 for waiters and foreign holders
+    milliseconds ttl_left{-1};  ///< negative: never expires, or a waiter
+    milliseconds held_for{-1};  ///< negative: unknown
+    bool foreign = false;       ///< not one of Holdfast's
+    bool revoked = false;       ///< broken, and free when ttl_left has passed
+};
+
+struct Inspection {
+    std::string name;
+    std::vector<Holder> holders, waiters;
+    FencingToken last_token{};  ///< highest token ever given, as far as the server remembers
+};
+
+/// Who was broken, and when the name is free.
+struct Broken {
+    Holder holder;
+    milliseconds free_in{0};
+};
+
+/// A cheap handle; copies share one set of connections and one engine thread. Thread-safe.
+///
+/// Locks and Leases keep the engine alive; after close() they answer `closed`. The destructor of
+/// the last handle does what close() does. After fork() every handle in the child answers `forked`.
+class HOLDFAST_EXPORT Client {
+public:
+    /// Checks the configuration; connects on first use, or here when it has `require`.
+    ///
+    /// `what` is a URL, or the name of a backend in holdfast.toml. Empty: HOLDFAST_URL, else the
+    /// file's `default`, else an error that says what to do.
+    /// Errors: bad_config, not_supported (a requirement is not met), and with `require` unavailable
+    /// and denied. The words are in `options.diagnostics`.
+    static result<Client> open(std::string_view what = {}, const ClientOptions& options = {});
+
+    /// Makes the lock object; sends nothing. Errors: bad_name, bad_config (ttl out of range),
+    /// closed.
+    result<std::unique_ptr<Lock>> lock(std::string_view name, const LockOptions& = {}) const;
+
+    /// As configured; a deployment's own facts (persistence, replicas) are in probe().
+    const Capabilities& capabilities() const noexcept;
+    /// Connects and asks the server what it promises. Blocks for at most the request time-out.
+    result<Capabilities> probe(Diagnostics* = nullptr) const;
+
+    /// Who holds the name, and who waits. Blocks for at most the request time-out.
+    result<Inspection> inspect(std::string_view name, Diagnostics* = nullptr) const;
+    /// Names that are held now and begin with `prefix`, sorted, at most `limit`.
+    result<std::vector<std::string>> list(std::string_view prefix = {}, std::size_t limit = 10000,
+                                          Diagnostics* = nullptr) const;
+    /// Revokes the lease: no renewal of it succeeds any more and its holder is told. The name is
+    /// free when the last validity given has run out; with `now` at once, and until then two
+    /// holders are possible. With `if_token` only that grant is broken. Errors: not_held when
+    /// nobody holds it.
+    result<Broken> break_lock(std::string_view name, std::optional<FencingToken> if_token = {},
+                              bool now = false, Diagnostics* = nullptr) const;
+
+    Stats stats() const;
+    /// What it was opened with, secrets left out: "redis://cache1:6379".
+    std::string url() const;
+    /// "redis", "sqlite", ...
+    std::string_view backend() const noexcept;
+
+    /// Gives up every lease (as abandoned) and every wait, and waits for the answers at most
+    /// close_grace. Idempotent.
+    void close() noexcept;
+
+    struct Impl;
+    explicit Client(std::shared_ptr<Impl> i) noexcept : impl_(std::move(i)) {}
+
+private:
+    std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast

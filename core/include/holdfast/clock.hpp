@@ -1,0 +1,24 @@
+// CLOCK_BOOTTIME as a chrono clock: goes on while the machine sleeps, never jumps. The only clock
+// that leases use; the wall clock decides nothing anywhere.
+#pragma once
+#include <chrono>
+
+#include "holdfast/export.hpp"
+
+namespace holdfast {
+
+struct boot_clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<boot_clock>;
+    static constexpr bool is_steady = true;
+    HOLDFAST_EXPORT static time_point now() noexcept;
+};
+
+using milliseconds = std::chrono::milliseconds;
+
+/// As a duration: no limit.
+inline constexpr milliseconds forever = milliseconds::max();
+
+}  // namespace holdfast

@@ -1,0 +1,41 @@
+// What a client tells its operator: one Event per change that a person would want in a log.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "holdfast/clock.hpp"
+#include "holdfast/error.hpp"
+#include "holdfast/fencing_token.hpp"
+
+namespace holdfast {
+
+/// Never carries a secret. `waiting` and `at_risk` are told at most once a second for one name.
+struct Event {
+    enum class Kind : std::uint8_t {
+        waiting,    ///< busy: the caller queues or polls
+        acquired,   ///< `token`, and `took` = how long the call lasted
+        at_risk,    ///< a renewal was not answered; the lease is still valid for `left`
+        recovered,  ///< a renewal was answered after at_risk
+        lost,       ///< `reason` says why
+        in_doubt,   ///< an answer never came; Holdfast is finding out
+        released,   ///< answered by the server
+        warning     ///< `text` only: something about the deployment
+    };
+    Kind kind{};
+    std::string name;   ///< of the lock; empty for a warning about the client
+    std::string owner;  ///< owner id of the acquisition
+    FencingToken token{};
+    milliseconds took{};
+    milliseconds left{};
+    error_code reason{};
+    std::string text;
+};
+
+HOLDFAST_EXPORT std::string_view to_string(Event::Kind) noexcept;
+
+/// Called on a thread of Holdfast's user pool, one event at a time and in order; may block, must
+/// not throw.
+using EventSink = std::function<void(const Event&)>;
+
+}  // namespace holdfast

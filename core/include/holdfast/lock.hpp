@@ -1,0 +1,58 @@
+// Lock: one name at one backend. Cheap, immutable, safe for concurrent use; it holds nothing, a
+// Lease does.
+#pragma once
+#include <memory>
+#include <stop_token>
+#include <string_view>
+
+#include "holdfast/capabilities.hpp"
+#include "holdfast/lease.hpp"
+#include "holdfast/options.hpp"
+
+namespace holdfast {
+
+/// The abstract interface. Client::lock makes one; decorators derive from it, too.
+class HOLDFAST_EXPORT Lock {
+public:
+    virtual ~Lock() = default;
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+    virtual std::string_view name() const noexcept = 0;
+    virtual const Capabilities& capabilities() const noexcept = 0;
+
+    /// Waits for the lock and holds it.
+    ///
+    /// Blocking: at most `wait`. Cancellation: `stop` ends the wait with `cancelled`. On error
+    /// nothing is held and nothing is queued, within a second of the server being reachable.
+    /// Errors: contended (wait was zero), timed_out, cancelled, unavailable, in_doubt, denied,
+    /// kind_mismatch, would_deadlock, closed, forked.
+    result<Lease> acquire(const AcquireOptions& options = {}, std::stop_token stop = {}) {
+        return do_acquire(options, std::move(stop));
+    }
+    /// As acquire with `wait` zero: one attempt.
+    result<Lease> try_acquire() { return do_acquire({.wait = milliseconds::zero()}, {}); }
+
+    using Signature = void(error_code, Lease);
+    /// As acquire, without blocking.
+    ///
+    /// Completion: on the handler's executor, else the client's, never inside this call.
+    /// Cancellation: terminal, partial and total alike end the wait. Lifetime: the Lock may be
+    /// destroyed meanwhile; an executor bound to the handler must outlive the Client.
+    template <asio::completion_token_for<Signature> Token>
+    auto async_acquire(const AcquireOptions& options, Token&& token) {
+        return asio::async_initiate<Token, Signature>(
+            [this](auto h, AcquireOptions o) { do_async_acquire(o, std::move(h)); }, token,
+            options);
+    }
+
+protected:
+    Lock() = default;
+    using Handler = asio::any_completion_handler<Signature>;
+    /// Copies what the options point to before it returns.
+    virtual void do_async_acquire(const AcquireOptions&, Handler) = 0;
+    /// Default: bridges over do_async_acquire.
+    virtual result<Lease> do_acquire(const AcquireOptions&, std::stop_token);
+};
+
+}  // namespace holdfast

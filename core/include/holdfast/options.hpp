@@ -1,0 +1,40 @@
+// What a caller may ask for: fixed per lock (LockOptions), or per acquisition (AcquireOptions).
+#pragma once
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+#include "holdfast/clock.hpp"
+#include "holdfast/error.hpp"
+
+namespace holdfast {
+
+/// Fixed for one Lock object.
+struct LockOptions {
+    /// How long the server keeps a lease that is not renewed, 100 ms to 24 h. Default: the
+    /// configuration's `ttl`, else 10 s.
+    std::optional<milliseconds> ttl = {};
+    /// False: a fixed lease, never renewed by itself, lost at its ttl.
+    bool renew = true;
+    /// The lease is declared lost this long after it was granted, however alive its process is: the
+    /// remedy for a worker that hangs while renewals go on. Default: no limit.
+    milliseconds max_hold = forever;
+};
+
+/// Asked for with each acquisition.
+struct AcquireOptions {
+    /// Bounds the whole call, however many steps it takes. Zero: one attempt.
+    milliseconds wait = forever;
+    /// Shown by inspect; at most 128 bytes are kept. Copied by the call.
+    std::string_view note = {};
+    /// Filled on error when given; must outlive the operation.
+    Diagnostics* diagnostics = nullptr;
+};
+
+// g++ 12 copies an aggregate temporary inside a co_await expression bit by bit (a std::string or
+// std::stop_token in it is then freed twice). Trivially copyable options make
+// `co_await lock->async_acquire({.wait = 5s}, token)` right everywhere.
+static_assert(std::is_trivially_copyable_v<AcquireOptions> &&
+              std::is_trivially_copyable_v<LockOptions>);
+
+}  // namespace holdfast

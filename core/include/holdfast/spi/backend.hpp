@@ -1,0 +1,166 @@
+// What a backend author writes. Core does the rest once for all: collecting concurrent callers,
+// waiting, deadlines, back-off, cancellation, renewal, loss, release retries, counters.
+//
+// Every verb is a batch of steps that do not wait for the lock: core collects the requests of
+// concurrent callers for one turn of its loop and hands them over together (at most max_batch), so
+// that a backend can put them into one script, one statement, one transaction.
+//
+// Verbs run on the engine's one thread, so a backend needs no mutexes of its own for them. Several
+// calls may be under way at once, for different owners; for one owner there is at most one attempt
+// or withdraw, or one renew and one release, under way. A verb writes the outcome of each item,
+// never throws, and ends by itself at the items' deadline.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "holdfast/capabilities.hpp"
+#include "holdfast/client.hpp"
+#include "holdfast/spi/settings.hpp"
+
+namespace holdfast::spi {
+
+template <class T>
+using awaitable = asio::awaitable<T>;
+
+/// One acquisition from its first attempt to its end: stable address, one owner id for all its
+/// attempts. The views stay valid as long as the Attempt.
+struct Attempt {
+    // --- in
+    std::string_view name;   ///< checked UTF-8; namespace and escaping are the backend's
+    std::string_view owner;  ///< unique per acquisition: makes every verb idempotent
+    milliseconds ttl{};
+    boot_clock::time_point sent;  ///< set by core just before the verb; validity counts from here
+    boot_clock::time_point deadline;  ///< of this request, not of the wait; no effect at the server
+                                      ///< after it, where the server can judge that
+    bool queue = false;               ///< keep a place in line if busy
+    bool again = false;               ///< not the first attempt of this owner
+
+    // --- out
+    struct Granted {
+        FencingToken token;
+        PreviousHolder previous = PreviousHolder::unknown;
+        milliseconds ttl{};           ///< what the server really set
+        boot_clock::time_point base;  ///< the grant is not older than this; default: `sent`
+    };
+    struct Busy {
+        milliseconds look_again{};  ///< when to try without a wake-up, at the latest
+        /// Nobody is granted by waiting longer than this look (poll mode): core adds its back-off.
+        bool polling = false;
+    };
+    struct Doubt {
+        error_code why;
+    };  ///< no answer: it may have happened
+    struct Failed {
+        error_code why;
+    };  ///< surely nothing was done
+    std::variant<Failed, Granted, Busy, Doubt> outcome;
+    std::string detail;           ///< words for an error, never a secret: "refused by 10.0.0.1"
+    std::shared_ptr<void> place;  ///< the backend's own: a ticket, a node path
+};
+
+/// One grant that core keeps. The same owner and `place` as in its Attempt.
+struct Held {
+    std::string_view name, owner;
+    FencingToken token;
+    milliseconds ttl{};
+    std::shared_ptr<void> place;
+    boot_clock::time_point deadline;  ///< of the request under way
+    boot_clock::time_point sent;      ///< set by core just before renew
+
+    // --- renew writes these
+    enum class Renewal : std::uint8_t { unknown, renewed, lost };
+    Renewal renewal = Renewal::unknown;
+    error_code renewal_error;  ///< lost: why (errc::lost, errc::revoked, native)
+    std::optional<boot_clock::time_point> renewed_base;  ///< default: `sent`
+
+    // --- release reads and writes these
+    Outcome how = Outcome::done;
+    ReleaseResult released = ReleaseResult::unreachable;
+};
+
+/// Core's ear. Any thread may call it, under no mutex of the backend's. A wake-up is a hint: core
+/// attempts again and believes only the answer (which the backend may give without a request where
+/// its protocol proves it). Calls for an owner that is gone are ignored.
+class Sink {
+public:
+    virtual ~Sink() = default;
+    /// This attempt may succeed now.
+    virtual void wake(std::string_view owner) = 0;
+    /// This grant is at risk: renew now.
+    virtual void doubt(std::string_view owner) = 0;
+    /// The server said that this grant is over.
+    virtual void lost(std::string_view owner, error_code) = 0;
+    /// Something an operator should know about the deployment; told once per text.
+    virtual void warn(std::string text) = 0;
+};
+
+/// A blocking path for one calling thread at a time: its own connection, nothing shared with the
+/// engine. Core keeps a few and lends one to each blocking call that need not wait.
+class Lane {
+public:
+    virtual ~Lane() = default;
+    /// Never queues. Anything but Granted sends core to the engine path (with the same owner) when
+    /// the caller may wait, or when the outcome is in doubt.
+    virtual void attempt(Attempt&) noexcept = 0;
+    virtual void release(Held&) noexcept = 0;
+};
+
+class Backend {
+public:
+    virtual ~Backend() = default;
+    virtual const Capabilities& capabilities() const noexcept = 0;
+    /// How many items one verb call may carry.
+    virtual std::size_t max_batch() const noexcept { return 1; }
+    /// Refuses names that the backend reserves. Any thread.
+    virtual error_code check_name(std::string_view) const noexcept { return {}; }
+
+    /// Granted, Busy (perhaps with a place in line), Doubt or Failed, for each.
+    virtual awaitable<void> attempt(std::span<Attempt* const>) = 0;
+    /// Leaves the line and gives back a grant that raced, so that nothing of this owner is held or
+    /// queued, and no late request of it takes the lock afterwards. Idempotent; core repeats it
+    /// until it returns no error, or the ttl has passed.
+    virtual awaitable<error_code> withdraw(std::span<Attempt* const>) = 0;
+    virtual awaitable<void> renew(std::span<Held* const>) = 0;
+    /// Idempotent; core repeats it while `released` is unreachable, until the lease has run out.
+    virtual awaitable<void> release(std::span<Held* const>) = 0;
+
+    // What operators ask. `detail` receives the words for an error.
+    virtual awaitable<result<Inspection>> inspect(std::string_view name,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail) = 0;
+    virtual awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
+                                                             std::size_t limit,
+                                                             boot_clock::time_point deadline,
+                                                             std::string& detail) = 0;
+    virtual awaitable<result<Broken>> break_lock(std::string_view name,
+                                                 std::optional<FencingToken> if_token, bool now,
+                                                 boot_clock::time_point deadline,
+                                                 std::string& detail) = 0;
+    /// Connects, and says what this deployment really promises.
+    virtual awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
+                                                  std::string& detail) = 0;
+
+    /// Null: this backend has no blocking path. Any thread; the lane connects on first use.
+    virtual std::unique_ptr<Lane> open_lane() { return nullptr; }
+    /// Ends every connection; verbs under way end with an error. Called once, on the engine thread,
+    /// before the destructor.
+    virtual awaitable<void> close() { co_return; }
+    /// Commands or statements sent so far, lanes included. Any thread.
+    virtual std::uint64_t requests() const noexcept = 0;
+};
+
+/// What core gives a backend; both outlive it.
+struct Context {
+    asio::any_io_executor engine;
+    Sink& sink;
+};
+
+}  // namespace holdfast::spi

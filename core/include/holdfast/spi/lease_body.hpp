@@ -1,0 +1,28 @@
+// What stands behind a Lease. Core has one for backends' grants; decorators derive their own.
+#pragma once
+#include "holdfast/lease.hpp"
+
+namespace holdfast::spi {
+
+class HOLDFAST_EXPORT LeaseBody {
+public:
+    virtual ~LeaseBody() = default;
+    virtual LeaseState state() const noexcept = 0;
+    virtual bool valid() const noexcept = 0;
+    virtual std::string_view name() const noexcept = 0;
+    virtual std::string_view owner() const noexcept = 0;
+    virtual FencingToken token() const noexcept = 0;
+    virtual PreviousHolder previous() const noexcept = 0;
+    virtual boot_clock::time_point valid_until() const noexcept = 0;
+    virtual std::stop_token lost() = 0;
+    virtual error_code lost_reason() const noexcept = 0;
+    virtual result<void> renew() = 0;
+    virtual ReleaseResult release(Outcome) noexcept = 0;
+    virtual void async_renew(asio::any_completion_handler<Lease::RenewSignature>) = 0;
+    virtual void async_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>) = 0;
+    virtual void async_lost(asio::any_completion_handler<Lease::RenewSignature>) = 0;
+    /// ~Lease: hand over and do not wait.
+    virtual void drop(Outcome) noexcept = 0;
+};
+
+}  // namespace holdfast::spi

@@ -1,0 +1,423 @@
+#include "grant.hpp"
+
+#include <algorithm>
+
+#include "core_error.hpp"
+
+namespace holdfast {
+
+std::shared_ptr<Grant> Grant::make(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> handle,
+                                   std::shared_ptr<const LockInfo> info, std::string owner,
+                                   std::shared_ptr<void> place, const Facts& facts) {
+    auto grant = std::make_shared<Grant>(std::move(engine), std::move(handle), std::move(info),
+                                         std::move(owner), std::move(place), facts);
+    Counters::add(grant->engine_->counters.acquired);
+    Counters::add(grant->engine_->counters.held);
+    const auto took =
+        std::chrono::floor<milliseconds>(boot_clock::now() - facts.started);
+    grant->tell(Event::Kind::acquired, {}, took);
+    grant->schedule_next();
+    return grant;
+}
+
+Grant::Grant(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> handle,
+             std::shared_ptr<const LockInfo> info, std::string owner, std::shared_ptr<void> place,
+             const Facts& facts)
+    : engine_(std::move(engine)),
+      handle_(std::move(handle)),
+      info_(std::move(info)),
+      owner_(std::move(owner)),
+      place_(std::move(place)),
+      token_(facts.token),
+      previous_(facts.previous),
+      valid_until_(facts.valid_until.time_since_epoch().count()),
+      next_renewal_(info_->renew ? facts.base + facts.ttl / 3 : boot_clock::time_point::max()),
+      ends_at_(after(facts.base, info_->max_hold)),
+      retry_(std::max(engine_->timing.backoff_first, facts.ttl / 100),
+             std::max(engine_->timing.backoff_first, facts.ttl / 10), true) {}
+
+LeaseState Grant::state() const noexcept {
+    const LeaseState s = state_.load(std::memory_order_acquire);
+    // The clock may be ahead of the timer, after a pause for instance.
+    if ((s == LeaseState::held || s == LeaseState::at_risk) && boot_clock::now() >= valid_until())
+        return LeaseState::lost;
+    return s;
+}
+
+bool Grant::valid() const noexcept {
+    if (forked()) return false;
+    const LeaseState s = state();
+    return s == LeaseState::held || s == LeaseState::at_risk;
+}
+
+boot_clock::time_point Grant::valid_until() const noexcept {
+    return boot_clock::time_point(
+        boot_clock::duration(valid_until_.load(std::memory_order_acquire)));
+}
+
+std::stop_token Grant::lost() {
+    const std::lock_guard hold(mutex_);
+    if (!stop_) {
+        stop_.emplace();
+        if (state_.load() == LeaseState::lost) stop_->request_stop();
+    }
+    return stop_->get_token();
+}
+
+error_code Grant::lost_reason() const noexcept {
+    if (forked()) return make_error_code(errc::forked);
+    const std::lock_guard hold(mutex_);
+    if (!reason_ && state() == LeaseState::lost) return make_error_code(errc::lost);
+    return reason_;
+}
+
+spi::Held Grant::held(boot_clock::time_point now, boot_clock::time_point deadline) const {
+    spi::Held h;
+    h.name = info_->name;
+    h.owner = owner_;
+    h.token = token_;
+    h.ttl = info_->ttl;
+    h.place = place_;
+    h.sent = now;
+    h.deadline = deadline;
+    return h;
+}
+
+void Grant::tell(Event::Kind kind, error_code reason, milliseconds took) {
+    if (!engine_->events->wanted()) return;
+    Event e;
+    e.kind = kind;
+    e.name = info_->name, e.owner = owner_, e.token = token_, e.took = took, e.reason = reason;
+    e.left = std::max(milliseconds(0),
+                      std::chrono::floor<milliseconds>(valid_until() - boot_clock::now()));
+    engine_->events->tell(std::move(e));
+}
+
+// --- renewal and loss -------------------------------------------------------------------------------
+
+void Grant::schedule_next() {
+    auto due = std::min(valid_until(), ends_at_);
+    if (!renewing_) due = std::min(due, next_renewal_);
+    engine_->schedule().set(*this, due);
+}
+
+void Grant::fire(boot_clock::time_point now) {
+    if (releasing_) {
+        if (now >= answer_by_) {
+            answer_releases(ReleaseResult::unreachable);
+            answer_by_ = boot_clock::time_point::max();
+        }
+        if (!release_sent_ && now >= next_release_) {
+            release_sent_ = true;
+            engine_->release(self());
+        }
+        if (releasing_)
+            engine_->schedule().set(*this, release_sent_ ? answer_by_
+                                                         : std::min(answer_by_, next_release_));
+        return;
+    }
+    const LeaseState s = state_.load(std::memory_order_acquire);
+    if (s != LeaseState::held && s != LeaseState::at_risk) return;
+    if (now >= valid_until()) return lose(make_error_code(errc::lost), true);
+    // The server keeps it until its ttl: the work may need that long to stop.
+    if (now >= ends_at_) return lose(max_hold_error(), false);
+    if (!renewing_ && now >= next_renewal_) {
+        renewing_ = true;
+        engine_->renew(self());
+    }
+    schedule_next();
+}
+
+void Grant::renew_now() {
+    const LeaseState s = state_.load(std::memory_order_acquire);
+    if (renewing_ || releasing_ || (s != LeaseState::held && s != LeaseState::at_risk)) return;
+    renewing_ = true;
+    engine_->renew(self());
+}
+
+spi::Held& Grant::prepare_renewal(boot_clock::time_point now) {
+    renewal_ = held(now, std::min(now + info_->request_timeout,
+                                  std::max(valid_until(), now + milliseconds(1))));
+    return renewal_;
+}
+
+void Grant::renewed() {
+    using Renewal = spi::Held::Renewal;
+    renewing_ = false;
+    const auto waiting = std::exchange(renewals_, {});
+    const auto answer = [&](error_code ec) {
+        for (const Renewing& told : waiting)
+            told(ec);
+    };
+    {
+        std::unique_lock hold(mutex_);
+        const LeaseState s = state_.load(std::memory_order_acquire);
+        if (s == LeaseState::lost || s == LeaseState::released) {
+            const error_code ec = s == LeaseState::lost ? reason_ : make_error_code(errc::not_held);
+            hold.unlock();
+            return answer(ec);
+        }
+        if (renewal_.renewal == Renewal::renewed) {
+            const auto base = renewal_.renewed_base.value_or(renewal_.sent);
+            const auto until = base + info_->ttl - Timing::drift(info_->ttl);
+            if (until > valid_until()) valid_until_.store(until.time_since_epoch().count());
+            state_.store(LeaseState::held, std::memory_order_release);
+            next_renewal_ = info_->renew ? base + info_->ttl / 3 : boot_clock::time_point::max();
+            retry_.reset();
+            hold.unlock();
+            Counters::add(engine_->counters.renewals);
+            if (s == LeaseState::at_risk) tell(Event::Kind::recovered);
+        } else if (renewal_.renewal == Renewal::unknown) {
+            state_.store(LeaseState::at_risk, std::memory_order_release);
+            next_renewal_ = boot_clock::now() + retry_.next();
+            hold.unlock();
+            Counters::add(engine_->counters.renewals_failed);
+            tell(Event::Kind::at_risk, renewal_.renewal_error);
+        }
+    }
+    if (renewal_.renewal == Renewal::lost) {
+        lose(renewal_.renewal_error ? renewal_.renewal_error : make_error_code(errc::lost), false);
+        return answer(lost_reason());
+    }
+    schedule_next();
+    answer(renewal_.renewal == Renewal::renewed ? error_code()
+                                                : make_error_code(errc::unavailable));
+}
+
+void Grant::lose(error_code why, bool give_back) {
+    std::optional<std::stop_source> stop;
+    std::vector<Losing> losing;
+    {
+        const std::lock_guard hold(mutex_);
+        const LeaseState s = state_.load(std::memory_order_acquire);
+        if (s == LeaseState::lost || s == LeaseState::released) return;
+        reason_ = why;
+        state_.store(LeaseState::lost, std::memory_order_release);
+        stop = stop_;
+        losing.swap(losing_);
+        outcome_ = Outcome::abandoned;
+        released_ = why == errc::revoked ? ReleaseResult::owned_by_other
+                                         : ReleaseResult::already_expired;
+    }
+    engine_->schedule().cancel(*this);
+    Counters::add(engine_->counters.lost);
+    Counters::drop(engine_->counters.held);
+    tell(Event::Kind::lost, why);
+    if (stop) engine_->pool().post([s = std::move(*stop)]() mutable { s.request_stop(); });
+    for (Losing& l : losing)
+        engine_->complete(std::move(l.handler), why);
+    for (const Renewing& told : std::exchange(renewals_, {}))
+        told(why);
+    if (give_back) release_in_background({}, boot_clock::time_point::max());
+}
+
+// --- release ----------------------------------------------------------------------------------------
+
+bool Grant::begin_release(Outcome outcome) noexcept {
+    std::vector<Losing> losing;
+    {
+        const std::lock_guard hold(mutex_);
+        const LeaseState s = state_.load(std::memory_order_acquire);
+        if (s == LeaseState::lost || s == LeaseState::released) return false;
+        state_.store(LeaseState::released, std::memory_order_release);
+        outcome_ = outcome;
+        losing.swap(losing_);
+    }
+    engine_->schedule().cancel(*this);
+    Counters::drop(engine_->counters.held);
+    for (Losing& l : losing)
+        engine_->complete_later(std::move(l.handler), make_error_code(errc::not_held));
+    return true;
+}
+
+ReleaseResult Grant::release(Outcome outcome) noexcept {
+    if (forked()) return ReleaseResult::unreachable;
+    if (!begin_release(outcome)) {
+        const std::lock_guard hold(mutex_);
+        return released_;
+    }
+    const auto now = boot_clock::now();
+    const auto deadline = now + info_->request_timeout;
+    bool in_doubt = false;
+    if (auto lane = engine_->lanes().borrow()) {
+        spi::Held h = held(now, deadline);
+        h.how = outcome;
+        lane->release(h);
+        if (h.released != ReleaseResult::unreachable) {
+            Counters::add(engine_->counters.released);
+            tell(Event::Kind::released);
+            const std::lock_guard hold(mutex_);
+            return released_ = h.released;
+        }
+        in_doubt = true;
+    }
+    auto answer = std::make_shared<Latch<ReleaseResult>>();
+    engine_->post([self = self(), answer, deadline, in_doubt] {
+        self->in_doubt_ = in_doubt;
+        self->release_in_background([answer](ReleaseResult r) { answer->set(r); }, deadline);
+    });
+    if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
+    return answer->take_until(deadline + std::chrono::seconds(1))
+        .value_or(ReleaseResult::unreachable);
+}
+
+void Grant::async_release(Outcome outcome,
+                          asio::any_completion_handler<Lease::ReleaseSignature> handler) {
+    error_code ec;
+    if (forked()) ec = make_error_code(errc::forked);
+    if (ec || !begin_release(outcome)) {
+        std::unique_lock hold(mutex_);
+        const ReleaseResult r = ec ? ReleaseResult::unreachable : released_;
+        hold.unlock();
+        if (forked()) return;  // there is no thread in the child that could tell
+        return engine_->complete_later(std::move(handler), ec, r);
+    }
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    const auto deadline = boot_clock::now() + info_->request_timeout;
+    engine_->post([self = self(), shared, deadline] {
+        self->release_in_background(
+            [self, shared](ReleaseResult r) {
+                const error_code code =
+                    r == ReleaseResult::unreachable ? make_error_code(errc::unavailable) : error_code();
+                self->engine_->complete(std::move(*shared), code, r);
+            },
+            deadline);
+    });
+}
+
+void Grant::drop(Outcome outcome) noexcept {
+    if (begin_release(outcome))
+        engine_->post([self = self()] {
+            self->release_in_background({}, boot_clock::time_point::max());
+        });
+    // The last handle closes the engine, and that waits for the release just posted. It must be the
+    // caller's thread that does so.
+    handle_.reset();
+}
+
+void Grant::release_in_background(Releasing told, boot_clock::time_point answer_by) {
+    if (told) releases_.push_back(std::move(told));
+    if (releasing_) return;
+    releasing_ = true;
+    keep_ = self();
+    engine_->begin_end();
+    answer_by_ = answer_by;
+    retry_.reset();
+    release_sent_ = true;
+    engine_->release(self());
+    engine_->schedule().set(*this, answer_by_);
+}
+
+spi::Held& Grant::prepare_release(boot_clock::time_point now) {
+    release_ = held(now, now + info_->request_timeout);
+    release_.how = outcome_;
+    return release_;
+}
+
+void Grant::release_answered() {
+    release_sent_ = false;
+    const auto now = boot_clock::now();
+    ReleaseResult r = release_.released;
+    if (r == ReleaseResult::unreachable) {
+        in_doubt_ = true;
+        if (now >= valid_until() + Timing::drift(info_->ttl)) {  // free by its ttl
+            answer_releases(r);
+            return stop_releasing();
+        }
+        next_release_ = now + retry_.next();
+        engine_->schedule().set(*this, std::min(answer_by_, next_release_));
+        return;
+    }
+    // An earlier request of ours may have been the one that did it.
+    if (in_doubt_ && r != ReleaseResult::released)
+        r = now < valid_until() ? ReleaseResult::released : ReleaseResult::unreachable;
+    if (state_.load() == LeaseState::released) {
+        Counters::add(engine_->counters.released);
+        tell(Event::Kind::released);
+        const std::lock_guard hold(mutex_);
+        released_ = r;
+    }
+    answer_releases(r);
+    stop_releasing();
+}
+
+void Grant::answer_releases(ReleaseResult r) {
+    for (const Releasing& told : std::exchange(releases_, {}))
+        told(r);
+}
+
+void Grant::stop_releasing() {
+    releasing_ = false;
+    engine_->schedule().cancel(*this);
+    engine_->end_end();
+    const auto last = std::move(keep_);
+}
+
+// --- renewal on demand ------------------------------------------------------------------------------
+
+void Grant::renew_in_background(Renewing told) {
+    const LeaseState s = state();
+    if (s == LeaseState::lost) return told(lost_reason());
+    if (s == LeaseState::released) return told(make_error_code(errc::not_held));
+    renewals_.push_back(std::move(told));
+    renew_now();
+}
+
+result<void> Grant::renew() {
+    if (forked()) return make_error_code(errc::forked);
+    if (engine_->closed()) return make_error_code(errc::closed);
+    if (engine_->on_engine_thread()) return make_error_code(errc::would_deadlock);
+    auto answer = std::make_shared<Latch<error_code>>();
+    engine_->post([self = self(), answer] {
+        self->renew_in_background([answer](error_code ec) { answer->set(ec); });
+    });
+    const auto cap = boot_clock::now() + info_->request_timeout + std::chrono::seconds(1);
+    const auto ec = answer->take_until(cap).value_or(make_error_code(errc::unavailable));
+    if (ec) return ec;
+    return {};
+}
+
+void Grant::async_renew(asio::any_completion_handler<Lease::RenewSignature> handler) {
+    if (forked()) return;
+    if (engine_->closed())
+        return engine_->complete_later(std::move(handler), make_error_code(errc::closed));
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    engine_->post([self = self(), shared] {
+        self->renew_in_background(
+            [self, shared](error_code ec) { self->engine_->complete(std::move(*shared), ec); });
+    });
+}
+
+void Grant::async_lost(asio::any_completion_handler<Lease::RenewSignature> handler) {
+    if (forked()) return;
+    std::unique_lock hold(mutex_);
+    const LeaseState s = state_.load();
+    if (s == LeaseState::lost || s == LeaseState::released) {
+        const error_code ec = s == LeaseState::lost ? reason_ : make_error_code(errc::not_held);
+        hold.unlock();
+        return engine_->complete_later(std::move(handler), ec);
+    }
+    const std::uint64_t id = ++last_losing_;
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    losing_.push_back({id, std::move(handler)});
+    hold.unlock();
+    if (slot.is_connected())
+        slot.assign([weak = weak_from_this(), id](asio::cancellation_type) {
+            if (auto alive = std::static_pointer_cast<Grant>(weak.lock())) alive->stop_telling(id);
+        });
+}
+
+void Grant::stop_telling(std::uint64_t id) {
+    asio::any_completion_handler<Lease::RenewSignature> handler;
+    {
+        const std::lock_guard hold(mutex_);
+        const auto at = std::find_if(losing_.begin(), losing_.end(),
+                                     [&](const Losing& l) { return l.id == id; });
+        if (at == losing_.end()) return;
+        handler = std::move(at->handler);
+        losing_.erase(at);
+    }
+    engine_->complete_later(std::move(handler), make_error_code(errc::cancelled));
+}
+
+}  // namespace holdfast

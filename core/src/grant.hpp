@@ -1,0 +1,112 @@
+// One lease as core keeps it: the one renewal loop, loss, and release with its retries.
+#pragma once
+#include <mutex>
+#include <stop_token>
+
+#include "backoff.hpp"
+#include "engine.hpp"
+#include "holdfast/spi/lease_body.hpp"
+#include "lock_info.hpp"
+
+namespace holdfast {
+
+/// held -> (renewal due) -> held | at risk -> ... -> lost | released.
+///
+/// Any thread may call what LeaseBody declares; the rest runs on the engine thread. Scheduled from its
+/// first moment on, before the caller has seen the grant; after release or loss nothing of it is
+/// renewed. It keeps itself alive only while its release is under way.
+class Grant final : public spi::LeaseBody, public Timed {
+public:
+    struct Facts {
+        FencingToken token;
+        PreviousHolder previous;
+        milliseconds ttl;                 ///< what the server set for this grant
+        boot_clock::time_point base;
+        boot_clock::time_point valid_until;
+        boot_clock::time_point started;   ///< when the call began, for the event
+    };
+    static std::shared_ptr<Grant> make(std::shared_ptr<Engine>, std::shared_ptr<Handle>,
+                                       std::shared_ptr<const LockInfo>, std::string owner,
+                                       std::shared_ptr<void> place, const Facts&);
+    Grant(std::shared_ptr<Engine>, std::shared_ptr<Handle>, std::shared_ptr<const LockInfo>,
+          std::string owner, std::shared_ptr<void> place, const Facts&);
+
+    // --- spi::LeaseBody
+    LeaseState state() const noexcept override;
+    bool valid() const noexcept override;
+    std::string_view name() const noexcept override { return info_->name; }
+    std::string_view owner() const noexcept override { return owner_; }
+    FencingToken token() const noexcept override { return token_; }
+    PreviousHolder previous() const noexcept override { return previous_; }
+    boot_clock::time_point valid_until() const noexcept override;
+    std::stop_token lost() override;
+    error_code lost_reason() const noexcept override;
+    result<void> renew() override;
+    ReleaseResult release(Outcome) noexcept override;
+    void async_renew(asio::any_completion_handler<Lease::RenewSignature>) override;
+    void async_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>) override;
+    void async_lost(asio::any_completion_handler<Lease::RenewSignature>) override;
+    void drop(Outcome) noexcept override;
+    bool forked() const noexcept { return engine_->forked(); }
+
+    // --- engine thread
+    void fire(boot_clock::time_point now) override;
+    spi::Held& prepare_renewal(boot_clock::time_point now);
+    void renewed();
+    spi::Held& prepare_release(boot_clock::time_point now);
+    void release_answered();
+    void lose(error_code why, bool give_back);
+    void renew_now();
+    bool owned_by(std::string_view owner) const noexcept { return owner_ == owner; }
+
+private:
+    using Renewing = std::function<void(error_code)>;
+    using Releasing = std::function<void(ReleaseResult)>;
+
+    void schedule_next();
+    void stop_telling(std::uint64_t id);
+    void tell(Event::Kind, error_code = {}, milliseconds took = {});
+    spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
+    /// True when this call ended the lease; false when it was over already.
+    bool begin_release(Outcome) noexcept;
+    void release_in_background(Releasing, boot_clock::time_point answer_by);
+    void renew_in_background(Renewing);
+    void answer_releases(ReleaseResult);
+    void stop_releasing();
+    std::shared_ptr<Grant> self() { return std::static_pointer_cast<Grant>(shared_from_this()); }
+
+    const std::shared_ptr<Engine> engine_;
+    std::shared_ptr<Handle> handle_;
+    const std::shared_ptr<const LockInfo> info_;
+    const std::string owner_;
+    const std::shared_ptr<void> place_;
+    const FencingToken token_;
+    const PreviousHolder previous_;
+
+    std::atomic<LeaseState> state_{LeaseState::held};
+    std::atomic<boot_clock::rep> valid_until_;
+
+    mutable std::mutex mutex_;  // guards what follows, up to the engine's part
+    error_code reason_;
+    std::optional<std::stop_source> stop_;
+    struct Losing {
+        std::uint64_t id;
+        asio::any_completion_handler<Lease::RenewSignature> handler;
+    };
+    std::vector<Losing> losing_;
+    std::uint64_t last_losing_ = 0;
+    ReleaseResult released_ = ReleaseResult::unreachable;
+    Outcome outcome_ = Outcome::done;
+
+    // Engine thread only, but set before the grant is scheduled.
+    boot_clock::time_point next_renewal_, ends_at_;
+    boot_clock::time_point answer_by_, next_release_;
+    bool renewing_ = false, releasing_ = false, release_sent_ = false, in_doubt_ = false;
+    std::vector<Renewing> renewals_;
+    std::vector<Releasing> releases_;
+    spi::Held renewal_, release_;
+    Backoff retry_;
+    std::shared_ptr<Grant> keep_;
+};
+
+}  // namespace holdfast

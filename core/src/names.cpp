@@ -1,0 +1,126 @@
+// The spelling of enumerators in configuration, logs and reports, and what a lock's name may be.
+#include "names.hpp"
+
+#include <array>
+
+#include "holdfast/capabilities.hpp"
+#include "holdfast/event.hpp"
+#include "holdfast/lease.hpp"
+
+namespace holdfast {
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(Capability::count_)> capabilities{
+    "fencing",         "fifo",    "notified", "cross_process", "cross_host",
+    "renewal",         "previous_holder", "inspect", "list", "break_lock",
+    "survives_client_clock_jump", "survives_server_crash", "survives_failover"};
+
+}  // namespace
+
+std::string_view to_string(Capability c) noexcept {
+    const auto i = static_cast<std::size_t>(c);
+    return i < capabilities.size() ? capabilities[i] : "?";
+}
+
+std::optional<Capability> capability_from(std::string_view word) noexcept {
+    for (std::size_t i = 0; i < capabilities.size(); ++i)
+        if (capabilities[i] == word) return static_cast<Capability>(i);
+    return std::nullopt;
+}
+
+std::string_view to_string(SafetyClass c) noexcept {
+    switch (c) {
+        case SafetyClass::a: return "A";
+        case SafetyClass::b: return "B";
+        case SafetyClass::c: return "C";
+        case SafetyClass::d: return "D";
+        case SafetyClass::in_process: return "in-process";
+    }
+    return "?";
+}
+
+std::string_view to_string(LeaseState s) noexcept {
+    switch (s) {
+        case LeaseState::empty: return "empty";
+        case LeaseState::held: return "held";
+        case LeaseState::at_risk: return "at risk";
+        case LeaseState::lost: return "lost";
+        case LeaseState::released: return "released";
+    }
+    return "?";
+}
+
+std::string_view to_string(PreviousHolder p) noexcept {
+    switch (p) {
+        case PreviousHolder::unknown: return "unknown";
+        case PreviousHolder::none: return "none";
+        case PreviousHolder::released: return "released";
+        case PreviousHolder::abandoned: return "abandoned";
+        case PreviousHolder::crashed: return "crashed";
+    }
+    return "?";
+}
+
+std::string_view to_string(ReleaseResult r) noexcept {
+    switch (r) {
+        case ReleaseResult::released: return "released";
+        case ReleaseResult::already_expired: return "already expired";
+        case ReleaseResult::owned_by_other: return "owned by other";
+        case ReleaseResult::unreachable: return "unreachable";
+    }
+    return "?";
+}
+
+std::string_view to_string(Event::Kind k) noexcept {
+    switch (k) {
+        case Event::Kind::waiting: return "waiting";
+        case Event::Kind::acquired: return "acquired";
+        case Event::Kind::at_risk: return "at_risk";
+        case Event::Kind::recovered: return "recovered";
+        case Event::Kind::lost: return "lost";
+        case Event::Kind::in_doubt: return "in_doubt";
+        case Event::Kind::released: return "released";
+        case Event::Kind::warning: return "warning";
+    }
+    return "?";
+}
+
+namespace {
+
+/// Length of the well-formed UTF-8 sequence at the front (Unicode table 3-7), 0 when there is none.
+std::size_t sequence(std::string_view s) noexcept {
+    const auto at = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+    const auto tail = [&](std::size_t i) { return i < s.size() && (at(i) & 0xC0U) == 0x80U; };
+    const unsigned char c = at(0);
+    if (c < 0x80) return 1;
+    if (c >= 0xC2 && c <= 0xDF) return tail(1) ? 2 : 0;
+    if (c >= 0xE0 && c <= 0xEF) {
+        if (!tail(1) || !tail(2)) return 0;
+        if (c == 0xE0 && at(1) < 0xA0) return 0;
+        if (c == 0xED && at(1) > 0x9F) return 0;
+        return 3;
+    }
+    if (c >= 0xF0 && c <= 0xF4) {
+        if (!tail(1) || !tail(2) || !tail(3)) return 0;
+        if (c == 0xF0 && at(1) < 0x90) return 0;
+        if (c == 0xF4 && at(1) > 0x8F) return 0;
+        return 4;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string_view name_fault(std::string_view name) noexcept {
+    if (name.empty()) return "a lock's name is empty";
+    if (name.size() > max_name) return "a lock's name is longer than 512 bytes";
+    for (std::size_t i = 0; i < name.size();) {
+        const std::size_t n = sequence(name.substr(i));
+        if (n == 0) return "a lock's name is not valid UTF-8";
+        if (name[i] == '\0') return "a lock's name contains a NUL character";
+        i += n;
+    }
+    return {};
+}
+
+}  // namespace holdfast

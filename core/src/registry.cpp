@@ -1,0 +1,33 @@
+// The backends that are linked into this program.
+#include "holdfast/spi/registry.hpp"
+
+#include <algorithm>
+
+namespace holdfast::spi {
+
+void Registry::add(Descriptor descriptor) {
+    if (find(descriptor.name)) return;
+    all_.push_back(std::make_unique<Descriptor>(std::move(descriptor)));
+}
+
+const Descriptor* Registry::find_scheme(std::string_view scheme) const noexcept {
+    for (const auto& backend : all_)
+        if (std::find(backend->schemes.begin(), backend->schemes.end(), scheme) !=
+            backend->schemes.end())
+            return backend.get();
+    return nullptr;
+}
+
+const Descriptor* Registry::find(std::string_view name) const noexcept {
+    for (const auto& backend : all_)
+        if (backend->name == name) return backend.get();
+    return nullptr;
+}
+
+Registry& Registry::linked() {
+    // Never destroyed: a client in another static object may outlive every destructor of ours.
+    static Registry* const registry = new Registry;
+    return *registry;
+}
+
+}  // namespace holdfast::spi

@@ -1,0 +1,55 @@
+// All deadlines of one client in one ordered set behind one timer descriptor: renewals, losses, waits,
+// looks and retries. CLOCK_BOOTTIME, so that it is right after the machine slept.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/intrusive/set.hpp>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "holdfast/clock.hpp"
+
+namespace holdfast {
+
+/// Something with a next moment. Owned by shared_ptr; fire() runs on the engine thread.
+class Timed : public std::enable_shared_from_this<Timed>,
+              public boost::intrusive::set_base_hook<
+                  boost::intrusive::link_mode<boost::intrusive::safe_link>> {
+public:
+    virtual ~Timed() = default;
+    virtual void fire(boot_clock::time_point now) = 0;
+
+private:
+    friend class Schedule;
+    friend bool operator<(const Timed& a, const Timed& b) noexcept { return a.due_ < b.due_; }
+    boot_clock::time_point due_{};
+};
+
+/// Thread-safe: setting from another thread arms the timer without waking the engine.
+class Schedule {
+public:
+    explicit Schedule(boost::asio::io_context&);
+    ~Schedule();
+    Schedule(const Schedule&) = delete;
+    Schedule& operator=(const Schedule&) = delete;
+
+    void set(Timed&, boot_clock::time_point due);
+    void cancel(Timed&) noexcept;
+    void stop();
+
+    /// A copy of everything that is scheduled; for rare walks over all of it.
+    std::vector<std::shared_ptr<Timed>> all();
+
+private:
+    void arm(boot_clock::time_point due) noexcept;
+    void wait();
+    void run();
+
+    std::mutex mutex_;
+    boost::intrusive::multiset<Timed, boost::intrusive::constant_time_size<false>> set_;
+    boot_clock::time_point armed_ = boot_clock::time_point::max();
+    boost::asio::posix::stream_descriptor timer_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,106 @@
+#include "user_pool.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t max_threads = 64;
+constexpr std::chrono::seconds idle_end{2};
+thread_local const UserPool::State* current = nullptr;
+
+}  // namespace
+
+struct UserPool::State : std::enable_shared_from_this<UserPool::State> {
+    struct Waiting {
+        Job job;
+        boot_clock::time_point since;
+    };
+    std::mutex mutex;
+    std::condition_variable work, ended;
+    std::deque<Waiting> queue;
+    std::size_t threads = 0, idle = 0;
+    bool stopping = false, looking = false;
+    std::function<void()> look_later;
+
+    void start_thread() {  // under the mutex
+        ++threads;
+        try {
+            std::thread([self = shared_from_this()] { self->run(); }).detach();
+        } catch (...) {
+            --threads;  // the machine is out of threads: the ones there are go on
+        }
+    }
+
+    void run() {
+        current = this;
+        std::unique_lock hold(mutex);
+        for (;;) {
+            if (queue.empty()) {
+                if (stopping) break;
+                ++idle;
+                const bool called = work.wait_for(
+                    hold, idle_end, [&] { return !queue.empty() || stopping; });
+                --idle;
+                if (queue.empty() && (!called || stopping)) break;
+                continue;
+            }
+            Job job = std::move(queue.front().job);
+            queue.pop_front();
+            hold.unlock();
+            std::move(job)();
+            job = nullptr;
+            hold.lock();
+        }
+        --threads;
+        current = nullptr;
+        ended.notify_all();
+    }
+};
+
+UserPool::UserPool(std::function<void()> look_later) : state_(std::make_shared<State>()) {
+    state_->look_later = std::move(look_later);
+}
+
+UserPool::~UserPool() { stop(milliseconds::zero()); }
+
+void UserPool::post(Job job) {
+    bool look = false;
+    {
+        const std::lock_guard hold(state_->mutex);
+        state_->queue.push_back({std::move(job), boot_clock::now()});
+        if (state_->threads == 0)
+            state_->start_thread();
+        else if (state_->idle < state_->queue.size() && !state_->looking && !state_->stopping)
+            look = state_->looking = true;
+    }
+    state_->work.notify_one();
+    if (look) state_->look_later();
+}
+
+void UserPool::check() {
+    bool look = false;
+    {
+        const std::lock_guard hold(state_->mutex);
+        state_->looking = false;
+        if (state_->queue.empty() || state_->stopping) return;
+        if (boot_clock::now() - state_->queue.front().since >= patience && state_->idle == 0 &&
+            state_->threads < max_threads)
+            state_->start_thread();
+        look = state_->looking = true;
+    }
+    if (look) state_->look_later();
+}
+
+void UserPool::stop(milliseconds cap) {
+    std::unique_lock hold(state_->mutex);
+    state_->stopping = true;
+    state_->work.notify_all();
+    const std::size_t mine = current == state_.get() ? 1 : 0;
+    state_->ended.wait_for(hold, cap, [&] { return state_->threads <= mine; });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,176 @@
+// Several processes on one name, watched from outside.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "holdfast/lab/process.hpp"
+#include "suite.hpp"
+
+using namespace suite;
+
+namespace {
+
+/// What the workers of one run did to a store that does not lock.
+struct Witnessed {
+    long long counter = 0;  ///< increments that survived
+    long long expected = 0;
+    long long overlaps = 0;  ///< times the witness file was there already
+    long long killed = 0;
+};
+
+/// Runs `n` workers, `each` rounds, on one name; a worker is tests/conformance/worker.cpp.
+Witnessed witness(int n, int each, bool locked, bool kill_some) {
+    const auto name = fresh_name("witness");
+    lab::TempDir dir;
+    auto store = lab::RedisServer::start();
+    std::vector<lab::Process> workers;
+    for (int i = 0; i < n; ++i) {
+        lab::ProcessOptions o;
+        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
+                  backend().url("ttl=2s"),
+                  name,
+                  dir.path().string(),
+                  std::to_string(store.port()),
+                  std::to_string(each),
+                  locked ? "lock" : "no-lock"};
+        o.log = dir.path() / ("worker-" + std::to_string(i));
+        workers.emplace_back(o);
+    }
+    Witnessed out;
+    if (kill_some) {
+        // The first is killed holding or waiting, whichever it is; the others go on after the ttl.
+        lab::wait_until(
+            [&] {
+                return store.cli({"GET", "counter"}).text > "5";
+            },
+            30s, "work goes on");
+        workers[0].kill();
+        out.killed = 1;
+    }
+    for (auto& w : workers) {
+        const auto ended = w.wait(patience * 120s);
+        if (!ended) throw std::runtime_error("a worker hangs: " + w.log_tail());
+        if (!ended->by_signal && ended->code != 0)
+            throw std::runtime_error("a worker failed: " + w.log_tail());
+    }
+    const auto number = [&](const char* key) {
+        const auto r = store.cli({"GET", key});
+        return r.is_nil() ? 0 : std::stoll(r.text);
+    };
+    out.counter = number("counter");
+    out.expected = number("done");
+    out.overlaps = number("overlaps");
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("exclusion, witnessed from outside, and the witness can complain", "[exclusion]") {
+    if (!backend().shared_between_processes()) {
+        // The same witness for threads of one process.
+        const auto client = open();
+        const auto name = fresh_name("threads");
+        lab::TempDir dir;
+        const auto file = dir.path() / "witness";
+        std::atomic<int> overlaps{0};
+        long long counter = 0;
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 4; ++t)
+            threads.emplace_back([&] {
+                const auto lock = *client.lock(name);
+                for (int i = 0; i < 100; ++i) {
+                    auto lease = lock->acquire();
+                    if (!lease || std::filesystem::exists(file)) ++overlaps;
+                    std::ofstream(file) << i;
+                    ++counter;
+                    std::filesystem::remove(file);
+                    lease->release();
+                }
+            });
+        for (auto& t : threads)
+            t.join();
+        CHECK(overlaps == 0);
+        CHECK(counter == 400);
+        return;
+    }
+    const auto locked = witness(4, 60, true, false);
+    CHECK(locked.overlaps == 0);
+    CHECK(locked.counter == 240);
+    CHECK(locked.expected == 240);
+    const auto control = witness(4, 60, false, false);
+    std::cout << backend().name() << ": without locks " << control.overlaps << " overlaps, "
+              << control.expected - control.counter << " of " << control.expected
+              << " updates lost\n";
+    CHECK((control.overlaps > 0 || control.counter < control.expected));
+}
+
+TEST_CASE("a holder that is killed frees the lock by its ttl, and work goes on", "[exclusion]") {
+    if (!backend().shared_between_processes()) return;
+    const auto after = witness(4, 40, true, true);
+    CHECK(after.overlaps == 0);
+    CHECK(after.counter == after.expected);
+    CHECK(after.killed == 1);
+    CHECK(after.counter >= 120);
+}
+
+TEST_CASE("T26: in the child of a fork every handle is dead, and the parent's lease lives",
+          "[T26]") {
+    const auto client = open("ttl=1s");
+    const auto name = fresh_name("fork");
+    const auto lock = lock_of(client, name);
+    auto lease = hold(*lock);
+    const ::pid_t child = ::fork();
+    if (child == 0) {
+        int wrong = 0;
+        if (lock->try_acquire().error() != errc::forked) wrong |= 1;
+        if (lease.valid()) wrong |= 2;
+        if (lease.renew().error() != errc::forked) wrong |= 4;
+        if (lease.release() != hf::ReleaseResult::unreachable) wrong |= 8;
+        if (client.inspect(name).error() != errc::forked) wrong |= 16;
+        {
+            const hf::Client copy = client;
+            const auto moved = std::move(lease);
+        }
+        ::_exit(wrong);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    const auto renewals = client.stats().renewals;
+    lab::wait_until([&] { return client.stats().renewals >= renewals + 2; }, 10s, "renewals go on");
+    CHECK(lease.valid());
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    require_clean(name);
+}
+
+TEST_CASE("T16: the client's wall clock jumps an hour either way, and nothing happens", "[T16]") {
+    const auto name = fresh_name("clock");
+    lab::TempDir dir;
+    for (const char* jump : {"3600", "-3600"}) {
+        lab::ProcessOptions o;
+        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
+                  backend().shared_between_processes() ? backend().url("ttl=600ms") : "memory:",
+                  name,
+                  dir.path().string(),
+                  jump,
+                  "0",
+                  "clock"};
+        o.environment = {{"LD_PRELOAD", std::getenv("HOLDFAST_TEST_CLOCK_SHIM")},
+                         {"HOLDFAST_CLOCK_OFFSET", (dir.path() / "offset").string()},
+                         {"ASAN_OPTIONS", "verify_asan_link_order=0"}};
+        o.log = dir.path() / "log";
+        lab::Process worker(o);
+        const auto ended = worker.wait(patience * 30s);
+        INFO(worker.log_tail());
+        REQUIRE(ended.has_value());
+        CHECK_FALSE(ended->by_signal);
+        CHECK(ended->code == 0);
+    }
+    require_clean(name);
+}

@@ -1,0 +1,136 @@
+// Many waiters, many leases, few threads, few requests.
+#include <dirent.h>
+
+#include <iostream>
+#include <thread>
+
+#include "suite.hpp"
+
+using namespace suite;
+
+namespace {
+
+std::size_t threads_now() {
+    std::size_t n = 0;
+    DIR* d = ::opendir("/proc/self/task");
+    while (const auto* e = ::readdir(d))
+        n += e->d_name[0] != '.';
+    ::closedir(d);
+    return n;
+}
+
+constexpr int many =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    1'000;
+#else
+    10'000;
+#endif
+
+}  // namespace
+
+TEST_CASE("grants are first come, first served, where that is declared", "[fifo]") {
+    if (!has(Capability::fifo)) {
+        CHECK_FALSE(open().capabilities().has(Capability::fifo));
+        return;
+    }
+    constexpr int n = 30;
+    const auto name = fresh_name("fifo");
+    const auto client = open();
+    const auto lock = lock_of(client, name);
+    auto holder = hold(*lock);
+    std::mutex mutex;
+    std::vector<int> order;
+    std::atomic<int> done{0};
+    for (int i = 0; i < n; ++i) {
+        lock->async_acquire({.wait = 60s}, [&, i](hf::error_code ec, hf::Lease lease) {
+            {
+                const std::lock_guard hold_it(mutex);
+                order.push_back(ec ? -1 : i);
+            }
+            lease.release();
+            ++done;
+        });
+        lab::wait_until([&] { return waiters_of(name) == static_cast<std::size_t>(i) + 1; }, 5s,
+                        "in line");
+    }
+    holder.release();
+    lab::wait_until([&] { return done == n; }, patience * 30s, "all are served");
+    std::vector<int> expected(n);
+    for (int i = 0; i < n; ++i)
+        expected[static_cast<std::size_t>(i)] = i;
+    CHECK(order == expected);
+    require_clean(name);
+}
+
+TEST_CASE("a hundred idle waiters cost few requests, where waiting is notified", "[notified]") {
+    const auto name = fresh_name("idle");
+    auto holder = hold(*lock_of(open(), name, {.ttl = 30s}));
+    const auto client = open();
+    const auto lock = lock_of(client, name);
+    std::atomic<int> ended{0};
+    constexpr int n = 100;
+    for (int i = 0; i < n; ++i)
+        lock->async_acquire({.wait = 4s}, [&](hf::error_code ec, hf::Lease) {
+            if (ec == errc::timed_out) ++ended;
+        });
+    lab::wait_until([&] { return client.stats().attempts >= n; }, 10s, "all have asked once");
+    const auto before = client.stats().requests;
+    const auto start = now();
+    CHECK(lab::stays_true([&] { return ended == 0; }, 2500ms));
+    const double seconds = static_cast<double>(ms(now() - start)) / 1000;
+    const double each = static_cast<double>(client.stats().requests - before) / n / seconds;
+    std::cout << backend().name() << ": " << each << " requests per idle waiter and second\n";
+    if (has(Capability::notified)) CHECK(each <= 0.2);
+    lab::wait_until([&] { return ended == n; }, patience * 10s, "all time out");
+    holder.release();
+    require_clean(name);
+}
+
+TEST_CASE("thousands of waiters and leases need at most four threads", "[scale]") {
+    const auto base = threads_now();
+    const auto holder_client = open("ttl=60s");
+    const auto name = fresh_name("many");
+    auto holder = hold(*lock_of(holder_client, name));
+    const auto alone = threads_now() - base;  // the holder's own engine, and what it started
+    std::atomic<int> granted{0}, ended{0}, wrong{0};
+    std::mutex mutex;
+    std::vector<hf::Lease> leases;
+    std::size_t most = 0;
+    {
+        const auto client = open("ttl=60s&request_timeout=30s");
+        const auto lock = lock_of(client, name);
+        for (int i = 0; i < many; ++i) {
+            lock->async_acquire({.wait = 600s}, [&](hf::error_code ec, hf::Lease) {
+                if (ec == errc::closed) ++ended;
+            });
+            const auto own = lock_of(client, name + "/" + std::to_string(i));
+            own->async_acquire({.wait = 300s}, [&](hf::error_code ec, hf::Lease lease) {
+                if (ec) ++wrong;
+                const std::lock_guard hold_it(mutex);
+                leases.push_back(std::move(lease));
+                ++granted;
+            });
+        }
+        const bool all = lab::reached(
+            [&] {
+                most = std::max(most, threads_now() - base - alone);
+                return granted == many && client.stats().waiting == many;
+            },
+            patience * 120s);
+        INFO(granted << " granted, " << client.stats().waiting << " wait, " << wrong << " failed");
+        CHECK(all);
+        CHECK(wrong == 0);
+        std::cout << backend().name() << ": " << many << " waiters and " << many << " leases on "
+                  << most << " threads\n";
+        CHECK(most <= 4);
+        for (const auto& lease : leases)
+            REQUIRE(lease.valid());
+        leases.clear();
+        lab::wait_until([&] { return client.stats().released >= many; }, patience * 60s,
+                        "all are released");
+    }
+    lab::wait_until([&] { return ended == many; }, patience * 30s, "closing ends every wait");
+    holder.release();
+    lab::wait_until([&] { return holder_client.list(name)->empty(); }, patience * 10s,
+                    "all is free");
+}

@@ -1,0 +1,77 @@
+#include "suite.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+
+namespace suite {
+
+std::string fresh_name(const std::string& what) {
+    static std::atomic<unsigned> next{0};
+    return "suite/" + what + "-" + std::to_string(::getpid()) + "-" + std::to_string(++next);
+}
+
+hf::Client open_url(const std::string& url, hf::ClientOptions options) {
+    hf::Diagnostics words;
+    options.diagnostics = &words;
+    auto client = hf::Client::open(url, options);
+    INFO(words.text());
+    REQUIRE(client.has_value());
+    return *client;
+}
+
+hf::Client open(const std::string& query, hf::ClientOptions options) {
+    return open_url(backend().url(query), std::move(options));
+}
+
+hf::Client open_proxied(const std::string& query) {
+    return open_url(backend().proxied_url(query));
+}
+
+std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
+                                  const hf::LockOptions& options) {
+    auto lock = client.lock(name, options);
+    REQUIRE(lock.has_value());
+    return std::move(*lock);
+}
+
+hf::Lease hold(hf::Lock& lock, hf::milliseconds wait) {
+    hf::Diagnostics words;
+    hf::AcquireOptions options;
+    options.wait = wait;
+    options.diagnostics = &words;
+    auto lease = lock.acquire(options);
+    INFO(words.text());
+    INFO((lease ? std::string("held") : lease.error().message()));
+    REQUIRE(lease.has_value());
+    return std::move(*lease);
+}
+
+bool has(Capability c) {
+    static const hf::Capabilities all = open().capabilities();
+    return all.has(c);
+}
+
+void require_clean(const std::string& name) {
+    const auto client = open();
+    std::string seen;
+    const bool clean = lab::reached(
+        [&] {
+            const auto found = client.inspect(name);
+            seen = found ? std::to_string(found->holders.size()) + " hold, " +
+                               std::to_string(found->waiters.size()) + " wait"
+                         : found.error().message();
+            return found && found->holders.empty() && found->waiters.empty();
+        },
+        patience * 1s);
+    INFO(name << ": " << seen);
+    REQUIRE(clean);
+}
+
+std::size_t waiters_of(const std::string& name) {
+    static const hf::Client client = open();
+    const auto found = client.inspect(name);
+    return found ? found->waiters.size() : 0;
+}
+
+}  // namespace suite

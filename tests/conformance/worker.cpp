@@ -1,0 +1,102 @@
+// One process that works under a lock: WORKER URL NAME FOLDER STORE-PORT ROUNDS lock|no-lock, or
+// with `clock`, that lets its wall clock jump while it holds (STORE-PORT is then the jump in
+// seconds).
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <fstream>
+#include <holdfast/holdfast.hpp>
+#include <iostream>
+
+#include "holdfast/lab/redis_connection.hpp"
+#include "holdfast/lab/wait_until.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace hf = holdfast;
+namespace lab = holdfast::lab;
+
+int work(const std::string& url, const std::string& name, const std::string& folder, int port,
+         int rounds, bool locked) {
+    hf::Diagnostics words;
+    hf::ClientOptions options;
+    options.diagnostics = &words;
+    const auto client = hf::Client::open(url, options);
+    if (!client) {
+        std::cerr << words.text() << '\n';
+        return 1;
+    }
+    const auto lock = client->lock(name).value();
+    lab::RedisConnection store("127.0.0.1", static_cast<std::uint16_t>(port));
+    const std::string witness = folder + "/witness";
+    for (int i = 0; i < rounds; ++i) {
+        hf::Lease lease;
+        if (locked) {
+            auto got = lock->acquire({.wait = 60s, .diagnostics = &words});
+            if (!got) {
+                std::cerr << got.error().message() << ' ' << words.text() << '\n';
+                return 1;
+            }
+            lease = std::move(*got);
+            // Killed while it held: what it left is not somebody else's presence.
+            if (lease.previous_holder() == hf::PreviousHolder::crashed) ::unlink(witness.c_str());
+        }
+        const int fd = ::open(witness.c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 &&
+            !(locked && client->capabilities().has(hf::Capability::previous_holder) == false))
+            store.command({"INCR", "overlaps"});
+        if (fd < 0 && locked && !client->capabilities().has(hf::Capability::previous_holder))
+            ::unlink(witness.c_str());
+        const auto before = store.command({"GET", "counter"});
+        const long long n = before.is_nil() ? 0 : std::stoll(before.text);
+        // One step of the store, so that a kill cannot fall between the two.
+        store.command({"EVAL", "redis.call('SET','counter',ARGV[1]) redis.call('INCR','done')", "0",
+                       std::to_string(n + 1)});
+        if (fd >= 0) {
+            ::close(fd);
+            ::unlink(witness.c_str());
+        }
+        if (locked && lease.release() != hf::ReleaseResult::released) {
+            std::cerr << "not released\n";
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int jump(const std::string& url, const std::string& name, const std::string& seconds) {
+    const auto client = hf::Client::open(url).value();
+    const auto lock = client.lock(name, {.ttl = 600ms}).value();
+    auto lease = lock->acquire().value();
+    const auto before = std::time(nullptr);
+    std::ofstream(std::getenv("HOLDFAST_CLOCK_OFFSET")) << seconds << std::flush;
+    lab::wait_until([&] { return std::abs(std::time(nullptr) - before) > 3000; }, 5s,
+                    "the clock jumps");
+    if (!lease.valid()) return 2;
+    const auto renewals = client.stats().renewals;
+    lab::wait_until([&] { return client.stats().renewals >= renewals + 2; }, 10s, "renewals go on");
+    if (!lease.valid() || lease.lost().stop_requested()) return 3;
+    const auto token = lease.fencing_token();
+    if (lock->acquire({.wait = 100ms}).error() != hf::errc::timed_out) return 4;
+    if (lease.release() != hf::ReleaseResult::released) return 5;
+    auto next = lock->acquire({.wait = 2s});
+    if (!next) return 6;
+    if (token && !(next->fencing_token() > token)) return 7;
+    next->release();
+    std::ofstream(std::getenv("HOLDFAST_CLOCK_OFFSET")) << 0 << std::flush;
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    if (argc != 7) return 64;
+    const std::string mode = argv[6];
+    if (mode == "clock") return jump(argv[1], argv[2], argv[4]);
+    return work(argv[1], argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]), mode == "lock");
+} catch (const std::exception& e) {
+    std::cerr << e.what() << '\n';
+    return 1;
+}

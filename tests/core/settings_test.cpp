@@ -1,0 +1,101 @@
+// Typed access to options, durations, secrets, and the nearest word.
+#include <sys/stat.h>
+
+#include <stdexcept>
+
+#include "config_fixture.hpp"
+
+using namespace config_test;
+using namespace holdfast::spi;
+
+TEST_CASE("durations are read with their unit only", "[settings]") {
+    const std::vector<std::pair<std::string, long>> good{
+        {"10s", 10000}, {"250ms", 250}, {"1m30s", 90000},       {"2h", 7200000},
+        {"1.5s", 1500}, {"0.5ms", -1},  {"1h1m1s1ms", 3661001}, {"0s", 0}};
+    for (const auto& [text, ms] : good) {
+        INFO(text);
+        const auto parsed = parse_duration(text);
+        REQUIRE(parsed.has_value() == (ms >= 0));
+        if (ms >= 0) CHECK(parsed->count() == ms);
+    }
+    for (const char* bad :
+         {"", "10", "s", "-1s", "10 s", " 10s", "10S", "1s1s", "30s1m", "1.s", ".5s", "1e3s", "10d",
+          "99999999999999999999s", "9999999999h", "1s ", "1.5", "0.1234567890s"}) {
+        INFO(bad);
+        REQUIRE_FALSE(parse_duration(bad).has_value());
+        CHECK(parse_duration(bad).error() == errc::bad_config);
+    }
+    for (const long ms : {0L, 1L, 999L, 1000L, 90000L, 3661001L, 86400000L})
+        CHECK(parse_duration(format_duration(milliseconds(ms)))->count() == ms);
+    CHECK(format_duration(milliseconds(90000)) == "1m30s");
+    CHECK(format_duration(milliseconds(86400000)) == "24h");
+    CHECK(format_duration(milliseconds(-1500)) == "-1s500ms");
+    CHECK(format_duration(milliseconds::min()).front() == '-');
+    CHECK(format_duration(forever) == "forever");
+}
+
+TEST_CASE("the default of every option is right by its own row", "[settings]") {
+    for (const auto* table : {&common_options(), &credential_options()})
+        for (const OptionSpec& spec : *table) {
+            if (spec.fallback.empty()) continue;
+            Diagnostics diagnostics;
+            const std::string url =
+                "redis://h?" + std::string(spec.name) + "=" + std::string(spec.fallback);
+            const auto chosen = parse_url(url, registry(), diagnostics);
+            INFO(url << "\n" << lines(diagnostics));
+            REQUIRE(chosen.has_value());
+            CHECK(chosen->settings.text(spec.name) == spec.fallback);
+        }
+}
+
+TEST_CASE("options that were not given have their defaults", "[settings]") {
+    Settings s;
+    CHECK(s.duration("ttl") == milliseconds(10000));
+    CHECK(s.duration("request_timeout") == milliseconds(2000));
+    s.values["ttl"] = "3s";
+    CHECK(s.duration("request_timeout") == milliseconds(1000));
+    CHECK(s.list("require").empty());
+    CHECK_THROWS_AS(s.text("no_such_option"), std::out_of_range);
+}
+
+TEST_CASE("a secret is read anew each time, and its absence is named", "[settings]") {
+    const Folder folder;
+    const std::string path = folder.write("secret", "first\r\nrest\n");
+    const Secret file(Secret::Source::file, path);
+    CHECK(file.read().value() == "first");
+    folder.write("secret", "second");
+    CHECK(file.read().value() == "second");
+
+    std::string why;
+    folder.write("secret", "\n");
+    CHECK(file.read(&why).error() == errc::bad_config);
+    CHECK(why == "The password file \"" + path + "\" has an empty first line.");
+    std::filesystem::remove(path);
+    CHECK_FALSE(file.read(&why).has_value());
+    CHECK(why == "The password file \"" + path + "\" cannot be read (No such file or directory).");
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    CHECK_FALSE(file.read(&why).has_value());  // and does not hang
+    CHECK(why == "The password file \"" + path + "\" is not a regular file.");
+
+    const Secret variable(Secret::Source::environment, "HOLDFAST_TEST_SECRET");
+    const Variable unset("HOLDFAST_TEST_SECRET", nullptr);
+    CHECK_FALSE(variable.read(&why).has_value());
+    CHECK(why == "The environment variable HOLDFAST_TEST_SECRET is not set.");
+    const Variable set("HOLDFAST_TEST_SECRET", "x");
+    CHECK(variable.read().value() == "x");
+    CHECK(Secret().empty());
+    CHECK(Secret().read().value().empty());
+    CHECK(Secret(Secret::Source::literal, "y").read().value() == "y");
+}
+
+TEST_CASE("the nearest word", "[settings]") {
+    const std::vector<std::string> words{"ttl", "namespace", "require", "request_timeout"};
+    CHECK(nearest("tttl", words) == "ttl");
+    CHECK(nearest("tlt", words) == "ttl");
+    CHECK(nearest("TTL", words) == "ttl");
+    CHECK(nearest("namspace", words) == "namespace");
+    CHECK(nearest("reqiure", words) == "require");
+    CHECK(nearest("banana", words).empty());
+    CHECK(nearest("", words).empty());
+    CHECK(nearest(std::string(10000, 'x'), words).empty());
+}

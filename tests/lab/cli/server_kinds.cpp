@@ -1,0 +1,57 @@
+// The table of server kinds, and the adapter of each to the command.
+#include <fmt/format.h>
+
+#include "holdfast/lab/redis_server.hpp"
+#include "server.hpp"
+
+namespace holdfast::lab::cli {
+namespace {
+
+class Redis : public Server {
+public:
+    explicit Redis(const ServerOptions& options)
+        : server_(RedisServer::start(translated(options))) {}
+
+    std::string url(std::uint16_t port) override { return server_.url_with_password(port); }
+    std::uint16_t port() override { return server_.port(); }
+
+    std::vector<std::string> notes() override {
+        std::vector<std::string> notes = {
+            fmt::format("pid {}, data in {}", server_.process().pid(),
+                        server_.data_directory().string())};
+        if (tls_) {
+            notes.push_back("certificate to trust: " + server_.ca_file().string());
+        }
+        return notes;
+    }
+
+    void pause() override { server_.pause(); }
+    void resume() override { server_.resume(); }
+    void kill() override { server_.kill(); }
+    void restart(bool fresh) override { server_.restart(fresh ? Data::fresh : Data::keep); }
+
+private:
+    RedisOptions translated(const ServerOptions& options) {
+        tls_ = options.tls;
+        RedisOptions result;
+        result.tls = options.tls;
+        result.append_only = options.append_only;
+        result.password = options.password;
+        result.config = options.config;
+        return result;
+    }
+
+    bool tls_ = false;
+    RedisServer server_;
+};
+
+}  // namespace
+
+const std::vector<ServerKind>& server_kinds() {
+    static const std::vector<ServerKind> kinds = {
+        {"redis", [](const ServerOptions& options) { return std::make_unique<Redis>(options); }},
+    };
+    return kinds;
+}
+
+}  // namespace holdfast::lab::cli

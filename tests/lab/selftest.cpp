@@ -1,0 +1,803 @@
+// The lab is what other tests believe, so it has to be tested without them and without a framework:
+// every fault is checked to have had its effect, and every end to have left nothing behind.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "holdfast/lab/error.hpp"
+#include "holdfast/lab/free_port.hpp"
+#include "holdfast/lab/process.hpp"
+#include "holdfast/lab/proxy.hpp"
+#include "holdfast/lab/redis_server.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/wait_until.hpp"
+
+namespace {
+
+using namespace holdfast::lab;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+int checks = 0;
+int failures = 0;
+
+#define CHECK(condition) check((condition), #condition, __LINE__)
+
+void check(bool ok, const char* what, int line) {
+    ++checks;
+    if (!ok) {
+        ++failures;
+        fmt::print(stderr, "selftest.cpp:{}: failed: {}\n", line, what);
+    }
+}
+
+template <class Function>
+std::string error_of(Function&& function) {
+    try {
+        function();
+    } catch (const LabError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+template <class Function>
+std::chrono::milliseconds time_of(Function&& function) {
+    const auto begin = Clock::now();
+    function();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+bool gone(pid_t pid) {
+    std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+    std::string line;
+    // A zombie is as gone as can be where nobody collects it.
+    return !std::getline(stat, line) || contains(line, ") Z ");
+}
+
+// What a foreign program sees of one exchange through the proxy: the reply, or why there was none.
+std::string exchange(std::uint16_t port, const std::vector<std::string>& command,
+                     std::chrono::milliseconds cap = 5s) {
+    try {
+        RedisConnection connection("127.0.0.1", port, cap);
+        return to_string(connection.command(command, cap));
+    } catch (const LabError& error) {
+        return error.what();
+    }
+}
+
+void waiting() {
+    int looks = 0;
+    CHECK(reached([&] { return ++looks == 3; }, 5s) && looks == 3);
+    CHECK(!reached([] { return false; }, 5ms));
+    CHECK(time_of([] { (void)reached([] { return false; }, 60ms); }) >= 60ms);
+    CHECK(contains(error_of([] { wait_until([] { return false; }, 5ms, "the moon"); }),
+                   "not within 5 ms: the moon"));
+    CHECK(stays_true([] { return true; }, 10ms));
+    CHECK(!stays_true([] { return false; }, 5s));
+}
+
+void directories_and_ports() {
+    std::filesystem::path path;
+    {
+        TempDir directory;
+        path = directory.path();
+        CHECK(std::filesystem::is_directory(path));
+        CHECK(path.filename().string().starts_with("holdfast-lab-"));
+        std::filesystem::create_directories(directory / "a/b/c");
+        TempDir moved = std::move(directory);
+        CHECK(directory.path().empty() && moved.path() == path);
+    }
+    CHECK(!std::filesystem::exists(path));
+    {
+        TempDir directory;
+        path = directory.path();
+        directory.keep();
+    }
+    CHECK(std::filesystem::exists(path));
+    std::filesystem::remove_all(path);
+
+    std::vector<Port> ports;
+    std::set<std::uint16_t> numbers;
+    for (int i = 0; i < 200; ++i) {
+        ports.push_back(free_port());
+        numbers.insert(ports.back().number());
+    }
+    CHECK(numbers.size() == 200);
+    CHECK(numbers.count(6379) == 0 && *numbers.begin() > 1024);
+}
+
+void processes() {
+    TempDir directory;
+    ProcessOptions options;
+    options.argv = {"sh", "-c",
+                    "echo out; echo err >&2; echo \"$LAB_WORD\"; ls /proc/self/fd | wc -l"};
+    options.environment = {{"LAB_WORD", "two words"}};
+    options.log = directory / "log";
+    Process shell(options);
+    const auto status = shell.wait(10s);
+    CHECK(status && !status->by_signal && status->code == 0);
+    CHECK(contains(shell.log_tail(), "out\nerr\ntwo words\n"));
+    // Standard input, output and error, and the one that ls itself opens.
+    CHECK(contains(shell.log_tail(1), "4"));
+    CHECK(shell.state() == ProcessState::exited && shell.family().empty());
+
+    options.argv = {"sh", "-c", "setsid sh -c 'while :; do :; done' & sleep 1000 & wait"};
+    Process parent(options);
+    CHECK(reached([&] { return parent.family().size() == 3; }));
+    const auto family = parent.family();
+    parent.pause();
+    CHECK(parent.state() == ProcessState::stopped && parent.alive());
+    parent.resume();
+    CHECK(parent.state() == ProcessState::running);
+    parent.pause();
+    parent.kill();
+    CHECK(!parent.alive());
+    for (const pid_t pid : family) {
+        CHECK(gone(pid));
+    }
+    CHECK(contains(error_of([&] { parent.pause(); }), "has ended"));
+
+    options.argv = {"sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.01; done"};
+    Process polite(options);
+    CHECK(reached([&] { return polite.family().size() == 2; }));
+    polite.pause();
+    const auto end = polite.terminate();
+    CHECK(!end.by_signal && end.code == 3);
+
+    options.argv = {"no-such-server-binary"};
+    options.package = "no-such-package";
+    const auto error = error_of([&] { Process missing(options); });
+    CHECK(contains(error, "no-such-server-binary") && contains(error, "no-such-package"));
+}
+
+void redis_process() {
+    auto server = RedisServer::start();
+    CHECK(server.url() == fmt::format("redis://127.0.0.1:{}", server.port()));
+    CHECK(server.url_with_password() == server.url());
+    CHECK(server.cli({"SET", "k", "v"}).is_ok());
+    CHECK(server.cli({"GET", "k"}).text == "v");
+    CHECK(server.cli({"GET", "none"}).is_nil());
+    CHECK(server.cli({"NOSUCH"}).is_error());
+    CHECK(server.cli({"INCR", "n"}).integer == 1);
+    const auto nested = server.cli({"EVAL", "return {1, {'a', false}, 'b'}", "0"});
+    CHECK(to_string(nested) == R"([(integer) 1, ["a", (nil)], "b"])");
+    CHECK(server.info("server").at("redis_mode") == "standalone");
+    CHECK(server.info("persistence").at("aof_enabled") == "0");
+
+    const pid_t first = server.process().pid();
+    server.pause();
+    CHECK(server.process().state() == ProcessState::stopped);
+    CHECK(contains(error_of([&] { server.cli({"PING"}, 100ms); }), "no answer"));
+    server.resume();
+    CHECK(server.process().state() == ProcessState::running);
+    CHECK(server.cli({"PING"}).text == "PONG");
+
+    const auto port = server.port();
+    server.restart(Data::keep);
+    CHECK(server.process().pid() != first && gone(first));
+    CHECK(server.port() == port && server.cli({"GET", "k"}).text == "v");
+    server.pause();
+    server.restart(Data::keep);
+    CHECK(server.cli({"GET", "k"}).text == "v");
+    server.restart(Data::fresh);
+    CHECK(server.cli({"GET", "k"}).is_nil());
+
+    CHECK(server.cli({"SET", "unsaved", "1"}).is_ok());
+    server.kill();
+    CHECK(!server.alive() && server.process().state() == ProcessState::exited);
+    CHECK(contains(error_of([&] { server.cli({"PING"}); }), "Connection refused"));
+    CHECK(contains(error_of([&] { server.wait_ready(); }), "it has ended"));
+    server.restart();
+    CHECK(server.cli({"GET", "unsaved"}).is_nil());
+
+    RedisServer moved = std::move(server);
+    CHECK(moved.cli({"PING"}).text == "PONG");
+}
+
+void redis_options() {
+    RedisOptions durable;
+    durable.append_only = true;
+    auto server = RedisServer::start(durable);
+    CHECK(server.cli({"SET", "k", "v"}).is_ok());
+    server.kill();
+    server.restart();
+    CHECK(server.cli({"GET", "k"}).text == "v");
+    CHECK(server.cli({"CONFIG", "GET", "appendfsync"}).elements.at(1).text == "always");
+
+    RedisOptions guarded;
+    guarded.password = "secret";
+    guarded.users = {"app on >word ~lock:* +@all"};
+    auto closed = RedisServer::start(guarded);
+    CHECK(closed.url_with_password() ==
+          fmt::format("redis://:secret@127.0.0.1:{}", closed.port()));
+    CHECK(!contains(closed.url(), "secret"));
+    CHECK(contains(exchange(closed.port(), {"PING"}), "NOAUTH"));
+    CHECK(closed.cli({"PING"}).text == "PONG");
+    RedisConnection client("127.0.0.1", closed.port());
+    CHECK(client.command({"AUTH", "secret"}).is_ok());
+    CHECK(client.command({"AUTH", "app", "word"}).is_ok());
+    CHECK(client.command({"SET", "lock:a", "1"}).is_ok());
+    CHECK(contains(client.command({"SET", "other", "1"}).text, "NOPERM"));
+    closed.restart();
+    CHECK(closed.cli({"GET", "lock:a"}).text == "1");
+
+    RedisOptions wrong;
+    wrong.config = {"no-such-directive yes"};
+    const auto error = error_of([&] { (void)RedisServer::start(wrong); });
+    CHECK(contains(error, "no-such-directive") && contains(error, "redis-server "));
+}
+
+void redis_tls() {
+    RedisOptions options;
+    options.tls = true;
+    auto server = RedisServer::start(options);
+    CHECK(server.url().starts_with("rediss://"));
+    CHECK(server.cli({"PING"}).text == "PONG");
+    TempDir directory;
+    const auto ping = [&](const std::filesystem::path& ca) {
+        ProcessOptions client;
+        client.argv = {"redis-cli", "--tls", "--cacert", ca.string(), "-p",
+                       std::to_string(server.port()), "PING"};
+        client.package = "redis-tools";
+        client.log = directory / "client.log";
+        Process process(client);
+        const auto status = process.wait(10s);
+        return (status ? std::to_string(status->code) : "none") + " " + process.log_tail(1);
+    };
+    CHECK(ping(server.ca_file()) == "0 PONG");
+    auto other = RedisServer::start(options);
+    CHECK(!contains(ping(other.ca_file()), "PONG"));
+    CHECK(!contains(exchange(server.port(), {"PING"}, 2s), "PONG"));
+    auto plain = RedisServer::start();
+    CHECK(contains(error_of([&] { (void)plain.ca_file(); }), "without TLS"));
+}
+
+void redis_monitor() {
+    auto server = RedisServer::start();
+    auto monitor = server.monitor();
+    const std::string odd("a \"quoted\"\\ word\r\n\x01\xff\0 end", 26);
+    RedisConnection client("127.0.0.1", server.port());
+    for (int i = 0; i < 500; ++i) {
+        client.send({"SET", "key", std::to_string(i)});
+    }
+    CHECK(client.command({"SET", "key", odd}).type == Reply::Type::status);
+    server.cli({"EVAL", "return redis.call('GET', KEYS[1])", "1", "key"});
+    const auto lines = monitor.stop();
+    CHECK(lines.size() == 503);
+    CHECK(lines.at(500).command == std::vector<std::string>({"SET", "key", odd}));
+    CHECK(lines.back().client == "lua" && lines.back().command.at(1) == "key");
+    CHECK(lines.front().time > 1.0e9 && lines.front().database == 0);
+
+    auto broken = server.monitor();
+    server.kill();
+    CHECK(!error_of([&] { broken.stop(); }).empty());
+}
+
+void proxy_forwards() {
+    auto server = RedisServer::start();
+    Proxy proxy(server.port());
+    proxy.record();
+    CHECK(exchange(proxy.port(), {"SET", "k", "v"}) == "OK");
+    CHECK(proxy.recorded(Direction::to_server) == "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n");
+    CHECK(proxy.recorded(Direction::to_client) == "+OK\r\n");
+    CHECK(reached([&] { return proxy.counters().connections_open == 0; }));
+    const auto counters = proxy.counters();
+    CHECK(counters.forwarded_to_server == 27 && counters.forwarded_to_client == 5);
+    CHECK(counters.connections_accepted == 1 && counters.connections_cut == 0);
+    CHECK(!proxy.fired());
+
+    // More than fits into any buffer, both ways at once.
+    RedisConnection big("127.0.0.1", proxy.port());
+    const std::string blob(3'000'000, 'x');
+    for (int i = 0; i < 4; ++i) {
+        big.send({"ECHO", blob});
+    }
+    bool whole = true;
+    for (int i = 0; i < 4; ++i) {
+        const auto reply = big.receive();
+        whole = whole && reply && reply->text == blob;
+    }
+    CHECK(whole);
+
+    server.kill();
+    CHECK(contains(error_of([&] { (void)big.receive(); }), "closed the connection"));
+    CHECK(!contains(exchange(proxy.port(), {"PING"}), "PONG"));
+    CHECK(proxy.counters().server_unreachable == 1);
+    server.restart();
+    CHECK(exchange(proxy.port(), {"PING"}) == "PONG");
+}
+
+void proxy_delays() {
+    auto server = RedisServer::start();
+    Proxy proxy(server.port());
+    RedisConnection client("127.0.0.1", proxy.port());
+    CHECK(client.command({"PING"}).text == "PONG");
+    proxy.delay(Direction::to_client, 80ms);
+    CHECK(!proxy.fired());
+    const auto one_way = time_of([&] { client.command({"PING"}); });
+    CHECK(one_way >= 80ms && one_way < 2000ms && proxy.fired());
+    proxy.delay(Direction::to_server, 50ms, 20ms);
+    CHECK(time_of([&] { client.command({"PING"}); }) >= 130ms);
+    // A pipeline is delayed as a whole, in order, and not request by request.
+    const auto pipeline = time_of([&] {
+        for (int i = 0; i < 50; ++i) {
+            client.send({"ECHO", std::to_string(i)});
+        }
+        for (int i = 0; i < 50; ++i) {
+            CHECK(client.receive()->text == std::to_string(i));
+        }
+    });
+    CHECK(pipeline >= 130ms && pipeline < 2000ms);
+    CHECK(proxy.counters().delayed >= 4);
+    proxy.delay_both(60s);
+    client.send({"PING"});
+    proxy.wait_fired();
+    proxy.heal();
+    CHECK(client.receive(5s).has_value());
+}
+
+void proxy_cuts() {
+    auto server = RedisServer::start();
+    Proxy proxy(server.port());
+    proxy.record();
+    CHECK(exchange(proxy.port(), {"INCR", "n"}) == "(integer) 1");
+    const auto request = proxy.recorded(Direction::to_server).size();
+    const auto reply = proxy.recorded(Direction::to_client).size();
+    CHECK(request == 21 && reply == 4);
+
+    for (const bool reset : {false, true}) {
+        const auto arm = [&](Direction direction, std::uint64_t bytes) {
+            if (reset) {
+                proxy.reset_after(direction, bytes);
+            } else {
+                proxy.cut_after(direction, bytes);
+            }
+        };
+        for (std::size_t n = 0; n <= request; ++n) {
+            CHECK(server.cli({"SET", "n", "0"}).is_ok());
+            const auto before = proxy.counters();
+            arm(Direction::to_server, n);
+            CHECK(!proxy.fired());
+            const auto seen = exchange(proxy.port(), {"INCR", "n"});
+            proxy.wait_fired();
+            const auto after = proxy.counters();
+            CHECK(after.forwarded_to_server - before.forwarded_to_server == n);
+            CHECK(after.connections_cut - before.connections_cut == 1);
+            CHECK(!contains(seen, "(integer)"));
+            CHECK(reset || n == 0 || contains(seen, "closed") || contains(seen, "broke"));
+            // The whole request had been forwarded: the server acts on it. Anything less: never.
+            if (n == request) {
+                CHECK(reached([&] { return server.cli({"GET", "n"}).text == "1"; }));
+            } else {
+                CHECK(server.cli({"GET", "n"}).text == "0");
+            }
+            CHECK(exchange(proxy.port(), {"INCR", "m"}).starts_with("(integer)"));
+        }
+        for (std::size_t n = 0; n <= reply; ++n) {
+            CHECK(server.cli({"SET", "n", "0"}).is_ok());
+            const auto before = proxy.counters();
+            arm(Direction::to_client, n);
+            const auto seen = exchange(proxy.port(), {"INCR", "n"});
+            proxy.wait_fired();
+            CHECK(proxy.counters().forwarded_to_client - before.forwarded_to_client == n);
+            CHECK(server.cli({"GET", "n"}).text == "1");
+            CHECK((n == reply) == contains(seen, "(integer) 1"));
+        }
+    }
+
+    // Counted on each new connection by itself, twice; the old connection is not concerned.
+    RedisConnection old("127.0.0.1", proxy.port());
+    CHECK(old.command({"PING"}).text == "PONG");
+    proxy.cut_after(Direction::to_client, 3, Count::new_connections, 2);
+    CHECK(old.command({"PING"}).text == "PONG");
+    CHECK(!contains(exchange(proxy.port(), {"PING"}), "PONG"));
+    CHECK(!contains(exchange(proxy.port(), {"PING"}), "PONG"));
+    CHECK(exchange(proxy.port(), {"PING"}) == "PONG");
+    CHECK(old.command({"PING"}).text == "PONG");
+
+    // Counted over all connections.
+    proxy.cut_after(Direction::to_client, 14 + 3);
+    CHECK(old.command({"PING"}).text == "PONG");
+    CHECK(exchange(proxy.port(), {"PING"}) == "PONG" && !proxy.fired());
+    CHECK(contains(error_of([&] { old.command({"PING"}); }), "closed"));
+
+    RedisConnection one("127.0.0.1", proxy.port());
+    CHECK(one.command({"PING"}).text == "PONG");
+    CHECK(proxy.cut_all(Ending::reset) == 1 && proxy.fired());
+    CHECK(contains(error_of([&] { (void)one.receive(); }), "reset"));
+    CHECK(proxy.cut_all() == 0 && !proxy.fired());
+}
+
+void proxy_swallows() {
+    auto server = RedisServer::start();
+    Proxy proxy(server.port());
+    RedisConnection client("127.0.0.1", proxy.port());
+    CHECK(client.command({"PING"}).text == "PONG");
+    const auto before = proxy.counters();
+    proxy.swallow();
+    client.send({"SET", "k", "v"});
+    proxy.wait_fired();
+    CHECK(!client.receive(100ms).has_value());
+    CHECK(server.cli({"GET", "k"}).text == "v");
+    CHECK(proxy.counters().swallowed_to_client == 5);
+    CHECK(proxy.counters().forwarded_to_client == before.forwarded_to_client);
+    proxy.heal();
+    CHECK(!error_of([&] { (void)client.receive(); }).empty());
+    CHECK(exchange(proxy.port(), {"GET", "k"}) == "\"v\"");
+
+    // The first reply arrives, the second is lost with the connection, and then all is well.
+    for (const auto ending : {Ending::close, Ending::reset}) {
+        proxy.swallow_then_cut(Direction::to_client, 2, 7, ending);
+        RedisConnection second("127.0.0.1", proxy.port());
+        CHECK(second.command({"PING"}).text == "PONG" && !proxy.fired());
+        server.cli({"DEL", "k"});
+        CHECK(!error_of([&] { second.command({"SET", "k", "w"}); }).empty());
+        CHECK(proxy.fired() && server.cli({"GET", "k"}).text == "w");
+        CHECK(exchange(proxy.port(), {"GET", "k"}) == "\"w\"");
+    }
+
+    proxy.swallow(Direction::to_server);
+    CHECK(contains(exchange(proxy.port(), {"SET", "k", "x"}, 100ms), "no answer"));
+    CHECK(proxy.fired() && server.cli({"GET", "k"}).text == "w");
+    CHECK(proxy.counters().swallowed_to_server == 27);
+}
+
+void proxy_holes() {
+    auto server = RedisServer::start();
+    Proxy proxy(server.port());
+    RedisConnection client("127.0.0.1", proxy.port());
+    CHECK(client.command({"PING"}).text == "PONG");
+    proxy.black_hole();
+    client.send({"SET", "k", "v"});
+    proxy.wait_fired();
+    RedisConnection late("127.0.0.1", proxy.port());
+    late.send({"SET", "l", "v"});
+    CHECK(!client.receive(100ms).has_value() && !late.receive(10ms).has_value());
+    CHECK(server.cli({"EXISTS", "k", "l"}).integer == 0);
+    CHECK(reached([&] { return proxy.counters().connections_open == 2; }));
+    proxy.heal();
+    CHECK(client.receive()->is_ok() && late.receive()->is_ok());
+    CHECK(server.cli({"EXISTS", "k", "l"}).integer == 2);
+
+    proxy.stall(Direction::to_client);
+    client.send({"DEL", "k"});
+    proxy.wait_fired();
+    CHECK(server.cli({"EXISTS", "k"}).integer == 0 && !client.receive(20ms).has_value());
+    proxy.heal();
+    CHECK(client.receive()->integer == 1);
+
+    for (int round = 0; round < 5; ++round) {
+        proxy.refuse();
+        CHECK(proxy.fired());
+        CHECK(contains(exchange(proxy.port(), {"PING"}), "refused"));
+        CHECK(client.command({"PING"}).text == "PONG");
+        proxy.heal();
+        CHECK(exchange(proxy.port(), {"PING"}) == "PONG");
+    }
+}
+
+void scripts() {
+    for (const std::string words :
+         {"delay 100 jitter 20 to_client", "delay 5", "cut", "reset", "cut to_server 17",
+          "reset to_client 0 new times 3", "swallow to_client", "stall", "stall to_server",
+          "swallow to_server after 3 cut 9 times 0", "swallow to_client reset 1", "hole", "refuse",
+          "heal"}) {
+        CHECK(to_string(parse_fault(words)) == words);
+    }
+    CHECK(to_string(parse_fault("swallow")) == "swallow to_client");
+    for (const std::string words : {"", "delay", "delay x", "cut 5", "cut to_client", "swallow 3",
+                                    "swallow cut 0", "hole 1", "heel", "cut to_client 1 2"}) {
+        CHECK(!error_of([&] { (void)parse_fault(words); }).empty());
+    }
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        const auto script = Script::from_seed(seed);
+        const auto again = Script::parse(to_string(script));
+        CHECK(again.steps == script.steps && again.seed == seed);
+        CHECK(to_string(Script::from_seed(seed)) == to_string(script));
+    }
+    CHECK(contains(error_of([] { (void)Script::parse("at 5: heal\n\nat x: heal"); }), "line 3"));
+
+    auto server = RedisServer::start();
+    Proxy proxy(server.port());
+    proxy.run(Script::parse("connection 2: cut to_client 3\nat 50: delay 30\nat 200: heal\n"));
+    CHECK(exchange(proxy.port(), {"PING"}) == "PONG");
+    CHECK(!contains(exchange(proxy.port(), {"PING"}), "PONG"));
+    CHECK(exchange(proxy.port(), {"PING"}) == "PONG");
+    wait_until([&] { return proxy.script_done(); }, 10s, "the script's end");
+    CHECK(proxy.counters().connections_cut == 1);
+
+    ScriptBounds bounds;
+    bounds.duration = 1500ms;
+    bounds.faults = 15;
+    bounds.bytes = 40;
+    proxy.run(Script::from_seed(7, bounds));
+    std::uint64_t answered = 0;
+    while (!proxy.script_done()) {
+        answered += exchange(proxy.port(), {"PING"}, 50ms) == "PONG" ? 1 : 0;
+    }
+    CHECK(answered > 0);
+    CHECK(proxy.counters().connections_cut > 1);
+    CHECK(exchange(proxy.port(), {"PING"}) == "PONG");
+}
+
+void threads() {
+    auto server = RedisServer::start();
+    Proxy proxy(server.port());
+    std::vector<std::thread> clients;
+    for (int number = 0; number < 4; ++number) {
+        clients.emplace_back([&proxy, number] {
+            for (int i = 0; i < 40; ++i) {
+                exchange(proxy.port(), {"INCR", std::to_string(number)}, 1s);
+                (void)proxy.counters();
+            }
+        });
+    }
+    for (int i = 0; i < 40; ++i) {
+        proxy.cut_after(Direction::to_client, 5);
+        proxy.delay_both(1ms);
+        (void)proxy.fired();
+        proxy.heal();
+        (void)server.process().state();
+    }
+    for (auto& client : clients) {
+        client.join();
+    }
+    CHECK(server.cli({"GET", "0"}).text.size() <= 2);
+}
+
+// A pipe to a child of this program, in which `work` runs after a fork.
+class Child {
+public:
+    explicit Child(const std::function<void(int)>& work) {
+        int ends[2];
+        CHECK(::pipe2(ends, O_CLOEXEC) == 0);
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::close(ends[0]);
+            try {
+                work(ends[1]);
+            } catch (const std::exception& error) {
+                fmt::print(stderr, "in the child: {}\n", error.what());
+            }
+            ::_exit(0);
+        }
+        ::close(ends[1]);
+        output_ = ends[0];
+    }
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+    ~Child() { ::close(output_); }
+
+    // Everything up to the next line break.
+    std::string line() const {
+        std::string text;
+        for (char c = 0; ::read(output_, &c, 1) == 1 && c != '\n';) {
+            text += c;
+        }
+        return text;
+    }
+
+    int end(int signal) {
+        if (signal != 0) {
+            ::kill(pid_, signal);
+        }
+        int status = 0;
+        ::waitpid(pid_, &status, 0);
+        return status;
+    }
+
+private:
+    pid_t pid_ = -1;
+    int output_ = -1;
+};
+
+void write_line(int fd, const std::string& text) {
+    const auto line = text + "\n";
+    if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+        ::_exit(1);
+    }
+}
+
+// Starts servers of every state a crash may find them in, tells of them, and hangs.
+void hang_with_servers(int output) {
+    auto running = RedisServer::start();
+    auto paused = RedisServer::start();
+    paused.pause();
+    ProcessOptions options;
+    options.argv = {"sh", "-c", "setsid sleep 1000 & wait"};
+    Process family(options);
+    wait_until([&] { return family.family().size() == 2; }, default_cap, "the family");
+    for (const pid_t pid : {running.process().pid(), paused.process().pid(), family.family()[0],
+                            family.family()[1]}) {
+        write_line(output, std::to_string(pid));
+    }
+    write_line(output, running.data_directory().parent_path().string());
+    write_line(output, paused.data_directory().parent_path().string());
+    (void)stays_true([] { return true; }, 60s);
+}
+
+void crashes() {
+    for (const int signal : {SIGKILL, SIGINT, SIGSEGV}) {
+        Child child([signal](int output) {
+            ::signal(signal, SIG_DFL);
+            hang_with_servers(output);
+        });
+        std::vector<pid_t> pids;
+        for (int i = 0; i < 4; ++i) {
+            pids.push_back(std::atoi(child.line().c_str()));
+        }
+        const std::filesystem::path first = child.line();
+        const std::filesystem::path second = child.line();
+        CHECK(std::filesystem::exists(first) && std::filesystem::exists(second));
+        for (const pid_t pid : pids) {
+            CHECK(pid > 1 && !gone(pid));
+        }
+        CHECK(WIFSIGNALED(child.end(signal)));
+        const auto cleared = [&] {
+            return std::all_of(pids.begin(), pids.end(), gone) &&
+                   !std::filesystem::exists(first) && !std::filesystem::exists(second);
+        };
+        CHECK(reached(cleared, 2s));
+    }
+}
+
+// The child's copies of the parent's objects must not touch what is the parent's.
+void forks() {
+    auto server = std::make_unique<RedisServer>(RedisServer::start());
+    auto proxy = std::make_unique<Proxy>(server->port());
+    auto monitor = std::make_unique<RedisMonitor>(server->monitor());
+    TempDir directory;
+    Child child([&](int output) {
+        monitor.reset();
+        proxy.reset();
+        server.reset();
+        { const TempDir taken = std::move(directory); }
+        write_line(output, "done");
+    });
+    CHECK(child.line() == "done");
+    child.end(0);
+    CHECK(std::filesystem::exists(directory.path()));
+    CHECK(server->cli({"PING"}).text == "PONG");
+    CHECK(exchange(proxy->port(), {"PING"}) == "PONG");
+    CHECK(monitor->stop().size() == 2);
+}
+
+void parallel_labs() {
+    const auto lab = [](int output) {
+        std::vector<Port> ports;
+        for (int i = 0; i < 300; ++i) {
+            ports.push_back(free_port());
+            write_line(output, ports.back().text());
+        }
+        auto server = RedisServer::start();
+        write_line(output, std::to_string(server.port()));
+        (void)stays_true([] { return true; }, 60s);
+    };
+    Child one(lab);
+    Child other(lab);
+    std::set<std::string> ports;
+    for (int i = 0; i < 301; ++i) {
+        ports.insert(one.line());
+        ports.insert(other.line());
+    }
+    CHECK(ports.size() == 602 && ports.count("") == 0);
+    one.end(SIGKILL);
+    other.end(SIGKILL);
+}
+
+// The command, as a script would use it.
+void command(const std::string& program) {
+    TempDir directory;
+    const auto run = [&](std::vector<std::string> arguments) {
+        ProcessOptions options;
+        options.argv = std::move(arguments);
+        options.argv.insert(options.argv.begin(), program);
+        options.log = directory / "command.log";
+        std::filesystem::remove(options.log);
+        return Process(options);
+    };
+    auto usage = run({"reddis"});
+    CHECK(usage.wait(10s)->code == 64);
+    CHECK(contains(usage.log_tail(), "did you mean redis?"));
+    auto option = run({"redis", "--cuont"});
+    CHECK(option.wait(10s)->code == 64);
+    CHECK(contains(option.log_tail(), "--count"));
+    auto help = run({"--help"});
+    CHECK(help.wait(10s)->code == 0);
+    CHECK(contains(help.log_tail(100), "--proxy") && contains(help.log_tail(100), "swallow"));
+
+    auto servers = run({"redis", "--count", "2", "--proxy"});
+    const auto urls = [&] {
+        std::vector<std::uint16_t> ports;
+        std::ifstream log(directory / "command.log");
+        for (std::string line; std::getline(log, line);) {
+            if (line.starts_with("redis://127.0.0.1:")) {
+                ports.push_back(static_cast<std::uint16_t>(std::atoi(line.c_str() + 18)));
+            }
+        }
+        return ports;
+    };
+    CHECK(reached([&] { return urls().size() == 2; }));
+    const auto ports = urls();
+    for (const auto port : ports) {
+        CHECK(exchange(port, {"PING"}) == "PONG");
+    }
+    const auto family = servers.family();
+    CHECK(family.size() >= 3);
+    const auto status = servers.terminate();
+    CHECK(!status.by_signal && status.code == 0);
+    for (const pid_t pid : family) {
+        CHECK(reached([&] { return gone(pid); }, 2s));
+    }
+    CHECK(contains(exchange(ports.at(0), {"PING"}), "refused"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::vector<std::pair<const char*, std::function<void()>>> parts = {
+        {"waiting", waiting},
+        {"directories and ports", directories_and_ports},
+        {"processes", processes},
+        {"redis process", redis_process},
+        {"redis options", redis_options},
+        {"redis TLS", redis_tls},
+        {"redis monitor", redis_monitor},
+        {"proxy forwards", proxy_forwards},
+        {"proxy delays", proxy_delays},
+        {"proxy cuts", proxy_cuts},
+        {"proxy swallows", proxy_swallows},
+        {"proxy holes", proxy_holes},
+        {"scripts", scripts},
+        {"threads", threads},
+        {"crashes", crashes},
+        {"forks", forks},
+        {"parallel labs", parallel_labs},
+        {"command", [&] {
+             if (argc > 1) {
+                 command(argv[1]);
+             }
+         }},
+    };
+    for (const auto& [name, part] : parts) {
+        const auto before = failures;
+        std::string thrown;
+        const auto time = time_of([&, &work = part] {
+            try {
+                work();
+            } catch (const std::exception& error) {
+                ++failures;
+                thrown = error.what();
+            }
+        });
+        fmt::print("lab: {}: {} ({} ms){}{}\n", name, failures == before ? "ok" : "FAILED",
+                   time.count(), thrown.empty() ? "" : ": ", thrown);
+        std::fflush(stdout);
+    }
+    if (failures > 0) {
+        fmt::print("lab: {} of {} checks failed\n", failures, checks);
+        return 1;
+    }
+    fmt::print("lab: {} checks passed\n", checks);
+    return 0;
+}

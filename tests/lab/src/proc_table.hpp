@@ -1,0 +1,19 @@
+// Reading /proc: which processes belong together, and whether they really are stopped. The signal
+// calls return before their effect, so the kernel's own table is the proof.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace holdfast::lab::detail {
+
+/// `leader`, the members of its process group, and all descendants of these, zombies left out.
+std::vector<pid_t> family_of(pid_t leader);
+
+/// The state letters of all threads of `pid`, as in /proc/PID/stat; empty when there is no such
+/// process.
+std::string thread_states(pid_t pid);
+
+}  // namespace holdfast::lab::detail
