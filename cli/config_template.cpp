@@ -7,11 +7,13 @@ namespace holdfast::cli {
 namespace {
 
 void add_option(std::string& text, const spi::OptionSpec& o) {
-    std::string value(o.fallback);
+    if (o.fallback.empty()) {
+        text += fmt::format("# {}: not set\n#     {}\n", o.name, o.meaning);
+        return;
+    }
     const bool bare = o.type == spi::OptionType::integer || o.type == spi::OptionType::boolean;
-    if (!bare || value.empty()) value = '"' + value + '"';
-    if (o.type == spi::OptionType::list && o.fallback.empty()) value = "[]";
-    text += fmt::format("# {} = {}\n#     {}\n", o.name, value, o.meaning);
+    const std::string quote = bare ? "" : "\"";
+    text += fmt::format("# {} = {}{}{}\n#     {}\n", o.name, quote, o.fallback, quote, o.meaning);
 }
 
 void add_backend(std::string& text, const spi::Descriptor& d) {

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/pidfd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -14,6 +13,11 @@
 #include <set>
 
 #include "unique_fd.hpp"
+
+// glibc 2.36 declares these without extern "C".
+extern "C" {
+#include <sys/pidfd.h>
+}
 
 namespace holdfast::cli {
 namespace {

@@ -110,9 +110,9 @@ int run(const Typed& typed, const Globals& g) {
 std::optional<Timing> timing(const RunOptions& o, milliseconds ttl, std::string& why) {
     Timing t{};
     t.ttl = ttl;
-    t.margin = std::min(milliseconds(500), ttl / 20);
+    t.margin = std::min({milliseconds(500), ttl / 20, o.max_hold / 20});
     t.tick = std::clamp(ttl / 20, milliseconds(5), milliseconds(500));
-    t.grace = std::min({milliseconds(2000), ttl / 4, o.max_hold / 2});
+    t.grace = std::min({milliseconds(2000), ttl / 4, o.max_hold / 4});
     if (!o.grace) return t;
     t.grace = *o.grace;
     if (t.grace >= ttl / 2) {

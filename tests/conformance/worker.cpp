@@ -2,6 +2,7 @@
 // with `clock`, that lets its wall clock jump while it holds (STORE-PORT is then the jump in
 // seconds).
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -17,6 +18,23 @@ namespace {
 using namespace std::chrono_literals;
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
+
+/// Makes the witness file; false when somebody who lives has made it. What a killed holder left
+/// behind is not its presence.
+bool enter(const std::string& witness) {
+    const int fd = ::open(witness.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        const auto me = std::to_string(::getpid());
+        const bool written = ::write(fd, me.data(), me.size()) == static_cast<ssize_t>(me.size());
+        ::close(fd);
+        return written;
+    }
+    int other = 0;
+    std::ifstream(witness) >> other;
+    if (other == 0 || ::kill(other, 0) == 0) return false;
+    std::ofstream(witness) << ::getpid();
+    return true;
+}
 
 int work(const std::string& url, const std::string& name, const std::string& folder, int port,
          int rounds, bool locked) {
@@ -40,24 +58,14 @@ int work(const std::string& url, const std::string& name, const std::string& fol
                 return 1;
             }
             lease = std::move(*got);
-            // Killed while it held: what it left is not somebody else's presence.
-            if (lease.previous_holder() == hf::PreviousHolder::crashed) ::unlink(witness.c_str());
         }
-        const int fd = ::open(witness.c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 &&
-            !(locked && client->capabilities().has(hf::Capability::previous_holder) == false))
-            store.command({"INCR", "overlaps"});
-        if (fd < 0 && locked && !client->capabilities().has(hf::Capability::previous_holder))
-            ::unlink(witness.c_str());
+        if (!enter(witness)) store.command({"INCR", "overlaps"});
         const auto before = store.command({"GET", "counter"});
         const long long n = before.is_nil() ? 0 : std::stoll(before.text);
         // One step of the store, so that a kill cannot fall between the two.
         store.command({"EVAL", "redis.call('SET','counter',ARGV[1]) redis.call('INCR','done')", "0",
                        std::to_string(n + 1)});
-        if (fd >= 0) {
-            ::close(fd);
-            ::unlink(witness.c_str());
-        }
+        ::unlink(witness.c_str());
         if (locked && lease.release() != hf::ReleaseResult::released) {
             std::cerr << "not released\n";
             return 1;

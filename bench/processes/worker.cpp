@@ -1,0 +1,155 @@
+#include "processes/worker.hpp"
+
+#include <fmt/format.h>
+
+#include <holdfast/client.hpp>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "bench.hpp"
+#include "processes/store.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+/// The lock of one worker process, of whatever kind was asked for.
+class Guard {
+public:
+    explicit Guard(const WorkerOptions& options) : kind_(options.guard) {
+        if (kind_ != "holdfast") return;
+        Diagnostics words;
+        ClientOptions how;
+        how.diagnostics = &words;
+        auto client = Client::open(options.url, how);
+        if (!client) throw SelfCheck(words.text());
+        client_ = *client;
+        LockOptions fixed;
+        if (options.job == "write") fixed.ttl = milliseconds(options.ttl_ms);
+        auto lock = client_->lock(options.name, fixed);
+        if (!lock) throw SelfCheck(lock.error().message());
+        lock_ = std::move(*lock);
+    }
+
+    Lease acquire() {
+        auto lease = lock_->acquire();
+        if (!lease) check(lease.error(), "acquire");
+        return std::move(*lease);
+    }
+
+    template <class Work>
+    void hold(Work work) {
+        if (kind_ == "none") return work();
+        if (kind_ == "mutex") {
+            const std::lock_guard inside(mutex_);
+            return work();
+        }
+        Lease lease = acquire();
+        work();
+        if (lease.release() != ReleaseResult::released) throw SelfCheck("release: lost meanwhile");
+    }
+
+private:
+    std::string kind_;
+    std::optional<Client> client_;
+    std::unique_ptr<Lock> lock_;
+    std::mutex mutex_;
+};
+
+/// Read, then write: each by itself is atomic, both together are not.
+void count(const WorkerOptions& options, Guard& guard, StoreClient& store) {
+    for (int i = 0; i < options.cycles; ++i)
+        guard.hold([&] {
+            const long long number = std::stoll(store.ask("get"));
+            store.ask("set " + std::to_string(number + 1));
+        });
+}
+
+void buy(const WorkerOptions& options, Guard& guard, StoreClient& store) {
+    guard.hold([&] {
+        const long long stock = std::stoll(store.ask("get"));
+        if (stock <= 0) return;
+        store.ask("set " + std::to_string(stock - 1));
+        store.ask("sold " + options.who);
+    });
+}
+
+/// A holder that trusts its lease: looks whether it is lost, works for 10 ms, writes; and so on. When it
+/// is stopped in between, the write comes late.
+void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
+    Lease lease = guard.acquire();
+    const auto token = lease.fencing_token().value;
+    store.ask(fmt::format("holds {} {}", options.who, token));
+    const std::stop_token lost = lease.lost();
+    while (!lost.stop_requested()) {
+        std::this_thread::sleep_for(milliseconds(10));
+        store.ask(fmt::format("write {} {} {}", options.who, token, lease.valid() ? 1 : 0));
+    }
+    store.ask("lost " + options.who);
+    // Stays until it is killed: what happens next is the bench's business.
+    while (store.ask("get") != "stop") std::this_thread::sleep_for(milliseconds(50));
+}
+
+void work(const WorkerOptions& options, Guard& guard) {
+    StoreClient store(options.store);
+    store.ask("wait");
+    if (options.job == "count") return count(options, guard, store);
+    if (options.job == "buy") return buy(options, guard, store);
+    if (options.job == "write") return write(options, guard, store);
+    throw SelfCheck("no such job: " + options.job);
+}
+
+}  // namespace
+
+int worker_main(const WorkerOptions& options) try {
+    Guard guard(options);
+    std::atomic<bool> failed{false};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < options.threads; ++i)
+        threads.emplace_back([&] {
+            try {
+                work(options, guard);
+            } catch (const std::exception& error) {
+                fmt::print(stderr, "worker {}: {}\n", options.who, error.what());
+                failed = true;
+            }
+        });
+    threads.clear();
+    return failed ? 1 : 0;
+} catch (const std::exception& error) {
+    fmt::print(stderr, "worker {}: {}\n", options.who, error.what());
+    return 1;
+}
+
+lab::Process start_worker(const WorkerOptions& o, const std::filesystem::path& log) {
+    lab::ProcessOptions how;
+    how.argv = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                "worker",
+                "--job=" + o.job,
+                "--guard=" + o.guard,
+                "--store=" + o.store,
+                "--url=" + o.url,
+                "--name=" + o.name,
+                "--who=" + o.who,
+                "--cycles=" + std::to_string(o.cycles),
+                "--threads=" + std::to_string(o.threads),
+                "--ttl=" + std::to_string(o.ttl_ms)};
+    how.log = log;
+    return lab::Process(std::move(how));
+}
+
+void join_workers(std::vector<lab::Process>& workers, double seconds) {
+    const auto start = Clock::now();
+    for (auto& worker : workers) {
+        const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
+            std::chrono::duration<double>(std::max(0.0, seconds - seconds_since(start))));
+        const auto ended = worker.wait(left);
+        if (!ended) throw SelfCheck("a worker process did not end in time: " + worker.log_tail(3));
+        if (ended->by_signal || ended->code != 0)
+            throw SelfCheck("a worker process failed: " + worker.log_tail(3));
+    }
+    workers.clear();
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,33 @@
+// The bench's own program as a worker process: real processes, since an in-process lock would look
+// sufficient otherwise.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "holdfast/lab/process.hpp"
+#include "site.hpp"
+
+namespace holdfast::bench {
+
+/// What a worker does, as its command line has it.
+struct WorkerOptions {
+    std::string job;    ///< "count", "buy", "write"
+    std::string guard;  ///< "holdfast", "mutex" (in the process), "none"
+    std::string store;  ///< address of the Store
+    std::string url, name = "bench/worker";
+    std::string who = "A";
+    int cycles = 100;   ///< count: additions of each thread
+    int threads = 1;
+    int ttl_ms = 1000;  ///< write
+};
+
+/// Runs in the worker; returns its exit code. Errors go to standard error.
+int worker_main(const WorkerOptions&);
+
+/// Starts this program again as a worker. It ends with the returned object.
+lab::Process start_worker(const WorkerOptions&, const std::filesystem::path& log);
+
+/// Waits until all have ended. Errors: SelfCheck when one failed or `seconds` have passed.
+void join_workers(std::vector<lab::Process>&, double seconds);
+
+}  // namespace holdfast::bench

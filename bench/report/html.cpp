@@ -1,0 +1,47 @@
+#include <boost/json/serialize.hpp>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "report/report.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr std::string_view place = "/*HOLDFAST-BENCH-DATA*/";
+
+/// Inside a script element only "</" and "<!--" could end or hide the data.
+std::string for_script(const std::string& json) {
+    std::string out;
+    for (const char c : json) {
+        if (c == '<')
+            out += "\\u003c";
+        else
+            out += c;
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string fill_template(std::string page, const std::string& json) {
+    const auto at = page.find(place);
+    if (at == std::string::npos) throw std::runtime_error("the page's template has no place for data");
+    return page.replace(at, place.size(), for_script(json));
+}
+
+void write_html(const std::filesystem::path& file, const Report& report) {
+    const auto source =
+        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "report-template.html";
+    std::ifstream in(source);
+    std::ostringstream page;
+    page << in.rdbuf();
+    if (!in) throw std::runtime_error("cannot read " + source.string() + ": build the bench again");
+    std::ofstream out(file);
+    out << fill_template(page.str(), boost::json::serialize(to_json(report)));
+    out.close();
+    if (!out) throw std::runtime_error("cannot write " + file.string());
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,48 @@
+// What the outside gets to see of a run. Everything comes from the rows and the environment.
+#pragma once
+#include <boost/json/value.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "measure/row.hpp"
+#include "verdict.hpp"
+
+namespace holdfast::bench {
+
+/// How a scenario was measured, for people.
+struct Method {
+    std::string id, title, text;
+};
+
+struct Report {
+    Rows rows;
+    std::map<std::string, std::string> environment;
+    std::vector<Method> methods;
+    std::uint64_t seed = 0;
+    double seconds = 0;
+    bool partial = false;  ///< ended by ^C
+};
+
+/// The whole report as JSON: format, environment, rows, verdicts, targets, methods, exit code.
+boost::json::value to_json(const Report&);
+
+/// What is wrong with a report read back from JSON: missing members, rows without a figure, verdicts
+/// or an exit code that its own rows do not give. Empty: nothing.
+std::vector<std::string> check_report(const boost::json::value&);
+
+/// Tables COST, SAFETY and VERDICTS.
+void print_tables(std::FILE*, const Report&);
+
+/// Writes the JSON file. Errors: std::runtime_error.
+void write_json(const std::filesystem::path&, const Report&);
+/// Writes one page that needs nothing else, from the template beside the program.
+/// Errors: std::runtime_error.
+void write_html(const std::filesystem::path&, const Report&);
+
+/// The page for the template and the data; the data's place is marked in the template.
+std::string fill_template(std::string page, const std::string& json);
+
+}  // namespace holdfast::bench

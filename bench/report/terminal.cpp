@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "report/report.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+struct Paint {
+    bool on = false;
+    std::string in(const char* code, const std::string& text) const {
+        return on ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
+    }
+    std::string bold(const std::string& t) const { return in("1", t); }
+    std::string red(const std::string& t) const { return in("31", t); }
+    std::string green(const std::string& t) const { return in("32", t); }
+    std::string yellow(const std::string& t) const { return in("33", t); }
+    std::string dim(const std::string& t) const { return in("2", t); }
+};
+
+std::string label(const Row& row) {
+    return row.variant == "default" || row.variant.empty() ? row.backend
+                                                           : row.backend + " " + row.variant;
+}
+
+/// A figure as short as it can be read.
+std::string figure(double v) {
+    if (v == 0) return "0";
+    if (v >= 100) return fmt::format("{:.0f}", v);
+    if (v >= 10) return fmt::format("{:.1f}", v);
+    return fmt::format("{:.2f}", v);
+}
+
+std::string cell(const Row* row) { return row == nullptr ? "-" : figure(row->value); }
+
+void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
+    const auto all = find_all(rows, {"C1", {}, {}, "p50"});
+    if (all.empty()) return;
+    fmt::print(out, "\n{}\n", paint.bold("COST"));
+    fmt::print(out, "{:<36} {:>9} {:>9} {:>21} {:>9} {:>9} {:>9}\n", "acquire + release, one caller",
+               "p50 us", "p99 us", "p50 over the rounds", "1/s at 1", "at 64", "at 1000");
+    for (const Row* row : all) {
+        const auto rate = [&](double x) {
+            return cell(find(rows, {"C1", row->backend, row->variant, "cycles per second", x}));
+        };
+        fmt::print(out, "{:<36} {:>9} {:>9} {:>21} {:>9} {:>9} {:>9}\n", label(*row),
+                   figure(row->value),
+                   cell(find(rows, {"C1", row->backend, row->variant, "p99"})),
+                   figure(row->min) + " .. " + figure(row->max), rate(1), rate(64), rate(1000));
+    }
+    for (const char* metric : {"client overhead", "price of the guarantees", "whole price",
+                               "client overhead in flight", "price of the guarantees in flight"})
+        for (const Row* row : find_all(rows, {"C1", {}, {}, metric}))
+            fmt::print(out, "  {:<58} {:>6} x  ({} .. {})\n",
+                       label(*row) + ": " + metric +
+                           (row->x > 0 ? fmt::format(" n={:.0f}", row->x) : std::string()),
+                       figure(row->value), figure(row->min), figure(row->max));
+}
+
+void print_hand_off(std::FILE* out, const Rows& rows) {
+    const auto all = find_all(rows, {"C3", {}, {}, "time per hand-off"});
+    if (all.empty()) return;
+    fmt::print(out, "\n{:<36} {:>9} {:>9} {:>13} {:>13} {:>9}\n", "hand-off", "waiters", "us",
+               "requests", "told", "p99 us");
+    for (const Row* row : all) {
+        const auto of = [&](const char* metric) {
+            return cell(find(rows, {"C3", row->backend, row->variant, metric, row->x}));
+        };
+        fmt::print(out, "{:<36} {:>9} {:>9} {:>13} {:>13} {:>9}\n", label(*row), figure(row->x),
+                   figure(row->value), of("requests per hand-off"), of("notifications per hand-off"),
+                   of("hand-off p99"));
+    }
+    for (const Row* row : find_all(rows, {"C5a", {}, {}, "requests per waiter and second"}))
+        fmt::print(out, "  idle: {:<50} {:>9} requests per waiter and second\n",
+                   label(*row) + fmt::format(" ({:.0f})", row->x), figure(row->value));
+}
+
+void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
+    fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
+    for (const char* scenario : {"C8", "C8a", "C8b", "C12", "C22"})
+        for (const Row* row : find_all(rows, {scenario})) {
+            if (row->metric.rfind("timeline: ", 0) == 0 || row->metric == "declares fifo" ||
+                row->metric == "duration" || row->metric == "failed")
+                continue;
+            const auto line = fmt::format("{:<4} {:<38} {:<58} {:>9} {}", row->scenario, label(*row),
+                                          row->metric, figure(row->value), row->unit);
+            fmt::print(out, "{}\n", row->status == Status::ok ? line : paint.red(line));
+        }
+}
+
+void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
+    fmt::print(out, "\n{}\n", paint.bold("VERDICTS"));
+    for (const Verdict& v : verdicts(rows)) {
+        const auto word = fmt::format("{:<13}", to_string(v.finding));
+        const auto shown = v.finding == Finding::confirmed  ? paint.green(word)
+                           : v.finding == Finding::refuted  ? paint.red(word)
+                           : v.finding == Finding::only_if ? paint.yellow(word)
+                                                            : paint.dim(word);
+        fmt::print(out, "{:<4} {} {}\n", v.id, shown, v.claim);
+        if (!v.figure.empty()) fmt::print(out, "     {}\n", paint.dim(v.figure));
+    }
+    fmt::print(out, "\n{}\n", paint.bold("HOLDFAST'S OWN TARGETS"));
+    for (const Target& t : targets(rows)) {
+        const auto word = std::string(!t.measured ? "-" : t.met() ? "met" : "missed");
+        fmt::print(out, "{:<8} {:<54} {:>7} {} (at most {})\n",
+                   t.measured && !t.met() ? paint.yellow(fmt::format("{:<8}", word))
+                                          : fmt::format("{:<8}", word),
+                   t.what, t.measured ? figure(t.value) : "-", t.unit, figure(t.limit));
+    }
+}
+
+}  // namespace
+
+void print_tables(std::FILE* out, const Report& report) {
+    const Paint paint{isatty(fileno(out)) == 1};
+    print_uncontended(out, report.rows, paint);
+    print_hand_off(out, report.rows);
+    print_safety(out, report.rows, paint);
+    print_verdicts(out, report.rows, paint);
+    for (const Row& row : report.rows)
+        if (row.status != Status::ok)
+            fmt::print(out, "{}\n",
+                       paint.red(fmt::format("{}: {} {}: {} {}",
+                                             row.status == Status::violated
+                                                 ? "GUARANTEE VIOLATED"
+                                                 : "INVALID",
+                                             row.scenario, label(row), row.metric, row.note)));
+    fmt::print(out, "\n{:.0f} s, seed {}{}\n", report.seconds, report.seed,
+               report.partial ? ", PARTIAL: ended by ^C" : "");
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,187 @@
+// C12: the holder is stopped for twice its ttl and goes on as if nothing had happened.
+#include <algorithm>
+
+#include "processes/store.hpp"
+#include "processes/worker.hpp"
+#include "scenario.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr const char* id = "C12";
+
+struct Trial {
+    double paused = 0, resumed = 0, ended = 0;
+    std::vector<StoreEvent> events;
+};
+
+bool saw(const Store& store, StoreEvent::Kind kind, const std::string& who, double after = 0) {
+    for (const StoreEvent& e : store.events())
+        if (e.kind == kind && e.who == who && e.at_ms > after) return true;
+    return false;
+}
+
+std::size_t writes(const Store& store, const std::string& who, double after) {
+    std::size_t n = 0;
+    for (const StoreEvent& e : store.events())
+        if (e.kind == StoreEvent::Kind::write && e.who == who && e.at_ms > after) ++n;
+    return n;
+}
+
+Trial run_trial(Bench& bench, const Deployment& d, int ttl_ms, int number) {
+    Store store(bench.site.folder() / "store.sock");
+    store.reset(0, 1);
+    WorkerOptions how;
+    how.job = "write";
+    how.guard = "holdfast";
+    how.store = store.address();
+    how.url = d.open;
+    how.name = "bench/pause/" + std::to_string(number);
+    how.ttl_ms = ttl_ms;
+    const auto log = bench.site.folder() / "workers.log";
+    const auto cap = std::chrono::milliseconds(ttl_ms * 4) + lab::default_cap;
+
+    how.who = "A";
+    auto a = start_worker(how, log);
+    lab::wait_until([&] { return writes(store, "A", 0) >= 5; }, cap, "the holder's first writes");
+    how.who = "B";
+    auto b = start_worker(how, log);
+    const double b_started = store.now_ms();
+    lab::wait_until([&] { return writes(store, "A", b_started) >= 5; }, cap, "the holder's writes");
+
+    Trial trial;
+    a.pause();
+    trial.paused = store.now_ms();
+    lab::wait_until([&] { return saw(store, StoreEvent::Kind::holds, "B"); }, cap,
+                    "the second holder's grant");
+    lab::wait_until([&] { return store.now_ms() >= trial.paused + 2.0 * ttl_ms; }, cap,
+                    "twice the ttl");
+    trial.resumed = store.now_ms();
+    a.resume();
+    lab::wait_until([&] { return saw(store, StoreEvent::Kind::lost, "A", trial.resumed); }, cap,
+                    "the first holder to be told that its lease is lost");
+    const double told = store.now_ms();
+    lab::wait_until([&] { return writes(store, "B", told) >= 5; }, cap, "further writes");
+    trial.ended = store.now_ms();
+    trial.events = store.events();
+    return trial;
+}
+
+/// The first trial of each deployment, drawn in the report: one row per span and per write.
+void add_timeline(Bench& bench, const Deployment& d, const Trial& trial) {
+    const auto span = [&](const char* metric, const char* who, double from, double to) {
+        Row row;
+        row.scenario = id;
+        row.backend = d.backend;
+        row.variant = d.variant;
+        row.metric = metric;
+        row.unit = "ms";
+        row.note = who;
+        bench.add(std::move(row), Spread{from, from, to});
+    };
+    span("timeline: stopped", "A", trial.paused, trial.resumed);
+    for (const char* who : {"A", "B"}) {
+        double from = -1, to = trial.ended;
+        for (const StoreEvent& e : trial.events) {
+            if (e.who != who) continue;
+            if (e.kind == StoreEvent::Kind::holds) from = e.at_ms;
+            if (e.kind == StoreEvent::Kind::lost) to = e.at_ms;
+        }
+        if (from >= 0) span("timeline: believes", who, from, to);
+    }
+    for (const StoreEvent& e : trial.events) {
+        if (e.kind != StoreEvent::Kind::write) continue;
+        const char* what = !e.stale            ? "timeline: write"
+                           : e.fence_accepted ? "timeline: stale write, not stopped"
+                                              : "timeline: stale write, refused by the fence";
+        span(what, e.who.c_str(), e.at_ms, e.at_ms);
+    }
+}
+
+struct Sum {
+    double stale = 0, fence_accepted = 0, fence_refused = 0, said_invalid = 0, good_refused = 0;
+    std::vector<double> without_holder, overlap;
+};
+
+void add_up(Sum& sum, const Trial& trial) {
+    double b_holds = 0, a_lost = 0;
+    for (const StoreEvent& e : trial.events) {
+        if (e.kind == StoreEvent::Kind::holds && e.who == "B") b_holds = e.at_ms;
+        if (e.kind == StoreEvent::Kind::lost && e.who == "A") a_lost = e.at_ms;
+        if (e.kind != StoreEvent::Kind::write) continue;
+        if (!e.stale) {
+            sum.good_refused += e.fence_accepted ? 0 : 1;
+            continue;
+        }
+        sum.stale += 1;
+        (e.fence_accepted ? sum.fence_accepted : sum.fence_refused) += 1;
+        if (!e.valid) sum.said_invalid += 1;
+    }
+    sum.without_holder.push_back(b_holds - trial.paused);
+    sum.overlap.push_back(a_lost - trial.resumed);
+}
+
+void report(Bench& bench, const Deployment& d, const Sum& sum, bool fenced, int ttl_ms) {
+    Row row;
+    row.scenario = id;
+    row.backend = d.backend;
+    row.variant = d.variant;
+    row.x = ttl_ms;
+    row.n = sum.overlap.size();
+    row.note = "over " + std::to_string(row.n) + " trials";
+    const auto count = [&](const char* metric, double value) {
+        row.metric = metric;
+        bench.add_value(row, value);
+    };
+    count("stale writes accepted by a store without a fence", sum.stale);
+    count("stale writes of a holder whose lease said that it is over", sum.said_invalid);
+    if (fenced) {
+        count("stale writes refused by a fenced store", sum.fence_refused);
+        if (sum.fence_accepted > 0) row.status = Status::violated;
+        count("stale writes accepted by a fenced store", sum.fence_accepted);
+        row.status = sum.good_refused > 0 ? Status::violated : Status::ok;
+        count("rightful writes refused by a fenced store", sum.good_refused);
+        row.status = Status::ok;
+    } else {
+        row.note += "; this mode gives no token: nothing for a store to check";
+    }
+    row.unit = "ms";
+    row.metric = "time until the next holder";
+    bench.add(row, spread_of(sum.without_holder));
+    row.metric = "time until the first holder was told, after it went on";
+    bench.add(row, spread_of(sum.overlap));
+}
+
+void run(Bench& bench, const Deployment& d) {
+    const int ttl_ms = bench.options.pick(400, 1000, 1000);
+    const bool fenced = bench.open(d).capabilities().has(Capability::fencing);
+    Sum sum;
+    for (int i = 0; i < bench.options.pick(2, 5, 15) && !bench.stopped(); ++i) {
+        const Trial trial = run_trial(bench, d, ttl_ms, i);
+        if (i == 0) add_timeline(bench, d, trial);
+        add_up(sum, trial);
+    }
+    if (!sum.overlap.empty()) report(bench, d, sum, fenced, ttl_ms);
+}
+
+std::vector<Step> plan(const Options&, const Site& site) {
+    std::vector<Step> steps;
+    for (const Deployment& d : site.deployments())
+        if (!d.in_process && d.variant != "durable")  // in one process everybody would be stopped
+            steps.push_back({d.label() + " holder stopped for twice its ttl",
+                             [d](Bench& bench) { run(bench, d); }});
+    return steps;
+}
+
+}  // namespace
+
+Scenario c12_pause() {
+    return {id, "the holder is stopped (SIGSTOP) for twice its ttl, then goes on",
+            "Holder A looks whether its lease is lost, works for 10 ms and writes, again and again; it "
+            "is stopped for 2 x ttl, B is granted and writes, A goes on. A write of A after B's grant "
+            "is stale. Every write goes to two stores; one checks the fencing token.",
+            false, plan};
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,201 @@
+// C22: who asked first, is he served first; and does everybody get his share?
+#include <boost/asio/io_context.hpp>
+#include <deque>
+#include <numeric>
+
+#include "scenario.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr const char* id = "C22";
+constexpr std::size_t queue_length = 20, contenders = 8;
+
+/// Some clients of one process and a loop that their callbacks run on.
+struct Party {
+    Party(const Bench& bench, const Deployment& d, std::size_t clients) {
+        for (std::size_t i = 0; i < (d.in_process ? 1 : clients); ++i)
+            all.push_back(bench.open(d, loop.get_executor()));
+    }
+    ~Party() {
+        for (Client& client : all) client.close();
+    }
+    Party(const Party&) = delete;
+    Party& operator=(const Party&) = delete;
+    template <class Done>
+    void run_until(Done done, double seconds, const char* what) {
+        const auto guard = asio::make_work_guard(loop);
+        const auto cap = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                            std::chrono::duration<double>(seconds));
+        loop.restart();
+        while (!done() && Clock::now() < cap) loop.run_one_for(milliseconds(1));
+        if (!done()) throw SelfCheck(std::string("order: timed out: ") + what);
+    }
+    void pause(milliseconds d) {
+        const auto guard = asio::make_work_guard(loop);
+        loop.restart();
+        loop.run_for(d);
+    }
+    asio::io_context loop;
+    std::vector<Client> all;
+};
+
+/// One line of waiters who ask one after the other; returns the order of grants.
+std::vector<std::size_t> order_of_grants(Bench& bench, const Deployment& d, int number) {
+    struct Waiter {
+        std::unique_ptr<Lock> lock;
+        Lease lease;
+    };
+    Party party(bench, d, 4);
+    std::deque<Waiter> waiters;
+    std::vector<std::size_t> order;
+    std::size_t released = 0;
+    error_code failure;
+    const std::string name = "bench/order/" + std::to_string(number);
+    const auto first = bench.lock(party.all.front(), d, name);
+    auto held = first->acquire();
+    if (!held) check(held.error(), "acquire");
+    const bool visible = party.all.front().capabilities().has(Capability::fifo);
+    for (std::size_t i = 0; i < queue_length; ++i) {
+        Waiter& w = waiters.emplace_back();
+        w.lock = bench.lock(party.all[i % party.all.size()], d, name);
+        w.lock->async_acquire({}, [&, i](error_code ec, Lease lease) {
+            if (ec) {
+                failure = ec;
+                return;
+            }
+            order.push_back(i);
+            waiters[i].lease = std::move(lease);
+            waiters[i].lease.async_release(Outcome::done,
+                                           [&](error_code, ReleaseResult) { ++released; });
+        });
+        party.pause(milliseconds(5));  // the next one asks clearly later, for those who do not queue
+        if (visible)
+            party.run_until(
+                [&] {
+                    const auto seen = party.all.front().inspect(d.prefix + name);
+                    return seen && seen->waiters.size() == i + 1;
+                },
+                10, "a waiter's place in line");
+    }
+    held->release();
+    party.run_until([&] { return failure || released == queue_length; }, 60, "everybody's grant");
+    check(failure, "order");
+    return order;
+}
+
+void run_order(Bench& bench, const Deployment& d) {
+    std::vector<double> shares;
+    const auto start = Clock::now();
+    for (int i = 0; i < bench.options.pick(2, 5, 10) && !bench.stopped(); ++i)
+        shares.push_back(inversions(order_of_grants(bench, d, i)));
+    if (shares.empty()) return;
+    const bool fifo = bench.open(d).capabilities().has(Capability::fifo);
+    Row row;
+    row.scenario = id;
+    row.backend = d.backend;
+    row.variant = d.variant;
+    row.metric = "pairs served out of order";
+    row.x = queue_length;
+    row.n = shares.size();
+    row.note = fifo ? "declares first come, first served" : "declares no order";
+    const Spread spread = spread_of(shares);
+    if (fifo && spread.max > 0) row.status = Status::violated;
+    bench.add(row, spread);
+    row.metric = "declares fifo";
+    row.status = Status::ok;
+    bench.add_value(row, fifo ? 1 : 0);
+    row.metric = "duration";
+    row.unit = "s";
+    bench.add_value(row, seconds_since(start));
+}
+
+/// Everybody wants the lock all the time and holds it for 1 ms.
+void run_shares(Bench& bench, const Deployment& d) {
+    struct Contender {
+        std::unique_ptr<Lock> lock;
+        Lease lease;
+        Clock::time_point asked;
+        double grants = 0;
+    };
+    Party party(bench, d, contenders);
+    std::deque<Contender> all(contenders);
+    bool ending = false;
+    std::size_t under_way = 0;
+    error_code failure;
+    Latency wait;
+    std::function<void(Contender&)> ask = [&](Contender& c) {
+        if (ending) return;
+        ++under_way;
+        c.asked = Clock::now();
+        c.lock->async_acquire({}, [&](error_code ec, Lease lease) {
+            if (ec) {
+                --under_way;
+                failure = ec;
+                return;
+            }
+            wait.add(Clock::now() - c.asked);
+            c.grants += ending ? 0 : 1;
+            c.lease = std::move(lease);
+            auto timer = std::make_shared<asio::steady_timer>(party.loop, milliseconds(1));
+            timer->async_wait([&, timer](error_code) {
+                c.lease.async_release(Outcome::done, [&](error_code, ReleaseResult) {
+                    --under_way;
+                    ask(c);
+                });
+            });
+        });
+    };
+    for (std::size_t i = 0; i < contenders; ++i) {
+        all[i].lock = bench.lock(party.all[i % party.all.size()], d, "bench/shares");
+        ask(all[i]);
+    }
+    const auto end = Clock::now() + milliseconds(bench.options.pick(1500, 4000, 10000));
+    party.run_until([&] { return failure || Clock::now() >= end; }, 60, "the time to be over");
+    ending = true;
+    party.run_until([&] { return under_way == 0; }, 60, "the last grants");
+    check(failure, "shares");
+
+    std::vector<double> grants;
+    for (const Contender& c : all) grants.push_back(c.grants);
+    Row row;
+    row.scenario = id;
+    row.backend = d.backend;
+    row.variant = d.variant;
+    row.x = contenders;
+    row.n = wait.count();
+    row.note = "8 contenders, each holds for 1 ms";
+    row.metric = "Jain index";
+    bench.add_value(row, jain_index(grants));
+    row.metric = "longest wait over mean";
+    row.unit = "x";
+    bench.add_value(row, wait.mean_us() > 0 ? wait.max_us() / wait.mean_us() : 0);
+    row.metric = "longest wait";
+    row.unit = "ms";
+    bench.add_value(row, wait.max_us() / 1e3);
+}
+
+std::vector<Step> plan(const Options&, const Site& site) {
+    std::vector<Step> steps;
+    for (const Deployment& d : site.deployments()) {
+        if (d.variant == "durable") continue;
+        steps.push_back(
+            {d.label() + " order of 20 waiters", [d](Bench& bench) { run_order(bench, d); }});
+        steps.push_back(
+            {d.label() + " shares of 8 contenders", [d](Bench& bench) { run_shares(bench, d); }});
+    }
+    return steps;
+}
+
+}  // namespace
+
+Scenario c22_order() {
+    return {id, "order of grants against order of requests, and everybody's share",
+            "20 callers of 4 clients ask one after the other while the lock is held, each when the one "
+            "before is in line; then the order of grants is compared. 8 contenders who hold for 1 ms "
+            "each show the shares.",
+            false, plan};
+}
+
+}  // namespace holdfast::bench

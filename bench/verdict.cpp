@@ -1,0 +1,275 @@
+#include "verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace holdfast::bench {
+
+namespace {
+
+struct Answer {
+    Finding finding = Finding::not_measured;
+    std::string figure;
+};
+
+const Row* guarded(const Rows& rows, std::string_view scenario, std::string_view metric,
+                   std::string_view backend, std::string_view variant) {
+    return find(rows, {scenario, backend, variant, metric});
+}
+
+std::string label(const Row& row) {
+    return row.variant == "default" ? row.backend : row.backend + " " + row.variant;
+}
+
+// --- C1
+
+Answer judge_c1(const Rows& rows) {
+    const Row* redis = guarded(rows, "C1", "p50", "redis", "default");
+    const Row* sqlite = guarded(rows, "C1", "p50", "sqlite", "default");
+    const Row* durable = guarded(rows, "C1", "p50", "redis", "durable");
+    if (redis == nullptr || sqlite == nullptr || durable == nullptr) return {};
+    const auto figure =
+        fmt::format("p50 of acquire + release: redis {:.0f} us, sqlite {:.0f} us, redis with every "
+                    "write on disk {:.0f} us",
+                    redis->value, sqlite->value, durable->value);
+    if (redis->value >= sqlite->value) return {Finding::refuted, figure};
+    if (durable->value >= sqlite->value)
+        return {Finding::only_if,
+                figure + ": holds only if a crash of the Redis server may lose the lock"};
+    return {Finding::confirmed, figure};
+}
+
+// --- C3
+
+Answer judge_c3(const Rows& rows) {
+    const Row* herd = nullptr;
+    for (const Row* row : find_all(rows, {"C3", "redis", "broadcast", "requests per hand-off"}))
+        if (herd == nullptr || row->x > herd->x) herd = row;
+    const Row* one = herd == nullptr ? nullptr
+                                     : find(rows, {"C3", "redis", "default", "requests per hand-off",
+                                                   herd->x});
+    if (one == nullptr) return {};
+    const auto figure =
+        fmt::format("with {:.0f} waiters a hand-off costs {:.1f} requests when everybody is told, "
+                    "{:.1f} when one is",
+                    herd->x, herd->value, one->value);
+    const bool everybody = herd->value >= herd->x / 2;
+    if (everybody && one->value <= 3) return {Finding::confirmed, figure};
+    if (everybody && one->value < herd->value / 2)
+        return {Finding::only_if, figure + ": one is woken, but holds only if more than 3 requests "
+                                           "count as one"};
+    return {Finding::refuted, figure};
+}
+
+// --- C5a
+
+Answer judge_c5a(const Rows& rows) {
+    constexpr std::string_view metric = "requests per waiter and second";
+    const Row* told = find(rows, {"C5a", "redis", "default", metric});
+    const Row* poll = find(rows, {"C5a", "redis", "50 ms poll", metric});
+    if (told == nullptr || poll == nullptr) return {};
+    const auto figure = fmt::format(
+        "per waiter and second: {:.2f} requests when told of the release, {:.1f} when polling "
+        "every 50 ms",
+        told->value, poll->value);
+    if (told->value <= poll->value / 10) return {Finding::confirmed, figure};
+    if (told->value < poll->value)
+        return {Finding::only_if, figure + ": holds only if less than ten times less counts"};
+    return {Finding::refuted, figure};
+}
+
+// --- C8, C8a, C8b: what is lost without a lock, and with one
+
+Answer judge_c8(const Rows& rows) {
+    const Row* none = find(rows, {"C8", "none", "guard: none", "updates lost"});
+    if (none == nullptr) return {};
+    std::string with;
+    bool exact = true;
+    for (const Row* row : find_all(rows, {"C8", {}, {}, "updates lost"})) {
+        if (row == none) continue;
+        exact = exact && row->value == 0;
+        with += fmt::format("{}{} {:.0f}", with.empty() ? "" : ", ", label(*row), row->value);
+    }
+    if (with.empty()) return {};
+    const auto figure =
+        fmt::format("of {} additions were lost: without a lock {:.0f}; with {}", none->n,
+                    none->value, with);
+    return {none->value > 0 && exact ? Finding::confirmed : Finding::refuted, figure};
+}
+
+Answer judge_c8a(const Rows& rows) {
+    const Row* each =
+        find(rows, {"C8a", "none", "std::mutex in each process", "updates lost"});
+    const Row* threads =
+        find(rows, {"C8a", "none", "std::mutex, threads of one process", "updates lost"});
+    if (each == nullptr || threads == nullptr) return {};
+    const auto figure = fmt::format(
+        "of {} additions were lost: {:.0f} by processes with a std::mutex each, {:.0f} by threads "
+        "that share one",
+        each->n, each->value, threads->value);
+    if (each->value > 0 && threads->value == 0) return {Finding::confirmed, figure};
+    return {Finding::refuted, figure};
+}
+
+Answer judge_c8b(const Rows& rows) {
+    const Row* none = find(rows, {"C8b", "none", "guard: none", "sold"});
+    if (none == nullptr) return {};
+    std::string with;
+    bool exact = true;
+    for (const Row* row : find_all(rows, {"C8b", {}, {}, "sold"})) {
+        if (row == none) continue;
+        exact = exact && row->value == row->x;
+        with += fmt::format("{}{} {:.0f}", with.empty() ? "" : ", ", label(*row), row->value);
+    }
+    if (with.empty()) return {};
+    const auto figure = fmt::format("of a stock of {:.0f} were sold: without a lock {:.0f}; with {}",
+                                    none->x, none->value, with);
+    return {none->value > none->x && exact ? Finding::confirmed : Finding::refuted, figure};
+}
+
+// --- C12
+
+Answer judge_c12(const Rows& rows) {
+    constexpr std::string_view open = "stale writes accepted by a store without a fence";
+    constexpr std::string_view refused = "stale writes refused by a fenced store";
+    constexpr std::string_view passed = "stale writes accepted by a fenced store";
+    double stale = 0, stopped = 0, through = 0;
+    std::string quiet;
+    const auto broken = find_all(rows, {"C12", {}, {}, open});
+    const auto fences = find_all(rows, {"C12", {}, {}, refused});
+    for (const Row* row : broken) {
+        stale += row->value;
+        if (row->value == 0) quiet += (quiet.empty() ? "" : ", ") + label(*row);
+    }
+    for (const Row* row : fences) stopped += row->value;
+    for (const Row* row : find_all(rows, {"C12", {}, {}, passed})) through += row->value;
+    if (broken.empty() || fences.empty()) return {};
+    auto figure = fmt::format(
+        "{:.0f} stale writes reached the stores; those that check the token refused {:.0f} and let "
+        "{:.0f} through",
+        stale, stopped, through);
+    if (stale == 0 || through > 0 || stopped == 0) return {Finding::refuted, figure};
+    if (!quiet.empty())
+        return {Finding::only_if, figure + "; no stale write was seen with " + quiet +
+                                      ": holds only if the pause falls between look and write"};
+    return {Finding::confirmed, figure};
+}
+
+// --- C22
+
+Answer judge_c22(const Rows& rows) {
+    bool queues = false, all_in_order = true;
+    std::string words;
+    for (const Row* row : find_all(rows, {"C22", {}, {}, "pairs served out of order"})) {
+        const Row* fifo = find(rows, {"C22", row->backend, row->variant, "declares fifo"});
+        if (fifo == nullptr) continue;
+        if (fifo->value != 0) {
+            queues = true;
+            all_in_order = all_in_order && row->max == 0;
+        }
+        words += fmt::format("{}{} {:.0f} % ({})", words.empty() ? "" : ", ", label(*row),
+                             100 * row->value, fifo->value != 0 ? "queue" : "no order declared");
+    }
+    if (!queues) return {};
+    return {all_in_order ? Finding::confirmed : Finding::refuted,
+            "pairs of waiters served out of order: " + words};
+}
+
+struct Rule {
+    const char* id;
+    const char* claim;
+    const char* rule;
+    Answer (*judge)(const Rows&);
+};
+
+constexpr Rule rules[] = {
+    {"C1", "Performance: a cache (Redis) beats a database.",
+     "Confirmed if Redis' p50 is below SQLite's even with every Redis write on disk; only-if when "
+     "just without; refuted otherwise.",
+     judge_c1},
+    {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",
+     "At the largest crowd: confirmed if the broadcast costs at least N/2 requests per hand-off and "
+     "the queue at most 3; only-if when the queue costs more than 3 but less than half the herd.",
+     judge_c3},
+    {"C5a", "Notification costs less than polling.",
+     "Confirmed if an idle notified waiter sends at most a tenth of the requests of a 50 ms poll; "
+     "only-if when fewer at all.",
+     judge_c5a},
+    {"C8", "Without a lock, read-then-write from several processes loses updates; with it the counter "
+           "is exact.",
+     "Confirmed if updates are lost without a lock and none with any backend.", judge_c8},
+    {"C8a", "An in-process lock does not suffice.",
+     "Confirmed if processes with a mutex each lose updates, and threads that share one do not.",
+     judge_c8a},
+    {"C8b", "A stock of 10 is oversold to 100 buyers without a lock.",
+     "Confirmed if more than the stock is sold without a lock, and exactly the stock with every "
+     "backend.",
+     judge_c8b},
+    {"C12", "A paused process breaks exclusion in spite of renewal; a token checked by the store stops "
+            "the damage.",
+     "Confirmed if stale writes arrive with every backend and a store that checks the token accepts "
+     "none; only-if when some backend showed none; refuted if one passes the check.",
+     judge_c12},
+    {"C22", "The sequential queue is fair: first come, first served.",
+     "Confirmed if no pair was served out of order with any backend that declares a queue.",
+     judge_c22},
+};
+
+Target target(const Rows& rows, std::string what, const Pick& pick, double limit, std::string unit) {
+    Target t{std::move(what), limit, std::move(unit)};
+    if (const Row* row = find(rows, pick)) {
+        t.measured = true;
+        t.value = row->value;
+    }
+    return t;
+}
+
+}  // namespace
+
+std::string_view to_string(Finding finding) {
+    switch (finding) {
+        case Finding::confirmed: return "confirmed";
+        case Finding::refuted: return "refuted";
+        case Finding::only_if: return "holds only if";
+        case Finding::not_measured: return "not measured";
+    }
+    return "?";
+}
+
+std::vector<Verdict> verdicts(const Rows& rows) {
+    std::vector<Verdict> all;
+    for (const Rule& rule : rules) {
+        Answer answer = rule.judge(rows);
+        all.push_back({rule.id, rule.claim, rule.rule, answer.finding, std::move(answer.figure)});
+    }
+    return all;
+}
+
+std::vector<Target> targets(const Rows& rows) {
+    return {
+        target(rows, "redis plain, uncontended, over bare hiredis",
+               {"C1", "redis", "plain", "client overhead"}, 1.10, "x"),
+        target(rows, "redis, uncontended, over the same bytes",
+               {"C1", "redis", "default", "client overhead"}, 1.15, "x"),
+        target(rows, "redis, price of the guarantees",
+               {"C1", "redis", "floor: same bytes", "price of the guarantees"}, 1.5, "x"),
+        target(rows, "sqlite FULL, uncontended, over bare sqlite3",
+               {"C1", "sqlite", "default", "client overhead"}, 1.3, "x"),
+        target(rows, "redis, requests per hand-off among 100 waiters",
+               {"C3", "redis", "default", "requests per hand-off", 100}, 3, ""),
+        target(rows, "redis, requests per idle waiter and second",
+               {"C5a", "redis", "default", "requests per waiter and second", 100}, 0.2, "1/s"),
+    };
+}
+
+int exit_code(const Rows& rows) {
+    int code = 0;
+    for (const Row& row : rows) {
+        if (row.status == Status::violated) return 2;
+        if (row.status == Status::failed) code = 1;
+    }
+    return code;
+}
+
+}  // namespace holdfast::bench

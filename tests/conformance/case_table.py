@@ -1,0 +1,65 @@
+"""Merges what the suite counted into the table of docs/cases.md, and checks it.
+
+usage: case_table.py FOLDER BLANK DOC [--write]
+FOLDER has one file `cases.BACKEND` for each backend (lines "CASE ASSERTIONS"), written by the suite.
+Fails on an empty cell without a reason in BLANK, on a reason for a cell that is filled, and, without
+--write, when the set of filled cells in DOC is another.
+"""
+import pathlib
+import re
+import sys
+
+BACKENDS = ["memory", "sqlite", "redis", "redis-poll", "redis-plain"]
+CASES = [f"T{i}" for i in range(1, 35)]
+
+
+def main(folder, blank, doc, write):
+    counted = {}
+    for b in BACKENDS:
+        path = pathlib.Path(folder) / f"cases.{b}"
+        if not path.exists():
+            sys.exit(f"{path} is missing: run `ctest -L conformance` first")
+        counted[b] = dict(line.split() for line in path.read_text().splitlines())
+    reasons = {}
+    for line in pathlib.Path(blank).read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            case, backend, reason = line.split(None, 2)
+            for b in BACKENDS if backend == "*" else [backend]:
+                reasons[case, b] = reason
+    wrong = []
+    rows = []
+    for case in CASES:
+        cells = []
+        for b in BACKENDS:
+            n, why = counted[b].get(case), reasons.get((case, b))
+            if n is None and why is None:
+                wrong.append(f"{case} {b}: nothing was asserted, and blank.txt has no reason")
+            if n is not None and why is not None:
+                wrong.append(f"{case} {b}: has {n} assertions, and a reason to be empty")
+            cells.append(n or "")
+        print(case.ljust(4), *[c.rjust(12) for c in cells])
+        rows.append([case] + cells)
+    text = ["| case | " + " | ".join(BACKENDS) + " |", "|---" * (len(BACKENDS) + 1) + "|"]
+    text += ["| " + " | ".join(r) + " |" for r in rows]
+    notes = [f"- {c} {b}: {why}" for (c, b), why in reasons.items() if b == BACKENDS[0] or
+             (c, BACKENDS[0]) not in reasons or reasons[c, BACKENDS[0]] != why]
+    path = pathlib.Path(doc)
+    old = path.read_text() if path.exists() else ""
+    new = ("# The fault catalogue, case by backend\n\nAssertions that the conformance suite made in the "
+           "run that wrote this page (`tests/conformance/case_table.py --write`); the test `case-table` "
+           "fails when a cell fills or empties. The cases are described in tests/conformance.\n\n"
+           + "\n".join(text) + "\n\n## Empty cells\n\n" + "\n".join(notes) + "\n")
+    if write:
+        path.write_text(new)
+    else:
+        filled = lambda t: re.sub(r"\d+(?= \|)", "n", "\n".join(
+            l for l in t.splitlines() if l.startswith("| T")))
+        if filled(old) != filled(new):
+            wrong.append(f"{doc} shows other cells: run case_table.py with --write")
+    for w in wrong:
+        print(w)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], "--write" in sys.argv)

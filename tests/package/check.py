@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Installs Holdfast into a fresh prefix and is its first user, in every way that is documented.
+
+check.py --source TREE --work FOLDER [--cxx C++] [--flags F] [--launcher ccache] static|shared
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+
+BACKENDS = {
+    # name: (URL, what a first acquire does, a scheme that is not linked, the target to link for it)
+    "memory": ("memory:", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
+    "sqlite": ("sqlite://{work}/consumer.db", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
+    "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite"),
+}
+CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"}}
+EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl"}
+
+
+class Failed(Exception):
+    pass
+
+
+def run(*command, cwd=None, env=None, fails=False):
+    """The output; Failed when the command did not end as expected."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, env=env, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    if (done.returncode != 0) != fails:
+        raise Failed(f"{' '.join(words)}\nended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def expect(what, condition, text=""):
+    if not condition:
+        raise Failed(f"{what}\n{text}")
+    print(f"  ok: {what}", flush=True)
+
+
+def closed_port():
+    """A port that nobody listens on: it stays bound, without listening, while the check runs."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    return holder, holder.getsockname()[1]
+
+
+class Check:
+    def __init__(self, arguments):
+        self.source = arguments.source
+        self.shared = arguments.linkage == "shared"
+        self.flags = arguments.flags
+        self.work = arguments.work / arguments.linkage
+        self.prefix = self.work / "prefix"
+        self.cxx = arguments.cxx
+        self.cmake = ["cmake", "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={arguments.cxx}",
+                      f"-DCMAKE_CXX_FLAGS={arguments.flags}", "-DCMAKE_BUILD_TYPE=Debug",
+                      f"-DBUILD_SHARED_LIBS={'ON' if self.shared else 'OFF'}"]
+        if arguments.launcher:
+            self.cmake.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={arguments.launcher}")
+        self.holder, self.port = closed_port()
+
+    def build(self, source, build, *options, cmake=None):
+        output = run(*(cmake or self.cmake), "-S", source, "-B", build, *options)
+        run("cmake", "--build", build)
+        return output
+
+    def install(self):
+        shutil.rmtree(self.prefix, ignore_errors=True)
+        options = [f"-DHOLDFAST_BACKEND_{name.upper()}=ON" for name in BACKENDS]
+        self.build(self.source, self.work / "build", "-DHOLDFAST_BUILD_CLI=OFF",
+                   f"-DCMAKE_INSTALL_PREFIX={self.prefix}", *options)
+        run("cmake", "--install", self.work / "build")
+        kind = "*.so.0.1.0" if self.shared else "*.a"
+        found = sorted(path.name for path in self.prefix.glob(f"lib*/**/lib{kind}"))
+        expect(f"installed {', '.join(found)}", len(found) == 1 + len(BACKENDS))
+        # Moved once, so that a path baked into the package is found out.
+        moved = self.work / "moved"
+        shutil.rmtree(moved, ignore_errors=True)
+        self.prefix.rename(moved)
+        self.prefix = moved
+
+    def libdir(self):
+        return next(self.prefix.glob("lib*/**/pkgconfig")).parent
+
+    def use(self, program, backend, way):
+        url, ending, foreign, target = BACKENDS[backend]
+        url = url.format(work=self.work, closed=self.port)
+        env = dict(os.environ, LD_LIBRARY_PATH=str(self.libdir()))
+        output = run(program, url, ending, foreign, env=env)
+        expect(f"{way}: a program with Holdfast::{backend} alone opens {url.split(':')[0]}:", True)
+        expect(f"{way}: it is told to link {target}", f"link {target}" in output, output)
+        libraries = run("ldd", program, env=env)
+        others = {name for name in EVERY_CLIENT_LIBRARY - CLIENT_LIBRARIES[backend]
+                  if name in libraries}
+        expect(f"{way}: no other client library in its ldd", not others, libraries)
+
+    def find_package(self, backend):
+        build = self.work / f"find_package-{backend}"
+        shutil.rmtree(build, ignore_errors=True)
+        options = [f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCONSUMER_BACKENDS={backend}"]
+        if self.shared:  # a shared library's users need no client library of their own
+            options += [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON"
+                        for name in ("PkgConfig", "OpenSSL", "SQLite3", "boost_url")]
+        self.build(self.source / "tests/package/consumer", build, *options)
+        self.use(build / f"consumer_{backend}", backend, "find_package")
+
+    def pkg_config(self, backend):
+        env = dict(os.environ, PKG_CONFIG_PATH=str(self.libdir() / "pkgconfig"))
+        words = run("pkg-config", "--cflags", "--libs", f"holdfast-{backend}", env=env).split()
+        program = self.work / f"pkg-config-{backend}"
+        # --as-needed is the default of some distributions; it must not drop the backend.
+        run(self.cxx, "-std=c++20", *self.flags.split(), "-Wl,--as-needed", "-o", program,
+            self.source / "tests/package/consumer/consumer.cpp", *words)
+        self.use(program, backend, "pkg-config")
+
+    def add_subdirectory(self):
+        build = self.work / "add_subdirectory"
+        self.build(self.source / "tests/package/consumer", build,
+                   f"-DHOLDFAST_SOURCE={self.source}",
+                   f"-DCONSUMER_BACKENDS={';'.join(BACKENDS)}")
+        for backend in BACKENDS:
+            self.use(build / f"consumer_{backend}", backend, "add_subdirectory")
+        cache = (build / "CMakeCache.txt").read_text()
+        expect("add_subdirectory: neither command nor tests are built for the user",
+               "HOLDFAST_BUILD_CLI:BOOL=OFF" in cache and "HOLDFAST_BUILD_TESTS:BOOL=OFF" in cache)
+
+    def missing_component(self):
+        build = self.work / "missing"
+        shutil.rmtree(build, ignore_errors=True)
+        output = run(*self.cmake, "-S", self.source / "tests/package/consumer", "-B", build,
+                     f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCONSUMER_BACKENDS=carrier_pigeon",
+                     fails=True)
+        text = " ".join(output.split())
+        expect("find_package: a component that was not built is explained",
+               "built without the 'carrier_pigeon' backend" in text
+               and "-DHOLDFAST_BACKEND_CARRIER_PIGEON=ON" in text, output)
+
+    def missing_client_library(self):
+        build = self.work / "without"
+        shutil.rmtree(build, ignore_errors=True)
+        options = ["-DHOLDFAST_BUILD_CLI=OFF", "-DCMAKE_DISABLE_FIND_PACKAGE_SQLite3=ON"]
+        output = run(*self.cmake, "-S", self.source, "-B", build, *options)
+        expect("AUTO leaves a backend out and names the package",
+               "apt install libsqlite3-dev" in output and "left out: sqlite" in output, output)
+        output = run(*self.cmake, "-S", self.source, "-B", build, *options,
+                     "-DHOLDFAST_BACKEND_SQLITE=ON", fails=True)
+        expect("ON insists and names the package", "apt install libsqlite3-dev" in output, output)
+
+    def examples(self):
+        build = self.work / "examples"
+        shutil.rmtree(build, ignore_errors=True)
+        self.build(self.source / "docs/examples", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        env = dict(os.environ, LD_LIBRARY_PATH=str(self.libdir()))
+        output = run(build / "order", f"sqlite://{self.work}/order.db", env=env)
+        expect("docs/examples: the installed Holdfast builds and runs them", "token" in output, output)
+
+    def all(self):
+        self.install()
+        for backend in BACKENDS:
+            self.find_package(backend)
+            self.pkg_config(backend)
+        self.add_subdirectory()
+        self.missing_component()
+        self.examples()
+        if self.shared:
+            self.missing_client_library()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--flags", default="")
+    parser.add_argument("--launcher", default="")
+    parser.add_argument("linkage", choices=["static", "shared"])
+    arguments = parser.parse_args()
+    arguments.work = arguments.work.resolve()
+    arguments.source = arguments.source.resolve()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    try:
+        Check(arguments).all()
+    except Failed as failed:
+        sys.exit(f"FAILED: {failed}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+// What a user's program does with one linked backend, and what it is told about one that is not.
+#include <holdfast/holdfast.hpp>
+#include <iostream>
+#include <string_view>
+
+namespace {
+
+void print(const holdfast::Client& client) {
+    std::cout << client.url() << " is safety class "
+              << holdfast::to_string(client.capabilities().safety) << '\n';
+    for (unsigned i = 0; i < static_cast<unsigned>(holdfast::Capability::count_); ++i) {
+        const auto capability = static_cast<holdfast::Capability>(i);
+        std::cout << "  " << holdfast::to_string(capability) << ": "
+                  << (client.capabilities().has(capability) ? "yes" : "no") << '\n';
+    }
+}
+
+}  // namespace
+
+// consumer URL [acquire|unreachable] URL-THAT-IS-NOT-LINKED
+int main(int argc, char** argv) {
+    if (argc != 4) return 64;
+    holdfast::Diagnostics words;
+    auto client = holdfast::Client::open(argv[1], {.diagnostics = &words});
+    if (!client) {
+        std::cout << "open failed: " << words.text() << '\n';
+        return 1;
+    }
+    print(*client);
+
+    auto lock = client->lock("consumer");
+    if (!lock) return 2;
+    auto lease = (*lock)->try_acquire();
+    if (std::string_view(argv[2]) == "acquire") {
+        if (!lease || !lease->fencing_token()) return 3;
+        std::cout << "token " << lease->fencing_token().value << '\n';
+        if (lease->release() != holdfast::ReleaseResult::released) return 4;
+    } else if (lease || lease.error() != holdfast::errc::unavailable) {
+        return 5;
+    }
+
+    words = {};
+    auto other = holdfast::Client::open(argv[3], {.diagnostics = &words});
+    if (other || other.error() != holdfast::errc::not_supported) return 6;
+    std::cout << words.text() << '\n';
+    return 0;
+}

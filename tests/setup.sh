@@ -1,0 +1,147 @@
+# shellcheck shell=bash
+# Set-up for tests/run and bench/run (sourced): Debian packages, with a question and without starting a
+# service, and where things are written. Callers set $root (the source tree) and $yes (1: no question).
+
+packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboost-url1.81-dev
+    libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
+    libfmt-dev"
+packages_servers="redis-server redis-tools openssl"
+packages_tests="catch2 python3 python3-redis clang-format"
+packages_fuzz="clang libclang-rt-14-dev"
+packages_bench="npm"
+
+say() { printf '%s\n' "$*"; }
+fail() {
+    local code=$1
+    shift
+    printf '%s: %s\n' "$program" "$*" >&2
+    exit "$code"
+}
+
+# The program that a package is wanted for: where it is there, however it came, the package is not needed.
+# Without a line here only the package itself counts.
+program_of() {
+    case $1 in
+        g++) echo g++ ;;
+        cmake) echo cmake ;;
+        ninja-build) echo ninja ;;
+        pkg-config) echo pkg-config ;;
+        ccache) echo ccache ;;
+        redis-server) echo redis-server ;;
+        redis-tools) echo redis-cli ;;
+        openssl) echo openssl ;;
+        clang) echo clang++ ;;
+        clang-format) echo clang-format ;;
+        npm) echo npm ;;
+    esac
+}
+
+missing_packages() {
+    local package command
+    for package in "$@"; do
+        command=$(program_of "$package")
+        if [ -n "$command" ]; then
+            command -v "$command" >/dev/null 2>&1 && continue
+        fi
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] && continue
+        echo "$package"
+    done
+}
+
+# A question on a terminal; elsewhere there is nobody to ask.
+confirm() {
+    [ "$yes" = 1 ] && return 0
+    { [ -t 0 ] && [ -t 2 ]; } || return 0
+    local answer
+    read -r -p "$1 [y/N] " answer
+    case $answer in [yY] | [yY][eE][sS]) return 0 ;; esac
+    fail 69 "nothing was installed"
+}
+
+policy=/usr/sbin/policy-rc.d
+policy_saved=$policy.before-holdfast
+
+# No package starts a service while the file below says 101; what was there comes back afterwards.
+forbid_services() {
+    if [ -e "$policy" ] && [ ! -e "$policy_saved" ]; then mv "$policy" "$policy_saved"; fi
+    mkdir -p "${policy%/*}"
+    printf '#!/bin/sh\n# Put here by Holdfast for the time of an installation.\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    trap allow_services EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+}
+allow_services() {
+    rm -f "$policy"
+    if [ -e "$policy_saved" ]; then mv "$policy_saved" "$policy"; fi
+    trap - EXIT INT TERM HUP
+}
+
+setup_packages() {
+    local wanted missing line plan
+    read -r -a wanted <<<"$(printf '%s ' $1)"
+    if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
+        fail 69 "this is not a Debian system, so set-up has to be yours.
+  Needed (Debian 12 names): ${wanted[*]}
+  With all of that in place: $program --no-setup"
+    fi
+    mapfile -t missing < <(missing_packages "${wanted[@]}")
+    [ ${#missing[@]} -eq 0 ] && return 0
+
+    line="apt-get install --no-install-recommends ${missing[*]}"
+    if [ "$(id -u)" != 0 ]; then
+        fail 69 "some packages are missing and only root can install them:
+  sudo $line"
+    fi
+
+    export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+    local apt=(apt-get --no-install-recommends -o Dpkg::Use-Pty=0)
+    if ! "${apt[@]}" -s install "${missing[@]}" >/dev/null 2>&1; then
+        confirm "The lists of apt do not know all packages: run apt-get update?"
+        say "$program: apt-get update"
+        apt-get update -qq || fail 69 "apt-get update failed: is the network there?"
+    fi
+    # --assume-no prints the plan with its sizes and does nothing.
+    plan=$("${apt[@]}" --assume-no install "${missing[@]}" 2>&1 |
+        grep -E '^(Need to get|After this operation|E:)' || true)
+    case $plan in
+        *E:*) fail 69 "apt cannot install what is missing (this was made for Debian 12, bookworm):
+$plan" ;;
+    esac
+    say "$program will install: ${missing[*]}"
+    say "$plan"
+    say "No service is started by it."
+    confirm "Install them?"
+    local new_redis=0
+    case " ${missing[*]} " in *" redis-server "*) new_redis=1 ;; esac
+    forbid_services
+    "${apt[@]}" install -y -qq "${missing[@]}" >"$root/build/apt.log" 2>&1 || {
+        tail -n 20 "$root/build/apt.log" >&2
+        fail 69 "apt-get install failed (the whole output: build/apt.log)"
+    }
+    # The package also enables its service for the next boot; nobody here asked for that.
+    if [ "$new_redis" = 1 ] && command -v systemctl >/dev/null 2>&1; then
+        systemctl disable redis-server >/dev/null 2>&1 || true
+    fi
+    allow_services
+}
+
+# One compiler cache for all build folders, inside build/.
+setup_build() {
+    say "$program writes to $root/build and to temporary folders below ${TMPDIR:-/tmp}; nothing else."
+    launcher=
+    if command -v ccache >/dev/null 2>&1; then
+        launcher=ccache
+        export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=2G
+    fi
+}
+
+# configure_and_build PRESET JOBS [CMAKE-OPTION...]
+configure_and_build() {
+    local preset=$1 jobs=$2
+    shift 2
+    say "== $preset: configure"
+    (cd "$root" && cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" "$@") || return 1
+    say "== $preset: build (-j$jobs)"
+    cmake --build "$root/build/$preset" -j "$jobs"
+}
