@@ -34,7 +34,8 @@ int list() {
 bool known(const Options& options) {
     for (const auto& id : options.scenarios) {
         bool found = false;
-        for (const Scenario& s : scenarios()) found = found || s.id == id;
+        for (const Scenario& s : scenarios())
+            found = found || s.id == id;
         if (found) continue;
         fmt::print(stderr, "holdfast-bench: no scenario '{}'; --list shows them\n", id);
         return false;
@@ -105,22 +106,26 @@ std::string shown(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-    CLI::App app{"Compares locks on real servers: cost, safety, order, and what of the common claims "
-                 "about them holds."};
+    CLI::App app{
+        "Compares locks on real servers: cost, safety, order, and what of the common claims "
+        "about them holds."};
     Options options;
     WorkerOptions worker;
     bool quick = false, full = false, lists = false;
     std::string placement = "one";
     app.add_flag("--quick", quick, "about a minute: fewer rounds, the same scenarios");
     app.add_flag("--full", full, "longer, and 1000 waiters")->excludes("--quick");
-    app.add_option("--scenario", options.scenarios, "only these, for example C1,C3")->delimiter(',');
+    app.add_option("--scenario", options.scenarios, "only these, for example C1,C3")
+        ->delimiter(',');
     app.add_flag("--list", lists, "show the scenarios and end");
     app.add_option("--seed", options.seed, "of the order of rounds; default: drawn and printed");
-    app.add_option("--placement", placement, "one: client and servers on one core; spread: anywhere")
+    app.add_option("--placement", placement,
+                   "one: client and servers on one core; spread: anywhere")
         ->check(CLI::IsMember({"one", "spread"}))
         ->capture_default_str();
-    app.add_option("--json", options.json, "write everything there");
-    app.add_option("--html", options.html, "write one page there that needs no network");
+    app.add_option("--json", options.json, "write everything there")->take_last();
+    app.add_option("--html", options.html, "write one page there that needs no network")
+        ->take_last();
     app.add_option("--config", options.config,
                    "holdfast.toml: run the cost scenarios on your own server instead");
     app.add_option("--backend", options.backend, "which one of that file; default: its default");

@@ -18,8 +18,8 @@ struct Options {
     std::vector<std::string> scenarios;  ///< ids; empty: all
     std::uint64_t seed = 0;              ///< 0: drawn
     std::string json, html;              ///< files to write; empty: none
-    std::string config, backend, url;    ///< the user's own deployment; all empty: the lab's servers
-    std::string command_line;            ///< as it was given, without secrets, for the report
+    std::string config, backend, url;  ///< the user's own deployment; all empty: the lab's servers
+    std::string command_line;          ///< as it was given, without secrets, for the report
 
     bool own_servers() const { return !config.empty() || !backend.empty() || !url.empty(); }
     /// Picks by effort.

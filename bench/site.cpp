@@ -57,23 +57,26 @@ void Site::start_lab(const Options&, Rows& rows) {
     for (const char* name : {"memory", "sqlite", "redis"})
         if (linked.find(name) == nullptr) add_failure(rows, name, "not built into this bench");
 
-    if (linked.find("redis") != nullptr) {
-        redis_ = start_redis({}, rows);
-        lab::RedisOptions always;
-        always.append_only = true;
-        durable_ = start_redis(always, rows);
-    }
+    redis_ = start_redis({}, rows);  // the raw floors need it whatever is linked in
+    lab::RedisOptions always;
+    always.append_only = true;
+    durable_ = start_redis(always, rows);
     const auto add = [this](Deployment d) { deployments_.push_back(std::move(d)); };
-    if (redis_) {
+    const bool redis_linked = linked.find("redis") != nullptr;
+    if (redis_ && redis_linked) {
         const std::string lost = "memory only: a crash of the server loses it";
         add({"redis", "default", redis_->url(), {}, {}, lost});
         add({"redis", "plain", redis_->url() + "?mode=plain", {}, {}, lost});
         add({"redis", "poll", redis_->url() + "?wait=poll", {}, {}, lost});
     }
-    if (durable_)
+    if (durable_ && redis_linked)
         add({"redis", "durable", durable_->url(), {}, {}, "appendonly yes, appendfsync always"});
     if (linked.find("sqlite") != nullptr)
-        add({"sqlite", "default", "sqlite://" + sqlite_file().string(), {}, {},
+        add({"sqlite",
+             "default",
+             "sqlite://" + sqlite_file().string(),
+             {},
+             {},
              "synchronous FULL on " + file_system(folder_.path())});
     if (linked.find("memory") != nullptr)
         add({"memory", "default", "memory:", {}, {}, "ends with the process", true});
@@ -121,7 +124,8 @@ std::map<std::string, std::string> Site::facts() {
     } catch (const lab::LabError& error) {
         facts["redis-server"] = error.what();
     }
-    for (const Deployment& d : deployments_) facts["durability of " + d.label()] = d.durability;
+    for (const Deployment& d : deployments_)
+        facts["durability of " + d.label()] = d.durability;
     facts["data folder on"] = file_system(folder_.path());
     return facts;
 }
@@ -151,13 +155,20 @@ std::string file_system(const std::filesystem::path& folder) {
     struct statfs what {};
     if (statfs(folder.c_str(), &what) != 0) return "an unknown file system";
     switch (static_cast<unsigned long>(what.f_type)) {
-        case 0xEF53: return "ext4";
-        case 0x01021994: return "tmpfs (fsync costs nothing here)";
-        case 0x794c7630: return "overlayfs";
-        case 0x58465342: return "xfs";
-        case 0x9123683E: return "btrfs";
-        case 0x2fc12fc1: return "zfs";
-        default: return fmt::format("file system {:#x}", static_cast<unsigned long>(what.f_type));
+        case 0xEF53:
+            return "ext4";
+        case 0x01021994:
+            return "tmpfs (fsync costs nothing here)";
+        case 0x794c7630:
+            return "overlayfs";
+        case 0x58465342:
+            return "xfs";
+        case 0x9123683E:
+            return "btrfs";
+        case 0x2fc12fc1:
+            return "zfs";
+        default:
+            return fmt::format("file system {:#x}", static_cast<unsigned long>(what.f_type));
     }
 }
 

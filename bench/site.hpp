@@ -37,6 +37,7 @@ public:
     /// Null when it did not start, or with the user's own servers.
     lab::RedisServer* redis() { return redis_ ? &*redis_ : nullptr; }
     lab::RedisServer* durable_redis() { return durable_ ? &*durable_ : nullptr; }
+    bool has_redis() const { return redis_.has_value(); }
     std::filesystem::path sqlite_file() const { return folder_ / "locks.db"; }
     std::filesystem::path folder() const { return folder_.path(); }
     /// "redis-server" -> "7.0.15, appendonly no", ...: for the report.

@@ -29,10 +29,10 @@ Answer judge_c1(const Rows& rows) {
     const Row* sqlite = guarded(rows, "C1", "p50", "sqlite", "default");
     const Row* durable = guarded(rows, "C1", "p50", "redis", "durable");
     if (redis == nullptr || sqlite == nullptr || durable == nullptr) return {};
-    const auto figure =
-        fmt::format("p50 of acquire + release: redis {:.0f} us, sqlite {:.0f} us, redis with every "
-                    "write on disk {:.0f} us",
-                    redis->value, sqlite->value, durable->value);
+    const auto figure = fmt::format(
+        "p50 of acquire + release: redis {:.0f} us, sqlite {:.0f} us, redis with every "
+        "write on disk {:.0f} us",
+        redis->value, sqlite->value, durable->value);
     if (redis->value >= sqlite->value) return {Finding::refuted, figure};
     if (durable->value >= sqlite->value)
         return {Finding::only_if,
@@ -46,19 +46,20 @@ Answer judge_c3(const Rows& rows) {
     const Row* herd = nullptr;
     for (const Row* row : find_all(rows, {"C3", "redis", "broadcast", "requests per hand-off"}))
         if (herd == nullptr || row->x > herd->x) herd = row;
-    const Row* one = herd == nullptr ? nullptr
-                                     : find(rows, {"C3", "redis", "default", "requests per hand-off",
-                                                   herd->x});
+    const Row* one = herd == nullptr
+                         ? nullptr
+                         : find(rows, {"C3", "redis", "default", "requests per hand-off", herd->x});
     if (one == nullptr) return {};
-    const auto figure =
-        fmt::format("with {:.0f} waiters a hand-off costs {:.1f} requests when everybody is told, "
-                    "{:.1f} when one is",
-                    herd->x, herd->value, one->value);
+    const auto figure = fmt::format(
+        "with {:.0f} waiters a hand-off costs {:.1f} requests when everybody is told, "
+        "{:.1f} when one is",
+        herd->x, herd->value, one->value);
     const bool everybody = herd->value >= herd->x / 2;
     if (everybody && one->value <= 3) return {Finding::confirmed, figure};
     if (everybody && one->value < herd->value / 2)
-        return {Finding::only_if, figure + ": one is woken, but holds only if more than 3 requests "
-                                           "count as one"};
+        return {Finding::only_if, figure +
+                                      ": one is woken, but holds only if more than 3 requests "
+                                      "count as one"};
     return {Finding::refuted, figure};
 }
 
@@ -92,15 +93,13 @@ Answer judge_c8(const Rows& rows) {
         with += fmt::format("{}{} {:.0f}", with.empty() ? "" : ", ", label(*row), row->value);
     }
     if (with.empty()) return {};
-    const auto figure =
-        fmt::format("of {} additions were lost: without a lock {:.0f}; with {}", none->n,
-                    none->value, with);
+    const auto figure = fmt::format("of {} additions were lost: without a lock {:.0f}; with {}",
+                                    none->n, none->value, with);
     return {none->value > 0 && exact ? Finding::confirmed : Finding::refuted, figure};
 }
 
 Answer judge_c8a(const Rows& rows) {
-    const Row* each =
-        find(rows, {"C8a", "none", "std::mutex in each process", "updates lost"});
+    const Row* each = find(rows, {"C8a", "none", "std::mutex in each process", "updates lost"});
     const Row* threads =
         find(rows, {"C8a", "none", "std::mutex, threads of one process", "updates lost"});
     if (each == nullptr || threads == nullptr) return {};
@@ -123,8 +122,9 @@ Answer judge_c8b(const Rows& rows) {
         with += fmt::format("{}{} {:.0f}", with.empty() ? "" : ", ", label(*row), row->value);
     }
     if (with.empty()) return {};
-    const auto figure = fmt::format("of a stock of {:.0f} were sold: without a lock {:.0f}; with {}",
-                                    none->x, none->value, with);
+    const auto figure =
+        fmt::format("of a stock of {:.0f} were sold: without a lock {:.0f}; with {}", none->x,
+                    none->value, with);
     return {none->value > none->x && exact ? Finding::confirmed : Finding::refuted, figure};
 }
 
@@ -142,8 +142,10 @@ Answer judge_c12(const Rows& rows) {
         stale += row->value;
         if (row->value == 0) quiet += (quiet.empty() ? "" : ", ") + label(*row);
     }
-    for (const Row* row : fences) stopped += row->value;
-    for (const Row* row : find_all(rows, {"C12", {}, {}, passed})) through += row->value;
+    for (const Row* row : fences)
+        stopped += row->value;
+    for (const Row* row : find_all(rows, {"C12", {}, {}, passed}))
+        through += row->value;
     if (broken.empty() || fences.empty()) return {};
     auto figure = fmt::format(
         "{:.0f} stale writes reached the stores; those that check the token refused {:.0f} and let "
@@ -189,15 +191,17 @@ constexpr Rule rules[] = {
      "just without; refuted otherwise.",
      judge_c1},
     {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",
-     "At the largest crowd: confirmed if the broadcast costs at least N/2 requests per hand-off and "
+     "At the largest crowd: confirmed if the broadcast costs at least N/2 requests per hand-off "
+     "and "
      "the queue at most 3; only-if when the queue costs more than 3 but less than half the herd.",
      judge_c3},
     {"C5a", "Notification costs less than polling.",
      "Confirmed if an idle notified waiter sends at most a tenth of the requests of a 50 ms poll; "
      "only-if when fewer at all.",
      judge_c5a},
-    {"C8", "Without a lock, read-then-write from several processes loses updates; with it the counter "
-           "is exact.",
+    {"C8",
+     "Without a lock, read-then-write from several processes loses updates; with it the counter "
+     "is exact.",
      "Confirmed if updates are lost without a lock and none with any backend.", judge_c8},
     {"C8a", "An in-process lock does not suffice.",
      "Confirmed if processes with a mutex each lose updates, and threads that share one do not.",
@@ -206,9 +210,11 @@ constexpr Rule rules[] = {
      "Confirmed if more than the stock is sold without a lock, and exactly the stock with every "
      "backend.",
      judge_c8b},
-    {"C12", "A paused process breaks exclusion in spite of renewal; a token checked by the store stops "
-            "the damage.",
-     "Confirmed if stale writes arrive with every backend and a store that checks the token accepts "
+    {"C12",
+     "A paused process breaks exclusion in spite of renewal; a token checked by the store stops "
+     "the damage.",
+     "Confirmed if stale writes arrive with every backend and a store that checks the token "
+     "accepts "
      "none; only-if when some backend showed none; refuted if one passes the check.",
      judge_c12},
     {"C22", "The sequential queue is fair: first come, first served.",
@@ -216,7 +222,8 @@ constexpr Rule rules[] = {
      judge_c22},
 };
 
-Target target(const Rows& rows, std::string what, const Pick& pick, double limit, std::string unit) {
+Target target(const Rows& rows, std::string what, const Pick& pick, double limit,
+              std::string unit) {
     Target t{std::move(what), limit, std::move(unit)};
     if (const Row* row = find(rows, pick)) {
         t.measured = true;
@@ -229,10 +236,14 @@ Target target(const Rows& rows, std::string what, const Pick& pick, double limit
 
 std::string_view to_string(Finding finding) {
     switch (finding) {
-        case Finding::confirmed: return "confirmed";
-        case Finding::refuted: return "refuted";
-        case Finding::only_if: return "holds only if";
-        case Finding::not_measured: return "not measured";
+        case Finding::confirmed:
+            return "confirmed";
+        case Finding::refuted:
+            return "refuted";
+        case Finding::only_if:
+            return "holds only if";
+        case Finding::not_measured:
+            return "not measured";
     }
     return "?";
 }

@@ -1,5 +1,5 @@
-// From figures to words: each verdict is a pure function of the rows, with its rule beside it, so that
-// anybody can check it, and a test can show that it would have said something else.
+// From figures to words: each verdict is a pure function of the rows, with its rule beside it, so
+// that anybody can check it, and a test can show that it would have said something else.
 #pragma once
 #include <string>
 #include <vector>
@@ -38,7 +38,8 @@ struct Target {
 };
 std::vector<Target> targets(const Rows&);
 
-/// 0; 1 when something is missing or a self-check failed; 2 when a guarantee of Holdfast was violated.
+/// 0; 1 when something is missing or a self-check failed; 2 when a guarantee of Holdfast was
+/// violated.
 int exit_code(const Rows&);
 
 }  // namespace holdfast::bench

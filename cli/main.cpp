@@ -1,5 +1,6 @@
 // The `holdfast` command: global options, and the choice of the subcommand.
-#include <fmt/format.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <CLI/App.hpp>
 #include <exception>
@@ -34,6 +35,15 @@ void add_globals(CLI::App& app, Globals& g, std::string& color) {
     app.set_version_flag("--version", "holdfast " HOLDFAST_VERSION, "Print the version");
 }
 
+/// Descriptors of ours must not take the places of the command's standard ones.
+void fill_standard_descriptors() {
+    int fd = 0;
+    do
+        fd = ::open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) ::close(fd);
+}
+
 int run_main(int argc, char** argv) {
     const Split split = split_arguments(argc, argv);
     const bool password = blank_passwords(argc, argv);
@@ -44,6 +54,7 @@ int run_main(int argc, char** argv) {
     auto formatter = std::make_shared<HelpFormatter>();
     formatter->column_width(34);
     app.formatter(formatter);
+    app.fallthrough();  // subcommands inherit it: global options may come later, too
     Globals globals;
     globals.command = split.command;
     std::string color = "auto";
@@ -57,7 +68,6 @@ int run_main(int argc, char** argv) {
     add_config(app, globals);
     add_demo(app, globals);
     app.require_subcommand(1);
-    app.fallthrough();
     app.footer("holdfast COMMAND --help says more; the manual page is holdfast(1).");
 
     if (const auto refused = refuse_subcommand(app, split)) return *refused;
@@ -82,6 +92,7 @@ int run_main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    fill_standard_descriptors();
     try {
         if (const auto exit = demo_worker(argc, argv)) return *exit;
         return run_main(argc, argv);

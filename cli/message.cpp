@@ -171,14 +171,12 @@ void progress(std::string_view text) {
 }
 
 void complain(error_code ec, const Diagnostics& diagnostics, std::string_view consequence) {
-    std::string text;
+    std::string text = diagnostics.entries.empty() ? ec.message() : std::string();
     for (const Diagnostics::Entry& e : diagnostics.entries) {
-        if (!text.empty()) text += '\n';
-        if (!e.where.empty()) text += e.where + ": ";
-        text += e.what;
-        if (!e.remedy.empty()) text += "\n  " + e.remedy;
+        if (!text.empty()) complain(text);
+        text = e.where.empty() ? e.what : e.where + ": " + e.what;
+        if (!e.remedy.empty()) text += '\n' + e.remedy;
     }
-    if (text.empty()) text = ec.message();
     if (!consequence.empty()) {
         text += '\n';
         text += consequence;

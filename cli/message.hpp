@@ -39,7 +39,8 @@ void detail(std::string_view text);
 /// Rewrites one line of a terminal in place; empty erases it. Any of the above starts with erasing.
 void progress(std::string_view text);
 
-/// The entries of `diagnostics` (or, when there are none, the words of `ec`), then `consequence`.
+/// Each entry of `diagnostics` (or, when there are none, the words of `ec`); after the last one
+/// `consequence`.
 void complain(error_code ec, const Diagnostics& diagnostics, std::string_view consequence = {});
 
 }  // namespace holdfast::cli

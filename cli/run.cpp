@@ -71,6 +71,8 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
         return refuse("there is nothing to run\nholdfast run NAME -- COMMAND [ARGUMENT...]");
     if (o.conflict_exit < 0 || o.conflict_exit > 255)
         return refuse("-E takes an exit code from 0 to 255");
+    if (o.ttl && (*o.ttl < milliseconds(100) || *o.ttl > std::chrono::hours(24)))
+        return refuse("--ttl takes a time from 100ms to 24h");
     if (o.max_hold <= o.min_hold) return refuse("--max-hold must be longer than --min-hold");
     if (o.status_fd >= 0) {
         const int flags = ::fcntl(o.status_fd, F_GETFL);

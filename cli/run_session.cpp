@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "duration.hpp"
 #include "exit_code.hpp"
@@ -13,6 +14,14 @@
 
 namespace holdfast::cli {
 namespace {
+
+std::string name_mistake(const std::string& name, error_code ec) {
+    if (name.empty()) return "The name of the lock is empty.";
+    if (name.size() > 512)
+        return fmt::format("The name of the lock is too long: it has {} bytes.", name.size());
+    if (clean_utf8(name) != name) return "The name of the lock is not UTF-8.";
+    return "This cannot be the name of a lock: " + ec.message() + ".";
+}
 
 int not_acquired(const WaitResult& waited, const Client& client, const RunOptions& o,
                  StatusFd& status, std::string_view consequence) {
@@ -94,7 +103,7 @@ int run_session(const RunOptions& o, const Timing& times, const Chosen& chosen, 
     plan.margin = times.margin;
     plan.mask = signals.original();
     plan.close_fds.push_back(signals.fd());
-    if (o.status_fd >= 0) {
+    if (o.status_fd > STDERR_FILENO) {
         plan.close_fds.push_back(o.status_fd);
         ::fcntl(o.status_fd, F_SETFD, FD_CLOEXEC);
     }
@@ -110,8 +119,10 @@ int run_session(const RunOptions& o, const Timing& times, const Chosen& chosen, 
     options.max_hold = o.max_hold;
     auto lock = client->lock(o.name, options);
     if (!lock) {
-        complain(lock.error(), {},
-                 fmt::format("{}\n{}", "A name is 1 to 512 bytes of UTF-8.", consequence));
+        Diagnostics why;
+        why.add(client->url(), name_mistake(o.name, lock.error()),
+                "A name is 1 to 512 bytes of UTF-8.");
+        complain(lock.error(), why, consequence);
         return exit_code(lock.error());
     }
 

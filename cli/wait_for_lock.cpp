@@ -40,6 +40,9 @@ public:
     void looked() {
         const result<Inspection> seen = look_.take();
         next_ = boot_clock::now() + between_looks;
+        // Only a held lock is waited for; a server that is slow or away is not.
+        const bool held = seen ? !seen->holders.empty() : seen.error() == errc::not_supported;
+        if (!told_ && !held) return;
         std::string text = "waiting for " + in_quotes(name_);
         boost::json::object facts;
         if (seen && !seen->holders.empty()) {

@@ -31,14 +31,22 @@ function(holdfast_backend_option name found what package result)
     set(${result} ${build} PARENT_SCOPE)
 endfunction()
 
-# holdfast_backend(NAME SOURCES...): the library Holdfast::NAME. Whoever links it gets its registration,
-# static or shared: the symbol named below is required, and the object that has it registers the backend.
+# holdfast_backend(NAME SOURCES...): the library Holdfast::NAME. Whoever links it gets its registration:
+# the object that defines the symbol below registers the backend.
 function(holdfast_backend name)
     add_library(holdfast_${name} ${ARGN})
     holdfast_library(holdfast_${name} ${name})
     set_target_properties(holdfast_${name} PROPERTIES OUTPUT_NAME holdfast-${name})
     target_link_libraries(holdfast_${name} PUBLIC holdfast_core)
-    target_link_options(holdfast_${name} INTERFACE "LINKER:--undefined=holdfast_backend_${name}")
+    get_target_property(type holdfast_${name} TYPE)
+    if(type STREQUAL "SHARED_LIBRARY")
+        # No object of the program refers to the library, so --as-needed, which some toolchains have as
+        # their default, would drop it. TARGET_NAME lets the installed package name its own target.
+        target_link_options(holdfast_${name} INTERFACE
+            "LINKER:--push-state,--no-as-needed,$<TARGET_FILE:$<TARGET_NAME:holdfast_${name}>>,--pop-state")
+    else()
+        target_link_options(holdfast_${name} INTERFACE "LINKER:--undefined=holdfast_backend_${name}")
+    endif()
 endfunction()
 
 # holdfast_backend_needs(NAME FILE PC...): what users of a *static* Holdfast::NAME have to find. FILE is a

@@ -2,6 +2,9 @@
 # global to a project that includes Holdfast by add_subdirectory.
 include(GNUInstallDirs)
 
+# What our static libraries link must be visible where they are linked: in other folders, too.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()

@@ -91,8 +91,14 @@ foreach(backend IN LISTS holdfast_backends)
         list(JOIN pc ", " pc)
         string(APPEND requires ", ${pc}")
     endif()
-    holdfast_pc(holdfast-${backend} "The ${backend} backend of Holdfast"
-        "-Wl,--undefined=holdfast_backend_${backend} -lholdfast-${backend}" "${requires}")
+    # As in holdfast_backend(): the backend must stay in the link. One word for the shared library, since
+    # pkg-config may take repeated words apart.
+    if(holdfast_static)
+        set(libs "-Wl,--undefined=holdfast_backend_${backend} -lholdfast-${backend}")
+    else()
+        set(libs "-Wl,--push-state,--no-as-needed,-lholdfast-${backend},--pop-state")
+    endif()
+    holdfast_pc(holdfast-${backend} "The ${backend} backend of Holdfast" "${libs}" "${requires}")
     list(APPEND pc_every "holdfast-${backend} = ${PROJECT_VERSION}")
 endforeach()
 list(JOIN pc_every ", " pc_every)

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154
 # Set-up for tests/run and bench/run (sourced): Debian packages, with a question and without starting a
 # service, and where things are written. Callers set $root (the source tree) and $yes (1: no question).
 
@@ -79,7 +79,9 @@ allow_services() {
 
 setup_packages() {
     local wanted missing line plan
-    read -r -a wanted <<<"$(printf '%s ' $1)"
+    # shellcheck disable=SC2086
+    set -- $1
+    wanted=("$@")
     if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
         fail 69 "this is not a Debian system, so set-up has to be yours.
   Needed (Debian 12 names): ${wanted[*]}
@@ -115,7 +117,7 @@ $plan" ;;
     local new_redis=0
     case " ${missing[*]} " in *" redis-server "*) new_redis=1 ;; esac
     forbid_services
-    "${apt[@]}" install -y -qq "${missing[@]}" >"$root/build/apt.log" 2>&1 || {
+    "${apt[@]}" install -y -qq "${missing[@]}" </dev/null >"$root/build/apt.log" 2>&1 || {
         tail -n 20 "$root/build/apt.log" >&2
         fail 69 "apt-get install failed (the whole output: build/apt.log)"
     }

@@ -15,7 +15,8 @@ constexpr std::size_t tag_size = 22;
 
 /// Writes `number` in decimal over exactly `size` characters.
 void write_digits(char* to, std::size_t size, long long number) {
-    for (std::size_t i = size; i-- > 0; number /= 10) to[i] = static_cast<char>('0' + number % 10);
+    for (std::size_t i = size; i-- > 0; number /= 10)
+        to[i] = static_cast<char>('0' + number % 10);
 }
 
 bool looks_like_a_number(const std::string& text) {
@@ -46,8 +47,8 @@ RedisReply ask(redisContext* context, const std::vector<std::string>& arguments)
         argv.push_back(a.data());
         sizes.push_back(a.size());
     }
-    RedisReply reply(static_cast<redisReply*>(redisCommandArgv(
-        context, static_cast<int>(argv.size()), argv.data(), sizes.data())));
+    RedisReply reply(static_cast<redisReply*>(
+        redisCommandArgv(context, static_cast<int>(argv.size()), argv.data(), sizes.data())));
     if (!reply) throw SelfCheck(std::string("bare hiredis: ") + context->errstr);
     return reply;
 }
@@ -69,12 +70,14 @@ RedisFloor::RedisFloor(std::uint16_t port, Trace trace)
 
 std::size_t RedisFloor::bytes() const {
     std::size_t sum = 0;
-    for (const auto& command : trace_.commands) sum += command.bytes.size();
+    for (const auto& command : trace_.commands)
+        sum += command.bytes.size();
     return sum;
 }
 
 void RedisFloor::patch() {
-    for (auto& tag : tags_) write_digits(tag.data(), tag_size, static_cast<long long>(++counter_));
+    for (auto& tag : tags_)
+        write_digits(tag.data(), tag_size, static_cast<long long>(++counter_));
     const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
                          .count();
@@ -164,7 +167,8 @@ void RedisFloor::pass() {
         for (std::size_t i = first; i < end; ++i)
             redisAppendFormattedCommand(connection_.get(), trace_.commands[i].bytes.data(),
                                         trace_.commands[i].bytes.size());
-        for (std::size_t i = first; i < end; ++i) take_reply(i);
+        for (std::size_t i = first; i < end; ++i)
+            take_reply(i);
     }
 }
 

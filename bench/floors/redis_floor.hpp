@@ -38,7 +38,8 @@ public:
     std::size_t bytes() const;
 
 private:
-    /// What every reply in one place must look like; numbers that differ by nature are not compared.
+    /// What every reply in one place must look like; numbers that differ by nature are not
+    /// compared.
     struct Shape {
         int type = 0;
         bool exact = false;

@@ -21,8 +21,8 @@ class SqliteFloor {
 public:
     /// Makes its own database file. Errors: SelfCheck.
     SqliteFloor(const std::filesystem::path& file, const SqliteSetUp&);
-    /// BEGIN IMMEDIATE, upsert, COMMIT; BEGIN IMMEDIATE, update, COMMIT. Errors: SelfCheck unless each
-    /// of both changed one row.
+    /// BEGIN IMMEDIATE, upsert, COMMIT; BEGIN IMMEDIATE, update, COMMIT. Errors: SelfCheck unless
+    /// each of both changed one row.
     void cycle();
 
 private:

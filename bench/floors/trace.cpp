@@ -97,7 +97,8 @@ Trace plain_pair(const std::vector<std::string>& names, const std::string& scrip
         command.owners.push_back(owner);
         trace.commands.push_back(std::move(command));
     };
-    for (const auto& name : names) trace.grants.push_back({name, std::string(fresh_part, 'x')});
+    for (const auto& name : names)
+        trace.grants.push_back({name, std::string(fresh_part, 'x')});
     for (std::size_t i = 0; i < names.size(); ++i)
         add({"SET", names[i], trace.grants[i].owner, "NX", "PX", "10000"}, 2, i);
     for (std::size_t i = 0; i < names.size(); ++i)

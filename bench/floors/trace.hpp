@@ -1,5 +1,6 @@
-// A recorded or hand-written sequence of Redis requests that a bare client can send again and again,
-// each time with fresh owner ids and deadlines, so that every request succeeds as the first did.
+// A recorded or hand-written sequence of Redis requests that a bare client can send again and
+// again, each time with fresh owner ids and deadlines, so that every request succeeds as the first
+// did.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,8 +28,8 @@ struct Trace {
         std::vector<std::size_t> owners;  ///< indexes of the grants that it names, each once
     };
     std::vector<Command> commands;
-    std::vector<Grant> grants;     ///< one per cycle
-    std::size_t in_flight = 1;     ///< cycles under way at once when it was recorded
+    std::vector<Grant> grants;  ///< one per cycle
+    std::size_t in_flight = 1;  ///< cycles under way at once when it was recorded
 
     std::size_t cycles() const { return grants.size(); }
     /// Requests to keep unanswered so that as many cycles are under way as when it was recorded.
@@ -39,8 +40,8 @@ struct Trace {
 /// once.
 Trace plain_pair(const std::vector<std::string>& names, const std::string& script_sha);
 
-/// A PING twice: what two round trips cost with nothing to do. With `written`, two SETs instead: what
-/// they cost where the server makes each write durable.
+/// A PING twice: what two round trips cost with nothing to do. With `written`, two SETs instead:
+/// what they cost where the server makes each write durable.
 Trace bare_round_trips(bool written);
 
 /// What a client sent for these grants, as MONITOR saw it. Requests that name none of them (time

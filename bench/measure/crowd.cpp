@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <utility>
 
 namespace holdfast::bench {
 
-std::size_t clients_for(std::size_t waiters) { return std::min<std::size_t>(waiters + 1, 10); }
+std::size_t clients_for(std::size_t waiters) {
+    return std::min<std::size_t>(waiters + 1, 10);
+}
 
 Crowd::Crowd(const Bench& bench, const Deployment& deployment, std::size_t waiters,
              const std::string& name) {
@@ -16,24 +19,28 @@ Crowd::Crowd(const Bench& bench, const Deployment& deployment, std::size_t waite
         callers_.emplace_back();
         callers_.back().lock = bench.lock(clients_[i % clients], deployment, name);
     }
-    for (Caller& caller : callers_) start(caller);
+    for (Caller& caller : callers_)
+        start(caller);
 }
 
 Crowd::~Crowd() {
     callers_.clear();
-    for (Client& client : clients_) client.close();
+    for (Client& client : clients_)
+        client.close();
 }
 
 std::uint64_t Crowd::requests() const {
     std::uint64_t sum = 0;
-    for (const Client& client : clients_) sum += client.stats().requests;
+    for (const Client& client : clients_)
+        sum += client.stats().requests;
     return sum;
 }
 
 void Crowd::run_until(Clock::time_point end) {
     const auto guard = asio::make_work_guard(loop_);
     loop_.restart();
-    while (Clock::now() < end && !failure_) loop_.run_one_until(end);
+    while (Clock::now() < end && !failure_)
+        loop_.run_one_until(end);
     check(failure_, "crowd");
 }
 
@@ -41,20 +48,22 @@ CrowdResult Crowd::run_for(double seconds) {
     now_ = {};
     const auto before = requests();
     const auto start_time = Clock::now();
-    run_until(start_time + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(seconds)));
+    run_until(start_time +
+              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
     now_.seconds = seconds_since(start_time);
     now_.requests = requests() - before;
-    return std::move(now_);
+    return std::exchange(now_, {});
 }
 
 void Crowd::end() {
     ending_ = true;
-    for (Caller& caller : callers_) caller.stop.emit(asio::cancellation_type::terminal);
+    for (Caller& caller : callers_)
+        caller.stop.emit(asio::cancellation_type::terminal);
     const auto cap = Clock::now() + std::chrono::seconds(30);
     const auto guard = asio::make_work_guard(loop_);
     loop_.restart();
-    while (under_way_ > 0 && Clock::now() < cap) loop_.run_one_until(cap);
+    while (under_way_ > 0 && Clock::now() < cap)
+        loop_.run_one_until(cap);
     if (under_way_ > 0) throw SelfCheck("crowd: waiters did not end when cancelled");
     check(failure_, "crowd");
 }
@@ -80,11 +89,13 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
         if (!ending_) failure_ = ec;
         return;
     }
-    if (let_go_ != Clock::time_point{}) {
+    ++now_.grants;
+    if (oldest) ++now_.to_the_oldest;
+    if (last_ != nullptr && last_ != &caller) {
         now_.hand_off.add(Clock::now() - let_go_);
         ++now_.hand_offs;
-        if (oldest) ++now_.to_the_oldest;
     }
+    last_ = &caller;
     caller.lease = std::move(lease);
     let_go_ = Clock::now();
     caller.lease.async_release(Outcome::done, [this, &caller](error_code e, ReleaseResult answer) {

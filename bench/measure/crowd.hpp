@@ -12,10 +12,11 @@ namespace holdfast::bench {
 /// What happened in one stretch of time.
 struct CrowdResult {
     double seconds = 0;
-    std::size_t hand_offs = 0;
-    std::uint64_t requests = 0;      ///< of all clients
-    std::size_t to_the_oldest = 0;   ///< grants that went to whoever had asked first
-    Latency hand_off;                ///< release called -> next callback with a grant
+    std::size_t grants = 0;
+    std::size_t hand_offs = 0;       ///< grants to another caller than the one before
+    std::uint64_t requests = 0;     ///< of all clients
+    std::size_t to_the_oldest = 0;  ///< grants that went to whoever had asked first
+    Latency hand_off;               ///< release called -> next callback with a grant
 };
 
 /// `waiters` + 1 callers in several clients of one process, all on one thread. Not thread-safe.
@@ -52,6 +53,7 @@ private:
     std::size_t under_way_ = 0;
     bool ending_ = false;
     Clock::time_point let_go_{};
+    const Caller* last_ = nullptr;  ///< who was granted last
     CrowdResult now_;
     error_code failure_;
 };

@@ -36,7 +36,8 @@ std::size_t InFlight::run_for(double seconds) {
 std::size_t InFlight::run() {
     done_ = 0;
     failure_ = {};
-    for (Slot& slot : slots_) start(slot);
+    for (Slot& slot : slots_)
+        start(slot);
     loop_.restart();
     const auto guard = asio::make_work_guard(loop_);
     while (under_way_ > 0)
@@ -51,9 +52,8 @@ void InFlight::start(Slot& slot) {
     --to_start_;
     ++under_way_;
     slot.started = Clock::now();
-    slot.lock->async_acquire({}, [this, &slot](error_code ec, Lease lease) {
-        granted(slot, ec, std::move(lease));
-    });
+    slot.lock->async_acquire(
+        {}, [this, &slot](error_code ec, Lease lease) { granted(slot, ec, std::move(lease)); });
 }
 
 void InFlight::granted(Slot& slot, error_code ec, Lease lease) {

@@ -9,8 +9,8 @@
 
 namespace holdfast::bench {
 
-/// `slots` locks with different names, each acquired and released again and again by callbacks on the
-/// thread that calls run_*(). Between calls nothing is held. Not thread-safe.
+/// `slots` locks with different names, each acquired and released again and again by callbacks on
+/// the thread that calls run_*(). Between calls nothing is held. Not thread-safe.
 class InFlight {
 public:
     InFlight(const Bench&, const Deployment&, std::size_t slots, const std::string& prefix);

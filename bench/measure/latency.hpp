@@ -4,6 +4,7 @@
 #include <boost/histogram.hpp>
 #include <chrono>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 namespace holdfast::bench {
@@ -13,7 +14,9 @@ using Clock = std::chrono::steady_clock;
 inline double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
-inline double millis_since(Clock::time_point start) { return 1e3 * seconds_since(start); }
+inline double millis_since(Clock::time_point start) {
+    return 1e3 * seconds_since(start);
+}
 
 /// A histogram of durations from 50 ns to 100 s with bins 0.5 % wide; quantiles interpolate inside
 /// a bin.
@@ -35,16 +38,15 @@ public:
     std::uint64_t count() const { return count_; }
     double max_us() const { return largest_; }
     double mean_us() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
-    /// The duration below which a share `q` of the samples lies, in microseconds; 0 without samples.
+    /// The duration below which a share `q` of the samples lies, in microseconds; 0 without
+    /// samples.
     double quantile_us(double q) const;
 
 private:
-    static auto make() {
-        namespace bh = boost::histogram;
-        using Axis = bh::axis::regular<double, bh::axis::transform::log>;
-        return bh::make_histogram_with(std::vector<std::uint32_t>(), Axis(4300, 0.05, 1e8));
-    }
-    decltype(make()) histogram_ = make();
+    using Axis = boost::histogram::axis::regular<double, boost::histogram::axis::transform::log>;
+    using Counts = boost::histogram::storage_adaptor<std::vector<std::uint32_t>>;
+    boost::histogram::histogram<std::tuple<Axis>, Counts> histogram_{
+        std::tuple<Axis>(Axis(4300, 0.05, 1e8))};
     std::uint64_t count_ = 0;
     double largest_ = 0, sum_ = 0;
 };

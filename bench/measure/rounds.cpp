@@ -34,12 +34,12 @@ void run_block(const RoundPlan& plan, Contender& contender, Measured& out) {
     out.all.merge(block);
 }
 
-void fail(Bench& bench, const RoundPlan& plan, Measured& measured, const std::string& why) {
-    measured.failed = true;
+void fail(Bench& bench, const std::string& scenario, const std::string& backend,
+          const std::string& variant, const std::string& why) {
     Row row;
-    row.scenario = plan.scenario;
-    row.backend = measured.backend;
-    row.variant = measured.variant;
+    row.scenario = scenario;
+    row.backend = backend;
+    row.variant = variant;
     row.metric = "failed";
     row.note = why;
     row.status = Status::failed;
@@ -48,10 +48,23 @@ void fail(Bench& bench, const RoundPlan& plan, Measured& measured, const std::st
 
 }  // namespace
 
+void add_contender(Bench& bench, const std::string& scenario, std::vector<Contender>& all,
+                   const std::string& backend, const std::string& variant,
+                   const std::function<Contender()>& make) {
+    try {
+        all.push_back(make());
+        all.back().backend = backend;
+        all.back().variant = variant;
+    } catch (const std::exception& error) {
+        fail(bench, scenario, backend, variant, error.what());
+    }
+}
+
 std::vector<Measured> measure_rounds(Bench& bench, const RoundPlan& plan,
                                      std::vector<Contender>& contenders) {
     std::vector<Measured> results;
-    for (const Contender& c : contenders) results.push_back({c.backend, c.variant, {}, {}, {}, false});
+    for (const Contender& c : contenders)
+        results.push_back({c.backend, c.variant, {}, {}, {}, false});
     std::vector<std::size_t> order(contenders.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (int round = 0; round < plan.rounds && !bench.stopped(); ++round) {
@@ -61,7 +74,8 @@ std::vector<Measured> measure_rounds(Bench& bench, const RoundPlan& plan,
             try {
                 run_block(plan, contenders[i], results[i]);
             } catch (const std::exception& error) {
-                fail(bench, plan, results[i], error.what());
+                results[i].failed = true;
+                fail(bench, plan.scenario, results[i].backend, results[i].variant, error.what());
             }
         }
     }

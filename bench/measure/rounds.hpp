@@ -25,6 +25,11 @@ struct Measured {
     bool failed = false;
 };
 
+/// Adds what `make` makes; when that throws, a failed row instead.
+void add_contender(Bench&, const std::string& scenario, std::vector<Contender>&,
+                   const std::string& backend, const std::string& variant,
+                   const std::function<Contender()>& make);
+
 struct RoundPlan {
     std::string scenario;
     int rounds = 5;
@@ -32,8 +37,8 @@ struct RoundPlan {
     int least_calls = 10;        ///< however long they take
 };
 
-/// Runs the rounds in an order drawn anew each time. A contender that throws is left out from then on
-/// and becomes a failed row.
+/// Runs the rounds in an order drawn anew each time. A contender that throws is left out from then
+/// on and becomes a failed row.
 std::vector<Measured> measure_rounds(Bench&, const RoundPlan&, std::vector<Contender>&);
 
 const Measured* find(const std::vector<Measured>&, const std::string& backend,

@@ -3,7 +3,9 @@
 namespace holdfast::bench {
 
 namespace {
-bool fits(std::string_view wanted, std::string_view is) { return wanted.empty() || wanted == is; }
+bool fits(std::string_view wanted, std::string_view is) {
+    return wanted.empty() || wanted == is;
+}
 }  // namespace
 
 bool matches(const Row& row, const Pick& pick) {
@@ -27,9 +29,12 @@ std::vector<const Row*> find_all(const Rows& rows, const Pick& pick) {
 
 std::string_view to_string(Status status) {
     switch (status) {
-        case Status::ok: return "ok";
-        case Status::failed: return "failed";
-        case Status::violated: return "violated";
+        case Status::ok:
+            return "ok";
+        case Status::failed:
+            return "failed";
+        case Status::violated:
+            return "violated";
     }
     return "?";
 }

@@ -16,15 +16,15 @@ enum class Status : std::uint8_t {
 
 /// One measured figure.
 struct Row {
-    std::string scenario;    ///< "C1"
-    std::string backend;     ///< "redis"; for a comparison without Holdfast the server it ran on
-    std::string variant;     ///< "default", "plain", "floor: plain pair", ...
-    std::string metric;      ///< "p50", "requests per hand-off", ...
-    double x = 0;            ///< the load: waiters, locks in flight; 0 where there is none
-    double value = 0;        ///< a median where there were several rounds
-    std::string unit;        ///< "us", "1/s", "x", ...
-    std::uint64_t n = 0;     ///< samples behind the value
-    double min = 0, max = 0; ///< over the rounds; both equal to value for a single one
+    std::string scenario;     ///< "C1"
+    std::string backend;      ///< "redis"; for a comparison without Holdfast the server it ran on
+    std::string variant;      ///< "default", "plain", "floor: plain pair", ...
+    std::string metric;       ///< "p50", "requests per hand-off", ...
+    double x = 0;             ///< the load: waiters, locks in flight; 0 where there is none
+    double value = 0;         ///< a median where there were several rounds
+    std::string unit;         ///< "us", "1/s", "x", ...
+    std::uint64_t n = 0;      ///< samples behind the value
+    double min = 0, max = 0;  ///< over the rounds; both equal to value for a single one
     std::uint64_t seed = 0;
     std::string note;
     Status status = Status::ok;

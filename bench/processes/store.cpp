@@ -55,7 +55,8 @@ Store::~Store() {
     thread_.join();
     close(wake_[0]);
     close(listener_);
-    for (const auto& [fd, peer] : peers_) close(fd);
+    for (const auto& [fd, peer] : peers_)
+        close(fd);
     unlink(path_.c_str());
 }
 
@@ -88,7 +89,8 @@ double Store::now_ms() const {
 void Store::serve() {
     for (;;) {
         std::vector<pollfd> fds{{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
-        for (const auto& [fd, peer] : peers_) fds.push_back({fd, POLLIN, 0});
+        for (const auto& [fd, peer] : peers_)
+            fds.push_back({fd, POLLIN, 0});
         if (poll(fds.data(), fds.size(), -1) < 0) continue;
         if (fds[0].revents != 0) return;
         if (fds[1].revents != 0) {
@@ -124,7 +126,8 @@ StoreEvent& Store::add(StoreEvent::Kind kind, std::string who) {
 
 void Store::open_gate() {
     if (at_gate_.size() < parties_) return;
-    for (const int fd : at_gate_) send_line(fd, "go");
+    for (const int fd : at_gate_)
+        send_line(fd, "go");
     at_gate_.clear();
 }
 
@@ -170,7 +173,9 @@ StoreClient::StoreClient(const std::string& path) {
     if (fd_ < 0 || connect(fd_, as_sockaddr(address), sizeof address) != 0) fail("the store");
 }
 
-StoreClient::~StoreClient() { close(fd_); }
+StoreClient::~StoreClient() {
+    close(fd_);
+}
 
 std::string StoreClient::ask(const std::string& line) {
     send_line(fd_, line);

@@ -1,6 +1,6 @@
-// The store that the locks protect: a number, a stock, and writes that carry fencing tokens. It lives
-// in the bench's process, workers reach it by a Unix socket, and each request by itself is atomic:
-// what goes wrong between two of them is the lack of a lock, not the store.
+// The store that the locks protect: a number, a stock, and writes that carry fencing tokens. It
+// lives in the bench's process, workers reach it by a Unix socket, and each request by itself is
+// atomic: what goes wrong between two of them is the lack of a lock, not the store.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -75,8 +75,8 @@ void buy(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     });
 }
 
-/// A holder that trusts its lease: looks whether it is lost, works for 10 ms, writes; and so on. When it
-/// is stopped in between, the write comes late.
+/// A holder that trusts its lease: looks whether it is lost, works for 10 ms, writes; and so on.
+/// When it is stopped in between, the write comes late.
 void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     Lease lease = guard.acquire();
     const auto token = lease.fencing_token().value;
@@ -88,7 +88,8 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     }
     store.ask("lost " + options.who);
     // Stays until it is killed: what happens next is the bench's business.
-    while (store.ask("get") != "stop") std::this_thread::sleep_for(milliseconds(50));
+    while (store.ask("get") != "stop")
+        std::this_thread::sleep_for(milliseconds(50));
 }
 
 void work(const WorkerOptions& options, Guard& guard) {

@@ -1,6 +1,13 @@
 # Puts the page's template together: by npm and node with ECharts inlined, else without charts.
 set(done FALSE)
-if(NOT MODE STREQUAL "OFF" AND NPM AND NODE)
+set(modules ${SOURCE}/node_modules)
+if(NOT MODE STREQUAL "OFF" AND NODE AND EXISTS ${modules}/echarts/dist/echarts.common.min.js)
+    execute_process(COMMAND ${NODE} ${SOURCE}/build.mjs ${SOURCE} ${modules} ${OUTPUT}
+        RESULT_VARIABLE failed)
+    if(NOT failed)
+        set(done TRUE)
+    endif()
+elseif(NOT MODE STREQUAL "OFF" AND NPM AND NODE)
     file(MAKE_DIRECTORY ${WORK})
     foreach(file package.json package-lock.json)
         configure_file(${SOURCE}/${file} ${WORK}/${file} COPYONLY)

@@ -27,7 +27,8 @@ std::string for_script(const std::string& json) {
 
 std::string fill_template(std::string page, const std::string& json) {
     const auto at = page.find(place);
-    if (at == std::string::npos) throw std::runtime_error("the page's template has no place for data");
+    if (at == std::string::npos)
+        throw std::runtime_error("the page's template has no place for data");
     return page.replace(at, place.size(), for_script(json));
 }
 

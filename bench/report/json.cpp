@@ -12,10 +12,18 @@ namespace json = boost::json;
 namespace {
 
 json::object json_of(const Row& row) {
-    return {{"scenario", row.scenario}, {"backend", row.backend}, {"variant", row.variant},
-            {"metric", row.metric},     {"x", row.x},             {"value", row.value},
-            {"unit", row.unit},         {"n", row.n},             {"min", row.min},
-            {"max", row.max},           {"seed", row.seed},       {"note", row.note},
+    return {{"scenario", row.scenario},
+            {"backend", row.backend},
+            {"variant", row.variant},
+            {"metric", row.metric},
+            {"x", row.x},
+            {"value", row.value},
+            {"unit", row.unit},
+            {"n", row.n},
+            {"min", row.min},
+            {"max", row.max},
+            {"seed", row.seed},
+            {"note", row.note},
             {"status", to_string(row.status)}};
 }
 
@@ -59,9 +67,12 @@ Row row_of(const json::object& o) {
     row.seed = o.at("seed").to_number<std::uint64_t>();
     row.note = text("note");
     const auto status = text("status");
-    if (status == "failed") row.status = Status::failed;
-    else if (status == "violated") row.status = Status::violated;
-    else if (status != "ok") throw std::runtime_error("unknown status " + status);
+    if (status == "failed")
+        row.status = Status::failed;
+    else if (status == "violated")
+        row.status = Status::violated;
+    else if (status != "ok")
+        throw std::runtime_error("unknown status " + status);
     return row;
 }
 
@@ -82,9 +93,11 @@ void check_row(const Row& row, std::size_t number, std::vector<std::string>& wro
 
 json::value to_json(const Report& report) {
     json::object environment;
-    for (const auto& [key, value] : report.environment) environment[key] = value;
+    for (const auto& [key, value] : report.environment)
+        environment[key] = value;
     json::array rows, methods;
-    for (const Row& row : report.rows) rows.push_back(json_of(row));
+    for (const Row& row : report.rows)
+        rows.push_back(json_of(row));
     for (const Method& m : report.methods)
         methods.push_back({{"id", m.id}, {"title", m.title}, {"text", m.text}});
     return json::object{{"format", 1},

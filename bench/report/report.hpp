@@ -29,8 +29,8 @@ struct Report {
 /// The whole report as JSON: format, environment, rows, verdicts, targets, methods, exit code.
 boost::json::value to_json(const Report&);
 
-/// What is wrong with a report read back from JSON: missing members, rows without a figure, verdicts
-/// or an exit code that its own rows do not give. Empty: nothing.
+/// What is wrong with a report read back from JSON: missing members, rows without a figure,
+/// verdicts or an exit code that its own rows do not give. Empty: nothing.
 std::vector<std::string> check_report(const boost::json::value&);
 
 /// Tables COST, SAFETY and VERDICTS.

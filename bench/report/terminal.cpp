@@ -36,21 +36,23 @@ std::string figure(double v) {
     return fmt::format("{:.2f}", v);
 }
 
-std::string cell(const Row* row) { return row == nullptr ? "-" : figure(row->value); }
+std::string cell(const Row* row) {
+    return row == nullptr ? "-" : figure(row->value);
+}
 
 void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
     const auto all = find_all(rows, {"C1", {}, {}, "p50"});
     if (all.empty()) return;
     fmt::print(out, "\n{}\n", paint.bold("COST"));
-    fmt::print(out, "{:<36} {:>9} {:>9} {:>21} {:>9} {:>9} {:>9}\n", "acquire + release, one caller",
-               "p50 us", "p99 us", "p50 over the rounds", "1/s at 1", "at 64", "at 1000");
+    fmt::print(out, "{:<36} {:>9} {:>9} {:>21} {:>9} {:>9} {:>9}\n",
+               "acquire + release, one caller", "p50 us", "p99 us", "p50 over the rounds",
+               "1/s at 1", "at 64", "at 1000");
     for (const Row* row : all) {
         const auto rate = [&](double x) {
             return cell(find(rows, {"C1", row->backend, row->variant, "cycles per second", x}));
         };
         fmt::print(out, "{:<36} {:>9} {:>9} {:>21} {:>9} {:>9} {:>9}\n", label(*row),
-                   figure(row->value),
-                   cell(find(rows, {"C1", row->backend, row->variant, "p99"})),
+                   figure(row->value), cell(find(rows, {"C1", row->backend, row->variant, "p99"})),
                    figure(row->min) + " .. " + figure(row->max), rate(1), rate(64), rate(1000));
     }
     for (const char* metric : {"client overhead", "price of the guarantees", "whole price",
@@ -72,8 +74,8 @@ void print_hand_off(std::FILE* out, const Rows& rows) {
             return cell(find(rows, {"C3", row->backend, row->variant, metric, row->x}));
         };
         fmt::print(out, "{:<36} {:>9} {:>9} {:>13} {:>13} {:>9}\n", label(*row), figure(row->x),
-                   figure(row->value), of("requests per hand-off"), of("notifications per hand-off"),
-                   of("hand-off p99"));
+                   figure(row->value), of("requests per hand-off"),
+                   of("notifications per hand-off"), of("hand-off p99"));
     }
     for (const Row* row : find_all(rows, {"C5a", {}, {}, "requests per waiter and second"}))
         fmt::print(out, "  idle: {:<50} {:>9} requests per waiter and second\n",
@@ -87,8 +89,8 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
             if (row->metric.rfind("timeline: ", 0) == 0 || row->metric == "declares fifo" ||
                 row->metric == "duration" || row->metric == "failed")
                 continue;
-            const auto line = fmt::format("{:<4} {:<38} {:<58} {:>9} {}", row->scenario, label(*row),
-                                          row->metric, figure(row->value), row->unit);
+            const auto line = fmt::format("{:<4} {:<38} {:<58} {:>9} {}", row->scenario,
+                                          label(*row), row->metric, figure(row->value), row->unit);
             fmt::print(out, "{}\n", row->status == Status::ok ? line : paint.red(line));
         }
 }
@@ -97,10 +99,10 @@ void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
     fmt::print(out, "\n{}\n", paint.bold("VERDICTS"));
     for (const Verdict& v : verdicts(rows)) {
         const auto word = fmt::format("{:<13}", to_string(v.finding));
-        const auto shown = v.finding == Finding::confirmed  ? paint.green(word)
-                           : v.finding == Finding::refuted  ? paint.red(word)
+        const auto shown = v.finding == Finding::confirmed ? paint.green(word)
+                           : v.finding == Finding::refuted ? paint.red(word)
                            : v.finding == Finding::only_if ? paint.yellow(word)
-                                                            : paint.dim(word);
+                                                           : paint.dim(word);
         fmt::print(out, "{:<4} {} {}\n", v.id, shown, v.claim);
         if (!v.figure.empty()) fmt::print(out, "     {}\n", paint.dim(v.figure));
     }
@@ -125,11 +127,10 @@ void print_tables(std::FILE* out, const Report& report) {
     for (const Row& row : report.rows)
         if (row.status != Status::ok)
             fmt::print(out, "{}\n",
-                       paint.red(fmt::format("{}: {} {}: {} {}",
-                                             row.status == Status::violated
-                                                 ? "GUARANTEE VIOLATED"
-                                                 : "INVALID",
-                                             row.scenario, label(row), row.metric, row.note)));
+                       paint.red(fmt::format(
+                           "{}: {} {}: {} {}",
+                           row.status == Status::violated ? "GUARANTEE VIOLATED" : "INVALID",
+                           row.scenario, label(row), row.metric, row.note)));
     fmt::print(out, "\n{:.0f} s, seed {}{}\n", report.seconds, report.seed,
                report.partial ? ", PARTIAL: ended by ^C" : "");
 }

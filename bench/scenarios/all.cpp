@@ -4,9 +4,8 @@ namespace holdfast::bench {
 
 const std::vector<Scenario>& scenarios() {
     static const std::vector<Scenario> all{
-        c1_uncontended(), c1_in_flight(),         c3_hand_off(), c5a_idle_waiters(),
-        c8_counter(),     c8a_in_process_mutex(), c8b_stock(),   c12_pause(),
-        c22_order(),
+        c1_uncontended(),       c1_in_flight(), c3_hand_off(), c5a_idle_waiters(), c8_counter(),
+        c8a_in_process_mutex(), c8b_stock(),    c12_pause(),   c22_order(),
     };
     return all;
 }

@@ -92,7 +92,7 @@ void add_timeline(Bench& bench, const Deployment& d, const Trial& trial) {
     }
     for (const StoreEvent& e : trial.events) {
         if (e.kind != StoreEvent::Kind::write) continue;
-        const char* what = !e.stale            ? "timeline: write"
+        const char* what = !e.stale           ? "timeline: write"
                            : e.fence_accepted ? "timeline: stale write, not stopped"
                                               : "timeline: stale write, refused by the fence";
         span(what, e.who.c_str(), e.at_ms, e.at_ms);
@@ -177,11 +177,12 @@ std::vector<Step> plan(const Options&, const Site& site) {
 }  // namespace
 
 Scenario c12_pause() {
-    return {id, "the holder is stopped (SIGSTOP) for twice its ttl, then goes on",
-            "Holder A looks whether its lease is lost, works for 10 ms and writes, again and again; it "
-            "is stopped for 2 x ttl, B is granted and writes, A goes on. A write of A after B's grant "
-            "is stale. Every write goes to two stores; one checks the fencing token.",
-            false, plan};
+    return {
+        id, "the holder is stopped (SIGSTOP) for twice its ttl, then goes on",
+        "Holder A looks whether its lease is lost, works for 10 ms and writes, again and again; it "
+        "is stopped for 2 x ttl, B is granted and writes, A goes on. A write of A after B's grant "
+        "is stale. Every write goes to two stores; one checks the fencing token.",
+        false, plan};
 }
 
 }  // namespace holdfast::bench

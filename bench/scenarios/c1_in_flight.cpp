@@ -18,9 +18,9 @@ Contender holdfast(const Bench& bench, const Deployment& d, std::size_t n, doubl
     return {d.backend, d.variant, [load, block] { return load->run_for(block); }, load->latency};
 }
 
-Contender floor_of(const std::string& variant, lab::RedisServer& server, Trace trace) {
+Contender redis_floor(const lab::RedisServer& server, Trace trace) {
     auto floor = std::make_shared<RedisFloor>(server.port(), std::move(trace));
-    return {"redis", variant, [floor] {
+    return {{}, {}, [floor] {
                 floor->pass();
                 return floor->cycles();
             }};
@@ -28,7 +28,8 @@ Contender floor_of(const std::string& variant, lab::RedisServer& server, Trace t
 
 std::vector<std::string> names(std::size_t n) {
     std::vector<std::string> all;
-    for (std::size_t i = 0; i < n; ++i) all.push_back("bench/floor/" + std::to_string(i));
+    for (std::size_t i = 0; i < n; ++i)
+        all.push_back("bench/floor/" + std::to_string(i));
     return all;
 }
 
@@ -66,13 +67,21 @@ void report(Bench& bench, const std::vector<Measured>& all, std::size_t n) {
 void run(Bench& bench, std::size_t n) {
     const double block = bench.options.pick(0.08, 0.25, 0.5);
     std::vector<Contender> all;
+    const auto add = [&](const std::string& backend, const std::string& variant,
+                         const std::function<Contender()>& make) {
+        add_contender(bench, id, all, backend, variant, make);
+    };
     for (const Deployment& d : bench.site.deployments())
-        if (d.variant != "poll") all.push_back(holdfast(bench, d, n, block));
+        if (d.variant != "poll")
+            add(d.backend, d.variant, [&] { return holdfast(bench, d, n, block); });
     if (auto* redis = bench.site.redis()) {
-        const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
-        all.push_back(floor_of("floor: plain pair", *redis, plain_pair(names(n), sha)));
-        all.push_back(floor_of("floor: same bytes", *redis,
-                               record_in_flight(bench, *bench.site.find("redis"), *redis, n)));
+        add("redis", "floor: plain pair", [&] {
+            const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
+            return redis_floor(*redis, plain_pair(names(n), sha));
+        });
+        if (const Deployment* d = bench.site.find("redis"))
+            add("redis", "floor: same bytes",
+                [&] { return redis_floor(*redis, record_in_flight(bench, *d, *redis, n)); });
     }
     RoundPlan plan{id, bench.options.pick(5, 7, 11), block, 1};
     report(bench, measure_rounds(bench, plan, all), n);
@@ -88,8 +97,8 @@ Scenario c1_in_flight() {
             true, [](const Options&, const Site&) {
                 std::vector<Step> steps;
                 for (const std::size_t n : {1U, 64U, 1000U})
-                    steps.push_back({"in flight n=" + std::to_string(n),
-                                     [n](Bench& bench) { run(bench, n); }});
+                    steps.push_back(
+                        {"in flight n=" + std::to_string(n), [n](Bench& bench) { run(bench, n); }});
                 return steps;
             }};
 }

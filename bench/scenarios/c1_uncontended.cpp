@@ -19,49 +19,62 @@ Contender holdfast(const Bench& bench, const Deployment& deployment) {
     auto client = bench.open(deployment);
     auto lock = bench.lock(client, deployment, "bench/uncontended");
     auto state = std::make_shared<State>(State{std::move(client), std::move(lock)});
-    return {deployment.backend, deployment.variant, [state] {
-                auto lease = state->lock->acquire();
-                if (!lease) check(lease.error(), "acquire");
-                if (lease->release() != ReleaseResult::released)
-                    throw SelfCheck("a release was not answered");
-                return std::size_t{1};
-            }};
+    const auto cycle = [state] {
+        auto lease = state->lock->acquire();
+        if (!lease) check(lease.error(), "acquire");
+        if (lease->release() != ReleaseResult::released)
+            throw SelfCheck("a release was not answered");
+        return std::size_t{1};
+    };
+    cycle();  // connects, loads scripts, makes the file
+    return {deployment.backend, deployment.variant, cycle};
 }
 
-Contender floor_of(const std::string& variant, lab::RedisServer& server, Trace trace) {
+Contender redis_floor(const lab::RedisServer& server, Trace trace) {
     auto floor = std::make_shared<RedisFloor>(server.port(), std::move(trace));
-    return {"redis", variant, [floor] {
+    return {{}, {}, [floor] {
                 floor->pass();
                 return floor->cycles();
             }};
 }
 
+Contender sqlite_floor(Site& site) {
+    auto floor =
+        std::make_shared<SqliteFloor>(site.folder() / "floor.db", set_up_of(site.sqlite_file()));
+    return {{}, {}, [floor] {
+                floor->cycle();
+                return std::size_t{1};
+            }};
+}
+
 std::vector<Contender> contenders(Bench& bench) {
     std::vector<Contender> all;
+    const auto add = [&](const char* backend, const std::string& variant,
+                         const std::function<Contender()>& make) {
+        add_contender(bench, id, all, backend, variant, make);
+    };
+    const auto plain = [](lab::RedisServer& server) {
+        const auto sha = load_compare_and_delete(connect_redis(server.port()).get());
+        return redis_floor(server, plain_pair({"bench/floor"}, sha));
+    };
     for (const Deployment& d : bench.site.deployments())
-        if (d.variant != "poll") all.push_back(holdfast(bench, d));  // poll: the same when free
+        if (d.variant != "poll")  // the same as the default where nobody waits
+            add(d.backend.c_str(), d.variant, [&] { return holdfast(bench, d); });
     if (auto* redis = bench.site.redis()) {
-        const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
-        all.push_back(floor_of("floor: two round trips", *redis, bare_round_trips(false)));
-        all.push_back(floor_of("floor: plain pair", *redis, plain_pair({"bench/floor"}, sha)));
-        all.push_back(floor_of("floor: same bytes", *redis,
-                               record_one_cycle(bench, *bench.site.find("redis"), *redis)));
+        add("redis", "floor: two round trips",
+            [&] { return redis_floor(*redis, bare_round_trips(false)); });
+        add("redis", "floor: plain pair", [&] { return plain(*redis); });
+        if (const Deployment* d = bench.site.find("redis"))
+            add("redis", "floor: same bytes",
+                [&] { return redis_floor(*redis, record_one_cycle(bench, *d, *redis)); });
     }
     if (auto* redis = bench.site.durable_redis()) {
-        const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
-        all.push_back(floor_of("floor: two writes, durable", *redis, bare_round_trips(true)));
-        all.push_back(
-            floor_of("floor: plain pair, durable", *redis, plain_pair({"bench/floor"}, sha)));
+        add("redis", "floor: two writes, durable",
+            [&] { return redis_floor(*redis, bare_round_trips(true)); });
+        add("redis", "floor: plain pair, durable", [&] { return plain(*redis); });
     }
-    if (bench.site.find("sqlite") != nullptr) {
-        const auto set_up = set_up_of(bench.site.sqlite_file());
-        auto floor =
-            std::make_shared<SqliteFloor>(bench.site.folder() / "floor.db", set_up);
-        all.push_back({"sqlite", "floor: bare sqlite3", [floor] {
-                           floor->cycle();
-                           return std::size_t{1};
-                       }});
-    }
+    if (bench.site.find("sqlite") != nullptr)
+        add("sqlite", "floor: bare sqlite3", [&] { return sqlite_floor(bench.site); });
     return all;
 }
 
@@ -84,16 +97,15 @@ constexpr Compared comparisons[] = {
 };
 
 /// A floor that is slow is no floor, and every ratio over it would flatter.
-void check_floor(Bench& bench, const std::vector<Measured>& all, const std::string& floor,
-                 const std::string& bare) {
-    const Measured* over = find(all, "redis", floor);
-    const Measured* under = find(all, "redis", bare);
+void check_floor(Bench& bench, const std::vector<Measured>& all) {
+    const Measured* over = find(all, "redis", "floor: plain pair");
+    const Measured* under = find(all, "redis", "floor: two round trips");
     if (over == nullptr || under == nullptr) return;
     const Spread ratio = spread_of(ratios(*over, *under, Of::p50));
     Row row;
     row.scenario = id;
     row.backend = "redis";
-    row.variant = floor;
+    row.variant = "floor: plain pair";
     row.metric = "floor over two round trips";
     row.unit = "x";
     row.n = over->all.count();
@@ -135,8 +147,7 @@ void report(Bench& bench, const std::vector<Measured>& all) {
         row.note = std::string("over '") + c.under + "': " + c.note;
         bench.add(std::move(row), spread_of(ratios(*over, *under, Of::p50)));
     }
-    check_floor(bench, all, "floor: plain pair", "floor: two round trips");
-    check_floor(bench, all, "floor: plain pair, durable", "floor: two writes, durable");
+    check_floor(bench, all);
 }
 
 void run(Bench& bench) {

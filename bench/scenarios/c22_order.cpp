@@ -1,5 +1,6 @@
 // C22: who asked first, is he served first; and does everybody get his share?
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <numeric>
 
@@ -19,7 +20,8 @@ struct Party {
             all.push_back(bench.open(d, loop.get_executor()));
     }
     ~Party() {
-        for (Client& client : all) client.close();
+        for (Client& client : all)
+            client.close();
     }
     Party(const Party&) = delete;
     Party& operator=(const Party&) = delete;
@@ -29,7 +31,8 @@ struct Party {
         const auto cap = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                             std::chrono::duration<double>(seconds));
         loop.restart();
-        while (!done() && Clock::now() < cap) loop.run_one_for(milliseconds(1));
+        while (!done() && Clock::now() < cap)
+            loop.run_one_for(milliseconds(1));
         if (!done()) throw SelfCheck(std::string("order: timed out: ") + what);
     }
     void pause(milliseconds d) {
@@ -70,7 +73,8 @@ std::vector<std::size_t> order_of_grants(Bench& bench, const Deployment& d, int 
             waiters[i].lease.async_release(Outcome::done,
                                            [&](error_code, ReleaseResult) { ++released; });
         });
-        party.pause(milliseconds(5));  // the next one asks clearly later, for those who do not queue
+        party.pause(
+            milliseconds(5));  // the next one asks clearly later, for those who do not queue
         if (visible)
             party.run_until(
                 [&] {
@@ -158,7 +162,8 @@ void run_shares(Bench& bench, const Deployment& d) {
     check(failure, "shares");
 
     std::vector<double> grants;
-    for (const Contender& c : all) grants.push_back(c.grants);
+    for (const Contender& c : all)
+        grants.push_back(c.grants);
     Row row;
     row.scenario = id;
     row.backend = d.backend;
@@ -191,11 +196,12 @@ std::vector<Step> plan(const Options&, const Site& site) {
 }  // namespace
 
 Scenario c22_order() {
-    return {id, "order of grants against order of requests, and everybody's share",
-            "20 callers of 4 clients ask one after the other while the lock is held, each when the one "
-            "before is in line; then the order of grants is compared. 8 contenders who hold for 1 ms "
-            "each show the shares.",
-            false, plan};
+    return {
+        id, "order of grants against order of requests, and everybody's share",
+        "20 callers of 4 clients ask one after the other while the lock is held, each when the one "
+        "before is in line; then the order of grants is compared. 8 contenders who hold for 1 ms "
+        "each show the shares.",
+        false, plan};
 }
 
 }  // namespace holdfast::bench

@@ -31,10 +31,13 @@ double per(double amount, std::size_t hand_offs) {
     return hand_offs == 0 ? 0 : amount / static_cast<double>(hand_offs);
 }
 
-void report_times(Bench& bench, Row row, double seconds, std::size_t hand_offs,
+void report_times(Bench& bench, Row row, double seconds, std::size_t grants, std::size_t hand_offs,
                   const Latency& latency) {
     row.n = hand_offs;
     add(bench, row, "hand-offs per second", "1/s", static_cast<double>(hand_offs) / seconds);
+    add(bench, row, "grants to the one who had it", "",
+        1 - per(static_cast<double>(hand_offs), grants),
+        "share of the grants: taken again at once, no hand-off");
     add(bench, row, "time per hand-off", "us", per(1e6 * seconds, hand_offs));
     add(bench, row, "hand-off p50", "us", latency.quantile_us(0.5), "release called -> granted");
     add(bench, row, "hand-off p99", "us", latency.quantile_us(0.99), "release called -> granted");
@@ -51,20 +54,20 @@ void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
 
     Row row = base(d.backend, d.variant, n);
-    report_times(bench, row, result.seconds, result.hand_offs, result.hand_off);
+    report_times(bench, row, result.seconds, result.grants, result.hand_offs, result.hand_off);
     row.n = result.hand_offs;
     add(bench, row, "requests per hand-off", "", per(double(result.requests), result.hand_offs),
         "requests sent by " + std::to_string(d.in_process ? 1 : clients_for(n)) +
             " clients, their own count");
-    add(bench, row, "to the longest waiter", "",
-        per(double(result.to_the_oldest), result.hand_offs), "share of the grants");
+    add(bench, row, "to the longest waiter", "", per(double(result.to_the_oldest), result.grants),
+        "share of the grants");
     if (server == nullptr) return;
     const bool sets_by_clients = d.variant == "plain";
     add(bench, row, "requests at the server per hand-off", "",
         per(double(calls.scripts + (sets_by_clients ? calls.sets : 0)), result.hand_offs),
         "INFO commandstats, calls made inside scripts left out");
-    add(bench, row, "notifications per hand-off", "", per(double(calls.publishes), result.hand_offs),
-        "each to one client");
+    add(bench, row, "notifications per hand-off", "",
+        per(double(calls.publishes), result.hand_offs), "each to one client");
     add(bench, row, "server CPU per hand-off", "us", per(1e3 * calls.cpu_ms, result.hand_offs));
 }
 
@@ -78,7 +81,7 @@ void run_broadcast(Bench& bench, std::size_t n) {
     if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
 
     Row row = base("redis", "broadcast", n);
-    report_times(bench, row, result.seconds, result.hand_offs, result.hand_off);
+    report_times(bench, row, result.seconds, result.grants, result.hand_offs, result.hand_off);
     row.n = result.hand_offs;
     add(bench, row, "requests per hand-off", "", per(double(result.requests), result.hand_offs),
         "requests sent by " + std::to_string(n + 1) + " bare clients");
@@ -97,9 +100,9 @@ std::vector<Step> plan(const Options& options, const Site& site) {
         const auto number = " hand-off n=" + std::to_string(n);
         for (const Deployment& d : site.deployments())
             if (d.variant != "durable" && d.variant != "plain")
-                steps.push_back({d.label() + number,
-                                 [d, n](Bench& bench) { run_holdfast(bench, d, n); }});
-        if (site.find("redis") != nullptr)
+                steps.push_back(
+                    {d.label() + number, [d, n](Bench& bench) { run_holdfast(bench, d, n); }});
+        if (site.has_redis())
             steps.push_back(
                 {"redis broadcast" + number, [n](Bench& bench) { run_broadcast(bench, n); }});
     }
@@ -109,11 +112,13 @@ std::vector<Step> plan(const Options& options, const Site& site) {
 }  // namespace
 
 Scenario c3_hand_off() {
-    return {id, "hand-off of one lock among 2, 10 and 100 waiters (1000 with --full)",
-            "N + 1 callers acquire one lock, release it at once and queue again; Holdfast's callers "
-            "in up to 10 clients, the broadcast variant with two bare connections each. Requests "
-            "are those of clients; what scripts call inside the server is not counted.",
-            true, plan};
+    return {
+        id, "hand-off of one lock among 2, 10 and 100 waiters (1000 with --full)",
+        "N + 1 callers acquire one lock, release it at once and queue again; a hand-off is a grant to "
+            "another caller than the one before. Holdfast's callers are "
+        "in up to 10 clients, the broadcast variant with two bare connections each. Requests "
+        "are those of clients; what scripts call inside the server is not counted.",
+        true, plan};
 }
 
 }  // namespace holdfast::bench

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <utility>
+
 #include "bench.hpp"
 
 namespace holdfast::bench {
@@ -33,7 +35,8 @@ Broadcast::Broadcast(std::uint16_t port, std::size_t waiters) {
     if (loaded->type != REDIS_REPLY_STRING) throw SelfCheck("broadcast: SCRIPT LOAD was refused");
     sha_.assign(loaded->str, loaded->len);
     ask(all_.front().command.get(), {"DEL", key});
-    for (One& one : all_) try_it(one);
+    for (One& one : all_)
+        try_it(one);
 }
 
 void Broadcast::try_it(One& one) {
@@ -61,10 +64,12 @@ void Broadcast::on_reply(One& one, const redisReply& reply) {
         if (reply.integer != 1) throw SelfCheck("broadcast: a release found another owner");
         try_it(one);
     } else if (reply.type == REDIS_REPLY_STATUS) {
-        if (let_go_ != Clock::time_point{}) {
+        ++now_.grants;
+        if (last_ != nullptr && last_ != &one) {
             now_.hand_off.add(Clock::now() - let_go_);
             ++now_.hand_offs;
         }
+        last_ = &one;
         release(one);
     } else if (one.told) {
         try_it(one);
@@ -116,7 +121,7 @@ BroadcastResult Broadcast::run_for(double seconds) {
         }
     }
     now_.seconds = seconds_since(start);
-    return std::move(now_);
+    return std::exchange(now_, {});
 }
 
 }  // namespace holdfast::bench

@@ -12,7 +12,8 @@ namespace holdfast::bench {
 
 struct BroadcastResult {
     double seconds = 0;
-    std::size_t hand_offs = 0;
+    std::size_t grants = 0;
+    std::size_t hand_offs = 0;        ///< grants to another client than the one before
     std::uint64_t requests = 0;       ///< sent by the clients
     std::uint64_t notifications = 0;  ///< received by the clients
     Latency hand_off;                 ///< release sent -> next reply OK
@@ -44,6 +45,7 @@ private:
     std::deque<One> all_;
     std::string sha_;
     Clock::time_point let_go_{};
+    const One* last_ = nullptr;  ///< who was granted last
     BroadcastResult now_;
     std::uint64_t owners_ = 0;
 };

@@ -1,7 +1,24 @@
 // holdfast.toml. The one file that includes toml++ (slow to compile); every value keeps its place.
+#include <stdexcept>
+
+// toml++ 3.3 checks some of its input with assertions only ("[" at the end of a line is enough),
+// and tells the compiler that they hold where NDEBUG is set. Here they throw, in every build.
+#ifdef NDEBUG
+#define HOLDFAST_NDEBUG
+#undef NDEBUG
+#endif
+namespace {
+[[noreturn]] void toml_assertion_failed() {
+    throw std::logic_error("toml++");
+}
+}  // namespace
+#define TOML_ASSERT(expression) ((expression) ? static_cast<void>(0) : toml_assertion_failed())
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
+#ifdef HOLDFAST_NDEBUG
+#define NDEBUG
+#endif
 
 #include <algorithm>
 #include <array>
@@ -73,6 +90,7 @@ private:
             diagnostics_.add(source_, "The file is larger than 1 MiB.", "Is it the right file?");
             return;
         }
+        if (odd_bytes(text)) return;
         toml::table root;
         try {
             root = toml::parse(text, source_);
@@ -84,6 +102,10 @@ private:
             add(error.source(), {}, "This is not TOML (" + what + ").",
                 "Strings stand in double quotes, each table and key once.");
             return;
+        } catch (const std::logic_error&) {
+            diagnostics_.add(source_, "This is not TOML.",
+                             "Look for a [ or a name without its other half.");
+            return;
         }
         for (const auto& [key, node] : root) {
             const std::string name(key.str());
@@ -92,6 +114,21 @@ private:
         read_default(root);
         read_backends(root);
         check_default(root);
+    }
+
+    // TOML has neither; toml++ 3.3 ends the program at some of them when its assertions are on.
+    bool odd_bytes(std::string_view text) {
+        const bool utf8 = valid_utf8(text);
+        std::size_t line = 1;
+        for (const char c : text) {
+            if (c == '\n') ++line;
+            if (!is_control(c) || c == '\n' || c == '\r' || c == '\t') continue;
+            diagnostics_.add(source_ + ":" + std::to_string(line),
+                             "There is a control character in the file.", "Remove it.");
+            return true;
+        }
+        if (!utf8) diagnostics_.add(source_, "The file is not UTF-8.", "Save it as UTF-8.");
+        return !utf8;
     }
 
     void unknown_top(const toml::key& key) {

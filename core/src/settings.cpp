@@ -45,7 +45,7 @@ const std::vector<OptionSpec>& common_options() {
         {.name = "backoff_max",
          .type = OptionType::duration,
          .fallback = "1s",
-         .meaning = "Longest such pause; a third of the ttl where that is shorter.",
+         .meaning = "Longest such pause.",
          .min = 1,
          .max = 60'000},
     };

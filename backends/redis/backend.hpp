@@ -1,0 +1,116 @@
+// The Redis backend: what its two modes share. The verbs of the default mode are in fenced.cpp,
+// those of mode=plain in plain_backend.cpp, what operators ask in operate.cpp.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "connection.hpp"
+#include "protocol.hpp"
+#include "subscriber.hpp"
+
+namespace holdfast::redis {
+
+template <class T>
+using awaitable = asio::awaitable<T>;
+
+class RedisBackend : public spi::Backend {
+public:
+    RedisBackend(const spi::Settings&, spi::Context);
+
+    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    std::size_t max_batch() const noexcept override { return 32; }
+    error_code check_name(std::string_view name) const noexcept override;
+
+    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+                                          std::string& detail) override;
+    awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
+                                                     boot_clock::time_point deadline,
+                                                     std::string& detail) override;
+    awaitable<result<Broken>> break_lock(std::string_view name,
+                                         std::optional<FencingToken> if_token, bool now,
+                                         boot_clock::time_point deadline,
+                                         std::string& detail) override;
+    awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
+                                          std::string& detail) override;
+    awaitable<void> close() override;
+    std::uint64_t requests() const noexcept override {
+        return shared_->requests.load(std::memory_order_relaxed);
+    }
+
+protected:
+    using Answer = Connection::Answer;
+    /// Runs one command, with a script also when the server has forgotten it. `why` is set when the
+    /// connection could not be made or broke; an error reply is a reply.
+    awaitable<Answer> run(Command& c, const Script* script, boot_clock::time_point deadline,
+                          std::string* detail);
+    /// One reply, or an error for its caller.
+    awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
+                                 std::string* detail);
+
+    const Capabilities capabilities_;
+    spi::Context context_;
+    std::shared_ptr<Shared> shared_;
+    std::unique_ptr<asio::ssl::context> tls_;
+    std::shared_ptr<Connection> connection_;
+    bool closed_ = false;
+};
+
+/// The default mode: token, line, hand-over.
+class FencedBackend final : public RedisBackend {
+public:
+    FencedBackend(const spi::Settings&, spi::Context);
+
+    awaitable<void> attempt(std::span<spi::Attempt* const>) override;
+    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
+    awaitable<void> renew(std::span<spi::Held* const>) override;
+    awaitable<void> release(std::span<spi::Held* const>) override;
+    std::unique_ptr<spi::Lane> open_lane() override;
+    awaitable<void> close() override;
+
+private:
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view s) const noexcept {
+            return std::hash<std::string_view>()(s);
+        }
+    };
+    /// Owners that may be handed a lock, and their places as long as somebody cares.
+    using Places = std::unordered_map<std::string, std::weak_ptr<void>, Hash, std::equal_to<>>;
+
+    /// A grant that a message told, if it still holds for long enough. Sends nothing.
+    static bool take_handed(spi::Attempt&, boot_clock::time_point now);
+    awaitable<void> enter(std::vector<spi::Attempt*> items);
+    awaitable<bool> leave(std::vector<std::string_view> names, std::vector<std::string_view> owners,
+                          std::string how, std::vector<std::int64_t> ghosts,
+                          std::vector<LeaveTexts> texts, boot_clock::time_point deadline,
+                          std::vector<std::string>* answers, error_code* why);
+    awaitable<void> give_back(std::string name, std::string owner);
+    void enrol(spi::Attempt&);
+    void sweep();
+    void on_message(std::string_view payload);
+    void on_gap();
+    bool anyone_waits() const;
+
+    std::shared_ptr<Subscriber> subscriber_;  // null when nobody queues here
+    Places places_;
+    std::size_t sweep_at_ = 256;
+};
+
+/// mode=plain.
+class PlainBackend final : public RedisBackend {
+public:
+    using RedisBackend::RedisBackend;
+    awaitable<void> attempt(std::span<spi::Attempt* const>) override;
+    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
+    awaitable<void> renew(std::span<spi::Held* const>) override;
+    awaitable<void> release(std::span<spi::Held* const>) override;
+    std::unique_ptr<spi::Lane> open_lane() override;
+
+private:
+    std::string key(std::string_view name) const {
+        return shared_->options.prefix + std::string(name);
+    }
+};
+
+}  // namespace holdfast::redis

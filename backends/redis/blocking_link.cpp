@@ -1,0 +1,199 @@
+#include "blocking_link.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+#include <cerrno>
+
+#include "errors.hpp"
+#include "handshake.hpp"
+#include "link.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+constexpr std::size_t most_buffered = 64U << 10U;
+// A server may have closed a connection that was idle for longer: worth one look before sending.
+constexpr milliseconds idle_unchecked{100};
+
+}  // namespace
+
+BlockingLink::BlockingLink(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+BlockingLink::~BlockingLink() {
+    close();
+}
+
+void BlockingLink::close() noexcept {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+}
+
+bool BlockingLink::stale() noexcept {
+    char byte = 0;
+    const ssize_t n = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+error_code BlockingLink::ready(boot_clock::time_point now, boot_clock::time_point deadline,
+                               std::string& detail) {
+    if (fd_ >= 0 && now - used_ > idle_unchecked && stale()) close();
+    used_ = now;
+    if (fd_ >= 0) return {};
+    error_code ec = connect(deadline, detail);
+    if (!ec) ec = introduce(deadline, detail);
+    if (ec) close();
+    return ec;
+}
+
+error_code BlockingLink::connect(boot_clock::time_point deadline, std::string& detail) {
+    const Options& o = shared_->options;
+    auto where = shared_->reached();
+    if (!where) {
+        error_code named;
+        const auto address = asio::ip::make_address(o.host, named);
+        if (named) return make(Error::unresolved);  // the engine finds out first
+        where.emplace(address, o.port);
+    }
+    fd_ = ::socket(where->protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd_ < 0) {
+        detail = error_code(errno, boost::system::system_category()).message();
+        return make(Error::refused);
+    }
+    prepare_socket(fd_);
+    int failed = 0;
+    if (::connect(fd_, where->data(), static_cast<socklen_t>(where->size())) != 0) {
+        failed = errno;
+        if (failed == EINPROGRESS || failed == EINTR) {
+            for (;;) {
+                const auto left =
+                    std::chrono::ceil<milliseconds>(deadline - boot_clock::now()).count();
+                if (left <= 0) return make(Error::no_answer);
+                pollfd p{fd_, POLLOUT, 0};
+                const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+                if (n < 0 && errno != EINTR) break;
+                if (n > 0) break;
+            }
+            socklen_t size = sizeof failed;
+            if (::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
+        }
+    }
+    if (failed != 0) {
+        detail = o.display + ": " + error_code(failed, boost::system::system_category()).message();
+        return make(Error::refused);
+    }
+    const int flags = ::fcntl(fd_, F_GETFL);
+    if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) != 0) return make(Error::refused);
+    limit_ = std::chrono::nanoseconds(0);
+    codec_ = std::make_unique<Codec>(most_buffered);
+    return {};
+}
+
+error_code BlockingLink::introduce(boot_clock::time_point deadline, std::string& detail) {
+    Handshake handshake;
+    out_.clear();
+    error_code ec = handshake.begin(*shared_, out_, detail);
+    if (!ec) ec = send(deadline);
+    out_.clear();
+    while (!ec && handshake.left() > 0) {
+        const Reply* r = receive(deadline, ec);
+        if (r != nullptr) ec = handshake.take(*r, *shared_, detail);
+    }
+    return ec;
+}
+
+void BlockingLink::limit(std::chrono::nanoseconds left) noexcept {
+    // Two system calls, so only when it changes by much.
+    left = std::max<std::chrono::nanoseconds>(left, milliseconds(1));
+    const auto change = left > limit_ ? left - limit_ : limit_ - left;
+    if (change < left / 8) return;
+    timeval t{};
+    t.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000);
+    t.tv_usec = static_cast<suseconds_t>(left.count() % 1'000'000'000 / 1000);
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+    ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+    limit_ = left;
+}
+
+error_code BlockingLink::send(boot_clock::time_point deadline) {
+    std::size_t done = 0;
+    while (done < out_.size()) {
+        const ssize_t n = ::send(fd_, out_.data() + done, out_.size() - done, MSG_NOSIGNAL);
+        if (n >= 0) {
+            done += static_cast<std::size_t>(n);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return make(Error::no_answer);
+        } else if (errno != EINTR) {
+            return make(Error::closed);
+        }
+        if (done < out_.size()) {
+            const auto left = deadline - boot_clock::now();
+            if (left <= left.zero()) return make(Error::no_answer);
+            limit(left);
+        }
+    }
+    return {};
+}
+
+const Reply* BlockingLink::receive(boot_clock::time_point deadline, error_code& why) {
+    for (bool first = true;; first = false) {
+        const auto next = codec_->next();
+        if (next == Codec::Next::reply) return &codec_->reply();
+        why = make(Error::protocol);
+        if (next == Codec::Next::broken) return nullptr;
+        if (!first) {
+            const auto left = deadline - boot_clock::now();
+            why = make(Error::no_answer);
+            if (left <= left.zero()) return nullptr;
+            limit(left);
+        }
+        const ssize_t n = ::recv(fd_, in_.data(), in_.size(), 0);
+        if (n > 0) {
+            if (!codec_->feed({in_.data(), static_cast<std::size_t>(n)})) {
+                why = make(Error::protocol);
+                return nullptr;
+            }
+        } else if (n == 0) {
+            why = make(Error::closed);
+            return nullptr;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            why = make(Error::no_answer);
+            return nullptr;
+        } else if (errno != EINTR) {
+            why = make(Error::closed);
+            return nullptr;
+        }
+    }
+}
+
+const Reply* BlockingLink::exchange(Command& c, const Script* script, boot_clock::time_point now,
+                                    boot_clock::time_point deadline, error_code& why) {
+    for (bool whole = false;; whole = true) {
+        out_.clear();
+        c.encode(out_);
+        shared_->requests.fetch_add(1, std::memory_order_relaxed);
+        limit(deadline - now);
+        why = send(deadline);
+        const Reply* r = why ? nullptr : receive(deadline, why);
+        if (r != nullptr && codec_->next() == Codec::Next::reply) {
+            why = make(Error::protocol);  // more than was asked for
+            r = nullptr;
+        }
+        if (r == nullptr) {
+            close();
+            return nullptr;
+        }
+        why = {};
+        if (whole || script == nullptr || !r->is(Reply::Type::error) ||
+            from_reply(r->text) != make(Error::no_script))
+            return r;
+        with_text(c, *script);
+        now = boot_clock::now();
+    }
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,161 @@
+// hiredis 0.14 checks neither the end of a bulk text nor any length, so both are done here.
+#include "codec.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <charconv>
+#include <new>
+
+namespace holdfast::redis {
+namespace {
+
+constexpr std::size_t most_elements = 200'000;  // of one reply, all its arrays together
+
+struct Root {
+    Reply reply;
+    std::size_t elements = 0;
+};
+
+Reply& place_of(const redisReadTask* task) {
+    if (task->parent == nullptr) {
+        auto* root = static_cast<Root*>(task->privdata);
+        root->elements = 0;
+        return root->reply;
+    }
+    return static_cast<Reply*>(task->parent->obj)->elements[static_cast<std::size_t>(task->idx)];
+}
+
+// A null pointer makes the reader fail for good, which is wanted for every kind of nonsense.
+void* make_string(const redisReadTask* task, char* text, std::size_t size) noexcept {
+    try {
+        Reply& r = place_of(task);
+        r.type = task->type == REDIS_REPLY_STATUS  ? Reply::Type::status
+                 : task->type == REDIS_REPLY_ERROR ? Reply::Type::error
+                                                   : Reply::Type::bulk;
+        if (r.type == Reply::Type::bulk && (text[size] != '\r' || text[size + 1] != '\n'))
+            return nullptr;
+        r.text.assign(text, size);
+        return &r;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void* make_array(const redisReadTask* task, int count) noexcept {
+    try {
+        Reply& r = place_of(task);
+        auto* root = static_cast<Root*>(task->privdata);
+        if (count < 0) return nullptr;
+        const auto n = static_cast<std::size_t>(count);
+        root->elements += n;
+        if (n > most_elements || root->elements > most_elements) return nullptr;
+        r.type = Reply::Type::array;
+        r.count = n;
+        if (r.elements.size() < n) r.elements.resize(n);
+        return &r;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void* make_integer(const redisReadTask* task, long long value) noexcept {
+    Reply& r = place_of(task);
+    r.type = Reply::Type::integer;
+    r.integer = value;
+    return &r;
+}
+
+void* make_nil(const redisReadTask* task) noexcept {
+    Reply& r = place_of(task);
+    r.type = Reply::Type::nil;
+    return &r;
+}
+
+redisReplyObjectFunctions functions{make_string, make_array, make_integer, make_nil,
+                                    [](void*) noexcept {}};
+
+}  // namespace
+
+Command::Command() {
+    numbers_.reserve(most_numbers);
+}
+
+void Command::clear() noexcept {
+    texts_.clear();
+    sizes_.clear();
+    numbers_.clear();
+}
+
+Command& Command::add(std::string_view text) {
+    texts_.push_back(text.data());
+    sizes_.push_back(text.size());
+    return *this;
+}
+
+Command& Command::add_number(long long number) {
+    if (numbers_.size() == most_numbers) throw std::bad_alloc();
+    auto& digits = numbers_.emplace_back();
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    return add({digits.data(), static_cast<std::size_t>(end - digits.data())});
+}
+
+void Command::replace(std::size_t index, std::string_view text) noexcept {
+    texts_[index] = text.data();
+    sizes_[index] = text.size();
+}
+
+void Command::encode(std::string& out) const {
+    char* bytes = nullptr;
+    // The interface takes a pointer to non-const and does not write through it.
+    const int size = redisFormatCommandArgv(&bytes, static_cast<int>(texts_.size()),
+                                            const_cast<const char**>(texts_.data()), sizes_.data());
+    if (size < 0) throw std::bad_alloc();
+    const std::unique_ptr<char, void (*)(char*)> owned(bytes, [](char* b) { redisFreeCommand(b); });
+    out.append(bytes, static_cast<std::size_t>(size));
+}
+
+struct Codec::State {
+    explicit State(std::size_t l) : limit(l), reader(redisReaderCreateWithFunctions(&functions)) {
+        if (reader == nullptr) throw std::bad_alloc();
+        reader->privdata = &root;
+    }
+    ~State() { redisReaderFree(reader); }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    Root root;
+    std::size_t limit;
+    std::size_t waiting = 0;  // bytes since the last complete reply
+    bool broken = false;
+    redisReader* reader;
+};
+
+Codec::Codec(std::size_t limit) : state_(std::make_unique<State>(limit)) {}
+Codec::~Codec() = default;
+
+bool Codec::feed(std::string_view bytes) noexcept {
+    State& s = *state_;
+    s.waiting += bytes.size();
+    if (s.waiting > s.limit || redisReaderFeed(s.reader, bytes.data(), bytes.size()) != REDIS_OK)
+        s.broken = true;
+    return !s.broken;
+}
+
+Codec::Next Codec::next() noexcept {
+    State& s = *state_;
+    if (s.broken) return Next::broken;
+    void* reply = nullptr;
+    if (redisReaderGetReply(s.reader, &reply) != REDIS_OK) {
+        s.broken = true;
+        return Next::broken;
+    }
+    if (reply == nullptr) return Next::more;
+    s.waiting = s.reader->len - s.reader->pos;
+    return Next::reply;
+}
+
+Reply& Codec::reply() noexcept {
+    return state_->root.reply;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,73 @@
+// The Redis protocol as values: commands into bytes, bytes into replies. hiredis does both; its
+// headers stay in codec.cpp. What a server sends is not trusted: there are limits on everything.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::redis {
+
+/// One reply. `elements` may be longer than the array: only the first `count` belong to it, so that
+/// a codec that is used again allocates nothing.
+struct Reply {
+    enum class Type : std::uint8_t { nil, status, error, integer, bulk, array };
+    Type type = Type::nil;
+    long long integer = 0;
+    std::string text;  ///< of a status, error or bulk reply
+    std::vector<Reply> elements;
+    std::size_t count = 0;  ///< of an array reply
+
+    bool is(Type t) const noexcept { return type == t; }
+    std::span<const Reply> items() const noexcept { return {elements.data(), count}; }
+    /// A status or bulk text.
+    bool is_text() const noexcept { return type == Type::status || type == Type::bulk; }
+};
+
+/// A command under construction. The texts added must live until encode(); numbers are copied.
+/// Not thread-safe; clear() keeps the memory.
+class Command {
+public:
+    Command();
+    void clear() noexcept;
+    Command& add(std::string_view text);
+    Command& add_number(long long number);
+    /// Replaces an argument added before.
+    void replace(std::size_t index, std::string_view text) noexcept;
+    /// Appends the command's bytes to `out`. Throws std::bad_alloc.
+    void encode(std::string& out) const;
+    std::size_t size() const noexcept { return texts_.size(); }
+
+private:
+    static constexpr std::size_t most_numbers = 256;
+    std::vector<const char*> texts_;
+    std::vector<std::size_t> sizes_;
+    std::vector<std::array<char, 24>> numbers_;  // never grows: pointers into it are handed out
+};
+
+/// Reads replies from a stream of bytes. After an error it is of no more use: close the connection.
+/// Not thread-safe.
+class Codec {
+public:
+    /// `limit`: bytes that one reply may have.
+    explicit Codec(std::size_t limit);
+    ~Codec();
+    Codec(const Codec&) = delete;
+    Codec& operator=(const Codec&) = delete;
+
+    /// False: too much, or broken before.
+    bool feed(std::string_view bytes) noexcept;
+    enum class Next : std::uint8_t { more, reply, broken };
+    /// The next complete reply, which stays valid until the next call.
+    Next next() noexcept;
+    Reply& reply() noexcept;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace holdfast::redis

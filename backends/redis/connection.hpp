@@ -1,0 +1,66 @@
+// The engine's one command connection: requests of all locks go through it one after the other, and
+// are answered in that order.
+#pragma once
+#include <array>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "link.hpp"
+
+namespace holdfast::redis {
+
+/// Engine thread only. A request that is not answered in time closes the connection, since a late
+/// answer would be taken for that of the next request; the next request opens a new one.
+class Connection : public std::enable_shared_from_this<Connection> {
+public:
+    Connection(asio::any_io_executor, std::shared_ptr<Shared>, asio::ssl::context*);
+
+    /// Connected, at the latest at `deadline`, or why not.
+    asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
+
+    struct Answer {
+        error_code why;     ///< no answer
+        bool sent = false;  ///< the server may have seen it
+        std::vector<Reply> replies;
+    };
+    /// Sends `commands` commands in one go and waits for their replies.
+    asio::awaitable<Answer> exchange(std::string bytes, std::size_t commands,
+                                     boot_clock::time_point deadline);
+    /// For good: what is under way ends with an error.
+    void close() noexcept;
+
+private:
+    struct Pending {
+        explicit Pending(const asio::any_io_executor& e) : done(e) {}
+        asio::steady_timer done;  // cancelled when `answer` is complete
+        std::size_t commands = 0;
+        bool complete = false;
+        Answer answer;
+    };
+    asio::awaitable<void> connect(boot_clock::time_point deadline);
+    void changed();
+    void start_write();
+    void start_read();
+    void read(std::size_t bytes);
+    void fail(error_code why);
+    static void complete(Pending& p);
+
+    asio::any_io_executor executor_;
+    std::shared_ptr<Shared> shared_;
+    asio::ssl::context* tls_;
+    std::shared_ptr<Link> link_;     // when connected
+    std::shared_ptr<Link> opening_;  // while connecting
+    error_code last_error_;
+    std::string last_detail_;
+    unsigned failures_ = 0;
+    std::vector<asio::steady_timer*> waiting_;  // for the connection
+    std::deque<std::shared_ptr<Pending>> pending_;
+    std::string out_;
+    std::array<char, 16384> in_{};
+    bool write_under_way_ = false, closed_ = false;
+};
+
+}  // namespace holdfast::redis

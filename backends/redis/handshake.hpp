@@ -1,0 +1,25 @@
+// What every connection says first: who we are, which database, and what the time is.
+#pragma once
+#include <string>
+
+#include "codec.hpp"
+#include "shared.hpp"
+
+namespace holdfast::redis {
+
+/// AUTH (the password is read afresh), SELECT, TIME; each only where it is needed. Used by the
+/// engine's connections and by lanes alike.
+class Handshake {
+public:
+    /// Appends the commands to `out`. Errors: bad_config when the password cannot be read.
+    error_code begin(Shared&, std::string& out, std::string& detail);
+    /// How many replies are still to come.
+    unsigned left() const noexcept { return left_; }
+    error_code take(const Reply&, Shared&, std::string& detail);
+
+private:
+    bool auth_ = false, select_ = false;
+    unsigned left_ = 0;
+};
+
+}  // namespace holdfast::redis

@@ -1,0 +1,67 @@
+#include "keys.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+constexpr std::string_view mark = "}:hf:";
+
+/// The part in braces by which Redis Cluster hashes, if the key has one.
+std::string_view tag_of(std::string_view key) noexcept {
+    const auto open = key.find('{');
+    if (open == key.npos) return {};
+    const auto close = key.find('}', open + 1);
+    if (close == key.npos) return {};
+    return key.substr(open + 1, close - open - 1);
+}
+
+void sibling(std::string& out, std::string_view key, std::string_view tag, char which) {
+    out.clear();
+    out += '{';
+    out += tag.empty() ? key : tag;
+    out += mark;
+    out += which;
+    if (tag.empty()) return;
+    out += ':';
+    out += key;
+}
+
+}  // namespace
+
+void Keys::assign(std::string_view prefix, std::string_view name) {
+    lock.assign(prefix);
+    lock += name;
+    const std::string_view tag = tag_of(lock);
+    sibling(state, lock, tag, 's');
+    sibling(queue, lock, tag, 'q');
+    sibling(waiters, lock, tag, 'w');
+    sibling(tombs, lock, tag, 'x');
+}
+
+bool reserved(std::string_view prefix, std::string_view name) noexcept {
+    if (name.find(mark) != name.npos || prefix.find(mark) != prefix.npos) return true;
+    // It may straddle the two.
+    for (std::size_t n = 1; n < mark.size(); ++n)
+        if (prefix.ends_with(mark.substr(0, n)) && name.starts_with(mark.substr(n))) return true;
+    return false;
+}
+
+std::optional<std::string_view> lock_of_state(std::string_view key) noexcept {
+    if (!key.starts_with('{')) return std::nullopt;
+    const auto at = key.find("}:hf:s");
+    if (at == key.npos) return std::nullopt;
+    const auto rest = key.substr(at + 6);
+    if (rest.empty()) return key.substr(1, at - 1);
+    if (rest.front() != ':') return std::nullopt;
+    return rest.substr(1);
+}
+
+std::string literal_pattern(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '*' || c == '?' || c == '[' || c == ']' || c == '\\' || c == '^') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,110 @@
+#include "options.hpp"
+
+#include <charconv>
+#include <optional>
+
+namespace holdfast::redis {
+namespace {
+
+std::optional<long long> database_of(std::string_view path) noexcept {
+    if (path.starts_with('/')) path.remove_prefix(1);
+    if (path.empty()) return 0;
+    long long number = 0;
+    const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+    if (error != std::errc() || end != path.data() + path.size() || number < 0) return std::nullopt;
+    return number;
+}
+
+}  // namespace
+
+Options::Options(const spi::Settings& s)
+    : host(s.hosts.empty() ? "127.0.0.1" : s.hosts.front().host),
+      port(s.hosts.empty() ? std::uint16_t{6379} : s.hosts.front().port),
+      database(database_of(s.path).value_or(0)),
+      user(s.user),
+      password(s.password),
+      prefix(s.text("namespace")),
+      plain(s.text("mode") == "plain"),
+      queue(!plain && s.text("wait") != "poll"),
+      tls(s.scheme == "rediss"),
+      tls_verify(s.flag("tls_verify")),
+      tls_ca_file(s.text("tls_ca_file")),
+      tls_cert_file(s.text("tls_cert_file")),
+      tls_key_file(s.text("tls_key_file")),
+      display(s.display()) {
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+        host = host.substr(1, host.size() - 2);
+}
+
+const std::vector<spi::OptionSpec>& option_table() {
+    using spi::OptionType;
+    static const std::vector<spi::OptionSpec> table{
+        {.name = "mode",
+         .type = OptionType::choice,
+         .fallback = "fenced",
+         .meaning =
+             "fenced: token, line of waiters, what became of the previous holder. plain: only "
+             "SET NX PX and compare-and-delete, as the documents have it.",
+         .choices = "fenced|plain"},
+        {.name = "wait",
+         .type = OptionType::choice,
+         .fallback = "queue",
+         .meaning =
+             "queue: waiters stand in line and the lock is handed over. poll: they try again "
+             "by and by, which is fair to clients of other libraries on the same name.",
+         .choices = "queue|poll"},
+        {.name = "tls_ca_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "rediss: certificates to trust, in PEM. Without it: those of the system."},
+        {.name = "tls_verify",
+         .type = OptionType::boolean,
+         .fallback = "yes",
+         .meaning = "rediss: check the server's certificate and its host name."},
+        {.name = "tls_cert_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "rediss: our own certificate, in PEM, where the server asks for one."},
+        {.name = "tls_key_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "rediss: the private key of tls_cert_file, in PEM."},
+    };
+    return table;
+}
+
+void check(const spi::Settings& s, Diagnostics& d) {
+    if (!database_of(s.path))
+        d.add(s.display(), "The path must be the number of a database.",
+              "Write for example redis://host:6379/2, or leave the path out for database 0.");
+    if (s.text("mode") == "plain" && s.given("wait") && s.text("wait") == "queue")
+        d.add(s.display(), "wait=queue does not go with mode=plain, which has no line of waiters.",
+              "Leave out mode=plain, or leave out wait.");
+    if (s.scheme != "rediss")
+        for (const char* option : {"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file"})
+            if (s.given(option))
+                d.add(s.display(), std::string(option) + " has no effect without TLS.",
+                      "Write rediss:// instead of redis://, or leave the option out.");
+    if (s.text("tls_cert_file").empty() != s.text("tls_key_file").empty())
+        d.add(s.display(), "tls_cert_file and tls_key_file belong together.",
+              "Give both or neither.");
+    if (!s.user.empty() && s.password.empty())
+        d.add(s.display(), "There is a user but no password.",
+              "Add password_file or password_env, or leave the user out.");
+}
+
+Capabilities promises(const spi::Settings& s) {
+    using enum Capability;
+    Capabilities c{SafetyClass::d,
+                   {cross_process, cross_host, renewal, inspect, list, break_lock,
+                    survives_client_clock_jump}};
+    if (s.text("mode") == "plain") return c;
+    c.set(fencing);
+    c.set(previous_holder);
+    if (s.text("wait") == "poll") return c;
+    c.set(fifo);
+    c.set(notified);
+    return c;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,31 @@
+// The backend's options, typed, and the table that core checks and documents.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "holdfast/capabilities.hpp"
+#include "holdfast/spi/settings.hpp"
+
+namespace holdfast::redis {
+
+struct Options {
+    std::string host;
+    std::uint16_t port = 0;
+    long long database = 0;
+    std::string user;
+    spi::Secret password;
+    std::string prefix;  ///< the namespace
+    bool plain = false;  ///< mode=plain
+    bool queue = true;   ///< wait=queue
+    bool tls = false, tls_verify = true;
+    std::string tls_ca_file, tls_cert_file, tls_key_file;
+    std::string display;  ///< "redis://cache1:6379/2"
+
+    explicit Options(const spi::Settings&);
+};
+
+const std::vector<spi::OptionSpec>& option_table();
+void check(const spi::Settings&, Diagnostics&);
+Capabilities promises(const spi::Settings&);
+
+}  // namespace holdfast::redis

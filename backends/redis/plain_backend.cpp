@@ -1,0 +1,158 @@
+// mode=plain: the commands of a batch go out together and are answered one by one.
+#include <algorithm>
+
+#include "backend.hpp"
+#include "errors.hpp"
+#include "lane.hpp"
+#include "plain.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+using spi::Attempt;
+using spi::Held;
+
+template <class Item>
+boot_clock::time_point latest(std::span<Item* const> all) {
+    auto deadline = boot_clock::time_point::min();
+    for (const Item* i : all)
+        deadline = std::max(deadline, i->deadline);
+    return deadline;
+}
+
+}  // namespace
+
+awaitable<void> PlainBackend::attempt(std::span<Attempt* const> all) {
+    const auto deadline = latest(all);
+    std::string detail;
+    Answer answer;
+    answer.why = co_await connection_->ready(deadline, &detail);
+    if (!answer.why) {
+        std::string bytes;
+        for (const Attempt* a : all) {
+            Command c;
+            const std::string k = key(a->name);
+            add_plain_set(c, k, *a);
+            c.encode(bytes);
+        }
+        answer = co_await connection_->exchange(std::move(bytes), all.size(), deadline);
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        Attempt& a = *all[i];
+        if (answer.why) {
+            a.detail = detail;
+            take_silence(answer.why, answer.sent, a, *shared_);
+            continue;
+        }
+        take_plain_set(answer.replies[i], a);
+        // An earlier request whose answer was lost may have taken it: then it is ours.
+        if (!std::holds_alternative<Attempt::Busy>(a.outcome) || find_place(a.place) == nullptr)
+            continue;
+        Command c;
+        const std::string k = key(a.name);
+        const Script& script = Scripts::all().plain_renew;
+        begin(c, script, 1);
+        c.add(k).add(a.owner).add_number(a.ttl.count());
+        Answer own = co_await run(c, &script, deadline, &a.detail);
+        if (own.why) {
+            take_silence(own.why, true, a, *shared_);
+        } else if (own.replies.front().is(Reply::Type::integer) &&
+                   own.replies.front().integer == 1) {
+            Attempt::Granted g;
+            g.ttl = a.ttl;
+            a.outcome = g;
+        }
+    }
+}
+
+awaitable<error_code> PlainBackend::withdraw(std::span<Attempt* const> all) {
+    const auto deadline = latest(all);
+    const Script& script = Scripts::all().plain_release;
+    for (const Attempt* a : all) {
+        Command c;
+        const std::string k = key(a->name);
+        begin(c, script, 1);
+        c.add(k).add(a->owner);
+        std::string detail;
+        const auto reply = co_await ask(c, &script, deadline, &detail);
+        if (!reply) co_return reply.error();
+    }
+    co_return error_code();
+}
+
+awaitable<void> PlainBackend::renew(std::span<Held* const> all) {
+    const auto deadline = latest(all);
+    const Script& script = Scripts::all().plain_renew;
+    std::string detail;
+    Answer answer;
+    answer.why = co_await connection_->ready(deadline, &detail);
+    // By the whole text when one of them was forgotten: they are all the same script.
+    for (bool whole = false; !answer.why; whole = true) {
+        std::string bytes;
+        for (const Held* h : all) {
+            Command c;
+            const std::string k = key(h->name);
+            begin(c, script, 1);
+            if (whole) with_text(c, script);
+            c.add(k).add(h->owner).add_number(h->ttl.count());
+            c.encode(bytes);
+        }
+        answer = co_await connection_->exchange(std::move(bytes), all.size(), deadline);
+        if (answer.why || whole) break;
+        const bool forgotten =
+            std::any_of(answer.replies.begin(), answer.replies.end(), [](const Reply& r) {
+                return r.is(Reply::Type::error) && from_reply(r.text) == make(Error::no_script);
+            });
+        if (!forgotten) break;
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        Held& h = *all[i];
+        h.renewal = Held::Renewal::unknown;
+        h.renewal_error = answer.why;
+        if (answer.why) continue;
+        const Reply& r = answer.replies[i];
+        if (r.is(Reply::Type::error)) {
+            h.renewal_error = from_reply(r.text);
+            // The key has become something else: whatever it is, it is not our lock.
+            if (h.renewal_error == errc::kind_mismatch) h.renewal = Held::Renewal::lost;
+        } else if (!r.is(Reply::Type::integer)) {
+            h.renewal_error = make(Error::protocol);
+        } else if (r.integer == 1) {
+            h.renewal = Held::Renewal::renewed;
+        } else {
+            h.renewal = Held::Renewal::lost;
+            h.renewal_error = make_error_code(r.integer == 2 ? errc::revoked : errc::lost);
+        }
+    }
+}
+
+awaitable<void> PlainBackend::release(std::span<Held* const> all) {
+    const auto deadline = latest(all);
+    const Script& script = Scripts::all().plain_release;
+    for (Held* h : all)
+        h->released = ReleaseResult::unreachable;
+    for (Held* h : all) {
+        Command c;
+        const std::string k = key(h->name);
+        begin(c, script, 1);
+        c.add(k).add(h->owner);
+        std::string detail;
+        const auto reply = co_await ask(c, &script, deadline, &detail);
+        if (!reply) continue;
+        if (const auto told = take_plain_release(*reply)) {
+            h->released = *told;
+            continue;
+        }
+        c.clear();
+        c.add("GET").add(k);
+        const auto there = co_await ask(c, nullptr, deadline, &detail);
+        if (there) h->released = take_plain_get(*there);
+    }
+}
+
+std::unique_ptr<spi::Lane> PlainBackend::open_lane() {
+    if (shared_->options.tls) return nullptr;
+    return std::make_unique<PlainLane>(shared_);
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,35 @@
+// Registers the backend; its build forces this object file into every program that links it.
+#include "backend.hpp"
+#include "holdfast/spi/registry.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+spi::Descriptor describe() {
+    spi::Descriptor d;
+    d.name = "redis";
+    d.schemes = {"redis", "rediss"};
+    d.summary = "one Redis server: fencing tokens, a fair line of waiters, told of a release";
+    d.example = "redis://127.0.0.1:6379";
+    d.options = option_table();
+    d.hosts = spi::Descriptor::Hosts::one;
+    d.default_port = 6379;
+    d.takes_credentials = true;
+    d.path = spi::Descriptor::Path::optional;
+    d.path_meaning = "the number of the database";
+    d.check = check;
+    d.capabilities = promises;
+    d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
+        if (s.text("mode") == "plain") return std::make_unique<PlainBackend>(s, c);
+        return std::make_unique<FencedBackend>(s, c);
+    };
+    return d;
+}
+
+const spi::Registration registration{describe()};
+
+}  // namespace
+}  // namespace holdfast::redis
+
+extern "C" [[gnu::visibility("default")]] void holdfast_backend_redis();
+extern "C" void holdfast_backend_redis() {}

@@ -1,0 +1,62 @@
+#include "clocks.hpp"
+
+#include <limits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <string_view>
+
+namespace holdfast::sqlite {
+namespace {
+
+std::int64_t read_clock(clockid_t id) noexcept {
+    timespec t{};
+    ::clock_gettime(id, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
+}
+
+std::string link_text(const char* path) {
+    std::array<char, 64> text{};
+    const auto n = ::readlink(path, text.data(), text.size());
+    return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : std::string();
+}
+
+/// Containers may run in a time namespace whose boot time is shifted; two of them can share a file.
+std::int64_t namespace_offset_us() {
+    // The file tells the offsets for children; they are ours unless this process prepares another
+    // namespace for its children.
+    if (link_text("/proc/self/ns/time") != link_text("/proc/self/ns/time_for_children")) return 0;
+    std::ifstream in("/proc/self/timens_offsets");
+    std::string clock;
+    std::int64_t seconds = 0, nanoseconds = 0;
+    while (in >> clock >> seconds >> nanoseconds)
+        if (clock == "boottime" || clock == "7") return seconds * 1'000'000 + nanoseconds / 1000;
+    return 0;
+}
+
+std::int64_t real_wall_us() noexcept {
+    return read_clock(CLOCK_REALTIME);
+}
+
+}  // namespace
+
+std::int64_t boot_us() noexcept {
+    static const std::int64_t offset = namespace_offset_us();
+    return read_clock(CLOCK_BOOTTIME) - offset;
+}
+
+const std::string& boot_id() {
+    static const std::string id = [] {
+        std::ifstream in("/proc/sys/kernel/random/boot_id");
+        std::string text;
+        in >> text;
+        return text;
+    }();
+    return id;
+}
+
+std::int64_t (*wall_us)() noexcept = real_wall_us;
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,27 @@
+// What SQLite answers, as error codes: the extended result code itself, and a few findings of our
+// own about the file. All of them map to conditions of holdfast::errc.
+#pragma once
+#include "holdfast/error.hpp"
+
+namespace holdfast::sqlite {
+
+/// Findings beside SQLite's result codes; above every value that SQLite uses.
+enum class Finding : int {
+    missing_folder = 1 << 24,  ///< the folder of the file does not exist, or is none
+    no_permission,             ///< the file or its folder may not be read and written
+    network_file_system,       ///< not on the list of local file systems
+    linked_twice,              ///< the file has more than one hard link
+    not_a_file,                ///< the path is a folder, a device, ...
+    no_wal,                    ///< the file cannot be switched to write-ahead logging
+    newer_format,              ///< the tables were made by a newer Holdfast
+    foreign_table,             ///< a table of our name that is not ours
+    foreign_row,               ///< a row of that name that is no exclusive lock
+    replaced,                  ///< the file was replaced or deleted while it was open
+    bad_deadline,              ///< the request's deadline had passed before it began
+};
+
+const boost::system::error_category& category() noexcept;
+error_code make_error(int sqlite_code) noexcept;
+error_code make_error(Finding) noexcept;
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,62 @@
+// The blocking path: one step, one transaction, on the caller's thread and a connection of its own.
+#include <random>
+
+#include "backend.hpp"
+#include "errors.hpp"
+
+namespace holdfast::sqlite {
+namespace {
+
+class Lane final : public spi::Lane {
+public:
+    explicit Lane(std::shared_ptr<Place> place) : connection_(std::move(place)) {
+        // Programs that release once and end should sweep now and then as well.
+        until_sweep_ = 1 + std::random_device{}() % 64;
+    }
+
+    void attempt(spi::Attempt& a) noexcept override {
+        try {
+            Step s = step_of(connection_.place(), Step::Kind::attempt, a);
+            run(s);
+            a.outcome = std::move(s.outcome);
+            a.detail = std::move(s.detail);
+        } catch (const std::exception&) {
+            // Whether the transaction ended is not known here; the engine finds out.
+            connection_.close();
+            a.outcome = spi::Attempt::Doubt{make_error(SQLITE_NOMEM)};
+        }
+    }
+
+    void release(spi::Held& h) noexcept override {
+        try {
+            Step s = step_of(connection_.place(), Step::Kind::release, h);
+            run(s);
+            h.released = s.released;
+            if (s.freed) kick_neighbours(connection_.file());
+            if (s.freed && --until_sweep_ == 0) {
+                until_sweep_ = 1024;
+                sweep(connection_, std::min(h.deadline, boot_clock::now() + milliseconds(20)));
+            }
+        } catch (const std::exception&) {
+            connection_.close();
+            h.released = ReleaseResult::unreachable;
+        }
+    }
+
+private:
+    void run(Step& s) {
+        Step* const one = &s;
+        run_steps(connection_, {&one, 1});
+    }
+
+    Connection connection_;
+    unsigned until_sweep_;
+};
+
+}  // namespace
+
+std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Place> place) {
+    return std::make_unique<Lane>(std::move(place));
+}
+
+}  // namespace holdfast::sqlite

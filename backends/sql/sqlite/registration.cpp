@@ -1,0 +1,43 @@
+// What makes sqlite:// open in every program that links Holdfast::sqlite.
+#include "backend.hpp"
+
+extern "C" [[gnu::visibility("default")]] void holdfast_backend_sqlite() {}
+
+namespace holdfast::sqlite {
+namespace {
+
+void check(const spi::Settings& settings, Diagnostics& diagnostics) {
+    const std::string& path = settings.path;
+    if (path.find('\0') != std::string::npos)
+        diagnostics.add("path", "The path of the database file contains a NUL character.");
+    else if (!path.empty() && path.back() == '/')
+        diagnostics.add("path", "The path of the database file ends with a slash.",
+                        "Name a file that Holdfast may create: sqlite:///var/lib/app/locks.db");
+}
+
+spi::Descriptor descriptor() {
+    spi::Descriptor d;
+    d.name = "sqlite";
+    d.schemes = {"sqlite"};
+    d.summary = "a file shared by the processes of one machine";
+    d.example = "sqlite:///var/lib/app/locks.db";
+    d.options = {{.name = "synchronous",
+                  .type = spi::OptionType::choice,
+                  .fallback = "full",
+                  .meaning = "How each commit is made durable, as SQLite's PRAGMA of that name.",
+                  .choices = "full|extra"}};
+    d.hosts = spi::Descriptor::Hosts::none;
+    d.path = spi::Descriptor::Path::required;
+    d.path_meaning = "the database file, made on demand; its folder must exist";
+    d.check = check;
+    d.capabilities = [](const spi::Settings&) { return promised(); };
+    d.make = [](const spi::Settings& settings, spi::Context context) {
+        return std::unique_ptr<spi::Backend>(std::make_unique<Backend>(settings, context));
+    };
+    return d;
+}
+
+const spi::Registration registration(descriptor());
+
+}  // namespace
+}  // namespace holdfast::sqlite

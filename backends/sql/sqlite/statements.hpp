@@ -1,0 +1,72 @@
+// Every statement of this backend, in one place: the README prints those of an acquire and a
+// release, and a test compares them with what SQLite really ran.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace holdfast::sqlite {
+
+/// The layout of the tables below; a file with a greater number is refused.
+inline constexpr int layout_format = 1;
+
+enum class Sql : std::uint8_t {
+    begin,
+    commit,
+    rollback,
+    look,
+    count,
+    grant,
+    renew,
+    release,
+    revoke,
+    data_version,
+    list,
+    sweep_window,
+    sweep_row,
+    sweep_mark,
+    count_
+};
+
+/// mark: what the next holder is told: 0 none, 1 released, 2 abandoned, 3 crashed.
+/// previous: what the holder of now was told; a withdrawn grant hands it on.
+/// meta: empty for an exclusive lock; other kinds of lock write it, and are not touched.
+inline constexpr const char* create_schema =
+    "CREATE TABLE holdfast_format("
+    " id INTEGER PRIMARY KEY CHECK (id = 1), format INTEGER NOT NULL, last INTEGER NOT NULL,"
+    " swept TEXT NOT NULL DEFAULT '');"
+    "CREATE TABLE holdfast_lease("
+    " name TEXT NOT NULL, slot INTEGER NOT NULL DEFAULT 0, owner TEXT, token INTEGER NOT NULL,"
+    " expires INTEGER NOT NULL, boot_id TEXT NOT NULL, acquired INTEGER NOT NULL,"
+    " mark INTEGER NOT NULL DEFAULT 0, previous INTEGER NOT NULL DEFAULT 0,"
+    " revoked INTEGER NOT NULL DEFAULT 0, meta TEXT, PRIMARY KEY (name, slot)) WITHOUT ROWID;"
+    "INSERT INTO holdfast_format(id, format, last) VALUES (1, 1, 0);";
+
+inline constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::count_)> statements{
+    "BEGIN IMMEDIATE",
+    "COMMIT",
+    "ROLLBACK",
+    "SELECT f.format, f.last, l.owner, l.token, l.expires, l.boot_id, l.acquired, l.mark, "
+    "l.previous, l.revoked, l.meta FROM holdfast_format f "
+    "LEFT JOIN holdfast_lease l ON l.name = ?1 AND l.slot = 0 WHERE f.id = 1",
+    "UPDATE holdfast_format SET last = ?1 WHERE id = 1",
+    "INSERT INTO holdfast_lease(name, owner, token, expires, boot_id, acquired, previous) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name, slot) DO UPDATE SET "
+    "owner = excluded.owner, token = excluded.token, expires = excluded.expires, "
+    "boot_id = excluded.boot_id, acquired = excluded.acquired, previous = excluded.previous, "
+    "mark = 0, revoked = 0",
+    "UPDATE holdfast_lease SET expires = ?2 WHERE name = ?1 AND slot = 0",
+    "UPDATE holdfast_lease SET owner = NULL, expires = 0, mark = ?2 WHERE name = ?1 AND slot = 0",
+    "UPDATE holdfast_lease SET revoked = 1 WHERE name = ?1 AND slot = 0",
+    "PRAGMA data_version",
+    "SELECT name, boot_id, expires FROM holdfast_lease WHERE name >= ?1 AND owner IS NOT NULL "
+    "ORDER BY name, slot",
+    "SELECT l.name, l.slot, l.owner IS NULL AND l.mark = 1 AND l.token < ?1 "
+    "FROM holdfast_format f JOIN holdfast_lease l ON l.name > f.swept WHERE f.id = 1 "
+    "ORDER BY l.name, l.slot LIMIT ?2",
+    "DELETE FROM holdfast_lease WHERE name = ?1 AND slot = ?2",
+    "UPDATE holdfast_format SET swept = ?1 WHERE id = 1",
+};
+
+}  // namespace holdfast::sqlite

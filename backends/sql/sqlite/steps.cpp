@@ -1,0 +1,319 @@
+#include "steps.hpp"
+
+#include <algorithm>
+
+#include "clocks.hpp"
+#include "errors.hpp"
+
+namespace holdfast::sqlite {
+namespace {
+
+constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
+
+PreviousHolder verdict(int mark) noexcept {
+    switch (mark) {
+        case 0:
+            return PreviousHolder::none;
+        case mark_released:
+            return PreviousHolder::released;
+        case mark_abandoned:
+            return PreviousHolder::abandoned;
+        case mark_crashed:
+            return PreviousHolder::crashed;
+        default:
+            return PreviousHolder::unknown;
+    }
+}
+
+std::int64_t us(milliseconds ms) noexcept {
+    return std::int64_t{ms.count()} * 1000;
+}
+
+int finished(int rc) noexcept {
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+/// Writes an error of the whole transaction, or of the way to it, into one step.
+void refuse(Step& s, error_code why, const std::string& detail) {
+    s.error = why;
+    s.detail = detail;
+    s.done = true;
+    s.outcome = spi::Attempt::Failed{why};
+    s.renewal = spi::Held::Renewal::unknown;
+    s.released = ReleaseResult::unreachable;
+    s.freed = false;
+}
+
+int free_row(Connection& c, Step& s, int mark, bool& wrote) {
+    Query q(c.statement(Sql::release));
+    q.bind(1, std::string_view(s.key)).bind(2, mark);
+    wrote = s.freed = true;
+    return finished(q.step());
+}
+
+int renew_row(Connection& c, const Step& s, bool& wrote) {
+    Query q(c.statement(Sql::renew));
+    q.bind(1, std::string_view(s.key)).bind(2, boot_us() + us(s.ttl));
+    wrote = true;
+    return finished(q.step());
+}
+
+int attempt(Connection& c, Step& s, const Row& row, bool& wrote) {
+    s.done = true;
+    if (!row.plain) {
+        s.detail = "the row of that name is another kind of lock";
+        s.outcome = spi::Attempt::Failed{make_error(Finding::foreign_row)};
+        return SQLITE_OK;
+    }
+    const bool mine = row.owner == s.owner;
+    if (row.state == Row::State::held && mine && !row.revoked) {
+        // Asked again, as the first answer was lost: the same grant, from now on.
+        s.outcome = spi::Attempt::Granted{
+            {static_cast<std::uint64_t>(row.token)}, verdict(row.previous), s.ttl, {}};
+        return renew_row(c, s, wrote);
+    }
+    if (row.state == Row::State::held) {
+        s.outcome = spi::Attempt::Busy{look_again(row.left_us), false};
+        return SQLITE_OK;
+    }
+    int previous = row.mark;
+    if (row.state == Row::State::expired) previous = mine ? row.previous : mark_crashed;
+    const std::int64_t token = std::max(row.last + 1, wall_us());
+    Query count(c.statement(Sql::count));
+    int rc = finished(count.bind(1, token).step());
+    if (rc != SQLITE_OK) return rc;
+    const std::int64_t now = boot_us();
+    Query grant(c.statement(Sql::grant));
+    grant.bind(1, std::string_view(s.key)).bind(2, std::string_view(s.owner)).bind(3, token);
+    grant.bind(4, now + us(s.ttl)).bind(5, std::string_view(boot_id())).bind(6, now);
+    grant.bind(7, previous);
+    rc = finished(grant.step());
+    wrote = true;
+    s.outcome =
+        spi::Attempt::Granted{{static_cast<std::uint64_t>(token)}, verdict(previous), s.ttl, {}};
+    return rc;
+}
+
+int withdraw(Connection& c, Step& s, const Row& row, bool& wrote) {
+    s.done = true;
+    if (!row.plain || row.owner != s.owner || row.state == Row::State::absent) return SQLITE_OK;
+    // It was never used: the next holder is told what this one would have been told.
+    return free_row(c, s, row.previous, wrote);
+}
+
+int renew(Connection& c, Step& s, const Row& row, bool& wrote) {
+    s.done = true;
+    const bool ours = row.plain && row.token == s.token;
+    if (ours && row.revoked) {
+        s.renewal = spi::Held::Renewal::lost;
+        s.error = make_error_code(errc::revoked);
+    } else if (ours && row.owner == s.owner && row.state == Row::State::held) {
+        s.renewal = spi::Held::Renewal::renewed;
+        return renew_row(c, s, wrote);
+    } else {
+        s.renewal = spi::Held::Renewal::lost;
+        s.error = make_error_code(errc::lost);
+    }
+    return SQLITE_OK;
+}
+
+int release(Connection& c, Step& s, const Row& row, bool& wrote) {
+    s.done = true;
+    if (row.plain && row.token == s.token) {
+        if (row.state == Row::State::held && row.owner == s.owner) {
+            s.released = ReleaseResult::released;
+            return free_row(c, s, s.how == Outcome::done ? mark_released : mark_abandoned, wrote);
+        }
+        // Free with our token: an earlier release of ours got through, unless it was broken.
+        s.released = row.state == Row::State::free && !row.revoked ? ReleaseResult::released
+                                                                   : ReleaseResult::already_expired;
+        return SQLITE_OK;
+    }
+    s.released = row.state == Row::State::held ? ReleaseResult::owned_by_other
+                                               : ReleaseResult::already_expired;
+    return SQLITE_OK;
+}
+
+int run_step(Connection& c, Step& s, Row& row, bool& wrote) {
+    const int rc = look(c, s.key, row);
+    if (rc != SQLITE_OK) return rc;
+    if (row.format != layout_format) {
+        refuse(s, make_error(Finding::newer_format),
+               "the tables have another format since this connection was opened");
+        return SQLITE_OK;
+    }
+    switch (s.kind) {
+        case Step::Kind::attempt:
+            return attempt(c, s, row, wrote);
+        case Step::Kind::withdraw:
+            return withdraw(c, s, row, wrote);
+        case Step::Kind::renew:
+            return renew(c, s, row, wrote);
+        case Step::Kind::release:
+            return release(c, s, row, wrote);
+    }
+    return SQLITE_OK;
+}
+
+/// After these nothing is known of the connection's view of the file.
+bool is_fatal(int rc) noexcept {
+    switch (rc & 0xff) {
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB:
+        case SQLITE_IOERR:
+        case SQLITE_CANTOPEN:
+        case SQLITE_PROTOCOL:
+        case SQLITE_NOMEM:
+            return true;
+        default:
+            return rc == SQLITE_READONLY_DBMOVED;
+    }
+}
+
+/// The write lock is ours: all steps, and the end of the transaction.
+void run_locked(Connection& c, std::span<Step* const> steps) {
+    bool wrote = false;
+    int rc = SQLITE_OK;
+    Row row;
+    for (Step* s : steps) {
+        if (s->done) continue;
+        if (boot_clock::now() >= s->deadline) {
+            refuse(*s, make_error(Finding::bad_deadline), "the deadline passed while waiting");
+            continue;
+        }
+        rc = run_step(c, *s, row, wrote);
+        if (rc != SQLITE_OK) break;
+    }
+    bool committing = false;
+    if (rc == SQLITE_OK) {
+        rc = c.commit();
+        committing = rc != SQLITE_OK && wrote && (rc & 0xff) == SQLITE_IOERR;
+    }
+    if (rc == SQLITE_OK) return;
+    std::string detail;
+    const error_code why = c.fail(rc, detail);
+    c.rollback();
+    if (is_fatal(rc)) c.close();
+    for (Step* s : steps) {
+        refuse(*s, why, detail);
+        // An unsure sync: the record of the commit may be in the log and come back.
+        if (committing) s->outcome = spi::Attempt::Doubt{why};
+    }
+}
+
+boot_clock::time_point first_deadline(std::span<Step* const> steps) noexcept {
+    auto first = boot_clock::time_point::max();
+    for (const Step* s : steps)
+        if (!s->done) first = std::min(first, s->deadline);
+    return first;
+}
+
+/// Those whose deadline has passed have surely done nothing. False when none is left.
+bool drop_late(std::span<Step* const> steps, error_code why, const std::string& detail) {
+    const auto now = boot_clock::now();
+    bool left = false;
+    for (Step* s : steps) {
+        if (s->done) continue;
+        if (now >= s->deadline)
+            refuse(*s, why, detail);
+        else
+            left = true;
+    }
+    return left;
+}
+
+bool run_once(Connection& c, std::span<Step* const> steps) {
+    for (;;) {
+        std::string detail;
+        error_code why = c.open(first_deadline(steps), detail);
+        if (!why) {
+            const int rc = c.begin(first_deadline(steps));
+            if (rc == SQLITE_OK) {
+                run_locked(c, steps);
+                return !c.is_open() || c.still_there();
+            }
+            why = c.fail(rc, detail);
+            if (is_fatal(rc)) c.close();
+        }
+        const bool busy = (why.value() & 0xff) == SQLITE_BUSY && why.value() < 1 << 24;
+        if (busy && !c.place().closing && drop_late(steps, why, detail)) continue;
+        for (Step* s : steps)
+            if (!s->done) refuse(*s, why, detail);
+        return true;
+    }
+}
+
+}  // namespace
+
+milliseconds look_again(std::int64_t left_us) noexcept {
+    return milliseconds(std::clamp<std::int64_t>(left_us / 1000 + 1, 1, 1000));
+}
+
+int look(Connection& c, std::string_view key, Row& row) {
+    Query q(c.statement(Sql::look));
+    const int rc = q.bind(1, key).step();
+    row.owner.clear();
+    row.state = Row::State::absent;
+    row.plain = true, row.revoked = false;
+    row.mark = row.previous = row.format = 0;
+    row.token = row.left_us = 0, row.held_us = -1;
+    if (rc != SQLITE_ROW) return rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
+    row.format = static_cast<int>(q.number(0));
+    row.last = q.number(1);
+    if (q.null(3)) return SQLITE_OK;
+    row.owner = q.text(2);
+    row.token = q.number(3);
+    row.mark = static_cast<int>(q.number(7));
+    row.previous = static_cast<int>(q.number(8));
+    row.revoked = q.number(9) != 0;
+    row.plain = q.null(10);
+    if (q.null(2)) {
+        row.state = Row::State::free;
+        return SQLITE_OK;
+    }
+    const std::int64_t now = boot_us();
+    const bool this_boot = q.text(5) == boot_id();
+    row.left_us = this_boot ? q.number(4) - now : 0;
+    row.held_us = this_boot ? now - q.number(6) : -1;
+    row.state = row.left_us > 0 ? Row::State::held : Row::State::expired;
+    return SQLITE_OK;
+}
+
+void run_steps(Connection& c, std::span<Step* const> steps) {
+    if (run_once(c, steps)) return;
+    // The file was replaced under the transaction: what it says counts for nobody. Once more, on
+    // the file that the path leads to now.
+    c.close();
+    for (Step* s : steps)
+        s->done = s->freed = false;
+    if (run_once(c, steps)) return;
+    for (Step* s : steps)
+        refuse(*s, make_error(SQLITE_BUSY), "the database file is being replaced");
+}
+
+void sweep(Connection& c, boot_clock::time_point deadline) noexcept {
+    constexpr std::int64_t day_us = 86'400'000'000, window = 256;
+    if (!c.is_open() || c.begin(deadline) != SQLITE_OK) return;
+    try {
+        std::vector<std::pair<std::string, std::int64_t>> old;
+        std::string last;
+        std::int64_t seen = 0;
+        {
+            Query q(c.statement(Sql::sweep_window));
+            q.bind(1, wall_us() - day_us).bind(2, window);
+            for (; q.step() == SQLITE_ROW; ++seen) {
+                last = q.text(0);
+                if (q.number(2) != 0) old.emplace_back(last, q.number(1));
+            }
+        }
+        if (seen < window) last.clear();
+        for (const auto& [key, slot] : old)
+            Query(c.statement(Sql::sweep_row)).bind(1, std::string_view(key)).bind(2, slot).step();
+        Query(c.statement(Sql::sweep_mark)).bind(1, std::string_view(last)).step();
+        if (c.commit() != SQLITE_OK) c.rollback();
+    } catch (const std::exception&) {
+        c.rollback();
+    }
+}
+
+}  // namespace holdfast::sqlite

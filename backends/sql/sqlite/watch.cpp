@@ -1,0 +1,97 @@
+#include "watch.hpp"
+
+#include <algorithm>
+
+#include "clocks.hpp"
+
+namespace holdfast::sqlite {
+
+bool Watch::answers(Step& s) const {
+    const auto it = names_.find(s.key);
+    // A row of the asker's own is for the table to find: its first answer may have been lost.
+    if (it == names_.end() || it->second.holder == s.owner) return false;
+    const std::int64_t left = it->second.held_until - boot_us();
+    if (left <= 0) return false;
+    s.outcome = spi::Attempt::Busy{look_again(left), false};
+    s.done = true;
+    return true;
+}
+
+void Watch::refresh(Connection& c) {
+    Query q(c.statement(Sql::data_version));
+    const std::int64_t now = q.step() == SQLITE_ROW ? q.number(0) : -1;
+    if (now != version_ || now == -1) forget();
+    version_ = now;
+}
+
+void Watch::forget() noexcept {
+    for (auto& [key, name] : names_)
+        name.held_until = 0;
+    next_expiry_ = 0;
+}
+
+void Watch::held(const std::string& key, std::string owner, std::int64_t left_us) {
+    const auto it = names_.find(key);
+    if (it == names_.end()) return;
+    it->second.holder = std::move(owner);
+    it->second.held_until = boot_us() + left_us;
+    next_expiry_ = std::min(next_expiry_, it->second.held_until);
+}
+
+void Watch::leave(const std::string& owner) {
+    const auto at = line_of_.find(owner);
+    if (at == line_of_.end()) return;
+    if (const auto it = names_.find(at->second); it != names_.end()) {
+        std::erase(it->second.line, owner);
+        if (it->second.line.empty()) names_.erase(it);
+    }
+    line_of_.erase(at);
+}
+
+bool Watch::record(const Step& s) {
+    bool news = true;
+    if (s.kind == Step::Kind::attempt && s.queue &&
+        std::holds_alternative<spi::Attempt::Busy>(s.outcome)) {
+        news = line_of_.try_emplace(s.owner, s.key).second;
+        if (news) names_[s.key].line.push_back(s.owner);
+    } else if (s.kind == Step::Kind::attempt || s.kind == Step::Kind::withdraw) {
+        leave(s.owner);
+    }
+    const auto it = names_.find(s.key);
+    if (it == names_.end()) return news;
+    const auto* granted = std::get_if<spi::Attempt::Granted>(&s.outcome);
+    if (s.kind == Step::Kind::attempt && granted != nullptr)
+        held(s.key, s.owner, std::int64_t{granted->ttl.count()} * 1000);
+    if (s.freed) {
+        it->second.held_until = 0;
+        next_expiry_ = 0;
+    }
+    return news;
+}
+
+std::vector<std::string> Watch::look_around(Connection& c) {
+    std::vector<std::string> wake;
+    const std::int64_t now = boot_us();
+    if (now < next_expiry_) return wake;
+    next_expiry_ = now + 1'000'000;
+    Row row;
+    for (auto& [key, name] : names_) {
+        if (name.held_until <= now) {
+            if (look(c, key, row) == SQLITE_OK && row.state == Row::State::held) {
+                name.holder = row.owner;
+                name.held_until = now + row.left_us;
+            } else {
+                // It enters again when another one was faster; then those behind had their turn.
+                wake.push_back(name.line.front());
+                next_expiry_ = 0;
+                continue;
+            }
+        }
+        next_expiry_ = std::min(next_expiry_, name.held_until);
+    }
+    for (const std::string& owner : wake)
+        leave(owner);
+    return wake;
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,131 @@
+// Tables and verdicts, all from the rows of one run.
+const report = JSON.parse(document.getElementById('data').textContent);
+const rows = report.rows;
+
+const label = (r) => (r.variant && r.variant !== 'default' ? `${r.backend} ${r.variant}` : r.backend);
+const isFloor = (r) => r.variant.startsWith('floor:');
+const pick = (want) => rows.filter((r) => Object.entries(want).every(([k, v]) => r[k] === v));
+const one = (want) => pick(want)[0];
+const short = (v) => {
+  if (v === undefined || v === null || Number.isNaN(v)) return '–';
+  if (v !== 0 && Math.abs(v) < 0.01) return v.toExponential(0);
+  const digits = v === 0 || Math.abs(v) >= 100 ? 0 : Math.abs(v) >= 10 ? 1 : 2;
+  return v.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: 0 });
+};
+const escape = (t) => String(t).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
+const num = (row, note = '') => ({ num: true, html: row ? `${short(row.value)}${note}` : '–' });
+const spread = (row) => (row ? { num: true, html: `${short(row.value)} <small>${short(row.min)} – ${short(row.max)}</small>` } : { num: true, html: '–' });
+
+function table(id, head, body) {
+  const target = document.getElementById(id);
+  if (body.length === 0) {
+    target.outerHTML = '<p class="lead">Not part of this run.</p>';
+    return;
+  }
+  const cell = (c, tag) => (c !== null && typeof c === 'object')
+    ? `<${tag}${c.num ? ' class="num"' : ''}>${c.html}</${tag}>` : `<${tag}>${escape(c)}</${tag}>`;
+  target.innerHTML = `<thead><tr>${head.map((c) => cell(c, 'th')).join('')}</tr></thead><tbody>` +
+    body.map((r) => `<tr>${r.map((c) => cell(c, 'td')).join('')}</tr>`).join('') + '</tbody>';
+}
+const right = (html) => ({ num: true, html });
+
+function needs() {
+  const seen = new Map();
+  for (const r of [...pick({ scenario: 'C1', metric: 'p50' }), ...pick({ scenario: 'C3', metric: 'time per hand-off' })]) {
+    if (!isFloor(r) && r.variant !== 'broadcast' && !seen.has(label(r))) seen.set(label(r), r);
+  }
+  const deployments = [...seen.values()].sort((a, b) => label(a).localeCompare(label(b)));
+  const crowd = Math.max(0, ...pick({ scenario: 'C3', metric: 'time per hand-off' }).map((r) => r.x));
+  const use = {
+    memory: 'threads of one process', sqlite: 'processes of one machine, no server',
+    redis: 'many machines; a crash of the server may give the lock twice',
+    'redis durable': 'many machines; grants survive a crash of the server',
+    'redis poll': 'sharing locks fairly with clients of other libraries; a token, no order',
+    'redis plain': 'sharing locks with other SET NX PX clients; no token, no order',
+  };
+  const body = deployments.map((d) => {
+    const of = (scenario, metric, more = {}) => one({ scenario, metric, backend: d.backend, variant: d.variant, ...more });
+    const order = of('C22', 'pairs served out of order');
+    const fenced = of('C12', 'stale writes refused by a fenced store');
+    const paused = of('C12', 'stale writes accepted by a store without a fence');
+    return [
+      label(d), use[label(d)] || report.environment[`durability of ${label(d)}`] || '',
+      num(of('C1', 'p50'), ' us'), num(of('C1', 'cycles per second', { x: 1000 })),
+      num(of('C3', 'time per hand-off', { x: crowd }), ' us'),
+      order ? (order.max === 0 ? 'in order' : `${short(100 * order.value)} % of pairs out of order`) : '–',
+      fenced ? 'yes' : paused ? 'no' : '–',
+    ];
+  });
+  table('which-table', ['Lock', 'For', right('alone, p50'), right('1000 at once, 1/s'),
+    right(`hand-off, ${crowd} waiters`), 'Order of 20 waiters', 'Token stops stale writes'], body);
+}
+
+function ratios() {
+  const kinds = ['client overhead', 'price of the guarantees', 'whole price', 'client overhead in flight',
+    'price of the guarantees in flight', 'floor over two round trips'];
+  const body = kinds.flatMap((metric) => pick({ scenario: 'C1', metric }))
+    .map((r) => [label(r), r.metric, right(r.x ? short(r.x) : '–'), spread(r), r.note]);
+  table('ratio-table', ['What', 'Ratio of time', right('in flight'), right('x, least – most of the rounds'), 'Over'], body);
+}
+
+function idle() {
+  const body = pick({ scenario: 'C5a', metric: 'requests per waiter and second' }).map((r) => {
+    const cpu = one({ scenario: 'C5a', metric: 'server CPU', backend: r.backend, variant: r.variant });
+    return [label(r), right(short(r.x)), num(r), cpu ? right(`${short(cpu.value)} %`) : right('–'), r.note];
+  });
+  table('idle-table', ['How they wait', right('waiters'), right('requests per waiter and second'), right('server CPU'), ''], body);
+}
+
+function order() {
+  const body = pick({ scenario: 'C22', metric: 'pairs served out of order' }).map((r) => {
+    const of = (metric) => one({ scenario: 'C22', metric, backend: r.backend, variant: r.variant });
+    return [label(r), right(`${short(100 * r.value)} %`), num(of('Jain index')), num(of('longest wait over mean'), ' x'),
+      num(of('longest wait'), ' ms'), r.note];
+  });
+  table('order-table', ['Lock', right('pairs out of order'), right('Jain index'), right('longest wait / mean'),
+    right('longest wait'), ''], body);
+}
+
+function damage() {
+  const body = rows.filter((r) => r.metric === 'updates lost' || r.metric === 'sold')
+    .sort((a, b) => a.scenario.localeCompare(b.scenario))
+    .map((r) => [r.scenario, r.backend === 'none' ? r.variant : label(r), r.metric, num(r), r.note]);
+  table('damage-table', ['', 'Guarded by', '', right('count'), ''], body);
+}
+
+function verdicts() {
+  const tone = { confirmed: 'good', refuted: 'bad', 'holds only if': 'warn', 'not measured': 'none' };
+  document.getElementById('verdicts').innerHTML = report.verdicts.map((v) => `<div class="verdict">
+    <div><span class="tag ${tone[v.finding]}">${v.finding}</span></div>
+    <div><p class="claim"><span class="id">${v.id}</span> ${escape(v.claim)}</p>
+    <p>${escape(v.figure)}</p><p class="rule">Rule: ${escape(v.rule)}</p></div></div>`).join('');
+  table('target-table', ['Target', right('at most'), right('measured'), ''], report.targets.map((t) => [
+    t.what, right(`${short(t.limit)} ${t.unit}`), right(t.measured ? `${short(t.value)} ${t.unit}` : '–'),
+    { html: t.measured ? (t.met ? '<span class="good">met</span>' : '<span class="warn">missed</span>') : '' }]));
+}
+
+function alerts() {
+  const out = [];
+  if (report.partial) out.push('<div class="alert note"><b>Partial.</b> The run was ended by ^C; what is missing was not measured.</div>');
+  if (typeof echarts === 'undefined') out.push('<div class="alert note"><b>Without charts.</b> npm was not there when the bench was built; the same figures are in the tables.</div>');
+  for (const r of rows.filter((x) => x.status !== 'ok')) {
+    out.push(`<div class="alert"><b>${r.status === 'violated' ? 'A guarantee of Holdfast was violated' : 'Invalid or missing'}:</b>
+      ${escape(`${r.scenario} ${label(r)}: ${r.metric}${r.metric === 'failed' || r.metric === 'missing' ? '' : ` = ${short(r.value)}`}. ${r.note}`)}</div>`);
+  }
+  document.getElementById('alerts').innerHTML = out.join('');
+}
+
+function rest() {
+  const env = report.environment;
+  document.getElementById('subtitle').textContent =
+    `${env.date || ''} · ${env.processor || ''}, ${env.cores || '?'} cores · ${env.placement || ''} · seed ${report.seed} · ${Math.round(report.seconds)} s`;
+  document.getElementById('methods').innerHTML = report.methods
+    .map((m) => `<dt><span class="id">${m.id}</span> ${escape(m.title)}</dt><dd>${escape(m.text)}</dd>`).join('');
+  table('env-table', ['', ''], Object.entries(env));
+  const columns = ['scenario', 'backend', 'variant', 'metric', 'x', 'value', 'unit', 'n', 'min', 'max', 'status', 'note'];
+  document.querySelector('details').addEventListener('toggle', () => {
+    table('row-table', columns, rows.map((r) => columns.map((c) => (typeof r[c] === 'number' ? right(short(r[c])) : r[c]))));
+  }, { once: true });
+}
+
+alerts(); needs(); ratios(); idle(); order(); damage(); verdicts(); rest();

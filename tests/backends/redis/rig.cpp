@@ -1,0 +1,139 @@
+#include "rig.hpp"
+
+#include "catch.hpp"
+#include "holdfast/lab/wait_until.hpp"
+
+namespace redis_tests {
+
+Try::Try(std::string lock, milliseconds ttl, bool queue)
+    : name(std::move(lock)), owner(spi::make_owner("test")) {
+    a.name = name;
+    a.owner = owner;
+    a.ttl = ttl;
+    a.queue = queue;
+}
+
+holdfast::error_code Try::error() const {
+    if (const auto* f = std::get_if<spi::Attempt::Failed>(&a.outcome)) return f->why;
+    if (const auto* d = std::get_if<spi::Attempt::Doubt>(&a.outcome)) return d->why;
+    return {};
+}
+
+spi::Held Try::held(holdfast::Outcome how) const {
+    spi::Held h;
+    h.name = name;
+    h.owner = owner;
+    if (granted()) h.token = grant().token;
+    h.ttl = a.ttl;
+    h.place = a.place;
+    h.sent = boot_clock::now();
+    h.deadline = h.sent + 2s;
+    h.how = how;
+    return h;
+}
+
+spi::Settings settings(const std::string& url) {
+    holdfast::Diagnostics d;
+    auto chosen = holdfast::parse_url(url, spi::Registry::linked(), d);
+    INFO(d.text());
+    REQUIRE(chosen);
+    return chosen->settings;
+}
+
+Rig::Rig(const std::string& url, const std::string& query) {
+    const auto s = settings(query.empty() ? url : url + "?" + query);
+    const auto* redis = spi::Registry::linked().find("redis");
+    REQUIRE(redis != nullptr);
+    backend = redis->make(s, spi::Context{io.get_executor(), sink});
+}
+
+Rig::~Rig() {
+    run(backend->close());
+    io.restart();
+    io.poll();
+}
+
+void Rig::until(const std::function<bool()>& so, const char* what) {
+    holdfast::lab::wait_until(
+        [&] {
+            io.restart();
+            io.run_for(1ms);
+            return so();
+        },
+        10s, what);
+}
+
+void Rig::run(spi::awaitable<void> verb) {
+    bool done = false;
+    std::exception_ptr thrown;
+    boost::asio::co_spawn(io, std::move(verb), [&](std::exception_ptr e) {
+        thrown = e;
+        done = true;
+    });
+    until([&] { return done; }, "the verb ends");
+    if (thrown) std::rethrow_exception(thrown);
+}
+
+void Rig::attempt(const std::vector<Try*>& all, milliseconds request_time) {
+    std::vector<spi::Attempt*> items;
+    for (Try* t : all) {
+        t->a.sent = boot_clock::now();
+        t->a.deadline = t->a.sent + request_time;
+        t->a.detail.clear();
+        items.push_back(&t->a);
+    }
+    run(backend->attempt(items));
+    for (Try* t : all)
+        t->a.again = true;
+}
+
+Try& Rig::attempt(Try& t, milliseconds request_time) {
+    attempt(std::vector<Try*>{&t}, request_time);
+    return t;
+}
+
+holdfast::error_code Rig::withdraw(Try& t, milliseconds request_time) {
+    t.a.sent = boot_clock::now();
+    t.a.deadline = t.a.sent + request_time;
+    std::vector<spi::Attempt*> items{&t.a};
+    return run(backend->withdraw(items));
+}
+
+spi::Held Rig::renew(const Try& t, milliseconds request_time) {
+    spi::Held h = t.held();
+    h.deadline = h.sent + request_time;
+    std::vector<spi::Held*> items{&h};
+    run(backend->renew(items));
+    return h;
+}
+
+holdfast::ReleaseResult Rig::release(const Try& t, holdfast::Outcome how) {
+    spi::Held h = t.held(how);
+    std::vector<spi::Held*> items{&h};
+    run(backend->release(items));
+    return h.released;
+}
+
+holdfast::result<holdfast::Inspection> Rig::inspect(const std::string& name) {
+    detail.clear();
+    return run(backend->inspect(name, boot_clock::now() + 2s, detail));
+}
+holdfast::result<std::vector<std::string>> Rig::list(const std::string& prefix, std::size_t limit) {
+    detail.clear();
+    return run(backend->list(prefix, limit, boot_clock::now() + 2s, detail));
+}
+holdfast::result<holdfast::Broken> Rig::break_lock(const std::string& name, bool now,
+                                                   std::optional<holdfast::FencingToken> token) {
+    detail.clear();
+    return run(backend->break_lock(name, token, now, boot_clock::now() + 2s, detail));
+}
+holdfast::result<holdfast::Capabilities> Rig::probe() {
+    detail.clear();
+    return run(backend->probe(boot_clock::now() + 2s, detail));
+}
+
+bool Rig::woken(const Try& t) {
+    return std::find(sink.woken.begin(), sink.woken.end(), t.owner) != sink.woken.end();
+}
+
+}  // namespace redis_tests

@@ -1,0 +1,321 @@
+// The rows of the lease table: grants, tokens, verdicts, releases, breaking, names.
+#include "fixture.hpp"
+#include "questions.hpp"
+
+namespace holdfast::sqlite::test {
+namespace {
+
+std::int64_t shift_us = 0;
+std::int64_t shifted_wall() noexcept {
+    timespec t{};
+    ::clock_gettime(CLOCK_REALTIME, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000 + shift_us;
+}
+
+/// The wall clock of this process, moved while it lives.
+struct WallClock {
+    WallClock() { wall_us = shifted_wall; }
+    ~WallClock() {
+        shift_us = 0;
+        wall_us = before;
+    }
+    std::int64_t (*before)() noexcept = wall_us;
+};
+
+bool expired(Table& t, const std::string& name) {
+    Row row;
+    return look(t.connection, name, row) == SQLITE_OK && row.state == Row::State::expired;
+}
+
+TEST_CASE("verdicts on the previous holder are told apart") {
+    const File file;
+    Table t(file);
+    const auto first = t.grant("a", "one");
+    CHECK(first.previous == PreviousHolder::none);
+    CHECK(t.release("a", "one", first.token) == ReleaseResult::released);
+    const auto second = t.grant("a", "two");
+    CHECK(second.previous == PreviousHolder::released);
+    CHECK(t.release("a", "two", second.token, Outcome::abandoned) == ReleaseResult::released);
+    const auto third = t.grant("a", "three", 20ms);
+    CHECK(third.previous == PreviousHolder::abandoned);
+    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
+    CHECK(t.grant("a", "four").previous == PreviousHolder::crashed);
+
+    SECTION("a withdrawn grant hands the verdict on") {
+        CHECK_FALSE(t.withdraw("a", "four").error);
+        CHECK(t.grant("a", "five").previous == PreviousHolder::crashed);
+    }
+    SECTION("a withdrawal of somebody else changes nothing") {
+        CHECK_FALSE(t.withdraw("a", "five").error);
+        CHECK(t.busy("a", "five"));
+    }
+}
+
+TEST_CASE("the same owner asking again gets the same grant") {
+    const File file;
+    Table t(file);
+    const auto first = t.grant("a", "one");
+    const auto again = t.grant("a", "one");
+    CHECK(again.token == first.token);
+    CHECK(again.previous == first.previous);
+    CHECK(t.busy("a", "two"));
+    CHECK_FALSE(t.withdraw("a", "one").error);
+    CHECK_FALSE(t.withdraw("a", "one").error);
+    CHECK_FALSE(t.busy("a", "two"));
+}
+
+TEST_CASE("releases by those who do not hold free nothing") {
+    const File file;
+    Table t(file);
+    const auto first = t.grant("a", "one", 20ms);
+    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
+    CHECK(t.release("a", "one", first.token) == ReleaseResult::already_expired);
+    const auto second = t.grant("a", "two");
+    CHECK(t.release("a", "one", first.token) == ReleaseResult::owned_by_other);
+    CHECK(t.release("a", "two", first.token) == ReleaseResult::owned_by_other);
+    CHECK(t.busy("a", "three"));
+    CHECK(t.release("a", "two", second.token) == ReleaseResult::released);
+    CHECK(t.release("a", "two", second.token) == ReleaseResult::released);  // its answer was lost
+    CHECK(t.release("nobody", "two", second.token) == ReleaseResult::already_expired);
+}
+
+TEST_CASE("a renewal keeps a lease, and nobody else's") {
+    const File file;
+    Table t(file);
+    const auto held = t.grant("a", "one", 50ms);
+    CHECK(t.renew("a", "one", held.token, 10s).renewal == spi::Held::Renewal::renewed);
+    CHECK(std::stoll(file.sql("SELECT expires FROM holdfast_lease")) > boot_us() + 5'000'000);
+    const Step other = t.renew("a", "two", held.token);
+    CHECK(other.renewal == spi::Held::Renewal::lost);
+    CHECK(other.error == errc::lost);
+    CHECK(t.release("a", "one", held.token) == ReleaseResult::released);
+    CHECK(t.renew("a", "one", held.token).renewal == spi::Held::Renewal::lost);
+    CHECK(file.sql("SELECT owner IS NULL AND expires = 0 FROM holdfast_lease") == "1");
+}
+
+TEST_CASE("tokens grow over release, expiry, row deletion and a wall clock that jumps") {
+    const File file;
+    Table t(file);
+    const WallClock clock;
+    FencingToken last{};
+    const auto next = [&](const std::string& how) {
+        const auto g = t.grant("a", how, 20ms);
+        INFO(how);
+        CHECK(g.token > last);
+        last = g.token;
+    };
+    next("first");
+    REQUIRE(t.release("a", "first", last) == ReleaseResult::released);
+    next("released");
+    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
+    next("expired");
+    file.sql("DELETE FROM holdfast_lease");
+    next("deleted");
+    shift_us = -3'600'000'000;
+    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
+    next("an hour back");
+    file.sql("DELETE FROM holdfast_lease");
+    next("deleted while back");
+    shift_us = 3'600'000'000;
+    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
+    next("an hour ahead");
+    shift_us = 0;
+    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
+    next("right again");
+}
+
+TEST_CASE("the wall clock decides nothing about who holds") {
+    const File file;
+    Table t(file);
+    const WallClock clock;
+    const auto held = t.grant("a", "one");
+    for (const std::int64_t jump : {-7'200'000'000, 7'200'000'000}) {
+        shift_us = jump;
+        CHECK(t.busy("a", "two"));
+        CHECK(t.renew("a", "one", held.token).renewal == spi::Held::Renewal::renewed);
+    }
+}
+
+TEST_CASE("a lease of another boot has run out") {
+    const File file;
+    Table t(file);
+    const auto held = t.grant("a", "one");
+    file.sql("UPDATE holdfast_lease SET boot_id = 'another'");
+    CHECK(t.renew("a", "one", held.token).error == errc::lost);
+    CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
+}
+
+TEST_CASE("breaking revokes, and now frees at once") {
+    const File file;
+    Table t(file);
+    std::string detail;
+    const auto soon = [] { return boot_clock::now() + 2s; };
+    const auto held = t.grant("a", "one", 10s);
+    const auto wrong = break_lock(t.connection, "a", FencingToken{1}, false, soon(), detail);
+    REQUIRE(!wrong);
+    CHECK(wrong.error() == errc::not_held);
+    const auto broken = break_lock(t.connection, "a", held.token, false, soon(), detail);
+    REQUIRE(broken);
+    CHECK(broken->free_in > 5s);
+    CHECK(broken->holder.token == held.token);
+    CHECK(t.renew("a", "one", held.token).error == errc::revoked);
+    CHECK(t.busy("a", "two"));
+    CHECK(t.busy("a", "one"));  // not even the same owner again
+    const auto now = break_lock(t.connection, "a", {}, true, soon(), detail);
+    REQUIRE(now);
+    CHECK(now->free_in == 0ms);
+    CHECK(t.renew("a", "one", held.token).error == errc::revoked);
+    CHECK(t.release("a", "one", held.token) == ReleaseResult::already_expired);
+    CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
+    const auto nobody = break_lock(t.connection, "b", {}, true, soon(), detail);
+    REQUIRE(!nobody);
+    CHECK(nobody.error() == errc::not_held);
+}
+
+TEST_CASE("a revoked lease is freed by its own release") {
+    const File file;
+    Table t(file);
+    std::string detail;
+    const auto held = t.grant("a", "one");
+    REQUIRE(break_lock(t.connection, "a", {}, false, boot_clock::now() + 2s, detail));
+    CHECK(t.release("a", "one", held.token) == ReleaseResult::released);
+    CHECK(t.grant("a", "two").previous == PreviousHolder::released);
+}
+
+TEST_CASE("names are data, and nearly equal ones are kept apart") {
+    const File file;
+    Table t(file);
+    const std::vector<std::string> names{"a'; DROP TABLE holdfast_lease; --",
+                                         "\"quoted\"",
+                                         "100%",
+                                         "100_",
+                                         "a%",
+                                         "a_",
+                                         "A",
+                                         "a",
+                                         "a ",
+                                         " a",
+                                         "back\\slash",
+                                         "new\nline",
+                                         "ä",
+                                         "a\xCC\x88",
+                                         "{x}",
+                                         "x/y",
+                                         "日本",
+                                         "\x7f",
+                                         "?1",
+                                         ":name"};
+    for (const auto& name : names) {
+        INFO(name);
+        CHECK(t.grant(name, "one").previous == PreviousHolder::none);
+    }
+    for (const auto& name : names)
+        CHECK(t.busy(name, "two"));
+    std::string detail;
+    const auto soon = boot_clock::now() + 2s;
+    CHECK(list(t.connection, "", 1000, soon, detail)->size() == names.size());
+    CHECK(*list(t.connection, "100%", 10, soon, detail) == std::vector<std::string>{"100%"});
+    CHECK(*list(t.connection, "a%", 10, soon, detail) == std::vector<std::string>{"a%"});
+    CHECK(list(t.connection, "", 3, soon, detail)->size() == 3);
+    CHECK(list(t.connection, "zzz", 3, soon, detail)->empty());
+    const auto found = inspect(t.connection, names[0], soon, detail);
+    REQUIRE(found);
+    REQUIRE(found->holders.size() == 1);
+    CHECK(found->holders[0].owner == "one");
+    CHECK(found->holders[0].foreign);
+}
+
+TEST_CASE("a namespace keeps names apart and does not show") {
+    const File file;
+    auto client = Client::open(file.url + "?namespace=one/");
+    auto other = Client::open(file.url + "?namespace=two/");
+    REQUIRE(client);
+    REQUIRE(other);
+    auto here = client->lock("a").value()->try_acquire();
+    auto there = other->lock("a").value()->try_acquire();
+    REQUIRE(here);
+    REQUIRE(there);
+    CHECK(client->list().value() == std::vector<std::string>{"a"});
+    CHECK(file.sql("SELECT group_concat(name) FROM holdfast_lease") == "one/a,two/a");
+}
+
+TEST_CASE("rows and tables of another kind are left alone") {
+    const File file;
+    SECTION("a row of another kind of lock") {
+        Table t(file);
+        const auto g = t.grant("a", "one");
+        REQUIRE(t.release("a", "one", g.token) == ReleaseResult::released);
+        file.sql("UPDATE holdfast_lease SET meta = 'limit 3'");
+        CHECK(t.refused("a", "two") == errc::kind_mismatch);
+        CHECK(file.sql("SELECT owner IS NULL FROM holdfast_lease") == "1");
+    }
+    SECTION("somebody else's table of that name") {
+        file.sql("CREATE TABLE holdfast_lease(x)");
+        Table t(file);
+        CHECK(t.refused("a", "one") == errc::kind_mismatch);
+        CHECK(file.sql("SELECT count(*) FROM sqlite_master") == "1");
+    }
+    SECTION("tables with other columns") {
+        file.sql(
+            "CREATE TABLE holdfast_lease(name, slot, x);"
+            "CREATE TABLE holdfast_format(id, format, last, swept);"
+            "INSERT INTO holdfast_format VALUES (1, 1, 0, '')");
+        Table t(file);
+        CHECK(t.refused("a", "one") == errc::kind_mismatch);
+    }
+    SECTION("a newer layout") {
+        { Table(file).grant("a", "one"); }
+        file.sql("UPDATE holdfast_format SET format = 2");
+        Table t(file);
+        CHECK(t.refused("b", "one") == errc::bad_config);
+        CHECK_THAT(t.detail, ContainsSubstring("newer Holdfast"));
+    }
+    SECTION("a layout that becomes newer under an open connection") {
+        Table t(file);
+        t.grant("a", "one");
+        file.sql("UPDATE holdfast_format SET format = 2");
+        CHECK(t.refused("b", "one") == errc::bad_config);
+    }
+}
+
+TEST_CASE("the sweeper deletes what is free, clean and a day old, and nothing else") {
+    const File file;
+    Table t(file);
+    const WallClock clock;
+    shift_us = -90'000'000'000;
+    const auto old_clean = t.grant("old clean", "one");
+    const auto old_abandoned = t.grant("old abandoned", "one");
+    t.grant("old crashed", "one", 1ms);
+    REQUIRE(t.release("old clean", "one", old_clean.token) == ReleaseResult::released);
+    REQUIRE(t.release("old abandoned", "one", old_abandoned.token, Outcome::abandoned) ==
+            ReleaseResult::released);
+    shift_us = 0;
+    const auto fresh = t.grant("fresh clean", "one");
+    REQUIRE(t.release("fresh clean", "one", fresh.token) == ReleaseResult::released);
+    t.grant("held", "one");
+    sweep(t.connection, boot_clock::now() + 2s);
+    CHECK(file.sql("SELECT group_concat(name) FROM (SELECT name FROM holdfast_lease ORDER BY 1)") ==
+          "fresh clean,held,old abandoned,old crashed");
+    CHECK(t.grant("old clean", "two").token > old_clean.token);
+}
+
+TEST_CASE("a sweep takes a bounded window and goes on where it ended") {
+    const File file;
+    Table t(file);
+    t.grant("first", "one");
+    file.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
+        "INSERT INTO holdfast_lease(name, token, expires, boot_id, acquired, mark) "
+        "SELECT printf('gone%04d', i), 1, 0, '', 0, 1 FROM n");
+    const auto rows = [&] { return std::stoi(file.sql("SELECT count(*) FROM holdfast_lease")); };
+    const auto soon = boot_clock::now() + 5s;
+    sweep(t.connection, soon);
+    CHECK(rows() == 601 - 255);
+    sweep(t.connection, soon);
+    sweep(t.connection, soon);
+    CHECK(rows() == 1);
+    CHECK(t.busy("first", "two"));
+}
+
+}  // namespace
+}  // namespace holdfast::sqlite::test

@@ -1,0 +1,156 @@
+// A verdict that could not come out otherwise says nothing: each is shown both ways here, from rows
+// that are written down.
+#include "verdict.hpp"
+
+#include "catch.hpp"
+
+using namespace holdfast::bench;
+
+namespace {
+
+Row row(const char* scenario, const char* backend, const char* variant, const char* metric,
+        double value, double x = 0) {
+    Row r;
+    r.scenario = scenario;
+    r.backend = backend;
+    r.variant = variant;
+    r.metric = metric;
+    r.x = x;
+    r.value = r.min = r.max = value;
+    r.n = 900;
+    return r;
+}
+
+Verdict verdict(const Rows& rows, const char* id) {
+    for (const Verdict& v : verdicts(rows))
+        if (v.id == id) return v;
+    FAIL("no verdict " << id);
+    return {};
+}
+
+Finding finding(const Rows& rows, const char* id) {
+    return verdict(rows, id).finding;
+}
+
+}  // namespace
+
+TEST_CASE("without rows nothing is claimed to be measured") {
+    for (const Verdict& v : verdicts({})) {
+        CHECK(v.finding == Finding::not_measured);
+        CHECK(v.figure.empty());
+        CHECK_FALSE(v.rule.empty());
+    }
+    CHECK(verdicts({}).size() == 8);
+}
+
+TEST_CASE("C1: Redis against a database") {
+    const auto rows = [](double redis, double durable, double sqlite) {
+        return Rows{row("C1", "redis", "default", "p50", redis),
+                    row("C1", "redis", "durable", "p50", durable),
+                    row("C1", "sqlite", "default", "p50", sqlite)};
+    };
+    CHECK(finding(rows(40, 400, 800), "C1") == Finding::confirmed);
+    CHECK(finding(rows(40, 900, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(900, 2000, 800), "C1") == Finding::refuted);
+    CHECK(verdict(rows(40, 900, 800), "C1").figure.find("redis 40 us") != std::string::npos);
+}
+
+TEST_CASE("C3: the herd against one") {
+    const auto rows = [](double herd, double one) {
+        return Rows{row("C3", "redis", "broadcast", "requests per hand-off", 3, 2),
+                    row("C3", "redis", "broadcast", "requests per hand-off", herd, 100),
+                    row("C3", "redis", "default", "requests per hand-off", one, 100)};
+    };
+    CHECK(finding(rows(101, 2.1), "C3") == Finding::confirmed);
+    CHECK(finding(rows(101, 9), "C3") == Finding::only_if);
+    CHECK(finding(rows(101, 80), "C3") == Finding::refuted);
+    CHECK(finding(rows(3, 2.1), "C3") == Finding::refuted);
+}
+
+TEST_CASE("C5a: being told against asking") {
+    const auto rows = [](double told, double poll) {
+        return Rows{row("C5a", "redis", "default", "requests per waiter and second", told, 100),
+                    row("C5a", "redis", "50 ms poll", "requests per waiter and second", poll, 100)};
+    };
+    CHECK(finding(rows(0.1, 20), "C5a") == Finding::confirmed);
+    CHECK(finding(rows(5, 20), "C5a") == Finding::only_if);
+    CHECK(finding(rows(25, 20), "C5a") == Finding::refuted);
+}
+
+TEST_CASE("C8, C8a, C8b: damage without a lock, none with it") {
+    const auto c8 = [](double none, double redis) {
+        return Rows{row("C8", "none", "guard: none", "updates lost", none),
+                    row("C8", "sqlite", "default", "updates lost", 0),
+                    row("C8", "redis", "default", "updates lost", redis)};
+    };
+    CHECK(finding(c8(500, 0), "C8") == Finding::confirmed);
+    CHECK(finding(c8(500, 1), "C8") == Finding::refuted);
+    CHECK(finding(c8(0, 0), "C8") == Finding::refuted);
+    CHECK(finding({row("C8", "none", "guard: none", "updates lost", 5)}, "C8") ==
+          Finding::not_measured);
+
+    const auto c8a = [](double each, double threads) {
+        return Rows{
+            row("C8a", "none", "std::mutex in each process", "updates lost", each),
+            row("C8a", "none", "std::mutex, threads of one process", "updates lost", threads)};
+    };
+    CHECK(finding(c8a(400, 0), "C8a") == Finding::confirmed);
+    CHECK(finding(c8a(0, 0), "C8a") == Finding::refuted);
+    CHECK(finding(c8a(400, 3), "C8a") == Finding::refuted);
+
+    const auto c8b = [](double none, double redis) {
+        return Rows{row("C8b", "none", "guard: none", "sold", none, 10),
+                    row("C8b", "redis", "default", "sold", redis, 10)};
+    };
+    CHECK(finding(c8b(37, 10), "C8b") == Finding::confirmed);
+    CHECK(finding(c8b(37, 11), "C8b") == Finding::refuted);
+    CHECK(finding(c8b(37, 9), "C8b") == Finding::refuted);
+    CHECK(finding(c8b(10, 10), "C8b") == Finding::refuted);
+}
+
+TEST_CASE("C12: stale writes and the fence") {
+    const auto rows = [](double redis, double plain, double refused, double passed) {
+        const char* open = "stale writes accepted by a store without a fence";
+        return Rows{
+            row("C12", "redis", "default", open, redis), row("C12", "redis", "plain", open, plain),
+            row("C12", "redis", "default", "stale writes refused by a fenced store", refused),
+            row("C12", "redis", "default", "stale writes accepted by a fenced store", passed)};
+    };
+    CHECK(finding(rows(5, 4, 5, 0), "C12") == Finding::confirmed);
+    CHECK(finding(rows(5, 0, 5, 0), "C12") == Finding::only_if);
+    CHECK(finding(rows(5, 4, 4, 1), "C12") == Finding::refuted);
+    CHECK(finding(rows(0, 0, 0, 0), "C12") == Finding::refuted);
+}
+
+TEST_CASE("C22: only who declares an order is judged by it") {
+    const auto rows = [](double redis, double poll) {
+        return Rows{row("C22", "redis", "default", "pairs served out of order", redis),
+                    row("C22", "redis", "default", "declares fifo", 1),
+                    row("C22", "redis", "poll", "pairs served out of order", poll),
+                    row("C22", "redis", "poll", "declares fifo", 0)};
+    };
+    CHECK(finding(rows(0, 0.4), "C22") == Finding::confirmed);
+    CHECK(finding(rows(0.01, 0.4), "C22") == Finding::refuted);
+}
+
+TEST_CASE("targets are met, missed or not measured") {
+    const Rows rows{row("C1", "redis", "plain", "client overhead", 1.05),
+                    row("C1", "redis", "default", "client overhead", 1.31)};
+    const auto all = targets(rows);
+    CHECK((all[0].measured && all[0].met()));
+    CHECK((all[1].measured && !all[1].met()));
+    CHECK_FALSE(all[2].measured);
+    CHECK_FALSE(all[2].met());
+}
+
+TEST_CASE("the exit code says the worst") {
+    Rows rows{row("C1", "redis", "default", "p50", 1)};
+    CHECK(exit_code(rows) == 0);
+    rows.push_back(row("C1", "redis", "default", "failed", 0));
+    rows.back().status = Status::failed;
+    CHECK(exit_code(rows) == 1);
+    rows.push_back(row("C8", "redis", "default", "updates lost", 1));
+    rows.back().status = Status::violated;
+    CHECK(exit_code(rows) == 2);
+    CHECK(exit_code({row("C3", "redis", "broadcast", "requests per hand-off", 2, 100)}) == 0);
+}

@@ -1,0 +1,223 @@
+"""What the tests of the command share: the real binary, real servers, and waiting without sleeping."""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+CLI = os.environ["HOLDFAST_CLI"]
+LAB = os.environ["HOLDFAST_LAB"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+WRITER = os.path.join(HERE, "writer.py")
+CAP = 20.0
+
+
+def boot_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def until(condition, what, cap=CAP):
+    """Polls; returns what the condition returned, fails when the cap has passed."""
+    end = time.monotonic() + cap
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {cap} s: {what}")
+        time.sleep(0.005)
+
+
+def alive(pid):
+    """True while the process runs; a zombie does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def state(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def children(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == pid and fields[0] not in "ZX":
+            found.append(int(entry))
+    return found
+
+
+def guardian_of(pid):
+    """The guardian is the child that is named so."""
+    for child in children(pid):
+        try:
+            with open(f"/proc/{child}/comm") as f:
+                if f.read().strip() == "holdfast-guard":
+                    return child
+        except FileNotFoundError:
+            pass
+    return None
+
+
+class Redis:
+    """One server of the lab; it ends with its standard input."""
+
+    def __init__(self, *options):
+        self.process = subprocess.Popen([LAB, "redis", *options], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        if not self.url:
+            raise AssertionError("the lab did not start: " + self.process.stderr.read())
+
+    def say(self, line):
+        """A command for the lab; returns when it has answered."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=CAP)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __repr__(self):
+        return f"exit {self.code}\n--- out\n{self.out}--- err\n{self.err}"
+
+
+def clean_environment(home, extra=None):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "XDG_"))}
+    env.update(HOME=home, LC_ALL="C.UTF-8", TMPDIR=home)
+    env.pop("NO_COLOR", None)
+    env.update(extra or {})
+    return env
+
+
+class CliTest(unittest.TestCase):
+    """A folder of its own for each test, and nothing left behind in it."""
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="holdfast-cli-")
+        self.env = clean_environment(self.folder)
+        self.url = "sqlite://" + self.path("locks.db")
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        self.no_private_folders()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def no_private_folders(self):
+        """Deadline files go with their run; a guardian may need a moment for it."""
+        pattern = re.compile(r"holdfast-[A-Za-z0-9]{6}$")
+        until(lambda: not [f for f in os.listdir(self.folder) if pattern.match(f)],
+              "the folder of the deadline file is removed")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def holdfast(self, *args, url="", env=None, stdin=subprocess.DEVNULL, timeout=CAP, **more):
+        """Runs to the end. `url` empty: this test's own backend; None: none is named."""
+        where = [] if url is None else ["--url", url or self.url]
+        done = subprocess.run([CLI, *where, *args], env={**self.env, **(env or {})},
+                              stdin=stdin, capture_output=True, text=True, timeout=timeout, **more)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *args, url="", env=None, **more):
+        where = [] if url is None else ["--url", url or self.url]
+        more.setdefault("stdin", subprocess.DEVNULL)
+        more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen([CLI, *where, *args], env={**self.env, **(env or {})},
+                                   text=True, **more)
+        self.started.append(process)
+        return process
+
+    def hold(self, name, *options, command=("sleep", "1000"), **more):
+        """Starts `run` and returns when its command runs."""
+        process = self.start("run", *options, name, "--", *command, **more)
+        self.until_running(process)
+        return process
+
+    def until_running(self, process):
+        """Returns the command's process; fails at once when holdfast ends."""
+        def look():
+            if process.poll() is not None:
+                raise AssertionError(f"exit {process.returncode}: {process.stderr.read()}")
+            return self.command_of(process.pid)
+        return until(look, "the command runs")
+
+    def command_of(self, pid):
+        """The process of the command under this `run`, once it has been executed."""
+        guardian = guardian_of(pid)
+        for child in children(guardian) if guardian else []:
+            try:
+                if os.readlink(f"/proc/{child}/exe") != os.path.realpath(CLI):
+                    return child
+            except OSError:
+                pass
+        return None
+
+    def inspect(self, name, url=""):
+        result = self.holdfast("--json", "inspect", name, url=url)
+        self.assertEqual(result.code, 0, result)
+        return json.loads(result.out)
+
+    def assert_free(self, name, url=""):
+        seen = self.inspect(name, url=url)
+        self.assertEqual(seen["holders"], [], seen)
+        self.assertEqual(seen["waiters"], [], seen)
+
+
+def deadline_of(pid):
+    """The deadline in ns of the command with this process, from its own environment."""
+    with open(f"/proc/{pid}/environ", "rb") as f:
+        for entry in f.read().split(b"\0"):
+            if entry.startswith(b"HOLDFAST_DEADLINE_FILE="):
+                with open(entry.split(b"=", 1)[1], "rb") as cell:
+                    magic, deadline, _token, _over = struct.unpack("8sQQQ", cell.read())
+                assert magic == b"hfdline1"
+                return deadline
+    raise AssertionError("no HOLDFAST_DEADLINE_FILE")
+
+
+def stamps(path):
+    """(pid, ns) of every line that writer.py wrote."""
+    try:
+        with open(path) as f:
+            lines = [line.split() for line in f if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+    return [(int(pid), int(ns)) for pid, ns in lines]
+
+
+def main():
+    unittest.main(verbosity=2)

@@ -1,0 +1,122 @@
+"""config check, show and init; where the backend comes from; --local."""
+import json
+import os
+import stat
+
+import support
+from support import CliTest
+
+
+class Config(CliTest):
+    def write(self, text, name="holdfast.toml"):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def test_all_mistakes_at_once_with_their_places(self):
+        path = self.write('default = "none"\n'
+                          "[backends.a]\n"
+                          f'url = "sqlite://{self.path("x.db")}"\n'
+                          'tll = "5s"\n'
+                          "[backends.b]\n"
+                          'url = "rediss//typo"\n'
+                          "[backends.c]\n"
+                          f'url = "sqlite://{self.path("x.db")}"\n'
+                          'ttl = "soon"\n')
+        result = self.holdfast("config", "check", path, url=None)
+        self.assertEqual(result.code, 78, result)
+        self.assertIn(f"{path}:4:1", result.err)
+        self.assertIn("ttl", result.err)
+        self.assertIn(f"{path}:6:", result.err)
+        self.assertIn(f"{path}:9:", result.err)
+        self.assertIn("none", result.err)
+        by_option = self.holdfast("--config", path, "config", "check", url=None)
+        self.assertEqual(by_option.err, result.err)
+
+    def test_broken_toml(self):
+        path = self.write("[backends.a\nurl = 1\n")
+        result = self.holdfast("config", "check", path, url=None)
+        self.assertEqual(result.code, 78, result)
+        self.assertIn(f"{path}:1:", result.err)
+
+    def test_a_file_that_is_missing(self):
+        result = self.holdfast("config", "check", self.path("none.toml"), url=None)
+        self.assertEqual(result.code, 78, result)
+        self.assertIn("none.toml", result.err)
+        self.assertEqual(self.holdfast("config", "check", url=None).code, 78)
+
+    def test_init_writes_what_check_accepts(self):
+        path = self.path("new.toml")
+        self.assertEqual(self.holdfast("config", "init", path, url=None).code, 0)
+        result = self.holdfast("--json", "config", "check", path, url=None)
+        self.assertEqual(json.loads(result.out)["backends"], 1, result)
+        with open(path) as f:
+            before = f.read()
+        again = self.holdfast("config", "init", path, url=None)
+        self.assertEqual(again.code, 78, again)
+        self.assertIn("nothing was written", again.err)
+        with open(path) as f:
+            self.assertEqual(f.read(), before)
+
+    def test_every_commented_option_of_init_is_one(self):
+        path = self.path("new.toml")
+        self.holdfast("config", "init", path, url=None)
+        with open(path) as f:
+            common = "\n".join(f.read().split("\n\n")[1:3])
+        # Those of the first backend, uncommented, as a user would.
+        lines = [line[2:] if line.startswith("# ") and " = " in line else line
+                 for line in common.splitlines()]
+        uncommented = self.write("\n".join(lines) + "\n", "uncommented.toml")
+        result = self.holdfast("config", "check", uncommented, url=None)
+        self.assertEqual(result.code, 0, result)
+
+    def test_show_says_what_was_chosen_and_why(self):
+        path = self.write('default = "jobs"\n[backends.jobs]\n'
+                          f'url = "sqlite://{self.path("jobs.db")}"\nttl = "30s"\n')
+        result = self.holdfast("--config", path, "config", "show", url=None)
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"(?m)^backend +sqlite$")
+        self.assertRegex(result.out, r"(?m)^from .*holdfast\.toml")
+        self.assertRegex(result.out, r"(?m)^ttl +30s$")
+        self.assertRegex(result.out, r"(?m)^backoff_min +\S+ +\(default\)$")
+        shown = json.loads(self.holdfast("--json", "config", "show").out)
+        self.assertEqual((shown["schema"], shown["source"]), ("holdfast.config.show/1", "--url"))
+        self.assertTrue(shown["options"]["ttl"]["default"])
+
+    def test_where_the_backend_comes_from(self):
+        first = self.write(f'[backends.one]\nurl = "sqlite://{self.path("one.db")}"\n'
+                           f'[backends.two]\nurl = "sqlite://{self.path("two.db")}"\n')
+        result = self.holdfast("--config", first, "--backend", "two", "run", "x", "--", "true",
+                               url=None)
+        self.assertEqual(result.code, 0, result)
+        self.assertTrue(os.path.exists(self.path("two.db")))
+        self.assertFalse(os.path.exists(self.path("one.db")))
+        wrong = self.holdfast("--config", first, "--backend", "tow", "run", "x", "--", "true",
+                              url=None)
+        self.assertEqual(wrong.code, 78, wrong)
+        self.assertIn("two", wrong.err)
+        by_variable = self.holdfast("run", "x", "--", "true", url=None,
+                                    env={"HOLDFAST_URL": "sqlite://" + self.path("three.db")})
+        self.assertEqual(by_variable.code, 0, by_variable)
+        self.assertTrue(os.path.exists(self.path("three.db")))
+
+    def test_never_the_current_directory(self):
+        self.write(f'default = "a"\n[backends.a]\nurl = "sqlite://{self.path("a.db")}"\n')
+        result = self.holdfast("run", "x", "--", "true", url=None, cwd=self.folder)
+        self.assertEqual(result.code, 78, result)
+
+    def test_local(self):
+        result = self.holdfast("--local", "run", "x", "--", "true", url=None)
+        self.assertEqual(result.code, 0, result)
+        folder = self.path(".local/state/holdfast")
+        self.assertTrue(os.path.exists(folder + "/local.db"))
+        self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+        elsewhere = self.path("state dir")
+        result = self.holdfast("--local", "run", "x", "--", "true", url=None,
+                               env={"XDG_STATE_HOME": elsewhere})
+        self.assertEqual(result.code, 0, result)
+        self.assertTrue(os.path.exists(elsewhere + "/holdfast/local.db"))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,63 @@
+"""The demonstrations: within 20 seconds each, exit 0, and loud when locking is off."""
+import re
+import time
+
+import support
+from support import CliTest
+
+
+class OnSqlite(CliTest):
+    where = None
+
+    def demo(self, scene):
+        began = time.monotonic()
+        result = self.holdfast("demo", scene, "--seed", "7", url=self.where, timeout=60)
+        self.assertEqual(result.code, 0, result)
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertIn("seed 7\n", result.out)
+        return result.out
+
+    def test_counter(self):
+        out = self.demo("counter")
+        self.assertIn("with the lock:    400 of 400\n", out)
+        lost = int(re.search(r"\((\d+) increments lost\)", out).group(1))
+        self.assertGreater(lost, 0, "without the lock nothing was lost: the witness is blind")
+
+    def test_oversell(self):
+        out = self.demo("oversell")
+        self.assertIn("with the lock:    10 sold of 10\n", out)
+        self.assertGreater(int(re.search(r"without the lock: (\d+) sold", out).group(1)), 10)
+
+    def test_queue(self):
+        out = self.demo("queue")
+        served = re.search(r"served in this order: ([\d ]+)\n", out).group(1).split()
+        self.assertEqual(sorted(served), list("12345678"))
+
+    def test_takeover(self):
+        out = self.demo("takeover")
+        tokens = [int(t) for t in re.findall(r"worker \d (?:holds|has) .*token (\d+)", out)]
+        self.assertEqual(len(tokens), 3)
+        self.assertTrue(tokens[0] < tokens[1] < tokens[2])
+        self.assertIn(f"writes with token {tokens[1]}: refused\n", out)
+        self.assertIn(f"the store has: {tokens[2]} worker-3\n", out)
+
+    def test_unknown_scene(self):
+        self.assertEqual(self.holdfast("demo", "magic", url=None).code, 64)
+
+
+class OnRedis(OnSqlite):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = support.Redis()
+        cls.where = cls.server.url
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def test_queue(self):
+        self.assertIn("served in this order: 1 2 3 4 5 6 7 8\n", self.demo("queue"))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,63 @@
+"""The first errors that a new user meets, word for word: what happened, which server, what to do."""
+import os
+import re
+import socket
+import time
+
+import support
+from support import HERE, CliTest
+
+
+class FirstErrors(CliTest):
+    def check(self, golden, code, *args, url, hide=()):
+        began = time.monotonic()
+        result = self.holdfast("run", *args, "--", "touch", self.path("ran"), url=url)
+        took = time.monotonic() - began
+        text = result.err
+        for what, name in hide:
+            text = text.replace(what, name)
+        text = re.sub(r"after \d+(\.\d+)? m?s", "after TIME", text)
+        text = text.replace(self.folder, "FOLDER") + f"exit {result.code}\n"
+        path = os.path.join(HERE, "golden", golden + ".txt")
+        if os.environ.get("HOLDFAST_UPDATE_GOLDEN"):
+            with open(path, "w") as f:
+                f.write(text)
+        with open(path) as f:
+            self.assertEqual(text, f.read())
+        self.assertEqual(result.code, code)
+        self.assertLess(took, 5)
+        self.assertEqual(result.out, "")
+        self.assertIn("NOT taken", text)
+        self.assertFalse(os.path.exists(self.path("ran")))
+        # Nothing half made: no database, no folder, no file.
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_refused(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))  # nobody listens, and nobody else gets the port
+            port = s.getsockname()[1]
+            self.check("refused", 69, "nightly", url=f"redis://127.0.0.1:{port}",
+                       hide=[(str(port), "PORT")])
+
+    def test_unresolvable(self):
+        self.check("unresolvable", 69, "nightly", url="redis://no-such-host.invalid:6379")
+
+    def test_wrong_password(self):
+        server = support.Redis("--password=the-right-one")
+        self.addCleanup(server.close)
+        port = server.url.rsplit(":", 1)[1].rstrip("/")
+        url = server.url.replace("the-right-one", "wrong")
+        self.check("wrong_password", 77, "nightly", url=url, hide=[(port, "PORT")])
+
+    def test_unknown_scheme(self):
+        self.check("unknown_scheme", 78, "nightly", url="reddis://cache1:6379")
+
+    def test_backend_not_built_in(self):
+        self.check("not_built_in", 78, "nightly", url="zookeeper://zk1:2181")
+
+    def test_name_too_long(self):
+        self.check("name_too_long", 65, "n" * 513, url="redis://127.0.0.1:1")
+
+
+if __name__ == "__main__":
+    support.main()

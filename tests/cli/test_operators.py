@@ -1,0 +1,142 @@
+"""inspect, list, break, backends, check: text for people, JSON for programs."""
+import json
+
+import support
+from support import CliTest
+
+
+class OnSqlite(CliTest):
+    def test_inspect_a_free_name(self):
+        result = self.holdfast("inspect", "job")
+        self.assertEqual((result.code, result.err), (0, ""), result)
+        self.assertIn('"job" is free', result.out)
+        self.assertEqual(self.inspect("job")["held"], False)
+
+    def test_inspect_a_held_name(self):
+        holder = self.hold("job", "--label", "nightly")
+        result = self.holdfast("inspect", "job")
+        self.assertRegex(result.out, r'^"job" is held by \S+ \(pid \d+\) "nightly" for .*, token \d+, ')
+        seen = self.inspect("job")
+        self.assertEqual(seen["schema"], "holdfast.inspect/1")
+        one = seen["holders"][0]
+        self.assertEqual((one["pid"], one["note"]), (holder.pid, "nightly"))
+        self.assertGreater(one["token"], 0)
+        self.assertTrue(0 < one["ttl_left_ms"] <= 10_000)
+        self.assertGreaterEqual(one["held_for_ms"], 0)
+        self.assertFalse(one["foreign"])
+
+    def test_names_cannot_write_to_the_terminal(self):
+        name = 'a\x1b[31m\nb\u202e"\\'
+        self.hold(name)
+        for args in (("list",), ("list", "-l"), ("inspect", name)):
+            result = self.holdfast(*args)
+            self.assertEqual(result.code, 0, result)
+            self.assertNotIn("\x1b", result.out)
+            self.assertNotIn("\u202e", result.out)
+            self.assertIn(r"a\u{1b}[31m\nb\u{202e}\"" + "\\\\", result.out)
+        line = json.loads(self.holdfast("--json", "list").out)
+        self.assertEqual(line["name"], name)
+
+    def test_list(self):
+        for name in ("a/1", "a/2", "b"):
+            self.hold(name)
+        self.assertEqual(self.holdfast("list").out, "a/1\na/2\nb\n")
+        self.assertEqual(self.holdfast("list", "a/").out, "a/1\na/2\n")
+        self.assertEqual(self.holdfast("list", "none").out, "")
+        lines = [json.loads(x) for x in self.holdfast("--json", "list", "-l").out.splitlines()]
+        self.assertEqual([x["name"] for x in lines], ["a/1", "a/2", "b"])
+        self.assertTrue(all(x["schema"] == "holdfast.list/1" and x["holder"]["pid"] > 0
+                            for x in lines))
+        short = self.holdfast("list", "--limit", "2")
+        self.assertEqual(short.out, "a/1\na/2\n")
+        self.assertIn("there may be more", short.err)
+
+    def test_a_name_that_begins_with_a_dash(self):
+        result = self.holdfast("inspect", "--", "-n")
+        self.assertEqual((result.code, result.out), (0, '"-n" is free\n'), result)
+
+    def test_break_needs_force_without_a_terminal(self):
+        holder = self.hold("job")
+        result = self.holdfast("break", "job")
+        self.assertEqual(result.code, 64, result)
+        self.assertIn("--force", result.err)
+        self.assertIsNone(holder.poll())
+
+    def test_break_what_nobody_holds(self):
+        result = self.holdfast("break", "--force", "job")
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("nobody holds", result.err)
+
+    def test_break_another_token(self):
+        holder = self.hold("job")
+        token = self.inspect("job")["holders"][0]["token"]
+        result = self.holdfast("break", "--force", "--if-token", str(token + 1), "job")
+        self.assertEqual(result.code, 1, result)
+        self.assertIsNone(holder.poll())
+        result = self.holdfast("--json", "break", "--force", "--if-token", str(token), "job")
+        self.assertEqual(result.code, 0, result)
+        said = json.loads(result.out)
+        self.assertEqual((said["schema"], said["holder"]["token"]), ("holdfast.break/1", token))
+        self.assertEqual(holder.wait(timeout=10), 76)
+        self.assertIn("an operator broke it", holder.stderr.read())
+
+    def test_break_now_frees_at_once(self):
+        holder = self.hold("job", "--ttl", "20s")
+        result = self.holdfast("break", "--now", "--force", "job")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("two holders are possible", result.err)
+        self.assertEqual(self.holdfast("run", "-n", "job", "--", "true").code, 0)
+        self.assertEqual(holder.wait(timeout=15), 76)
+
+    def test_break_without_now_waits_for_the_last_validity(self):
+        holder = self.hold("job", "--ttl", "3s")
+        result = self.holdfast("--json", "break", "--force", "job")
+        self.assertTrue(0 < json.loads(result.out)["free_in_ms"] <= 3000, result)
+        self.assertEqual(self.holdfast("run", "-n", "job", "--", "true").code, 75)
+        self.assertEqual(holder.wait(timeout=10), 76)
+        self.assertEqual(self.holdfast("run", "-w", "10", "job", "--", "true").code, 0)
+
+    def test_backends(self):
+        result = self.holdfast("--json", "backends", url=None)
+        self.assertEqual(result.code, 0, result)
+        said = json.loads(result.out)
+        self.assertEqual(said["schema"], "holdfast.backends/1")
+        names = [b["name"] for b in said["backends"]]
+        self.assertTrue({"memory", "sqlite", "redis"} <= set(names), names)
+        text = self.holdfast("backends", url=None).out
+        for backend in said["backends"]:
+            self.assertIn(backend["example"], text)
+        one = json.loads(self.holdfast("--json", "backends").out)["backends"]
+        self.assertEqual([b["name"] for b in one], ["sqlite"])
+        self.assertIn("fencing", one[0]["capabilities"])
+
+
+class OnRedis(OnSqlite):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = support.Redis()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def setUp(self):
+        super().setUp()
+        # One server for all: each test has its own keys.
+        self.url = f"{self.server.url}?namespace={self.folder.rsplit('-', 1)[1]}:"
+
+    def test_backends(self):
+        one = json.loads(self.holdfast("--json", "backends").out)["backends"]
+        self.assertEqual([b["name"] for b in one], ["redis"])
+
+    def test_waiters_are_shown_in_line(self):
+        self.hold("job")
+        waiters = [self.start("run", "job", "--", "true") for _ in range(3)]
+        support.until(lambda: len(self.inspect("job")["waiters"]) == 3, "three in line")
+        self.assertEqual({w["pid"] for w in self.inspect("job")["waiters"]},
+                         {w.pid for w in waiters})
+        self.assertRegex(self.holdfast("inspect", "job").out, r"(?m)^  3\. waits: ")
+
+
+if __name__ == "__main__":
+    support.main()
