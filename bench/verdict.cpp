@@ -33,8 +33,9 @@ Answer judge_c1(const Rows& rows) {
         "p50 of acquire + release: redis {:.0f} us, sqlite {:.0f} us, redis with every "
         "write on disk {:.0f} us",
         redis->value, sqlite->value, durable->value);
-    if (redis->value >= sqlite->value) return {Finding::refuted, figure};
-    if (durable->value >= sqlite->value)
+    constexpr double clearly = 0.9;  // less is noise: both then wait for the same disk
+    if (redis->value > clearly * sqlite->value) return {Finding::refuted, figure};
+    if (durable->value > clearly * sqlite->value)
         return {Finding::only_if,
                 figure + ": holds only if a crash of the Redis server may lose the lock"};
     return {Finding::confirmed, figure};
@@ -187,7 +188,8 @@ struct Rule {
 
 constexpr Rule rules[] = {
     {"C1", "Performance: a cache (Redis) beats a database.",
-     "Confirmed if Redis' p50 is below SQLite's even with every Redis write on disk; only-if when "
+     "Confirmed if Redis' p50 is at least 10 % below SQLite's even with every write on disk; "
+     "only-if when "
      "just without; refuted otherwise.",
      judge_c1},
     {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",

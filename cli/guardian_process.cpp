@@ -51,7 +51,15 @@ public:
             if (fds[1].revents != 0) on_deaths();
             on_time();
         }
-        if (!socket_) deadline_.remove();
+        // What holdfast leaves in a crash goes, too.
+        while (socket_) {
+            pollfd end{socket_.get(), POLLIN, 0};
+            ::poll(&end, 1, -1);
+            char ignored = 0;
+            const ssize_t n = ::recv(socket_.get(), &ignored, sizeof ignored, MSG_DONTWAIT);
+            if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) socket_.reset();
+        }
+        deadline_.remove();
     }
 
 private:

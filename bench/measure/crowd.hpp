@@ -13,7 +13,7 @@ namespace holdfast::bench {
 struct CrowdResult {
     double seconds = 0;
     std::size_t grants = 0;
-    std::size_t hand_offs = 0;       ///< grants to another caller than the one before
+    std::size_t hand_offs = 0;      ///< grants to another caller than the one before
     std::uint64_t requests = 0;     ///< of all clients
     std::size_t to_the_oldest = 0;  ///< grants that went to whoever had asked first
     Latency hand_off;               ///< release called -> next callback with a grant

@@ -89,7 +89,7 @@ function order() {
 function damage() {
   const body = rows.filter((r) => r.metric === 'updates lost' || r.metric === 'sold')
     .sort((a, b) => a.scenario.localeCompare(b.scenario))
-    .map((r) => [r.scenario, r.backend === 'none' ? r.variant : label(r), r.metric, num(r), r.note]);
+    .map((r) => [r.scenario, r.backend === 'none' ? (r.variant === 'guard: none' ? 'nothing' : r.variant) : label(r), r.metric, num(r), r.note]);
   table('damage-table', ['', 'Guarded by', '', right('count'), ''], body);
 }
 

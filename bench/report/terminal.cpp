@@ -83,6 +83,11 @@ void print_hand_off(std::FILE* out, const Rows& rows) {
 }
 
 void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
+    const auto is_here = [&](const Row& row) {
+        return row.scenario[0] == 'C' && row.scenario != "C1" && row.scenario != "C3" &&
+               row.scenario != "C5a";
+    };
+    if (std::none_of(rows.begin(), rows.end(), is_here)) return;
     fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
     for (const char* scenario : {"C8", "C8a", "C8b", "C12", "C22"})
         for (const Row* row : find_all(rows, {scenario})) {
@@ -96,8 +101,11 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
 }
 
 void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
+    const auto judged = verdicts(rows);
+    const auto is_measured = [](const Verdict& v) { return v.finding != Finding::not_measured; };
+    if (std::none_of(judged.begin(), judged.end(), is_measured)) return;
     fmt::print(out, "\n{}\n", paint.bold("VERDICTS"));
-    for (const Verdict& v : verdicts(rows)) {
+    for (const Verdict& v : judged) {
         const auto word = fmt::format("{:<13}", to_string(v.finding));
         const auto shown = v.finding == Finding::confirmed ? paint.green(word)
                            : v.finding == Finding::refuted ? paint.red(word)

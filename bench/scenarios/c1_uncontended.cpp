@@ -145,7 +145,12 @@ void report(Bench& bench, const std::vector<Measured>& all) {
         row.unit = "x";
         row.n = over->all.count();
         row.note = std::string("over '") + c.under + "': " + c.note;
-        bench.add(std::move(row), spread_of(ratios(*over, *under, Of::p50)));
+        const Spread ratio = spread_of(ratios(*over, *under, Of::p50));
+        if (row.metric == "client overhead" && ratio.median < 0.7) {
+            row.note += "; self-check: a floor that is slower than Holdfast is none";
+            row.status = Status::failed;
+        }
+        bench.add(std::move(row), ratio);
     }
     check_floor(bench, all);
 }

@@ -155,7 +155,7 @@ void run_shares(Bench& bench, const Deployment& d) {
         all[i].lock = bench.lock(party.all[i % party.all.size()], d, "bench/shares");
         ask(all[i]);
     }
-    const auto end = Clock::now() + milliseconds(bench.options.pick(1500, 4000, 10000));
+    const auto end = Clock::now() + milliseconds(bench.options.pick(1000, 4000, 10000));
     party.run_until([&] { return failure || Clock::now() >= end; }, 60, "the time to be over");
     ending = true;
     party.run_until([&] { return under_way == 0; }, 60, "the last grants");

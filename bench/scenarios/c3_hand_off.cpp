@@ -112,13 +112,13 @@ std::vector<Step> plan(const Options& options, const Site& site) {
 }  // namespace
 
 Scenario c3_hand_off() {
-    return {
-        id, "hand-off of one lock among 2, 10 and 100 waiters (1000 with --full)",
-        "N + 1 callers acquire one lock, release it at once and queue again; a hand-off is a grant to "
+    return {id, "hand-off of one lock among 2, 10 and 100 waiters (1000 with --full)",
+            "N + 1 callers acquire one lock, release it at once and queue again; a hand-off is a "
+            "grant to "
             "another caller than the one before. Holdfast's callers are "
-        "in up to 10 clients, the broadcast variant with two bare connections each. Requests "
-        "are those of clients; what scripts call inside the server is not counted.",
-        true, plan};
+            "in up to 10 clients, the broadcast variant with two bare connections each. Requests "
+            "are those of clients; what scripts call inside the server is not counted.",
+            true, plan};
 }
 
 }  // namespace holdfast::bench

@@ -94,7 +94,7 @@ void arrange(Team& team, bool in_process, int people) {
 std::vector<Step> plan_c8(const Options& options, const Site& site) {
     std::vector<Step> steps;
     const auto add = [&](const std::string& label, Team team) {
-        team.worker.cycles = options.pick(150, 500, 2000);
+        team.worker.cycles = options.pick(60, 250, 1000);
         steps.push_back({label, [team](Bench& bench) { count(bench, team); }});
     };
     add("counter without a lock", other_team("C8", "none", "count"));
@@ -109,7 +109,7 @@ std::vector<Step> plan_c8(const Options& options, const Site& site) {
 std::vector<Step> plan_c8a(const Options& options, const Site& site) {
     std::vector<Step> steps;
     const auto add = [&](const std::string& label, Team team) {
-        team.worker.cycles = options.pick(150, 500, 2000);
+        team.worker.cycles = options.pick(60, 250, 1000);
         steps.push_back({label, [team](Bench& bench) { count(bench, team); }});
     };
     Team threads = other_team("C8a", "mutex", "count");
@@ -121,7 +121,7 @@ std::vector<Step> plan_c8a(const Options& options, const Site& site) {
     add("counter, std::mutex in each process", each);
     if (const Deployment* memory = site.find("memory")) {
         Team team = guarded_team("C8a", *memory, "count");
-        team.variant = "memory: in each process";
+        team.variant = "in each process";
         team.guarded = false;  // it declares that it does not exclude other processes
         add("counter, memory: in each process", team);
     }

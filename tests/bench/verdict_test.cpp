@@ -51,6 +51,7 @@ TEST_CASE("C1: Redis against a database") {
     };
     CHECK(finding(rows(40, 400, 800), "C1") == Finding::confirmed);
     CHECK(finding(rows(40, 900, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(40, 790, 800), "C1") == Finding::only_if);
     CHECK(finding(rows(900, 2000, 800), "C1") == Finding::refuted);
     CHECK(verdict(rows(40, 900, 800), "C1").figure.find("redis 40 us") != std::string::npos);
 }

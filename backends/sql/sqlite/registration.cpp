@@ -28,6 +28,7 @@ spi::Descriptor descriptor() {
                   .choices = "full|extra"}};
     d.hosts = spi::Descriptor::Hosts::none;
     d.path = spi::Descriptor::Path::required;
+    d.path_is_file = true;
     d.path_meaning = "the database file, made on demand; its folder must exist";
     d.check = check;
     d.capabilities = [](const spi::Settings&) { return promised(); };

@@ -18,8 +18,8 @@ std::string tag(const std::string& key) {
 }
 
 const std::vector<std::string> odd_names{
-    "a",     "a b",   "{a}",        "x{a}y", "{}",     "{",   "}",      "a}b", "{a",
-    "}{",    "{{a}}", "{a}{b}",     "*",     "a\\b",   "é",   "[x]?",   "a:b", "a'\"",
+    "a",     "a b",   "{a}",        "x{a}y", "{}",     "{",   "}",     "a}b", "{a",
+    "}{",    "{{a}}", "{a}{b}",     "*",     "a\\b",   "é",   "[x]?",  "a:b", "a'\"",
     "hf:s:", "1:",    "\r\n*1\r\n", "%s",    "{a}:hf", "::x", "}:h{a}"};
 
 }  // namespace
@@ -61,7 +61,7 @@ TEST_CASE("keys: every odd name is a lock of its own") {
         CHECK(rig.attempt(*all.back()).granted());
     }
     const auto names = rig.list("");
-    REQUIRE(names);
+    REQUIRE(names.has_value());
     CHECK(std::set<std::string>(names->begin(), names->end()) ==
           std::set<std::string>(odd_names.begin(), odd_names.end()));
     for (const auto& t : all) {
@@ -73,17 +73,16 @@ TEST_CASE("keys: every odd name is a lock of its own") {
 }
 
 TEST_CASE("scripts: numbers become texts by string.format only") {
-    for (const std::string text :
-         {lua::clock, lua::quick, lua::line, lua::enter, lua::enter_one, lua::enter_many,
-          lua::quick_leave, lua::leave, lua::leave_many, lua::renew, lua::inspect,
-          lua::break_lock}) {
+    for (const std::string& text :
+         std::vector<std::string>{lua::clock, lua::quick, lua::line, lua::enter, lua::enter_one,
+                                  lua::enter_many, lua::quick_leave, lua::leave, lua::leave_many,
+                                  lua::renew, lua::inspect, lua::break_lock}) {
         for (const char* number : {"now_us", "now", "f", "last", "left", "t[1]", "t[2]", "rank"})
-            for (const std::string joined :
+            for (const std::string& joined :
                  {std::string(".. ") + number + " ..", std::string(".. ") + number + "\n",
                   std::string(" ") + number + " ..", std::string("..") + number}) {
                 // `left` and `place` are texts in enter; they were formatted where they were read.
-                if (std::string(number) == "left" &&
-                    text.find("left = int(") != std::string::npos)
+                if (std::string(number) == "left" && text.find("left = int(") != std::string::npos)
                     continue;
                 INFO(joined << " in " << text);
                 CHECK(text.find(joined) == std::string::npos);

@@ -1,5 +1,7 @@
 #include "rig.hpp"
 
+#include <algorithm>
+
 #include "catch.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
@@ -36,7 +38,7 @@ spi::Settings settings(const std::string& url) {
     holdfast::Diagnostics d;
     auto chosen = holdfast::parse_url(url, spi::Registry::linked(), d);
     INFO(d.text());
-    REQUIRE(chosen);
+    REQUIRE(chosen.has_value());
     return chosen->settings;
 }
 

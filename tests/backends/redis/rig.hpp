@@ -44,7 +44,9 @@ struct Try {
     bool granted() const { return std::holds_alternative<spi::Attempt::Granted>(a.outcome); }
     bool busy() const { return std::holds_alternative<spi::Attempt::Busy>(a.outcome); }
     bool in_doubt() const { return std::holds_alternative<spi::Attempt::Doubt>(a.outcome); }
-    const spi::Attempt::Granted& grant() const { return std::get<spi::Attempt::Granted>(a.outcome); }
+    const spi::Attempt::Granted& grant() const {
+        return std::get<spi::Attempt::Granted>(a.outcome);
+    }
     std::uint64_t token() const { return grant().token.value; }
     holdfast::error_code error() const;
     spi::Held held(holdfast::Outcome how = holdfast::Outcome::done) const;
@@ -65,9 +67,8 @@ public:
     holdfast::result<holdfast::Inspection> inspect(const std::string& name);
     holdfast::result<std::vector<std::string>> list(const std::string& prefix,
                                                     std::size_t limit = 1000);
-    holdfast::result<holdfast::Broken> break_lock(
-        const std::string& name, bool now = false,
-        std::optional<holdfast::FencingToken> token = {});
+    holdfast::result<holdfast::Broken> break_lock(const std::string& name, bool now = false,
+                                                  std::optional<holdfast::FencingToken> token = {});
     holdfast::result<holdfast::Capabilities> probe();
 
     /// Lets the engine run until it is so.

@@ -152,23 +152,23 @@ TEST_CASE("breaking revokes, and now frees at once") {
     const auto soon = [] { return boot_clock::now() + 2s; };
     const auto held = t.grant("a", "one", 10s);
     const auto wrong = break_lock(t.connection, "a", FencingToken{1}, false, soon(), detail);
-    REQUIRE(!wrong);
+    REQUIRE(wrong.has_error());
     CHECK(wrong.error() == errc::not_held);
     const auto broken = break_lock(t.connection, "a", held.token, false, soon(), detail);
-    REQUIRE(broken);
+    REQUIRE(broken.has_value());
     CHECK(broken->free_in > 5s);
     CHECK(broken->holder.token == held.token);
     CHECK(t.renew("a", "one", held.token).error == errc::revoked);
     CHECK(t.busy("a", "two"));
     CHECK(t.busy("a", "one"));  // not even the same owner again
     const auto now = break_lock(t.connection, "a", {}, true, soon(), detail);
-    REQUIRE(now);
+    REQUIRE(now.has_value());
     CHECK(now->free_in == 0ms);
     CHECK(t.renew("a", "one", held.token).error == errc::revoked);
     CHECK(t.release("a", "one", held.token) == ReleaseResult::already_expired);
     CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
     const auto nobody = break_lock(t.connection, "b", {}, true, soon(), detail);
-    REQUIRE(!nobody);
+    REQUIRE(nobody.has_error());
     CHECK(nobody.error() == errc::not_held);
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("a revoked lease is freed by its own release") {
     Table t(file);
     std::string detail;
     const auto held = t.grant("a", "one");
-    REQUIRE(break_lock(t.connection, "a", {}, false, boot_clock::now() + 2s, detail));
+    REQUIRE(break_lock(t.connection, "a", {}, false, boot_clock::now() + 2s, detail).has_value());
     CHECK(t.release("a", "one", held.token) == ReleaseResult::released);
     CHECK(t.grant("a", "two").previous == PreviousHolder::released);
 }
@@ -219,7 +219,7 @@ TEST_CASE("names are data, and nearly equal ones are kept apart") {
     CHECK(list(t.connection, "", 3, soon, detail)->size() == 3);
     CHECK(list(t.connection, "zzz", 3, soon, detail)->empty());
     const auto found = inspect(t.connection, names[0], soon, detail);
-    REQUIRE(found);
+    REQUIRE(found.has_value());
     REQUIRE(found->holders.size() == 1);
     CHECK(found->holders[0].owner == "one");
     CHECK(found->holders[0].foreign);
@@ -229,12 +229,12 @@ TEST_CASE("a namespace keeps names apart and does not show") {
     const File file;
     auto client = Client::open(file.url + "?namespace=one/");
     auto other = Client::open(file.url + "?namespace=two/");
-    REQUIRE(client);
-    REQUIRE(other);
+    REQUIRE(client.has_value());
+    REQUIRE(other.has_value());
     auto here = client->lock("a").value()->try_acquire();
     auto there = other->lock("a").value()->try_acquire();
-    REQUIRE(here);
-    REQUIRE(there);
+    REQUIRE(here.has_value());
+    REQUIRE(there.has_value());
     CHECK(client->list().value() == std::vector<std::string>{"a"});
     CHECK(file.sql("SELECT group_concat(name) FROM holdfast_lease") == "one/a,two/a");
 }

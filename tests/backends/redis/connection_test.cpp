@@ -1,0 +1,348 @@
+// Connections: time-outs, forgotten scripts, credentials, databases, TLS, and what a server answers
+// that is no Redis server or cannot serve.
+#include <fstream>
+
+#include "catch.hpp"
+#include "errors.hpp"
+#include "holdfast/lab/free_port.hpp"
+#include "holdfast/lab/proxy.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/tls_files.hpp"
+#include "rig.hpp"
+
+using namespace redis_tests;
+using holdfast::Capability;
+using holdfast::ReleaseResult;
+using holdfast::SafetyClass;
+using holdfast::lab::RedisOptions;
+
+namespace {
+
+std::string url_of(std::uint16_t port) {
+    return "redis://127.0.0.1:" + std::to_string(port);
+}
+
+std::size_t clients(RedisServer& server) {
+    // One is the connection that asks.
+    return static_cast<std::size_t>(std::stoul(server.info("clients")["connected_clients"])) - 1;
+}
+
+}  // namespace
+
+TEST_CASE("connection: a late answer answers nobody else") {
+    auto server = RedisServer::start();
+    holdfast::lab::Proxy proxy(server.port());
+    Rig rig(url_of(proxy.port()));
+    Try first("a"), second("b");
+    REQUIRE(rig.attempt(first).granted());
+    proxy.delay(holdfast::lab::Direction::to_client, 300ms);
+    const auto start = boot_clock::now();
+    rig.attempt(second, 100ms);
+    CHECK(second.in_doubt());
+    CHECK(second.error() == errc::unavailable);
+    CHECK(boot_clock::now() - start < 1s);
+    proxy.heal();
+    // On a new connection; had the old one lived on, this would read the answer above.
+    Try third("c");
+    REQUIRE(rig.attempt(third).granted());
+    CHECK(server.cli({"GET", "c"}).text == third.owner);
+    REQUIRE(rig.attempt(second).granted());
+    CHECK(server.cli({"GET", "b"}).text == second.owner);
+    CHECK(rig.release(second) == ReleaseResult::released);
+}
+
+TEST_CASE("connection: one connection for everything that does not wait") {
+    auto server = RedisServer::start();
+    const auto before = clients(server);
+    Rig rig(server.url());
+    Try a("a"), b("b");
+    rig.attempt({&a, &b});
+    CHECK(clients(server) == before + 1);
+    Try w("a", 10s, true);
+    rig.attempt(w);
+    CHECK(clients(server) == before + 2);
+}
+
+TEST_CASE("connection: forgotten scripts are sent again") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    for (int i = 0; i < 2; ++i) {
+        Try a("a"), b("b"), w("a", 10s, true);
+        server.cli({"SCRIPT", "FLUSH"});
+        rig.attempt({&a, &b});
+        REQUIRE((a.granted() && b.granted()));
+        server.cli({"SCRIPT", "FLUSH"});
+        REQUIRE(rig.attempt(w).busy());
+        server.cli({"SCRIPT", "FLUSH"});
+        CHECK(rig.renew(a).renewal == spi::Held::Renewal::renewed);
+        server.cli({"SCRIPT", "FLUSH"});
+        CHECK(rig.inspect("a").has_value());
+        server.cli({"SCRIPT", "FLUSH"});
+        CHECK(rig.withdraw(w) == holdfast::error_code());
+        server.cli({"SCRIPT", "FLUSH"});
+        CHECK(rig.release(a) == ReleaseResult::released);
+        CHECK(rig.release(b) == ReleaseResult::released);
+    }
+    auto lane = rig.backend->open_lane();
+    Try t("a");
+    server.cli({"SCRIPT", "FLUSH"});
+    t.a.sent = boot_clock::now();
+    t.a.deadline = t.a.sent + 2s;
+    lane->attempt(t.a);
+    REQUIRE(t.granted());
+    server.cli({"SCRIPT", "FLUSH"});
+    auto h = t.held();
+    lane->release(h);
+    CHECK(h.released == ReleaseResult::released);
+}
+
+TEST_CASE("connection: refused, unresolvable") {
+    const auto port = holdfast::lab::free_port();
+    Rig refused("redis://127.0.0.1:" + port.text());
+    Try t("a");
+    refused.attempt(t);
+    CHECK(t.error() == errc::unavailable);
+    CHECK_FALSE(t.in_doubt());
+    CHECK_THAT(t.a.detail, ContainsSubstring("127.0.0.1:" + port.text()));
+    CHECK_THAT(t.a.detail, ContainsSubstring("refused"));
+    Rig nowhere("redis://no-such-host.invalid:" + port.text());
+    Try u("a");
+    nowhere.attempt(u, 5s);
+    CHECK(u.error() == errc::unavailable);
+    CHECK_THAT(u.a.detail, ContainsSubstring("no-such-host.invalid"));
+}
+
+TEST_CASE("connection: localhost may be two addresses, one of them dead") {
+    auto server = RedisServer::start();
+    Rig rig("redis://localhost:" + std::to_string(server.port()));
+    // A lane waits for no name server: it goes where the engine has been.
+    auto lane = rig.backend->open_lane();
+    Try early("a");
+    early.a.sent = boot_clock::now();
+    early.a.deadline = early.a.sent + 1s;
+    lane->attempt(early.a);
+    CHECK(early.error() == errc::unavailable);
+    Try t("a");
+    REQUIRE(rig.attempt(t).granted());
+    auto h = t.held();
+    lane->release(h);
+    CHECK(h.released == ReleaseResult::released);
+}
+
+TEST_CASE("connection: passwords, users, rights, databases") {
+    RedisOptions options;
+    options.password = "s3cret-word";
+    options.users = {"app on >app-word ~lock:* ~{lock:* &hf:c:* +@all",
+                     "deaf on >app-word ~* resetchannels +@all",
+                     "poor on >app-word ~* &* +@all -info -config"};
+    auto server = RedisServer::start(options);
+    const auto at = "@127.0.0.1:" + std::to_string(server.port());
+    SECTION("right") {
+        Rig rig(server.url_with_password() + "/3");
+        Try t("a");
+        REQUIRE(rig.attempt(t).granted());
+        CHECK(server.info("keyspace").count("db3") == 1);
+        CHECK(server.info("keyspace").count("db0") == 0);
+        CHECK(rig.release(t) == ReleaseResult::released);
+    }
+    SECTION("none, or wrong") {
+        for (const std::string& url :
+             {server.url(), "redis://:wrong-word" + at, "redis://app:wrong-word" + at}) {
+            Rig rig(url);
+            Try t("lock:a");
+            rig.attempt(t);
+            CHECK(t.error() == errc::denied);
+            CHECK_THAT(t.a.detail, ContainsSubstring("password"));
+            CHECK(t.a.detail.find("wrong-word") == std::string::npos);
+        }
+    }
+    SECTION("a user with rights to some keys") {
+        Rig rig("redis://app:app-word" + at);
+        Try mine("lock:a", 10s, true), other("other");
+        REQUIRE(rig.attempt(mine).granted());
+        rig.attempt(other);
+        CHECK(other.error() == errc::denied);
+        CHECK(rig.renew(mine).renewal == spi::Held::Renewal::renewed);
+        CHECK(rig.release(mine) == ReleaseResult::released);
+    }
+    SECTION("a user who may not subscribe waits all the same, and is warned") {
+        Rig rig("redis://deaf:app-word" + at);
+        Try h("a"), w("a", 10s, true);
+        REQUIRE(rig.attempt(h).granted());
+        REQUIRE(rig.attempt(w).busy());
+        REQUIRE(rig.sink.warnings.size() == 1);
+        CHECK_THAT(rig.sink.warnings[0], ContainsSubstring("hf:c:"));
+        CHECK(rig.release(h) == ReleaseResult::released);
+        CHECK(rig.attempt(w).granted());
+    }
+    SECTION("a user who may not ask what the server is") {
+        Rig rig("redis://poor:app-word" + at);
+        const auto found = rig.probe();
+        REQUIRE(found.has_value());
+        CHECK(found->safety == SafetyClass::d);
+        CHECK(rig.sink.warnings.size() == 1);
+    }
+    SECTION("a database that is not there") {
+        Rig rig(server.url_with_password() + "/99");
+        Try t("a");
+        rig.attempt(t);
+        CHECK(t.error() == errc::bad_config);
+        CHECK_THAT(t.a.detail, ContainsSubstring("99"));
+    }
+    SECTION("the password is read again at each connect") {
+        holdfast::lab::TempDir dir;
+        const auto file = dir / "password";
+        std::ofstream(file) << "wrong\n";
+        Rig rig(server.url(), "password_file=" + file.string());
+        Try t("a");
+        rig.attempt(t);
+        CHECK(t.error() == errc::denied);
+        std::ofstream(file) << "s3cret-word\n";
+        CHECK(rig.attempt(t).granted());
+    }
+}
+
+TEST_CASE("connection: a password where none is asked for") {
+    auto server = RedisServer::start();
+    Rig rig("redis://:word-that-nobody-wants@127.0.0.1:" + std::to_string(server.port()));
+    Try t("a");
+    rig.attempt(t);
+    CHECK(t.error() == errc::denied);
+    CHECK(t.a.detail == "the server asks for no password, but the configuration has one");
+}
+
+TEST_CASE("connection: TLS") {
+    RedisOptions options;
+    options.tls = true;
+    auto server = RedisServer::start(options);
+    const auto ca = "tls_ca_file=" + server.ca_file().string();
+    const auto port = std::to_string(server.port());
+    SECTION("good") {
+        Rig rig(server.url(), ca);
+        CHECK(rig.backend->open_lane() == nullptr);
+        Rig other(server.url(), ca);
+        Try t("a"), w("a", 10s, true);
+        REQUIRE(rig.attempt(t).granted());
+        REQUIRE(other.attempt(w).busy());
+        CHECK(rig.release(t) == ReleaseResult::released);
+        other.until([&] { return other.woken(w); }, "told over TLS");
+        CHECK(other.attempt(w).granted());
+    }
+    SECTION("a name that the certificate has") {
+        Rig rig("rediss://localhost:" + port, ca);
+        Try t("a");
+        CHECK(rig.attempt(t).granted());
+    }
+    SECTION("a name that the certificate does not have") {
+        Rig rig("rediss://127.1:" + port, ca);
+        Try t("a");
+        rig.attempt(t);
+        CHECK(t.error() == holdfast::redis::make(holdfast::redis::Error::tls));
+        CHECK(t.error() == errc::unavailable);
+        CHECK_THAT(t.a.detail, ContainsSubstring("127.1"));
+    }
+    SECTION("an authority that we do not trust") {
+        holdfast::lab::TempDir dir;
+        const auto files = holdfast::lab::make_tls_files(dir.path());
+        Rig rig(server.url(), "tls_ca_file=" + files.ca.string());
+        Try t("a");
+        rig.attempt(t);
+        CHECK(t.error() == holdfast::redis::make(holdfast::redis::Error::tls));
+        INFO(t.a.detail);
+        CHECK(t.a.detail.find("certificate") != std::string::npos);
+        Rig careless(server.url(), "tls_verify=no");
+        CHECK(careless.attempt(t).granted());
+    }
+    SECTION("without TLS") {
+        Rig rig("redis://127.0.0.1:" + port);
+        Try t("a");
+        rig.attempt(t, 500ms);
+        CHECK(t.error() == errc::unavailable);
+    }
+    SECTION("a file that is none") {
+        CHECK_THROWS(Rig(server.url(), "tls_ca_file=/nonexistent/ca.pem"));
+    }
+}
+
+TEST_CASE("connection: probe") {
+    SECTION("kept on disk before each answer") {
+        RedisOptions options;
+        options.append_only = true;
+        auto server = RedisServer::start(options);
+        Rig rig(server.url());
+        const auto found = rig.probe();
+        REQUIRE(found.has_value());
+        CHECK(found->safety == SafetyClass::b);
+        CHECK(found->has(Capability::survives_server_crash));
+        CHECK(rig.sink.warnings.empty());
+    }
+    SECTION("nothing kept, eviction on") {
+        RedisOptions options;
+        options.config = {"maxmemory 100mb", "maxmemory-policy allkeys-lru"};
+        auto server = RedisServer::start(options);
+        Rig rig(server.url());
+        const auto found = rig.probe();
+        REQUIRE(found.has_value());
+        CHECK(found->safety == SafetyClass::d);
+        CHECK_FALSE(found->has(Capability::survives_server_crash));
+        REQUIRE(rig.sink.warnings.size() == 1);
+        CHECK_THAT(rig.sink.warnings[0], ContainsSubstring("allkeys-lru"));
+    }
+    SECTION("a replica") {
+        auto server = RedisServer::start();
+        auto replica = RedisServer::start();
+        replica.cli({"REPLICAOF", "127.0.0.1", std::to_string(server.port())});
+        Rig rig(replica.url());
+        REQUIRE(rig.probe().has_value());
+        CHECK_THAT(rig.sink.warnings.at(0), ContainsSubstring("replica"));
+        Try t("a");
+        rig.attempt(t);
+        CHECK(t.error() == errc::unavailable);
+        CHECK_FALSE(t.in_doubt());
+        Rig primary(server.url());
+        holdfast::lab::wait_until(
+            [&] { return server.info("replication")["connected_slaves"] == "1"; }, 10s,
+            "the replica is there");
+        REQUIRE(primary.probe().has_value());
+        CHECK_THAT(primary.sink.warnings.at(0), ContainsSubstring("asynchronous"));
+    }
+    SECTION("a cluster") {
+        RedisOptions options;
+        options.config = {"cluster-enabled yes"};
+        auto server = RedisServer::start(options);
+        Rig rig(server.url());
+        CHECK(rig.probe().error() == errc::not_supported);
+        CHECK_THAT(rig.detail, ContainsSubstring("Cluster"));
+    }
+}
+
+TEST_CASE("connection: a server that takes no writes grants nothing and loses nothing") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try t("a"), u("b");
+    REQUIRE(rig.attempt(t).granted());
+    server.cli({"CONFIG", "SET", "maxmemory", "1"});
+    rig.attempt(u);
+    CHECK(u.error() == errc::unavailable);
+    CHECK_FALSE(u.in_doubt());
+    CHECK(rig.renew(t).renewal == spi::Held::Renewal::unknown);
+    server.cli({"CONFIG", "SET", "maxmemory", "0"});
+    CHECK(rig.renew(t).renewal == spi::Held::Renewal::renewed);
+    CHECK(server.cli({"EXISTS", "b"}).integer == 0);
+}
+
+TEST_CASE("options: mistakes are told before anything connects") {
+    const auto mistakes = [](const std::string& url) {
+        holdfast::Diagnostics d;
+        const auto chosen = holdfast::parse_url(url, spi::Registry::linked(), d);
+        return chosen ? std::size_t{0} : d.entries.size();
+    };
+    CHECK(mistakes("redis://h/0") == 0);
+    CHECK(mistakes("redis://h/x") == 1);
+    CHECK(mistakes("redis://h/-1") == 1);
+    CHECK(mistakes("redis://h?mode=plain&wait=queue") == 1);
+    CHECK(mistakes("redis://h?mode=plain&wait=poll") == 0);
+    CHECK(mistakes("redis://h?tls_verify=no") == 1);
+    CHECK(mistakes("rediss://h?tls_cert_file=/x") == 1);
+    CHECK(mistakes("redis://h?mode=fast") == 1);
+}

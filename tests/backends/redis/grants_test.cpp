@@ -1,0 +1,318 @@
+// What the scripts promise of one name: tokens that only grow, what became of the holder before, no
+// late request that takes the lock, and nothing of anybody else's overwritten.
+#include "catch.hpp"
+#include "holdfast/lab/wait_until.hpp"
+#include "rig.hpp"
+
+using namespace redis_tests;
+using holdfast::FencingToken;
+using holdfast::Outcome;
+using holdfast::ReleaseResult;
+
+namespace {
+
+void wait_free(RedisServer& server, const std::string& name) {
+    holdfast::lab::wait_until(
+        [&] {
+            return server.cli({"EXISTS", name}).integer == 0;
+        },
+        10s, "the lock runs out");
+}
+
+}  // namespace
+
+TEST_CASE("grants: released, abandoned, crashed, unknown, none") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try first("a");
+    REQUIRE(rig.attempt(first).granted());
+    CHECK(first.grant().previous == PreviousHolder::none);
+    CHECK(server.cli({"GET", "a"}).text == first.owner);
+    CHECK(rig.release(first) == ReleaseResult::released);
+    CHECK(server.cli({"EXISTS", "a"}).integer == 0);
+
+    Try second("a");
+    REQUIRE(rig.attempt(second).granted());
+    CHECK(second.grant().previous == PreviousHolder::released);
+    CHECK(second.token() > first.token());
+    CHECK(rig.release(second, Outcome::abandoned) == ReleaseResult::released);
+
+    Try third("a", 150ms);
+    REQUIRE(rig.attempt(third).granted());
+    CHECK(third.grant().previous == PreviousHolder::abandoned);
+    wait_free(server, "a");
+    CHECK(rig.release(third) == ReleaseResult::already_expired);
+
+    Try fourth("a");
+    REQUIRE(rig.attempt(fourth).granted());
+    CHECK(fourth.grant().previous == PreviousHolder::crashed);
+    CHECK(fourth.token() > third.token());
+    // Somebody else's release frees nothing.
+    CHECK(rig.release(third) == ReleaseResult::owned_by_other);
+    CHECK(rig.withdraw(third) == holdfast::error_code());
+    CHECK(server.cli({"GET", "a"}).text == fourth.owner);
+    // The same owner again gets the same answer.
+    const auto token = fourth.token();
+    REQUIRE(rig.attempt(fourth).granted());
+    CHECK(fourth.token() == token);
+    CHECK(fourth.grant().previous == PreviousHolder::crashed);
+    // Given back unused: the next one is told the same.
+    CHECK(rig.withdraw(fourth) == holdfast::error_code());
+    Try fifth("a");
+    REQUIRE(rig.attempt(fifth).granted());
+    CHECK(fifth.grant().previous == PreviousHolder::crashed);
+    CHECK(rig.release(fifth) == ReleaseResult::released);
+}
+
+TEST_CASE("grants: the token grows over deletion, clock steps and a restart") {
+    holdfast::lab::RedisOptions options;
+    options.append_only = true;
+    auto server = RedisServer::start(options);
+    Rig rig(server.url());
+    std::uint64_t last = 0;
+    const auto grant = [&] {
+        Try t("a", 10s);
+        REQUIRE(rig.attempt(t).granted());
+        CHECK(t.token() > last);
+        last = t.token();
+        return rig.release(t);
+    };
+    CHECK(grant() == ReleaseResult::released);
+    SECTION("the lock's key is deleted by hand") {
+        Try t("a");
+        REQUIRE(rig.attempt(t).granted());
+        last = t.token();
+        server.cli({"DEL", "a"});
+        const auto h = rig.renew(t);
+        CHECK(h.renewal == spi::Held::Renewal::lost);
+        CHECK(h.renewal_error == errc::lost);
+        grant();
+    }
+    SECTION("the last token is ahead of the server's clock") {
+        const std::string ahead = "9000000000000000";
+        server.cli({"SET", "{a}:hf:s", "1:" + ahead + ":0r:"});
+        Try t("a");
+        REQUIRE(rig.attempt(t).granted());
+        CHECK(t.token() == 9000000000000001U);
+        CHECK(rig.release(t) == ReleaseResult::released);
+        // It is kept until a day after the token, not a day after now.
+        CHECK(server.cli({"PEXPIRETIME", "{a}:hf:s"}).integer == 9000000000000 + 86400000);
+        Try u("a");
+        REQUIRE(rig.attempt(u).granted());
+        CHECK(u.token() == 9000000000000002U);
+        CHECK(server.cli({"PTTL", "{a}:hf:s"}).integer == -1);
+        CHECK(rig.release(u) == ReleaseResult::released);
+    }
+    SECTION("the server restarts with its data") {
+        server.restart(holdfast::lab::Data::keep);
+        server.wait_ready();
+        Try t("a");
+        // The old connection is found broken by the first request.
+        for (int i = 0; i < 3 && !t.granted(); ++i)
+            rig.attempt(t);
+        REQUIRE(t.granted());
+        CHECK(t.token() > last);
+        CHECK(rig.release(t) == ReleaseResult::released);
+    }
+}
+
+TEST_CASE("grants: a withdrawn owner's late request does nothing") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try holder("a"), ghost("a");
+    // Frozen server: the request is sent, not answered, and executed later.
+    REQUIRE(rig.attempt(holder).granted());
+    CHECK(rig.release(holder) == ReleaseResult::released);
+    server.pause();
+    rig.attempt(ghost, 100ms);
+    CHECK(ghost.in_doubt());
+    server.resume();
+    CHECK(rig.withdraw(ghost) == holdfast::error_code());
+    // Whatever order the server read the two connections in, nothing is left.
+    CHECK(holdfast::lab::stays_true(
+        [&] {
+            return server.cli({"EXISTS", "a"}).integer == 0;
+        },
+        200ms));
+    Try next("a");
+    CHECK(rig.attempt(next).granted());
+    CHECK(rig.release(next) == ReleaseResult::released);
+}
+
+TEST_CASE("grants: the mark refuses its owner until its deadline") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try t("a");
+    // The server answers later than the time allowed, so the request stays in doubt.
+    REQUIRE(rig.attempt(t).granted());
+    CHECK(rig.release(t) == ReleaseResult::released);
+    server.pause();
+    Try ghost("a");
+    rig.attempt(ghost, 1500ms);  // the server's deadline is then still to come
+    REQUIRE(ghost.in_doubt());
+    server.resume();
+    server.wait_ready();
+    REQUIRE(rig.withdraw(ghost) == holdfast::error_code());
+    CHECK(server.cli({"EXISTS", "a"}).integer == 0);
+}
+
+TEST_CASE("grants: a request that comes too late by the server's clock") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try t("a");
+    REQUIRE(rig.attempt(t).granted());
+    CHECK(rig.release(t) == ReleaseResult::released);
+    Try late("a");
+    late.a.sent = boot_clock::now();
+    late.a.deadline = late.a.sent - 5s;  // of the past: refused by the server or not sent at all
+    std::vector<spi::Attempt*> items{&late.a};
+    rig.run(rig.backend->attempt(items));
+    CHECK_FALSE(late.granted());
+    CHECK(server.cli({"EXISTS", "a"}).integer == 0);
+}
+
+TEST_CASE("grants: what is not a lock stays as it is") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    server.cli({"RPUSH", "list", "x"});
+    Try t("list", 10s, true), good("good");
+    rig.attempt(t);
+    CHECK(t.error() == errc::kind_mismatch);
+    CHECK(server.cli({"LRANGE", "list", "0", "-1"}).elements.size() == 1);
+    CHECK(rig.withdraw(t) == holdfast::error_code());
+    // In one call with others it harms nobody.
+    Try again("list");
+    rig.attempt({&again, &good});
+    CHECK(again.error() == errc::kind_mismatch);
+    CHECK(good.granted());
+    server.cli({"RPUSH", "{bad}:hf:s", "x"});
+    Try bad("bad"), good2("good2");
+    rig.attempt({&good2, &bad});
+    CHECK(bad.error() == errc::kind_mismatch);
+    CHECK(good2.granted());
+    CHECK(rig.inspect("list").error() == errc::kind_mismatch);
+    CHECK(rig.break_lock("list", true).error() == errc::kind_mismatch);
+    CHECK(server.cli({"TYPE", "list"}).text == "list");
+    CHECK(server.cli({"EXISTS", "bad"}).integer == 0);
+    // A state of a later format is not touched.
+    server.cli({"SET", "{new}:hf:s", "2:whatever"});
+    Try later("new");
+    CHECK(rig.attempt(later).error() == errc::kind_mismatch);
+    CHECK(server.cli({"GET", "{new}:hf:s"}).text == "2:whatever");
+}
+
+TEST_CASE("grants: a foreign holder is respected") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    server.cli({"SET", "a", "0123456789abcdef", "PX", "60000"});
+    Try t("a", 10s, true);
+    REQUIRE(rig.attempt(t).busy());
+    CHECK(server.cli({"GET", "a"}).text == "0123456789abcdef");
+    const auto look = std::get<spi::Attempt::Busy>(t.a.outcome).look_again;
+    CHECK(look <= 150ms);
+    const auto seen = rig.inspect("a");
+    REQUIRE(seen.has_value());
+    REQUIRE(seen->holders.size() == 1);
+    CHECK(seen->holders[0].foreign);
+    REQUIRE(seen->waiters.size() == 1);
+    CHECK(seen->waiters[0].owner == t.owner);
+    CHECK(rig.break_lock("a").error() == errc::not_supported);
+    const auto broken = rig.break_lock("a", true);
+    REQUIRE(broken.has_value());
+    CHECK(broken->holder.foreign);
+    REQUIRE(rig.attempt(t).granted());
+    CHECK(rig.release(t) == ReleaseResult::released);
+}
+
+TEST_CASE("grants: renewal") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try t("a", 400ms);
+    REQUIRE(rig.attempt(t).granted());
+    for (int i = 0; i < 3; ++i) {
+        server.cli({"PEXPIRE", "a", "200"});
+        CHECK(rig.renew(t).renewal == spi::Held::Renewal::renewed);
+        CHECK(server.cli({"PTTL", "a"}).integer > 200);
+    }
+    wait_free(server, "a");
+    CHECK(rig.renew(t).renewal == spi::Held::Renewal::lost);
+    Try u("a");
+    REQUIRE(rig.attempt(u).granted());
+    server.cli({"FLUSHALL"});
+    CHECK(rig.renew(u).renewal == spi::Held::Renewal::lost);
+    // A server that cannot answer is no loss.
+    server.pause();
+    CHECK(rig.renew(u, 100ms).renewal == spi::Held::Renewal::unknown);
+    server.resume();
+}
+
+TEST_CASE("grants: break") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    CHECK(rig.break_lock("a").error() == errc::not_held);
+    Try t("a", 500ms);
+    REQUIRE(rig.attempt(t).granted());
+    CHECK(rig.break_lock("a", false, FencingToken{t.token() + 1}).error() == errc::not_held);
+    SECTION("revoked: free when the ttl is over") {
+        const auto broken = rig.break_lock("a", false, FencingToken{t.token()});
+        REQUIRE(broken.has_value());
+        CHECK(broken->holder.owner == t.owner);
+        CHECK(broken->free_in > 0ms);
+        CHECK(broken->free_in <= 500ms);
+        const auto h = rig.renew(t);
+        CHECK(h.renewal == spi::Held::Renewal::lost);
+        CHECK(h.renewal_error == errc::revoked);
+        CHECK(rig.inspect("a")->holders.at(0).revoked);
+        // The same owner cannot take it up again, either.
+        Try again("a");
+        CHECK(rig.attempt(again).busy());
+        rig.attempt(t);
+        CHECK(t.error() == errc::revoked);
+        wait_free(server, "a");
+        Try next("a");
+        REQUIRE(rig.attempt(next).granted());
+        CHECK(next.grant().previous == PreviousHolder::crashed);
+    }
+    SECTION("now: free at once, and the next waiter gets it") {
+        Rig other(server.url());
+        Try waiter("a", 10s, true);
+        REQUIRE(other.attempt(waiter).busy());
+        const auto broken = rig.break_lock("a", true);
+        REQUIRE(broken.has_value());
+        CHECK(broken->free_in == 0ms);
+        other.until([&] { return other.woken(waiter); }, "the waiter is told");
+        CHECK(other.attempt(waiter).granted());
+        const auto h = rig.renew(t);
+        CHECK(h.renewal == spi::Held::Renewal::lost);
+        CHECK(h.renewal_error == errc::revoked);
+        CHECK(rig.attempt(t).error());
+    }
+}
+
+TEST_CASE("grants: inspect and list") {
+    auto server = RedisServer::start();
+    Rig rig(server.url(), "namespace=app:");
+    Try a("one"), b("two"), other("else");
+    rig.attempt({&a, &b, &other});
+    REQUIRE(a.granted());
+    CHECK(server.cli({"GET", "app:one"}).text == a.owner);
+    const auto seen = rig.inspect("one");
+    REQUIRE(seen.has_value());
+    REQUIRE(seen->holders.size() == 1);
+    CHECK(seen->name == "one");
+    CHECK(seen->holders[0].owner == a.owner);
+    CHECK(seen->holders[0].note == "test");
+    CHECK(seen->holders[0].pid == getpid());
+    CHECK(seen->holders[0].token.value == a.token());
+    CHECK(seen->last_token.value == a.token());
+    CHECK_FALSE(seen->holders[0].foreign);
+    CHECK(seen->holders[0].ttl_left > 9s);
+    CHECK(seen->holders[0].held_for >= 0ms);
+    CHECK(seen->holders[0].held_for < 5s);
+    CHECK(rig.list("").value() == std::vector<std::string>{"else", "one", "two"});
+    CHECK(rig.list("", 2).value() == std::vector<std::string>{"else", "one"});
+    CHECK(rig.list("t").value() == std::vector<std::string>{"two"});
+    rig.release(b);
+    CHECK(rig.list("t").value().empty());
+    CHECK(rig.inspect("nobody")->holders.empty());
+}

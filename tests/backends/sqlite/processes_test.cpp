@@ -1,0 +1,172 @@
+// Several processes and several clients on one file.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "fixture.hpp"
+
+namespace holdfast::sqlite::test {
+namespace {
+
+TEST_CASE("four processes: one holder at a time, and tokens that only grow") {
+    const File file;
+    constexpr int processes = 4, times = 500;
+    const std::string witness = file.dir / "witness";
+    // Nobody made the file before: all four make it at once.
+    std::vector<lab::Process> running;
+    for (int i = 0; i < processes; ++i)
+        running.push_back(
+            file.helper({"count", file.url, "shared name", std::to_string(times), witness},
+                        "log" + std::to_string(i)));
+    std::set<unsigned long long> tokens;
+    for (int i = 0; i < processes; ++i) {
+        const auto status = running[static_cast<std::size_t>(i)].wait(120s);
+        const std::string log = file.said("log" + std::to_string(i));
+        INFO(log.substr(log.size() > 200 ? log.size() - 200 : 0));
+        REQUIRE(status.has_value());
+        CHECK(status->code == 0);
+        std::istringstream lines(log);
+        unsigned long long token = 0, last = 0;
+        while (lines >> token) {
+            CHECK(token > last);
+            last = token;
+            tokens.insert(token);
+        }
+    }
+    CHECK(tokens.size() == processes * times);
+    CHECK(std::to_string(*tokens.rbegin()) == file.sql("SELECT token FROM holdfast_lease"));
+    CHECK(file.sql("SELECT owner IS NULL AND mark = 1 FROM holdfast_lease") == "1");
+    CHECK(file.sql("PRAGMA integrity_check") == "ok");
+}
+
+TEST_CASE("the witness notices when nobody excludes") {
+    const File file;
+    constexpr int processes = 4;
+    const std::string witness = file.dir / "witness";
+    std::vector<lab::Process> running;
+    for (int i = 0; i < processes; ++i)  // the control run: everybody has a name of its own
+        running.push_back(
+            file.helper({"count", file.url, "name " + std::to_string(i), "2000", witness},
+                        "log" + std::to_string(i)));
+    CHECK(lab::reached(
+        [&] {
+            for (int i = 0; i < processes; ++i)
+                if (file.said("log" + std::to_string(i)).find("two holders") != std::string::npos)
+                    return true;
+            return false;
+        },
+        60s));
+}
+
+TEST_CASE("many connections make the tables at once") {
+    const File file;
+    std::vector<std::thread> threads;
+    std::atomic<int> ready{0}, granted{0};
+    for (int i = 0; i < 12; ++i)
+        threads.emplace_back([&, i] {
+            Connection c(file.place());
+            std::string detail;
+            ++ready;
+            while (ready < 12)
+                std::this_thread::yield();
+            if (!c.open(boot_clock::now() + 10s, detail)) ++granted;
+            if (!detail.empty()) UNSCOPED_INFO(i << ": " << detail);
+        });
+    for (auto& t : threads)
+        t.join();
+    CHECK(granted == 12);
+}
+
+TEST_CASE("a release reaches the waiters of another client and of another process soon") {
+    const File file;
+    auto holder = Client::open(file.url).value();
+    auto waiter = Client::open(file.url).value();
+    auto held = holder.lock("a").value()->acquire({.wait = 2s}).value();
+    std::atomic<bool> got{false};
+    boot_clock::time_point when;
+    std::thread waits([&] {
+        auto lease = waiter.lock("a").value()->acquire({.wait = 20s});
+        when = boot_clock::now();
+        got = lease.has_value();
+    });
+    lab::wait_until([&] { return waiter.stats().waiting == 1; }, 5s, "it waits");
+    REQUIRE(lab::stays_true([&] { return !got; }, 500ms));
+    const auto let_go = boot_clock::now();
+    CHECK(held.release() == ReleaseResult::released);
+    waits.join();
+    CHECK(got);
+    CHECK(when - let_go < 200ms);
+
+    const auto log = [&] { return file.said("other"); };
+    held = holder.lock("a").value()->acquire({.wait = 2s}).value();
+    auto other = file.helper({"hold", file.url, "a"}, "other");
+    auto watched = holder.lock("b").value()->acquire({.wait = 2s});  // the file is used meanwhile
+    REQUIRE(lab::stays_true([&] { return log().empty(); }, 500ms));
+    CHECK(held.release() == ReleaseResult::released);
+    CHECK(lab::reached([&] { return log().starts_with("held"); }, 500ms));
+}
+
+TEST_CASE("waiters of one client cost few statements while nothing happens") {
+    const File file;
+    auto holder = Client::open(file.url).value();
+    auto waiter = Client::open(file.url).value();
+    auto held = holder.lock("a").value()->acquire({.wait = 2s}).value();
+    constexpr int waiters = 100;
+    auto lock = waiter.lock("a").value();
+    std::atomic<int> ended{0};
+    for (int i = 0; i < waiters; ++i)
+        lock->async_acquire({.wait = 60s}, [&](error_code, Lease) { ++ended; });
+    lab::wait_until([&] { return waiter.stats().attempts >= waiters; }, 10s, "all have looked");
+    const auto before = waiter.stats().requests;
+    REQUIRE(lab::stays_true([&] { return ended == 0; }, 2s));
+    const auto each = static_cast<double>(waiter.stats().requests - before) / waiters / 2;
+    INFO(each << " statements per waiter and second");
+    CHECK(each < 2);
+    CHECK(held.release() == ReleaseResult::released);
+    CHECK(lab::reached([&] { return ended == waiters; }, 30s));
+    CHECK(file.sql("SELECT owner IS NULL FROM holdfast_lease") == "1");
+}
+
+TEST_CASE("a cancelled wait leaves nothing") {
+    const File file;
+    auto client = Client::open(file.url).value();
+    auto lock = client.lock("a").value();
+    auto held = lock->acquire({.wait = 2s}).value();
+    std::stop_source stop;
+    std::thread ends([&] {
+        lab::wait_until([&] { return client.stats().waiting == 1; }, 5s, "it waits");
+        stop.request_stop();
+    });
+    const auto lease = lock->acquire({.wait = 20s}, stop.get_token());
+    ends.join();
+    REQUIRE(lease.has_error());
+    CHECK(lease.error() == errc::cancelled);
+    CHECK(held.release() == ReleaseResult::released);
+    CHECK(lab::stays_true(
+        [&] { return file.sql("SELECT owner IS NULL FROM holdfast_lease") == "1"; }, 100ms));
+}
+
+TEST_CASE("a child of fork disturbs nothing") {
+    const File file;
+    auto client = Client::open(file.url).value();
+    auto held = client.lock("a").value()->acquire({.wait = 2s}).value();
+    const pid_t pid = ::fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        const bool forked = client.lock("b").error() == errc::forked ||
+                            client.lock("b").value()->try_acquire().error() == errc::forked;
+        ::_exit(forked ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    CHECK(held.renew().has_value());
+    CHECK(held.release() == ReleaseResult::released);
+}
+
+}  // namespace
+}  // namespace holdfast::sqlite::test

@@ -1,0 +1,67 @@
+// The README shows the statements of an acquire and a release; here they are taken from SQLite
+// itself.
+#include "fixture.hpp"
+
+namespace holdfast::sqlite::test {
+namespace {
+
+int record(unsigned, void* out, void* statement, void*) {
+    auto& lines = *static_cast<std::vector<std::string>*>(out);
+    lines.emplace_back(sqlite3_sql(static_cast<sqlite3_stmt*>(statement)));
+    return 0;
+}
+
+/// The lines of the block of code that follows `<!-- marker -->`.
+std::vector<std::string> documented(const std::string& marker) {
+    const std::string text = text_of(SQLITE_README);
+    const auto begin = text.find("<!-- " + marker + " -->");
+    REQUIRE(begin != std::string::npos);
+    const auto first = text.find('\n', text.find("```sql", begin)) + 1;
+    std::istringstream block(text.substr(first, text.find("```", first) - first));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(block, line);) {
+        if (line.starts_with("  "))
+            lines.back() += line.substr(1);
+        else
+            lines.push_back(line);
+    }
+    return lines;
+}
+
+TEST_CASE("an acquire and a release run the statements that the README shows") {
+    const File file;
+    Table t(file);
+    const auto warm = t.grant("a", "one");
+    REQUIRE(t.release("a", "one", warm.token) == ReleaseResult::released);
+    std::vector<std::string> ran;
+    sqlite3_trace_v2(t.connection.handle(), SQLITE_TRACE_STMT, record, &ran);
+    const auto g = t.grant("a", "two");
+    CHECK(ran == documented("acquire"));
+    ran.clear();
+    CHECK(t.release("a", "two", g.token) == ReleaseResult::released);
+    CHECK(ran == documented("release"));
+}
+
+TEST_CASE("what durability rests on is really set") {
+    const File file;
+    Table t(file);
+    t.grant("a", "one");
+    const auto answer = [&](const char* pragma) {
+        sqlite3_stmt* s = nullptr;
+        sqlite3_prepare_v2(t.connection.handle(), pragma, -1, &s, nullptr);
+        sqlite3_step(s);
+        const std::string text = reinterpret_cast<const char*>(sqlite3_column_text(s, 0));
+        sqlite3_finalize(s);
+        return text;
+    };
+    CHECK(answer("PRAGMA journal_mode") == "wal");
+    CHECK(answer("PRAGMA synchronous") == "2");
+    auto place = file.place();
+    place->extra = true;
+    Connection extra(place);
+    std::string detail;
+    CHECK_FALSE(extra.open(boot_clock::now() + 2s, detail));
+}
+
+}  // namespace
+}  // namespace holdfast::sqlite::test
