@@ -170,7 +170,9 @@ awaitable<void> FencedBackend::enter(std::vector<Attempt*> items) {
             keys[i].assign(shared_->options.prefix, items[i]->name);
             add_keys(c, keys[i]);
         }
-        c.add(subscriber_ ? std::string_view(subscriber_->channel()) : std::string_view());
+        const bool queues = subscriber_ && std::any_of(items.begin(), items.end(),
+                                                       [](const Attempt* a) { return a->queue; });
+        c.add(queues ? std::string_view(subscriber_->channel()) : std::string_view());
         for (const Attempt* a : items)
             add_enter(c, *a, *shared_);
         Answer answer = co_await run(c, &script, deadline, &detail);

@@ -210,11 +210,14 @@ asio::awaitable<error_code> Link::secure(std::string* detail) {
     co_await tls_->async_handshake(asio::ssl::stream_base::client, token);
     if (!ec) co_return ec;
     const long verified = SSL_get_verify_result(tls_->native_handle());
-    if (verified == X509_V_OK && ec.category() == asio::error::get_ssl_category() &&
-        ERR_GET_REASON(static_cast<unsigned long>(ec.value())) == SSL_R_CERTIFICATE_VERIFY_FAILED)
+    // The check of the host name leaves no reason of its own.
+    const bool refused =
+        ec.category() == asio::error::get_ssl_category() &&
+        ERR_GET_REASON(static_cast<unsigned long>(ec.value())) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    if (refused && (verified == X509_V_OK || verified == X509_V_ERR_UNSPECIFIED))
         *detail = "the certificate is not for the host " + host;
     else
-        *detail = verified == X509_V_OK ? ec.message() : X509_verify_cert_error_string(verified);
+        *detail = refused ? X509_verify_cert_error_string(verified) : ec.message();
     co_return make(Error::tls);
 }
 

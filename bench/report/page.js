@@ -57,7 +57,7 @@ function needs() {
     ];
   });
   table('which-table', ['Lock', 'For', right('alone, p50'), right('1000 at once, 1/s'),
-    right(`hand-off, ${crowd} waiters`), 'Order of 20 waiters', 'Token stops stale writes'], body);
+    right(crowd ? `hand-off, ${crowd} waiters` : 'hand-off'), 'Order of 20 waiters', 'Token stops stale writes'], body);
 }
 
 function ratios() {
@@ -107,7 +107,7 @@ function verdicts() {
 function alerts() {
   const out = [];
   if (report.partial) out.push('<div class="alert note"><b>Partial.</b> The run was ended by ^C; what is missing was not measured.</div>');
-  if (typeof echarts === 'undefined') out.push('<div class="alert note"><b>Without charts.</b> npm was not there when the bench was built; the same figures are in the tables.</div>');
+  if (typeof echarts === 'undefined') out.push('<div class="alert note"><b>Without charts.</b> npm was not there when the bench was built; every figure is in the list of rows at the end.</div>');
   for (const r of rows.filter((x) => x.status !== 'ok')) {
     out.push(`<div class="alert"><b>${r.status === 'violated' ? 'A guarantee of Holdfast was violated' : 'Invalid or missing'}:</b>
       ${escape(`${r.scenario} ${label(r)}: ${r.metric}${r.metric === 'failed' || r.metric === 'missing' ? '' : ` = ${short(r.value)}`}. ${r.note}`)}</div>`);

@@ -109,7 +109,7 @@ class Terminal(CliTest):
         self.assertEqual(self.shell.code(), 130)
 
     def test_a_stopped_job_loses_the_lock_in_time(self):
-        pid = self.sleeper("--ttl 1s")
+        pid = self.sleeper("--ttl 2s")
         self.shell.type("\x1a")
         self.shell.expect("Stopped")
         until(lambda: not alive(pid), "the guardian has killed the command")

@@ -65,10 +65,10 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                     if (what == "acquire") proxy->record();
                     auto lease = acquire();
                     REQUIRE(lease.has_value());
+                    const auto acquired = proxy->recorded(direction).size();
                     if (what == "renew") proxy->record();
                     REQUIRE(lease->renew().has_value());
                     if (what == "renew") return proxy->recorded(direction).size();
-                    const auto acquired = proxy->recorded(direction).size();
                     if (what == "release") proxy->record();
                     release(*lease);
                     return what == "acquire" ? acquired : proxy->recorded(direction).size();

@@ -325,10 +325,13 @@ TEST_CASE("connection: a server that takes no writes grants nothing and loses no
     rig.attempt(u);
     CHECK(u.error() == errc::unavailable);
     CHECK_FALSE(u.in_doubt());
-    CHECK(rig.renew(t).renewal == spi::Held::Renewal::unknown);
-    server.cli({"CONFIG", "SET", "maxmemory", "0"});
-    CHECK(rig.renew(t).renewal == spi::Held::Renewal::renewed);
     CHECK(server.cli({"EXISTS", "b"}).integer == 0);
+    // What needs no memory goes on.
+    CHECK(rig.renew(t).renewal == spi::Held::Renewal::renewed);
+    CHECK(rig.release(t) == ReleaseResult::released);
+    server.cli({"CONFIG", "SET", "maxmemory", "0"});
+    CHECK(rig.attempt(u).granted());
+    CHECK(rig.attempt(t).grant().previous == PreviousHolder::released);
 }
 
 TEST_CASE("options: mistakes are told before anything connects") {
