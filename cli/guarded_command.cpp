@@ -37,6 +37,10 @@ GuardedCommand::GuardedCommand(const RunOptions& options, const Timing& times, L
 CommandEnd GuardedCommand::run(const std::vector<std::string>& environment) {
     const std::stop_callback on_loss(lease_.lost(), [this] { lost_bell_.ring(); });
     follow_lease();
+    if (until_ == boot_clock::time_point{}) {
+        say_lost("The command was not started.");
+        return {exit_lost, Outcome::done};
+    }
     const bool foreground = terminal_.hand_over_at_start();
     guardian_.go(environment, foreground);
     running_ = true;
@@ -211,6 +215,7 @@ std::string GuardedCommand::why_lost() const {
     if (options_.max_hold != forever && held + times_.grace + times_.margin >= options_.max_hold)
         return fmt::format("--max-hold {} is over", spoken(options_.max_hold));
     if (reason && reason != errc::lost) return reason.message();
+    if (until_ == boot_clock::time_point{}) return "it ran out as soon as it was granted";
     const milliseconds silent = times_.ttl - left_until(until_);
     return fmt::format("no renewal confirmed for {} (ttl {})", spoken(silent), spoken(times_.ttl));
 }

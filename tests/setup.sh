@@ -112,7 +112,7 @@ $plan" ;;
     esac
     say "$program will install: ${missing[*]}"
     say "$plan"
-    say "No service is started by it."
+    say "No service is started by it, now or at the next boot."
     confirm "Install them?"
     local new_redis=0
     case " ${missing[*]} " in *" redis-server "*) new_redis=1 ;; esac
@@ -122,9 +122,7 @@ $plan" ;;
         fail 69 "apt-get install failed (the whole output: build/apt.log)"
     }
     # The package also enables its service for the next boot; nobody here asked for that.
-    if [ "$new_redis" = 1 ] && command -v systemctl >/dev/null 2>&1; then
-        systemctl disable redis-server >/dev/null 2>&1 || true
-    fi
+    if [ "$new_redis" = 1 ]; then update-rc.d redis-server disable >/dev/null 2>&1 || true; fi
     allow_services
 }
 
@@ -138,12 +136,13 @@ setup_build() {
     fi
 }
 
-# configure_and_build PRESET JOBS [CMAKE-OPTION...]
-configure_and_build() {
-    local preset=$1 jobs=$2
-    shift 2
-    say "== $preset: configure"
-    (cd "$root" && cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" "$@") || return 1
-    say "== $preset: build (-j$jobs)"
-    cmake --build "$root/build/$preset" -j "$jobs"
+configure() {
+    say "== $1: configure"
+    (cd "$root" && cmake --preset "$1" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher")
+}
+
+# build PRESET JOBS
+build() {
+    say "== $1: build (-j$2)"
+    cmake --build "$root/build/$1" -j "$2"
 }

@@ -68,8 +68,7 @@ public:
         co_return found;
     }
     spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
-                                                          std::size_t limit,
-                                                          boot_clock::time_point,
+                                                          std::size_t limit, boot_clock::time_point,
                                                           std::string&) override {
         auto names = store_->list(prefix_ + std::string(prefix), limit);
         for (std::string& n : names)
@@ -109,8 +108,9 @@ spi::Descriptor describe() {
     d.capabilities = [](const spi::Settings&) { return promises(); };
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
         if (!s.name.empty())
-            c.sink.warn("the memory backend was chosen from a configuration file: it excludes nobody "
-                        "outside this process");
+            c.sink.warn(
+                "the memory backend was chosen from a configuration file: it excludes nobody "
+                "outside this process");
         return std::make_unique<MemoryBackend>(s, c);
     };
     return d;

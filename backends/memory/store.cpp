@@ -77,8 +77,8 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::Sink& sink) {
         a.outcome = spi::Attempt::Granted{e.token, before, a.ttl, {}};
         return;
     }
-    const milliseconds look =
-        std::min(longest_look, e.free(now) ? milliseconds(5) : left(e.expires, now) + milliseconds(1));
+    const milliseconds look = std::min(
+        longest_look, e.free(now) ? milliseconds(5) : left(e.expires, now) + milliseconds(1));
     if (a.queue) {
         const auto alive = now + look * 3 + longest_look;
         const auto mine = std::find_if(e.queue.begin(), e.queue.end(),

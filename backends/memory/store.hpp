@@ -20,8 +20,8 @@ struct Entry {
     std::string owner;  ///< empty: free
     FencingToken token;
     boot_clock::time_point expires, since;
-    PreviousHolder last = PreviousHolder::none;      ///< what the next holder will be told
-    PreviousHolder told = PreviousHolder::unknown;   ///< what this holder was told
+    PreviousHolder last = PreviousHolder::none;     ///< what the next holder will be told
+    PreviousHolder told = PreviousHolder::unknown;  ///< what this holder was told
     bool revoked = false;
     std::deque<Waiting> queue;
 
@@ -39,7 +39,8 @@ public:
     void release(spi::Held&, const std::string& key);
     result<Inspection> inspect(const std::string& key);
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
-    result<Broken> break_lock(const std::string& key, std::optional<FencingToken> if_token, bool now);
+    result<Broken> break_lock(const std::string& key, std::optional<FencingToken> if_token,
+                              bool now);
     /// Forgets the waiters of a client that closes.
     void forget(const spi::Sink&);
 

@@ -44,8 +44,8 @@ result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_t
     a.owner = owner;
     a.ttl = info_->ttl;
     a.sent = started;
-    a.deadline = started + std::min(info_->request_timeout,
-                                    may_wait ? options.wait : info_->request_timeout);
+    a.deadline = started +
+                 std::min(info_->request_timeout, may_wait ? options.wait : info_->request_timeout);
     Counters::add(engine.counters.attempts);
     lane->attempt(a);
     if (const auto* g = std::get_if<spi::Attempt::Granted>(&a.outcome)) {
@@ -91,12 +91,12 @@ void BackendLock::do_async_acquire(const AcquireOptions& options, Handler handle
     if (const auto ec = refuse()) return engine.complete_later(std::move(handler), ec, Lease());
     auto slot = asio::get_associated_cancellation_slot(handler);
     Waiter::Caller caller{std::move(handler), nullptr, options.diagnostics};
-    auto waiter = std::make_shared<Waiter>(handle_->engine, handle_, info_,
-                                           spi::make_owner(options.note), options.wait,
-                                           boot_clock::now(), std::move(caller));
+    auto waiter =
+        std::make_shared<Waiter>(handle_->engine, handle_, info_, spi::make_owner(options.note),
+                                 options.wait, boot_clock::now(), std::move(caller));
     if (slot.is_connected())
-        slot.assign([weak = std::weak_ptr<Waiter>(waiter), e = handle_->engine->weak_from_this()](
-                        asio::cancellation_type) {
+        slot.assign([weak = std::weak_ptr<Waiter>(waiter),
+                     e = handle_->engine->weak_from_this()](asio::cancellation_type) {
             const auto engine_alive = e.lock();
             if (!engine_alive) return;
             engine_alive->post([weak] {

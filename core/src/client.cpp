@@ -134,10 +134,16 @@ Stats Client::stats() const {
     return e.counters.snapshot(e.backend().requests());
 }
 
-std::string Client::url() const { return impl_->engine().chosen.settings.display(); }
+std::string Client::url() const {
+    return impl_->engine().chosen.settings.display();
+}
 
-std::string_view Client::backend() const noexcept { return impl_->engine().chosen.backend->name; }
+std::string_view Client::backend() const noexcept {
+    return impl_->engine().chosen.backend->name;
+}
 
-void Client::close() noexcept { impl_->engine().close(impl_->handle->grace); }
+void Client::close() noexcept {
+    impl_->engine().close(impl_->handle->grace);
+}
 
 }  // namespace holdfast

@@ -52,22 +52,23 @@ Engine::Engine(Chosen c, const ClientOptions& options)
     : chosen(std::move(c)),
       timing(read_timing(chosen.settings)),
       user_executor_(options.executor),
-      pool_([this] {
-          schedule_.set(*pool_watch_, boot_clock::now() + UserPool::patience);
-      }),
+      pool_([this] { schedule_.set(*pool_watch_, boot_clock::now() + UserPool::patience); }),
       schedule_(io_),
       pool_watch_(std::make_shared<PoolWatch>(pool_)) {
     events = std::make_shared<Events>(options.events, pool_);
 }
 
-Engine::~Engine() { schedule_.cancel(*pool_watch_); }
+Engine::~Engine() {
+    schedule_.cancel(*pool_watch_);
+}
 
 void Engine::run_thread() {
     ::pthread_setname_np(::pthread_self(), "holdfast");
     io_.run();
 }
 
-// --- batches ----------------------------------------------------------------------------------------
+// --- batches
+// ----------------------------------------------------------------------------------------
 
 void Engine::submit(std::shared_ptr<Waiter> w) {
     bool first = false;
@@ -127,8 +128,7 @@ void Engine::spawn(std::vector<std::shared_ptr<Item>>& queue,
     const std::size_t most = std::max<std::size_t>(backend_->max_batch(), 1);
     for (std::size_t at = 0; at < all.size(); at += most) {
         const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
-        const auto to =
-            all.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, all.size()));
+        const auto to = all.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, all.size()));
         std::vector<std::shared_ptr<Item>> batch(std::make_move_iterator(from),
                                                  std::make_move_iterator(to));
         auto task = (this->*verb)(std::move(batch));
@@ -216,13 +216,16 @@ spi::awaitable<void> Engine::run_releases(std::vector<std::shared_ptr<Grant>> ba
         g->release_answered();
 }
 
-// --- what the backend says --------------------------------------------------------------------------
+// --- what the backend says
+// --------------------------------------------------------------------------
 
 void Engine::enrol(std::string_view owner, std::shared_ptr<Waiter> w) {
     waiters_.emplace(owner, std::move(w));
 }
 
-void Engine::dismiss(std::string_view owner) { waiters_.erase(owner); }
+void Engine::dismiss(std::string_view owner) {
+    waiters_.erase(owner);
+}
 
 void Engine::wake(std::string_view owner) {
     if (!on_engine_thread())
@@ -252,7 +255,8 @@ void Engine::lost(std::string_view owner, error_code why) {
     });
 }
 
-// --- the end ----------------------------------------------------------------------------------------
+// --- the end
+// ----------------------------------------------------------------------------------------
 
 void Engine::end_end() {
     if (--ends_ == 0 && all_ended_) std::exchange(all_ended_, {})();
@@ -309,6 +313,8 @@ void Engine::close(milliseconds grace) noexcept {
         stopped->take_until(boot_clock::now() + milliseconds(200));
         finish();
         if (thread_.joinable()) thread_.join();
+        // Only now: the engine thread may have been in the schedule.
+        schedule_.stop();
         // Verbs under way end now that their sockets are closed; their frames must not outlive the
         // backend.
         io_.restart();
@@ -319,7 +325,6 @@ void Engine::close(milliseconds grace) noexcept {
 }
 
 void Engine::finish() {
-    schedule_.stop();
     work_.reset();
     io_.stop();
 }

@@ -1,6 +1,6 @@
 // The engine of one client: its thread, its backend, and the queues that turn concurrent callers'
-// requests into batches. The wait loop is in waiter.cpp, the renewal loop in grant.cpp; both only ever
-// hand themselves to these queues and to the schedule.
+// requests into batches. The wait loop is in waiter.cpp, the renewal loop in grant.cpp; both only
+// ever hand themselves to these queues and to the schedule.
 #pragma once
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -41,9 +41,7 @@ struct Timing {
         return request_timeout.value_or(std::min(milliseconds(2000), for_ttl / 3));
     }
     /// How much earlier than the server we think a lease of that ttl ends.
-    static milliseconds drift(milliseconds ttl) noexcept {
-        return ttl / 100 + milliseconds(2);
-    }
+    static milliseconds drift(milliseconds ttl) noexcept { return ttl / 100 + milliseconds(2); }
 };
 
 class Engine final : public std::enable_shared_from_this<Engine>, public spi::Sink {
@@ -71,7 +69,8 @@ public:
     void post(F&& f) {
         asio::post(io_, std::forward<F>(f));
     }
-    /// Runs a user's handler where it wants to run, never on the engine thread, never inside this call.
+    /// Runs a user's handler where it wants to run, never on the engine thread, never inside this
+    /// call.
     template <class Signature, class... Args>
     void complete(asio::any_completion_handler<Signature>, Args... args);
     /// The same from a user's thread.
@@ -187,9 +186,8 @@ void Engine::complete_later(asio::any_completion_handler<Signature> handler, Arg
     // A posted job may outlive the caller's handle; the engine has to be there for it.
     pool_.post([self = shared_from_this(), handler = std::move(handler),
                 args = std::make_tuple(std::move(args)...)]() mutable {
-        std::apply(
-            [&](auto&&... a) { self->complete(std::move(handler), std::move(a)...); },
-            std::move(args));
+        std::apply([&](auto&&... a) { self->complete(std::move(handler), std::move(a)...); },
+                   std::move(args));
     });
 }
 

@@ -10,23 +10,40 @@ constexpr int max_hold = 100;  // a code of its own, with the condition errc::lo
 
 const char* words(errc e) noexcept {
     switch (e) {
-        case errc::contended: return "held by another";
-        case errc::timed_out: return "still held by another when the wait ended";
-        case errc::cancelled: return "cancelled";
-        case errc::unavailable: return "the lock server cannot be reached";
-        case errc::no_quorum: return "fewer than a majority of nodes granted";
-        case errc::in_doubt: return "the server did not answer; the request is being undone";
-        case errc::lost: return "the lease is lost";
-        case errc::revoked: return "the lease was broken by an operator";
-        case errc::not_held: return "not held";
-        case errc::denied: return "the server refused the credentials or the right";
-        case errc::not_supported: return "not supported by this backend";
-        case errc::kind_mismatch: return "the name exists at the server as something else";
-        case errc::bad_name: return "not a valid lock name";
-        case errc::bad_config: return "the configuration is wrong";
-        case errc::would_deadlock: return "a blocking call on the engine's own thread";
-        case errc::closed: return "the client is closed";
-        case errc::forked: return "the handle belongs to the parent process";
+        case errc::contended:
+            return "held by another";
+        case errc::timed_out:
+            return "still held by another when the wait ended";
+        case errc::cancelled:
+            return "cancelled";
+        case errc::unavailable:
+            return "the lock server cannot be reached";
+        case errc::no_quorum:
+            return "fewer than a majority of nodes granted";
+        case errc::in_doubt:
+            return "the server did not answer; the request is being undone";
+        case errc::lost:
+            return "the lease is lost";
+        case errc::revoked:
+            return "the lease was broken by an operator";
+        case errc::not_held:
+            return "not held";
+        case errc::denied:
+            return "the server refused the credentials or the right";
+        case errc::not_supported:
+            return "not supported by this backend";
+        case errc::kind_mismatch:
+            return "the name exists at the server as something else";
+        case errc::bad_name:
+            return "not a valid lock name";
+        case errc::bad_config:
+            return "the configuration is wrong";
+        case errc::would_deadlock:
+            return "a blocking call on the engine's own thread";
+        case errc::closed:
+            return "the client is closed";
+        case errc::forked:
+            return "the handle belongs to the parent process";
     }
     return "unknown error";
 }
@@ -50,9 +67,13 @@ const boost::system::error_category& category() noexcept {
     return instance;
 }
 
-error_code make_error_code(errc e) noexcept { return {static_cast<int>(e), category()}; }
+error_code make_error_code(errc e) noexcept {
+    return {static_cast<int>(e), category()};
+}
 
-error_code max_hold_error() noexcept { return {max_hold, category()}; }
+error_code max_hold_error() noexcept {
+    return {max_hold, category()};
+}
 
 boost::system::error_condition make_error_condition(errc e) noexcept {
     return {static_cast<int>(e), category()};

@@ -13,8 +13,7 @@ std::shared_ptr<Grant> Grant::make(std::shared_ptr<Engine> engine, std::shared_p
                                          std::move(owner), std::move(place), facts);
     Counters::add(grant->engine_->counters.acquired);
     Counters::add(grant->engine_->counters.held);
-    const auto took =
-        std::chrono::floor<milliseconds>(boot_clock::now() - facts.started);
+    const auto took = std::chrono::floor<milliseconds>(boot_clock::now() - facts.started);
     grant->tell(Event::Kind::acquired, {}, took);
     grant->schedule_next();
     return grant;
@@ -93,7 +92,8 @@ void Grant::tell(Event::Kind kind, error_code reason, milliseconds took) {
     engine_->events->tell(std::move(e));
 }
 
-// --- renewal and loss -------------------------------------------------------------------------------
+// --- renewal and loss
+// -------------------------------------------------------------------------------
 
 void Grant::schedule_next() {
     auto due = std::min(valid_until(), ends_at_);
@@ -112,8 +112,8 @@ void Grant::fire(boot_clock::time_point now) {
             engine_->release(self());
         }
         if (releasing_)
-            engine_->schedule().set(*this, release_sent_ ? answer_by_
-                                                         : std::min(answer_by_, next_release_));
+            engine_->schedule().set(
+                *this, release_sent_ ? answer_by_ : std::min(answer_by_, next_release_));
         return;
     }
     const LeaseState s = state_.load(std::memory_order_acquire);
@@ -196,8 +196,8 @@ void Grant::lose(error_code why, bool give_back) {
         stop = stop_;
         losing.swap(losing_);
         outcome_ = Outcome::abandoned;
-        released_ = why == errc::revoked ? ReleaseResult::owned_by_other
-                                         : ReleaseResult::already_expired;
+        released_ =
+            why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
     }
     engine_->schedule().cancel(*this);
     Counters::add(engine_->counters.lost);
@@ -211,7 +211,8 @@ void Grant::lose(error_code why, bool give_back) {
     if (give_back) release_in_background({}, boot_clock::time_point::max());
 }
 
-// --- release ----------------------------------------------------------------------------------------
+// --- release
+// ----------------------------------------------------------------------------------------
 
 bool Grant::begin_release(Outcome outcome) noexcept {
     std::vector<Losing> losing;
@@ -277,8 +278,9 @@ void Grant::async_release(Outcome outcome,
     engine_->post([self = self(), shared, deadline] {
         self->release_in_background(
             [self, shared](ReleaseResult r) {
-                const error_code code =
-                    r == ReleaseResult::unreachable ? make_error_code(errc::unavailable) : error_code();
+                const error_code code = r == ReleaseResult::unreachable
+                                            ? make_error_code(errc::unavailable)
+                                            : error_code();
                 self->engine_->complete(std::move(*shared), code, r);
             },
             deadline);
@@ -287,9 +289,8 @@ void Grant::async_release(Outcome outcome,
 
 void Grant::drop(Outcome outcome) noexcept {
     if (begin_release(outcome))
-        engine_->post([self = self()] {
-            self->release_in_background({}, boot_clock::time_point::max());
-        });
+        engine_->post(
+            [self = self()] { self->release_in_background({}, boot_clock::time_point::max()); });
     // The last handle closes the engine, and that waits for the release just posted. It must be the
     // caller's thread that does so.
     handle_.reset();
@@ -353,7 +354,8 @@ void Grant::stop_releasing() {
     const auto last = std::move(keep_);
 }
 
-// --- renewal on demand ------------------------------------------------------------------------------
+// --- renewal on demand
+// ------------------------------------------------------------------------------
 
 void Grant::renew_in_background(Renewing told) {
     const LeaseState s = state();

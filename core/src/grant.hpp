@@ -12,18 +12,18 @@ namespace holdfast {
 
 /// held -> (renewal due) -> held | at risk -> ... -> lost | released.
 ///
-/// Any thread may call what LeaseBody declares; the rest runs on the engine thread. Scheduled from its
-/// first moment on, before the caller has seen the grant; after release or loss nothing of it is
-/// renewed. It keeps itself alive only while its release is under way.
+/// Any thread may call what LeaseBody declares; the rest runs on the engine thread. Scheduled from
+/// its first moment on, before the caller has seen the grant; after release or loss nothing of it
+/// is renewed. It keeps itself alive only while its release is under way.
 class Grant final : public spi::LeaseBody, public Timed {
 public:
     struct Facts {
         FencingToken token;
         PreviousHolder previous;
-        milliseconds ttl;                 ///< what the server set for this grant
+        milliseconds ttl;  ///< what the server set for this grant
         boot_clock::time_point base;
         boot_clock::time_point valid_until;
-        boot_clock::time_point started;   ///< when the call began, for the event
+        boot_clock::time_point started;  ///< when the call began, for the event
     };
     static std::shared_ptr<Grant> make(std::shared_ptr<Engine>, std::shared_ptr<Handle>,
                                        std::shared_ptr<const LockInfo>, std::string owner,

@@ -8,7 +8,8 @@
 
 namespace holdfast {
 
-/// Keeps idle lanes and lends them; at most eight at once, then callers take the engine. Thread-safe.
+/// Keeps idle lanes and lends them; at most eight at once, then callers take the engine.
+/// Thread-safe.
 class Lanes {
 public:
     class Loan {

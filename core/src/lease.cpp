@@ -24,7 +24,9 @@ Lease& Lease::operator=(Lease&& other) noexcept {
     return *this;
 }
 
-Lease::~Lease() { drop(); }
+Lease::~Lease() {
+    drop();
+}
 
 void Lease::drop() noexcept {
     if (!body_) return;
@@ -33,9 +35,15 @@ void Lease::drop() noexcept {
     body_.reset();
 }
 
-bool Lease::valid() const noexcept { return body_ && body_->valid(); }
-LeaseState Lease::state() const noexcept { return body_ ? body_->state() : LeaseState::empty; }
-std::string_view Lease::name() const noexcept { return body_ ? body_->name() : std::string_view(); }
+bool Lease::valid() const noexcept {
+    return body_ && body_->valid();
+}
+LeaseState Lease::state() const noexcept {
+    return body_ ? body_->state() : LeaseState::empty;
+}
+std::string_view Lease::name() const noexcept {
+    return body_ ? body_->name() : std::string_view();
+}
 std::string_view Lease::owner_id() const noexcept {
     return body_ ? body_->owner() : std::string_view();
 }
@@ -48,7 +56,9 @@ PreviousHolder Lease::previous_holder() const noexcept {
 boot_clock::time_point Lease::valid_until() const noexcept {
     return body_ ? body_->valid_until() : boot_clock::time_point();
 }
-std::stop_token Lease::lost() const { return body_ ? body_->lost() : std::stop_token(); }
+std::stop_token Lease::lost() const {
+    return body_ ? body_->lost() : std::stop_token();
+}
 error_code Lease::lost_reason() const noexcept {
     return body_ ? body_->lost_reason() : error_code();
 }

@@ -3,10 +3,10 @@
 
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
 
 namespace holdfast {
@@ -21,11 +21,10 @@ result<Lease> Lock::do_acquire(const AcquireOptions& options, std::stop_token st
         ec = e;
         lease = std::move(l);
     };
-    do_async_acquire(options, asio::bind_executor(
-                                  loop, asio::bind_cancellation_slot(cancel.slot(), done)));
-    const std::stop_callback on_stop(stop, [&] {
-        asio::post(loop, [&] { cancel.emit(asio::cancellation_type::terminal); });
-    });
+    do_async_acquire(options,
+                     asio::bind_executor(loop, asio::bind_cancellation_slot(cancel.slot(), done)));
+    const std::stop_callback on_stop(
+        stop, [&] { asio::post(loop, [&] { cancel.emit(asio::cancellation_type::terminal); }); });
     loop.run();
     if (ec) return ec;
     return lease;

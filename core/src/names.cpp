@@ -11,9 +11,19 @@ namespace holdfast {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Capability::count_)> capabilities{
-    "fencing",         "fifo",    "notified", "cross_process", "cross_host",
-    "renewal",         "previous_holder", "inspect", "list", "break_lock",
-    "survives_client_clock_jump", "survives_server_crash", "survives_failover"};
+    "fencing",
+    "fifo",
+    "notified",
+    "cross_process",
+    "cross_host",
+    "renewal",
+    "previous_holder",
+    "inspect",
+    "list",
+    "break_lock",
+    "survives_client_clock_jump",
+    "survives_server_crash",
+    "survives_failover"};
 
 }  // namespace
 
@@ -30,57 +40,84 @@ std::optional<Capability> capability_from(std::string_view word) noexcept {
 
 std::string_view to_string(SafetyClass c) noexcept {
     switch (c) {
-        case SafetyClass::a: return "A";
-        case SafetyClass::b: return "B";
-        case SafetyClass::c: return "C";
-        case SafetyClass::d: return "D";
-        case SafetyClass::in_process: return "in-process";
+        case SafetyClass::a:
+            return "A";
+        case SafetyClass::b:
+            return "B";
+        case SafetyClass::c:
+            return "C";
+        case SafetyClass::d:
+            return "D";
+        case SafetyClass::in_process:
+            return "in-process";
     }
     return "?";
 }
 
 std::string_view to_string(LeaseState s) noexcept {
     switch (s) {
-        case LeaseState::empty: return "empty";
-        case LeaseState::held: return "held";
-        case LeaseState::at_risk: return "at risk";
-        case LeaseState::lost: return "lost";
-        case LeaseState::released: return "released";
+        case LeaseState::empty:
+            return "empty";
+        case LeaseState::held:
+            return "held";
+        case LeaseState::at_risk:
+            return "at risk";
+        case LeaseState::lost:
+            return "lost";
+        case LeaseState::released:
+            return "released";
     }
     return "?";
 }
 
 std::string_view to_string(PreviousHolder p) noexcept {
     switch (p) {
-        case PreviousHolder::unknown: return "unknown";
-        case PreviousHolder::none: return "none";
-        case PreviousHolder::released: return "released";
-        case PreviousHolder::abandoned: return "abandoned";
-        case PreviousHolder::crashed: return "crashed";
+        case PreviousHolder::unknown:
+            return "unknown";
+        case PreviousHolder::none:
+            return "none";
+        case PreviousHolder::released:
+            return "released";
+        case PreviousHolder::abandoned:
+            return "abandoned";
+        case PreviousHolder::crashed:
+            return "crashed";
     }
     return "?";
 }
 
 std::string_view to_string(ReleaseResult r) noexcept {
     switch (r) {
-        case ReleaseResult::released: return "released";
-        case ReleaseResult::already_expired: return "already expired";
-        case ReleaseResult::owned_by_other: return "owned by other";
-        case ReleaseResult::unreachable: return "unreachable";
+        case ReleaseResult::released:
+            return "released";
+        case ReleaseResult::already_expired:
+            return "already expired";
+        case ReleaseResult::owned_by_other:
+            return "owned by other";
+        case ReleaseResult::unreachable:
+            return "unreachable";
     }
     return "?";
 }
 
 std::string_view to_string(Event::Kind k) noexcept {
     switch (k) {
-        case Event::Kind::waiting: return "waiting";
-        case Event::Kind::acquired: return "acquired";
-        case Event::Kind::at_risk: return "at_risk";
-        case Event::Kind::recovered: return "recovered";
-        case Event::Kind::lost: return "lost";
-        case Event::Kind::in_doubt: return "in_doubt";
-        case Event::Kind::released: return "released";
-        case Event::Kind::warning: return "warning";
+        case Event::Kind::waiting:
+            return "waiting";
+        case Event::Kind::acquired:
+            return "acquired";
+        case Event::Kind::at_risk:
+            return "at_risk";
+        case Event::Kind::recovered:
+            return "recovered";
+        case Event::Kind::lost:
+            return "lost";
+        case Event::Kind::in_doubt:
+            return "in_doubt";
+        case Event::Kind::released:
+            return "released";
+        case Event::Kind::warning:
+            return "warning";
     }
     return "?";
 }

@@ -14,7 +14,9 @@ Schedule::Schedule(boost::asio::io_context& io) : timer_(io) {
     wait();
 }
 
-Schedule::~Schedule() { set_.clear(); }
+Schedule::~Schedule() {
+    set_.clear();
+}
 
 void Schedule::set(Timed& t, boot_clock::time_point due) {
     const std::lock_guard hold(mutex_);

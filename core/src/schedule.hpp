@@ -1,5 +1,5 @@
-// All deadlines of one client in one ordered set behind one timer descriptor: renewals, losses, waits,
-// looks and retries. CLOCK_BOOTTIME, so that it is right after the machine slept.
+// All deadlines of one client in one ordered set behind one timer descriptor: renewals, losses,
+// waits, looks and retries. CLOCK_BOOTTIME, so that it is right after the machine slept.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

@@ -42,8 +42,8 @@ struct UserPool::State : std::enable_shared_from_this<UserPool::State> {
             if (queue.empty()) {
                 if (stopping) break;
                 ++idle;
-                const bool called = work.wait_for(
-                    hold, idle_end, [&] { return !queue.empty() || stopping; });
+                const bool called =
+                    work.wait_for(hold, idle_end, [&] { return !queue.empty() || stopping; });
                 --idle;
                 if (queue.empty() && (!called || stopping)) break;
                 continue;
@@ -65,7 +65,9 @@ UserPool::UserPool(std::function<void()> look_later) : state_(std::make_shared<S
     state_->look_later = std::move(look_later);
 }
 
-UserPool::~UserPool() { stop(milliseconds::zero()); }
+UserPool::~UserPool() {
+    stop(milliseconds::zero());
+}
 
 void UserPool::post(Job job) {
     bool look = false;

@@ -1,5 +1,5 @@
-// Where user code runs: completions without an executor of their own, lost() callbacks, events. Threads
-// start on demand and end when idle, so one slow callback delays nobody else's.
+// Where user code runs: completions without an executor of their own, lost() callbacks, events.
+// Threads start on demand and end when idle, so one slow callback delays nobody else's.
 #pragma once
 #include <boost/asio/any_completion_handler.hpp>
 #include <functional>
@@ -23,8 +23,8 @@ public:
 
     void post(Job);
     void check();
-    /// No thread starts any more; queued jobs still run. Waits at most `cap` for the threads to end,
-    /// unless called on one of them.
+    /// No thread starts any more; queued jobs still run. Waits at most `cap` for the threads to
+    /// end, unless called on one of them.
     void stop(milliseconds cap);
 
     struct State;

@@ -79,7 +79,8 @@ void Waiter::fire(boot_clock::time_point now) {
     if (!told_ && now >= deadline_) {
         // Timed out means that somebody else has it, and only the server can know that.
         if (!last_error_ && !answered_ever_)
-            last_error_ = make_error_code(doubtful_ || under_way_ ? errc::in_doubt : errc::unavailable);
+            last_error_ =
+                make_error_code(doubtful_ || under_way_ ? errc::in_doubt : errc::unavailable);
         finish(last_error_ ? last_error_ : make_error_code(errc::timed_out));
         return leave();
     }
@@ -109,8 +110,8 @@ spi::Attempt& Waiter::prepare_attempt(boot_clock::time_point now) {
     attempt_.deadline = now + info_->request_timeout;
     // Until the server has answered once, the whole call is bounded by one request time-out.
     if (!answered_ever_)
-        attempt_.deadline = std::max(std::min(attempt_.deadline, contact_until_),
-                                     now + milliseconds(50));
+        attempt_.deadline =
+            std::max(std::min(attempt_.deadline, contact_until_), now + milliseconds(50));
     last_request_ = std::max(last_request_, attempt_.deadline);
     attempt_.detail.clear();
     return attempt_;
@@ -179,8 +180,8 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
     if (valid_until <= boot_clock::now())  // answered too late to be believed: ask again
         return retry(make_error_code(errc::unavailable), true);
     Grant::Facts facts{g.token, g.previous, g.ttl, base, valid_until, started_};
-    auto grant = Grant::make(engine_, handle, info_, std::string(owner_),
-                             std::move(attempt_.place), facts);
+    auto grant =
+        Grant::make(engine_, handle, info_, std::string(owner_), std::move(attempt_.place), facts);
     doubtful_ = queued_ = false;
     phase_ = Phase::done;
     finish({}, Lease(std::move(grant)));
@@ -189,8 +190,8 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
 
 void Waiter::retry(error_code why, bool in_doubt) {
     last_error_ = in_doubt && why != errc::unavailable ? why
-                  : in_doubt ? make_error_code(errc::in_doubt)
-                             : why;
+                  : in_doubt                           ? make_error_code(errc::in_doubt)
+                                                       : why;
     if (told_) return leave();
     const auto now = boot_clock::now();
     const bool again = in_doubt || why == errc::unavailable;

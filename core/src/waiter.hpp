@@ -11,9 +11,9 @@
 namespace holdfast {
 
 /// attempting -> granted, or busy -> parked -> (woken, or time to look) -> attempting -> ...
-/// The caller is told at its deadline or cancellation at once; what may be left at the server is then
-/// withdrawn in the background, and repeated until the server has answered or the ttl has passed.
-/// Engine thread only, but for the constructor.
+/// The caller is told at its deadline or cancellation at once; what may be left at the server is
+/// then withdrawn in the background, and repeated until the server has answered or the ttl has
+/// passed. Engine thread only, but for the constructor.
 class Waiter final : public Timed {
 public:
     using Handler = asio::any_completion_handler<Lock::Signature>;

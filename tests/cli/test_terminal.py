@@ -54,6 +54,16 @@ class Shell:
         os.waitpid(self.pid, 0)
 
 
+def parent(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[1])
+
+
+def holdfast_of(command):
+    """The command's parent is the guardian, whose parent is holdfast."""
+    return parent(parent(command))
+
+
 class Terminal(CliTest):
     def setUp(self):
         super().setUp()
@@ -124,6 +134,7 @@ class Terminal(CliTest):
         pid = self.pid_file()
         until(lambda: state(pid) == "T", "it wants the terminal and is stopped")
         self.shell.expect("<prompt>")
+        until(lambda: state(holdfast_of(pid)) == "T", "holdfast stops with it")
         self.shell.type("\n")
         self.shell.expect("Stopped")
         self.shell.type("fg\n")

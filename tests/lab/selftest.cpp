@@ -228,8 +228,7 @@ void redis_options() {
     guarded.password = "secret";
     guarded.users = {"app on >word ~lock:* +@all"};
     auto closed = RedisServer::start(guarded);
-    CHECK(closed.url_with_password() ==
-          fmt::format("redis://:secret@127.0.0.1:{}", closed.port()));
+    CHECK(closed.url_with_password() == fmt::format("redis://:secret@127.0.0.1:{}", closed.port()));
     CHECK(!contains(closed.url(), "secret"));
     CHECK(contains(exchange(closed.port(), {"PING"}), "NOAUTH"));
     CHECK(closed.cli({"PING"}).text == "PONG");
@@ -256,8 +255,9 @@ void redis_tls() {
     TempDir directory;
     const auto ping = [&](const std::filesystem::path& ca) {
         ProcessOptions client;
-        client.argv = {"redis-cli", "--tls", "--cacert", ca.string(), "-p",
-                       std::to_string(server.port()), "PING"};
+        client.argv = {"redis-cli", "--tls", "--cacert",
+                       ca.string(), "-p",    std::to_string(server.port()),
+                       "PING"};
         client.package = "redis-tools";
         client.log = directory / "client.log";
         Process process(client);
@@ -654,8 +654,8 @@ void crashes() {
         }
         CHECK(WIFSIGNALED(child.end(signal)));
         const auto cleared = [&] {
-            return std::all_of(pids.begin(), pids.end(), gone) &&
-                   !std::filesystem::exists(first) && !std::filesystem::exists(second);
+            return std::all_of(pids.begin(), pids.end(), gone) && !std::filesystem::exists(first) &&
+                   !std::filesystem::exists(second);
         };
         CHECK(reached(cleared, 2s));
     }
@@ -773,7 +773,8 @@ int main(int argc, char** argv) {
         {"crashes", crashes},
         {"forks", forks},
         {"parallel labs", parallel_labs},
-        {"command", [&] {
+        {"command",
+         [&] {
              if (argc > 1) {
                  command(argv[1]);
              }

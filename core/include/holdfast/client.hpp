@@ -65,9 +65,9 @@ public:
     /// Checks the configuration; connects on first use, or here when it has `require`.
     ///
     /// `what` is a URL, or the name of a backend in holdfast.toml. Empty: HOLDFAST_URL (unless
-    /// `options.config_file` is given), else the file's `default`, else an error that says what to do.
-    /// Errors: bad_config, not_supported (a requirement is not met), and with `require` unavailable
-    /// and denied. The words are in `options.diagnostics`.
+    /// `options.config_file` is given), else the file's `default`, else an error that says what to
+    /// do. Errors: bad_config, not_supported (a requirement is not met), and with `require`
+    /// unavailable and denied. The words are in `options.diagnostics`.
     static result<Client> open(std::string_view what = {}, const ClientOptions& options = {});
 
     /// Makes the lock object; sends nothing. Errors: bad_name, bad_config (ttl out of range),

@@ -19,8 +19,8 @@ struct Chosen {
 
 /// A configuration file as read: the backends that it names, in the file's order.
 struct ConfigFile {
-    /// An entry for a backend of Holdfast's that this program was not linked with: no mistake, since
-    /// programs with different backends may share one file; an error when it is chosen.
+    /// An entry for a backend of Holdfast's that this program was not linked with: no mistake,
+    /// since programs with different backends may share one file; an error when it is chosen.
     struct Unlinked {
         std::string name, scheme;
         std::string target;  ///< "Holdfast::redis"

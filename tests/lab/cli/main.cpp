@@ -91,12 +91,12 @@ const ServerKind& kind_named(const std::string& name) {
         }
         names.push_back(kind.name);
     }
-    throw UsageError{fmt::format("no server named {}; did you mean {}?", name,
-                                 nearest(name, names))};
+    throw UsageError{
+        fmt::format("no server named {}; did you mean {}?", name, nearest(name, names))};
 }
 
-void read_option(const std::string& option, const std::vector<std::string>& words,
-                 std::size_t& at, Arguments& result) {
+void read_option(const std::string& option, const std::vector<std::string>& words, std::size_t& at,
+                 Arguments& result) {
     const auto equals = option.find('=');
     const auto name = option.substr(0, equals);
     std::optional<std::string> given;
@@ -172,8 +172,7 @@ Arguments read_arguments(const std::vector<std::string>& words) {
 // /dev/null as input means that nobody can type, not that somebody has finished.
 bool is_dev_null(int fd) {
     struct stat status {};
-    return ::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) &&
-           status.st_rdev == makedev(1, 3);
+    return ::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
 }
 
 void say(const std::string& text) {

@@ -16,9 +16,8 @@ public:
     std::uint16_t port() override { return server_.port(); }
 
     std::vector<std::string> notes() override {
-        std::vector<std::string> notes = {
-            fmt::format("pid {}, data in {}", server_.process().pid(),
-                        server_.data_directory().string())};
+        std::vector<std::string> notes = {fmt::format("pid {}, data in {}", server_.process().pid(),
+                                                      server_.data_directory().string())};
         if (tls_) {
             notes.push_back("certificate to trust: " + server_.ca_file().string());
         }

@@ -14,8 +14,8 @@ std::string counters_text(const ProxyCounters& counters) {
         "to server {} bytes, to client {} bytes, swallowed {}, connections {} accepted, {} open, "
         "{} cut",
         counters.forwarded_to_server, counters.forwarded_to_client,
-        counters.swallowed_to_server + counters.swallowed_to_client,
-        counters.connections_accepted, counters.connections_open, counters.connections_cut);
+        counters.swallowed_to_server + counters.swallowed_to_client, counters.connections_accepted,
+        counters.connections_open, counters.connections_cut);
 }
 
 Proxy& proxy_of(Place& place) {
@@ -82,7 +82,9 @@ With --proxy:
   heal                     back to normal
 )";
 
-std::string Place::url() { return server->url(proxy ? proxy->port() : server->port()); }
+std::string Place::url() {
+    return server->url(proxy ? proxy->port() : server->port());
+}
 
 std::string execute(const std::string& line, std::vector<Place>& places, bool& quit) {
     auto words = detail::words_of(line);

@@ -52,8 +52,7 @@ int reserve(unsigned port) {
     address.sun_family = AF_UNIX;
     const std::string name = fmt::format("holdfast-lab-port-{}", port);
     std::memcpy(address.sun_path + 1, name.data(), name.size());
-    const auto length =
-        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
         ::close(fd);
         return -1;

@@ -111,8 +111,7 @@ public:
         if (collect()) {
             return ProcessState::exited;
         }
-        return all_stopped(detail::family_of(pid_)) ? ProcessState::stopped
-                                                    : ProcessState::running;
+        return all_stopped(detail::family_of(pid_)) ? ProcessState::stopped : ProcessState::running;
     }
 
     std::vector<pid_t> family() {
@@ -191,12 +190,12 @@ private:
     void start() {
         const auto program = detail::find_program(options_.argv.at(0));
         if (program.empty()) {
-            throw LabError(fmt::format(
-                "{} is not installed{}", options_.argv[0],
-                options_.package.empty()
-                    ? std::string()
-                    : fmt::format(": install the Debian package {0} (apt install {0})",
-                                  options_.package)));
+            throw LabError(
+                fmt::format("{} is not installed{}", options_.argv[0],
+                            options_.package.empty()
+                                ? std::string()
+                                : fmt::format(": install the Debian package {0} (apt install {0})",
+                                              options_.package)));
         }
         const std::string log = options_.log.empty() ? "/dev/null" : options_.log.string();
         const Descriptor output(
@@ -213,8 +212,7 @@ private:
             const Descriptor theirs(ends[1]);
             detail::SpawnRequest request;
             request.argv = {"/bin/sh", "-c", gate, "holdfast-lab-gate", program};
-            request.argv.insert(request.argv.end(), options_.argv.begin() + 1,
-                                options_.argv.end());
+            request.argv.insert(request.argv.end(), options_.argv.begin() + 1, options_.argv.end());
             request.environment = options_.environment;
             request.directory = options_.directory.string();
             request.descriptors = {{output.get(), 1}, {output.get(), 2}, {theirs.get(), 3}};
@@ -286,16 +284,36 @@ Process::Process(Process&&) noexcept = default;
 Process& Process::operator=(Process&&) noexcept = default;
 Process::~Process() = default;
 
-pid_t Process::pid() const noexcept { return impl_->pid(); }
-bool Process::alive() { return impl_->alive(); }
-ProcessState Process::state() { return impl_->state(); }
-std::vector<pid_t> Process::family() { return impl_->family(); }
-void Process::signal(int signal) { impl_->signal(signal); }
-void Process::kill() { impl_->kill(); }
-ExitStatus Process::terminate(std::chrono::nanoseconds cap) { return impl_->terminate(cap); }
-void Process::pause(std::chrono::nanoseconds cap) { impl_->change(SIGSTOP, true, cap); }
-void Process::resume(std::chrono::nanoseconds cap) { impl_->change(SIGCONT, false, cap); }
-std::optional<ExitStatus> Process::wait(std::chrono::nanoseconds cap) { return impl_->wait(cap); }
+pid_t Process::pid() const noexcept {
+    return impl_->pid();
+}
+bool Process::alive() {
+    return impl_->alive();
+}
+ProcessState Process::state() {
+    return impl_->state();
+}
+std::vector<pid_t> Process::family() {
+    return impl_->family();
+}
+void Process::signal(int signal) {
+    impl_->signal(signal);
+}
+void Process::kill() {
+    impl_->kill();
+}
+ExitStatus Process::terminate(std::chrono::nanoseconds cap) {
+    return impl_->terminate(cap);
+}
+void Process::pause(std::chrono::nanoseconds cap) {
+    impl_->change(SIGSTOP, true, cap);
+}
+void Process::resume(std::chrono::nanoseconds cap) {
+    impl_->change(SIGCONT, false, cap);
+}
+std::optional<ExitStatus> Process::wait(std::chrono::nanoseconds cap) {
+    return impl_->wait(cap);
+}
 
 std::string Process::log_tail(std::size_t lines) const {
     return detail::last_lines(impl_->options().log, lines);

@@ -74,8 +74,8 @@ public:
     template <class Function>
     auto on_engine(Function function) const {
         using Result = decltype(function(std::declval<detail::ProxyEngine&>()));
-        auto task = std::make_shared<std::packaged_task<Result()>>(
-            [&] { return function(core_->engine); });
+        auto task =
+            std::make_shared<std::packaged_task<Result()>>([&] { return function(core_->engine); });
         auto result = task->get_future();
         asio::post(core_->context, [task] { (*task)(); });
         return result.get();
@@ -105,7 +105,9 @@ Proxy::Proxy(Proxy&&) noexcept = default;
 Proxy& Proxy::operator=(Proxy&&) noexcept = default;
 Proxy::~Proxy() = default;
 
-std::uint16_t Proxy::port() const noexcept { return impl_->port(); }
+std::uint16_t Proxy::port() const noexcept {
+    return impl_->port();
+}
 
 void Proxy::apply(const Fault& fault) {
     impl_->on_engine([&](detail::ProxyEngine& engine) { engine.apply(fault); });
@@ -228,9 +230,8 @@ std::string Proxy::recorded(Direction direction) const {
 }
 
 std::vector<RecordedPiece> Proxy::recorded_pieces() const {
-    return impl_->on_engine([](detail::ProxyEngine& engine) {
-        return std::vector<RecordedPiece>(engine.recorded());
-    });
+    return impl_->on_engine(
+        [](detail::ProxyEngine& engine) { return std::vector<RecordedPiece>(engine.recorded()); });
 }
 
 void Proxy::run(const Script& script) {

@@ -255,9 +255,9 @@ void ProxyEngine::write(const LinkPtr& link, Direction direction) {
 }
 
 void ProxyEngine::pass_end(const LinkPtr& link, Pipe& pipe) {
-    if (!pipe.ended || pipe.end_passed || stall_serial(&pipe == &link->to_server
-                                                           ? Direction::to_server
-                                                           : Direction::to_client) != 0) {
+    if (!pipe.ended || pipe.end_passed ||
+        stall_serial(&pipe == &link->to_server ? Direction::to_server : Direction::to_client) !=
+            0) {
         return;
     }
     pipe.end_passed = true;

@@ -52,14 +52,14 @@ private:
     struct Cut {
         Fault fault;
         std::uint64_t serial = 0;
-        std::uint64_t left = 0;              // of an overall count
-        std::uint64_t last_connection = 0;   // accepted before it was armed
+        std::uint64_t left = 0;             // of an overall count
+        std::uint64_t last_connection = 0;  // accepted before it was armed
     };
     struct Swallow {
         Fault fault;
         std::uint64_t serial = 0;
-        std::uint64_t left = 0;                // still to be forwarded
-        std::optional<std::uint64_t> link;     // with a cut: the one connection it acts on
+        std::uint64_t left = 0;             // still to be forwarded
+        std::optional<std::uint64_t> link;  // with a cut: the one connection it acts on
     };
 
     void accept();

@@ -191,9 +191,9 @@ void ProxyEngine::stop_script() {
 // Plays every step that is due, and sets the timer for the next one.
 void ProxyEngine::play() {
     const auto due = [this](const Step& step) {
-        return step.at ? script_start_ + *step.at <= Clock::now()
-                       : counters_.connections_accepted - script_base_ >=
-                             step.connection.value_or(0);
+        return step.at
+                   ? script_start_ + *step.at <= Clock::now()
+                   : counters_.connections_accepted - script_base_ >= step.connection.value_or(0);
     };
     try {
         for (auto step = std::find_if(script_.begin(), script_.end(), due); step != script_.end();

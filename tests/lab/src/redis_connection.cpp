@@ -79,8 +79,7 @@ int connected_socket(const std::string& host, std::uint16_t port, Clock::time_po
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    const int error =
-        ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+    const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
     if (error != 0) {
         throw LabError(fmt::format("cannot resolve {}: {}", host, ::gai_strerror(error)));
     }
@@ -216,7 +215,9 @@ Reply RedisConnection::command(const std::vector<std::string>& arguments,
     return std::move(*reply);
 }
 
-void RedisConnection::send(const std::vector<std::string>& arguments) { impl_->send(arguments); }
+void RedisConnection::send(const std::vector<std::string>& arguments) {
+    impl_->send(arguments);
+}
 
 std::optional<Reply> RedisConnection::receive(std::chrono::nanoseconds cap) {
     return impl_->receive(cap);

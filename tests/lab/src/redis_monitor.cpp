@@ -51,8 +51,8 @@ std::string quoted_word(const std::string& text, std::size_t& at) {
                 break;
             case 'x':
                 if (at + 2 < text.size()) {
-                    word += static_cast<char>(hex_value(text[at + 1]) * 16 +
-                                              hex_value(text[at + 2]));
+                    word +=
+                        static_cast<char>(hex_value(text[at + 1]) * 16 + hex_value(text[at + 2]));
                     at += 2;
                 }
                 break;
@@ -183,7 +183,9 @@ RedisMonitor::RedisMonitor(RedisMonitor&&) noexcept = default;
 RedisMonitor& RedisMonitor::operator=(RedisMonitor&&) noexcept = default;
 RedisMonitor::~RedisMonitor() = default;
 
-std::vector<MonitorLine> RedisMonitor::lines() const { return impl_->lines(); }
+std::vector<MonitorLine> RedisMonitor::lines() const {
+    return impl_->lines();
+}
 
 std::vector<MonitorLine> RedisMonitor::stop(std::chrono::nanoseconds cap) {
     return impl_->stop(cap);

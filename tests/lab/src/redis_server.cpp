@@ -42,8 +42,8 @@ public:
                 launch();
                 return;
             } catch (const LabError&) {
-                const bool taken = detail::read_text(log()).find("Address already in use") !=
-                                   std::string::npos;
+                const bool taken =
+                    detail::read_text(log()).find("Address already in use") != std::string::npos;
                 if (!taken || attempt == 5) {
                     throw;
                 }
@@ -194,8 +194,7 @@ private:
     const RedisOptions options_;
     TempDir directory_;
     Port port_ = free_port();
-    std::optional<Port> lab_port_ =
-        options_.tls ? std::optional<Port>(free_port()) : std::nullopt;
+    std::optional<Port> lab_port_ = options_.tls ? std::optional<Port>(free_port()) : std::nullopt;
     std::string lab_password_;
     std::optional<TlsFiles> tls_;
     std::optional<Process> process_;
@@ -214,15 +213,21 @@ std::string RedisServer::url() const {
     return fmt::format("{}://127.0.0.1:{}", impl_->tls() ? "rediss" : "redis", port());
 }
 
-std::string RedisServer::url_with_password() const { return url_with_password(port()); }
+std::string RedisServer::url_with_password() const {
+    return url_with_password(port());
+}
 
 std::string RedisServer::url_with_password(std::uint16_t port) const {
     return fmt::format("{}://{}127.0.0.1:{}", impl_->tls() ? "rediss" : "redis",
                        password().empty() ? std::string() : ":" + password() + "@", port);
 }
 
-std::uint16_t RedisServer::port() const noexcept { return impl_->port(); }
-const std::string& RedisServer::password() const noexcept { return impl_->options().password; }
+std::uint16_t RedisServer::port() const noexcept {
+    return impl_->port();
+}
+const std::string& RedisServer::password() const noexcept {
+    return impl_->options().password;
+}
 
 std::filesystem::path RedisServer::ca_file() const {
     if (!impl_->tls()) {
@@ -231,14 +236,30 @@ std::filesystem::path RedisServer::ca_file() const {
     return impl_->tls()->ca;
 }
 
-std::filesystem::path RedisServer::data_directory() const { return impl_->data(); }
-Process& RedisServer::process() { return impl_->process(); }
-bool RedisServer::alive() { return impl_->process().alive(); }
-void RedisServer::pause() { impl_->process().pause(); }
-void RedisServer::resume() { impl_->process().resume(); }
-void RedisServer::kill() { impl_->process().kill(); }
-void RedisServer::restart(Data data) { impl_->restart(data); }
-void RedisServer::wait_ready(std::chrono::nanoseconds cap) { impl_->wait_ready(cap); }
+std::filesystem::path RedisServer::data_directory() const {
+    return impl_->data();
+}
+Process& RedisServer::process() {
+    return impl_->process();
+}
+bool RedisServer::alive() {
+    return impl_->process().alive();
+}
+void RedisServer::pause() {
+    impl_->process().pause();
+}
+void RedisServer::resume() {
+    impl_->process().resume();
+}
+void RedisServer::kill() {
+    impl_->process().kill();
+}
+void RedisServer::restart(Data data) {
+    impl_->restart(data);
+}
+void RedisServer::wait_ready(std::chrono::nanoseconds cap) {
+    impl_->wait_ready(cap);
+}
 
 RedisConnection RedisServer::connect(std::chrono::nanoseconds cap) const {
     return impl_->connect(cap);

@@ -86,9 +86,8 @@ pid_t spawn(const SpawnRequest& request) {
     std::vector<std::unique_ptr<HighDescriptor>> sources;
     int highest = 2;
     for (int standard = 0; standard <= 2; ++standard) {
-        const bool named =
-            std::any_of(request.descriptors.begin(), request.descriptors.end(),
-                        [&](const auto& one) { return one.second == standard; });
+        const bool named = std::any_of(request.descriptors.begin(), request.descriptors.end(),
+                                       [&](const auto& one) { return one.second == standard; });
         if (!named) {
             ::posix_spawn_file_actions_addopen(&actions.value, standard, "/dev/null", O_RDWR, 0);
         }

@@ -11,12 +11,12 @@
 namespace holdfast::lab::detail {
 
 struct SpawnRequest {
-    std::vector<std::string> argv;  // argv[0] is an absolute path
+    std::vector<std::string> argv;                                 // argv[0] is an absolute path
     std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or replacing
     std::string directory = "/";
     std::vector<std::pair<int, int>> descriptors;  // (ours, the child's); standard ones not named
                                                    // are /dev/null
-    bool new_session = false;  // else a new process group in our session
+    bool new_session = false;                      // else a new process group in our session
 };
 
 /// Starts the program and returns its process id, which is also its process group.

@@ -51,9 +51,13 @@ TempDir& TempDir::operator=(TempDir&& other) noexcept {
     return *this;
 }
 
-TempDir::~TempDir() { remove(); }
+TempDir::~TempDir() {
+    remove();
+}
 
-std::filesystem::path TempDir::operator/(std::string_view name) const { return path_ / name; }
+std::filesystem::path TempDir::operator/(std::string_view name) const {
+    return path_ / name;
+}
 
 void TempDir::keep() noexcept {
     if (!path_.empty() && owner_ == ::getpid()) {

@@ -26,9 +26,9 @@ subjectAltName = IP:127.0.0.1,DNS:localhost
 )";
 
 void run(const std::filesystem::path& directory, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"openssl", "req", "-x509", "-config", "openssl.cnf",
-                                         "-newkey", "ec", "-pkeyopt",
-                                         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"});
+    arguments.insert(arguments.begin(),
+                     {"openssl", "req", "-x509", "-config", "openssl.cnf", "-newkey", "ec",
+                      "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"});
     ProcessOptions options;
     options.argv = std::move(arguments);
     options.package = "openssl";

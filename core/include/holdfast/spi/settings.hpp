@@ -80,8 +80,8 @@ HOLDFAST_EXPORT const std::vector<OptionSpec>& common_options();
 /// The options of every backend that takes credentials: password_file, password_env.
 HOLDFAST_EXPORT const std::vector<OptionSpec>& credential_options();
 
-/// "10s", "250ms", "1m30s", "1.5s", "2h"; a bare number is refused, since its unit would be a guess.
-/// Errors: bad_config.
+/// "10s", "250ms", "1m30s", "1.5s", "2h"; a bare number is refused, since its unit would be a
+/// guess. Errors: bad_config.
 HOLDFAST_EXPORT result<milliseconds> parse_duration(std::string_view);
 /// As parse_duration reads it, largest unit first: "1m30s". `forever` is "forever".
 HOLDFAST_EXPORT std::string format_duration(milliseconds);

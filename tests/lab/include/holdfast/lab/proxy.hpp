@@ -18,16 +18,16 @@ namespace holdfast::lab {
 
 /// What has happened since construction; the proof that a fault took effect.
 struct ProxyCounters {
-    std::uint64_t forwarded_to_server = 0;   ///< bytes handed to the kernel for the server
+    std::uint64_t forwarded_to_server = 0;  ///< bytes handed to the kernel for the server
     std::uint64_t forwarded_to_client = 0;
-    std::uint64_t swallowed_to_server = 0;   ///< bytes read and dropped
+    std::uint64_t swallowed_to_server = 0;  ///< bytes read and dropped
     std::uint64_t swallowed_to_client = 0;
-    std::uint64_t delayed = 0;               ///< pieces that were held back by a delay
-    std::uint64_t stalled = 0;               ///< times that bytes or connections had to wait
+    std::uint64_t delayed = 0;  ///< pieces that were held back by a delay
+    std::uint64_t stalled = 0;  ///< times that bytes or connections had to wait
     std::uint64_t connections_accepted = 0;
-    std::uint64_t connections_open = 0;      ///< at this moment
-    std::uint64_t connections_cut = 0;       ///< ended by a fault, not by a peer
-    std::uint64_t server_unreachable = 0;    ///< accepted, but the server could not be connected to
+    std::uint64_t connections_open = 0;    ///< at this moment
+    std::uint64_t connections_cut = 0;     ///< ended by a fault, not by a peer
+    std::uint64_t server_unreachable = 0;  ///< accepted, but the server could not be connected to
 };
 
 /// Bytes of one direction that were forwarded together.

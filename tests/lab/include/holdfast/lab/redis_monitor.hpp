@@ -14,7 +14,7 @@ namespace holdfast::lab {
 
 /// One executed command.
 struct MonitorLine {
-    double time = 0;                   ///< the server's wall clock, in seconds
+    double time = 0;  ///< the server's wall clock, in seconds
     int database = 0;
     std::string client;                ///< "address:port", or "lua" for a call made by a script
     std::vector<std::string> command;  ///< name as it was sent, then the arguments, unescaped

@@ -20,13 +20,13 @@ namespace holdfast::lab {
 
 /// How to run a Redis server. The default: no password, no TLS, nothing persisted.
 struct RedisOptions {
-    std::string password;             ///< of the default user; empty: none is asked for
-    std::vector<std::string> users;   ///< ACL rules, e.g. "app on >secret ~lock:* +@all"
-    bool tls = false;                 ///< clients must use TLS on port(); see ca_file()
-    bool append_only = false;         ///< keep an append-only file
+    std::string password;                 ///< of the default user; empty: none is asked for
+    std::vector<std::string> users;       ///< ACL rules, e.g. "app on >secret ~lock:* +@all"
+    bool tls = false;                     ///< clients must use TLS on port(); see ca_file()
+    bool append_only = false;             ///< keep an append-only file
     std::string append_fsync = "always";  ///< "always", "everysec" or "no"; with append_only only
-    std::vector<std::string> config;  ///< further configuration lines, which come last and win
-    std::vector<int> cpus;            ///< processors to run on; empty: those of this process
+    std::vector<std::string> config;      ///< further configuration lines, which come last and win
+    std::vector<int> cpus;                ///< processors to run on; empty: those of this process
     std::chrono::nanoseconds cap = default_cap;  ///< for the start
 };
 
