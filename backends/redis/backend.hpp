@@ -1,5 +1,5 @@
-// The Redis backend: what its two modes share. The verbs of the default mode are in fenced.cpp,
-// those of mode=plain in plain_backend.cpp, what operators ask in operate.cpp.
+// The Redis backend: what its two modes share. The verbs of the default mode are in fenced.cpp, its
+// line of waiters in line.cpp, mode=plain in plain_backend.cpp, what operators ask in operate.cpp.
 #pragma once
 #include <memory>
 #include <string>

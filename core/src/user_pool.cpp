@@ -1,5 +1,6 @@
 #include "user_pool.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -15,13 +16,10 @@ thread_local const UserPool::State* current = nullptr;
 }  // namespace
 
 struct UserPool::State : std::enable_shared_from_this<UserPool::State> {
-    struct Waiting {
-        Job job;
-        boot_clock::time_point since;
-    };
     std::mutex mutex;
     std::condition_variable work, ended;
-    std::deque<Waiting> queue;
+    std::deque<Job> queue;
+    boot_clock::time_point last_taken{};
     std::size_t threads = 0, idle = 0;
     bool stopping = false, looking = false;
     std::function<void()> look_later;
@@ -48,8 +46,9 @@ struct UserPool::State : std::enable_shared_from_this<UserPool::State> {
                 if (queue.empty() && (!called || stopping)) break;
                 continue;
             }
-            Job job = std::move(queue.front().job);
+            Job job = std::move(queue.front());
             queue.pop_front();
+            last_taken = boot_clock::now();
             hold.unlock();
             std::move(job)();
             job = nullptr;
@@ -73,7 +72,8 @@ void UserPool::post(Job job) {
     bool look = false;
     {
         const std::lock_guard hold(state_->mutex);
-        state_->queue.push_back({std::move(job), boot_clock::now()});
+        if (state_->queue.empty()) state_->last_taken = boot_clock::now();
+        state_->queue.push_back(std::move(job));
         if (state_->threads == 0)
             state_->start_thread();
         else if (state_->idle < state_->queue.size() && !state_->looking && !state_->stopping)
@@ -89,9 +89,12 @@ void UserPool::check() {
         const std::lock_guard hold(state_->mutex);
         state_->looking = false;
         if (state_->queue.empty() || state_->stopping) return;
-        if (boot_clock::now() - state_->queue.front().since >= patience && state_->idle == 0 &&
-            state_->threads < max_threads)
+        const auto enough = patience * (1U << std::min<std::size_t>(state_->threads, 7U));
+        if (boot_clock::now() - state_->last_taken >= enough && state_->idle == 0 &&
+            state_->threads < max_threads) {
+            state_->last_taken = boot_clock::now();
             state_->start_thread();
+        }
         look = state_->looking = true;
     }
     if (look) state_->look_later();

@@ -9,7 +9,9 @@
 
 namespace holdfast {
 
-/// Thread-safe. A job that has waited for `patience` gets a new thread, up to 64.
+/// Thread-safe. When no job was taken up for `patience` though one waits, another thread starts, up
+/// to 64; each further one takes twice as long, so that a busy machine does not look like a blocked
+/// thread.
 class UserPool {
 public:
     using Job = boost::asio::any_completion_handler<void()>;

@@ -41,6 +41,12 @@ Witnessed witness(int n, int each, bool locked, bool kill_some) {
         o.log = dir.path() / ("worker-" + std::to_string(i));
         workers.emplace_back(o);
     }
+    lab::wait_until(
+        [&] {
+            return store.cli({"GET", "ready"}).text == std::to_string(n);
+        },
+        patience * 30s, "all workers are ready");
+    store.cli({"SET", "go", "1"});
     Witnessed out;
     if (kill_some) {
         // The first is killed holding or waiting, whichever it is; the others go on after the ttl.
@@ -102,7 +108,7 @@ TEST_CASE("exclusion, witnessed from outside, and the witness can complain", "[e
     CHECK(locked.overlaps == 0);
     CHECK(locked.counter == 240);
     CHECK(locked.expected == 240);
-    const auto control = witness(4, 60, false, false);
+    const auto control = witness(4, 250, false, false);
     std::cout << backend().name() << ": without locks " << control.overlaps << " overlaps, "
               << control.expected - control.counter << " of " << control.expected
               << " updates lost\n";

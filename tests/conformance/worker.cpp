@@ -49,6 +49,9 @@ int work(const std::string& url, const std::string& name, const std::string& fol
     const auto lock = client->lock(name).value();
     lab::RedisConnection store("127.0.0.1", static_cast<std::uint16_t>(port));
     const std::string witness = folder + "/witness";
+    // All begin together, or slow starts would keep them apart without any lock.
+    store.command({"INCR", "ready"});
+    lab::wait_until([&] { return !store.command({"GET", "go"}).is_nil(); }, 60s, "the word to go");
     for (int i = 0; i < rounds; ++i) {
         hf::Lease lease;
         if (locked) {

@@ -84,6 +84,7 @@ def run(worker, ports, same_name, kills, seed):
     redis.Redis(port=lock_port).flushall()
     store = redis.Redis(port=store_port)
     store.flushall()
+    store.set("go", 1)
     with tempfile.TemporaryDirectory(prefix="holdfast-interop-") as folder:
         ours, theirs = [], []
 

@@ -1,14 +1,14 @@
 // A Lease is the proof that this one acquisition is held: a movable value, released by its
 // destructor. Everything of one acquisition lives here, nothing of it in the Lock.
 //
-//  state     entered by                              bool  lost()   renew()   release()
-//  empty     default construction, moved from        no    never    not_held  already_expired
-//  held      acquire, an answered renewal            yes   no       renews    released
-//  at_risk   a renewal unanswered, still valid       yes   no       renews    released |
-//  unreachable lost      validity over, or the server said so    no    yes      lost
-//  already_expired |
-//                                                                             owned_by_other
-//  released  release()                               no    no       not_held  as the first time
+// clang-format off
+//  state     entered by                              bool  lost()  renew()   release()
+//  empty     default construction, moved from        no    never   not_held  already_expired
+//  held      acquire, an answered renewal            yes   no      renews    released
+//  at_risk   a renewal unanswered, still valid       yes   no      renews    released, unreachable
+//  lost      validity over, or the server said so    no    yes     lost      already_expired, owned_by_other
+//  released  release()                               no    no      not_held  as the first time
+// clang-format on
 //
 // One thread may use a Lease while others read it (state, valid_until, lost, bool); moving and
 // destroying need exclusive use.

@@ -42,9 +42,11 @@ TEST_CASE("connection: a late answer answers nobody else") {
     CHECK(second.error() == errc::unavailable);
     CHECK(boot_clock::now() - start < 1s);
     proxy.heal();
-    // On a new connection; had the old one lived on, this would read the answer above.
+    // On a new connection, so it introduces itself first.
     Try third("c");
+    const auto before = rig.backend->requests();
     REQUIRE(rig.attempt(third).granted());
+    CHECK(rig.backend->requests() - before == 2);
     CHECK(server.cli({"GET", "c"}).text == third.owner);
     REQUIRE(rig.attempt(second).granted());
     CHECK(server.cli({"GET", "b"}).text == second.owner);
@@ -105,6 +107,12 @@ TEST_CASE("connection: refused, unresolvable") {
     CHECK_FALSE(t.in_doubt());
     CHECK_THAT(t.a.detail, ContainsSubstring("127.0.0.1:" + port.text()));
     CHECK_THAT(t.a.detail, ContainsSubstring("refused"));
+    // One that would stand in line hears it at once, too.
+    Try w("a", 10s, true);
+    const auto start = boot_clock::now();
+    refused.attempt(w, 5s);
+    CHECK(w.error() == errc::unavailable);
+    CHECK(boot_clock::now() - start < 2s);
     Rig nowhere("redis://no-such-host.invalid:" + port.text());
     Try u("a");
     nowhere.attempt(u, 5s);
