@@ -54,7 +54,7 @@ private:
         write_number(file, 0);
         Workers workers(target_, config_);
         for (long p = 0; p < processes; ++p)
-            workers.start({"count", prefix_ + "counter", file, "-", each, locked,
+            workers.start({"count", prefix_ + "counter", file, "-", each, processes, locked,
                            seed_ + static_cast<std::uint64_t>(p)});
         finished_ = workers.join();
         return read_number(file);
@@ -81,7 +81,7 @@ private:
         write_number(shelf, stock);
         Workers workers(target_, config_);
         for (long p = 0; p < processes; ++p)
-            workers.start({"buy", prefix_ + "oversell", shelf, book, each, locked,
+            workers.start({"buy", prefix_ + "oversell", shelf, book, each, processes, locked,
                            seed_ + static_cast<std::uint64_t>(p)});
         finished_ = workers.join();
         return read_lines(book).size();
@@ -127,7 +127,7 @@ private:
         const std::string order = folder_.file("order"), here = folder_.file("here");
         Workers workers(target_, config_);
         for (long w = 1; w <= waiters; ++w) {
-            workers.start({"queue", prefix_ + "queue", order, here, w, true, seed_});
+            workers.start({"queue", prefix_ + "queue", order, here, w, 1, true, seed_});
             const auto n = static_cast<std::size_t>(w);
             if (!wait_for_lines(here, n, milliseconds(4000))) return exit_internal;
             if (fifo && !wait_for_waiters(*client, n)) return exit_internal;
@@ -163,7 +163,7 @@ private:
         Holding h;
         h.file = folder_.file("holder-" + std::to_string(number));
         h.pid = workers.start(
-            {"hold", prefix_ + "takeover", folder_.file("store"), h.file, number, true, seed_});
+            {"hold", prefix_ + "takeover", folder_.file("store"), h.file, number, 1, true, seed_});
         if (!wait_for_lines(h.file, 1, cap)) return {};
         h.token = std::stoull(read_lines(h.file).front());
         return h;

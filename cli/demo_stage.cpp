@@ -43,6 +43,7 @@ pid_t Workers::start(const DemoJob& job) {
                                    job.file,
                                    job.second_file,
                                    std::to_string(job.count),
+                                   std::to_string(job.crowd),
                                    job.locked ? "1" : "0",
                                    std::to_string(job.seed)};
     std::vector<std::string> variables{"HOLDFAST_DEMO_TARGET=" + target_,
@@ -98,8 +99,11 @@ long read_number(const std::string& path) {
     return n;
 }
 
+// One write of one width: writers without a lock may overwrite one another, but never mix digits.
 void write_number(const std::string& path, long n) {
-    std::ofstream(path) << n;
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const std::string text = fmt::format("{:>19}\n", n);
+    [[maybe_unused]] const ssize_t written = ::write(fd.get(), text.data(), text.size());
 }
 
 void append_line(const std::string& path, const std::string& line) {

@@ -33,6 +33,7 @@ struct DemoJob {
     std::string file;
     std::string second_file;
     long count = 0;
+    long crowd = 1;  ///< workers that begin together
     bool locked = true;
     std::uint64_t seed = 0;
 };

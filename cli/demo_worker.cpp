@@ -53,8 +53,16 @@ private:
             microseconds(std::uniform_int_distribution<int>(50, 400)(random_)));
     }
 
+    /// Without the lock nothing else makes the workers overlap: they all begin when the last is up.
+    void begin_together() {
+        const std::string here = job_.file + "-here";
+        append_line(here, "here");
+        wait_for_lines(here, static_cast<std::size_t>(job_.crowd), milliseconds(5000));
+    }
+
     template <class Step>
     int repeat(Step step) {
+        begin_together();
         for (long i = 0; i < job_.count; ++i) {
             if (const int exit = step()) return exit;
         }
@@ -132,7 +140,7 @@ private:
 }  // namespace
 
 std::optional<int> demo_worker(int argc, char** argv) {
-    if (argc != 9 || std::string_view(argv[1]) != "__demo") return {};
+    if (argc != 10 || std::string_view(argv[1]) != "__demo") return {};
     // Before any thread of the client exists, so that all of them leave it to sigwait.
     sigset_t set;
     ::sigemptyset(&set);
@@ -144,8 +152,9 @@ std::optional<int> demo_worker(int argc, char** argv) {
     job.file = argv[4];
     job.second_file = argv[5];
     job.count = std::strtol(argv[6], nullptr, 10);
-    job.locked = argv[7][0] == '1';
-    job.seed = std::strtoull(argv[8], nullptr, 10);
+    job.crowd = std::strtol(argv[7], nullptr, 10);
+    job.locked = argv[8][0] == '1';
+    job.seed = std::strtoull(argv[9], nullptr, 10);
     return Worker(std::move(job)).run();
 }
 

@@ -184,11 +184,13 @@ spi::awaitable<void> Engine::run_renewals(std::vector<std::shared_ptr<Grant>> ba
     items.reserve(batch.size());
     const auto now = boot_clock::now();
     for (const auto& g : batch)
-        items.push_back(&g->prepare_renewal(now));
+        if (g->lives()) items.push_back(&g->prepare_renewal(now));
     ++verbs_;
     try {
-        auto verb = backend_->renew(items);
-        co_await std::move(verb);
+        if (!items.empty()) {
+            auto verb = backend_->renew(items);
+            co_await std::move(verb);
+        }
     } catch (const std::exception& e) {
         events->warn(std::string("renew: ") + e.what());
     }

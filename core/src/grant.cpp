@@ -35,6 +35,17 @@ Grant::Grant(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> handle,
       retry_(std::max(engine_->timing.backoff_first, facts.ttl / 100),
              std::max(engine_->timing.backoff_first, facts.ttl / 10), true) {}
 
+Grant::~Grant() {
+    // A release on another thread may have come between the engine's look at the state and its
+    // scheduling of the next moment.
+    engine_->schedule().cancel(*this);
+}
+
+bool Grant::lives() const noexcept {
+    const LeaseState s = state_.load(std::memory_order_acquire);
+    return s == LeaseState::held || s == LeaseState::at_risk;
+}
+
 LeaseState Grant::state() const noexcept {
     const LeaseState s = state_.load(std::memory_order_acquire);
     // The clock may be ahead of the timer, after a pause for instance.
@@ -116,8 +127,7 @@ void Grant::fire(boot_clock::time_point now) {
                 *this, release_sent_ ? answer_by_ : std::min(answer_by_, next_release_));
         return;
     }
-    const LeaseState s = state_.load(std::memory_order_acquire);
-    if (s != LeaseState::held && s != LeaseState::at_risk) return;
+    if (!lives()) return;
     if (now >= valid_until()) return lose(make_error_code(errc::lost), true);
     // The server keeps it until its ttl: the work may need that long to stop.
     if (now >= ends_at_) return lose(max_hold_error(), false);
@@ -129,8 +139,7 @@ void Grant::fire(boot_clock::time_point now) {
 }
 
 void Grant::renew_now() {
-    const LeaseState s = state_.load(std::memory_order_acquire);
-    if (renewing_ || releasing_ || (s != LeaseState::held && s != LeaseState::at_risk)) return;
+    if (renewing_ || releasing_ || !lives()) return;
     renewing_ = true;
     engine_->renew(self());
 }

@@ -30,6 +30,7 @@ public:
                                        std::shared_ptr<void> place, const Facts&);
     Grant(std::shared_ptr<Engine>, std::shared_ptr<Handle>, std::shared_ptr<const LockInfo>,
           std::string owner, std::shared_ptr<void> place, const Facts&);
+    ~Grant() override;
 
     // --- spi::LeaseBody
     LeaseState state() const noexcept override;
@@ -57,6 +58,8 @@ public:
     void release_answered();
     void lose(error_code why, bool give_back);
     void renew_now();
+    /// False once released or lost, also by another thread a moment ago.
+    bool lives() const noexcept;
     bool owned_by(std::string_view owner) const noexcept { return owner_ == owner; }
 
 private:

@@ -12,7 +12,8 @@
 
 namespace holdfast {
 
-/// Something with a next moment. Owned by shared_ptr; fire() runs on the engine thread.
+/// Something with a next moment. Owned by shared_ptr; fire() runs on the engine thread. Whoever can
+/// be set by one thread while another lets go of it has to cancel itself in its destructor.
 class Timed : public std::enable_shared_from_this<Timed>,
               public boost::intrusive::set_base_hook<
                   boost::intrusive::link_mode<boost::intrusive::safe_link>> {

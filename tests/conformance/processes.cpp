@@ -31,12 +31,10 @@ Witnessed witness(int n, int each, bool locked, bool kill_some) {
     std::vector<lab::Process> workers;
     for (int i = 0; i < n; ++i) {
         lab::ProcessOptions o;
-        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
-                  backend().url("ttl=2s"),
-                  name,
-                  dir.path().string(),
-                  std::to_string(store.port()),
-                  std::to_string(each),
+        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"), backend().url("ttl=2s"), name,
+                  dir.path().string(), std::to_string(store.port()),
+                  // The one that is killed must not be through before.
+                  std::to_string(kill_some && i == 0 ? 1'000'000 : each),
                   locked ? "lock" : "no-lock"};
         o.log = dir.path() / ("worker-" + std::to_string(i));
         workers.emplace_back(o);
@@ -52,9 +50,10 @@ Witnessed witness(int n, int each, bool locked, bool kill_some) {
         // The first is killed holding or waiting, whichever it is; the others go on after the ttl.
         lab::wait_until(
             [&] {
-                return store.cli({"GET", "counter"}).text > "5";
+                const auto counter = store.cli({"GET", "counter"});
+                return !counter.is_nil() && std::stoll(counter.text) > 5;
             },
-            30s, "work goes on");
+            patience * 30s, "work goes on");
         workers[0].kill();
         out.killed = 1;
     }
