@@ -159,7 +159,9 @@ class Leftovers(CliTest):
             self.assertFalse(alive(int(f.read())))
 
     def test_a_daemon_with_its_own_session_stays(self):
-        script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!"
+        # The shell must not end before the other has left its session.
+        script = ("setsid sleep 1000 >/dev/null 2>&1 & p=$!; echo $p; "
+                  "until [ \"$(cut -d ' ' -f 6 /proc/$p/stat)\" = $p ]; do :; done")
         result = self.holdfast("run", "job", "--", "sh", "-c", script)
         pid = int(result.out)
         self.addCleanup(lambda: os.kill(pid, signal.SIGKILL))
@@ -175,9 +177,10 @@ class Leftovers(CliTest):
 
     def test_a_command_that_forks_while_it_is_killed(self):
         script = "trap '' TERM; for i in $(seq 400); do setsid sleep 60 & done; wait"
-        holder = self.start("run", "--max-hold", "600ms", "job", "--", "bash", "-c", script)
+        holder = self.start("run", "--max-hold", "1500ms", "job", "--", "bash", "-c", script)
         guardian = until(lambda: guardian_of(holder.pid), "its guardian")
-        until(lambda: len(children(guardian)) > 20, "many sessions")
+        command = until(lambda: self.command_of(holder.pid), "the command")
+        until(lambda: len(children(command)) > 20, "many sessions")
         self.assertEqual(holder.wait(timeout=15), 76)
         self.assertFalse(alive(guardian))
         self.assertEqual(in_folder(self.folder), [])

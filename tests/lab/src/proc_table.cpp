@@ -101,4 +101,22 @@ std::string thread_states(pid_t pid) {
     return states;
 }
 
+bool waits_for_stopped_child(pid_t pid) {
+    if (thread_states(pid).find('D') == std::string::npos) {
+        return false;
+    }
+    std::error_code error;
+    const auto program = [&](pid_t of) {
+        return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", of), error);
+    };
+    const auto own = program(pid);
+    for (const auto& directory : numbered("/proc")) {
+        const auto entry = read_entry(directory / "stat");
+        if (entry && entry->parent == pid && entry->state == 'T' && program(entry->pid) == own) {
+            return !error;
+        }
+    }
+    return false;
+}
+
 }  // namespace holdfast::lab::detail

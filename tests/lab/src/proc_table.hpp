@@ -16,4 +16,8 @@ std::vector<pid_t> family_of(pid_t leader);
 /// process.
 std::string thread_states(pid_t pid);
 
+/// True while `pid` waits, uninterruptibly, for a child of its own vfork() that was stopped before
+/// it could exec: the parent cannot be stopped then, and cannot run either.
+bool waits_for_stopped_child(pid_t pid);
+
 }  // namespace holdfast::lab::detail

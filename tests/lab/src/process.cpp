@@ -60,7 +60,8 @@ std::string quoted(const std::string& word) {
 bool all_stopped(const std::vector<pid_t>& family) {
     return std::all_of(family.begin(), family.end(), [](pid_t pid) {
         const auto states = detail::thread_states(pid);
-        return states.find_first_not_of("TZX") == std::string::npos;
+        return states.find_first_not_of("TZX") == std::string::npos ||
+               detail::waits_for_stopped_child(pid);
     });
 }
 
