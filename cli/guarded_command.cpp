@@ -101,6 +101,9 @@ void GuardedCommand::on_signal(int number) {
         return;
     }
     if (ends_things(number) && number != SIGHUP) {
+        // Whoever wants the end does not want --min-hold after it, nor knows that the command ended
+        // a moment ago.
+        impatient_ = true;
         const auto now = boot_clock::now();
         const bool again =
             last_end_signal_ != boot_clock::time_point{} && now - last_end_signal_ < times_.grace;

@@ -150,7 +150,7 @@ void take_error(std::string_view text, Attempt& a) {
     const error_code ec = from_reply(text);
     a.detail = shown(text);
     if (nothing_done(ec))
-        a.outcome = Attempt::Failed{ec};
+        a.outcome = Attempt::Failed{ec, ec == make(Error::busy)};
     else
         a.outcome = Attempt::Doubt{ec};
 }

@@ -41,7 +41,9 @@ void Waiter::adopt(spi::Attempt& lane) {
     attempt_.place = std::move(lane.place);
     attempt_.again = true;
     doubtful_ = std::holds_alternative<spi::Attempt::Doubt>(lane.outcome);
-    answered_ever_ = std::holds_alternative<spi::Attempt::Busy>(lane.outcome);
+    const auto* failed = std::get_if<spi::Attempt::Failed>(&lane.outcome);
+    answered_ever_ = std::holds_alternative<spi::Attempt::Busy>(lane.outcome) ||
+                     (failed != nullptr && failed->answered && !wait_zero_);
     attempt_.detail = lane.detail;
     last_request_ = lane.deadline;
 }
@@ -132,8 +134,10 @@ void Waiter::answered() {
         }
         return retry(d->why, true);
     }
-    if (const auto* f = std::get_if<spi::Attempt::Failed>(&attempt_.outcome))
+    if (const auto* f = std::get_if<spi::Attempt::Failed>(&attempt_.outcome)) {
+        answered_ever_ = answered_ever_ || (f->answered && !wait_zero_);
         return retry(f->why, false);
+    }
 
     const auto& busy = std::get<spi::Attempt::Busy>(attempt_.outcome);
     answered_ever_ = true;

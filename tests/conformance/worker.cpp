@@ -1,7 +1,6 @@
 // One process that works under a lock: WORKER URL NAME FOLDER STORE-PORT ROUNDS lock|no-lock, or
 // with `clock`, that lets its wall clock jump while it holds (STORE-PORT is then the jump in
 // seconds).
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,21 +18,16 @@ using namespace std::chrono_literals;
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 
-/// Makes the witness file; false when somebody who lives has made it. What a killed holder left
-/// behind is not its presence.
+/// Makes the witness; false when somebody who lives has made it. What a killed holder left behind
+/// is not its presence. A symbolic link whose text is the process: exclusive like O_CREAT|O_EXCL,
+/// and never there without its text, whenever its maker is killed.
 bool enter(const std::string& witness) {
-    const int fd = ::open(witness.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd >= 0) {
-        const auto me = std::to_string(::getpid());
-        const bool written = ::write(fd, me.data(), me.size()) == static_cast<ssize_t>(me.size());
-        ::close(fd);
-        return written;
-    }
-    int other = 0;
-    std::ifstream(witness) >> other;
-    if (other == 0 || ::kill(other, 0) == 0) return false;
-    std::ofstream(witness) << ::getpid();
-    return true;
+    const auto me = std::to_string(::getpid());
+    if (::symlink(me.c_str(), witness.c_str()) == 0) return true;
+    char text[32] = {};
+    if (::readlink(witness.c_str(), text, sizeof text - 1) < 0) return false;
+    if (::kill(std::atoi(text), 0) == 0) return false;
+    return ::unlink(witness.c_str()) == 0 && ::symlink(me.c_str(), witness.c_str()) == 0;
 }
 
 int work(const std::string& url, const std::string& name, const std::string& folder, int port,

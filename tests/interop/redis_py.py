@@ -1,7 +1,7 @@
 """redis-py's own Lock and Holdfast exclude each other on one name.
 
 Four processes of each side contend with `wait=poll`; holders of both sides are killed with SIGKILL; a
-witness file (O_CREAT|O_EXCL) and a counter that is read and written in two steps watch from outside. The
+witness (a link that only one can make) and a counter that is read and written in two steps watch from outside. The
 same run with different key names has to make the witness complain.
 
 usage: redis_py.py HOLDFAST_WORKER HOLDFAST_LAB
@@ -23,26 +23,30 @@ TTL = 1.0
 
 
 def enter(witness):
-    """Makes the witness file; False when somebody who lives has made it."""
+    """Makes the witness; False when somebody who lives has made it.
+
+    A symbolic link whose text is the process: exclusive like O_CREAT|O_EXCL, and never there without its
+    text, whenever its maker is killed.
+    """
+    me = str(os.getpid())
     try:
-        fd = os.open(witness, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        os.write(fd, str(os.getpid()).encode())
-        os.close(fd)
+        os.symlink(me, witness)
         return True
     except FileExistsError:
         pass
     try:
-        with open(witness) as f:
-            other = int(f.read() or 0)
-    except (FileNotFoundError, ValueError):
+        os.kill(int(os.readlink(witness)), 0)
         return False
+    except FileNotFoundError:
+        return False
+    except ProcessLookupError:
+        pass
     try:
-        os.kill(other, 0)
+        os.unlink(witness)
+        os.symlink(me, witness)
+        return True
+    except (FileNotFoundError, FileExistsError):
         return False
-    except (ProcessLookupError, OverflowError):
-        with open(witness, "w") as f:
-            f.write(str(os.getpid()))
-        return other != 0
 
 
 def foreign_worker(lock_port, store_port, name, folder, rounds):
@@ -112,9 +116,8 @@ def run(worker, ports, same_name, kills, seed):
                     if int(store.get("done") or 0) >= at:
                         # The holder itself, when it is of the wanted side.
                         try:
-                            with open(os.path.join(folder, "witness")) as f:
-                                pid = int(f.read() or 0)
-                        except (FileNotFoundError, ValueError):
+                            pid = int(os.readlink(os.path.join(folder, "witness")))
+                        except FileNotFoundError:
                             continue
                         victim = next((p for p in side if p.pid == pid), None)
                         if victim:

@@ -33,12 +33,17 @@ int finished(int rc) noexcept {
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
+/// Another's transaction was in the way; no Finding of ours.
+bool is_busy(const error_code& why) noexcept {
+    return (why.value() & 0xff) == SQLITE_BUSY && why.value() < 1 << 24;
+}
+
 /// Writes an error of the whole transaction, or of the way to it, into one step.
 void refuse(Step& s, error_code why, const std::string& detail) {
     s.error = why;
     s.detail = detail;
     s.done = true;
-    s.outcome = spi::Attempt::Failed{why};
+    s.outcome = spi::Attempt::Failed{why, is_busy(why)};
     s.renewal = spi::Held::Renewal::unknown;
     s.released = ReleaseResult::unreachable;
     s.freed = false;
@@ -235,8 +240,7 @@ bool run_once(Connection& c, std::span<Step* const> steps) {
             why = c.fail(rc, detail);
             if (is_fatal(rc)) c.close();
         }
-        const bool busy = (why.value() & 0xff) == SQLITE_BUSY && why.value() < 1 << 24;
-        if (busy && !c.place().closing && drop_late(steps, why, detail)) continue;
+        if (is_busy(why) && !c.place().closing && drop_late(steps, why, detail)) continue;
         for (Step* s : steps)
             if (!s->done) refuse(*s, why, detail);
         return true;

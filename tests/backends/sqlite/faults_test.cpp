@@ -61,6 +61,26 @@ TEST_CASE("a foreign write lock is waited for, at most until the deadline") {
     }
 }
 
+TEST_CASE("a caller that waits outlasts a foreign transaction longer than one request") {
+    const File file;
+    make_tables(file);
+    const auto client = Client::open(file.url + "?request_timeout=200ms").value();
+    const auto lock = client.lock("a").value();
+    auto foreign = std::make_unique<Writer>(file.path);
+    const auto began = boot_clock::now();
+    CHECK(lock->try_acquire().error() == errc::unavailable);
+    CHECK(lock->acquire({.wait = 500ms}).error() == errc::unavailable);
+    CHECK(boot_clock::now() - began >= 500ms);
+    std::thread ends([&] {
+        CHECK(lab::stays_true([] { return true; }, 600ms));
+        foreign.reset();
+    });
+    auto lease = lock->acquire({.wait = 20s});
+    ends.join();
+    REQUIRE(lease.has_value());
+    CHECK(lease->release() == ReleaseResult::released);
+}
+
 TEST_CASE("BUSY while a lease is held: at risk, and held again afterwards") {
     const File file;
     auto client = Client::open(file.url).value();

@@ -58,9 +58,16 @@ struct Attempt {
     struct Doubt {
         error_code why;
     };  ///< no answer: it may have happened
-    struct Failed {
+    struct Failed {  ///< surely nothing was done
+        Failed() : answered(false) {}
+        Failed(error_code w) : why(w), answered(false) {}
+        Failed(error_code w, bool a) : why(w), answered(a) {}
         error_code why;
-    };  ///< surely nothing was done
+        /// The server is there and only cannot now (loading, another's transaction): where `why`
+        /// means unavailable, core asks again for as long as the caller waits, and not only for one
+        /// request time-out as with a server that says nothing.
+        bool answered;
+    };
     std::variant<Failed, Granted, Busy, Doubt> outcome;
     std::string detail;           ///< words for an error, never a secret: "refused by 10.0.0.1"
     std::shared_ptr<void> place;  ///< the backend's own: a ticket, a node path
