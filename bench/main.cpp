@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <filesystem>
 #include <holdfast/config.hpp>
 
 #include "environment.hpp"
@@ -90,14 +91,17 @@ void add_worker(CLI::App& app, WorkerOptions& o) {
     worker->add_option("--ttl", o.ttl_ms);
 }
 
-/// The command line for the report; a URL may carry a password.
+/// The command line for the report. A URL may carry a password, and where a file lies is nobody's
+/// business who reads it.
 std::string shown(int argc, char** argv) {
     std::string all = "holdfast-bench";
     bool hide = false;
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
         const bool url = word.rfind("--url=", 0) == 0;
-        all += " " + (hide ? "..." : url ? "--url=..." : word);
+        all += " " + (hide  ? "..."
+                      : url ? "--url=..."
+                            : std::filesystem::path(word).filename().string());
         hide = word == "--url";
     }
     return all;

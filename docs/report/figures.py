@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""The README's figures and picture, made from the kept reference run beside this file.
+
+usage: figures.py           compares; exit 1 and the difference when they are not what the run says
+       figures.py --write   writes them anew
+
+A new reference run:  bench/run --json docs/report/reference.json && docs/report/figures.py --write
+"""
+import difflib
+import json
+import math
+import pathlib
+import sys
+from xml.sax.saxutils import escape
+
+HERE = pathlib.Path(__file__).resolve().parent
+README = HERE.parent.parent / "README.md"
+PICTURE = HERE / "cost.svg"
+BEGIN, END = "<!-- figures: docs/report/figures.py --write -->", "<!-- end of figures -->"
+
+# (what the reader is told, backend, variant); rows that the run lacks are an error, not a gap.
+COST = [("memory", "memory", "default"),
+        ("redis, bare hiredis, the same two commands", "redis", "floor: plain pair"),
+        ("redis, mode=plain", "redis", "plain"),
+        ("redis", "redis", "default"),
+        ("redis, every write on disk", "redis", "durable"),
+        ("sqlite, bare sqlite3, two transactions", "sqlite", "floor: bare sqlite3"),
+        ("sqlite", "sqlite", "default")]
+HAND_OFF = [("redis", "redis", "default"), ("redis, wait=poll", "redis", "poll"),
+            ("redis, everybody told", "redis", "broadcast"), ("sqlite", "sqlite", "default")]
+
+
+class Run:
+    def __init__(self, path):
+        self.report = json.loads(path.read_text())
+        if self.report["partial"] or self.report["environment"]["effort"] == "quick":
+            sys.exit(f"{path.name} is not a whole run of the normal length")
+
+    def value(self, scenario, backend, variant, metric, x=None):
+        for row in self.report["rows"]:
+            if (row["scenario"], row["backend"], row["variant"], row["metric"]) == \
+                    (scenario, backend, variant, metric) and x in (None, row["x"]):
+                return row["value"]
+        sys.exit(f"the reference run lacks {scenario} {backend} {variant} {metric} {x}")
+
+    def target(self, what):
+        for target in self.report["targets"]:
+            if target["what"].startswith(what):
+                return target["value"]
+        sys.exit(f"the reference run lacks the target {what}")
+
+
+def microseconds(us):
+    if us < 10:
+        return f"{us:.1f} us"
+    return f"{us:.0f} us" if us < 1000 else f"{us / 1000:.1f} ms"
+
+
+def plain(n):
+    return f"{n:.1f}" if n < 10 else f"{n:.0f}"
+
+
+def block(run):
+    environment = run.report["environment"]
+    cost = lambda backend, variant: microseconds(run.value("C1", backend, variant, "p50", 1.0))
+    hand_off = lambda backend, variant: plain(
+        run.value("C3", backend, variant, "requests per hand-off", 100.0))
+    lines = [
+        "| | acquire + release, p50 | requests per hand-off, 100 waiters |",
+        "|---|---|---|",
+        f"| `memory:` | {cost('memory', 'default')} | none |",
+        f"| `redis://host?mode=plain` | {cost('redis', 'plain')} | it polls |",
+        f"| `redis://host` | {cost('redis', 'default')} | {hand_off('redis', 'default')} |",
+        f"| `redis://host`, every write on disk | {cost('redis', 'durable')} | the same |",
+        f"| `sqlite:///path` | {cost('sqlite', 'default')} | {hand_off('sqlite', 'default')} |",
+        "",
+        f"Over a bare hiredis client, `mode=plain` takes {run.target('redis plain, uncontended'):.2f} x the time of the"
+        f" same two commands, the default mode {run.target('redis, uncontended'):.2f} x the time of the same bytes; token,",
+        f"queue and hand-over cost {run.target('redis, price'):.2f} x the two commands. Measured by `bench/run` on"
+        f" {environment['date'][:10]}: {environment['processor']}, {environment['cores']} cores,",
+        f"{environment['placement']}, load {environment['load at the start']} at the start. Ratios are taken within one"
+        " run; `bench/run` makes yours.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def panel(title, note, bars, top, log):
+    """A list of SVG elements: one horizontal bar per (label, value, text)."""
+    left, width, step = 300, 380, 26
+    low = min(value for _, value, _ in bars) / 2 if log else 0
+    high = max(value for _, value, _ in bars)
+    out = [f'<text x="20" y="{top}" class="title">{escape(title)}</text>',
+           f'<text x="20" y="{top + 17}" class="note">{escape(note)}</text>']
+    for i, (label, value, text) in enumerate(bars):
+        y = top + 30 + i * step
+        part = (math.log(value / low) / math.log(high / low)) if log else value / high
+        length = max(2.0, part * width)
+        shade = "floor" if "bare" in label else "bar"
+        out.append(f'<text x="{left - 10}" y="{y + 14}" class="label">{escape(label)}</text>')
+        out.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="18" rx="2" class="{shade}"/>')
+        out.append(f'<text x="{left + length + 6:.1f}" y="{y + 14}" class="value">{escape(text)}</text>')
+    return out, top + 30 + len(bars) * step
+
+
+def picture(run):
+    cost = [(label, run.value("C1", backend, variant, "p50", 1.0)) for label, backend, variant in COST]
+    first, bottom = panel("Acquire and release, nobody else wants the lock",
+                          "median, one blocking caller; the scale is logarithmic",
+                          [(label, v, microseconds(v)) for label, v in cost], 30, True)
+    hand_off = [(label, run.value("C3", backend, variant, "requests per hand-off", 100.0))
+                for label, backend, variant in HAND_OFF]
+    second, bottom = panel("Requests per hand-off, 100 waiters", "sent by all clients together",
+                           [(label, v, plain(v)) for label, v in hand_off], bottom + 36, False)
+    style = ("text{font-family:system-ui,sans-serif;font-size:13px;fill:#1f2933}"
+             ".title{font-size:15px;font-weight:600}.note{fill:#52606d;font-size:12px}"
+             ".label{text-anchor:end}.bar{fill:#2b6cb0}.floor{fill:#a0aec0}")
+    height = bottom + 12
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 780 {height}" width="780" '
+                      f'height="{height}" role="img">', f"<style>{style}</style>",
+                      f'<rect width="780" height="{height}" fill="#ffffff"/>', *first, *second,
+                      "</svg>", ""])
+
+
+def main():
+    run = Run(HERE / "reference.json")
+    readme = README.read_text()
+    if BEGIN not in readme or END not in readme:
+        sys.exit("README.md has lost the markers of the figures")
+    head, rest = readme.split(BEGIN, 1)
+    tail = rest.split(END, 1)[1]
+    wanted = {README: head + BEGIN + "\n" + block(run) + END + tail, PICTURE: picture(run)}
+    wrong = 0
+    for path, text in wanted.items():
+        now = path.read_text() if path.exists() else ""
+        if now == text:
+            continue
+        if sys.argv[1:] == ["--write"]:
+            path.write_text(text)
+            continue
+        wrong += 1
+        sys.stdout.writelines(difflib.unified_diff(now.splitlines(True), text.splitlines(True),
+                                                   path.name, "the reference run"))
+    if wrong:
+        sys.exit("not what the reference run says; docs/report/figures.py --write writes it anew")
+
+
+if __name__ == "__main__":
+    main()
