@@ -20,7 +20,7 @@ BEGIN, END = "<!-- figures: docs/report/figures.py --write -->", "<!-- end of fi
 
 # (what the reader is told, backend, variant); rows that the run lacks are an error, not a gap.
 COST = [("memory", "memory", "default"),
-        ("redis, bare hiredis, the same two commands", "redis", "floor: plain pair"),
+        ("redis, bare hiredis, two commands", "redis", "floor: plain pair"),
         ("redis, mode=plain", "redis", "plain"),
         ("redis", "redis", "default"),
         ("redis, every write on disk", "redis", "durable"),
