@@ -37,6 +37,10 @@ int check(const Globals& g, const std::string& argument) {
         boost::json::object o{{"schema", "holdfast.config.check/1"}, {"path", clean_utf8(path)}};
         o["backends"] = file->backends.size();
         o["default"] = clean_utf8(file->default_name);
+        boost::json::array absent;
+        for (const auto& u : file->unlinked)
+            absent.push_back({{"name", clean_utf8(u.name)}, {"link", u.target}});
+        o["not_built_in"] = std::move(absent);
         std::cout << boost::json::serialize(o) << std::endl;
         return exit_ok;
     }
@@ -46,6 +50,9 @@ int check(const Globals& g, const std::string& argument) {
     std::cout << '\n';
     for (const Chosen& c : file->backends)
         std::cout << "  " << shown(c.settings.name) << "  " << shown(c.settings.display()) << '\n';
+    for (const auto& u : file->unlinked)
+        std::cout << fmt::format("  {}  not built into this program ({})\n", shown(u.name),
+                                 u.target);
     std::cout << std::flush;
     return exit_ok;
 }
