@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"

@@ -293,6 +293,11 @@ TEST_CASE("T22: what somebody else keeps under the name is never overwritten", "
     const auto refused = lock->try_acquire();
     REQUIRE_FALSE(refused.has_value());
     CHECK((refused.error() == errc::kind_mismatch || refused.error() == errc::contended));
+    if (backend().redis() == nullptr) {  // still there: a second one cannot be made of it
+        CHECK_FALSE(lock->try_acquire().has_value());
+        CHECK(backend().erase_behind(name));
+        return;
+    }
     CHECK(backend().redis()->cli({"LRANGE", name, "0", "-1"}).elements.at(0).text == "not a lock");
     backend().redis()->cli({"DEL", name});
     // a plain key of another client is a holder
