@@ -50,6 +50,14 @@ public:
         : Harness(std::move(name)), query_(std::move(query)), proxy_(server_.port()) {}
     lab::Proxy* proxy() override { return &proxy_; }
     lab::RedisServer* redis() override { return &server_; }
+    bool kill_server() override {
+        server_.kill();
+        return !server_.alive();
+    }
+    bool restart_server(lab::Data data) override {
+        server_.restart(data);
+        return true;
+    }
     bool durable() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         return server_.cli({"RPUSH", name, "not a lock"}).integer == 1;
@@ -79,6 +87,14 @@ class Postgresql final : public Harness {
 public:
     Postgresql() : Harness("postgresql"), proxy_(server_.port()) {}
     lab::Proxy* proxy() override { return &proxy_; }
+    bool kill_server() override {
+        server_.kill();
+        return !server_.alive();
+    }
+    bool restart_server(lab::Data data) override {
+        server_.restart(data);
+        return true;
+    }
     bool durable() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         hf::Diagnostics ignored;

@@ -123,9 +123,12 @@ std::string_view state_in(std::string_view message) noexcept {
         while (from < message.size() && message[from] == ' ')
             ++from;
         const auto word = message.substr(from, 5);
+        // A severity looks alike, but has no digit.
+        const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
         const bool state = word.size() == 5 && message.substr(from + 5).starts_with(": ") &&
-                           std::all_of(word.begin(), word.end(), [](unsigned char c) {
-                               return std::isdigit(c) != 0 || (c >= 'A' && c <= 'Z');
+                           std::any_of(word.begin(), word.end(), digit) &&
+                           std::all_of(word.begin(), word.end(), [&](unsigned char c) {
+                               return digit(c) || (c >= 'A' && c <= 'Z');
                            });
         if (state) return word;
     }

@@ -84,6 +84,12 @@ void make_cluster(const fs::path& target) {
             run_unprivileged({postgres_program("initdb"), "-D", *made / "data", "-A", "trust", "-U",
                               "postgres", "--no-sync", "-E", "UTF8", "--locale=C",
                               "--wal-segsize=1", "--no-instructions"});
+            // In the model, so that no client ever meets a server without them.
+            run_unprivileged(
+                {"sh", "-c",
+                 "printf 'CREATE ROLE holdfast LOGIN\\nCREATE DATABASE holdfast OWNER holdfast\\n'"
+                 " | \"$0\" --single -F -D \"$1\" postgres",
+                 postgres_program("postgres"), *made / "data"});
             static const std::unique_ptr<TempDir> keeper = std::move(made);
             model = keeper.get();
         }

@@ -44,7 +44,7 @@ public:
                 port_ = free_port();
             }
         }
-        if (!standby_) make_role();
+        if (!standby_) set_password();
     }
     ~Impl() {
         // An orderly end takes the server's shared memory with it.
@@ -108,7 +108,7 @@ public:
             make_cluster(data());
         }
         launch();
-        if (what == Data::fresh) make_role();
+        if (what == Data::fresh) set_password();
     }
 
 private:
@@ -133,12 +133,9 @@ private:
         wait_ready(options_.cap);
     }
 
-    void make_role() {
-        run_sql(conninfo(),
-                "CREATE ROLE holdfast LOGIN" + (options_.password.empty()
-                                                    ? std::string()
-                                                    : " PASSWORD '" + options_.password + "'"));
-        run_sql(conninfo(), "CREATE DATABASE holdfast OWNER holdfast");
+    void set_password() {
+        if (!options_.password.empty())
+            run_sql(conninfo(), "ALTER ROLE holdfast PASSWORD '" + options_.password + "'");
     }
 
     std::string access() const {
