@@ -50,8 +50,8 @@ void take(Step&& s, const Shared& shared, spi::Attempt& a) {
         Place& p = place_of(a.place);
         p.touched = true;
         p.ghost = std::max(p.ghost, shared.server_us(a.deadline));
-    } else if (std::holds_alternative<spi::Attempt::Granted>(a.outcome) && a.queue) {
-        // Core may find that nobody wants it any more.
+    } else if (std::holds_alternative<spi::Attempt::Granted>(a.outcome)) {
+        // Core may find that nobody wants it any more, or that it came too late.
         place_of(a.place).touched = true;
     }
 }
@@ -63,7 +63,9 @@ Backend::Backend(const spi::Settings& settings, spi::Context context)
       line_(std::make_shared<Line>(context)),
       grants_(std::make_shared<Worker>(shared_, context.engine)),
       keeping_(std::make_shared<Worker>(shared_, context.engine)),
-      listener_(std::make_shared<Listener>(shared_, context, grants_, line_)) {}
+      listener_(std::make_shared<Listener>(shared_, context, grants_, line_)) {
+    shared_->warn = [sink = &context_.sink](std::string text) { sink->warn(std::move(text)); };
+}
 
 Backend::~Backend() {
     stop();

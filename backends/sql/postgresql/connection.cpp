@@ -163,6 +163,14 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
             detail = "default_transaction_read_only is on for this role or database";
             return make(Error::read_only);
         }
+        if (shared_->warn && !shared_->watchdog->closing()) {
+            if (pooled_)
+                shared_->warn(
+                    "a connection pooler stands between: nobody is told of a release, "
+                    "waiters look once a second");
+            if (!fsync_)
+                shared_->warn("fsync is off: a crash of the server's machine forgets grants");
+        }
         if (text_of(row[6]) == "t") {
             const auto comment = text_of(row[5]);
             constexpr std::string_view ours = table_comment;

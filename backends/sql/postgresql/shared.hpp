@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +27,8 @@ struct Shared {
     const Statements statements;
     const std::shared_ptr<Watchdog> watchdog;
     std::atomic<std::uint64_t> requests{0};
+    /// For what an operator should know; not after the watchdog was closed.
+    std::function<void(std::string)> warn;
 
     /// The server's clock when it was read, and ours at the receipt: a lower bound of the true
     /// offset, so a deadline in the server's time is never too late.

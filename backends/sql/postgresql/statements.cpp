@@ -14,7 +14,7 @@ constexpr std::string_view create_text = R"(CREATE TABLE IF NOT EXISTS TABLE (
   owner    text,
   token    bigint NOT NULL DEFAULT 0,
   expires  timestamptz NOT NULL DEFAULT 'epoch',
-  acquired timestamptz,
+  acquired timestamptz NOT NULL DEFAULT clock_timestamp(),
   mark     smallint NOT NULL DEFAULT 0,
   previous smallint NOT NULL DEFAULT 0,
   revoked  boolean NOT NULL DEFAULT false,
@@ -128,6 +128,7 @@ constexpr std::string_view texts[] = {
     "ORDER BY name, slot LIMIT 1000), "
     "f AS MATERIALIZED (SELECT l.name, l.slot FROM w JOIN TABLE l USING (name, slot) "
     "WHERE l.owner IS NULL AND l.meta IS NULL AND l.mark < 2 AND l.token < NOW - 86400000000 "
+    "AND l.acquired < clock_timestamp() - interval '1 day' "
     "AND ASYNC ORDER BY l.name FOR UPDATE OF l SKIP LOCKED), "
     "d AS (DELETE FROM TABLE l USING f WHERE l.name = f.name AND l.slot = f.slot RETURNING 1) "
     "SELECT max(name), count(*), (SELECT count(*) FROM d) FROM w",

@@ -204,6 +204,14 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
             first.push_back(s);
     }
     grant(c, first);
+    for (const Step* s : first) {
+        if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
+        Row row;
+        row.owned = true;
+        row.owner = s->owner;
+        row.left_us = std::int64_t{s->ttl.count()} * 1000;
+        known.insert_or_assign(s->key, std::move(row));
+    }
     const Steps open = still_open(wave);
     if (open.empty()) return;
     std::vector<std::pair<std::string, Row>> rows;

@@ -45,7 +45,9 @@ bool Watchdog::Guard::end() noexcept {
 }
 
 void Watchdog::sooner() {
-    boost::asio::post(timer_.get_executor(), [self = shared_from_this()] { self->look(); });
+    const std::lock_guard hold(mutex_);
+    if (!timer_) return;
+    boost::asio::post(timer_->get_executor(), [self = shared_from_this()] { self->look(); });
 }
 
 void Watchdog::look() {
@@ -57,6 +59,7 @@ void Watchdog::look() {
             if (g->deadline_.load() > now && !closing_) continue;
             if (g->deadline_.load() == never) continue;
             const std::lock_guard quiet(g->mutex_);
+            if (g->deadline_.load() == never) continue;  // just in time
             if (g->bitten_.exchange(true)) continue;
             if (g->socket_ >= 0) ::shutdown(g->socket_, SHUT_RDWR);
         }
@@ -71,9 +74,9 @@ void Watchdog::look() {
             if (again >= first) break;
         }
     }
-    if (first == never || closing_) return;
-    timer_.expires_after(std::chrono::nanoseconds(std::max<std::int64_t>(first - now, 0)));
-    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
+    if (first == never || closing_ || !timer_) return;
+    timer_->expires_after(std::chrono::nanoseconds(std::max<std::int64_t>(first - now, 0)));
+    timer_->async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
         if (!ec) self->look();
     });
 }
@@ -81,7 +84,8 @@ void Watchdog::look() {
 void Watchdog::close() noexcept {
     closing_ = true;
     look();
-    timer_.cancel();
+    const std::lock_guard hold(mutex_);
+    timer_.reset();
 }
 
 }  // namespace holdfast::postgresql

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "holdfast/clock.hpp"
@@ -39,8 +40,9 @@ public:
         std::atomic<bool> bitten_{false};
     };
 
-    explicit Watchdog(const boost::asio::any_io_executor& engine) : timer_(engine) {}
-    /// Ends every call under way, and refuses all later ones. Engine thread.
+    explicit Watchdog(const boost::asio::any_io_executor& engine) : timer_(std::in_place, engine) {}
+    /// Ends every call under way, and refuses all later ones; the engine may go away after it.
+    /// Engine thread.
     void close() noexcept;
     bool closing() const noexcept { return closing_; }
 
@@ -48,8 +50,8 @@ private:
     static constexpr std::int64_t never = INT64_MAX;
     void sooner();
     void look();
-    boost::asio::steady_timer timer_;
-    std::atomic<std::int64_t> next_{never};  // when it looks again
+    std::optional<boost::asio::steady_timer> timer_;  // engine thread, and under mutex_ to post
+    std::atomic<std::int64_t> next_{never};           // when it looks again
     std::atomic<bool> closing_{false};
     std::mutex mutex_;
     std::vector<Guard*> guards_;
