@@ -106,7 +106,6 @@ private:
             const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
             if (n > 0) next = PQconnectPoll(c);
         }
-        PQsetErrorVerbosity(c, PQERRORS_DEFAULT);
         return {};
     }
 

@@ -13,6 +13,8 @@ namespace {
 
 // A server may have ended a connection that was idle for longer: worth one look before sending.
 constexpr milliseconds idle_unchecked{100};
+/// How long callers' threads do not connect after the server had no connection left.
+constexpr std::chrono::seconds crowded_for{10};
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -57,7 +59,9 @@ public:
 };
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
-    : shared_(std::move(shared)), resolve_(resolve), guard_(shared_->watchdog) {}
+    : shared_(std::move(shared)),
+      resolve_(resolve),
+      guard_(shared_->watchdog, resolve == Resolve::no) {}
 
 Connection::~Connection() {
     close();
@@ -84,7 +88,17 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     used_ = now;
     if (session_) return {};
     error_code why;
+    const bool spare = resolve_ == Resolve::no;
+    if (spare && now < shared_->crowded_until()) {
+        detail = "the server has no connection to spare";
+        return make(Error::too_many);
+    }
     Handle h = connect(*shared_, deadline, resolve_ == Resolve::yes, why, detail);
+    if (!h && why == make(Error::too_many)) {
+        // The engine's connections matter more than those that save callers a thread switch.
+        shared_->crowd(now + crowded_for);
+        if (!spare) shared_->watchdog->end_spares();
+    }
     if (!h) return why;
     guard_.watch(PQsocket(h.get()));
     PQsetNoticeProcessor(
@@ -119,23 +133,22 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
     try {
         pqxx::nontransaction tx(*session_);
         said.rows = statement(tx);
-    } catch (const pqxx::sql_error& e) {
-        state_ = e.sqlstate();
-        failed(from_state(state_), rolled_back(state_), words_of(e.what()));
-    } catch (const pqxx::deadlock_detected& e) {
-        state_ = "40P01";
-        failed(Error::conflict, true, words_of(e.what()));
-    } catch (const pqxx::transaction_rollback& e) {
-        state_ = "40001";
-        failed(Error::conflict, true, words_of(e.what()));
     } catch (const pqxx::broken_connection& e) {
         failed(Error::closed, false, words_of(e.what()));
+    } catch (const pqxx::failure& e) {
+        // libpqxx leaves the SQLSTATE out of some of its classes; the message has it.
+        state_ = state_in(e.what());
+        failed(from_state(state_), rolled_back(state_), words_of(e.what()));
     } catch (const std::exception& e) {
         failed(Error::refused_statement, false, words_of(e.what()));
     }
     const bool overdue = guard_.end();
     if (!said.error) return said;
     if (overdue) failed(Error::no_answer, false, {});
+    if (state_ == "57014" || state_ == "55P03")
+        said.detail += "; see statement_timeout and lock_timeout of this role and database";
+    if (state_ == "42501" && said.detail.find("holdfast_lease") != std::string::npos)
+        said.detail += "; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
     if (overdue || !said.nothing_done || !session_->usable()) close();
     return said;
 }
@@ -240,10 +253,6 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
             if (!said.error) continue;
             return said;
         }
-        if (state_ == "42501" && said.detail.find("holdfast_lease") != std::string::npos)
-            said.detail += "; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
-        if (state_ == "57014" || state_ == "55P03")
-            said.detail += "; see statement_timeout and lock_timeout of this role and database";
         if (!worth_repeating(state_) || !time_left) return said;
     }
 }

@@ -39,6 +39,14 @@ struct Shared {
         return offset_ + local_us(t);
     }
 
+    /// The server had no connection left: spare ones are not made until then.
+    void crowd(boot_clock::time_point until) noexcept {
+        crowded_until_ = until.time_since_epoch().count();
+    }
+    boot_clock::time_point crowded_until() const noexcept {
+        return boot_clock::time_point(boot_clock::duration(crowded_until_));
+    }
+
     /// The address that was reached last: where a caller's thread connects without asking DNS.
     std::string reached() const {
         const std::lock_guard hold(mutex_);
@@ -50,7 +58,7 @@ struct Shared {
     }
 
 private:
-    std::atomic<std::int64_t> offset_{0};
+    std::atomic<std::int64_t> offset_{0}, crowded_until_{0};
     mutable std::mutex mutex_;
     std::string reached_;
 };

@@ -9,7 +9,8 @@
 
 namespace holdfast::postgresql {
 
-Watchdog::Guard::Guard(std::shared_ptr<Watchdog> dog) : dog_(std::move(dog)) {
+Watchdog::Guard::Guard(std::shared_ptr<Watchdog> dog, bool spare)
+    : dog_(std::move(dog)), spare_(spare) {
     const std::lock_guard hold(dog_->mutex_);
     dog_->guards_.push_back(this);
 }
@@ -79,6 +80,15 @@ void Watchdog::look() {
     timer_->async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
         if (!ec) self->look();
     });
+}
+
+void Watchdog::end_spares() noexcept {
+    const std::lock_guard hold(mutex_);
+    for (Guard* g : guards_) {
+        const std::lock_guard quiet(g->mutex_);
+        if (g->spare_ && g->deadline_.load() == never && g->socket_ >= 0)
+            ::shutdown(g->socket_, SHUT_RDWR);
+    }
 }
 
 void Watchdog::close() noexcept {

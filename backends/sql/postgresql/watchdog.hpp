@@ -18,7 +18,8 @@ public:
     /// One connection's part. Used by one thread, looked at by the watchdog.
     class Guard {
     public:
-        explicit Guard(std::shared_ptr<Watchdog>);
+        /// `spare`: end_spares() may end it while it is not in use.
+        Guard(std::shared_ptr<Watchdog>, bool spare);
         ~Guard();
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
@@ -34,6 +35,7 @@ public:
     private:
         friend class Watchdog;
         const std::shared_ptr<Watchdog> dog_;
+        const bool spare_;
         std::atomic<std::int64_t> deadline_{never};
         std::mutex mutex_;
         int socket_ = -1;
@@ -44,6 +46,8 @@ public:
     /// Ends every call under way, and refuses all later ones; the engine may go away after it.
     /// Engine thread.
     void close() noexcept;
+    /// Ends idle spare connections, so that the server has some for others. Any thread.
+    void end_spares() noexcept;
     bool closing() const noexcept { return closing_; }
 
 private:
