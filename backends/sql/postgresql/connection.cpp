@@ -68,6 +68,8 @@ Connection::~Connection() {
 }
 
 void Connection::close() noexcept {
+    // libpqxx says UNLISTEN, and would wait for the answer of a server that hangs.
+    if (receiver_) ::shutdown(guard_.socket(), SHUT_RDWR);
     receiver_.reset();
     guard_.watch(-1);
     session_.reset();
