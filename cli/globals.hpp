@@ -43,6 +43,7 @@ void add_list(CLI::App&, Globals&);
 void add_break(CLI::App&, Globals&);
 void add_backends(CLI::App&, Globals&);
 void add_config(CLI::App&, Globals&);
+void add_schema(CLI::App&, Globals&);
 void add_demo(CLI::App&, Globals&);
 
 /// A process of `holdfast demo`; nothing when argv asks for none.

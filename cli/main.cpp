@@ -66,6 +66,7 @@ int run_main(int argc, char** argv) {
     add_break(app, globals);
     add_backends(app, globals);
     add_config(app, globals);
+    add_schema(app, globals);
     add_demo(app, globals);
     app.require_subcommand(1);
     app.footer("holdfast COMMAND --help says more; the manual page is holdfast(1).");

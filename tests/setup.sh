@@ -4,8 +4,8 @@
 
 packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboost-url1.81-dev
     libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
-    libfmt-dev"
-packages_servers="redis-server redis-tools openssl"
+    libfmt-dev libpqxx-dev libpq-dev"
+packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer"
 packages_tests="catch2 python3 python3-redis clang-format groff-base"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
@@ -33,6 +33,7 @@ program_of() {
         clang) echo clang++ ;;
         clang-format) echo clang-format ;;
         npm) echo npm ;;
+        pgbouncer) echo pgbouncer ;;
     esac
 }
 
@@ -114,15 +115,17 @@ $plan" ;;
     say "$plan"
     say "No service is started by it, now or at the next boot."
     confirm "Install them?"
-    local new_redis=0
-    case " ${missing[*]} " in *" redis-server "*) new_redis=1 ;; esac
+    local service new_services=()
+    for service in redis-server postgresql-15 pgbouncer; do
+        case " ${missing[*]} " in *" $service "*) new_services+=("${service%-15}") ;; esac
+    done
     forbid_services
     "${apt[@]}" install -y -qq "${missing[@]}" </dev/null >"$root/build/apt.log" 2>&1 || {
         tail -n 20 "$root/build/apt.log" >&2
         fail 69 "apt-get install failed (the whole output: build/apt.log)"
     }
-    # The package also enables its service for the next boot; nobody here asked for that.
-    if [ "$new_redis" = 1 ]; then update-rc.d redis-server disable >/dev/null 2>&1 || true; fi
+    # Such a package also enables its service for the next boot; nobody here asked for that.
+    for service in "${new_services[@]}"; do update-rc.d "$service" disable >/dev/null 2>&1 || true; done
     allow_services
 }
 

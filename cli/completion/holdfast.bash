@@ -22,7 +22,7 @@ _holdfast() {
         cword=$COMP_CWORD
     }
     local globals='--url --backend --local --config --quiet --verbose --color --json --help --version'
-    local commands='run check inspect list break backends config demo'
+    local commands='run check inspect list break backends config schema demo'
     local command='' i
     for ((i = 1; i < cword; i++)); do
         case "${words[i]}" in
@@ -59,9 +59,10 @@ _holdfast() {
         list) options='--long --limit' ;;
         break) options='--if-token --now --force' ;;
         config) options='check show init' ;;
+        schema) options='postgresql sqlite' ;;
         demo) options='--seed counter oversell queue takeover' ;;
     esac
-    if [[ $cur == -* || -z $command || $command == config || $command == demo ]]; then
+    if [[ $cur == -* || -z $command || $command == config || $command == schema || $command == demo ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options $globals" -- "$cur")
         return
     fi

@@ -7,7 +7,8 @@ import support
 from support import CliTest
 
 ROOT = os.path.join(support.HERE, "..", "..", "cli")
-SUBCOMMANDS = ("run", "check", "inspect", "list", "break", "backends", "config", "demo")
+SUBCOMMANDS = ("run", "check", "inspect", "list", "break", "backends", "config", "schema",
+               "demo")
 
 
 def options_of(text):

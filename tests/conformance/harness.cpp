@@ -50,6 +50,14 @@ public:
         : Harness(std::move(name)), query_(std::move(query)), proxy_(server_.port()) {}
     lab::Proxy* proxy() override { return &proxy_; }
     lab::RedisServer* redis() override { return &server_; }
+    bool kill_server() override {
+        server_.kill();
+        return !server_.alive();
+    }
+    bool restart_server(lab::Data data) override {
+        server_.restart(data);
+        return true;
+    }
     bool durable() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         return server_.cli({"RPUSH", name, "not a lock"}).integer == 1;
@@ -75,12 +83,48 @@ private:
     lab::Proxy proxy_;
 };
 
+class Postgresql final : public Harness {
+public:
+    Postgresql() : Harness("postgresql"), proxy_(server_.port()) {}
+    lab::Proxy* proxy() override { return &proxy_; }
+    bool kill_server() override {
+        server_.kill();
+        return !server_.alive();
+    }
+    bool restart_server(lab::Data data) override {
+        server_.restart(data);
+        return true;
+    }
+    bool durable() const override { return true; }
+    bool plant_stranger(const std::string& name) override {
+        hf::Diagnostics ignored;
+        (void)hf::Client::open(url()).value().probe(&ignored);  // makes the table
+        server_.sql("INSERT INTO holdfast_lease(name, meta) VALUES ('" + name + "', 'semaphore')");
+        return true;
+    }
+    bool erase_behind(const std::string& name) override {
+        return server_.sql("DELETE FROM holdfast_lease WHERE name = '" + name + "' RETURNING 1")
+                   .size() == 1;
+    }
+
+protected:
+    std::string base_url() const override { return server_.url(); }
+    std::string proxied_base_url() const override {
+        return server_.url_with_password(proxy_.port());
+    }
+
+private:
+    lab::PostgresServer server_ = lab::PostgresServer::start();
+    lab::Proxy proxy_;
+};
+
 using Maker = std::function<std::unique_ptr<Harness>()>;
 
 const std::map<std::string, Maker>& makers() {
     static const std::map<std::string, Maker> all{
         {"memory", [] { return std::make_unique<Memory>(); }},
         {"sqlite", [] { return std::make_unique<Sqlite>(); }},
+        {"postgresql", [] { return std::make_unique<Postgresql>(); }},
         {"redis", [] { return std::make_unique<Redis>("redis", ""); }},
         {"redis-poll", [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); }},
         {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
@@ -103,7 +147,7 @@ Harness& Harness::instance() {
         const auto at = makers().find(wanted == nullptr ? "" : wanted);
         if (at == makers().end())
             throw std::runtime_error(
-                "set HOLDFAST_TEST_BACKEND to memory, sqlite, redis, redis-poll or "
+                "set HOLDFAST_TEST_BACKEND to memory, sqlite, postgresql, redis, redis-poll or "
                 "redis-plain");
         return at->second();
     }();

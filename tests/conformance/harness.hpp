@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"
@@ -31,8 +32,12 @@ public:
         return join(proxied_base_url(), query);
     }
     virtual lab::Proxy* proxy() { return nullptr; }
-    /// The server as a process, where there is one.
+    /// The server, where it is Redis.
     virtual lab::RedisServer* redis() { return nullptr; }
+    /// Kills the server process. False where there is none.
+    virtual bool kill_server() { return false; }
+    /// Starts it again, ending it first where it runs. False where there is none.
+    virtual bool restart_server(lab::Data) { return false; }
     /// Grants and tokens outlive a killed server as this harness runs it.
     virtual bool durable() const { return false; }
     /// Other processes can reach the same locks.

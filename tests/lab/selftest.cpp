@@ -21,6 +21,7 @@
 
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/free_port.hpp"
+#include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/process.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
@@ -275,6 +276,50 @@ void redis_tls() {
     CHECK(!contains(exchange(server.port(), {"PING"}, 2s), "PONG"));
     auto plain = RedisServer::start();
     CHECK(contains(error_of([&] { (void)plain.ca_file(); }), "without TLS"));
+}
+
+void postgresql() {
+    PostgresOptions options;
+    options.password = "word";
+    options.config = {"work_mem = '3MB'"};
+    auto server = PostgresServer::start(options);
+    CHECK(server.value("SHOW work_mem") == "3MB");
+    CHECK(server.value("SELECT rolcanlogin FROM pg_roles WHERE rolname = 'holdfast'") == "t");
+    CHECK(contains(server.url_with_password(), ":word@") && !contains(server.url(), "word"));
+    CHECK(contains(error_of([&] { server.sql("SELECT nothing"); }), "nothing"));
+    server.sql("CREATE TABLE t AS SELECT 1 AS n");
+
+    // Every backend stands still, and goes on.
+    server.pause();
+    CHECK(server.process().state() == ProcessState::stopped);
+    server.resume();
+    CHECK(server.value("SELECT n FROM t") == "1");
+
+    const auto port = server.port();
+    server.kill();
+    CHECK(!server.alive());
+    CHECK(!error_of([&] { server.sql("SELECT 1"); }).empty());
+    server.restart(Data::keep);
+    CHECK(server.port() == port && server.value("SELECT n FROM t") == "1");
+
+    auto standby = server.standby();
+    CHECK(standby.value("SELECT pg_is_in_recovery()") == "t");
+    CHECK(standby.value("SELECT n FROM t") == "1");
+    CHECK(contains(error_of([&] { standby.sql("DROP TABLE t"); }), "read-only"));
+    standby.promote();
+    standby.sql("DROP TABLE t");
+    CHECK(server.value("SELECT n FROM t") == "1");
+
+    PgBouncer pooler(server);
+    CHECK(pooler.port() != server.port() && pooler.process().alive());
+
+    server.restart(Data::fresh);
+    CHECK(server.value("SELECT to_regclass('t') IS NULL") == "t");
+    const auto folder = server.data_directory();
+    auto moved = std::move(server);
+    CHECK(moved.value("SELECT 1") == "1");
+    { const auto gone_now = std::move(moved); }
+    CHECK(!std::filesystem::exists(folder));
 }
 
 void redis_monitor() {
@@ -768,6 +813,7 @@ int main(int argc, char** argv) {
         {"redis options", redis_options},
         {"redis TLS", redis_tls},
         {"redis monitor", redis_monitor},
+        {"postgresql", postgresql},
         {"proxy forwards", proxy_forwards},
         {"proxy delays", proxy_delays},
         {"proxy cuts", proxy_cuts},

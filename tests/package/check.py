@@ -15,10 +15,13 @@ BACKENDS = {
     # name: (URL, what a first acquire does, a scheme that is not linked, the target to link for it)
     "memory": ("memory:", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
     "sqlite": ("sqlite://{work}/consumer.db", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
+    "postgresql": ("postgresql://127.0.0.1:{closed}/x", "unreachable", "sqlite:///x.db",
+                   "Holdfast::sqlite"),
     "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite"),
 }
-CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"}}
-EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl"}
+CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"},
+                    "postgresql": {"libpqxx", "libpq", "libssl"}}
+EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl", "libpqxx", "libpq"}
 
 
 class Failed(Exception):

@@ -1,5 +1,6 @@
 // What makes sqlite:// open in every program that links Holdfast::sqlite.
 #include "backend.hpp"
+#include "statements.hpp"
 
 extern "C" [[gnu::visibility("default")]] void holdfast_backend_sqlite() {}
 
@@ -13,6 +14,14 @@ void check(const spi::Settings& settings, Diagnostics& diagnostics) {
     else if (!path.empty() && path.back() == '/')
         diagnostics.add("path", "The path of the database file ends with a slash.",
                         "Name a file that Holdfast may create: sqlite:///var/lib/app/locks.db");
+}
+
+/// One statement a line, for people.
+std::string sql_script() {
+    std::string text = create_schema;
+    for (auto at = text.find(';'); at != text.npos; at = text.find(';', at + 2))
+        text.insert(at + 1, "\n");
+    return text;
 }
 
 spi::Descriptor descriptor() {
@@ -30,6 +39,7 @@ spi::Descriptor descriptor() {
     d.path = spi::Descriptor::Path::required;
     d.path_is_file = true;
     d.path_meaning = "the database file, made on demand; its folder must exist";
+    d.schema = sql_script();
     d.check = check;
     d.capabilities = [](const spi::Settings&) { return promised(); };
     d.make = [](const spi::Settings& settings, spi::Context context) {

@@ -40,13 +40,14 @@ Nothing is left behind.
 
 Servers:
   redis                 redis-server (Debian package redis-server)
+  postgresql            PostgreSQL (Debian package postgresql-15), on a fresh database
 
 Options:
   --count N             so many servers, independent of each other (default 1)
   --proxy               put a fault proxy before each; the URLs lead through it
   --password[=WORD]     ask clients for a password, random unless given
   --tls                 TLS for clients, with a fresh certificate (needs openssl)
-  --appendonly          keep an append-only file, synced at every write
+  --appendonly          sync every write to the disk (redis: in an append-only file)
   --config LINE         a further line for the server's configuration; repeatable
   --help                this text
 

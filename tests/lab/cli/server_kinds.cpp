@@ -1,6 +1,7 @@
 // The table of server kinds, and the adapter of each to the command.
 #include <fmt/format.h>
 
+#include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "server.hpp"
 
@@ -44,11 +45,52 @@ private:
     RedisServer server_;
 };
 
+class Postgres : public Server {
+public:
+    explicit Postgres(const ServerOptions& options)
+        : tls_(options.tls), server_(PostgresServer::start(translated(options))) {}
+
+    std::string url(std::uint16_t port) override { return server_.url_with_password(port); }
+    std::uint16_t port() override { return server_.port(); }
+
+    std::vector<std::string> notes() override {
+        std::vector<std::string> notes = {fmt::format("pid {}, data in {}", server_.process().pid(),
+                                                      server_.data_directory().string()),
+                                          "superuser: psql -U postgres -d holdfast -h " +
+                                              server_.socket_directory().string() + " -p " +
+                                              std::to_string(server_.port())};
+        if (tls_) {
+            notes.push_back("certificate to trust: " + server_.ca_file().string());
+        }
+        return notes;
+    }
+
+    void pause() override { server_.pause(); }
+    void resume() override { server_.resume(); }
+    void kill() override { server_.kill(); }
+    void restart(bool fresh) override { server_.restart(fresh ? Data::fresh : Data::keep); }
+
+private:
+    static PostgresOptions translated(const ServerOptions& options) {
+        PostgresOptions result;
+        result.tls = options.tls;
+        result.fsync = options.append_only;
+        result.password = options.password;
+        result.config = options.config;
+        return result;
+    }
+
+    bool tls_;
+    PostgresServer server_;
+};
+
 }  // namespace
 
 const std::vector<ServerKind>& server_kinds() {
     static const std::vector<ServerKind> kinds = {
         {"redis", [](const ServerOptions& options) { return std::make_unique<Redis>(options); }},
+        {"postgresql",
+         [](const ServerOptions& options) { return std::make_unique<Postgres>(options); }},
     };
     return kinds;
 }

@@ -26,6 +26,8 @@ struct Descriptor {
     std::string path_meaning;  ///< "the number of the database"
     /// The path names a file: a relative one in holdfast.toml counts from the folder of that file.
     bool path_is_file = false;
+    /// What an administrator may run beforehand, for `holdfast schema`; empty: nothing to prepare.
+    std::string schema;
     /// Cross-option checks, without connecting: adds one entry per mistake (`where` left empty is
     /// filled in). Called only when each option by itself is right. May be empty.
     std::function<void(const Settings&, Diagnostics&)> check;

@@ -1,0 +1,180 @@
+#include "connect.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "errors.hpp"
+
+namespace holdfast::postgresql {
+namespace {
+
+constexpr std::size_t longest_words = 200;
+
+bool is_address(const std::string& host) {
+    in6_addr any;
+    return ::inet_pton(AF_INET, host.c_str(), &any) == 1 ||
+           ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
+}
+
+std::vector<std::string> resolved(const std::string& host) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* all = nullptr;
+    std::vector<std::string> out;
+    if (::getaddrinfo(host.c_str(), nullptr, &hints, &all) != 0) return out;
+    for (const addrinfo* a = all; a != nullptr; a = a->ai_next) {
+        char text[NI_MAXHOST];
+        if (::getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof text, nullptr, 0,
+                          NI_NUMERICHOST) == 0 &&
+            std::find(out.begin(), out.end(), text) == out.end())
+            out.emplace_back(text);
+    }
+    ::freeaddrinfo(all);
+    return out;
+}
+
+/// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
+std::vector<std::string> targets(Shared& shared, bool resolve) {
+    const Options& o = shared.options;
+    if (!o.socket.empty()) return {std::string()};
+    if (is_address(o.host)) return {o.host};
+    if (!resolve) {
+        if (auto known = shared.reached(); !known.empty()) return {known};
+        return {};
+    }
+    return resolved(o.host);
+}
+
+class Attempt {
+public:
+    Attempt(Shared& shared, boot_clock::time_point deadline) : shared_(shared), until_(deadline) {}
+
+    Handle run(const std::string& address, const std::string& password, error_code& why,
+               std::string& detail) {
+        Handle h = start(address, password);
+        why = h ? drive(h.get()) : make(Error::no_resources);
+        if (!why && PQserverVersion(h.get()) < 120000) why = make(Error::too_old);
+        if (!why) return h;
+        if (h && why != make(Error::no_answer)) {
+            const std::string_view message = PQerrorMessage(h.get());
+            const auto state = state_in(message);
+            if (!state.empty()) why = make(from_state(state));
+            detail = words_of(message);
+        }
+        return {nullptr, &PQfinish};
+    }
+
+private:
+    Handle start(const std::string& address, const std::string& password) const {
+        const Options& o = shared_.options;
+        const std::string port = std::to_string(o.port);
+        std::vector<const char*> names, values;
+        const auto add = [&](const char* name, const std::string& value) {
+            if (value.empty()) return;
+            names.push_back(name);
+            values.push_back(value.c_str());
+        };
+        add("host", o.socket.empty() ? o.host : o.socket);
+        add("hostaddr", address);
+        add("port", port);
+        add("dbname", o.database);
+        add("user", o.user);
+        add("password", password);
+        add("client_encoding", utf8_);
+        for (const auto& [name, value] : o.libpq)
+            add(name.c_str(), value);
+        names.push_back(nullptr);
+        values.push_back(nullptr);
+        return {PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
+    }
+
+    error_code drive(PGconn* c) const {
+        // The message then has the SQLSTATE in it, whatever the server's language is.
+        PQsetErrorVerbosity(c, PQERRORS_VERBOSE);
+        if (PQstatus(c) == CONNECTION_BAD) return make(Error::refused);
+        PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+        while (next != PGRES_POLLING_OK) {
+            if (next == PGRES_POLLING_FAILED) return make(Error::refused);
+            pollfd p{PQsocket(c),
+                     static_cast<short>(next == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
+            const auto left = std::chrono::ceil<milliseconds>(until_ - boot_clock::now()).count();
+            if (left <= 0 || shared_.watchdog->closing()) return make(Error::no_answer);
+            const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
+            if (n > 0) next = PQconnectPoll(c);
+        }
+        return {};
+    }
+
+    Shared& shared_;
+    const boot_clock::time_point until_;
+    const std::string utf8_ = "UTF8";
+};
+
+}  // namespace
+
+std::string_view state_in(std::string_view message) noexcept {
+    for (auto at = message.find(": "); at != message.npos; at = message.find(": ", at + 1)) {
+        auto from = at + 2;
+        while (from < message.size() && message[from] == ' ')
+            ++from;
+        const auto word = message.substr(from, 5);
+        // A severity looks alike, but has no digit.
+        const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+        const bool state = word.size() == 5 && message.substr(from + 5).starts_with(": ") &&
+                           std::any_of(word.begin(), word.end(), digit) &&
+                           std::all_of(word.begin(), word.end(), [&](unsigned char c) {
+                               return digit(c) || (c >= 'A' && c <= 'Z');
+                           });
+        if (state) return word;
+    }
+    return {};
+}
+
+std::string words_of(std::string_view message) {
+    if (const auto state = state_in(message); !state.empty())
+        message = message.substr(static_cast<std::size_t>(state.data() - message.data()) + 7);
+    else if (const auto failed = message.find(" failed: "); failed != message.npos)
+        message = message.substr(failed + 9);
+    for (const char* severity : {"ERROR:", "FATAL:", "PANIC:"})
+        if (message.starts_with(severity)) message.remove_prefix(6);
+    while (message.starts_with(' '))
+        message.remove_prefix(1);
+    return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
+}
+
+Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, error_code& why,
+               std::string& detail) {
+    Handle none{nullptr, &PQfinish};
+    std::string password;
+    if (!shared.options.password.empty()) {
+        auto secret = shared.options.password.read(&detail);
+        if (!secret) {
+            why = secret.error();
+            return none;
+        }
+        password = std::move(*secret);
+    }
+    const auto where = targets(shared, resolve);
+    why = make(Error::unresolved);
+    if (where.empty()) {
+        detail = "no address for " + shared.options.host;
+        return none;
+    }
+    for (std::size_t i = 0; i < where.size(); ++i) {
+        // Each address gets its share of the time, so that a dead one does not take all of it.
+        const auto now = boot_clock::now();
+        const auto share = (deadline - now) / static_cast<std::int64_t>(where.size() - i);
+        Handle h = Attempt(shared, now + share).run(where[i], password, why, detail);
+        if (h) {
+            shared.reach(where[i]);
+            return h;
+        }
+    }
+    return none;
+}
+
+}  // namespace holdfast::postgresql

@@ -1,0 +1,317 @@
+#include "connection.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "connect.hpp"
+#include "errors.hpp"
+
+namespace holdfast::postgresql {
+namespace {
+
+// A server may have ended a connection that was idle for longer: worth one look before sending.
+constexpr milliseconds idle_unchecked{100};
+/// How long callers' threads do not connect after the server had no connection left.
+constexpr std::chrono::seconds crowded_for{10};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+// libpqxx takes parameters as a pack.
+pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string& what,
+                     const std::vector<std::string>& p) {
+    if (prepared) switch (p.size()) {
+            case 1:
+                return tx.exec_prepared(what, p[0]);
+            case 2:
+                return tx.exec_prepared(what, p[0], p[1]);
+            case 3:
+                return tx.exec_prepared(what, p[0], p[1], p[2]);
+            default:
+                return tx.exec_prepared(what, p[0], p[1], p[2], p[3]);
+        }
+    switch (p.size()) {
+        case 1:
+            return tx.exec_params(what, p[0]);
+        case 2:
+            return tx.exec_params(what, p[0], p[1]);
+        case 3:
+            return tx.exec_params(what, p[0], p[1], p[2]);
+        default:
+            return tx.exec_params(what, p[0], p[1], p[2], p[3]);
+    }
+}
+#pragma GCC diagnostic pop
+
+std::string_view text_of(const pqxx::field& f) {
+    return f.is_null() ? std::string_view() : std::string_view(f.c_str());
+}
+
+}  // namespace
+
+/// Collects the names of the channel.
+class Connection::Receiver final : public pqxx::notification_receiver {
+public:
+    explicit Receiver(Session& s) : pqxx::notification_receiver(s, postgresql::channel) {}
+    void operator()(const std::string& payload, int) override { names.push_back(payload); }
+    std::vector<std::string> names;
+};
+
+Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
+    : shared_(std::move(shared)),
+      resolve_(resolve),
+      guard_(shared_->watchdog, resolve == Resolve::no) {}
+
+Connection::~Connection() {
+    close();
+}
+
+void Connection::close() noexcept {
+    // libpqxx says UNLISTEN, and would wait for the answer of a server that hangs.
+    if (receiver_) ::shutdown(guard_.socket(), SHUT_RDWR);
+    receiver_.reset();
+    guard_.watch(-1);
+    session_.reset();
+    prepared_.fill(false);
+}
+
+bool Connection::stale() const noexcept {
+    char byte = 0;
+    const auto n = ::recv(guard_.socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
+    // An unasked-for error is the server's last word. Under TLS nobody can tell from outside.
+    return n == 0 || (byte == 'E' && PQsslInUse(session_->raw()) == 0);
+}
+
+error_code Connection::open(boot_clock::time_point deadline, std::string& detail) {
+    const auto now = boot_clock::now();
+    if (session_ && now - used_ > idle_unchecked && stale()) close();
+    used_ = now;
+    if (session_) return {};
+    error_code why;
+    const bool spare = resolve_ == Resolve::no;
+    if (spare && now < shared_->crowded_until()) {
+        detail = "the server has no connection to spare";
+        return make(Error::too_many);
+    }
+    Handle h = connect(*shared_, deadline, resolve_ == Resolve::yes, why, detail);
+    if (!h && why == make(Error::too_many)) {
+        // The engine's connections matter more than those that save callers a thread switch.
+        shared_->crowd(now + crowded_for);
+        if (!spare) shared_->watchdog->end_spares();
+    }
+    if (!h) return why;
+    guard_.watch(PQsocket(h.get()));
+    PQsetNoticeProcessor(
+        h.get(), [](void*, const char*) {}, nullptr);
+    try {
+        session_ = std::make_unique<Session>(std::move(h));
+    } catch (const std::exception& e) {
+        detail = words_of(e.what());
+        guard_.watch(-1);
+        return make(Error::closed);
+    }
+    why = introduce(deadline, detail);
+    if (why) close();
+    return why;
+}
+
+template <class F>
+Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
+    Said said;
+    state_.clear();
+    const auto failed = [&](Error e, bool nothing_done, std::string words) {
+        said.error = make(e);
+        said.nothing_done = nothing_done;
+        said.detail = std::move(words);
+    };
+    if (!guard_.begin(deadline)) {
+        guard_.end();
+        said.error = make_error_code(errc::closed);
+        return said;
+    }
+    shared_->requests.fetch_add(1, std::memory_order_relaxed);
+    try {
+        pqxx::nontransaction tx(*session_);
+        said.rows = statement(tx);
+    } catch (const pqxx::broken_connection& e) {
+        failed(Error::closed, false, words_of(e.what()));
+    } catch (const pqxx::failure& e) {
+        // libpqxx leaves the SQLSTATE out of some of its classes; the message has it.
+        state_ = state_in(e.what());
+        failed(from_state(state_), rolled_back(state_), words_of(e.what()));
+    } catch (const std::exception& e) {
+        failed(Error::refused_statement, false, words_of(e.what()));
+    }
+    const bool overdue = guard_.end();
+    if (!said.error) return said;
+    if (overdue) failed(Error::no_answer, false, {});
+    if (state_ == "57014" || state_ == "55P03")
+        said.detail += "; see statement_timeout and lock_timeout of this role and database";
+    if (state_ == "42501" && said.detail.find("holdfast_lease") != std::string::npos)
+        said.detail += "; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
+    if (overdue || !said.nothing_done || !session_->usable()) close();
+    return said;
+}
+
+error_code Connection::introduce(boot_clock::time_point deadline, std::string& detail) {
+    for (int round = 0;; ++round) {
+        const int pid = PQbackendPID(session_->raw());
+        const std::vector<std::string> parameters{std::to_string(pid)};
+        Said said = guarded(deadline, [&](pqxx::nontransaction& tx) {
+            return execute(tx, false, shared_->statements.hello(), parameters);
+        });
+        if (said.error) {
+            detail = std::move(said.detail);
+            return said.error;
+        }
+        const auto row = said.rows[0];
+        pooled_ = row[0].as<int>() != pid;
+        fsync_ = text_of(row[3]) == "on";
+        shared_->heard_clock(row[4].as<std::int64_t>());
+        if (text_of(row[1]) == "t") {
+            detail = "it is a standby: connect to the primary";
+            return make(Error::read_only);
+        }
+        if (text_of(row[2]) == "on") {
+            detail = "default_transaction_read_only is on for this role or database";
+            return make(Error::read_only);
+        }
+        if (shared_->warn && !shared_->watchdog->closing()) {
+            if (pooled_)
+                shared_->warn(
+                    "a connection pooler stands between: nobody is told of a release, "
+                    "waiters look once a second");
+            if (!fsync_)
+                shared_->warn("fsync is off: a crash of the server's machine forgets grants");
+        }
+        if (text_of(row[6]) == "t") {
+            const auto comment = text_of(row[5]);
+            constexpr std::string_view ours = table_comment;
+            if (comment.starts_with(ours)) return {};
+            const bool newer = comment.starts_with(ours.substr(0, ours.rfind(' ')));
+            if (newer) return make(Error::newer_format);
+            detail = "its comment is not \"" + std::string(ours) +
+                     "\": see `holdfast schema postgresql`";
+            return make(Error::foreign_table);
+        }
+        if (round > 0) {
+            detail = "the table was made and is not there: look at the schemas of search_path";
+            return make(Error::no_table);
+        }
+        if (const auto why = create(deadline, detail)) return why;
+    }
+}
+
+error_code Connection::create(boot_clock::time_point deadline, std::string& detail) {
+    Said said = guarded(
+        deadline, [&](pqxx::nontransaction& tx) { return tx.exec(shared_->statements.create()); });
+    if (!said.error) return {};
+    // Others make it at the same moment: then it is there.
+    if (state_ == "23505" || state_ == "42P07" || state_ == "XX000") return {};
+    if (state_ == "42501" || state_ == "3F000") {
+        detail = said.detail +
+                 "; let its owner run what `holdfast schema postgresql` prints, and "
+                 "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
+        return make(Error::no_table);
+    }
+    detail = std::move(said.detail);
+    return said.error;
+}
+
+Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
+                      boot_clock::time_point deadline) {
+    const auto at = static_cast<std::size_t>(sql);
+    const Statements& s = shared_->statements;
+    if (pooled_)
+        return guarded(deadline, [&](pqxx::nontransaction& tx) {
+            return execute(tx, false, s.text(sql), parameters);
+        });
+    return guarded(deadline, [&](pqxx::nontransaction& tx) {
+        if (!prepared_[at]) session_->prepare(s.name(sql), s.text(sql));
+        prepared_[at] = true;
+        return execute(tx, true, s.name(sql), parameters);
+    });
+}
+
+Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
+                     boot_clock::time_point deadline) {
+    for (;;) {
+        Said said;
+        said.error = open(deadline, said.detail);
+        if (said.error) return said;
+        said = once(sql, parameters, deadline);
+        if (!said.error) return said;
+        const bool time_left = boot_clock::now() < deadline;
+        // A pooler that hides itself: the prepared statement belongs to another session.
+        const bool unknown_name = state_ == "26000" || state_ == "42P05";
+        if (unknown_name && !pooled_) {
+            pooled_ = true;
+            continue;
+        }
+        if (state_ == "42P01" && time_left && session_) {  // dropped since we looked
+            said.error = create(deadline, said.detail);
+            if (!said.error) continue;
+            return said;
+        }
+        if (!worth_repeating(state_) || !time_left) return said;
+    }
+}
+
+Said Connection::run_text(const std::string& sql, boot_clock::time_point deadline) {
+    Said said;
+    said.error = open(deadline, said.detail);
+    if (said.error) return said;
+    return guarded(deadline, [&](pqxx::nontransaction& tx) { return tx.exec(sql); });
+}
+
+error_code Connection::listen(boot_clock::time_point deadline, std::string& detail) {
+    if (const auto why = open(deadline, detail)) return why;
+    if (pooled_) {
+        detail = "a connection pooler stands between";
+        return make_error_code(errc::not_supported);
+    }
+    Said said = guarded(deadline, [&](pqxx::nontransaction&) {
+        receiver_ = std::make_unique<Receiver>(*session_);
+        return pqxx::result();
+    });
+    detail = std::move(said.detail);
+    return said.error;
+}
+
+bool Connection::heard(std::vector<std::string>& names) noexcept {
+    try {
+        if (!session_ || !receiver_) return false;
+        session_->get_notifs();
+        names.swap(receiver_->names);
+        receiver_->names.clear();
+        return session_->usable() && !stale();
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+int Connection::duplicate() const noexcept {
+    return guard_.socket() < 0 ? -1 : ::fcntl(guard_.socket(), F_DUPFD_CLOEXEC, 3);
+}
+
+void ArrayText::add(std::string_view value) {
+    text_ += text_.size() > 1 ? ",\"" : "\"";
+    for (const char c : value) {
+        if (c == '"' || c == '\\') text_ += '\\';
+        text_ += c;
+    }
+    text_ += '"';
+}
+
+void ArrayText::add(std::int64_t n) {
+    if (text_.size() > 1) text_ += ',';
+    text_ += std::to_string(n);
+}
+
+std::string ArrayText::take() {
+    return text_ + "}";
+}
+
+}  // namespace holdfast::postgresql

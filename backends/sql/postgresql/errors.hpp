@@ -1,0 +1,43 @@
+// What can go wrong between us and a PostgreSQL server, as codes of their own.
+#pragma once
+#include <string_view>
+
+#include "holdfast/error.hpp"
+
+namespace holdfast::postgresql {
+
+enum class Error {
+    unresolved = 1,    ///< the host's name has no address
+    refused,           ///< no connection to any of its addresses
+    no_answer,         ///< the request's time was over
+    closed,            ///< the connection broke
+    starting,          ///< the server starts, ends, or recovers
+    too_many,          ///< it has no connection left for us
+    denied,            ///< user, password, or pg_hba.conf
+    no_database,       ///< the database does not exist
+    read_only,         ///< a standby, or transactions are read-only
+    no_table,          ///< the table is missing, and we may not make it
+    no_right,          ///< the table is there, and we may not use it
+    foreign_table,     ///< a table of that name that is not ours
+    newer_format,      ///< made by a newer version
+    foreign_row,       ///< the row is another kind of lock
+    timed_out,         ///< statement_timeout, lock_timeout, or cancelled by an administrator
+    conflict,          ///< serialisation failure or deadlock, again and again
+    no_resources,      ///< disk full, out of memory
+    bad_text,          ///< the database's encoding has no such characters
+    too_old,           ///< older than PostgreSQL 12
+    refused_statement  ///< any other error
+};
+
+const boost::system::error_category& category() noexcept;
+error_code make(Error) noexcept;
+
+/// The code for an SQLSTATE.
+Error from_state(std::string_view state) noexcept;
+/// True when an answer with that SQLSTATE proves that the statement left nothing behind: not when
+/// the server ended the connection, which it may do just after the commit.
+bool rolled_back(std::string_view state) noexcept;
+/// True when the same statement may succeed at once.
+bool worth_repeating(std::string_view state) noexcept;
+
+}  // namespace holdfast::postgresql

@@ -1,0 +1,102 @@
+#include "listener.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+namespace holdfast::postgresql {
+namespace {
+
+constexpr milliseconds patience{2000};
+constexpr milliseconds pause_after_failure{500};
+/// A pooler does not go away by itself.
+constexpr std::chrono::seconds pause_after_refusal{60};
+
+}  // namespace
+
+void Listener::want() {
+    if (connection_ || connecting_ || pausing_ || closed_) return;
+    connecting_ = true;
+    auto task = connect();
+    asio::co_spawn(context_.engine, std::move(task), asio::detached);
+}
+
+spi::awaitable<void> Listener::connect() {
+    const auto self = shared_from_this();
+    struct Made {
+        std::unique_ptr<Connection> connection;
+        error_code why;
+    };
+    auto made = std::make_shared<Made>();
+    auto job = std::make_shared<Job>(context_.engine);
+    job->deadline = boot_clock::now() + patience;
+    const auto deadline = job->deadline;
+    job->ask = [made, shared = shared_, deadline](Connection&) {
+        std::string detail;
+        try {
+            made->connection = std::make_unique<Connection>(shared, Connection::Resolve::yes);
+            made->why = made->connection->listen(deadline, detail);
+        } catch (const std::exception&) {
+            made->why = make_error_code(errc::unavailable);
+        }
+    };
+    auto run = worker_->run(job);
+    const bool answered = co_await std::move(run);
+    connecting_ = false;
+    if (closed_) co_return;
+    if (answered && !made->why && made->connection) {
+        connection_ = std::move(made->connection);
+        watch();
+        // What was told before we listened was told to nobody.
+        line_->missed_something();
+        co_return;
+    }
+    const bool refused = answered && made->why == errc::not_supported;
+    pausing_ = true;
+    if (refused)
+        retry_.expires_after(pause_after_refusal);
+    else
+        retry_.expires_after(pause_after_failure);
+    retry_.async_wait([weak = weak_from_this()](const error_code& ec) {
+        const auto alive = weak.lock();
+        if (ec || !alive) return;
+        alive->pausing_ = false;
+        if (!alive->line_->empty()) alive->want();
+    });
+}
+
+void Listener::watch() {
+    if (!socket_) {
+        const int fd = connection_->duplicate();
+        if (fd < 0) return broke();
+        socket_ = std::make_unique<asio::posix::stream_descriptor>(context_.engine, fd);
+    }
+    socket_->async_wait(
+        asio::posix::descriptor_base::wait_read, [weak = weak_from_this()](const error_code& ec) {
+            const auto alive = weak.lock();
+            if (!alive || alive->closed_ || ec == asio::error::operation_aborted) return;
+            std::vector<std::string> names;
+            const bool well = !ec && alive->connection_ && alive->connection_->heard(names);
+            for (const std::string& name : names)
+                alive->line_->freed(name);
+            if (well)
+                alive->watch();
+            else
+                alive->broke();
+        });
+}
+
+void Listener::broke() {
+    socket_.reset();
+    connection_.reset();
+    line_->missed_something();
+    if (!line_->empty()) want();
+}
+
+void Listener::close() noexcept {
+    closed_ = true;
+    retry_.cancel();
+    socket_.reset();
+    connection_.reset();
+}
+
+}  // namespace holdfast::postgresql

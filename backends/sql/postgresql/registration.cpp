@@ -1,0 +1,32 @@
+// What makes postgresql:// open in every program that links Holdfast::postgresql.
+#include "backend.hpp"
+
+extern "C" [[gnu::visibility("default")]] void holdfast_backend_postgresql() {}
+
+namespace holdfast::postgresql {
+namespace {
+
+spi::Descriptor descriptor() {
+    spi::Descriptor d;
+    d.name = "postgresql";
+    d.schemes = {"postgresql", "postgres"};
+    d.summary = "a table in a PostgreSQL database";
+    d.example = "postgresql://127.0.0.1:5432/app";
+    d.options = option_table();
+    d.hosts = spi::Descriptor::Hosts::one;
+    d.default_port = 5432;
+    d.takes_credentials = true;
+    d.path_meaning = "the name of the database; without it: that of the user's name";
+    d.schema = Statements({}).create();
+    d.check = check;
+    d.capabilities = [](const spi::Settings&) { return promises(); };
+    d.make = [](const spi::Settings& settings, spi::Context context) {
+        return std::unique_ptr<spi::Backend>(std::make_unique<Backend>(settings, context));
+    };
+    return d;
+}
+
+const spi::Registration registration(descriptor());
+
+}  // namespace
+}  // namespace holdfast::postgresql

@@ -1,0 +1,64 @@
+// Deadlines for blocking calls: libpq waits for an answer as long as TCP lets it, and TCP says
+// nothing of a server that hangs. One timer on the engine looks after all connections of a client,
+// and ends the socket of a call that is overdue; the blocked thread then comes back with an error.
+#pragma once
+#include <atomic>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "holdfast/clock.hpp"
+
+namespace holdfast::postgresql {
+
+class Watchdog : public std::enable_shared_from_this<Watchdog> {
+public:
+    /// One connection's part. Used by one thread, looked at by the watchdog.
+    class Guard {
+    public:
+        /// `spare`: end_spares() may end it while it is not in use.
+        Guard(std::shared_ptr<Watchdog>, bool spare);
+        ~Guard();
+        Guard(const Guard&) = delete;
+        Guard& operator=(const Guard&) = delete;
+        /// The socket to end; -1: none. Kept as a duplicate, so that a number that libpq gives back
+        /// to the system, and somebody else then gets, is never touched.
+        void watch(int socket);
+        int socket() const noexcept { return socket_; }
+        /// A call begins that must be over by then. False when the client is closing.
+        bool begin(boot_clock::time_point deadline) noexcept;
+        /// It is over. True when it was ended by the watchdog.
+        bool end() noexcept;
+
+    private:
+        friend class Watchdog;
+        const std::shared_ptr<Watchdog> dog_;
+        const bool spare_;
+        std::atomic<std::int64_t> deadline_{never};
+        std::mutex mutex_;
+        int socket_ = -1;
+        std::atomic<bool> bitten_{false};
+    };
+
+    explicit Watchdog(const boost::asio::any_io_executor& engine) : timer_(std::in_place, engine) {}
+    /// Ends every call under way, and refuses all later ones; the engine may go away after it.
+    /// Engine thread.
+    void close() noexcept;
+    /// Ends idle spare connections, so that the server has some for others. Any thread.
+    void end_spares() noexcept;
+    bool closing() const noexcept { return closing_; }
+
+private:
+    static constexpr std::int64_t never = INT64_MAX;
+    void sooner();
+    void look();
+    std::optional<boost::asio::steady_timer> timer_;  // engine thread, and under mutex_ to post
+    std::atomic<std::int64_t> next_{never};           // when it looks again
+    std::atomic<bool> closing_{false};
+    std::mutex mutex_;
+    std::vector<Guard*> guards_;
+};
+
+}  // namespace holdfast::postgresql

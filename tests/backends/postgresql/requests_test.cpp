@@ -1,0 +1,212 @@
+// The README says exactly what is sent; here the server's own log is compared with it. And the
+// position of its write-ahead log says which commits were synced to the disk.
+#include <algorithm>
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include "rig.hpp"
+#include "statements.hpp"
+
+using namespace postgresql_tests;
+
+namespace {
+
+/// The statements of one block of the README, each on one line.
+std::vector<std::string> block(const std::string& name) {
+    std::ifstream file(POSTGRESQL_README);
+    std::stringstream all;
+    all << file.rdbuf();
+    const std::string text = all.str();
+    const auto mark = text.find("<!-- " + name + " -->");
+    REQUIRE(mark != text.npos);
+    const auto begin = text.find("```sql\n", mark) + 7, end = text.find("```", begin);
+    std::vector<std::string> out;
+    std::stringstream lines(text.substr(begin, end - begin));
+    for (std::string line; std::getline(lines, line);) {
+        const auto word = line.find_first_not_of(' ');
+        if (word == 0)
+            out.push_back(line);
+        else
+            out.back() += " " + line.substr(word);
+    }
+    return out;
+}
+
+/// What the server executed since `from` bytes of its log.
+std::vector<std::string> executed(const lab::PostgresServer& s, std::size_t from) {
+    std::vector<std::string> out;
+    std::stringstream lines(s.log().substr(from));
+    for (std::string line; std::getline(lines, line);)
+        for (const std::string before : {"execute holdfast_", "execute <unnamed>"})
+            if (const auto at = line.find(before); at != line.npos)
+                out.push_back(line.substr(line.find(": ", at) + 2));
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("requests: one acquire and release, exactly as the README has it") {
+    lab::PostgresOptions options;
+    options.config = {"log_statement = 'all'"};
+    const auto server = lab::PostgresServer::start(options);
+    auto expected = block("acquire");
+    for (const auto& more : block("release"))
+        expected.push_back(more);
+    for (const bool by_lane : {true, false}) {
+        INFO((by_lane ? "by lane" : "by the engine"));
+        const auto client = open(server.url());
+        const auto lock = lock_of(client, "N");
+        const auto cycle = [&] {
+            if (by_lane) {
+                auto lease = hold(*lock);
+                CHECK(lease.release() == ReleaseResult::released);
+                return;
+            }
+            std::promise<ReleaseResult> done;
+            lock->async_acquire({}, [&](hf::error_code ec, hf::Lease lease) {
+                REQUIRE_FALSE(ec);
+                lease.async_release(hf::Outcome::done,
+                                    [&](hf::error_code, ReleaseResult r) { done.set_value(r); });
+            });
+            CHECK(done.get_future().get() == ReleaseResult::released);
+        };
+        cycle();  // connects, and makes the table and the row
+        const auto before = client.stats().requests;
+        const auto from = server.log().size();
+        cycle();
+        CHECK(client.stats().requests - before == 2);
+        lab::wait_until([&] { return executed(server, from).size() >= expected.size(); }, 5s,
+                        "the server's log");
+        CHECK(executed(server, from) == expected);
+    }
+}
+
+TEST_CASE("durability: a grant and a renewal are synced whatever is configured, a release is not") {
+    lab::PostgresOptions options;
+    options.fsync = true;
+    // Nothing else may write meanwhile.
+    options.config = {"autovacuum = off", "wal_writer_delay = '10s'", "bgwriter_delay = '10s'",
+                      "checkpoint_timeout = '1h'"};
+    const auto server = lab::PostgresServer::start(options);
+    server.sql("ALTER ROLE holdfast SET synchronous_commit = off");
+    const auto client = open(server.url(), "ttl=1h");
+    const auto lock = lock_of(client, "N");
+    hold(*lock).release();
+    const auto position = [&] { return server.value("SELECT pg_current_wal_insert_lsn()"); };
+    const auto synced_beyond = [&](const std::string& lsn) {
+        return server.value("SELECT pg_current_wal_flush_lsn() > '" + lsn + "'") == "t";
+    };
+    int later = 0;
+    for (int i = 0; i < 8; ++i) {
+        auto before = position();
+        auto lease = hold(*lock);
+        CHECK(synced_beyond(before));
+        before = position();
+        CHECK(lease.renew().has_value());
+        CHECK(synced_beyond(before));
+        before = position();
+        CHECK(lease.release() == ReleaseResult::released);
+        later += synced_beyond(before) ? 0 : 1;
+    }
+    CHECK(later >= 6);  // once in ten seconds the server syncs by itself
+}
+
+TEST_CASE("tokens never go back when the server is killed right after a grant") {
+    auto server = lab::PostgresServer::start();
+    const auto client = open(server.url(), "ttl=500ms");
+    server.sql("ALTER ROLE holdfast SET synchronous_commit = off");
+    hf::FencingToken last;
+    for (int i = 0; i < 5; ++i) {
+        auto lease = hold(client, "N");
+        CHECK(lease.fencing_token() > last);
+        last = lease.fencing_token();
+        server.kill();
+        REQUIRE_FALSE(server.alive());
+        server.restart();
+        lab::wait_until([&] { return !lease.valid() || lease.renew().has_value(); }, 10s,
+                        "the lease goes on or is lost");
+        if (lease.valid()) CHECK(lease.release() == ReleaseResult::released);
+    }
+}
+
+TEST_CASE("contended attempts write nothing; waiting costs one small write in seconds") {
+    const auto name = fresh("idle");
+    const auto holder = open_here("ttl=60s");
+    auto lease = hold(holder, name);
+    const auto other = open_here();
+    const auto lock = lock_of(other, name);
+    CHECK(lock->try_acquire().error() == errc::contended);
+    const auto version = [&] {
+        return server().value("SELECT xmin::text FROM holdfast_lease WHERE name = '" + name + "'");
+    };
+    const auto before = version();
+    for (int i = 0; i < 20; ++i)
+        CHECK(lock->try_acquire().error() == errc::contended);
+    CHECK(version() == before);
+    CHECK(lock->acquire({.wait = 1500ms}).error() == errc::timed_out);
+    CHECK(version() != before);  // somebody waits: the release shall tell
+    lease.release();
+}
+
+TEST_CASE("a release is told by NOTIFY, long before anybody would look") {
+    const auto name = fresh("told");
+    const auto holder = open_here("ttl=60s");
+    const auto waiter = open_here("ttl=60s");
+    hold(waiter, name).release();
+    std::vector<long long> late;
+    for (int i = 0; i < 7; ++i) {
+        auto lease = hold(holder, name);
+        boot_clock::time_point granted;
+        const auto looks = waiter.stats().requests;
+        auto got = std::async(std::launch::async, [&] {
+            auto l = lock_of(waiter, name)->acquire({.wait = 30s});
+            granted = boot_clock::now();
+            return l;
+        });
+        lab::wait_until([&] { return waiter.stats().requests >= looks + 2; }, 5s, "it has looked");
+        lab::wait_until(
+            [&] {
+                return server().value(
+                           "SELECT wanted > clock_timestamp() FROM holdfast_lease "
+                           "WHERE name = '" +
+                           name + "'") == "t";
+            },
+            5s, "it said so");
+        const auto released = boot_clock::now();
+        CHECK(lease.release() == ReleaseResult::released);
+        auto next = got.get();
+        REQUIRE(next.has_value());
+        late.push_back(std::chrono::duration_cast<hf::milliseconds>(granted - released).count());
+        next->release();
+    }
+    std::sort(late.begin(), late.end());
+    INFO("the middle one took " << late[3] << " ms");
+    CHECK(late[3] < 150);  // a look alone would come 500 ms later on average
+}
+
+TEST_CASE("concurrent calls share statements") {
+    const auto client = open_here("ttl=60s");
+    hold(client, fresh("warm")).release();
+    constexpr int n = 200;
+    const auto before = client.stats().requests;
+    std::atomic<int> granted{0}, failed{0};
+    std::mutex mutex;
+    std::vector<hf::Lease> leases;
+    const auto prefix = fresh("shared") + "/";
+    for (int i = 0; i < n; ++i)
+        lock_of(client, prefix + std::to_string(i))
+            ->async_acquire({}, [&](hf::error_code ec, hf::Lease lease) {
+                const std::lock_guard hold_it(mutex);
+                if (ec) ++failed;
+                leases.push_back(std::move(lease));
+                ++granted;
+            });
+    lab::wait_until([&] { return granted == n; }, patience * 10s, "all are granted");
+    CHECK(failed == 0);
+    CHECK(client.list(prefix)->size() == n);
+    // One by one it would be four for each of these new names.
+    CHECK(client.stats().requests - before < n);
+    leases.clear();
+    lab::wait_until([&] { return client.list(prefix)->empty(); }, patience * 10s, "all are free");
+}
