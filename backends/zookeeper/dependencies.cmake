@@ -7,7 +7,7 @@ set(holdfast_zookeeper_dependencies_found OFF)
 if(ZOOKEEPER_INCLUDE_DIR AND ZOOKEEPER_ST_LIBRARY)
     set(holdfast_zookeeper_dependencies_found ON)
     if(NOT TARGET ZooKeeper::st)
-        add_library(ZooKeeper::st UNKNOWN IMPORTED)
+        add_library(ZooKeeper::st UNKNOWN IMPORTED GLOBAL)
         set_target_properties(ZooKeeper::st PROPERTIES
             IMPORTED_LOCATION "${ZOOKEEPER_ST_LIBRARY}"
             INTERFACE_INCLUDE_DIRECTORIES "${ZOOKEEPER_INCLUDE_DIR}")

@@ -9,6 +9,7 @@
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/zookeeper_server.hpp"
 
 namespace suite {
 
@@ -33,6 +34,7 @@ public:
     virtual lab::Proxy* proxy() { return nullptr; }
     /// The server as a process, where there is one.
     virtual lab::RedisServer* redis() { return nullptr; }
+    virtual lab::ZooKeeperServers* zookeeper() { return nullptr; }
     /// Grants and tokens outlive a killed server as this harness runs it.
     virtual bool durable() const { return false; }
     /// Other processes can reach the same locks.

@@ -40,6 +40,8 @@ Nothing is left behind.
 
 Servers:
   redis                 redis-server (Debian package redis-server)
+  zookeeper             ZooKeeper, one server (Debian package libzookeeper-java)
+  zookeeper-3           an ensemble of three; pause, kill mean its leader
 
 Options:
   --count N             so many servers, independent of each other (default 1)
