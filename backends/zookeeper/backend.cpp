@@ -105,12 +105,17 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
         if (p && !ended(*p) && !p->leaving) continue;
         // A place that has ended is taken anew, with a session that lives.
         const SessionPtr session = session_for(a->ttl);
+        if (!a->queue && session->known_busy(a->name)) continue;
         p = session->make_place(a->name, a->owner, a->ttl);
         a->place = p;
         session->enter(p);
     }
     for (spi::Attempt* a : all) {
         PlacePtr p = place_of(a->place);
+        if (!p) {
+            a->outcome = spi::Attempt::Busy{look_again(a->ttl)};
+            continue;
+        }
         auto one = settle(a, std::move(p));
         co_await std::move(one);
     }

@@ -40,17 +40,9 @@ struct ZooKeeperBackend::Standing {
     }
 };
 
-namespace {
-
-std::string parent_of(const Options& o, std::string_view name) {
-    return o.base + "/" + escape(o.prefix + std::string(name), o.base.empty());
-}
-
-}  // namespace
-
 awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::standing(
     SessionPtr session, std::string name, bool all, boot_clock::time_point deadline) {
-    const std::string parent = parent_of(shared_->options, name);
+    const std::string parent = parent_path(shared_->options, name);
     // As new as this moment, also when this server lags behind.
     session->handle().sync(parent);
     CallPtr listed = session->handle().list(parent);
@@ -163,7 +155,7 @@ awaitable<result<Broken>> ZooKeeperBackend::break_lock(std::string_view name,
     auto ready = session->ready(deadline, &detail);
     const error_code why = co_await std::move(ready);
     if (why) co_return why;
-    const std::string parent = parent_of(shared_->options, name);
+    const std::string parent = parent_path(shared_->options, name);
     std::string wanted(name);
     auto asking = standing(session, std::move(wanted), false, deadline);
     const auto found = co_await std::move(asking);

@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include "names.hpp"
+
 namespace holdfast::zookeeper {
 namespace {
 
@@ -45,6 +47,12 @@ Options::Options(const spi::Settings& s)
     for (spi::Endpoint& e : hosts)
         if (e.host.size() > 2 && e.host.front() == '[' && e.host.back() == ']')
             e.host = e.host.substr(1, e.host.size() - 2);
+}
+
+std::string parent_path(const Options& o, std::string_view name) {
+    std::string full = o.prefix;
+    full += name;
+    return o.base + "/" + escape(full, o.base.empty());
 }
 
 const std::vector<spi::OptionSpec>& option_table() {

@@ -24,6 +24,9 @@ struct Options {
     explicit Options(const spi::Settings&);
 };
 
+/// The node above those of one lock.
+std::string parent_path(const Options&, std::string_view name);
+
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);

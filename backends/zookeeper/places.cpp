@@ -27,7 +27,7 @@ PlacePtr Session::make_place(std::string_view name, std::string_view owner, mill
     p->session = weak_from_this();
     p->name = name;
     p->owner = owner;
-    p->parent = o.base + "/" + escape(o.prefix + p->name, o.base.empty());
+    p->parent = parent_path(o, name);
     p->guid = make_guid();
     p->ttl = ttl;
     places_.insert(p);
@@ -298,6 +298,13 @@ void Session::vanished(Line& l, std::int64_t key) {
 bool Session::first(const Place& p) const {
     const auto at = lines_.find(p.parent);
     return at != lines_.end() && at->second.first(p);
+}
+
+bool Session::known_busy(std::string_view name) const {
+    const auto at = lines_.find(parent_path(shared_->options, name));
+    if (at == lines_.end() || over_ || !handle_->connected()) return false;
+    return std::any_of(at->second.entries().begin(), at->second.entries().end(),
+                       [](const auto& e) { return e.second.own && !e.second.own->leaving; });
 }
 
 void Session::keep_waiting(const PlacePtr& p) {

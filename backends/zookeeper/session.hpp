@@ -34,6 +34,9 @@ public:
     /// Asks for its node, as soon as there is a connection.
     void enter(const PlacePtr&);
     bool first(const Place&) const;
+    /// Somebody of this client holds the name or stands in line for it, so that one try fails
+    /// without a request.
+    bool known_busy(std::string_view name) const;
     /// Sees that the one ahead of it is watched, and the whole line now and then.
     void keep_waiting(const PlacePtr&);
     /// Nothing of it is to be left: deletes its node, now or when that is possible.
