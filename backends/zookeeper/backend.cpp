@@ -68,6 +68,7 @@ void ZooKeeperBackend::tidy() {
         retired_.push_back(s);
         at = sessions_.erase(at);
     }
+    // A retired session stays for as long as something of it is left.
     std::erase_if(retired_, [this](const SessionPtr& s) {
         if (!s->idle() && !s->over()) return false;
         auto task = end_session(s);
@@ -132,7 +133,7 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, PlacePtr p) {
             co_return;
         }
         const bool over = !session || session->over();
-        if (ended(*p) || over) {
+        if (ended(*p) || over || p->leaving) {
             a->outcome = spi::Attempt::Failed{make(Error::stale)};
             a->place.reset();
             break;

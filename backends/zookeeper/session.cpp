@@ -102,6 +102,7 @@ void Session::connected(bool first) {
 }
 
 void Session::disconnected() {
+    disconnected_since_ = boot_clock::now();
     validity_.disconnected();
     beating_ = false;
     prove_soon_ = false;
@@ -138,6 +139,25 @@ void Session::fail_all(error_code why) {
     lines_.clear();
 }
 
+void Session::give_up_waiting(boot_clock::time_point now) {
+    // The servers have ended the session by now, or forgotten it: one that was restored from older
+    // data does not even answer it. Whoever waits stands in line again, in a new session; what this
+    // one may have left is deleted if it ever comes back.
+    const auto away = now - disconnected_since_;
+    if (away <= handle_->timeout()) return;
+    if (away > 2 * handle_->timeout() + std::chrono::seconds(5)) return ended(0);
+    if (std::exchange(gave_up_, true)) return;
+    retired_ = true;
+    const auto all = places_;
+    for (const PlacePtr& p : all) {
+        if (p->told || p->leaving) continue;
+        leave(p, Outcome::abandoned);
+        p->gate.open();
+        shared_->sink->wake(p->owner);
+    }
+    state_gate_.open();
+}
+
 // --- the heartbeat
 // --------------------------------------------------------------------------------------
 
@@ -163,6 +183,7 @@ void Session::beat() {
         else if (!beating_ && now >= chain_due_)
             send_beat(true);
     }
+    if (!handle_->connected() && validity_.base()) give_up_waiting(now);
     if (shared_->on_beat) shared_->on_beat();
     if (over_) return;
     auto next = now + interval();

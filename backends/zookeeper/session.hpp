@@ -95,15 +95,17 @@ private:
     void beat_answered(boot_clock::time_point sent, bool chained, bool creating, int rc);
     void expire_places(boot_clock::time_point now);
     void fail_all(error_code);
+    void give_up_waiting(boot_clock::time_point now);
 
     const std::shared_ptr<Shared> shared_;
     const milliseconds ttl_;
     std::shared_ptr<Handle> handle_;
     Validity validity_;
-    bool over_ = false, retired_ = false, has_containers_ = true;
+    bool over_ = false, retired_ = false, has_containers_ = true,
+         gave_up_ = false;
     error_code refused_;
     Gate state_gate_;
-    boot_clock::time_point last_used_;
+    boot_clock::time_point last_used_, disconnected_since_;
 
     std::set<PlacePtr> places_;
     std::unordered_map<std::string, Line> lines_;
