@@ -163,8 +163,8 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, PlacePtr p) {
             co_return;
         }
         if (boot_clock::now() >= a->deadline) {
-            const bool hangs = session->handle().connected() &&
-                               session->handle().connected_since() < a->sent;
+            const bool hangs =
+                session->handle().connected() && session->handle().connected_since() < a->sent;
             if (hangs) session->handle().cut();
             if (p->state == Place::State::idle) {
                 // Not even sent.
@@ -296,8 +296,8 @@ awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
         if (p->was_removed && !p->revoked)
             h->released = ReleaseResult::released;
         else
-            h->released = p->revoked ? ReleaseResult::owned_by_other
-                                     : ReleaseResult::already_expired;
+            h->released =
+                p->revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
     }
 }
 
@@ -327,8 +327,8 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
         h->renewal_error = make(Error::no_answer);
         if (!session->handle().connected()) continue;
         if (!p->watched) session->watch_own(p);
-        // Core renews when a third of the ttl has passed: the next heartbeat is near. A renewal that
-        // somebody asks for before is proved by a write of its own.
+        // Core renews when a third of the ttl has passed: the next heartbeat is near. A renewal
+        // that somebody asks for before is proved by a write of its own.
         const bool due = h->sent >= p->base + h->ttl / 3;
         const bool at_once = !p->renewed_before || !due;
         const std::uint64_t need = at_once ? session->prove() : session->beats_answered() + 1;

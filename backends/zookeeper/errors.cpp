@@ -81,8 +81,7 @@ error_code from_rc(int rc) noexcept {
 
 bool unanswered(int rc) noexcept {
     return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZCLOSING ||
-           rc == ZSESSIONEXPIRED || rc == ZSESSIONMOVED || rc == ZINVALIDSTATE ||
-           rc == ZAUTHFAILED;
+           rc == ZSESSIONEXPIRED || rc == ZSESSIONMOVED || rc == ZINVALIDSTATE || rc == ZAUTHFAILED;
 }
 
 }  // namespace holdfast::zookeeper

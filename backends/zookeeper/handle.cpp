@@ -25,9 +25,9 @@ int turns_at_once() noexcept {
 /// A part of `most` at random, so that clients do not come back all at once.
 milliseconds some_of(milliseconds most) {
     thread_local std::minstd_rand random(std::random_device{}());
-    return milliseconds(1 + static_cast<long long>(random() % static_cast<unsigned long>(
-                                                                  std::max<long long>(
-                                                                      most.count(), 1))));
+    return milliseconds(
+        1 + static_cast<long long>(
+                random() % static_cast<unsigned long>(std::max<long long>(most.count(), 1))));
 }
 
 std::string text_of(const std::vector<spi::Endpoint>& hosts) {
@@ -169,6 +169,17 @@ milliseconds Handle::connect_limit() const noexcept {
     return std::max(milliseconds(50), std::min(grown, timeout_ * 2 / 3));
 }
 
+milliseconds Handle::answer_limit() const noexcept {
+    // With one server there is nobody else to ask.
+    if (servers_ < 2) return timeout_;
+    return std::max(milliseconds(50), std::min(milliseconds(700), timeout_ / 4));
+}
+
+void Handle::answered() noexcept {
+    if (unanswered_ > 0) --unanswered_;
+    silent_since_ = boot_clock::now();
+}
+
 void Handle::turn_soon() {
     if (std::exchange(turn_posted_, true)) return;
     boost::asio::post(shared_->engine, [weak = weak_from_this()] {
@@ -202,8 +213,8 @@ void Handle::turn(int events) {
         const auto before = boot_clock::now();
         errno = 0;
         rc = zookeeper_interest(zh_, &fd, &interest, &left);
-        // After a round through all servers it waits a sixtieth of the time-out; how long to wait is
-        // decided here.
+        // After a round through all servers it waits a sixtieth of the time-out; how long to wait
+        // is decided here.
         if (rc == ZOK && fd < 0) rc = zookeeper_interest(zh_, &fd, &interest, &left);
         system_error = errno;
         if (rc == ZOK && fd != fd_) connect_sent_ = before;
@@ -214,8 +225,8 @@ void Handle::turn(int events) {
         drop_descriptor();
         if (std::exchange(over_, true)) return;
         connected_ = false;
-        if (ear_ != nullptr) ear_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED
-                                                                                : ZSESSIONEXPIRED);
+        if (ear_ != nullptr)
+            ear_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED : ZSESSIONEXPIRED);
         return;
     }
     if (rc != ZOK) return failed(system_error);
@@ -230,6 +241,10 @@ void Handle::turn(int events) {
             return cut();
         }
         due = std::min(due, rest);
+    } else if (unanswered_ > 0) {
+        const std::chrono::nanoseconds rest = silent_since_ + answer_limit() - boot_clock::now();
+        if (rest <= rest.zero() && !down_) cut();
+        due = std::min(due, std::max<std::chrono::nanoseconds>(rest, milliseconds(10)));
     }
     arm_timer(due);
     if (more) turn_soon();
@@ -263,13 +278,14 @@ void Handle::failed(int system_error) {
     const bool was = std::exchange(connected_, false);
     if (was && ear_ != nullptr) ear_->disconnected();
     if (!was && system_error != 0 && system_error != EAGAIN && system_error != EINPROGRESS) {
-        trouble_ = text_of(shared_->options.hosts) + ": " +
-                   std::generic_category().message(system_error == EHOSTDOWN ? ECONNRESET
-                                                                             : system_error);
+        trouble_ =
+            text_of(shared_->options.hosts) + ": " +
+            std::generic_category().message(system_error == EHOSTDOWN ? ECONNRESET : system_error);
         trouble_code_ = make(Error::unreachable);
     }
     ++failures_;
     retry_pending_ = true;
+    failed_at_ = boot_clock::now();
     // Every server once without a pause.
     if (failures_ <= servers_) return arm_timer(std::chrono::nanoseconds(0));
     const unsigned round = static_cast<unsigned>((failures_ - servers_) / servers_);
@@ -344,6 +360,7 @@ void Handle::session_event(int state) {
         connected_ = true;
         down_ = false;
         failures_ = 0;
+        unanswered_ = 0;
         connected_since_ = boot_clock::now();
         trouble_.clear();
         trouble_code_ = {};
@@ -353,6 +370,12 @@ void Handle::session_event(int state) {
         connected_ = false;
         ear_->disconnected();
     }
+}
+
+void Handle::hurry() {
+    if (!retry_pending_ || connected_ || closing_ || over_) return;
+    const auto due = failed_at_ + milliseconds(20) - boot_clock::now();
+    arm_timer(due);
 }
 
 void Handle::cut() noexcept {

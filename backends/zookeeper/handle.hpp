@@ -1,4 +1,5 @@
-// The C client's handle in the engine's loop: one session at the servers, connected again and again.
+// The C client's handle in the engine's loop: one session at the servers, connected again and
+// again.
 #pragma once
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -62,6 +63,8 @@ public:
     CallPtr remove_with(const std::string& node, const std::string& other,
                         std::optional<std::string> data, Then = {});
 
+    /// Somebody waits for a connection: tries again now instead of after the pause.
+    void hurry();
     /// Gives the present connection up for another one: its server does not answer.
     void cut() noexcept;
     /// Ends the session at the server, waiting for it until `deadline` only, and everything here.
@@ -85,6 +88,8 @@ private:
     void arm_timer(std::chrono::nanoseconds);
     void session_event(int state);
     milliseconds connect_limit() const noexcept;
+    milliseconds answer_limit() const noexcept;
+    void answered() noexcept;
     template <class Send>
     CallPtr send(Then, Send);
 
@@ -101,10 +106,12 @@ private:
     bool connected_ = false, seen_ = false, over_ = false, closing_ = false, started_ = false;
     bool retry_pending_ = false, down_ = false;
     unsigned failures_ = 0;
+    std::size_t unanswered_ = 0;  ///< requests on the present connection
+    boot_clock::time_point silent_since_;
     std::size_t servers_ = 1;
     std::string server_list_;
     milliseconds timeout_;
-    boot_clock::time_point connect_sent_, connected_since_;
+    boot_clock::time_point connect_sent_, connected_since_, failed_at_;
     std::string trouble_;
     error_code trouble_code_;
 };

@@ -46,7 +46,7 @@ public:
     std::uint64_t sent = 0, answered = 0;
     bool wanted = false;  ///< another one, when the one under way has come
     boot_clock::time_point last;
-    std::size_t places = 0;  ///< own ones that are not gone
+    std::size_t places = 0;          ///< own ones that are not gone
     std::vector<PlacePtr> doubtful;  ///< the next list says whether their nodes are there
 
 private:

@@ -1,5 +1,6 @@
-// A holder puts a mark with its token before core is told of the grant, and takes it away, in one step
-// with its own node, when it lets go. So a mark that is found belongs to somebody who never did.
+// A holder puts a mark with its token before core is told of the grant, and takes it away, in one
+// step with its own node, when it lets go. So a mark that is found belongs to somebody who never
+// did.
 #include "marks.hpp"
 
 #include "backend.hpp"
@@ -62,7 +63,8 @@ awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, PlacePtr p,
         if (seen->rc == ZNONODE) continue;
         if (seen->rc != ZOK) co_return from_rc(seen->rc);
         if (seen->text == own) {
-            // Ours, by a request whose answer was lost; what was there before is not known any more.
+            // Ours, by a request whose answer was lost; what was there before is not known any
+            // more.
             p->marked = true;
             co_return error_code();
         }

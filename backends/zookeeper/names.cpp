@@ -29,8 +29,8 @@ std::optional<unsigned> digit(char c) noexcept {
 }  // namespace
 
 std::string escape(std::string_view name, bool at_root) {
-    const bool kept = name == "." || name == ".." || name.starts_with("_hf_") ||
-                      (at_root && name == "zookeeper");
+    const bool kept =
+        name == "." || name == ".." || name.starts_with("_hf_") || (at_root && name == "zookeeper");
     std::string out;
     out.reserve(name.size() + 8);
     for (std::size_t i = 0; i < name.size(); ++i) {

@@ -65,9 +65,8 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::sta
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(s.sequence) -
                                          static_cast<std::uint32_t>(anchor));
     };
-    std::sort(out.begin(), out.end(), [&](const Standing& a, const Standing& b) {
-        return distance(a) < distance(b);
-    });
+    std::sort(out.begin(), out.end(),
+              [&](const Standing& a, const Standing& b) { return distance(a) < distance(b); });
     if (!all) out.resize(1);
     std::vector<CallPtr> asked;
     for (const Standing& s : out)
@@ -110,9 +109,10 @@ awaitable<result<Inspection>> ZooKeeperBackend::inspect(std::string_view name,
     co_return out;
 }
 
-awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(
-    std::string_view prefix, std::size_t limit, boot_clock::time_point deadline,
-    std::string& detail) {
+awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_view prefix,
+                                                                   std::size_t limit,
+                                                                   boot_clock::time_point deadline,
+                                                                   std::string& detail) {
     const SessionPtr session = session_for(shared_->options.ttl);
     const Options& o = shared_->options;
     const std::string wanted = o.prefix + std::string(prefix);
@@ -177,8 +177,9 @@ awaitable<result<Broken>> ZooKeeperBackend::break_lock(std::string_view name,
         co_return out;
     }
     if (!s.data) {
-        detail = "another library's client holds it and would not see the revocation; break it now "
-                 "(--now) to delete its node";
+        detail =
+            "another library's client holds it and would not see the revocation; break it now "
+            "(--now) to delete its node";
         co_return make_error_code(errc::not_supported);
     }
     // Its session sees the change before any later write of its own is acknowledged, so no renewal

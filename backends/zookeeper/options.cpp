@@ -61,14 +61,14 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "robust",
          .type = OptionType::boolean,
          .fallback = "no",
-         .meaning =
-             "Keep a mark for each holder, so that the next one is told what became of it "
-             "(previous_holder): one more write per grant."},
+         .meaning = "Keep a mark for each holder, so that the next one is told what became of it "
+                    "(previous_holder): one more write per grant."},
         {.name = "acl",
          .type = OptionType::choice,
          .fallback = "open",
-         .meaning = "Who may touch the nodes. open: everybody. creator: only this user, which needs "
-                    "a user and a password.",
+         .meaning =
+             "Who may touch the nodes. open: everybody. creator: only this user, which needs "
+             "a user and a password.",
          .choices = "open|creator"},
         {.name = "auth",
          .type = OptionType::choice,
@@ -90,8 +90,9 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "tick_time",
          .type = OptionType::duration,
          .fallback = "2s",
-         .meaning = "tickTime of the servers. Heartbeats are at least half of it apart; half of the "
-                    "ttl is the most that is taken for it.",
+         .meaning =
+             "tickTime of the servers. Heartbeats are at least half of it apart; half of the "
+             "ttl is the most that is taken for it.",
          .min = 10,
          .max = 60'000},
     };
@@ -107,8 +108,9 @@ void check(const spi::Settings& s, Diagnostics& d) {
         d.add("", "SASL is not available: the ZooKeeper client library of this build has none.",
               "Use auth=digest with a user and password_file or password_env.");
     if (!proper_path(without_end(s.path)) && s.path != "/")
-        d.add("", "The path must be that of a node: /locks or /app/locks.",
-              "Use printable characters without blanks, and not /zookeeper, which is the server's.");
+        d.add(
+            "", "The path must be that of a node: /locks or /app/locks.",
+            "Use printable characters without blanks, and not /zookeeper, which is the server's.");
     if (!s.user.empty() && s.password.empty())
         d.add("", "There is a user but no password.",
               "Add password_file or password_env, or leave the user out.");

@@ -1,5 +1,5 @@
-// One acquisition's place in a line, from its first request to the moment when nothing of it is left
-// at the servers.
+// One acquisition's place in a line, from its first request to the moment when nothing of it is
+// left at the servers.
 #pragma once
 #include <memory>
 #include <optional>
@@ -30,19 +30,19 @@ struct Place {
     std::int64_t czxid = 0;
     milliseconds ttl{};
 
-    bool listed = false;      ///< a list that was sent after its node was asked for has come
-    std::uint64_t list = 0;   ///< the number of that list
-    bool in_doubt = false;    ///< the answer about its node was lost
-    bool looking = false;     ///< being looked for after that
-    int tries = 0;            ///< the node above was missing
+    bool listed = false;     ///< a list that was sent after its node was asked for has come
+    std::uint64_t list = 0;  ///< the number of that list
+    bool in_doubt = false;   ///< the answer about its node was lost
+    bool looking = false;    ///< being looked for after that
+    int tries = 0;           ///< the node above was missing
 
-    bool leaving = false;     ///< nothing of it is to be left
-    bool removing = false;    ///< the request for that is under way
+    bool leaving = false;   ///< nothing of it is to be left
+    bool removing = false;  ///< the request for that is under way
     bool maybe_removed = false, was_removed = false;
     Outcome how = Outcome::abandoned;
 
-    bool told = false;              ///< a grant was given to core
-    bool marked = false;            ///< robust: the mark names this grant
+    bool told = false;    ///< a grant was given to core
+    bool marked = false;  ///< robust: the mark names this grant
     PreviousHolder previous = PreviousHolder::unknown;
     bool watching = false, watched = false;  ///< its own node
     bool revoked = false;

@@ -149,9 +149,8 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
             }
             continue;
         }
-        std::sort(nodes.begin(), nodes.end(), [&](const auto* a, const auto* b) {
-            return *l.key_of(*a) < *l.key_of(*b);
-        });
+        std::sort(nodes.begin(), nodes.end(),
+                  [&](const auto* a, const auto* b) { return *l.key_of(*a) < *l.key_of(*b); });
         for (std::size_t i = 1; i < nodes.size(); ++i)
             handle_->remove(p->parent + "/" + *nodes[i]);
         adopt(p, *nodes.front());

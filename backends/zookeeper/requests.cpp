@@ -53,8 +53,7 @@ void done_data(int rc, const char* value, int size, const Stat* s, const void* d
 }
 void done_list(int rc, const String_vector* all, const void* data) {
     const CallPtr c = take(data);
-    if (rc == ZOK && all != nullptr)
-        c->children.assign(all->data, all->data + all->count);
+    if (rc == ZOK && all != nullptr) c->children.assign(all->data, all->data + all->count);
     c->finish(rc);
 }
 
@@ -67,18 +66,23 @@ const ACL_vector* rights(const Options& o) {
 template <class Send>
 CallPtr Handle::send(Then then, Send call_library) {
     auto call = std::make_shared<Call>();
-    call->then = std::move(then);
+    call->then = [weak = weak_from_this(), connection = connection_,
+                  then = std::move(then)](Call& c) {
+        const auto self = weak.lock();
+        if (self && self->connection_ == connection) self->answered();
+        if (then) then(c);
+    };
     int rc = ZCONNECTIONLOSS;
     if (connected() && zh_ != nullptr && !closing_) {
         shared_->requests.fetch_add(1, std::memory_order_relaxed);
+        if (unanswered_++ == 0) silent_since_ = boot_clock::now();
         const void* lent = lend(call);
         rc = call_library(zh_, lent);
         if (rc != ZOK) take(lent);
         if (given_up()) down_ = true;
         turn_soon();
     }
-    if (rc != ZOK)
-        boost::asio::post(shared_->engine, [call, rc] { call->finish(rc); });
+    if (rc != ZOK) boost::asio::post(shared_->engine, [call, rc] { call->finish(rc); });
     return call;
 }
 
@@ -87,8 +91,8 @@ CallPtr Handle::create(const std::string& path, std::string_view data, Kind kind
     const ACL_vector* acl = rights(shared_->options);
     if (kind == Kind::sequential)
         return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
-            return zoo_acreate2(zh, path.c_str(), data.data(), size, acl,
-                                ZOO_EPHEMERAL_SEQUENTIAL, done_text_stat, lent);
+            return zoo_acreate2(zh, path.c_str(), data.data(), size, acl, ZOO_EPHEMERAL_SEQUENTIAL,
+                                done_text_stat, lent);
         });
     const int mode = kind == Kind::container   ? ZOO_CONTAINER
                      : kind == Kind::ephemeral ? ZOO_EPHEMERAL

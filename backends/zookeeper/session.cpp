@@ -35,8 +35,7 @@ void Session::start() {
 
 milliseconds Session::interval() const {
     const milliseconds t = handle_->timeout();
-    return std::max(milliseconds(10),
-                    std::max(t / 8, std::min(shared_->options.tick / 2, t / 4)));
+    return std::max(milliseconds(10), std::max(t / 8, std::min(shared_->options.tick / 2, t / 4)));
 }
 
 boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_point sent) const {
@@ -58,6 +57,7 @@ bool Session::usable() const {
 awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
     last_used_ = boot_clock::now();
+    if (!handle_->connected()) handle_->hurry();
     while (!over_ && !refused_ && !handle_->connected() && boot_clock::now() < deadline) {
         auto wait = state_gate_.wait(shared_->engine, deadline);
         co_await std::move(wait);
@@ -177,7 +177,8 @@ void Session::beat() {
     if (handle_->connected()) {
         sweep_ghosts(now);
         // Nothing else would tell that this server hangs, or is cut off from the others.
-        const auto patience = std::max<boot_clock::duration>(handle_->timeout() / 4, 2 * interval());
+        const auto patience =
+            std::max<boot_clock::duration>(handle_->timeout() / 4, 2 * interval());
         if (beating_ && now - beat_sent_ > patience)
             handle_->cut();
         else if (!beating_ && now >= chain_due_)

@@ -18,7 +18,8 @@ public:
     ~Session() override;
 
     void start();
-    /// New acquisitions may begin on it: it has not ended, and what it proves is not nearly used up.
+    /// New acquisitions may begin on it: it has not ended, and what it proves is not nearly used
+    /// up.
     bool usable() const;
     bool over() const noexcept { return over_; }
     /// The servers refuse what every session needs; no error while they do not.
@@ -101,8 +102,7 @@ private:
     const milliseconds ttl_;
     std::shared_ptr<Handle> handle_;
     Validity validity_;
-    bool over_ = false, retired_ = false, has_containers_ = true,
-         gave_up_ = false;
+    bool over_ = false, retired_ = false, has_containers_ = true, gave_up_ = false;
     error_code refused_;
     Gate state_gate_;
     boot_clock::time_point last_used_, disconnected_since_;

@@ -10,8 +10,7 @@
 namespace holdfast::zookeeper {
 
 struct Shared {
-    Shared(const spi::Settings& s, spi::Context c)
-        : options(s), engine(c.engine), sink(&c.sink) {}
+    Shared(const spi::Settings& s, spi::Context c) : options(s), engine(c.engine), sink(&c.sink) {}
     const Options options;
     const boost::asio::any_io_executor engine;
     spi::Sink* const sink;

@@ -128,20 +128,21 @@ private:
 using Maker = std::function<std::unique_ptr<Harness>()>;
 
 const std::map<std::string, Maker>& makers() {
-    static const std::map<std::string, Maker> all{
+    static const std::map<std::string, Maker> all {
         {"memory", [] { return std::make_unique<Memory>(); }},
-        {"sqlite", [] { return std::make_unique<Sqlite>(); }},
-        {"redis", [] { return std::make_unique<Redis>("redis", ""); }},
-        {"redis-poll", [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); }},
+            {"sqlite", [] { return std::make_unique<Sqlite>(); }},
+            {"redis", [] { return std::make_unique<Redis>("redis", ""); }},
+            {"redis-poll", [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); }},
 #if HOLDFAST_TEST_ZOOKEEPER
-        {"zookeeper",
-         [] { return std::make_unique<ZooKeeper>("zookeeper", 1, "?tick_time=100ms"); }},
-        {"zookeeper-3",
-         [] {
-             return std::make_unique<ZooKeeper>("zookeeper-3", 3, "?tick_time=100ms&robust=yes");
-         }},
+            {"zookeeper",
+             [] { return std::make_unique<ZooKeeper>("zookeeper", 1, "?tick_time=100ms"); }},
+            {"zookeeper-3",
+             [] {
+                 return std::make_unique<ZooKeeper>(
+                     "zookeeper-3", 3, "?tick_time=100ms&robust=yes&request_timeout=2s");
+             }},
 #endif
-        {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
+            {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
     };
     return all;
 }
@@ -161,8 +162,8 @@ Harness& Harness::instance() {
         const auto at = makers().find(wanted == nullptr ? "" : wanted);
         if (at == makers().end())
             throw std::runtime_error(
-                "set HOLDFAST_TEST_BACKEND to memory, sqlite, redis, redis-poll or "
-                "redis-plain");
+                "set HOLDFAST_TEST_BACKEND to memory, sqlite, redis, redis-poll, redis-plain, "
+                "zookeeper or zookeeper-3");
         return at->second();
     }();
     return *one;

@@ -153,9 +153,9 @@ TEST_CASE("T10: one deadline over ten predecessors", "[T10]") {
     plain.create(parent, "", ZOO_CONTAINER);
     std::vector<std::string> nodes;
     for (int i = 0; i < 10; ++i) {
-        const auto made = plain.create(parent + "/_c_00000000-0000-4000-8000-00000000000" +
-                                           std::to_string(i) + "-lock-",
-                                       "somebody", ZOO_EPHEMERAL_SEQUENTIAL);
+        const auto made = plain.create(
+            parent + "/_c_00000000-0000-4000-8000-00000000000" + std::to_string(i) + "-lock-",
+            "somebody", ZOO_EPHEMERAL_SEQUENTIAL);
         REQUIRE(made.rc == ZOK);
         nodes.push_back(made.text);
     }
@@ -230,7 +230,8 @@ TEST_CASE("T15: tokens grow over killed servers and a parent that was deleted", 
     require_clean(name);
 }
 
-TEST_CASE("T17: order is by sequence alone, foreign nodes are ignored, no node means lost", "[T17]") {
+TEST_CASE("T17: order is by sequence alone, foreign nodes are ignored, no node means lost",
+          "[T17]") {
     auto* servers = servers_or_none();
     if (servers == nullptr) return;
     const auto name = fresh_name("sequence");
@@ -347,6 +348,7 @@ TEST_CASE("T34: a rolling restart with leases held and waiters queued", "[T34]")
 TEST_CASE("the leader was killed before each test, where that was asked for", "[T34]") {
     if (!LeaderKiller::on()) return;
     REQUIRE(servers_or_none() != nullptr);
-    std::cout << backend().name() << ": the leader was killed " << LeaderKiller::kills << " times\n";
+    std::cout << backend().name() << ": the leader was killed " << LeaderKiller::kills
+              << " times\n";
     CHECK(LeaderKiller::kills > 0);
 }

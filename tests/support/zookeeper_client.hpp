@@ -1,5 +1,5 @@
-// A plain blocking ZooKeeper client for tests: what an operator, or another library, might do behind
-// Holdfast's back. One call at a time.
+// A plain blocking ZooKeeper client for tests: what an operator, or another library, might do
+// behind Holdfast's back. One call at a time.
 #pragma once
 #include <poll.h>
 
@@ -45,8 +45,8 @@ public:
     Answer create(const std::string& path, const std::string& data, int mode) {
         return ask([&](void* to) {
             return zoo_acreate2(
-                zh_, path.c_str(), data.data(), static_cast<int>(data.size()),
-                &ZOO_OPEN_ACL_UNSAFE, mode,
+                zh_, path.c_str(), data.data(), static_cast<int>(data.size()), &ZOO_OPEN_ACL_UNSAFE,
+                mode,
                 [](int rc, const char* made, const Stat* s, const void* into) {
                     Answer& a = answer(into);
                     if (rc == ZOK && made != nullptr) a.text = made;
@@ -109,8 +109,9 @@ public:
         int fd = -1, interest = 0;
         timeval tv{};
         zookeeper_interest(zh_, &fd, &interest, &tv);
-        pollfd p{fd, static_cast<short>(((interest & ZOOKEEPER_READ) != 0 ? POLLIN : 0) |
-                                        ((interest & ZOOKEEPER_WRITE) != 0 ? POLLOUT : 0)),
+        pollfd p{fd,
+                 static_cast<short>(((interest & ZOOKEEPER_READ) != 0 ? POLLIN : 0) |
+                                    ((interest & ZOOKEEPER_WRITE) != 0 ? POLLOUT : 0)),
                  0};
         ::poll(&p, fd < 0 ? 0 : 1, ms);
         const int events = ((p.revents & (POLLIN | POLLHUP | POLLERR)) != 0 ? ZOOKEEPER_READ : 0) |

@@ -78,7 +78,8 @@ class ZooKeeperServers::Impl {
 public:
     explicit Impl(ZooKeeperOptions options) : options_(std::move(options)) {
         if (!std::filesystem::exists(jar)) {
-            throw LabError(fmt::format("{} is missing (Debian: apt install libzookeeper-java)", jar));
+            throw LabError(
+                fmt::format("{} is missing (Debian: apt install libzookeeper-java)", jar));
         }
         for (std::size_t i = 0; i < options_.count; ++i) {
             members_.push_back(std::make_unique<Member>());
@@ -93,8 +94,10 @@ public:
             } catch (const LabError&) {
                 bool taken = false;
                 for (auto& m : members_) {
-                    taken = taken || detail::read_text(m->directory / "log").find(
-                                         "Address already in use") != std::string::npos;
+                    taken =
+                        taken ||
+                        detail::read_text(m->directory / "log").find("Address already in use") !=
+                            std::string::npos;
                     m->process.reset();
                 }
                 if (!taken || attempt == 5) {
@@ -164,15 +167,15 @@ public:
         const bool reached_it = reached(ready, cap);
         for (std::size_t i = 0; i < size(); ++i) {
             if (started_.size() > i && !started_[i] && at(i).process && !at(i).process->alive()) {
-                throw LabError(fmt::format("a ZooKeeper server has ended\n  command: {}\n  log:\n{}",
-                                           at(i).process->command_line(),
-                                           at(i).process->log_tail()));
+                throw LabError(
+                    fmt::format("a ZooKeeper server has ended\n  command: {}\n  log:\n{}",
+                                at(i).process->command_line(), at(i).process->log_tail()));
             }
         }
         if (!reached_it) {
-            throw LabError(fmt::format("ZooKeeper server {} does not serve\n  command: {}\n  log:\n{}",
-                                       silent, process(silent).command_line(),
-                                       process(silent).log_tail()));
+            throw LabError(
+                fmt::format("ZooKeeper server {} does not serve\n  command: {}\n  log:\n{}", silent,
+                            process(silent).command_line(), process(silent).log_tail()));
         }
     }
 
@@ -208,9 +211,10 @@ private:
         if (!options_.launchers.empty()) {
             process.argv = options_.launchers.at(i);
         }
-        for (const char* word : {"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m",
-                                 "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-                                 "-Dorg.slf4j.simpleLogger.showDateTime=true"}) {
+        for (const char* word :
+             {"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m", "-XX:-UsePerfData",
+              "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+              "-Dorg.slf4j.simpleLogger.showDateTime=true"}) {
             process.argv.emplace_back(word);
         }
         process.argv.insert(process.argv.end(), options_.java.begin(), options_.java.end());
