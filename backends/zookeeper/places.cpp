@@ -287,11 +287,9 @@ void Session::vanished(Line& l, std::int64_t key) {
         shared_->sink->wake(p->owner);
         return;
     }
-    Line::Entry* ahead = l.ahead(p->key);
-    if (ahead != nullptr && !ahead->own && !ahead->watched && !ahead->asking) {
-        const auto ahead_key = l.key_of(ahead->node);
-        if (ahead_key) ask_watch(l, *ahead_key, *ahead);
-    }
+    // Those further ahead were not watched and may be gone as well: one list says so of all.
+    const Line::Entry* ahead = l.ahead(p->key);
+    if (ahead != nullptr && !ahead->own && !ahead->watched && !ahead->asking) want_list(l);
 }
 
 bool Session::first(const Place& p) const {
