@@ -3,10 +3,10 @@
 # service, and where things are written. Callers set $root (the source tree) and $yes (1: no question).
 
 packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboost-url1.81-dev
-    libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
+    libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libzookeeper-st-dev libtomlplusplus-dev libcli11-dev
     libfmt-dev"
-packages_servers="redis-server redis-tools openssl"
-packages_tests="catch2 python3 python3-redis clang-format groff-base"
+packages_servers="redis-server redis-tools openssl libzookeeper-java default-jre-headless"
+packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
 
@@ -33,6 +33,7 @@ program_of() {
         clang) echo clang++ ;;
         clang-format) echo clang-format ;;
         npm) echo npm ;;
+        default-jre-headless) echo java ;;
     esac
 }
 

@@ -16,9 +16,12 @@ BACKENDS = {
     "memory": ("memory:", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
     "sqlite": ("sqlite://{work}/consumer.db", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
     "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite"),
+    "zookeeper": ("zookeeper://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db",
+                  "Holdfast::sqlite"),
 }
-CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"}}
-EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl"}
+CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"},
+                    "zookeeper": {"libzookeeper_st"}}
+EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl", "libzookeeper_st"}
 
 
 class Failed(Exception):
