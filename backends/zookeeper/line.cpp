@@ -1,6 +1,6 @@
 #include "line.hpp"
 
-#include "names.hpp"
+#include "nodes.hpp"
 
 namespace holdfast::zookeeper {
 

@@ -6,7 +6,7 @@
 #include "backend.hpp"
 #include "client_library.hpp"
 #include "errors.hpp"
-#include "names.hpp"
+#include "nodes.hpp"
 
 namespace holdfast::zookeeper {
 namespace {

@@ -5,7 +5,7 @@
 #include "client_library.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/owner.hpp"
-#include "names.hpp"
+#include "nodes.hpp"
 
 namespace holdfast::zookeeper {
 

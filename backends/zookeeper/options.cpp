@@ -1,6 +1,6 @@
 #include "options.hpp"
 
-#include "names.hpp"
+#include "nodes.hpp"
 
 namespace holdfast::zookeeper {
 namespace {

@@ -5,7 +5,7 @@
 #include "client_library.hpp"
 #include "errors.hpp"
 #include "marks.hpp"
-#include "names.hpp"
+#include "nodes.hpp"
 #include "session.hpp"
 
 namespace holdfast::zookeeper {

@@ -784,7 +784,7 @@ void zookeeper_process() {
     CHECK(one.ask(0, "ruok") == "imok");
     CHECK(contains(
         error_of([] { (void)ZooKeeperServers::start({.config = {"tickTime=no"}, .cap = 20s}); }),
-        "tickTime"));
+        "Invalid config"));
 }
 
 void zookeeper_ensemble() {

@@ -4,7 +4,7 @@
 
 #include "catch.hpp"
 #include "line.hpp"
-#include "names.hpp"
+#include "nodes.hpp"
 #include "validity.hpp"
 
 using namespace holdfast::zookeeper;

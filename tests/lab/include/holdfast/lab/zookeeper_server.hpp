@@ -18,17 +18,18 @@ namespace holdfast::lab {
 
 /// How to run ZooKeeper. The default: one server, ticks of 100 ms, so that sessions may be short.
 struct ZooKeeperOptions {
-    std::size_t count = 1;                ///< servers of one ensemble; 1 stands alone
-    std::chrono::milliseconds tick{100};  ///< tickTime
-    int sync_limit = 50;                  ///< in ticks: how long a follower may lag behind
-    std::vector<std::string> config = {};      ///< further configuration lines, which come last and win
-    std::vector<std::string> java = {};        ///< further options of the JVM
-    std::vector<int> cpus = {};                ///< processors to run on; empty: those of this process
+    std::size_t count = 1;                 ///< servers of one ensemble; 1 stands alone
+    std::chrono::milliseconds tick{100};   ///< tickTime
+    int sync_limit = 50;                   ///< in ticks: how long a follower may lag behind
+    std::vector<std::string> config = {};  ///< further configuration lines, which come last and win
+    std::vector<std::string> java = {};    ///< further options of the JVM
+    std::vector<int> cpus = {};            ///< processors to run on; empty: those of this process
     std::chrono::nanoseconds cap = std::chrono::seconds(60);  ///< for the start
 
     // For servers in network namespaces of their own: as many as `count`, or none.
-    std::vector<std::string> hosts = {};                   ///< default: 127.0.0.1
-    std::vector<std::vector<std::string>> launchers = {};  ///< before the command, "ip netns exec x"
+    std::vector<std::string> hosts = {};  ///< default: 127.0.0.1
+    std::vector<std::vector<std::string>> launchers =
+        {};  ///< before the command, "ip netns exec x"
 };
 
 /// Running ZooKeeper servers. They end with this object, and also when this process dies in any

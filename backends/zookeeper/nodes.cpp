@@ -1,4 +1,4 @@
-#include "names.hpp"
+#include "nodes.hpp"
 
 #include <sys/random.h>
 
