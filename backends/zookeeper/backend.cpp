@@ -126,7 +126,7 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
 awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, PlacePtr p) {
     const SessionPtr session = p->session.lock();
     while (true) {
-        if (p->state == Place::State::failed || (p->why && p->leaving)) {
+        if (p->state == Place::State::failed || p->refused) {
             a->outcome = spi::Attempt::Failed{p->why};
             a->detail = p->why.message();
             a->place.reset();

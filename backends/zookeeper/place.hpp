@@ -36,6 +36,7 @@ struct Place {
     bool looking = false;    ///< being looked for after that
     int tries = 0;           ///< the node above was missing
 
+    bool refused = false;   ///< its line may not be read
     bool leaving = false;   ///< nothing of it is to be left
     bool removing = false;  ///< the request for that is under way
     bool maybe_removed = false, was_removed = false;

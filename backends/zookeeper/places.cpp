@@ -223,6 +223,7 @@ void Session::listed(const std::string& parent, std::uint64_t number, Call& c) {
         for (const PlacePtr& p : all)
             if (p->parent == parent && p->state == Place::State::queued && !p->listed) {
                 p->why = from_rc(c.rc);
+                p->refused = true;
                 leave(p, Outcome::abandoned);
             }
         return;
