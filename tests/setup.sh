@@ -4,9 +4,11 @@
 
 packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboost-url1.81-dev
     libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
-    libfmt-dev libpqxx-dev libpq-dev"
-packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer"
-packages_tests="catch2 python3 python3-redis clang-format groff-base"
+    libfmt-dev libpqxx-dev libpq-dev libzookeeper-st-dev"
+packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer libzookeeper-java
+    default-jre-headless"
+packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2
+    python3-kazoo libcurator-recipes-java libslf4j-java ecj npm"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
 
@@ -34,6 +36,7 @@ program_of() {
         clang-format) echo clang-format ;;
         npm) echo npm ;;
         pgbouncer) echo pgbouncer ;;
+        default-jre-headless) echo java ;;
     esac
 }
 

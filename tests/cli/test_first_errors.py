@@ -53,7 +53,7 @@ class FirstErrors(CliTest):
         self.check("unknown_scheme", 78, "nightly", url="reddis://cache1:6379")
 
     def test_backend_not_built_in(self):
-        self.check("not_built_in", 78, "nightly", url="zookeeper://zk1:2181")
+        self.check("not_built_in", 78, "nightly", url="etcd://e1:2379")
 
     def test_name_too_long(self):
         self.check("name_too_long", 65, "n" * 513, url="redis://127.0.0.1:1")

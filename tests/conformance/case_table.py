@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-BACKENDS = ["memory", "sqlite", "postgresql", "redis", "redis-poll", "redis-plain"]
+BACKENDS = ["memory", "sqlite", "postgresql", "redis", "redis-poll", "redis-plain", "zookeeper"]
 CASES = [f"T{i}" for i in range(1, 35)]
 
 
@@ -20,12 +20,19 @@ def main(folder, blank, doc, write):
         if not path.exists():
             sys.exit(f"{path} is missing: run `ctest -L conformance` first")
         counted[b] = dict(line.split() for line in path.read_text().splitlines())
-    reasons = {}
+    # A reason for `*` is for every cell that is empty; one for a backend is for that cell, which must be.
+    reasons, general = {}, {}
     for line in pathlib.Path(blank).read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             case, backend, reason = line.split(None, 2)
-            for b in BACKENDS if backend == "*" else [backend]:
-                reasons[case, b] = reason
+            if backend == "*":
+                general[case] = reason
+            else:
+                reasons[case, backend] = reason
+    for case, reason in general.items():
+        for b in BACKENDS:
+            if case not in counted[b]:
+                reasons.setdefault((case, b), reason)
     wrong = []
     rows = []
     for case in CASES:
@@ -41,8 +48,9 @@ def main(folder, blank, doc, write):
         rows.append([case] + cells)
     text = ["| case | " + " | ".join(BACKENDS) + " |", "|---" * (len(BACKENDS) + 1) + "|"]
     text += ["| " + " | ".join(r) + " |" for r in rows]
-    notes = [f"- {c} {b}: {why}" for (c, b), why in reasons.items() if b == BACKENDS[0] or
-             (c, BACKENDS[0]) not in reasons or reasons[c, BACKENDS[0]] != why]
+    notes = [f"- {c} {b}: {why}" for (c, b), why in reasons.items() if general.get(c) != why]
+    notes += [f"- {c}: {why}" for c, why in general.items()]
+    notes.sort(key=lambda n: int(re.match(r"- T(\d+)", n)[1]))
     path = pathlib.Path(doc)
     old = path.read_text() if path.exists() else ""
     new = ("# The fault catalogue, case by backend\n\nAssertions that the conformance suite made in the "

@@ -7,6 +7,10 @@
 #include <map>
 #include <stdexcept>
 
+#if HOLDFAST_TEST_ZOOKEEPER
+#include "zookeeper_client.hpp"
+#endif
+
 namespace suite {
 namespace {
 
@@ -118,16 +122,71 @@ private:
     lab::Proxy proxy_;
 };
 
+#if HOLDFAST_TEST_ZOOKEEPER
+class ZooKeeper final : public Harness {
+public:
+    ZooKeeper(std::string name, std::size_t count, std::string query)
+        : Harness(std::move(name)),
+          query_(std::move(query)),
+          servers_(start(count)),
+          proxy_(servers_.port(0)) {}
+    // Through one proxy a client sees one server.
+    lab::Proxy* proxy() override { return servers_.size() == 1 ? &proxy_ : nullptr; }
+    lab::ZooKeeperServers* zookeeper() override { return &servers_; }
+    bool durable() const override { return true; }
+    bool erase_behind(const std::string& name) override {
+        holdfast::testing::ZooKeeperClient client(servers_.connect_string());
+        const auto parent = "/holdfast/" + escaped(name);
+        for (const auto& node : client.children(parent).children)
+            client.remove(parent + "/" + node);
+        return client.remove(parent).rc == ZOK;
+    }
+
+protected:
+    std::string base_url() const override { return servers_.url() + query_; }
+    std::string proxied_base_url() const override {
+        return "zookeeper://127.0.0.1:" + std::to_string(proxy_.port()) + query_;
+    }
+
+private:
+    static lab::ZooKeeperServers start(std::size_t count) {
+        lab::ZooKeeperOptions o;
+        o.count = count;
+        // Servers are killed here, machines are not: the page cache outlives them.
+        o.config = {"forceSync=no"};
+        return lab::ZooKeeperServers::start(std::move(o));
+    }
+    static std::string escaped(const std::string& name) {
+        std::string out;
+        for (const char c : name)
+            out += c == '/' ? std::string("%2F") : std::string(1, c);
+        return out;
+    }
+    std::string query_;
+    lab::ZooKeeperServers servers_;
+    lab::Proxy proxy_;
+};
+#endif
+
 using Maker = std::function<std::unique_ptr<Harness>()>;
 
 const std::map<std::string, Maker>& makers() {
-    static const std::map<std::string, Maker> all{
+    static const std::map<std::string, Maker> all {
         {"memory", [] { return std::make_unique<Memory>(); }},
-        {"sqlite", [] { return std::make_unique<Sqlite>(); }},
-        {"postgresql", [] { return std::make_unique<Postgresql>(); }},
-        {"redis", [] { return std::make_unique<Redis>("redis", ""); }},
-        {"redis-poll", [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); }},
-        {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
+            {"sqlite", [] { return std::make_unique<Sqlite>(); }},
+            {"postgresql", [] { return std::make_unique<Postgresql>(); }},
+            {"redis", [] { return std::make_unique<Redis>("redis", ""); }},
+            {"redis-poll", [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); }},
+#if HOLDFAST_TEST_ZOOKEEPER
+            {"zookeeper",
+             [] { return std::make_unique<ZooKeeper>("zookeeper", 1, "?tick_time=100ms"); }},
+            {"zookeeper-3",
+             [] {
+                 return std::make_unique<ZooKeeper>(
+                     "zookeeper-3", 3, "?tick_time=100ms&robust=yes&request_timeout=2s");
+             }},
+#endif
+            {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
     };
     return all;
 }
@@ -147,8 +206,9 @@ Harness& Harness::instance() {
         const auto at = makers().find(wanted == nullptr ? "" : wanted);
         if (at == makers().end())
             throw std::runtime_error(
-                "set HOLDFAST_TEST_BACKEND to memory, sqlite, postgresql, redis, redis-poll or "
-                "redis-plain");
+                "set HOLDFAST_TEST_BACKEND to memory, sqlite, postgresql, redis, redis-poll, "
+                "redis-plain, "
+                "zookeeper or zookeeper-3");
         return at->second();
     }();
     return *one;

@@ -10,6 +10,7 @@
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/zookeeper_server.hpp"
 
 namespace suite {
 
@@ -38,6 +39,7 @@ public:
     virtual bool kill_server() { return false; }
     /// Starts it again, ending it first where it runs. False where there is none.
     virtual bool restart_server(lab::Data) { return false; }
+    virtual lab::ZooKeeperServers* zookeeper() { return nullptr; }
     /// Grants and tokens outlive a killed server as this harness runs it.
     virtual bool durable() const { return false; }
     /// Other processes can reach the same locks.

@@ -54,8 +54,9 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                         [&](hf::error_code, hf::ReleaseResult r) { got.set_value(r); });
                     return got.get_future().get();
                 };
-                // The size of one exchange on warm connections.
-                const auto size = [&] {
+                // The size of one exchange on warm connections: the least of three, since a
+                // heartbeat may fall into one of them.
+                const auto measure = [&] {
                     for (int i = 0; i < 2; ++i) {
                         auto warm = acquire();
                         REQUIRE(warm.has_value());
@@ -67,12 +68,13 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                     REQUIRE(lease.has_value());
                     const auto acquired = proxy->recorded(direction).size();
                     if (what == "renew") proxy->record();
-                    REQUIRE(lease->renew().has_value());
+                    if (what != "release") REQUIRE(lease->renew().has_value());
                     if (what == "renew") return proxy->recorded(direction).size();
                     if (what == "release") proxy->record();
                     release(*lease);
                     return what == "acquire" ? acquired : proxy->recorded(direction).size();
-                }();
+                };
+                const auto size = std::min({measure(), measure(), measure()});
                 for (std::size_t n = 0; n < size; ++n) {
                     INFO(what << (on_engine ? " on the engine" : " on a lane") << ", cut after "
                               << n << " of " << size << " bytes "

@@ -74,6 +74,8 @@ TEST_CASE("a hundred idle waiters cost few requests, where waiting is notified",
             if (ec == errc::timed_out) ++ended;
         });
     lab::wait_until([&] { return client.stats().attempts >= n; }, 10s, "all have asked once");
+    if (has(Capability::fifo))
+        lab::wait_until([&] { return waiters_of(name) == n; }, 10s, "all are in line");
     const auto before = client.stats().requests;
     const auto start = now();
     CHECK(lab::stays_true([&] { return ended == 0; }, 2500ms));

@@ -27,6 +27,7 @@
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wait_until.hpp"
+#include "holdfast/lab/zookeeper_server.hpp"
 
 namespace {
 
@@ -802,6 +803,61 @@ void command(const std::string& program) {
     CHECK(contains(exchange(ports.at(0), {"PING"}), "refused"));
 }
 
+void zookeeper_process() {
+    auto one = ZooKeeperServers::start();
+    CHECK(one.size() == 1);
+    CHECK(one.url() == "zookeeper://127.0.0.1:" + std::to_string(one.port()));
+    CHECK(contains(one.ask(0, "srvr"), "Mode: standalone"));
+    CHECK(one.leader() == std::size_t{0});
+    const auto before = one.packets();
+    CHECK(one.ask(0, "ruok") == "imok");
+    CHECK(one.packets().received >= before.received);
+    one.pause();
+    CHECK(one.process().state() == ProcessState::stopped);
+    CHECK(one.ask(0, "ruok", 200ms).empty());
+    one.resume();
+    CHECK(one.ask(0, "ruok") == "imok");
+    one.kill();
+    CHECK(!one.alive());
+    CHECK(one.ask(0, "ruok").empty());
+    std::ofstream(one.data_directory() / "kept") << "x";
+    one.restart();
+    one.wait_ready();
+    CHECK(std::filesystem::exists(one.data_directory() / "kept"));
+    one.restart_all(Data::fresh);
+    CHECK(!std::filesystem::exists(one.data_directory() / "kept"));
+    CHECK(one.ask(0, "ruok") == "imok");
+    CHECK(contains(
+        error_of([] { (void)ZooKeeperServers::start({.config = {"tickTime=no"}, .cap = 20s}); }),
+        "Invalid config"));
+}
+
+void zookeeper_ensemble() {
+    auto three = ZooKeeperServers::start({.count = 3});
+    CHECK(three.size() == 3);
+    const auto epoch = [&] {
+        const auto leader = three.leader();
+        const auto text = leader ? three.ask(*leader, "srvr") : std::string();
+        const auto at = text.find("Zxid: 0x");
+        return at == std::string::npos ? 0 : std::stoull(text.substr(at + 8), nullptr, 16) >> 32U;
+    };
+    const auto first = epoch();
+    CHECK(first >= 1);
+    const auto killed = three.kill_leader();
+    CHECK(!three.alive(killed));
+    three.wait_ready();  // the two that are left
+    const auto next = three.leader();
+    CHECK(next.has_value() && *next != killed);
+    CHECK(epoch() > first);
+    three.restart(killed);
+    three.wait_ready();
+    CHECK(contains(three.ask(killed, "srvr"), "Mode: follower"));
+    three.restart_all(Data::keep);
+    CHECK(epoch() > first);
+    three.restart_all(Data::fresh);
+    CHECK(epoch() <= first);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -814,6 +870,8 @@ int main(int argc, char** argv) {
         {"redis TLS", redis_tls},
         {"redis monitor", redis_monitor},
         {"postgresql", postgresql},
+        {"zookeeper process", zookeeper_process},
+        {"zookeeper ensemble", zookeeper_ensemble},
         {"proxy forwards", proxy_forwards},
         {"proxy delays", proxy_delays},
         {"proxy cuts", proxy_cuts},

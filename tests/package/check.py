@@ -18,10 +18,12 @@ BACKENDS = {
     "postgresql": ("postgresql://127.0.0.1:{closed}/x", "unreachable", "sqlite:///x.db",
                    "Holdfast::sqlite"),
     "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite"),
+    "zookeeper": ("zookeeper://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db",
+                  "Holdfast::sqlite"),
 }
 CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"},
-                    "postgresql": {"libpqxx", "libpq", "libssl"}}
-EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl", "libpqxx", "libpq"}
+                    "postgresql": {"libpqxx", "libpq", "libssl"}, "zookeeper": {"libzookeeper_st"}}
+EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl", "libpqxx", "libpq", "libzookeeper_st"}
 
 
 class Failed(Exception):

@@ -41,6 +41,8 @@ Nothing is left behind.
 Servers:
   redis                 redis-server (Debian package redis-server)
   postgresql            PostgreSQL (Debian package postgresql-15), on a fresh database
+  zookeeper             ZooKeeper, one server (Debian package libzookeeper-java)
+  zookeeper-3           an ensemble of three; pause, kill mean its leader
 
 Options:
   --count N             so many servers, independent of each other (default 1)

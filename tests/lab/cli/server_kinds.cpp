@@ -3,6 +3,7 @@
 
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/redis_server.hpp"
+#include "holdfast/lab/zookeeper_server.hpp"
 #include "server.hpp"
 
 namespace holdfast::lab::cli {
@@ -84,6 +85,53 @@ private:
     PostgresServer server_;
 };
 
+/// One server, or an ensemble, of which the words for the process mean the leader.
+class ZooKeeper : public Server {
+public:
+    ZooKeeper(const ServerOptions& options, std::size_t count)
+        : servers_(ZooKeeperServers::start(translated(options, count))) {}
+
+    std::string url(std::uint16_t port) override {
+        return port == servers_.port(0) ? servers_.url()
+                                        : fmt::format("zookeeper://127.0.0.1:{}", port);
+    }
+    std::uint16_t port() override { return servers_.port(0); }
+    std::vector<std::string> notes() override {
+        std::vector<std::string> notes;
+        for (std::size_t i = 0; i < servers_.size(); ++i) {
+            notes.push_back(fmt::format("port {}, pid {}, data in {}", servers_.port(i),
+                                        servers_.process(i).pid(),
+                                        servers_.data_directory(i).string()));
+        }
+        return notes;
+    }
+    void pause() override { servers_.pause(paused_ = servers_.leader().value_or(0)); }
+    void resume() override { servers_.resume(paused_); }
+    void kill() override { servers_.kill_leader(); }
+    void restart(bool fresh) override {
+        if (fresh) {
+            return servers_.restart_all(Data::fresh);
+        }
+        for (std::size_t i = 0; i < servers_.size(); ++i) {
+            if (servers_.size() == 1 || !servers_.alive(i)) {
+                servers_.restart(i);
+            }
+        }
+        servers_.wait_ready();
+    }
+
+private:
+    static ZooKeeperOptions translated(const ServerOptions& options, std::size_t count) {
+        ZooKeeperOptions result;
+        result.count = count;
+        result.config = options.config;
+        return result;
+    }
+
+    std::size_t paused_ = 0;
+    ZooKeeperServers servers_;
+};
+
 }  // namespace
 
 const std::vector<ServerKind>& server_kinds() {
@@ -91,6 +139,10 @@ const std::vector<ServerKind>& server_kinds() {
         {"redis", [](const ServerOptions& options) { return std::make_unique<Redis>(options); }},
         {"postgresql",
          [](const ServerOptions& options) { return std::make_unique<Postgres>(options); }},
+        {"zookeeper",
+         [](const ServerOptions& options) { return std::make_unique<ZooKeeper>(options, 1); }},
+        {"zookeeper-3",
+         [](const ServerOptions& options) { return std::make_unique<ZooKeeper>(options, 3); }},
     };
     return kinds;
 }

@@ -1,0 +1,370 @@
+#include "backend.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "errors.hpp"
+
+namespace holdfast::zookeeper {
+namespace {
+
+constexpr milliseconds idle_limit{30'000};
+
+PlacePtr place_of(const std::shared_ptr<void>& p) {
+    return std::static_pointer_cast<Place>(p);
+}
+
+milliseconds drift(milliseconds ttl) noexcept {
+    return ttl / 100 + milliseconds(2);
+}
+
+milliseconds look_again(milliseconds ttl) noexcept {
+    return std::min(milliseconds(1000), ttl / 3);
+}
+
+bool ended(const Place& p) noexcept {
+    return p.state == Place::State::gone || p.state == Place::State::failed;
+}
+
+}  // namespace
+
+ZooKeeperBackend::ZooKeeperBackend(const spi::Settings& s, spi::Context c)
+    : shared_(std::make_shared<Shared>(s, c)), capabilities_(promises(s)) {
+    shared_->on_beat = [this] { tidy(); };
+}
+
+ZooKeeperBackend::~ZooKeeperBackend() {
+    shared_->on_beat = nullptr;
+}
+
+// --- sessions
+// ---------------------------------------------------------------------------------------
+
+SessionPtr ZooKeeperBackend::session_for(milliseconds ttl) {
+    tidy();
+    SessionPtr& s = sessions_[ttl];
+    if (s && s->usable()) return s;
+    if (s) {
+        s->retire();
+        retired_.push_back(s);
+    }
+    s = std::make_shared<Session>(shared_, ttl);
+    s->start();
+    return s;
+}
+
+void ZooKeeperBackend::tidy() {
+    const auto now = boot_clock::now();
+    if (now - tidied_ < milliseconds(50)) return;
+    tidied_ = now;
+    for (auto at = sessions_.begin(); at != sessions_.end();) {
+        const SessionPtr& s = at->second;
+        const bool unused = s->idle() && now - s->last_used() > idle_limit;
+        if (!s->over() && !unused) {
+            ++at;
+            continue;
+        }
+        retired_.push_back(s);
+        at = sessions_.erase(at);
+    }
+    // A retired session stays for as long as something of it is left.
+    std::erase_if(retired_, [this](const SessionPtr& s) {
+        if (!s->idle() && !s->over()) return false;
+        auto task = end_session(s);
+        asio::co_spawn(shared_->engine, std::move(task), asio::detached);
+        return true;
+    });
+}
+
+awaitable<void> ZooKeeperBackend::end_session(SessionPtr s) {
+    auto closing = s->close(boot_clock::now() + milliseconds(500));
+    co_await std::move(closing);
+}
+
+awaitable<void> ZooKeeperBackend::close() {
+    closed_ = true;
+    std::vector<SessionPtr> all = std::exchange(retired_, {});
+    for (auto& [ttl, s] : sessions_)
+        all.push_back(s);
+    sessions_.clear();
+    const auto deadline = boot_clock::now() + milliseconds(150);
+    for (const SessionPtr& s : all) {
+        auto closing = s->close(deadline);
+        co_await std::move(closing);
+    }
+}
+
+// --- attempt
+// ----------------------------------------------------------------------------------------
+
+awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) {
+    std::vector<spi::Attempt*> all(items.begin(), items.end());
+    // All requests first, so that they share a round trip.
+    for (spi::Attempt* a : all) {
+        PlacePtr p = place_of(a->place);
+        if (p && !ended(*p) && !p->leaving) continue;
+        // A place that has ended is taken anew, with a session that lives.
+        const SessionPtr session = session_for(a->ttl);
+        if (!a->queue && session->known_busy(a->name)) continue;
+        p = session->make_place(a->name, a->owner, a->ttl);
+        a->place = p;
+        session->enter(p);
+    }
+    for (spi::Attempt* a : all) {
+        PlacePtr p = place_of(a->place);
+        if (!p) {
+            a->outcome = spi::Attempt::Busy{look_again(a->ttl)};
+            continue;
+        }
+        auto one = settle(a, std::move(p));
+        co_await std::move(one);
+    }
+    tidy();
+}
+
+awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, PlacePtr p) {
+    const SessionPtr session = p->session.lock();
+    while (true) {
+        if (p->state == Place::State::failed || p->refused) {
+            a->outcome = spi::Attempt::Failed{p->why};
+            a->detail = p->why.message();
+            a->place.reset();
+            co_return;
+        }
+        const bool over = !session || session->over();
+        if (ended(*p) || over || p->leaving) {
+            a->outcome = spi::Attempt::Failed{make(Error::stale)};
+            a->place.reset();
+            break;
+        }
+        if (const error_code refused = session->refusal()) {
+            session->leave(p, Outcome::abandoned);
+            a->place.reset();
+            a->outcome = spi::Attempt::Failed{refused};
+            a->detail = refused.message();
+            co_return;
+        }
+        if (session->first(*p)) {
+            auto grant = granted(a, p, session);
+            co_await std::move(grant);
+            co_return;
+        }
+        if (p->listed && session->handle().connected()) {
+            if (!a->queue) {
+                session->leave(p, Outcome::abandoned);
+                auto wait = left(p, a->deadline);
+                co_await std::move(wait);
+                a->place.reset();
+            } else {
+                session->keep_waiting(p);
+            }
+            a->outcome = spi::Attempt::Busy{look_again(a->ttl)};
+            co_return;
+        }
+        if (boot_clock::now() >= a->deadline) {
+            const bool hangs =
+                session->handle().connected() && session->handle().connected_since() < a->sent;
+            if (hangs) session->handle().cut();
+            if (p->state == Place::State::idle) {
+                // Not even sent.
+                session->leave(p, Outcome::abandoned);
+                a->place.reset();
+                const error_code why = session->handle().trouble_code();
+                a->outcome = spi::Attempt::Failed{why ? why : make(Error::no_answer)};
+            } else {
+                a->outcome = spi::Attempt::Doubt{make(Error::no_answer)};
+            }
+            a->detail = session->handle().trouble();
+            co_return;
+        }
+        if (!session->handle().connected()) {
+            std::string detail;
+            auto ready = session->ready(a->deadline, &detail);
+            const error_code why = co_await std::move(ready);
+            if (!why) {
+                session->enter(p);
+            } else if (boot_clock::now() < a->deadline) {
+                // It will not get better by waiting: the session has ended, or was refused.
+                session->leave(p, Outcome::abandoned);
+                a->place.reset();
+                a->outcome = spi::Attempt::Failed{why};
+                a->detail = detail.empty() ? why.message() : detail;
+                co_return;
+            }
+            continue;
+        }
+        auto wait = p->gate.wait(shared_->engine, a->deadline);
+        co_await std::move(wait);
+    }
+}
+
+awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, PlacePtr p, SessionPtr session) {
+    // A grant that could not be believed for long is worth waiting for the next heartbeats.
+    auto base = session->base_for(a->ttl, a->sent);
+    while (session->first(*p) && boot_clock::now() < a->deadline &&
+           base + a->ttl - drift(a->ttl) - boot_clock::now() < a->ttl / 5) {
+        auto wait = shared_->beats.wait(shared_->engine, a->deadline);
+        co_await std::move(wait);
+        base = session->base_for(a->ttl, a->sent);
+    }
+    if (shared_->options.robust && !p->marked && session->first(*p)) {
+        auto marking = mark(session, p, a->deadline);
+        const error_code why = co_await std::move(marking);
+        if (why) {
+            a->outcome = spi::Attempt::Doubt{why};
+            a->detail = why.message();
+            co_return;
+        }
+        base = session->base_for(a->ttl, a->sent);
+    }
+    const bool believed = base + a->ttl - drift(a->ttl) > boot_clock::now();
+    if (!session->first(*p) || !believed) {
+        a->outcome = spi::Attempt::Busy{milliseconds(20)};
+        co_return;
+    }
+    p->state = Place::State::granted;
+    p->told = true;
+    p->base = base;
+    p->answered = boot_clock::now();
+    p->expires = base + a->ttl;
+    spi::Attempt::Granted g;
+    g.token = FencingToken{static_cast<std::uint64_t>(p->czxid)};
+    g.previous = p->previous;
+    g.ttl = a->ttl;
+    g.base = base;
+    a->outcome = g;
+}
+
+// --- withdraw and release
+// ---------------------------------------------------------------------------------
+
+awaitable<bool> ZooKeeperBackend::left(PlacePtr p, boot_clock::time_point deadline) {
+    while (!ended(*p) && boot_clock::now() < deadline) {
+        auto wait = p->gate.wait(shared_->engine, deadline);
+        co_await std::move(wait);
+    }
+    if (!ended(*p)) {
+        const SessionPtr session = p->session.lock();
+        if (session && session->handle().connected() &&
+            session->handle().connected_since() < deadline - milliseconds(50) && p->removing)
+            session->handle().cut();
+    }
+    co_return ended(*p);
+}
+
+awaitable<error_code> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> items) {
+    std::vector<spi::Attempt*> all(items.begin(), items.end());
+    for (spi::Attempt* a : all) {
+        const PlacePtr p = place_of(a->place);
+        if (!p || ended(*p)) continue;
+        const SessionPtr session = p->session.lock();
+        p->told = false;
+        if (session) session->leave(p, Outcome::abandoned);
+    }
+    error_code why;
+    for (spi::Attempt* a : all) {
+        PlacePtr p = place_of(a->place);
+        if (!p) continue;
+        const SessionPtr session = p->session.lock();
+        if (!session || session->over()) continue;
+        auto wait = left(std::move(p), a->deadline);
+        const bool done = co_await std::move(wait);
+        if (!done) why = make(Error::no_answer);
+    }
+    co_return why;
+}
+
+awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
+    std::vector<spi::Held*> all(items.begin(), items.end());
+    for (spi::Held* h : all) {
+        h->released = ReleaseResult::unreachable;
+        const PlacePtr p = place_of(h->place);
+        const SessionPtr session = p ? p->session.lock() : nullptr;
+        if (session && !ended(*p)) session->leave(p, h->how);
+    }
+    for (spi::Held* h : all) {
+        PlacePtr p = place_of(h->place);
+        if (!p) continue;
+        const SessionPtr session = p->session.lock();
+        bool done = true;
+        if (session && !session->over()) {
+            auto wait = left(p, h->deadline);
+            done = co_await std::move(wait);
+        }
+        if (!done) continue;
+        if (p->was_removed && !p->revoked)
+            h->released = ReleaseResult::released;
+        else
+            h->released =
+                p->revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
+    }
+}
+
+// --- renew
+// ------------------------------------------------------------------------------------------
+
+awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
+    struct Waiting {
+        spi::Held* held;
+        PlacePtr place;
+        SessionPtr session;
+        std::uint64_t need;
+    };
+    using Renewal = spi::Held::Renewal;
+    std::vector<Waiting> open;
+    for (spi::Held* h : items) {
+        const PlacePtr p = place_of(h->place);
+        const SessionPtr session = p ? p->session.lock() : nullptr;
+        if (!session || session->over() || ended(*p) || p->leaving || p->revoked) {
+            h->renewal = Renewal::lost;
+            h->renewal_error = p && p->revoked ? make_error_code(errc::revoked)
+                               : p && p->why   ? p->why
+                                               : make_error_code(errc::lost);
+            continue;
+        }
+        h->renewal = Renewal::unknown;
+        h->renewal_error = make(Error::no_answer);
+        if (!session->handle().connected()) continue;
+        if (!p->watched) session->watch_own(p);
+        // Core renews when a third of the ttl has passed: the next heartbeat is near. A renewal
+        // that somebody asks for before is proved by a write of its own.
+        const bool due = h->sent >= p->base + h->ttl / 3;
+        const bool at_once = !p->renewed_before || !due;
+        const std::uint64_t need = at_once ? session->prove() : session->beats_answered() + 1;
+        open.push_back({h, p, session, need});
+    }
+    while (!open.empty()) {
+        auto deadline = boot_clock::time_point::max();
+        const auto now = boot_clock::now();
+        std::erase_if(open, [&](Waiting& w) {
+            spi::Held& h = *w.held;
+            Place& p = *w.place;
+            if (w.session->over() || ended(p) || p.leaving || p.revoked) {
+                h.renewal = Renewal::lost;
+                h.renewal_error = p.revoked ? make_error_code(errc::revoked)
+                                  : p.why   ? p.why
+                                            : make_error_code(errc::lost);
+                return true;
+            }
+            if (!w.session->handle().connected()) return true;
+            if (w.session->beats_answered() >= w.need && p.watched) {
+                const auto base = std::max(p.base, w.session->base_for(h.ttl, h.sent));
+                p.renewed_before = true;
+                p.base = base;
+                p.expires = base + h.ttl;
+                h.renewal = Renewal::renewed;
+                h.renewed_base = base;
+                return true;
+            }
+            if (now >= h.deadline) return true;
+            deadline = std::min(deadline, h.deadline);
+            return false;
+        });
+        if (open.empty()) break;
+        auto wait = shared_->beats.wait(shared_->engine, deadline);
+        co_await std::move(wait);
+    }
+}
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,59 @@
+// The ZooKeeper backend: core's verbs on sessions and places. What operators ask is in operate.cpp.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "session.hpp"
+
+namespace holdfast::zookeeper {
+
+using SessionPtr = std::shared_ptr<Session>;
+
+class ZooKeeperBackend final : public spi::Backend {
+public:
+    ZooKeeperBackend(const spi::Settings&, spi::Context);
+
+    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    ~ZooKeeperBackend() override;
+
+    awaitable<void> attempt(std::span<spi::Attempt* const>) override;
+    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
+    awaitable<void> renew(std::span<spi::Held* const>) override;
+    awaitable<void> release(std::span<spi::Held* const>) override;
+
+    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+                                          std::string& detail) override;
+    awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
+                                                     boot_clock::time_point deadline,
+                                                     std::string& detail) override;
+    awaitable<result<Broken>> break_lock(std::string_view name,
+                                         std::optional<FencingToken> if_token, bool now,
+                                         boot_clock::time_point deadline,
+                                         std::string& detail) override;
+    awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
+                                          std::string& detail) override;
+    awaitable<void> close() override;
+    std::uint64_t requests() const noexcept override { return shared_->requests.load(); }
+
+private:
+    struct Standing;  ///< one node in line, with what it says of its maker
+    SessionPtr session_for(milliseconds ttl);
+    /// Retired and idle sessions end.
+    void tidy();
+    awaitable<void> end_session(SessionPtr);
+    awaitable<void> settle(spi::Attempt*, PlacePtr);
+    awaitable<void> granted(spi::Attempt*, PlacePtr, SessionPtr);
+    awaitable<error_code> mark(SessionPtr, PlacePtr, boot_clock::time_point deadline);
+    awaitable<bool> left(PlacePtr, boot_clock::time_point deadline);
+    awaitable<result<std::vector<Standing>>> standing(SessionPtr, std::string name, bool all,
+                                                      boot_clock::time_point deadline);
+
+    const std::shared_ptr<Shared> shared_;
+    const Capabilities capabilities_;
+    std::map<milliseconds, SessionPtr> sessions_;
+    std::vector<SessionPtr> retired_;
+    boot_clock::time_point tidied_;
+    bool closed_ = false;
+};
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,450 @@
+#include "handle.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <random>
+#include <system_error>
+
+#include "client_library.hpp"
+#include "errors.hpp"
+
+namespace holdfast::zookeeper {
+namespace {
+
+using boost::asio::ip::tcp;
+
+int turns_at_once() noexcept {
+    return 256;
+}
+
+/// A part of `most` at random, so that clients do not come back all at once.
+milliseconds some_of(milliseconds most) {
+    thread_local std::minstd_rand random(std::random_device{}());
+    return milliseconds(
+        1 + static_cast<long long>(
+                random() % static_cast<unsigned long>(std::max<long long>(most.count(), 1))));
+}
+
+std::string text_of(const std::vector<spi::Endpoint>& hosts) {
+    std::string out;
+    for (const spi::Endpoint& e : hosts) {
+        if (!out.empty()) out += ", ";
+        out += e.host + ":" + std::to_string(e.port);
+    }
+    return out;
+}
+
+}  // namespace
+
+Handle::Handle(std::shared_ptr<Shared> shared, milliseconds timeout, Ear& ear)
+    : shared_(std::move(shared)),
+      asked_(timeout),
+      ear_(&ear),
+      resolver_(shared_->engine),
+      descriptor_(shared_->engine),
+      timer_(shared_->engine),
+      timeout_(timeout) {}
+
+Handle::~Handle() {
+    drop();
+}
+
+std::int64_t Handle::session() const noexcept {
+    const clientid_t* id = zh_ == nullptr ? nullptr : zoo_client_id(zh_);
+    return id == nullptr ? 0 : id->client_id;
+}
+
+// --- names
+// ------------------------------------------------------------------------------------------
+
+void Handle::start() {
+    if (started_ || closing_) return;
+    started_ = true;
+    resolve();
+}
+
+void Handle::resolve() {
+    // All hosts, one after the other; one that is unknown does not keep the others away.
+    struct Round {
+        std::size_t next = 0;
+        std::vector<tcp::endpoint> found;
+        error_code failed;
+    };
+    auto round = std::make_shared<Round>();
+    auto step = std::make_shared<std::function<void()>>();
+    *step = [weak = weak_from_this(), round, weak_step = std::weak_ptr(step)] {
+        const auto self = weak.lock();
+        const auto again = weak_step.lock();
+        if (!self || !again || self->closing_) return;
+        const auto& hosts = self->shared_->options.hosts;
+        while (round->next < hosts.size()) {
+            const spi::Endpoint& e = hosts[round->next++];
+            error_code ec;
+            const auto address = boost::asio::ip::make_address(e.host, ec);
+            if (!ec) {
+                round->found.emplace_back(address, e.port);
+                continue;
+            }
+            self->resolver_.async_resolve(
+                e.host, std::to_string(e.port),
+                [round, again](error_code failed, const tcp::resolver::results_type& all) {
+                    if (failed) round->failed = failed;
+                    for (const auto& entry : all)
+                        round->found.push_back(entry.endpoint());
+                    (*again)();
+                });
+            return;
+        }
+        self->resolved(std::move(round->found), round->failed);
+    };
+    (*step)();
+}
+
+void Handle::resolved(std::vector<tcp::endpoint> found, error_code ec) {
+    if (closing_ || over_) return;
+    if (found.empty()) {
+        trouble_ = text_of(shared_->options.hosts) + ": " + ec.message();
+        trouble_code_ = make(Error::unresolved);
+        retry_pending_ = true;
+        arm_timer(some_of(milliseconds(1000)));
+        return;
+    }
+    servers_ = found.size();
+    std::string servers;
+    for (const tcp::endpoint& e : found) {
+        if (!servers.empty()) servers += ',';
+        // No brackets around IPv6: the client library takes what follows the last colon as port.
+        servers += e.address().to_string() + ":" + std::to_string(e.port());
+    }
+    if (zh_ == nullptr) return open(servers);
+    if (servers != server_list_ && !connected_) {
+        server_list_ = servers;
+        zoo_set_servers(zh_, servers.c_str());
+    }
+    turn(0);
+}
+
+void Handle::open(const std::string& servers) {
+    // The client library writes to stderr by itself, and formats into one buffer for all threads.
+    zoo_set_debug_level(static_cast<ZooLogLevel>(0));
+    server_list_ = servers;
+    zh_ = zookeeper_init2(servers.c_str(), &Handle::on_event, static_cast<int>(asked_.count()),
+                          nullptr, this, ZOO_NO_LOG_CLIENTENV, [](const char*) {});
+    if (zh_ == nullptr) {
+        trouble_ = std::generic_category().message(errno);
+        trouble_code_ = make(Error::unreachable);
+        retry_pending_ = true;
+        return arm_timer(milliseconds(1000));
+    }
+    zoo_set_servers_resolution_delay(zh_, -1);
+    const Options& o = shared_->options;
+    if (!o.user.empty()) {
+        std::string why;
+        const auto password = o.password.read(&why);
+        if (!password) {
+            trouble_ = why;
+            trouble_code_ = password.error();
+            over_ = true;
+            if (ear_ != nullptr) ear_->ended(ZAUTHFAILED);
+            return;
+        }
+        const std::string both = o.user + ":" + *password;
+        // Refused before the first connection only: it is kept, and sent at every connect.
+        zoo_add_auth(zh_, "digest", both.data(), static_cast<int>(both.size()), nullptr, nullptr);
+    }
+    turn(0);
+}
+
+// --- the loop
+// ---------------------------------------------------------------------------------------
+
+milliseconds Handle::connect_limit() const noexcept {
+    const auto first = std::min(timeout_ / 3, milliseconds(1000));
+    const auto grown = first * (1 + std::min(failures_ / static_cast<unsigned>(servers_), 3U));
+    return std::max(milliseconds(50), std::min(grown, timeout_ * 2 / 3));
+}
+
+milliseconds Handle::answer_limit() const noexcept {
+    // With one server there is nobody else to ask.
+    if (servers_ < 2) return timeout_;
+    return std::max(milliseconds(50), std::min(milliseconds(700), timeout_ / 4));
+}
+
+void Handle::answered() noexcept {
+    if (unanswered_ > 0) --unanswered_;
+    silent_since_ = boot_clock::now();
+}
+
+void Handle::turn_soon() {
+    if (std::exchange(turn_posted_, true)) return;
+    boost::asio::post(shared_->engine, [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->turn_posted_ = false;
+        self->turn(0);
+    });
+}
+
+void Handle::turn(int events) {
+    if (zh_ == nullptr || turning_ || closing_ || over_) return;
+    const auto alive = shared_from_this();
+    turning_ = true;
+    int rc = ZOK;
+    bool more = false;
+    if (given_up()) rc = purge();
+    for (int i = 0; events != 0 && rc == ZOK; ++i) {
+        more = i == turns_at_once();
+        if (more) break;
+        errno = 0;
+        rc = zookeeper_process(zh_, events);
+        events = ZOOKEEPER_READ;
+        if (given_up()) rc = purge();
+    }
+    int system_error = errno;
+    if (rc == ZNOTHING) rc = ZOK;
+    int fd = -1, interest = 0;
+    timeval left{};
+    if (rc == ZOK && !closing_) {
+        const auto before = boot_clock::now();
+        errno = 0;
+        rc = zookeeper_interest(zh_, &fd, &interest, &left);
+        // After a round through all servers it waits a sixtieth of the time-out; how long to wait
+        // is decided here.
+        if (rc == ZOK && fd < 0) rc = zookeeper_interest(zh_, &fd, &interest, &left);
+        system_error = errno;
+        if (rc == ZOK && fd != fd_) connect_sent_ = before;
+    }
+    turning_ = false;
+    if (closing_) return;
+    if (is_unrecoverable(zh_) != ZOK) {
+        drop_descriptor();
+        if (std::exchange(over_, true)) return;
+        connected_ = false;
+        if (ear_ != nullptr)
+            ear_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED : ZSESSIONEXPIRED);
+        return;
+    }
+    if (rc != ZOK) return failed(system_error);
+    watch_descriptor(fd, interest);
+    auto due = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec));
+    if (!connected_) {
+        const std::chrono::nanoseconds rest = connect_sent_ + connect_limit() - boot_clock::now();
+        if (rest <= rest.zero() && fd_ >= 0) {
+            trouble_ = text_of(shared_->options.hosts) + ": no answer";
+            trouble_code_ = make(Error::no_answer);
+            return cut();
+        }
+        due = std::min(due, rest);
+    } else if (unanswered_ > 0) {
+        const std::chrono::nanoseconds rest = silent_since_ + answer_limit() - boot_clock::now();
+        if (rest <= rest.zero() && !down_) cut();
+        due = std::min(due, std::max<std::chrono::nanoseconds>(rest, milliseconds(10)));
+    }
+    arm_timer(due);
+    if (more) turn_soon();
+}
+
+bool Handle::given_up() const noexcept {
+    return connected_ && zh_ != nullptr && zoo_state(zh_) == ZOO_NOTCONNECTED_STATE;
+}
+
+int Handle::purge() {
+    // When sending fails inside a request, the library closes the connection but keeps what was on
+    // it, to be mixed up with the next one. What clears it is a connection that fails.
+    drop_descriptor();
+    int fd = -1, interest = 0;
+    timeval left{};
+    int rc = ZOK;
+    for (int i = 0; i < 2 && rc == ZOK && fd < 0; ++i)
+        rc = zookeeper_interest(zh_, &fd, &interest, &left);
+    if (rc == ZOK && fd >= 0) {
+        ::shutdown(fd, SHUT_RDWR);
+        for (int i = 0; i < 3 && rc == ZOK; ++i)
+            rc = zookeeper_process(zh_, ZOOKEEPER_READ | ZOOKEEPER_WRITE);
+    }
+    errno = 0;
+    return ZCONNECTIONLOSS;
+}
+
+void Handle::failed(int system_error) {
+    drop_descriptor();
+    down_ = false;
+    const bool was = std::exchange(connected_, false);
+    if (was && ear_ != nullptr) ear_->disconnected();
+    if (!was && system_error != 0 && system_error != EAGAIN && system_error != EINPROGRESS) {
+        trouble_ =
+            text_of(shared_->options.hosts) + ": " +
+            std::generic_category().message(system_error == EHOSTDOWN ? ECONNRESET : system_error);
+        trouble_code_ = make(Error::unreachable);
+    }
+    ++failures_;
+    retry_pending_ = true;
+    failed_at_ = boot_clock::now();
+    // Every server once without a pause.
+    if (failures_ <= servers_) return arm_timer(std::chrono::nanoseconds(0));
+    const unsigned round = static_cast<unsigned>((failures_ - servers_) / servers_);
+    const milliseconds most(std::min(20LL << std::min(round, 6U), 1000LL));
+    arm_timer(some_of(most));
+}
+
+void Handle::arm_timer(std::chrono::nanoseconds due) {
+    timer_.expires_after(std::max(due, std::chrono::nanoseconds(0)));
+    timer_.async_wait([weak = weak_from_this()](error_code ec) {
+        const auto self = weak.lock();
+        if (ec || !self || self->closing_) return;
+        if (std::exchange(self->retry_pending_, false)) {
+            // Addresses may have changed when nobody answers under the old ones.
+            if (self->zh_ == nullptr || self->failures_ % (4 * self->servers_) == 0)
+                return self->resolve();
+        }
+        self->turn(0);
+    });
+}
+
+void Handle::watch_descriptor(int fd, int interest) {
+    if (fd != fd_) {
+        drop_descriptor();
+        if (fd >= 0) {
+            ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+            // The client library closes its descriptor when it likes; the loop has one of its own.
+            const int own = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+            if (own < 0) return;
+            descriptor_.assign(own);
+            fd_ = fd;
+            ++connection_;
+        }
+    }
+    if (fd_ < 0) return;
+    if (!reading_) wait_for(false);
+    if ((interest & ZOOKEEPER_WRITE) != 0 && !writing_) wait_for(true);
+}
+
+void Handle::wait_for(bool write) {
+    (write ? writing_ : reading_) = true;
+    const auto what = write ? boost::asio::posix::descriptor_base::wait_write
+                            : boost::asio::posix::descriptor_base::wait_read;
+    descriptor_.async_wait(
+        what, [weak = weak_from_this(), write, connection = connection_](error_code ec) {
+            const auto self = weak.lock();
+            if (ec || !self || self->connection_ != connection || self->closing_) return;
+            (write ? self->writing_ : self->reading_) = false;
+            self->turn(write ? ZOOKEEPER_WRITE : ZOOKEEPER_READ);
+        });
+}
+
+void Handle::drop_descriptor() noexcept {
+    fd_ = -1;
+    ++connection_;
+    reading_ = writing_ = false;
+    error_code ignored;
+    if (descriptor_.is_open()) descriptor_.close(ignored);
+}
+
+void Handle::on_event(zhandle_t*, int type, int state, const char* path, void* context) {
+    Handle& self = *static_cast<Handle*>(context);
+    if (self.ear_ == nullptr) return;
+    if (type == ZOO_SESSION_EVENT) return self.session_event(state);
+    if (path == nullptr) return;
+    if (type == ZOO_DELETED_EVENT) self.ear_->changed(path, true);
+    if (type == ZOO_CHANGED_EVENT) self.ear_->changed(path, false);
+}
+
+void Handle::session_event(int state) {
+    if (state == ZOO_CONNECTED_STATE) {
+        connected_ = true;
+        down_ = false;
+        failures_ = 0;
+        unanswered_ = 0;
+        connected_since_ = boot_clock::now();
+        trouble_.clear();
+        trouble_code_ = {};
+        timeout_ = milliseconds(zoo_recv_timeout(zh_));
+        ear_->connected(!std::exchange(seen_, true));
+    } else if (connected_) {
+        connected_ = false;
+        ear_->disconnected();
+    }
+}
+
+void Handle::hurry() {
+    if (!retry_pending_ || connected_ || closing_ || over_) return;
+    const auto due = failed_at_ + milliseconds(20) - boot_clock::now();
+    arm_timer(due);
+}
+
+void Handle::cut() noexcept {
+    if (fd_ < 0 || closing_) return;
+    down_ = true;
+    ::shutdown(fd_, SHUT_RDWR);
+    boost::asio::post(shared_->engine, [weak = weak_from_this(), connection = connection_] {
+        const auto self = weak.lock();
+        if (self && self->connection_ == connection) self->turn(ZOOKEEPER_READ | ZOOKEEPER_WRITE);
+    });
+}
+
+// --- the end
+// ----------------------------------------------------------------------------------------
+
+awaitable<void> Handle::close(boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    if (closing_) co_return;
+    int fd = -1, interest = 0;
+    timeval left{};
+    if (zh_ != nullptr && connected_ && fd_ >= 0)
+        if (zookeeper_interest(zh_, &fd, &interest, &left) != ZOK) fd = -1;
+    closing_ = true;
+    timer_.cancel();
+    // zookeeper_close would block for seconds when the server hangs, so its request is sent here
+    // and the server's end of the connection awaited without blocking.
+    if (fd >= 0 && fd == fd_ && (interest & ZOOKEEPER_WRITE) == 0) {
+        constexpr std::array<unsigned char, 12> request{0,    0,    0,    8,    0x7F, 0xFF,
+                                                        0xFF, 0xF0, 0xFF, 0xFF, 0xFF, 0xF5};
+        const auto sent = ::send(fd_, request.data(), request.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        bool open = sent == static_cast<ssize_t>(request.size());
+        asio::steady_timer limit(shared_->engine, steady(deadline));
+        limit.async_wait([weak = weak_from_this()](error_code ec) {
+            const auto alive = weak.lock();
+            error_code ignored;
+            if (!ec && alive && alive->descriptor_.is_open()) alive->descriptor_.cancel(ignored);
+        });
+        if (open) {
+            error_code ignored;
+            descriptor_.cancel(ignored);
+        }
+        while (open && boot_clock::now() < deadline) {
+            error_code ec;
+            auto token = asio::redirect_error(asio::use_awaitable, ec);
+            co_await descriptor_.async_wait(boost::asio::posix::descriptor_base::wait_read, token);
+            std::array<char, 4096> rest{};
+            ssize_t n = 0;
+            while ((n = ::recv(fd_, rest.data(), rest.size(), MSG_DONTWAIT)) > 0) {
+            }
+            open = !ec && n < 0 && errno == EAGAIN;
+        }
+    }
+    drop();
+}
+
+void Handle::drop() noexcept {
+    closing_ = true;
+    ear_ = nullptr;
+    connected_ = false;
+    try {
+        timer_.cancel();
+        resolver_.cancel();
+    } catch (const std::exception&) {
+        // Then they end by themselves.
+    }
+    if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+    drop_descriptor();
+    // With its connection shut down it neither sends nor waits.
+    if (zh_ != nullptr) zookeeper_close(std::exchange(zh_, nullptr));
+}
+
+}  // namespace holdfast::zookeeper

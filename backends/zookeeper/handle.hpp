@@ -1,0 +1,119 @@
+// The C client's handle in the engine's loop: one session at the servers, connected again and
+// again.
+#pragma once
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "call.hpp"
+#include "shared.hpp"
+
+struct _zhandle;
+
+namespace holdfast::zookeeper {
+
+/// Who is told of a handle's changes, from inside the client library's callbacks.
+class Ear {
+public:
+    virtual ~Ear() = default;
+    virtual void connected(bool first) = 0;
+    virtual void disconnected() = 0;
+    /// The session has ended at the servers (ZSESSIONEXPIRED), or never can begin.
+    virtual void ended(int rc) = 0;
+    /// A watched node was deleted, or its data changed.
+    virtual void changed(std::string_view path, bool deleted) = 0;
+};
+
+/// Engine thread only. Requests are sent while connected(), else answered with ZCONNECTIONLOSS at
+/// once. Names are resolved here, since the client library would do it in the engine's thread.
+class Handle : public std::enable_shared_from_this<Handle> {
+public:
+    Handle(std::shared_ptr<Shared>, milliseconds timeout, Ear&);
+    ~Handle();
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+
+    /// Resolves and connects; the ear hears the rest.
+    void start();
+    bool connected() const noexcept { return connected_ && !down_; }
+    boot_clock::time_point connected_since() const noexcept { return connected_since_; }
+    /// The request that made the session, or the present connection, was not sent before this.
+    boot_clock::time_point connect_sent() const noexcept { return connect_sent_; }
+    /// As negotiated with the server.
+    milliseconds timeout() const noexcept { return timeout_; }
+    std::int64_t session() const noexcept;
+    /// Why there is no connection, in words; empty when none was tried.
+    const std::string& trouble() const noexcept { return trouble_; }
+    error_code trouble_code() const noexcept { return trouble_code_; }
+
+    using Then = std::function<void(Call&)>;
+    enum class Kind : std::uint8_t { persistent, container, ephemeral, sequential };
+    CallPtr create(const std::string& path, std::string_view data, Kind, Then = {});
+    CallPtr remove(const std::string& path, Then = {});
+    CallPtr set(const std::string& path, std::string_view data, int version = -1, Then = {});
+    CallPtr get(const std::string& path, bool watch, Then = {});
+    CallPtr list(const std::string& path, Then = {});
+    /// What this server answers afterwards is at least as new as this moment.
+    CallPtr sync(const std::string& path, Then = {});
+    /// In one step: deletes `node`, and deletes `other` or, with data, sets it.
+    CallPtr remove_with(const std::string& node, const std::string& other,
+                        std::optional<std::string> data, Then = {});
+
+    /// Somebody waits for a connection: tries again now instead of after the pause.
+    void hurry();
+    /// Gives the present connection up for another one: its server does not answer.
+    void cut() noexcept;
+    /// Ends the session at the server, waiting for it until `deadline` only, and everything here.
+    awaitable<void> close(boot_clock::time_point deadline);
+    /// Ends everything here at once; the session at the server runs out by itself.
+    void drop() noexcept;
+
+private:
+    static void on_event(_zhandle*, int type, int state, const char* path, void* context);
+    void resolve();
+    void resolved(std::vector<boost::asio::ip::tcp::endpoint>, error_code);
+    void open(const std::string& servers);
+    void turn(int events);
+    void turn_soon();
+    bool given_up() const noexcept;
+    int purge();
+    void failed(int system_error);
+    void watch_descriptor(int fd, int interest);
+    void drop_descriptor() noexcept;
+    void wait_for(bool write);
+    void arm_timer(std::chrono::nanoseconds);
+    void session_event(int state);
+    milliseconds connect_limit() const noexcept;
+    milliseconds answer_limit() const noexcept;
+    void answered() noexcept;
+    template <class Send>
+    CallPtr send(Then, Send);
+
+    const std::shared_ptr<Shared> shared_;
+    const milliseconds asked_;
+    Ear* ear_;
+    _zhandle* zh_ = nullptr;
+    boost::asio::ip::tcp::resolver resolver_;
+    boost::asio::posix::stream_descriptor descriptor_;
+    boost::asio::steady_timer timer_;
+    int fd_ = -1;
+    std::uint64_t connection_ = 0;  ///< counts descriptors, so that a late event is known
+    bool reading_ = false, writing_ = false, turning_ = false, turn_posted_ = false;
+    bool connected_ = false, seen_ = false, over_ = false, closing_ = false, started_ = false;
+    bool retry_pending_ = false, down_ = false;
+    unsigned failures_ = 0;
+    std::size_t unanswered_ = 0;  ///< requests on the present connection
+    boot_clock::time_point silent_since_;
+    std::size_t servers_ = 1;
+    std::string server_list_;
+    milliseconds timeout_;
+    boot_clock::time_point connect_sent_, connected_since_, failed_at_;
+    std::string trouble_;
+    error_code trouble_code_;
+};
+
+}  // namespace holdfast::zookeeper

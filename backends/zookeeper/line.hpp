@@ -1,0 +1,61 @@
+// Who stands in line for one name, as one session sees it. Pure: it is told of lists and removals.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "call.hpp"
+#include "place.hpp"
+
+namespace holdfast::zookeeper {
+
+/// Nodes ahead of one that is there can only vanish, never appear, since the server numbers them in
+/// the order of their creation. So after one list that was asked for after a place's node, that
+/// place needs no further list: when everything ahead of it has vanished it is the first.
+class Line {
+public:
+    struct Entry {
+        std::string node;
+        PlacePtr own;          ///< of this session, or null
+        bool watched = false;  ///< not for own ones: their end is known here
+        bool asking = false;   ///< the watch is asked for
+    };
+    using Entries = std::map<std::int64_t, Entry>;
+
+    explicit Line(std::string parent) : parent_(std::move(parent)) {}
+    const std::string& parent() const noexcept { return parent_; }
+    const Entries& entries() const noexcept { return entries_; }
+    Entry* find(std::int64_t key);
+    bool empty() const noexcept { return entries_.empty(); }
+
+    /// The place's node is known now: it stands in line.
+    void add(const PlacePtr&);
+    /// List number `number` has come. Returns own places that should be in it and are not.
+    std::vector<PlacePtr> apply(const std::vector<std::string>& children, std::uint64_t number);
+    /// A node has vanished; returns the entry that followed it, if any.
+    Entry* remove(std::int64_t key);
+    std::optional<std::int64_t> key_of(std::string_view node);
+    /// Nobody is ahead of it.
+    bool first(const Place&) const noexcept;
+    /// The one just ahead of it; null when it is the first.
+    Entry* ahead(std::int64_t key);
+
+    // --- lists of this line, numbered in the order in which they are sent
+    std::uint64_t sent = 0, answered = 0;
+    bool wanted = false;  ///< another one, when the one under way has come
+    boot_clock::time_point last;
+    std::size_t places = 0;          ///< own ones that are not gone
+    std::vector<PlacePtr> doubtful;  ///< the next list says whether their nodes are there
+
+private:
+    /// Sequences are 32 bits and wrap; within one line they are near each other.
+    std::int64_t unwrap(std::int32_t sequence);
+
+    std::string parent_;
+    Entries entries_;
+    std::optional<std::int64_t> anchor_;
+};
+
+}  // namespace holdfast::zookeeper

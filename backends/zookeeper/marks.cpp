@@ -1,0 +1,85 @@
+// A holder puts a mark with its token before core is told of the grant, and takes it away, in one
+// step with its own node, when it lets go. So a mark that is found belongs to somebody who never
+// did.
+#include "marks.hpp"
+
+#include "backend.hpp"
+#include "client_library.hpp"
+#include "errors.hpp"
+#include "nodes.hpp"
+
+namespace holdfast::zookeeper {
+namespace {
+
+constexpr std::string_view abandoned = "abandoned", crashed = "crashed";
+
+}  // namespace
+
+std::string marks_base(const Options& o) {
+    return o.base + "/_hf_marks";
+}
+
+std::string mark_path(const Options& o, const std::string& name) {
+    return marks_base(o) + "/" + escape(o.prefix + name, false);
+}
+
+std::string Session::mark_path(const std::string& name) const {
+    return zookeeper::mark_path(shared_->options, name);
+}
+
+std::optional<std::string> mark_left_by(const Place& p) {
+    if (p.told) {
+        if (p.how == Outcome::abandoned) return std::string(abandoned);
+        return std::nullopt;
+    }
+    if (p.previous == PreviousHolder::crashed) return std::string(crashed);
+    if (p.previous == PreviousHolder::abandoned) return std::string(abandoned);
+    return std::nullopt;
+}
+
+awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, PlacePtr p,
+                                             boot_clock::time_point deadline) {
+    const std::string path = session->mark_path(p->name);
+    const std::string own = std::to_string(p->czxid) + " " + p->owner;
+    for (int round = 0; round < 4; ++round) {
+        CallPtr made = session->handle().create(path, own, Handle::Kind::persistent);
+        auto wait = finished(shared_->engine, made, deadline);
+        if (!co_await std::move(wait)) co_return make(Error::no_answer);
+        if (made->rc == ZOK) {
+            // The server counts from zero: nobody stood here before the first.
+            const auto sequence = sequence_of(p->node);
+            p->previous = sequence == 0 ? PreviousHolder::none : PreviousHolder::released;
+            p->marked = true;
+            co_return error_code();
+        }
+        if (made->rc == ZNONODE) {
+            session->handle().create(marks_base(shared_->options), {}, Handle::Kind::persistent);
+            continue;
+        }
+        if (made->rc != ZNODEEXISTS) co_return from_rc(made->rc);
+        CallPtr seen = session->handle().get(path, false);
+        auto look = finished(shared_->engine, seen, deadline);
+        if (!co_await std::move(look)) co_return make(Error::no_answer);
+        if (seen->rc == ZNONODE) continue;
+        if (seen->rc != ZOK) co_return from_rc(seen->rc);
+        if (seen->text == own) {
+            // Ours, by a request whose answer was lost; what was there before is not known any
+            // more.
+            p->marked = true;
+            co_return error_code();
+        }
+        const auto before =
+            seen->text == abandoned ? PreviousHolder::abandoned : PreviousHolder::crashed;
+        CallPtr taken = session->handle().set(path, own, seen->version);
+        auto done = finished(shared_->engine, taken, deadline);
+        if (!co_await std::move(done)) co_return make(Error::no_answer);
+        if (taken->rc == ZNONODE || taken->rc == ZBADVERSION) continue;
+        if (taken->rc != ZOK) co_return from_rc(taken->rc);
+        p->previous = before;
+        p->marked = true;
+        co_return error_code();
+    }
+    co_return make(Error::no_answer);
+}
+
+}  // namespace holdfast::zookeeper

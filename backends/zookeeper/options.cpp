@@ -1,0 +1,141 @@
+#include "options.hpp"
+
+#include "nodes.hpp"
+
+namespace holdfast::zookeeper {
+namespace {
+
+constexpr std::string_view default_base = "/holdfast";
+
+bool proper_path(std::string_view path) noexcept {
+    if (path.empty()) return true;
+    if (path.front() != '/' || path.size() > 512) return false;
+    std::size_t begin = 1;
+    while (begin <= path.size()) {
+        const std::size_t end = std::min(path.find('/', begin), path.size());
+        const std::string_view part = path.substr(begin, end - begin);
+        if (part.empty() || part == "." || part == "..") return false;
+        for (const char c : part)
+            if (c <= ' ' || c > '~') return false;
+        begin = end + 1;
+    }
+    return !path.starts_with("/zookeeper/") && path != "/zookeeper";
+}
+
+std::string_view without_end(std::string_view path) noexcept {
+    while (path.size() > 1 && path.ends_with('/'))
+        path.remove_suffix(1);
+    return path;
+}
+
+}  // namespace
+
+Options::Options(const spi::Settings& s)
+    : hosts(s.hosts),
+      base(without_end(s.path)),
+      prefix(s.text("namespace")),
+      user(s.user),
+      password(s.password),
+      ttl(s.duration("ttl")),
+      tick(s.duration("tick_time")),
+      creator_acl(s.text("acl") == "creator"),
+      robust(s.flag("robust")),
+      containers(s.text("parents") == "container"),
+      display(s.display()) {
+    if (base.empty()) base = default_base;
+    if (base == "/") base.clear();
+    for (spi::Endpoint& e : hosts)
+        if (e.host.size() > 2 && e.host.front() == '[' && e.host.back() == ']')
+            e.host = e.host.substr(1, e.host.size() - 2);
+}
+
+std::string parent_path(const Options& o, std::string_view name) {
+    std::string full = o.prefix;
+    full += name;
+    return o.base + "/" + escape(full, o.base.empty());
+}
+
+const std::vector<spi::OptionSpec>& option_table() {
+    using spi::OptionType;
+    static const std::vector<spi::OptionSpec> table{
+        {.name = "robust",
+         .type = OptionType::boolean,
+         .fallback = "no",
+         .meaning = "Keep a mark for each holder, so that the next one is told what became of it "
+                    "(previous_holder): one more write per grant."},
+        {.name = "acl",
+         .type = OptionType::choice,
+         .fallback = "open",
+         .meaning =
+             "Who may touch the nodes. open: everybody. creator: only this user, which needs "
+             "a user and a password.",
+         .choices = "open|creator"},
+        {.name = "auth",
+         .type = OptionType::choice,
+         .fallback = "digest",
+         .meaning = "How user and password are shown to the server. sasl is refused: the client "
+                    "library of Debian has none.",
+         .choices = "digest|sasl"},
+        {.name = "tls",
+         .type = OptionType::boolean,
+         .fallback = "no",
+         .meaning = "yes is refused: the client library of Debian has no TLS."},
+        {.name = "parents",
+         .type = OptionType::choice,
+         .fallback = "container",
+         .meaning = "The node above a lock. container: the server removes it when it is empty. "
+                    "persistent: it stays; for servers without containers, where it is chosen by "
+                    "itself.",
+         .choices = "container|persistent"},
+        {.name = "tick_time",
+         .type = OptionType::duration,
+         .fallback = "2s",
+         .meaning =
+             "tickTime of the servers. Heartbeats are at least half of it apart; half of the "
+             "ttl is the most that is taken for it.",
+         .min = 10,
+         .max = 60'000},
+    };
+    return table;
+}
+
+void check(const spi::Settings& s, Diagnostics& d) {
+    if (s.flag("tls"))
+        d.add("", "TLS is not available: the ZooKeeper client library of this build has none.",
+              "Leave tls out and put a tunnel (stunnel for instance) between this host and the "
+              "servers.");
+    if (s.text("auth") == "sasl")
+        d.add("", "SASL is not available: the ZooKeeper client library of this build has none.",
+              "Use auth=digest with a user and password_file or password_env.");
+    if (!proper_path(without_end(s.path)) && s.path != "/")
+        d.add(
+            "", "The path must be that of a node: /locks or /app/locks.",
+            "Use printable characters without blanks, and not /zookeeper, which is the server's.");
+    if (!s.user.empty() && s.password.empty())
+        d.add("", "There is a user but no password.",
+              "Add password_file or password_env, or leave the user out.");
+    if (s.user.empty() && !s.password.empty())
+        d.add("", "There is a password but no user.", "Write zookeeper://user@host/...");
+    if (s.user.find(':') != std::string::npos)
+        d.add("", "A user's name cannot contain a colon: digest authentication ends it there.",
+              "Choose another user.");
+    if (s.text("acl") == "creator" && s.user.empty())
+        d.add("", "acl=creator needs a user: otherwise nobody would have a right.",
+              "Add a user and password_file or password_env, or leave acl out.");
+    if (s.given("tick_time") && 2 * s.duration("tick_time") > s.duration("ttl"))
+        d.add("", "ttl is less than twice tick_time: servers refuse such short sessions.",
+              "Set ttl to at least twice the tickTime of the servers, better four times.");
+}
+
+Capabilities promises(const spi::Settings& s) {
+    using enum Capability;
+    const bool ensemble = s.hosts.size() >= 3;
+    Capabilities c{ensemble ? SafetyClass::a : SafetyClass::b,
+                   {fencing, fifo, notified, cross_process, cross_host, renewal, inspect, list,
+                    break_lock, survives_client_clock_jump, survives_server_crash}};
+    c.set(survives_failover, ensemble);
+    c.set(previous_holder, s.flag("robust"));
+    return c;
+}
+
+}  // namespace holdfast::zookeeper

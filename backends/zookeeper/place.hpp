@@ -1,0 +1,62 @@
+// One acquisition's place in a line, from its first request to the moment when nothing of it is
+// left at the servers.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gate.hpp"
+#include "holdfast/lease.hpp"
+
+namespace holdfast::zookeeper {
+
+class Session;
+
+struct Place {
+    enum class State : std::uint8_t {
+        idle,      ///< nothing was sent
+        creating,  ///< its node is asked for, or may be there after a lost answer
+        queued,    ///< its node is there
+        granted,   ///< and it was first; core holds a lease, or is about to
+        gone,      ///< nothing is left
+        failed,    ///< the server refused; nothing is left
+    };
+    State state = State::idle;
+    std::weak_ptr<Session> session;
+    std::string owner, name, parent;
+    std::string guid;  ///< of this acquisition in this session
+    std::string node;  ///< empty until known
+    std::int64_t key = 0;
+    std::int64_t czxid = 0;
+    milliseconds ttl{};
+
+    bool listed = false;     ///< a list that was sent after its node was asked for has come
+    std::uint64_t list = 0;  ///< the number of that list
+    bool in_doubt = false;   ///< the answer about its node was lost
+    bool looking = false;    ///< being looked for after that
+    int tries = 0;           ///< the node above was missing
+
+    bool refused = false;   ///< its line may not be read
+    bool leaving = false;   ///< nothing of it is to be left
+    bool removing = false;  ///< the request for that is under way
+    bool maybe_removed = false, was_removed = false;
+    Outcome how = Outcome::abandoned;
+
+    bool told = false;    ///< a grant was given to core
+    bool marked = false;  ///< robust: the mark names this grant
+    PreviousHolder previous = PreviousHolder::unknown;
+    bool watching = false, watched = false;  ///< its own node
+    bool revoked = false;
+    bool renewed_before = false;
+    boot_clock::time_point base;      ///< reported to core last
+    boot_clock::time_point answered;  ///< when
+    boot_clock::time_point expires;   ///< when core surely believes no more
+
+    error_code why;  ///< of gone and failed
+    Gate gate;       ///< any of this changed
+
+    std::string path() const { return parent + "/" + node; }
+};
+using PlacePtr = std::shared_ptr<Place>;
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,127 @@
+// One session at the servers: the places in line that live and die with it, the heartbeat that says
+// how long it surely lives, and the clean-up of whatever must not stay.
+#pragma once
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "handle.hpp"
+#include "line.hpp"
+#include "validity.hpp"
+
+namespace holdfast::zookeeper {
+
+/// Engine thread only. A session is used for acquisitions of one ttl, which is its time-out.
+class Session final : public std::enable_shared_from_this<Session>, public Ear {
+public:
+    Session(std::shared_ptr<Shared>, milliseconds ttl);
+    ~Session() override;
+
+    void start();
+    /// New acquisitions may begin on it: it has not ended, and what it proves is not nearly used
+    /// up.
+    bool usable() const;
+    bool over() const noexcept { return over_; }
+    /// The servers refuse what every session needs; no error while they do not.
+    error_code refusal() const noexcept { return refused_; }
+    /// Connected with rights, at the latest at `deadline`, or why not.
+    awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
+    Handle& handle() noexcept { return *handle_; }
+    bool idle() const noexcept { return places_.empty(); }
+    boot_clock::time_point last_used() const noexcept { return last_used_; }
+
+    // --- places
+    PlacePtr make_place(std::string_view name, std::string_view owner, milliseconds ttl);
+    /// Asks for its node, as soon as there is a connection.
+    void enter(const PlacePtr&);
+    bool first(const Place&) const;
+    /// Somebody of this client holds the name or stands in line for it, so that one try fails
+    /// without a request.
+    bool known_busy(std::string_view name) const;
+    /// Sees that the one ahead of it is watched, and the whole line now and then.
+    void keep_waiting(const PlacePtr&);
+    /// Nothing of it is to be left: deletes its node, now or when that is possible.
+    void leave(const PlacePtr&, Outcome);
+    /// Asks what its own node says, and to be told when that changes.
+    void watch_own(const PlacePtr&);
+
+    /// Where robust=true keeps what became of the last holder.
+    std::string mark_path(const std::string& name) const;
+
+    // --- what is known of the session's life
+    /// A lease of that ttl, asked for at `sent`, is valid as if it had been granted then.
+    boot_clock::time_point base_for(milliseconds ttl, boot_clock::time_point sent) const;
+    std::uint64_t beats_sent() const noexcept { return sent_; }
+    std::uint64_t beats_answered() const noexcept { return answered_; }
+    /// Writes at once, as soon as no other write is under way, instead of at the next heartbeat.
+    /// Returns the number of that write.
+    std::uint64_t prove();
+    milliseconds interval() const;
+
+    /// No new acquisition begins on it.
+    void retire() noexcept { retired_ = true; }
+    bool retired() const noexcept { return retired_; }
+    awaitable<void> close(boot_clock::time_point deadline);
+    void drop();
+
+    // --- Ear
+    void connected(bool first) override;
+    void disconnected() override;
+    void ended(int rc) override;
+    void changed(std::string_view path, bool deleted) override;
+
+private:
+    Line& line(const std::string& parent);
+    void create_base();
+    void create_parents(const std::string& parent);
+    void create_node(const PlacePtr&);
+    void created(const PlacePtr&, Call&);
+    void look_for(const PlacePtr&);
+    void resolve_doubts(Line&, std::uint64_t number, const std::vector<std::string>& children);
+    void adopt(const PlacePtr&, const std::string& node);
+    void sweep_ghosts(boot_clock::time_point now);
+    void want_list(Line&);
+    void listed(const std::string& parent, std::uint64_t number, Call&);
+    void look_along(Line&);
+    void ask_watch(Line&, std::int64_t key, Line::Entry&);
+    void vanished(Line&, std::int64_t key);
+    void remove_node(const PlacePtr&);
+    void removed(const PlacePtr&, int rc);
+    void end_place(const PlacePtr&, Place::State, error_code);
+    void own_changed(const PlacePtr&, bool deleted);
+    void own_seen(const PlacePtr&, Call&);
+    void arm_beat(boot_clock::time_point);
+    void beat();
+    void send_beat(bool chained);
+    void beat_answered(boot_clock::time_point sent, bool chained, bool creating, int rc);
+    void expire_places(boot_clock::time_point now);
+    void fail_all(error_code);
+    void give_up_waiting(boot_clock::time_point now);
+
+    const std::shared_ptr<Shared> shared_;
+    const milliseconds ttl_;
+    std::shared_ptr<Handle> handle_;
+    Validity validity_;
+    bool over_ = false, retired_ = false, has_containers_ = true, gave_up_ = false;
+    error_code refused_;
+    Gate state_gate_;
+    boot_clock::time_point last_used_, disconnected_since_;
+
+    std::set<PlacePtr> places_;
+    std::unordered_map<std::string, Line> lines_;
+    std::unordered_set<std::string> known_parents_;
+    /// Acquisitions that ended in doubt: a request of theirs may still come in by another way.
+    struct Ghost {
+        std::string parent, guid;
+        boot_clock::time_point due;
+    };
+    std::vector<Ghost> ghosts_;
+
+    asio::steady_timer beat_timer_;
+    const std::string beacon_;
+    bool has_beacon_ = false, beating_ = false, prove_soon_ = false;
+    std::uint64_t sent_ = 0, answered_ = 0;
+    boot_clock::time_point chain_due_, beat_sent_;
+};
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,237 @@
+// A server that is cut off from the others still answers its clients. Nobody who asks it may
+// believe in a lock that the others have given to somebody else meanwhile; who believes what it can
+// read does, which is shown here as well. Runs in network and mount namespaces of its own (see
+// CMakeLists.txt), so that nothing is left behind and nobody else is disturbed.
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <iostream>
+#include <thread>
+
+#include "holdfast/lab/process.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+#include "rig.hpp"
+
+using namespace zookeeper_tests;
+
+namespace {
+
+void run(const std::vector<std::string>& argv) {
+    lab::ProcessOptions o;
+    o.argv = argv;
+    lab::TempDir dir;
+    o.log = dir.path() / "log";
+    lab::Process p(o);
+    const auto ended = p.wait(20s);
+    INFO(p.command_line() << "\n" << p.log_tail());
+    REQUIRE(ended.has_value());
+    REQUIRE(ended->code == 0);
+}
+
+std::string name_of(std::size_t i) {
+    return "zk" + std::to_string(i);
+}
+std::string host_of(std::size_t i) {
+    return "10.77.0." + std::to_string(i + 1);
+}
+
+/// Three namespaces on one bridge; this process is on the bridge as well.
+class Net {
+public:
+    Net() {
+        REQUIRE(::mount("none", "/run", "tmpfs", 0, nullptr) == 0);
+        run({"ip", "link", "set", "lo", "up"});
+        run({"ip", "link", "add", "br0", "type", "bridge"});
+        run({"ip", "addr", "add", "10.77.0.254/24", "dev", "br0"});
+        run({"ip", "link", "set", "br0", "up"});
+        for (std::size_t i = 0; i < 3; ++i) {
+            const auto ns = name_of(i), outside = "v" + std::to_string(i);
+            run({"ip", "netns", "add", ns});
+            run({"ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns",
+                 ns});
+            run({"ip", "link", "set", outside, "master", "br0"});
+            run({"ip", "link", "set", outside, "up"});
+            in(i, {"ip", "link", "set", "lo", "up"});
+            in(i, {"ip", "addr", "add", host_of(i) + "/24", "dev", "eth0"});
+            in(i, {"ip", "link", "set", "eth0", "up"});
+        }
+    }
+    static void in(std::size_t i, std::vector<std::string> argv) {
+        argv.insert(argv.begin(), {"ip", "netns", "exec", name_of(i)});
+        run(argv);
+    }
+    /// Nothing passes between that server and the other two, in either direction; its clients
+    /// reach it. The other two hear at once that it is gone, it hears nothing.
+    static void isolate(std::size_t i, bool others_hear) {
+        for (std::size_t k = 0; k < 3; ++k) {
+            if (k == i) continue;
+            in(k, {"iptables", "-A", "OUTPUT", "-d", host_of(i), "-j", "DROP"});
+            in(k, {"iptables", "-A", "INPUT", "-s", host_of(i), "-j", "DROP"});
+            if (others_hear) in(k, {"ss", "-K", "dst", host_of(i)});
+        }
+    }
+    static void heal() {
+        for (std::size_t k = 0; k < 3; ++k)
+            in(k, {"iptables", "-F"});
+    }
+};
+
+/// A holder that does not count writes: it believes while its server says what it wants to hear.
+class Believer {
+public:
+    enum class By { read, sync };
+    Believer(const std::string& server, const std::string& parent, By by) {
+        thread_ = std::thread([this, server, parent, by] {
+            try {
+                ZooKeeperClient client(server, 2000);
+                client.create("/variants", "", ZOO_PERSISTENT);
+                client.create(parent, "", ZOO_PERSISTENT);
+                const auto made = client.create(parent + "/lock-", "x", ZOO_EPHEMERAL_SEQUENTIAL);
+                path_ = made.text;
+                held_ = made.rc == ZOK;
+                while (!stop_) {
+                    const bool current = by == By::read || client.sync(parent).rc == ZOK;
+                    if (current && client.get(path_).rc == ZOK)
+                        believed_until_ = now().time_since_epoch().count();
+                    client.pump(20);
+                }
+            } catch (const std::exception&) {
+                held_ = false;
+            }
+        });
+        lab::wait_until([&] { return held_.load(); }, 20s, "the variant holds");
+    }
+    ~Believer() {
+        stop_ = true;
+        thread_.join();
+    }
+    hf::boot_clock::time_point believed_until() const {
+        return hf::boot_clock::time_point(hf::boot_clock::duration(believed_until_.load()));
+    }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+    std::atomic<bool> held_{false}, stop_{false};
+    std::atomic<hf::boot_clock::rep> believed_until_{0};
+    std::thread thread_;
+};
+
+struct Outcome {
+    long long ours_ms = 0;  ///< how long before the other was granted our holder had stopped
+    long long read_ms = 0, sync_ms = 0;  ///< how long the variants believed after that
+};
+
+Outcome isolate(ZooKeeperServers& servers, bool leader) {
+    const auto leads = servers.leader();
+    REQUIRE(leads.has_value());
+    const std::size_t victim = leader ? *leads : (*leads + 1) % 3;
+    std::string others;
+    for (std::size_t i = 0; i < 3; ++i)
+        if (i != victim)
+            others += (others.empty() ? "" : ",") + servers.host(i) + ":" +
+                      std::to_string(servers.port(i));
+    const std::string query = "?tick_time=500ms&ttl=2s&request_timeout=1s";
+    const std::string name = leader ? "leader" : "follower";
+
+    const auto holder_client = open(servers.url(victim) + query);
+    const auto other_client = open("zookeeper://" + others + query);
+    auto lease = hold(*lock_of(holder_client, name));
+    lab::wait_until([&] { return holder_client.stats().renewals >= 4; }, 20s, "renewals");
+    std::atomic<bool> lost{false};
+    const std::stop_callback on_loss(lease.lost(), [&] { lost = true; });
+    const std::string at = servers.host(victim) + ":" + std::to_string(servers.port(victim));
+    const std::string variants = "/variants/" + name;
+    Believer reads(at, variants + "-read", Believer::By::read);
+    Believer syncs(at, variants + "-sync", Believer::By::sync);
+
+    hf::result<hf::Lease> got = hf::Lease();
+    hf::boot_clock::time_point granted;
+    hf::boot_clock::time_point believed;
+    std::atomic<bool> done{false};
+    std::thread waiting([&] {
+        got = lock_of(other_client, name)->acquire({.wait = 60s});
+        granted = now();
+        believed = lease.valid_until();
+        done = true;
+    });
+    lab::wait_until(
+        [&] {
+            const auto seen = other_client.inspect(name);
+            return seen && seen->waiters.size() == 1;
+        },
+        10s, "the other waits");
+    CHECK(lease.valid());
+    Net::isolate(victim, leader);
+    // Both at once: never two that believe.
+    long long both = 0;
+    const bool in_time = lab::reached(
+        [&] {
+            if (done && lease.valid()) ++both;
+            return done.load();
+        },
+        40s);
+    waiting.join();
+    CHECK(in_time);
+    CHECK(both == 0);
+    REQUIRE(got.has_value());
+    CHECK_FALSE(lease.valid());
+    CHECK(believed <= granted);
+    lab::wait_until([&] { return lost.load(); }, 5s, "the loss is told");
+    // When the others had let go of the variants' nodes: from there on anybody could have them.
+    ZooKeeperClient majority(others);
+    const auto freed = [&](const Believer& b) {
+        hf::boot_clock::time_point free_at;
+        lab::wait_until(
+            [&] {
+                majority.sync("/variants");
+                free_at = now();
+                return majority.get(b.path()).rc == ZNONODE;
+            },
+            30s, "the variant's node is gone for the others");
+        return free_at;
+    };
+    const auto read_free = freed(reads), sync_free = freed(syncs);
+    // It took effect: the server that is cut off still serves its clients.
+    CHECK(servers.ask(victim, "srvr").find(leader ? "Mode: leader" : "Mode: follower") !=
+          std::string::npos);
+    Outcome out;
+    out.ours_ms = ms(granted - believed);
+    CHECK(lab::reached([&] { return reads.believed_until() > read_free + 200ms; }, 10s));
+    if (leader)
+        CHECK(lab::reached([&] { return syncs.believed_until() > sync_free + 200ms; }, 10s));
+    out.read_ms = ms(reads.believed_until() - read_free);
+    out.sync_ms = ms(syncs.believed_until() - sync_free);
+    got->release();
+    Net::heal();
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("an isolated server never leaves a holder believing after somebody else was granted") {
+    const Net net;
+    for (const bool leader : {false, true}) {
+        // New servers each time: what they had to say to each other may hang in old connections.
+        lab::ZooKeeperOptions o;
+        o.count = 3;
+        o.tick = 500ms;
+        o.sync_limit = 20;  // ten seconds in which a server that is cut off goes on serving
+        o.config = {"forceSync=no"};
+        for (std::size_t i = 0; i < o.count; ++i) {
+            o.hosts.push_back(host_of(i));
+            o.launchers.push_back({"ip", "netns", "exec", name_of(i)});
+        }
+        auto servers = ZooKeeperServers::start(o);
+        const auto seen = isolate(servers, leader);
+        std::cout << "isolated " << (leader ? "leader" : "follower")
+                  << ": Holdfast's holder stopped " << seen.ours_ms
+                  << " ms before the next was granted; by reads it would have "
+                  << "believed " << seen.read_ms << " ms longer than that, by sync " << seen.sync_ms
+                  << " ms\n";
+        CHECK(seen.ours_ms >= 0);
+        CHECK(seen.read_ms > 0);
+        if (leader) CHECK(seen.sync_ms > 0);
+    }
+}

@@ -1,0 +1,339 @@
+// What happens to sessions, nodes and the node above them when servers and operators misbehave.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "rig.hpp"
+
+using namespace zookeeper_tests;
+using lab::Direction;
+
+namespace {
+
+std::string base_url(const ZooKeeperServers& s) {
+    return s.url() + "?tick_time=100ms";
+}
+
+std::vector<std::string> nodes_of(ZooKeeperClient& plain, const std::string& name) {
+    return plain.children("/holdfast/" + name).children;
+}
+
+}  // namespace
+
+TEST_CASE("T2: a node with our own name but of another session is not adopted", "[T2]") {
+    lab::Proxy proxy(server().port());
+    const auto client = open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) +
+                             "?ttl=10s&tick_time=100ms&request_timeout=5s");
+    const std::string name = "thief";
+    const auto lock = lock_of(client, name);
+    hold(*lock).release();
+    ZooKeeperClient plain(server().connect_string());
+    // The answer to the create is lost; meanwhile somebody replaces the node by one of his own.
+    proxy.swallow(Direction::to_client);
+    hf::result<hf::Lease> got = hf::Lease();
+    std::thread waiting([&] { got = lock->acquire({.wait = 30s}); });
+    lab::wait_until([&] { return nodes_of(plain, name).size() == 1; }, 5s, "its node");
+    REQUIRE(proxy.counters().swallowed_to_client > 0);
+    const auto stolen = nodes_of(plain, name).front();
+    const auto path = "/holdfast/" + name + "/" + stolen;
+    CHECK(plain.remove(path).rc == ZOK);
+    CHECK(plain.create(path, "mine", ZOO_EPHEMERAL).rc == ZOK);
+    proxy.cut_all();
+    proxy.heal();
+    // It stands behind the thief, whatever the name says.
+    lab::wait_until([&] { return nodes_of(plain, name).size() == 2; }, 10s, "a node of its own");
+    CHECK(lab::stays_true([&] { return client.stats().held == 0; }, 300ms));
+    CHECK(plain.remove(path).rc == ZOK);
+    waiting.join();
+    REQUIRE(got.has_value());
+    CHECK(got->valid());
+    got->release();
+    lab::wait_until([&] { return nodes_of(plain, name).empty(); }, 5s, "nothing is left");
+}
+
+TEST_CASE("T1: a lost answer never leaves a second node behind", "[T1]") {
+    lab::Proxy proxy(server().port());
+    const auto client = open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) +
+                             "?ttl=10s&tick_time=100ms&request_timeout=200ms");
+    ZooKeeperClient plain(server().connect_string());
+    const auto lock = lock_of(client, "twice");
+    hold(*lock).release();
+    for (int i = 0; i < 10; ++i) {
+        const auto before = proxy.counters().swallowed_to_client;
+        proxy.swallow(Direction::to_client);
+        const auto failed = lock->acquire({.wait = 300ms});
+        CHECK_FALSE(failed.has_value());
+        REQUIRE(proxy.counters().swallowed_to_client > before);
+        proxy.heal();
+        auto next = hold(*lock);
+        CHECK(nodes_of(plain, "twice").size() == 1);
+        next.release();
+        lab::wait_until([&] { return nodes_of(plain, "twice").empty(); }, 5s, "nothing is left");
+    }
+}
+
+TEST_CASE("a container that the server removes is made again; a persistent parent stays") {
+    // Empty containers are looked for every 50 ms here, instead of every minute.
+    auto servers = ZooKeeperServers::start({.config = {"forceSync=no"},
+                                            .java = {"-Dznode.container.checkIntervalMs=50",
+                                                     "-Dznode.container.maxPerMinute=100000"}});
+    const auto client = open(base_url(servers));
+    ZooKeeperClient plain(servers.connect_string());
+    hold(*lock_of(open(base_url(servers) + "&parents=persistent"), "stays")).release();
+    const auto lock = lock_of(client, "reaped");
+    hf::FencingToken last;
+    int reaped = 0;
+    for (int i = 0; i < 12; ++i) {
+        auto lease = hold(*lock);
+        CHECK(lease.fencing_token() > last);
+        last = lease.fencing_token();
+        CHECK(lease.release() == hf::ReleaseResult::released);
+        if (i % 2 == 1) continue;  // at once again: the removal may be under way
+        lab::wait_until([&] { return plain.get("/holdfast/reaped").rc == ZNONODE; }, 10s,
+                        "the container is removed");
+        ++reaped;
+    }
+    CHECK(reaped == 6);
+    CHECK(plain.get("/holdfast/stays").rc == ZOK);
+}
+
+TEST_CASE("robust=yes tells released, abandoned and crashed apart") {
+    const auto url = base_url(server()) + "&robust=yes";
+    const auto client = open(url);
+    CHECK(client.capabilities().has(hf::Capability::previous_holder));
+    CHECK_FALSE(open(base_url(server())).capabilities().has(hf::Capability::previous_holder));
+    const auto lock = lock_of(client, "robust");
+    ZooKeeperClient plain(server().connect_string());
+    {
+        auto first = hold(*lock);
+        CHECK(first.previous_holder() == hf::PreviousHolder::none);
+        CHECK(plain.get("/holdfast/_hf_marks/robust").rc == ZOK);
+        first.release();
+        CHECK(plain.get("/holdfast/_hf_marks/robust").rc == ZNONODE);  // no litter
+    }
+    auto second = hold(*lock);
+    CHECK(second.previous_holder() == hf::PreviousHolder::released);
+    second.release(hf::Outcome::abandoned);
+    auto third = hold(*lock);
+    CHECK(third.previous_holder() == hf::PreviousHolder::abandoned);
+    third.release();
+    // The session of a holder ends without a word: here its client is cut off.
+    lab::Proxy proxy(server().port());
+    {
+        const auto doomed = open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) +
+                                 "?tick_time=100ms&robust=yes&ttl=1s");
+        auto lost = hold(*lock_of(doomed, "robust"));
+        CHECK(lost.previous_holder() == hf::PreviousHolder::released);
+        proxy.refuse();
+        proxy.cut_all();
+        auto next = hold(*lock);
+        CHECK(next.previous_holder() == hf::PreviousHolder::crashed);
+        CHECK_FALSE(lost.valid());
+        // Who gives up before he was told hands on what he found; so does a failed try.
+        CHECK(lock_of(open(url), "robust")->try_acquire().error() == errc::contended);
+        next.release();
+    }
+    CHECK(hold(*lock).previous_holder() == hf::PreviousHolder::released);
+}
+
+TEST_CASE("digest authentication and acl=creator keep others out") {
+    ::setenv("HOLDFAST_ZK_TEST_PASSWORD", "open sesame", 1);
+    ::setenv("HOLDFAST_ZK_TEST_OTHER", "something else", 1);
+    const std::string at = "127.0.0.1:" + std::to_string(server().port()) + "/secured";
+    const auto url = [&](const std::string& user, const std::string& variable) {
+        return "zookeeper://" + user + "@" + at +
+               "?acl=creator&tick_time=100ms&password_env=" + variable;
+    };
+    const auto owner = open(url("alice", "HOLDFAST_ZK_TEST_PASSWORD"));
+    const auto lock = lock_of(owner, "mine");
+    auto lease = hold(*lock);
+    CHECK(lease.renew().has_value());
+    for (const auto& other :
+         {url("alice", "HOLDFAST_ZK_TEST_OTHER"), url("bob", "HOLDFAST_ZK_TEST_PASSWORD"),
+          "zookeeper://" + at + "?tick_time=100ms"}) {
+        hf::Diagnostics words;
+        const auto refused =
+            lock_of(open(other), "mine")->acquire({.wait = 5s, .diagnostics = &words});
+        REQUIRE_FALSE(refused.has_value());
+        CHECK(refused.error() == errc::denied);
+        CHECK(words.text().find("sesame") == std::string::npos);
+        CHECK(words.text().find("something else") == std::string::npos);
+    }
+    ZooKeeperClient plain(server().connect_string());
+    CHECK(plain.children("/secured/mine").rc == ZNOAUTH);
+    CHECK(owner.url().find("sesame") == std::string::npos);
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    CHECK(hold(*lock_of(open(url("alice", "HOLDFAST_ZK_TEST_PASSWORD")), "mine")).valid());
+}
+
+TEST_CASE("what this library cannot do is refused before anything connects") {
+    const auto refused = [](const std::string& url, const std::string& what) {
+        hf::Diagnostics words;
+        hf::ClientOptions options;
+        options.diagnostics = &words;
+        const auto client = hf::Client::open(url, options);
+        INFO(words.text());
+        CHECK_FALSE(client.has_value());
+        if (!client) CHECK(client.error() == errc::bad_config);
+        CHECK(words.text().find(what) != std::string::npos);
+    };
+    refused("zookeeper://127.0.0.1:1?tls=yes", "TLS");
+    refused("zookeeper://127.0.0.1:1?auth=sasl", "SASL");
+    refused("zookeeper://127.0.0.1:1?acl=creator", "acl=creator");
+    refused("zookeeper://127.0.0.1:1/zookeeper/x", "path");
+    refused("zookeeper://127.0.0.1:1/a//b", "path");
+    refused("zookeeper://127.0.0.1:1?ttl=1s&tick_time=2s", "tick_time");
+    refused("zookeeper://alice@127.0.0.1:1", "password");
+}
+
+TEST_CASE("nothing is written to stderr, whatever the servers do") {
+    // The real descriptor: the client library writes to it by itself.
+    const auto file =
+        std::filesystem::temp_directory_path() / ("holdfast-stderr-" + std::to_string(::getpid()));
+    const int to = ::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    REQUIRE(to >= 0);
+    const int saved = ::dup(2);
+    ::dup2(to, 2);
+    {
+        lab::Proxy proxy(server().port());
+        const auto url = "zookeeper://127.0.0.1:" + std::to_string(proxy.port()) +
+                         "?tick_time=100ms&ttl=1s&request_timeout=200ms";
+        const auto client = hf::Client::open(url);
+        const auto lock = client->lock("quiet");
+        auto lease = (*lock)->acquire();
+        proxy.refuse();
+        proxy.cut_all();
+        const auto failed = (*client->lock("quiet-2"))->acquire({.wait = 300ms});
+        static_cast<void>(failed);
+        const auto down = hf::Client::open("zookeeper://127.0.0.1:1");
+        const auto none = (*down->lock("x"))->acquire({.wait = 300ms});
+        static_cast<void>(none);
+    }
+    ::dup2(saved, 2);
+    ::close(saved);
+    ::close(to);
+    std::ifstream written(file);
+    std::stringstream text;
+    text << written.rdbuf();
+    std::filesystem::remove(file);
+    CHECK(text.str().empty());
+}
+
+TEST_CASE("hosts: one that is unknown, refused or silent does not keep the others away") {
+    // A listening socket whose backlog nobody empties: connected, and never answered.
+    lab::Proxy silent(server().port());
+    silent.black_hole();
+    const auto good = std::to_string(server().port());
+    for (const std::string& bad :
+         {std::string("no-such-host.invalid:2181"), std::string("127.0.0.1:1"),
+          "127.0.0.1:" + std::to_string(silent.port())}) {
+        INFO(bad);
+        for (const auto& hosts : {bad + ",127.0.0.1:" + good, "127.0.0.1:" + good + "," + bad}) {
+            const auto start = now();
+            const auto client = open("zookeeper://" + hosts + "?tick_time=100ms");
+            auto lease = hold(*lock_of(client, "hosts"));
+            CHECK(lease.valid());
+            CHECK(ms(now() - start) < 3000 * patience);
+        }
+    }
+    hf::Diagnostics words;
+    const auto nobody = lock_of(open("zookeeper://no-such-host.invalid"), "hosts")
+                            ->acquire({.wait = 30s, .diagnostics = &words});
+    REQUIRE_FALSE(nobody.has_value());
+    CHECK(nobody.error() == errc::unavailable);
+    CHECK(words.text().find("no-such-host.invalid") != std::string::npos);
+}
+
+TEST_CASE("break: a foreign holder only at once, a dead client's lease by its ttl") {
+    const auto client = open(base_url(server()));
+    ZooKeeperClient plain(server().connect_string());
+    hold(*lock_of(client, "foreign")).release();
+    const auto made =
+        plain.create("/holdfast/foreign/_c_00000000-0000-4000-8000-000000000001-lock-", "10.9.8.7",
+                     ZOO_EPHEMERAL_SEQUENTIAL);
+    REQUIRE(made.rc == ZOK);
+    hf::Diagnostics words;
+    CHECK(client.break_lock("foreign", {}, false, &words).error() == errc::not_supported);
+    CHECK(words.text().find("--now") != std::string::npos);
+    const auto broken = client.break_lock("foreign", {}, true);
+    REQUIRE(broken.has_value());
+    CHECK(broken->holder.foreign);
+    CHECK(plain.get(made.text).rc == ZNONODE);
+    CHECK(hold(*lock_of(client, "foreign")).valid());
+
+    lab::Proxy proxy(server().port());
+    const auto doomed =
+        open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?tick_time=100ms&ttl=1s");
+    auto lease = hold(*lock_of(doomed, "dead"));
+    proxy.black_hole();
+    const auto revoked = client.break_lock("dead");
+    REQUIRE(revoked.has_value());
+    CHECK(revoked->free_in <= 1s);
+    auto next = hold(*lock_of(client, "dead"));
+    CHECK_FALSE(lease.valid());
+    CHECK(now() >= lease.valid_until());
+    proxy.heal();
+}
+
+TEST_CASE("an ensemble: a server that hangs costs little, and the lease lives on") {
+    auto servers = ZooKeeperServers::start({.count = 3, .config = {"forceSync=no"}});
+    const auto client = open(base_url(servers) + "&ttl=6s");
+    const auto lock = lock_of(client, "hung");
+    auto lease = hold(*lock);
+    lab::wait_until([&] { return client.stats().renewals >= 2; }, 10s, "renewals");
+    // Followers one after the other: the client is with one of the three.
+    const auto leader = servers.leader();
+    REQUIRE(leader.has_value());
+    for (std::size_t i = 0; i < 3; ++i) {
+        if (i == *leader) continue;
+        servers.pause(i);
+        const auto start = now();
+        auto other = hold(*lock_of(client, "hung-" + std::to_string(i)));
+        INFO("acquired after " << ms(now() - start) << " ms");
+        CHECK(ms(now() - start) < 4000 * patience);
+        CHECK(lease.valid());
+        const auto renewals = client.stats().renewals;
+        lab::wait_until([&] { return client.stats().renewals >= renewals + 3; }, 10s,
+                        "renewals go on");
+        servers.resume(i);
+        servers.wait_ready();
+    }
+    CHECK(lease.valid());
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    // A majority is gone: nothing is granted, and the holder is told in time.
+    auto last = hold(*lock);
+    servers.kill(0);
+    servers.kill(1);
+    const auto refused = lock_of(client, "minority")->acquire({.wait = 1s});
+    CHECK_FALSE(refused.has_value());
+    lab::wait_until([&] { return last.lost().stop_requested(); }, 20s, "the loss");
+    CHECK_FALSE(last.valid());
+    servers.restart(0);
+    servers.restart(1);
+    servers.wait_ready();
+    CHECK(hold(*lock, 30s).valid());
+}
+
+TEST_CASE("each ttl has its session, and an idle client ends it") {
+    ZooKeeperClient plain(server().connect_string());
+    const auto beacons = [&] {
+        std::size_t n = 0;
+        for (const auto& child : plain.children("/holdfast").children)
+            n += child.starts_with("_hf_session-") ? 1 : 0;
+        return n;
+    };
+    lab::wait_until([&] { return beacons() == 0; }, 15s, "the sessions of other tests have ended");
+    {
+        const auto client = open(base_url(server()));
+        auto a = hold(*lock_of(client, "ttl-a"));
+        auto b = hold(*lock_of(client, "ttl-b"));
+        CHECK(beacons() == 1);
+        auto c = hold(*lock_of(client, "ttl-c", {.ttl = 3s}));
+        CHECK(beacons() == 2);
+    }
+    // Closing says so to the server: nobody waits for a time-out.
+    CHECK(lab::reached([&] { return beacons() == 0; }, 2s));
+}
