@@ -12,9 +12,11 @@ struct Known {
     std::string_view scheme, target;
 };
 // A program that lacks a backend must still be able to say which target has it.
-constexpr std::array<Known, 4> known{{{"memory", "Holdfast::memory"},
+constexpr std::array<Known, 6> known{{{"memory", "Holdfast::memory"},
                                       {"redis", "Holdfast::redis"},
                                       {"rediss", "Holdfast::redis"},
+                                      {"redlock", "Holdfast::redlock"},
+                                      {"redlocks", "Holdfast::redlock"},
                                       {"sqlite", "Holdfast::sqlite"}}};
 
 }  // namespace

@@ -48,8 +48,8 @@ class Redis final : public Harness {
 public:
     Redis(std::string name, std::string query)
         : Harness(std::move(name)), query_(std::move(query)), proxy_(server_.port()) {}
-    lab::Proxy* proxy() override { return &proxy_; }
-    lab::RedisServer* redis() override { return &server_; }
+    Proxies* proxy() override { return &proxies_; }
+    RedisNodes* redis() override { return &nodes_; }
     bool durable() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         return server_.cli({"RPUSH", name, "not a lock"}).integer == 1;
@@ -73,6 +73,60 @@ private:
     std::string query_;
     lab::RedisServer server_ = lab::RedisServer::start(options());
     lab::Proxy proxy_;
+    RedisNodes nodes_{{&server_}};
+    Proxies proxies_{{&proxy_}};
+};
+
+/// Five nodes that keep every write, which the URL declares.
+class Redlock final : public Harness {
+public:
+    Redlock(std::string name, std::string query) : Harness(std::move(name)), query_(query) {
+        std::vector<lab::RedisServer*> nodes;
+        std::vector<lab::Proxy*> proxies;
+        for (int i = 0; i < 5; ++i) {
+            lab::RedisOptions o;
+            o.append_only = true;
+            servers_.push_back(std::make_unique<lab::RedisServer>(lab::RedisServer::start(o)));
+            proxies_.push_back(std::make_unique<lab::Proxy>(servers_.back()->port()));
+            nodes.push_back(servers_.back().get());
+            proxies.push_back(proxies_.back().get());
+        }
+        nodes_ = std::make_unique<RedisNodes>(nodes);
+        all_proxies_ = std::make_unique<Proxies>(proxies);
+    }
+    Proxies* proxy() override { return all_proxies_.get(); }
+    RedisNodes* redis() override { return nodes_.get(); }
+    bool durable() const override { return true; }
+    bool plant_stranger(const std::string& name) override {
+        return nodes_->cli({"RPUSH", name, "not a lock"}).integer == 1;
+    }
+    bool erase_behind(const std::string& name) override {
+        return nodes_->cli({"DEL", name}).integer == 1;
+    }
+
+protected:
+    std::string base_url() const override {
+        return url_of([](const auto& server, const auto&) { return server->port(); });
+    }
+    std::string proxied_base_url() const override {
+        return url_of([](const auto&, const auto& proxy) { return proxy->port(); });
+    }
+
+private:
+    template <class Port>
+    std::string url_of(Port port) const {
+        std::string url = "redlock://";
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            url += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") +
+                   std::to_string(port(servers_[i], proxies_[i]));
+        // Seen through the proxies, the nodes have other addresses.
+        return url + "?durable=yes&node_set=suite" + query_;
+    }
+    std::string query_;
+    std::vector<std::unique_ptr<lab::RedisServer>> servers_;
+    std::vector<std::unique_ptr<lab::Proxy>> proxies_;
+    std::unique_ptr<RedisNodes> nodes_;
+    std::unique_ptr<Proxies> all_proxies_;
 };
 
 using Maker = std::function<std::unique_ptr<Harness>()>;
@@ -83,6 +137,9 @@ const std::map<std::string, Maker>& makers() {
         {"sqlite", [] { return std::make_unique<Sqlite>(); }},
         {"redis", [] { return std::make_unique<Redis>("redis", ""); }},
         {"redis-poll", [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); }},
+        {"redlock", [] { return std::make_unique<Redlock>("redlock", ""); }},
+        {"redlock-plain",
+         [] { return std::make_unique<Redlock>("redlock-plain", "&fencing=off"); }},
         {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
     };
     return all;
@@ -103,8 +160,8 @@ Harness& Harness::instance() {
         const auto at = makers().find(wanted == nullptr ? "" : wanted);
         if (at == makers().end())
             throw std::runtime_error(
-                "set HOLDFAST_TEST_BACKEND to memory, sqlite, redis, redis-poll or "
-                "redis-plain");
+                "set HOLDFAST_TEST_BACKEND to memory, sqlite, redis, redis-poll, redis-plain, "
+                "redlock or redlock-plain");
         return at->second();
     }();
     return *one;
