@@ -1,7 +1,6 @@
 #include "backend.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "errors.hpp"
 #include "gate.hpp"
@@ -13,7 +12,10 @@ using spi::Attempt;
 using spi::Held;
 
 RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
-    : capabilities_(promises(s)), context_(c), set_(std::make_shared<NodeSet>(s)) {
+    : capabilities_(promises(s)),
+      context_(c),
+      share_(std::min(s.duration("backoff_min"), milliseconds(20))),
+      set_(std::make_shared<NodeSet>(s)) {
     tls_ = redis::make_tls(set_->nodes.front()->shared->options);
     fabric_ = std::make_shared<Fabric>();
     fabric_->executor = c.engine;
@@ -38,6 +40,7 @@ error_code RedlockBackend::check_name(std::string_view name) const noexcept {
 
 awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     const auto gate = std::make_shared<Gate>(context_.engine);
+    const auto now = boot_clock::now();
     // Callers that want one name would only split the votes among themselves: one of them asks.
     std::map<std::string_view, Attempt*> first;
     std::vector<std::pair<Attempt*, Attempt*>> others;
@@ -46,6 +49,11 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
             a->outcome = Attempt::Failed{make(Error::ttl_too_long)};
             a->detail =
                 "the ttl is longer than max_ttl = " + spi::format_duration(set_->options.max_ttl);
+            continue;
+        }
+        const auto known = busy_.find(a->name);
+        if (a->again && known != busy_.end() && now < known->second.until) {
+            a->outcome = Attempt::Busy{known->second.look_again, true};
             continue;
         }
         const auto [at, fresh] = first.emplace(a->name, a);
@@ -66,6 +74,11 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
             a->outcome = leader->outcome;
         a->detail = leader->detail;
     }
+    std::erase_if(busy_, [now](const auto& entry) { return entry.second.until <= now; });
+    const auto until = boot_clock::now() + share_;
+    for (const auto& [name, leader] : first)
+        if (const auto* b = std::get_if<Attempt::Busy>(&leader->outcome))
+            busy_.insert_or_assign(std::string(name), Busy{until, b->look_again});
 }
 
 awaitable<error_code> RedlockBackend::withdraw(std::span<Attempt* const> all) {

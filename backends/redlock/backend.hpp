@@ -1,5 +1,6 @@
 // The verbs: each is one round per lock, all rounds of a call at once.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,8 +56,16 @@ private:
     awaitable<result<std::vector<std::string>>> scan(std::size_t node, std::string pattern,
                                                      boot_clock::time_point deadline);
 
+    /// A name that was found busy a moment ago: who waits for it need not ask again yet.
+    struct Busy {
+        boot_clock::time_point until;
+        milliseconds look_again;
+    };
+
     const Capabilities capabilities_;
     spi::Context context_;
+    const milliseconds share_;  ///< how long waiters of this client share one look
+    std::map<std::string, Busy, std::less<>> busy_;
     std::shared_ptr<NodeSet> set_;
     std::unique_ptr<asio::ssl::context> tls_;
     std::shared_ptr<Fabric> fabric_;

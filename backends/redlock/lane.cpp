@@ -282,7 +282,7 @@ void Lane::try_attempt(Attempt& a) {
         const Vote& v = tally_.at(i);
         if ((v.kind == Vote::Kind::waiting && asked_[i]) ||
             (v.kind == Vote::Kind::missing && v.acted))
-            place.may_arrive(static_cast<unsigned>(i), a.deadline);
+            Place::may_arrive(place, place.loose, i, a.deadline);
     }
     set.saw(step.token);
     Attempt::Granted g;
@@ -359,9 +359,10 @@ void Lane::release(Held& h) noexcept {
 }
 
 void Lane::try_release(Held& h) {
-    const Place* place = find_place(h.place);
+    Place* const place = find_place(h.place);
     const NodeSet& set = *fabric_->set;
     if (place == nullptr || set.up() < set.quorum()) return;
+    place->leaving = true;
     use(h.name);
     open_links(h.sent);
     ReleaseStep step(*this, place->value);
@@ -371,8 +372,7 @@ void Lane::try_release(Held& h) {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const bool same = last_value_ == place->value && i < last_links_.size() &&
                           last_links_[i] == links_[i]->generation();
-        const auto again = same && asked_[i] ? boot_clock::time_point::min()
-                                             : place->under_way(static_cast<unsigned>(i));
+        const auto again = place->under_way(i, same && asked_[i]);
         if (part_[i]) links_[i]->node().set_slow(true);
         if (!step.told[i] || again > h.sent) owe(i, place->value, again, h.ttl);
     }

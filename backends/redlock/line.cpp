@@ -302,7 +302,11 @@ void Line::pay() {
                 self->owed_.erase(at);
                 return;
             }
-            if (refused) at->again = boot_clock::now() + longest_pause / 4;
+            // What may still arrive mostly has by now, or comes soon; at the latest at `again`.
+            const auto answered = boot_clock::now();
+            at->next =
+                refused ? answered + longest_pause / 4 : std::min(at->again, answered + at->pause);
+            at->pause *= 2;
             at->state = Debt::State::answered;
             self->arm_chores();
         };
@@ -315,7 +319,7 @@ void Line::arm_chores() {
     auto due = boot_clock::time_point::max();
     for (const Debt& d : owed_) {
         due = std::min(due, d.until);
-        if (d.state == Debt::State::answered) due = std::min(due, d.again);
+        if (d.state == Debt::State::answered) due = std::min(due, d.next);
     }
     if (state_ == State::down || state_ == State::broken) due = std::min(due, next_try_);
     due = std::max(due, boot_clock::now() + milliseconds(1));
@@ -328,7 +332,7 @@ void Line::arm_chores() {
         self->chores_armed_ = false;
         const auto now = boot_clock::now();
         for (Debt& d : self->owed_)
-            if (d.state == Debt::State::answered && d.again <= now) d.state = Debt::State::unsent;
+            if (d.state == Debt::State::answered && d.next <= now) d.state = Debt::State::unsent;
         self->pay();
         if (self->state_ != State::ready && !self->owed_.empty()) self->look();
         self->arm_chores();

@@ -52,6 +52,8 @@ private:
     struct Debt {
         std::string key, value;
         boot_clock::time_point again, until;
+        boot_clock::time_point next{};  // answered: when it is sent once more
+        milliseconds pause{20};
         enum class State : std::uint8_t { unsent, sent, answered } state = State::unsent;
     };
 

@@ -17,26 +17,36 @@ struct Place {
     unsigned rounds = 0;
     std::string value;  ///< of the round that may have left something; empty: none has
 
-    // A bit for each node where a request of the last round, or a repair, may still arrive until
-    // then: there a release is sent once more. Written by the engine while a lane may read.
-    std::atomic<std::uint32_t> loose{0};
-    std::atomic<boot_clock::time_point> loose_until{boot_clock::time_point::min()};
+    // A bit for each node where a request of the last round, or a repair by a renewal, may still
+    // arrive until then: there a release is sent once more. Written by the engine while a lane may
+    // read.
+    std::atomic<std::uint32_t> loose{0}, repairs{0};
+    std::atomic<boot_clock::time_point> until{boot_clock::time_point::min()};
+
+    /// Being given back: no repair from here on. A repair first shows itself in `repairs` and then
+    /// looks here; a release first sets this and later looks there.
+    std::atomic<bool> leaving{false};
 
     void begin(std::string_view owner) {
         ++rounds;
         value.assign(owner);
         if (rounds > 1) value += "#" + std::to_string(rounds);
         loose = 0;
+        repairs = 0;
     }
-    void may_arrive(unsigned node, boot_clock::time_point until) noexcept {
-        loose_until.store(std::max(loose_until.load(), until));
-        loose.fetch_or(1U << node);
+    static void may_arrive(Place& p, std::atomic<std::uint32_t>& which, std::size_t node,
+                           boot_clock::time_point deadline) noexcept {
+        p.until.store(std::max(p.until.load(), deadline));
+        which.fetch_or(1U << node);
     }
-    void arrived(unsigned node) noexcept { loose.fetch_and(~(1U << node)); }
-    /// Until when; the past when nothing of ours is under way to that node.
-    boot_clock::time_point under_way(unsigned node) const noexcept {
-        if ((loose.load() >> node & 1U) == 0) return boot_clock::time_point::min();
-        return loose_until.load();
+    static void arrived(std::atomic<std::uint32_t>& which, std::size_t node) noexcept {
+        which.fetch_and(~(1U << node));
+    }
+    /// Until when; the past when nothing of ours is under way to that node. `in_order`: what is
+    /// sent now comes after the round's own request.
+    boot_clock::time_point under_way(std::size_t node, bool in_order = false) const noexcept {
+        const std::uint32_t bits = repairs.load() | (in_order ? 0U : loose.load());
+        return (bits >> node & 1U) == 0 ? boot_clock::time_point::min() : until.load();
     }
 };
 

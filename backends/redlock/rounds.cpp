@@ -53,8 +53,7 @@ Acquire::Acquire(std::shared_ptr<const Fabric> f, Attempt& a, std::function<void
     // Something of an earlier round that was not undone (its grant came too late to be believed).
     if (!place.value.empty())
         for (std::size_t i = 0; i < fabric_->lines.size(); ++i)
-            fabric_->owe(i, keys_.lock, place.value, place.under_way(static_cast<unsigned>(i)),
-                         ttl_);
+            fabric_->owe(i, keys_.lock, place.value, place.under_way(i), ttl_);
     place.begin(a.owner);
     value_ = place.value;
     place_ = a.place;
@@ -125,7 +124,7 @@ void Acquire::answered(std::size_t node, unsigned proposal, const Reply* reply,
         // Won meanwhile: what may still arrive there is undone with the release. Lost: it is owed.
         Place* p = find_place(place_);
         if (p != nullptr && p->value == value_ && (reply != nullptr || !sent))
-            p->arrived(static_cast<unsigned>(node));
+            Place::arrived(p->loose, node);
         return;
     }
     if (proposal != proposal_) return;
@@ -182,7 +181,7 @@ void Acquire::win() {
     for (std::size_t i = 0; i < set.size(); ++i)
         if (sent_[i] &&
             (tally_.at(i).kind == Vote::Kind::missing || tally_.at(i).kind == Vote::Kind::waiting))
-            place.may_arrive(static_cast<unsigned>(i), deadline_);
+            Place::may_arrive(place, place.loose, i, deadline_);
     Attempt::Granted g;
     g.token.value = token_;
     g.previous = PreviousHolder::unknown;
@@ -315,7 +314,10 @@ void Renew::judge() {
 // whose time is over, must not come back.
 void Renew::repair(std::size_t node) {
     if (boot_clock::now() >= deadline_) return;
-    if (Place* p = find_place(place_)) p->may_arrive(static_cast<unsigned>(node), deadline_);
+    Place* const place = find_place(place_);
+    if (place == nullptr) return;
+    Place::may_arrive(*place, place->repairs, node, deadline_);
+    if (place->leaving) return Place::arrived(place->repairs, node);
     Line::Request r;
     r.script = &Scripts::all().enter;
     r.words = {"EVALSHA",
@@ -330,9 +332,9 @@ void Renew::repair(std::size_t node) {
                texts_.till};
     r.deadline_word = 7;
     r.deadline = deadline_;
-    r.done = [place = place_, node](const Reply* reply, const error_code&, bool sent) {
-        Place* p = find_place(place);
-        if (p != nullptr && (reply != nullptr || !sent)) p->arrived(static_cast<unsigned>(node));
+    r.done = [keep = place_, node](const Reply* reply, const error_code&, bool sent) {
+        Place* p = find_place(keep);
+        if (p != nullptr && (reply != nullptr || !sent)) Place::arrived(p->repairs, node);
     };
     fabric_->lines[node]->ask(std::move(r), false);
 }
@@ -345,7 +347,10 @@ Release::Release(std::shared_ptr<const Fabric> f, std::string_view name,
                  std::function<void()> done)
     : Round(std::move(f), deadline, std::move(done)), place_(std::move(place)), ttl_(ttl) {
     keys_.assign(fabric_->set->options.prefix, name);
-    if (const Place* p = find_place(place_)) value_ = p->value;
+    if (Place* p = find_place(place_)) {
+        value_ = p->value;
+        p->leaving = true;
+    }
 }
 
 void Release::start() {
@@ -369,10 +374,8 @@ void Release::start() {
 
 void Release::owe(std::size_t node) {
     const Place* p = find_place(place_);
-    fabric_->owe(
-        node, keys_.lock, value_,
-        p == nullptr ? boot_clock::time_point::min() : p->under_way(static_cast<unsigned>(node)),
-        ttl_);
+    fabric_->owe(node, keys_.lock, value_,
+                 p == nullptr ? boot_clock::time_point::min() : p->under_way(node), ttl_);
 }
 
 void Release::answered(std::size_t node, const Reply* reply) {
@@ -381,8 +384,7 @@ void Release::answered(std::size_t node, const Reply* reply) {
     const bool told = reply != nullptr && reply->is(Reply::Type::integer);
     if (told) tally_.add(*reply);
     const Place* p = find_place(place_);
-    const bool again =
-        p != nullptr && p->under_way(static_cast<unsigned>(node)) > boot_clock::now();
+    const bool again = p != nullptr && p->under_way(node) > boot_clock::now();
     if (!told || again) owe(node);
     if (!starting_ && !finished_) judge();
 }

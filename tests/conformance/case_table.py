@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-BACKENDS = ["memory", "sqlite", "redis", "redis-poll", "redis-plain"]
+BACKENDS = ["memory", "sqlite", "redis", "redis-poll", "redis-plain", "redlock", "redlock-plain"]
 CASES = [f"T{i}" for i in range(1, 35)]
 
 
