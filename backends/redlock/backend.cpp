@@ -134,11 +134,13 @@ std::unique_ptr<spi::Lane> RedlockBackend::open_lane() {
 
 awaitable<void> RedlockBackend::close() {
     // What is owed at nodes that answer takes one more round trip; the others free it by its ttl.
-    const auto until = boot_clock::now() + milliseconds(100);
+    const auto until = boot_clock::now() + milliseconds(150);
     const auto owing = [this] {
         return std::any_of(fabric_->lines.begin(), fabric_->lines.end(),
-                           [](const auto& line) { return line->ready() && line->owes(); });
+                           [](const auto& line) { return line->owes(); });
     };
+    for (const auto& line : fabric_->lines)
+        line->hurry();
     asio::steady_timer pause(context_.engine);
     while (owing() && boot_clock::now() < until) {
         pause.expires_after(milliseconds(2));

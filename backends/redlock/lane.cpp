@@ -1,6 +1,7 @@
 #include "lane.hpp"
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <ctime>
@@ -68,6 +69,12 @@ void Lane::open_links(boot_clock::time_point now) {
     used_ = now;
     for (auto& link : links_) {
         if (idle) link->check();
+        link->drain(now);
+        if (link->overdue(now, fabric_->set->options.patience)) {
+            link->close(redis::make(redis::Error::no_answer));
+            link->node().set_down(link->why(), {});
+            look(link->node().index, now);
+        }
         if (link->state() != LaneLink::State::closed || link->node().down()) continue;
         link->connect(now);
     }
@@ -90,6 +97,7 @@ void Lane::read(Step& step, std::size_t node, boot_clock::time_point now) {
     unsigned number = 0;
     while (const Reply* r = link.next(number)) {
         if (number != step_ || !part_[node]) continue;
+        if (link.node().down()) look(node, now);
         const bool forgotten = step.script != nullptr && r->is(Reply::Type::error) &&
                                redis::from_reply(r->text) == redis::make(redis::Error::no_script);
         if (forgotten) {
@@ -120,7 +128,8 @@ void Lane::drive(Step& step, boot_clock::time_point now, boot_clock::time_point 
         LaneLink& link = *links_[i];
         if (!step.wants(i, now)) continue;
         part_[i] = true;
-        if (link.node().down()) {
+        // A connection of our own that works is better news than what others found out.
+        if (link.node().down() && !link.ready()) {
             step.missing(i, link.node().why(), {}, false);
             part_[i] = false;
             look(i, now);
@@ -211,7 +220,6 @@ public:
             set_.nodes[node]->shared->clock.sample(late_time(r) * 1000, boot_clock::now());
             return true;
         }
-        set_.nodes[node]->set_slow(false);
         lane_.tally_.set(node, std::move(v));
         return false;
     }
@@ -227,7 +235,7 @@ public:
         // Lost: what the others took has to be given back, so better hear from them.
         if (decided_ == boot_clock::time_point{}) decided_ = now;
         for (const auto& node : set_.nodes)
-            if (lane_.part_[node->index] && !node->slow()) return decided_ + grace;
+            if (lane_.part_[node->index] && !node->slow(now)) return decided_ + grace;
         return now;
     }
     std::uint64_t token = 0;
@@ -294,11 +302,12 @@ void Lane::try_attempt(Attempt& a) {
 
 void Lane::lost(Attempt& a, const Tally& tally, Tally::Verdict verdict) {
     Place& place = place_of(a.place);
+    const auto now = boot_clock::now();
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const Vote& v = tally.at(i);
         const bool unknown = (v.kind == Vote::Kind::waiting && asked_[i]) ||
                              (v.kind == Vote::Kind::missing && v.acted);
-        if (v.kind == Vote::Kind::waiting && part_[i]) links_[i]->node().set_slow(true);
+        if (v.kind == Vote::Kind::waiting && part_[i]) links_[i]->node().set_slow(now);
         if (v.holds() || unknown)
             owe(i, place.value, unknown ? a.deadline : boot_clock::time_point::min(), a.ttl);
     }
@@ -311,7 +320,7 @@ void Lane::lost(Attempt& a, const Tally& tally, Tally::Verdict verdict) {
         return;
     }
     a.outcome = Attempt::Failed{tally.why()};
-    a.detail = tally.words(*fabric_->set, boot_clock::now());
+    a.detail = tally.words(*fabric_->set, now);
 }
 
 // --- release
@@ -329,7 +338,6 @@ public:
         const std::size_t before = tally.answered();
         tally.add(r);
         told[node] = tally.answered() > before;
-        lane_.links_[node]->node().set_slow(false);
         return false;
     }
     void missing(std::size_t, const error_code&, const std::string&, bool) override {}
@@ -337,7 +345,7 @@ public:
         if (tally.ones < lane_.fabric_->set->quorum()) return boot_clock::time_point::max();
         if (decided_ == boot_clock::time_point{}) decided_ = now;
         for (const auto& link : lane_.links_)
-            if (lane_.part_[link->node().index] && !link->node().slow()) return decided_ + grace;
+            if (lane_.part_[link->node().index] && !link->node().slow(now)) return decided_ + grace;
         return now;
     }
     Released tally;
@@ -363,17 +371,24 @@ void Lane::try_release(Held& h) {
     const NodeSet& set = *fabric_->set;
     if (place == nullptr || set.up() < set.quorum()) return;
     place->leaving = true;
+    // Looked at before anything is sent: what arrives meanwhile may do so after our release.
+    std::array<boot_clock::time_point, 32> in_order{}, any_order{};
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        in_order[i] = place->under_way(i, true);
+        any_order[i] = place->under_way(i);
+    }
     use(h.name);
     open_links(h.sent);
     ReleaseStep step(*this, place->value);
     drive(step, h.sent, h.deadline);
     h.released = step.tally.result(links_.size());
     if (h.released == ReleaseResult::unreachable) return;
+    const auto now = boot_clock::now();
     for (std::size_t i = 0; i < links_.size(); ++i) {
-        const bool same = last_value_ == place->value && i < last_links_.size() &&
-                          last_links_[i] == links_[i]->generation();
-        const auto again = place->under_way(i, same && asked_[i]);
-        if (part_[i]) links_[i]->node().set_slow(true);
+        // An answer over the connection of the round's own request came after that one's.
+        const bool same = last_value_ == place->value && last_links_[i] == links_[i]->generation();
+        const auto again = same && step.told[i] ? in_order[i] : any_order[i];
+        if (part_[i]) links_[i]->node().set_slow(now);
         if (!step.told[i] || again > h.sent) owe(i, place->value, again, h.ttl);
     }
 }

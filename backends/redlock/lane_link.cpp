@@ -80,6 +80,14 @@ void LaneLink::check() {
     close(redis::make(redis::Error::closed));
 }
 
+void LaneLink::drain(boot_clock::time_point now) {
+    if (state_ != State::ready || pending_ == 0) return;
+    advance(now);
+    unsigned ignored = 0;
+    while (next(ignored) != nullptr) {
+    }
+}
+
 void LaneLink::put(const Command& c, unsigned number, boot_clock::time_point now) {
     if (pending_ == most_pending) return close(redis::make(redis::Error::no_answer));
     if (pending_ == 0) heard_ = now;

@@ -38,6 +38,11 @@ public:
     /// The next answer that has arrived, and its request's number; null: none. Lives until the next
     /// call of a member.
     const Reply* next(unsigned& number);
+    /// Reads and drops answers that nobody waits for any more.
+    void drain(boot_clock::time_point now);
+    bool overdue(boot_clock::time_point now, milliseconds patience) const noexcept {
+        return state_ == State::ready && pending_ > 0 && now >= heard_ + patience;
+    }
     bool waits() const noexcept { return pending_ > 0 || state_ != State::ready; }
     /// Since when it owes an answer and nothing has come.
     boot_clock::time_point quiet_since() const noexcept { return heard_; }

@@ -15,7 +15,7 @@
 namespace holdfast::redlock {
 namespace {
 
-constexpr milliseconds shortest_pause{50}, longest_pause{1000};
+constexpr milliseconds shortest_pause{50}, longest_pause{500};
 
 }  // namespace
 
@@ -281,6 +281,18 @@ void Line::owe(const std::string& key, const std::string& value, boot_clock::tim
     arm_chores();
 }
 
+void Line::hurry() {
+    if (owed_.empty() || (state_ != State::down && state_ != State::broken)) return;
+    probing_ = node_.down();
+    start_open();
+}
+
+bool Line::owes() const noexcept {
+    if (state_ == State::down || state_ == State::closed) return false;
+    return std::any_of(owed_.begin(), owed_.end(),
+                       [](const Debt& d) { return d.state != Debt::State::answered; });
+}
+
 void Line::pay() {
     const auto now = boot_clock::now();
     std::erase_if(owed_, [now](const Debt& d) { return d.until <= now; });
@@ -305,7 +317,7 @@ void Line::pay() {
             // What may still arrive mostly has by now, or comes soon; at the latest at `again`.
             const auto answered = boot_clock::now();
             at->next =
-                refused ? answered + longest_pause / 4 : std::min(at->again, answered + at->pause);
+                refused ? answered + longest_pause / 2 : std::min(at->again, answered + at->pause);
             at->pause *= 2;
             at->state = Debt::State::answered;
             self->arm_chores();

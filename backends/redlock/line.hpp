@@ -41,10 +41,12 @@ public:
     /// gone by itself. A request that may still arrive until `again`: then it is done once more.
     void owe(const std::string& key, const std::string& value, boot_clock::time_point again,
              boot_clock::time_point until);
-    bool owes() const noexcept { return !owed_.empty(); }
+    /// Tries at once to give back what is owed.
+    void hurry();
+    /// Something is owed that may be given back in a moment.
+    bool owes() const noexcept;
     /// Somebody found the node down or slow: find out, now and then.
     void look();
-    bool ready() const noexcept { return state_ == State::ready; }
     void close() noexcept;
 
 private:

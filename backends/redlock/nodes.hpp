@@ -33,10 +33,12 @@ public:
     bool down() const noexcept { return down_.load(std::memory_order_relaxed); }
     void set_down(const error_code& why, const std::string& words);
     void set_up() noexcept { down_.store(false, std::memory_order_relaxed); }
-    /// It missed the moment in which the others answered: nobody waits for it again.
-    bool slow() const noexcept { return slow_.load(std::memory_order_relaxed); }
-    void set_slow(bool on) noexcept {
-        if (slow() != on) slow_.store(on, std::memory_order_relaxed);
+    /// It missed the moment in which the others answered: for a while nobody waits for it.
+    bool slow(boot_clock::time_point now) const noexcept {
+        return now < slow_until_.load(std::memory_order_relaxed);
+    }
+    void set_slow(boot_clock::time_point now) noexcept {
+        slow_until_.store(now + std::chrono::seconds(1), std::memory_order_relaxed);
     }
     /// Since when it may vote: longer up than any lease of before its start can last.
     bool votes(boot_clock::time_point now) const noexcept {
@@ -57,8 +59,9 @@ private:
     error_code marked(const Reply&, std::string& detail);
 
     NodeSet& set_;
-    std::atomic<bool> down_{false}, slow_{false}, met_{false};
-    std::atomic<boot_clock::time_point> votes_from_{boot_clock::time_point::min()};
+    std::atomic<bool> down_{false}, met_{false};
+    std::atomic<boot_clock::time_point> votes_from_{boot_clock::time_point::min()},
+        slow_until_{boot_clock::time_point::min()};
     mutable std::mutex mutex_;
     error_code why_;
     std::string words_;
