@@ -16,9 +16,10 @@ public:
     void sample(std::int64_t server_us, boot_clock::time_point received) noexcept {
         offset_us_.store(server_us - us(received), std::memory_order_relaxed);
     }
-    std::int64_t server_ms(boot_clock::time_point t) const noexcept {
-        return (offset_us_.load(std::memory_order_relaxed) + us(t)) / 1000;
+    std::int64_t server_us(boot_clock::time_point t) const noexcept {
+        return offset_us_.load(std::memory_order_relaxed) + us(t);
     }
+    std::int64_t server_ms(boot_clock::time_point t) const noexcept { return server_us(t) / 1000; }
 
 private:
     static std::int64_t us(boot_clock::time_point t) noexcept {

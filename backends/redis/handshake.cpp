@@ -40,12 +40,15 @@ error_code Handshake::begin(Shared& shared, std::string& out, std::string& detai
     c.add(o.plain ? "PING" : "TIME");
     c.encode(out);
     ++left_;
+    if (shared.greeting != nullptr) greeting_ = shared.greeting->ask(out);
+    left_ += greeting_;
     shared.requests.fetch_add(left_, std::memory_order_relaxed);
     return {};
 }
 
 error_code Handshake::take(const Reply& r, Shared& shared, std::string& detail) {
     --left_;
+    if (left_ < greeting_) return shared.greeting->answered(greeted_++, r, detail);
     const bool was_auth = std::exchange(auth_, false);
     const bool was_select = !was_auth && std::exchange(select_, false);
     if (r.is(Reply::Type::error)) {

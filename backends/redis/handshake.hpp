@@ -7,8 +7,8 @@
 
 namespace holdfast::redis {
 
-/// AUTH (the password is read afresh), SELECT, TIME; each only where it is needed. Used by the
-/// engine's connections and by lanes alike.
+/// AUTH (the password is read afresh), SELECT, TIME, the greeting; each only where it is needed.
+/// Used by the engine's connections and by lanes alike.
 class Handshake {
 public:
     /// Appends the commands to `out`. Errors: bad_config when the password cannot be read.
@@ -19,7 +19,7 @@ public:
 
 private:
     bool auth_ = false, select_ = false;
-    unsigned left_ = 0;
+    unsigned left_ = 0, greeting_ = 0, greeted_ = 0;
 };
 
 }  // namespace holdfast::redis

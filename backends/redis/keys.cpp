@@ -14,7 +14,10 @@ std::string_view tag_of(std::string_view key) noexcept {
     return key.substr(open + 1, close - open - 1);
 }
 
-void sibling(std::string& out, std::string_view key, std::string_view tag, char which) {
+}  // namespace
+
+void sibling(std::string& out, std::string_view key, char which) {
+    const std::string_view tag = tag_of(key);
     out.clear();
     out += '{';
     out += tag.empty() ? key : tag;
@@ -25,16 +28,13 @@ void sibling(std::string& out, std::string_view key, std::string_view tag, char 
     out += key;
 }
 
-}  // namespace
-
 void Keys::assign(std::string_view prefix, std::string_view name) {
     lock.assign(prefix);
     lock += name;
-    const std::string_view tag = tag_of(lock);
-    sibling(state, lock, tag, 's');
-    sibling(queue, lock, tag, 'q');
-    sibling(waiters, lock, tag, 'w');
-    sibling(tombs, lock, tag, 'x');
+    sibling(state, lock, 's');
+    sibling(queue, lock, 'q');
+    sibling(waiters, lock, 'w');
+    sibling(tombs, lock, 'x');
 }
 
 bool reserved(std::string_view prefix, std::string_view name) noexcept {

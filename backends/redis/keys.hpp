@@ -14,6 +14,8 @@ struct Keys {
     void assign(std::string_view prefix, std::string_view name);
 };
 
+/// "{key}:hf:X", or "{tag}:hf:X:key" for a key with a tag of its own.
+void sibling(std::string& out, std::string_view key, char which);
 /// Names that look like one of our own sibling keys.
 bool reserved(std::string_view prefix, std::string_view name) noexcept;
 /// The lock key to which a state key belongs; nothing when it is no state key.

@@ -1,21 +1,8 @@
-// The scripts, each with the SHA1 by which a server that knows it is asked to run it.
+// The scripts of this backend.
 #pragma once
-#include <string>
-#include <string_view>
-
-#include "codec.hpp"
+#include "script.hpp"
 
 namespace holdfast::redis {
-
-class Script {
-public:
-    explicit Script(std::string text);
-    const std::string& text() const noexcept { return text_; }
-    const std::string& sha() const noexcept { return sha_; }
-
-private:
-    std::string text_, sha_;
-};
 
 /// Made once, on first use.
 struct Scripts {
@@ -23,16 +10,5 @@ struct Scripts {
         plain_renew;
     static const Scripts& all();
 };
-
-/// Begins an EVALSHA; the keys and arguments follow.
-inline void begin(Command& c, const Script& s, long long keys) {
-    c.clear();
-    c.add("EVALSHA").add(s.sha()).add_number(keys);
-}
-/// The same call with the whole text, for a server that has forgotten the script.
-inline void with_text(Command& c, const Script& s) {
-    c.replace(0, "EVAL");
-    c.replace(1, s.text());
-}
 
 }  // namespace holdfast::redis

@@ -16,12 +16,26 @@ namespace holdfast::redis {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
+struct Reply;
+
+/// What else is asked of the server at each connect, and judged before the connection is used.
+/// Called by the engine's thread and by those of lanes.
+class Greeting {
+public:
+    virtual ~Greeting() = default;
+    /// Appends commands; says how many.
+    virtual unsigned ask(std::string& out) = 0;
+    /// An error ends the connection.
+    virtual error_code answered(unsigned which, const Reply&, std::string& detail) = 0;
+};
+
 struct Shared {
     explicit Shared(const spi::Settings& s) : options(s) {}
 
     const Options options;
     ClockOffset clock;
     std::atomic<std::uint64_t> requests{0};  ///< commands sent so far
+    Greeting* greeting = nullptr;            ///< outlives every connection; may be null
 
     /// Where the server was last reached: lanes, which must not wait for a name server, go there.
     /// Thread-safe.

@@ -12,11 +12,13 @@ struct Known {
     std::string_view scheme, target;
 };
 // A program that lacks a backend must still be able to say which target has it.
-constexpr std::array<Known, 7> known{{{"memory", "Holdfast::memory"},
+constexpr std::array<Known, 9> known{{{"memory", "Holdfast::memory"},
                                       {"postgres", "Holdfast::postgresql"},
                                       {"postgresql", "Holdfast::postgresql"},
                                       {"redis", "Holdfast::redis"},
                                       {"rediss", "Holdfast::redis"},
+                                      {"redlock", "Holdfast::redlock"},
+                                      {"redlocks", "Holdfast::redlock"},
                                       {"sqlite", "Holdfast::sqlite"},
                                       {"zookeeper", "Holdfast::zookeeper"}}};
 

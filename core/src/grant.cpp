@@ -107,6 +107,10 @@ void Grant::tell(Event::Kind kind, error_code reason, milliseconds took) {
 // -------------------------------------------------------------------------------
 
 void Grant::schedule_next() {
+    // Another thread may be releasing it: what it has taken out of the schedule stays out.
+    const std::lock_guard hold(mutex_);
+    const LeaseState s = state_.load(std::memory_order_acquire);
+    if (s != LeaseState::held && s != LeaseState::at_risk) return;
     auto due = std::min(valid_until(), ends_at_);
     if (!renewing_) due = std::min(due, next_renewal_);
     engine_->schedule().set(*this, due);

@@ -198,7 +198,7 @@ void Waiter::retry(error_code why, bool in_doubt) {
                                                        : why;
     if (told_) return leave();
     const auto now = boot_clock::now();
-    const bool again = in_doubt || why == errc::unavailable;
+    const bool again = in_doubt || why == errc::unavailable || why == errc::no_quorum;
     const auto until = answered_ever_ ? deadline_ : std::min(deadline_, contact_until_);
     const auto pause = retry_.next();
     if (!again || now + pause >= until) {

@@ -9,7 +9,8 @@ import pathlib
 import re
 import sys
 
-BACKENDS = ["memory", "sqlite", "postgresql", "redis", "redis-poll", "redis-plain", "zookeeper"]
+BACKENDS = ["memory", "sqlite", "postgresql", "redis", "redis-poll", "redis-plain", "redlock", "redlock-plain",
+            "zookeeper"]
 CASES = [f"T{i}" for i in range(1, 35)]
 
 

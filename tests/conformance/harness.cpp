@@ -52,14 +52,14 @@ class Redis final : public Harness {
 public:
     Redis(std::string name, std::string query)
         : Harness(std::move(name)), query_(std::move(query)), proxy_(server_.port()) {}
-    lab::Proxy* proxy() override { return &proxy_; }
-    lab::RedisServer* redis() override { return &server_; }
+    Proxies* proxy() override { return &proxies_; }
+    RedisNodes* redis() override { return &nodes_; }
     bool kill_server() override {
-        server_.kill();
-        return !server_.alive();
+        nodes_.kill();
+        return !nodes_.alive();
     }
     bool restart_server(lab::Data data) override {
-        server_.restart(data);
+        nodes_.restart(data);
         return true;
     }
     bool durable() const override { return true; }
@@ -85,12 +85,74 @@ private:
     std::string query_;
     lab::RedisServer server_ = lab::RedisServer::start(options());
     lab::Proxy proxy_;
+    RedisNodes nodes_{{&server_}};
+    Proxies proxies_{{&proxy_}};
+};
+
+/// Five nodes that keep every write, which the URL declares.
+class Redlock final : public Harness {
+public:
+    Redlock(std::string name, std::string query) : Harness(std::move(name)), query_(query) {
+        std::vector<lab::RedisServer*> nodes;
+        std::vector<lab::Proxy*> proxies;
+        for (int i = 0; i < 5; ++i) {
+            lab::RedisOptions o;
+            o.append_only = true;
+            servers_.push_back(std::make_unique<lab::RedisServer>(lab::RedisServer::start(o)));
+            proxies_.push_back(std::make_unique<lab::Proxy>(servers_.back()->port()));
+            nodes.push_back(servers_.back().get());
+            proxies.push_back(proxies_.back().get());
+        }
+        nodes_ = std::make_unique<RedisNodes>(nodes);
+        all_proxies_ = std::make_unique<Proxies>(proxies);
+    }
+    Proxies* proxy() override { return all_proxies_.get(); }
+    RedisNodes* redis() override { return nodes_.get(); }
+    bool kill_server() override {
+        nodes_->kill();
+        return !nodes_->alive();
+    }
+    bool restart_server(lab::Data data) override {
+        nodes_->restart(data);
+        return true;
+    }
+    bool durable() const override { return true; }
+    bool plant_stranger(const std::string& name) override {
+        return nodes_->cli({"RPUSH", name, "not a lock"}).integer == 1;
+    }
+    bool erase_behind(const std::string& name) override {
+        return nodes_->cli({"DEL", name}).integer == 1;
+    }
+
+protected:
+    std::string base_url() const override {
+        return url_of([](const auto& server, const auto&) { return server->port(); });
+    }
+    std::string proxied_base_url() const override {
+        return url_of([](const auto&, const auto& proxy) { return proxy->port(); });
+    }
+
+private:
+    template <class Port>
+    std::string url_of(Port port) const {
+        std::string url = "redlock://";
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            url += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") +
+                   std::to_string(port(servers_[i], proxies_[i]));
+        // Seen through the proxies, the nodes have other addresses.
+        return url + "?durable=yes&node_set=suite" + query_;
+    }
+    std::string query_;
+    std::vector<std::unique_ptr<lab::RedisServer>> servers_;
+    std::vector<std::unique_ptr<lab::Proxy>> proxies_;
+    std::unique_ptr<RedisNodes> nodes_;
+    std::unique_ptr<Proxies> all_proxies_;
 };
 
 class Postgresql final : public Harness {
 public:
     Postgresql() : Harness("postgresql"), proxy_(server_.port()) {}
-    lab::Proxy* proxy() override { return &proxy_; }
+    Proxies* proxy() override { return &proxies_; }
     bool kill_server() override {
         server_.kill();
         return !server_.alive();
@@ -120,6 +182,7 @@ protected:
 private:
     lab::PostgresServer server_ = lab::PostgresServer::start();
     lab::Proxy proxy_;
+    Proxies proxies_{{&proxy_}};
 };
 
 #if HOLDFAST_TEST_ZOOKEEPER
@@ -131,7 +194,7 @@ public:
           servers_(start(count)),
           proxy_(servers_.port(0)) {}
     // Through one proxy a client sees one server.
-    lab::Proxy* proxy() override { return servers_.size() == 1 ? &proxy_ : nullptr; }
+    Proxies* proxy() override { return servers_.size() == 1 ? &proxies_ : nullptr; }
     lab::ZooKeeperServers* zookeeper() override { return &servers_; }
     bool durable() const override { return true; }
     bool erase_behind(const std::string& name) override {
@@ -165,6 +228,7 @@ private:
     std::string query_;
     lab::ZooKeeperServers servers_;
     lab::Proxy proxy_;
+    Proxies proxies_{{&proxy_}};
 };
 #endif
 
@@ -177,6 +241,9 @@ const std::map<std::string, Maker>& makers() {
             {"postgresql", [] { return std::make_unique<Postgresql>(); }},
             {"redis", [] { return std::make_unique<Redis>("redis", ""); }},
             {"redis-poll", [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); }},
+            {"redlock", [] { return std::make_unique<Redlock>("redlock", ""); }},
+            {"redlock-plain",
+             [] { return std::make_unique<Redlock>("redlock-plain", "&fencing=off"); }},
 #if HOLDFAST_TEST_ZOOKEEPER
             {"zookeeper",
              [] { return std::make_unique<ZooKeeper>("zookeeper", 1, "?tick_time=100ms"); }},
@@ -207,8 +274,7 @@ Harness& Harness::instance() {
         if (at == makers().end())
             throw std::runtime_error(
                 "set HOLDFAST_TEST_BACKEND to memory, sqlite, postgresql, redis, redis-poll, "
-                "redis-plain, "
-                "zookeeper or zookeeper-3");
+                "redis-plain, redlock, redlock-plain, zookeeper or zookeeper-3");
         return at->second();
     }();
     return *one;

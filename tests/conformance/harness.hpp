@@ -1,6 +1,7 @@
 // What the suite needs of a backend: where it is, and how to break it. One Harness serves the whole
 // program; which one is chosen by HOLDFAST_TEST_BACKEND.
 #pragma once
+#include <algorithm>
 #include <holdfast/holdfast.hpp>
 #include <memory>
 #include <string>
@@ -18,6 +19,83 @@ using namespace std::chrono_literals;
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 
+/// One Redis server, or all nodes of a Redlock as one: what is done is done to each of them.
+class RedisNodes {
+public:
+    explicit RedisNodes(std::vector<lab::RedisServer*> nodes) : nodes_(std::move(nodes)) {}
+    /// The first one's answer.
+    lab::Reply cli(const std::vector<std::string>& arguments) {
+        lab::Reply first = nodes_.front()->cli(arguments);
+        for (std::size_t i = 1; i < nodes_.size(); ++i)
+            nodes_[i]->cli(arguments);
+        return first;
+    }
+    void kill() {
+        for (auto* node : nodes_)
+            node->kill();
+    }
+    void restart(lab::Data data) {
+        for (auto* node : nodes_)
+            node->restart(data);
+    }
+    bool alive() { return nodes_.front()->alive(); }
+
+private:
+    std::vector<lab::RedisServer*> nodes_;
+};
+
+/// The fault proxy of each server as one: a fault is installed at all of them.
+class Proxies {
+public:
+    explicit Proxies(std::vector<lab::Proxy*> proxies) : all_(std::move(proxies)) {}
+    void record() {
+        each([](lab::Proxy& p) { p.record(); });
+    }
+    /// What a majority of them has recorded at least: who has that many answers waits for no more.
+    std::string recorded(lab::Direction d) const {
+        std::vector<std::string> each;
+        for (const auto* p : all_)
+            each.push_back(p->recorded(d));
+        std::sort(each.begin(), each.end(),
+                  [](const auto& a, const auto& b) { return a.size() < b.size(); });
+        return each[(each.size() - 1) / 2];
+    }
+    void cut_after(lab::Direction d, std::uint64_t bytes) {
+        each([&](lab::Proxy& p) { p.cut_after(d, bytes); });
+    }
+    void swallow(lab::Direction d) {
+        each([&](lab::Proxy& p) { p.swallow(d); });
+    }
+    void black_hole() {
+        each([](lab::Proxy& p) { p.black_hole(); });
+    }
+    void refuse() {
+        each([](lab::Proxy& p) { p.refuse(); });
+    }
+    void cut_all() {
+        each([](lab::Proxy& p) { p.cut_all(); });
+    }
+    void heal() {
+        each([](lab::Proxy& p) { p.heal(); });
+    }
+    /// A majority of them did what they were told.
+    bool fired() const {
+        std::size_t n = 0;
+        for (const auto* p : all_)
+            n += p->fired() ? 1 : 0;
+        return n > all_.size() / 2;
+    }
+    lab::ProxyCounters counters() const { return all_.front()->counters(); }
+
+private:
+    template <class F>
+    void each(F f) {
+        for (auto* p : all_)
+            f(*p);
+    }
+    std::vector<lab::Proxy*> all_;
+};
+
 class Harness {
 public:
     virtual ~Harness() = default;
@@ -32,10 +110,10 @@ public:
     std::string proxied_url(const std::string& query = {}) const {
         return join(proxied_base_url(), query);
     }
-    virtual lab::Proxy* proxy() { return nullptr; }
-    /// The server, where it is Redis.
-    virtual lab::RedisServer* redis() { return nullptr; }
-    /// Kills the server process. False where there is none.
+    virtual Proxies* proxy() { return nullptr; }
+    /// The server, where it is Redis, or servers that are.
+    virtual RedisNodes* redis() { return nullptr; }
+    /// Kills the server process, or all of them. False where there is none.
     virtual bool kill_server() { return false; }
     /// Starts it again, ending it first where it runs. False where there is none.
     virtual bool restart_server(lab::Data) { return false; }

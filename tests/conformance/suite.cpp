@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace suite {
@@ -61,7 +62,14 @@ void require_clean(const std::string& name) {
             seen = found ? std::to_string(found->holders.size()) + " hold, " +
                                std::to_string(found->waiters.size()) + " wait"
                          : found.error().message();
-            return found && found->holders.empty() && found->waiters.empty();
+            if (found)
+                for (const hf::NodeView& n : found->nodes)
+                    seen += "; " + n.node + ": " + n.owner + " " +
+                            std::to_string(n.ttl_left.count()) + " ms " + n.error.message();
+            // Not at a single node, either, where there are several.
+            return found && found->holders.empty() && found->waiters.empty() &&
+                   std::all_of(found->nodes.begin(), found->nodes.end(),
+                               [](const hf::NodeView& n) { return n.owner.empty() && !n.error; });
         },
         patience * 1s);
     INFO(name << ": " << seen);

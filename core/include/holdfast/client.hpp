@@ -44,10 +44,19 @@ struct Holder {
     bool revoked = false;       ///< broken, and free when ttl_left has passed
 };
 
+/// What one server says by itself, where a lock is kept by a majority of several.
+struct NodeView {
+    std::string node;           ///< "127.0.0.1:7001"
+    std::string owner;          ///< owner id there; empty: free, or no answer
+    milliseconds ttl_left{-1};  ///< negative: free, or never expires
+    error_code error;           ///< no answer, and why
+};
+
 struct Inspection {
     std::string name;
     std::vector<Holder> holders, waiters;
-    FencingToken last_token{};  ///< highest token ever given, as far as the server remembers
+    std::vector<NodeView> nodes;  ///< empty where one server, or one ensemble, speaks for all
+    FencingToken last_token{};    ///< highest token ever given, as far as the server remembers
 };
 
 /// Who was broken, and when the name is free.

@@ -1,0 +1,74 @@
+// The verbs: each is one round per lock, all rounds of a call at once.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rounds.hpp"
+
+namespace holdfast::redlock {
+
+template <class T>
+using awaitable = asio::awaitable<T>;
+
+class RedlockBackend final : public spi::Backend {
+public:
+    RedlockBackend(const spi::Settings&, spi::Context);
+
+    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    std::size_t max_batch() const noexcept override { return 128; }
+    error_code check_name(std::string_view name) const noexcept override;
+
+    awaitable<void> attempt(std::span<spi::Attempt* const>) override;
+    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
+    awaitable<void> renew(std::span<spi::Held* const>) override;
+    awaitable<void> release(std::span<spi::Held* const>) override;
+
+    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+                                          std::string& detail) override;
+    awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
+                                                     boot_clock::time_point deadline,
+                                                     std::string& detail) override;
+    awaitable<result<Broken>> break_lock(std::string_view name,
+                                         std::optional<FencingToken> if_token, bool now,
+                                         boot_clock::time_point deadline,
+                                         std::string& detail) override;
+    awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
+                                          std::string& detail) override;
+    std::unique_ptr<spi::Lane> open_lane() override;
+    awaitable<void> close() override;
+    std::uint64_t requests() const noexcept override { return fabric_->set->requests(); }
+
+private:
+    struct Said {
+        std::unique_ptr<Reply> reply;  ///< null: no answer
+        error_code why;
+    };
+    /// One command to each of the nodes (an empty one: not to this), and what each said.
+    awaitable<std::vector<Said>> ask_all(std::vector<std::vector<std::string>> commands,
+                                         const Script*, boot_clock::time_point deadline);
+    /// Fewer than a majority answered: why, and what each said.
+    error_code no_quorum(const std::vector<Said>&, std::string& detail) const;
+    /// As inspect; the value of the first holder's key besides.
+    awaitable<result<Inspection>> look(std::string_view name, boot_clock::time_point deadline,
+                                       std::string& detail, std::string& value_held);
+    awaitable<result<std::vector<std::string>>> scan(std::size_t node, std::string pattern,
+                                                     boot_clock::time_point deadline);
+
+    /// A name that was found busy a moment ago: who waits for it need not ask again yet.
+    struct Busy {
+        boot_clock::time_point until;
+        milliseconds look_again;
+    };
+
+    const Capabilities capabilities_;
+    spi::Context context_;
+    const milliseconds share_;  ///< how long waiters of this client share one look
+    std::map<std::string, Busy, std::less<>> busy_;
+    std::shared_ptr<NodeSet> set_;
+    std::unique_ptr<asio::ssl::context> tls_;
+    std::shared_ptr<Fabric> fabric_;
+};
+
+}  // namespace holdfast::redlock

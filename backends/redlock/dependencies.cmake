@@ -1,0 +1,10 @@
+# What the redlock backend is built on; installed for those who link it statically.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+    pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis)
+endif()
+find_package(OpenSSL QUIET)
+set(holdfast_redlock_dependencies_found OFF)
+if(TARGET PkgConfig::HIREDIS AND OpenSSL_FOUND)
+    set(holdfast_redlock_dependencies_found ON)
+endif()

@@ -1,0 +1,76 @@
+// One of a lane's connections: a socket that never blocks, so that one thread can write to all
+// nodes and then wait for whichever answers.
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+
+#include "nodes.hpp"
+
+namespace holdfast::redlock {
+
+/// Not thread-safe. Answers come in the order of the requests; each carries the number that its
+/// request was given.
+class LaneLink {
+public:
+    explicit LaneLink(Node&);
+    ~LaneLink();
+    LaneLink(const LaneLink&) = delete;
+    LaneLink& operator=(const LaneLink&) = delete;
+
+    enum class State : std::uint8_t { closed, connecting, greeting, ready };
+    State state() const noexcept { return state_; }
+    bool ready() const noexcept { return state_ == State::ready; }
+    Node& node() noexcept { return *node_; }
+
+    /// Begins to connect. False: nothing to connect to yet (the engine resolves names), or refused.
+    bool connect(boot_clock::time_point now);
+    /// Notices a connection that the node has closed meanwhile.
+    void check();
+    /// Sends one command. Only when ready.
+    void put(const Command&, unsigned number, boot_clock::time_point now);
+    /// What poll() is to wait for; 0: nothing.
+    short events() const noexcept;
+    int descriptor() const noexcept { return fd_; }
+    /// After poll(): connects, writes and reads what is possible. State closed: it broke; why()
+    /// tells. True when it has just become ready.
+    bool advance(boot_clock::time_point now);
+    /// The next answer that has arrived, and its request's number; null: none. Lives until the next
+    /// call of a member.
+    const Reply* next(unsigned& number);
+    /// Reads and drops answers that nobody waits for any more.
+    void drain(boot_clock::time_point now);
+    bool overdue(boot_clock::time_point now, milliseconds patience) const noexcept {
+        return state_ == State::ready && pending_ > 0 && now >= heard_ + patience;
+    }
+    bool waits() const noexcept { return pending_ > 0 || state_ != State::ready; }
+    /// Since when it owes an answer and nothing has come.
+    boot_clock::time_point quiet_since() const noexcept { return heard_; }
+    void close(const error_code& why, std::string words = {});
+    /// Another one after each connect: requests of one are executed in their order.
+    unsigned generation() const noexcept { return generation_; }
+    const error_code& why() const noexcept { return why_; }
+    const std::string& words() const noexcept { return words_; }
+
+private:
+    bool greet(boot_clock::time_point now);
+    void flush();
+    bool read(boot_clock::time_point now);
+
+    static constexpr unsigned most_pending = 64;
+    Node* node_;
+    State state_ = State::closed;
+    int fd_ = -1;
+    std::string out_;
+    std::size_t sent_ = 0;
+    std::unique_ptr<redis::Codec> codec_;
+    std::unique_ptr<redis::Handshake> handshake_;
+    std::array<unsigned, most_pending> numbers_{};  // a ring
+    unsigned first_ = 0, pending_ = 0, generation_ = 0;
+    boot_clock::time_point heard_{};
+    error_code why_;
+    std::string words_;
+    std::array<char, 4096> in_{};
+};
+
+}  // namespace holdfast::redlock

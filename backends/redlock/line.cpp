@@ -1,0 +1,354 @@
+#include "line.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+
+// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
+#include "votes.hpp"
+
+namespace holdfast::redlock {
+namespace {
+
+constexpr milliseconds shortest_pause{50}, longest_pause{500};
+
+}  // namespace
+
+Line::Line(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node,
+           asio::ssl::context* tls)
+    : executor_(std::move(e)),
+      set_(std::move(set)),
+      node_(node),
+      tls_(tls),
+      silence_(executor_),
+      chores_(executor_) {}
+
+void Line::ask(Request r, bool patient) {
+    const auto now = boot_clock::now();
+    switch (state_) {
+        case State::ready:
+            return post_request(std::move(r));
+        case State::closed:
+            return r.done(nullptr, make_error_code(errc::closed), false);
+        case State::down:
+            if (patient || now >= next_try_) {
+                probing_ = !patient;
+                start_open();
+            }
+            break;
+        case State::fresh:
+        case State::broken:
+            probing_ = false;
+            start_open();
+            break;
+        case State::opening:
+            if (patient) probing_ = false;
+            break;
+        case State::proving:
+            break;
+    }
+    const bool wait = !probing_ && (state_ == State::opening || state_ == State::proving);
+    if (state_ == State::ready) return post_request(std::move(r));
+    if (wait) return queued_.push_back(std::move(r));
+    r.done(nullptr, node_.why(), false);
+}
+
+void Line::look() {
+    if (state_ == State::ready) {
+        // Its answer, or its silence, decides.
+        if (!pending_.empty()) return;
+        Request ping;
+        ping.words = {"PING"};
+        ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
+            if (r != nullptr) self->node_.set_up();
+        };
+        return post_request(std::move(ping));
+    }
+    if (state_ == State::opening || state_ == State::proving || state_ == State::closed) return;
+    if (state_ == State::down && boot_clock::now() < next_try_) return;
+    probing_ = node_.down();
+    start_open();
+}
+
+// --- opening
+// ------------------------------------------------------------------------------------
+
+void Line::start_open() {
+    state_ = State::opening;
+    link_ = std::make_shared<redis::Link>(executor_, node_.shared, tls_);
+    auto task = open(link_);
+    asio::co_spawn(executor_, std::move(task), asio::detached);
+}
+
+asio::awaitable<void> Line::open(std::shared_ptr<redis::Link> link) {
+    const auto self = shared_from_this();
+    std::string words;
+    error_code ec;
+    const auto deadline = boot_clock::now() + set_->options.connecting;
+    try {
+        ec = co_await link->open(deadline, &words);
+    } catch (const std::exception& e) {
+        ec = redis::make(redis::Error::refused);
+        words = e.what();
+    }
+    if (link_ == link) opened(ec, words);
+}
+
+void Line::opened(const error_code& ec, const std::string& words) {
+    if (ec) return fail(ec, words, true);
+    start_read();
+    // It may be connected to in time and still answer too slowly to be of use.
+    if (node_.down())
+        prove();
+    else
+        become_ready();
+}
+
+void Line::prove() {
+    state_ = State::proving;
+    Request ping;
+    ping.words = {"PING"};
+    ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
+        if (r != nullptr && self->state_ == State::proving) self->become_ready();
+    };
+    post_request(std::move(ping));
+}
+
+void Line::become_ready() {
+    state_ = State::ready;
+    probing_ = false;
+    pause_ = shortest_pause;
+    node_.set_up();
+    for (Debt& d : owed_)
+        d.state = Debt::State::unsent;
+    pay();  // first of all: whoever asks next must not meet his own leftovers
+    for (Request& r : std::exchange(queued_, {})) {
+        if (r.wanted && !r.wanted())
+            r.done(nullptr, redis::make(redis::Error::no_answer), false);
+        else
+            ask(std::move(r), false);
+    }
+}
+
+// --- requests
+// -----------------------------------------------------------------------------------
+
+void Line::post_request(Request r) {
+    Command c;
+    if (r.deadline_word != 0)
+        r.words[r.deadline_word] = std::to_string(node_.shared->clock.server_ms(r.deadline));
+    for (const std::string& word : r.words)
+        c.add(word);
+    c.encode(out_);
+    node_.shared->requests.fetch_add(1, std::memory_order_relaxed);
+    if (pending_.empty()) heard_ = boot_clock::now();
+    pending_.push_back(std::move(r));
+    if (!writing_) start_write();
+    if (!watching_) watch_silence();
+}
+
+void Line::start_write() {
+    writing_ = true;
+    // The bytes belong to the write: it may outlive this link by a moment.
+    const auto bytes = std::make_shared<const std::string>(std::exchange(out_, {}));
+    link_->write(asio::buffer(*bytes),
+                 [self = shared_from_this(), link = link_, bytes](error_code ec, std::size_t) {
+                     if (self->link_ != link) return;
+                     if (ec) return self->fail(redis::make(redis::Error::closed), "", false);
+                     if (self->out_.empty())
+                         self->writing_ = false;
+                     else
+                         self->start_write();
+                 });
+}
+
+void Line::start_read() {
+    link_->read_some(asio::buffer(in_),
+                     [self = shared_from_this(), link = link_](error_code ec, std::size_t n) {
+                         if (self->link_ != link) return;
+                         if (ec) return self->fail(redis::make(redis::Error::closed), "", false);
+                         self->read(n);
+                     });
+}
+
+void Line::read(std::size_t bytes) {
+    heard_ = boot_clock::now();
+    const auto link = link_;
+    redis::Codec& codec = link->codec();
+    const auto broken = [this] {
+        fail(redis::make(redis::Error::protocol), "not the answers of a Redis server", true);
+    };
+    if (!codec.feed({in_.data(), bytes})) return broken();
+    for (auto next = codec.next(); next != redis::Codec::Next::more; next = codec.next()) {
+        // An answer that nobody asked for is as bad as one that cannot be read.
+        if (next == redis::Codec::Next::broken || pending_.empty()) return broken();
+        Request r = std::move(pending_.front());
+        pending_.pop_front();
+        answer(std::move(r), codec.reply());
+        if (link_ != link) return;  // what was answered has closed it
+    }
+    start_read();
+}
+
+void Line::answer(Request r, const Reply& reply) {
+    const bool forgotten = r.script != nullptr && reply.is(Reply::Type::error) &&
+                           redis::from_reply(reply.text) == redis::make(redis::Error::no_script);
+    if (forgotten && r.words[0] == "EVALSHA") {
+        r.words[0] = "EVAL";
+        r.words[1] = r.script->text();
+        return post_request(std::move(r));
+    }
+    const bool late = r.deadline_word != 0 && reply.is_text() && reply.text.starts_with("l ");
+    if (late) {
+        // Our idea of its clock was wrong, or the request was long under way.
+        node_.shared->clock.sample(late_time(reply) * 1000, boot_clock::now());
+        if (!std::exchange(r.repeated, true) && boot_clock::now() < r.deadline)
+            return post_request(std::move(r));
+    }
+    r.done(&reply, {}, true);
+}
+
+void Line::watch_silence() {
+    watching_ = true;
+    silence_.expires_at(redis::steady(heard_ + set_->options.patience));
+    silence_.async_wait([self = shared_from_this()](error_code ec) {
+        self->watching_ = false;
+        if (ec || self->pending_.empty()) return;
+        const auto now = boot_clock::now();
+        if (now >= self->heard_ + self->set_->options.patience) {
+            // What has come meanwhile, while this thread was busy, must be read first.
+            return asio::post(self->executor_, [self, heard = self->heard_] {
+                if (self->pending_.empty()) return;
+                if (self->heard_ != heard) return self->watching_ ? void() : self->watch_silence();
+                self->fail(redis::make(redis::Error::no_answer), "", true);
+            });
+        }
+        self->watch_silence();
+    });
+}
+
+void Line::fail(const error_code& why, const std::string& words, bool down) {
+    if (state_ == State::closed) return;
+    const auto self = shared_from_this();
+    const auto now = boot_clock::now();
+    const bool was_open = state_ == State::ready;
+    if (link_) link_->close();
+    link_.reset();
+    writing_ = false;
+    out_.clear();
+    state_ = down || !was_open ? State::down : State::broken;
+    if (state_ == State::down) {
+        node_.set_down(why, words);
+        next_try_ = now + pause_;
+        pause_ = std::min(pause_ * 2, longest_pause);
+    }
+    probing_ = false;
+    for (Debt& d : owed_)
+        d.state = Debt::State::unsent;
+    for (Request& r : std::exchange(pending_, {}))
+        r.done(nullptr, why, true);
+    for (Request& r : std::exchange(queued_, {}))
+        r.done(nullptr, why, false);
+    arm_chores();
+}
+
+void Line::close() noexcept {
+    if (state_ == State::closed) return;
+    fail(make_error_code(errc::closed), "", true);
+    state_ = State::closed;
+    owed_.clear();
+    error_code ignored;
+    silence_.cancel(ignored);
+    chores_.cancel(ignored);
+}
+
+// --- debts
+// ----------------------------------------------------------------------------------------
+
+void Line::owe(const std::string& key, const std::string& value, boot_clock::time_point again,
+               boot_clock::time_point until) {
+    if (state_ == State::closed) return;
+    owed_.push_back({key, value, again, until});
+    if (state_ == State::ready)
+        pay();
+    else
+        look();
+    arm_chores();
+}
+
+void Line::hurry() {
+    if (owed_.empty() || (state_ != State::down && state_ != State::broken)) return;
+    probing_ = node_.down();
+    start_open();
+}
+
+bool Line::owes() const noexcept {
+    if (state_ == State::down || state_ == State::closed) return false;
+    return std::any_of(owed_.begin(), owed_.end(),
+                       [](const Debt& d) { return d.state != Debt::State::answered; });
+}
+
+void Line::pay() {
+    const auto now = boot_clock::now();
+    std::erase_if(owed_, [now](const Debt& d) { return d.until <= now; });
+    if (state_ != State::ready) return;
+    for (Debt& d : owed_) {
+        if (d.state != Debt::State::unsent) continue;
+        d.state = Debt::State::sent;
+        Request r;
+        r.script = &Scripts::all().release;
+        r.words = {"EVALSHA", r.script->sha(), "1", d.key, d.value};
+        r.done = [self = shared_from_this(), value = d.value, sent = now](const Reply* reply,
+                                                                          const error_code&, bool) {
+            if (reply == nullptr) return;  // the connection has failed: it stays owed
+            const auto at = std::find_if(self->owed_.begin(), self->owed_.end(),
+                                         [&](const Debt& o) { return o.value == value; });
+            if (at == self->owed_.end()) return;
+            const bool refused = reply->is(Reply::Type::error);
+            if (!refused && at->again <= sent) {
+                self->owed_.erase(at);
+                return;
+            }
+            // What may still arrive mostly has by now, or comes soon; at the latest at `again`.
+            const auto answered = boot_clock::now();
+            at->next =
+                refused ? answered + longest_pause / 2 : std::min(at->again, answered + at->pause);
+            at->pause *= 2;
+            at->state = Debt::State::answered;
+            self->arm_chores();
+        };
+        post_request(std::move(r));
+    }
+}
+
+void Line::arm_chores() {
+    if (owed_.empty() || state_ == State::closed) return;
+    auto due = boot_clock::time_point::max();
+    for (const Debt& d : owed_) {
+        due = std::min(due, d.until);
+        if (d.state == Debt::State::answered) due = std::min(due, d.next);
+    }
+    if (state_ == State::down || state_ == State::broken) due = std::min(due, next_try_);
+    due = std::max(due, boot_clock::now() + milliseconds(1));
+    if (chores_armed_ && due >= chores_due_) return;
+    chores_armed_ = true;
+    chores_due_ = due;
+    chores_.expires_at(redis::steady(due));
+    chores_.async_wait([self = shared_from_this()](error_code ec) {
+        if (ec || self->state_ == State::closed) return;
+        self->chores_armed_ = false;
+        const auto now = boot_clock::now();
+        for (Debt& d : self->owed_)
+            if (d.state == Debt::State::answered && d.next <= now) d.state = Debt::State::unsent;
+        self->pay();
+        if (self->state_ != State::ready && !self->owed_.empty()) self->look();
+        self->arm_chores();
+    });
+}
+
+}  // namespace holdfast::redlock

@@ -1,0 +1,94 @@
+// The engine's connection to one node, and what is still owed there.
+#pragma once
+#include <array>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nodes.hpp"
+#include "requests.hpp"
+
+namespace holdfast::redlock {
+
+/// Engine thread only. Requests go out in the order in which they come and are answered in it. A
+/// node that is silent for longer than node_timeout is down: whoever asks is told at once, while
+/// the line tries by itself, now and then, whether it is back.
+class Line : public std::enable_shared_from_this<Line> {
+public:
+    Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, asio::ssl::context*);
+
+    struct Request {
+        std::vector<std::string> words;  ///< EVALSHA ..., or another command
+        const Script* script = nullptr;  ///< sent whole where the node has forgotten it
+        /// words[deadline_word] becomes this deadline in the node's own time when it is sent; 0:
+        /// none. `late` answers are asked again once by the line.
+        std::size_t deadline_word = 0;
+        boot_clock::time_point deadline{};
+        /// Called once, perhaps inside ask(); without a reply `sent` says whether it may have
+        /// acted.
+        std::function<void(const Reply*, const error_code& why, bool sent)> done;
+        /// Asked before it is sent after having waited for the connection. Empty: always wanted.
+        std::function<bool()> wanted{};
+        bool repeated = false;
+    };
+    /// `patient`: a node that is down is tried now, and waited for.
+    void ask(Request, bool patient);
+
+    /// Releases this value here as soon as the node can be reached, at the latest until the key is
+    /// gone by itself. A request that may still arrive until `again`: then it is done once more.
+    void owe(const std::string& key, const std::string& value, boot_clock::time_point again,
+             boot_clock::time_point until);
+    /// Tries at once to give back what is owed.
+    void hurry();
+    /// Something is owed that may be given back in a moment.
+    bool owes() const noexcept;
+    /// Somebody found the node down or slow: find out, now and then.
+    void look();
+    void close() noexcept;
+
+private:
+    enum class State : std::uint8_t { fresh, opening, proving, ready, broken, down, closed };
+    struct Debt {
+        std::string key, value;
+        boot_clock::time_point again, until;
+        boot_clock::time_point next{};  // answered: when it is sent once more
+        milliseconds pause{20};
+        enum class State : std::uint8_t { unsent, sent, answered } state = State::unsent;
+    };
+
+    void start_open();
+    asio::awaitable<void> open(std::shared_ptr<redis::Link> link);
+    void opened(const error_code&, const std::string& words);
+    void prove();
+    void become_ready();
+    void post_request(Request);
+    void start_write();
+    void start_read();
+    void read(std::size_t bytes);
+    void answer(Request, const Reply&);
+    void fail(const error_code& why, const std::string& words, bool down);
+    void watch_silence();
+    void pay();
+    void arm_chores();
+
+    asio::any_io_executor executor_;
+    const std::shared_ptr<NodeSet> set_;
+    Node& node_;
+    asio::ssl::context* tls_;
+    State state_ = State::fresh;
+    bool probing_ = false;  // opening a node that is down: nobody waits for it
+    std::shared_ptr<redis::Link> link_;
+    std::deque<Request> pending_, queued_;
+    std::vector<Debt> owed_;
+    std::string out_;
+    std::array<char, 16384> in_{};
+    bool writing_ = false, watching_ = false, chores_armed_ = false;
+    boot_clock::time_point heard_{}, next_try_{}, chores_due_{};
+    milliseconds pause_{50};
+    asio::steady_timer silence_, chores_;
+};
+
+}  // namespace holdfast::redlock

@@ -1,0 +1,97 @@
+// The Lua that each node runs.
+//
+// What a node keeps of a name beside the lock itself is one string, "1:FFFFFFFFFFFFFFFF:OWNER": the
+// format, the highest token that was written to this node (16 digits, so that texts compare as
+// numbers do), and for whom. It expires a day after the token, or after its last use.
+// A number becomes text by string.format only: Lua's own conversion keeps 14 digits.
+#pragma once
+
+namespace holdfast::redlock::lua {
+
+/// KEYS lock, state; ARGV 1 owner, 2 ttl ms, 3 deadline in this node's ms, 4 token ('': none is
+/// wanted), 5 when the state expires. One vote: the lock is taken if it is free, and the token is
+/// written if it is higher than what is there. Answers:
+///   g          taken, the token is written
+///   h TOKEN    taken, but a token as high as this one is there: ask again with a higher one
+///   b MS       somebody else has it, for so long (-1: for ever)
+///   l MS       came too late, and it is now
+///   k          the key holds something else
+/// A token far behind this node's clock is refused, too: a client that has seen no clock begins
+/// with 1, and tokens are to grow even where a node has lost its data.
+inline constexpr const char* enter = R"lua(
+local call = redis.call
+local t = call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+if now > tonumber(ARGV[3]) then return 'l ' .. string.format('%.0f', now) end
+if not call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  local cur = redis.pcall('GET', KEYS[1])
+  if type(cur) == 'table' then return 'k' end
+  if cur ~= ARGV[1] then return 'b ' .. string.format('%.0f', call('PTTL', KEYS[1])) end
+  call('PEXPIRE', KEYS[1], ARGV[2])
+end
+if ARGV[4] == '' then return 'g' end
+local s = redis.pcall('GET', KEYS[2])
+if s then
+  if type(s) == 'table' or string.sub(s, 1, 2) ~= '1:' then
+    call('DEL', KEYS[1])
+    return 'k'
+  end
+  local last = string.sub(s, 3, 18)
+  if last > ARGV[4] or (last == ARGV[4] and string.sub(s, 20) ~= ARGV[1]) then return 'h ' .. last end
+end
+if tonumber(ARGV[4]) < (now - 3600000) * 1000 then
+  return 'h ' .. string.format('%016.0f', now * 1000)
+end
+call('SET', KEYS[2], '1:' .. ARGV[4] .. ':' .. ARGV[1], 'PXAT', ARGV[5])
+return 'g'
+)lua";
+
+/// KEYS lock; ARGV owner. Answers 1 deleted, 2 somebody else's, 0 nothing there.
+inline constexpr const char* release =
+    R"lua(local v = redis.pcall('GET', KEYS[1])
+if v == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+if v then return 2 end
+return 0)lua";
+
+/// KEYS lock, state; ARGV 1 owner, 2 ttl ms, 3 deadline in this node's ms, 4 when the state expires
+/// ('': there is none). Answers y renewed, x revoked, e nothing there, n somebody else's, l MS
+/// late. Never makes a lock: a renewal that comes late must not bring one back.
+inline constexpr const char* renew = R"lua(
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+if now > tonumber(ARGV[3]) then return 'l ' .. string.format('%.0f', now) end
+local cur = redis.pcall('GET', KEYS[1])
+if cur == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  if ARGV[4] ~= '' then redis.call('PEXPIREAT', KEYS[2], ARGV[4]) end
+  return 'y'
+end
+if cur == '!' .. ARGV[1] then return 'x' end
+if not cur then return 'e' end
+return 'n'
+)lua";
+
+/// KEYS lock, state. Answers {value or '', PTTL, state or ''}, or 'k'.
+inline constexpr const char* inspect = R"lua(
+local cur = redis.pcall('GET', KEYS[1])
+local s = redis.pcall('GET', KEYS[2])
+if type(cur) == 'table' or type(s) == 'table' then return 'k' end
+return {cur or '', redis.call('PTTL', KEYS[1]), s or ''}
+)lua";
+
+/// KEYS lock; ARGV 1 the value to break, 2 '1' = free at once. A mark in front of the value keeps
+/// the key until its ttl is over and lets no renewal succeed. Answers {d, PTTL}, or {n} where it is
+/// not there.
+inline constexpr const char* break_lock = R"lua(
+local cur = redis.pcall('GET', KEYS[1])
+if cur ~= ARGV[1] and cur ~= '!' .. ARGV[1] then return {'n'} end
+local left = redis.call('PTTL', KEYS[1])
+if ARGV[2] == '1' or left < 0 then
+  redis.call('DEL', KEYS[1])
+elseif cur == ARGV[1] then
+  redis.call('SET', KEYS[1], '!' .. cur, 'KEEPTTL')
+end
+return {'d', left}
+)lua";
+
+}  // namespace holdfast::redlock::lua

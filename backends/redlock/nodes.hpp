@@ -1,0 +1,106 @@
+// The nodes of one deployment, as all connections of one client know them: which of them may vote,
+// which are down, and whether they are what the configuration says they are.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "../redis/node.hpp"
+#include "options.hpp"
+
+namespace holdfast::redlock {
+
+namespace asio = boost::asio;
+using redis::Command;
+using redis::Reply;
+using redis::Script;
+
+class NodeSet;
+
+/// One Redis server. Thread-safe; stable address.
+class Node final : public redis::Greeting {
+public:
+    Node(const spi::Settings&, const spi::Endpoint&, NodeSet&, unsigned index);
+
+    const unsigned index;
+    const std::shared_ptr<redis::Shared> shared;
+    /// "127.0.0.1:7001"
+    const std::string where;
+
+    /// Silent or unreachable when it was last tried: counts at once as missing.
+    bool down() const noexcept { return down_.load(std::memory_order_relaxed); }
+    void set_down(const error_code& why, const std::string& words);
+    void set_up() noexcept { down_.store(false, std::memory_order_relaxed); }
+    /// It missed the moment in which the others answered: for a while nobody waits for it.
+    bool slow(boot_clock::time_point now) const noexcept {
+        return now < slow_until_.load(std::memory_order_relaxed);
+    }
+    void set_slow(boot_clock::time_point now) noexcept {
+        slow_until_.store(now + std::chrono::seconds(1), std::memory_order_relaxed);
+    }
+    /// Since when it may vote: longer up than any lease of before its start can last.
+    bool votes(boot_clock::time_point now) const noexcept {
+        return now >= votes_from_.load(std::memory_order_relaxed);
+    }
+    bool met() const noexcept { return met_.load(std::memory_order_acquire); }
+    /// Why it does not answer, for people.
+    error_code why() const;
+    std::string words(boot_clock::time_point now) const;
+
+    // --- redis::Greeting
+    unsigned ask(std::string& out) override;
+    error_code answered(unsigned which, const Reply&, std::string& detail) override;
+
+private:
+    friend class NodeSet;
+    error_code introduced(const Reply& info, std::string& detail);
+    error_code marked(const Reply&, std::string& detail);
+
+    NodeSet& set_;
+    std::atomic<bool> down_{false}, met_{false};
+    std::atomic<boot_clock::time_point> votes_from_{boot_clock::time_point::min()},
+        slow_until_{boot_clock::time_point::min()};
+    mutable std::mutex mutex_;
+    error_code why_;
+    std::string words_;
+    // Guarded by the set's mutex.
+    std::string run_id_, foreign_mark_;
+};
+
+/// Thread-safe.
+class NodeSet {
+public:
+    explicit NodeSet(const spi::Settings&);
+
+    const Options options;
+    std::vector<std::unique_ptr<Node>> nodes;
+    std::size_t size() const noexcept { return nodes.size(); }
+    std::size_t quorum() const noexcept { return nodes.size() / 2 + 1; }
+    /// Nodes that are not known to be down.
+    std::size_t up() const noexcept;
+
+    /// The configuration does not fit the servers: nothing may be granted. `detail` then says why.
+    error_code refused(std::string* detail) const;
+    /// A token that is most likely higher than any before: the servers' time in us, and more than
+    /// the last one this client has seen. Whether it is one, the nodes decide.
+    std::uint64_t propose(boot_clock::time_point now) const;
+    void saw(std::uint64_t token) noexcept;
+    std::uint64_t requests() const noexcept;
+
+    const std::string mark_key;  ///< where each node keeps what its set is called
+    const std::string mark;
+
+private:
+    friend class Node;
+    void judge();
+
+    mutable std::mutex mutex_;
+    std::atomic<bool> wrong_{false};
+    error_code wrong_why_;
+    std::string wrong_words_;
+    std::atomic<std::uint64_t> last_token_{0};
+};
+
+}  // namespace holdfast::redlock

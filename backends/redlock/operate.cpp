@@ -1,0 +1,346 @@
+// What operators ask: what each node says of a name, which names are held, break, and what these
+// nodes promise.
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "backend.hpp"
+#include "errors.hpp"
+#include "gate.hpp"
+#include "holdfast/spi/owner.hpp"
+
+namespace holdfast::redlock {
+namespace {
+
+/// The state string, as lua_texts.hpp describes it.
+struct State {
+    std::uint64_t token = 0;
+    std::string_view value;
+    explicit State(std::string_view s) {
+        if (s.size() < 19 || !s.starts_with("1:")) return;
+        std::from_chars(s.data() + 2, s.data() + 18, token);
+        value = s.substr(19);
+    }
+};
+
+/// A value at one node or more.
+struct Seen {
+    std::size_t nodes = 0;
+    milliseconds left{-1};
+    bool revoked = false;
+    std::uint64_t token = 0;
+};
+
+Holder person(std::string_view value, const Seen& seen) {
+    const std::string_view id = owner_in(value);
+    const spi::Owner o = spi::parse_owner(id);
+    Holder h;
+    h.owner = id;
+    h.host = o.host;
+    h.pid = o.pid;
+    h.note = o.note;
+    h.foreign = !o.ours;
+    h.ttl_left = seen.left;
+    h.revoked = seen.revoked;
+    h.token.value = seen.token;
+    return h;
+}
+
+std::string fact(std::string_view info, std::string_view key) {
+    const auto at = info.find("\n" + std::string(key) + ":");
+    if (at == info.npos) return {};
+    const auto from = at + key.size() + 2;
+    return std::string(info.substr(from, info.find_first_of("\r\n", from) - from));
+}
+
+}  // namespace
+
+awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
+    std::vector<std::vector<std::string>> commands, const Script* script,
+    boot_clock::time_point deadline) {
+    const auto gate = std::make_shared<Gate>(context_.engine);
+    const auto answers = std::make_shared<std::vector<Said>>(commands.size());
+    const auto over = std::make_shared<bool>(false);
+    const bool patient = fabric_->patient();
+    // The whole call ends at its deadline, whatever a node does.
+    asio::steady_timer timer(context_.engine, redis::steady(deadline));
+    const auto open = std::make_shared<std::size_t>(0);
+    timer.async_wait([gate, over, open](error_code ec) {
+        if (ec || std::exchange(*over, true)) return;
+        for (; *open > 0; --*open)
+            gate->leave();
+    });
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        if (commands[i].empty()) continue;
+        gate->enter();
+        ++*open;
+        Line::Request r;
+        r.words = std::move(commands[i]);
+        r.script = script;
+        r.done = [gate, answers, over, open, i](const Reply* reply, const error_code& why, bool) {
+            if (*over) return;
+            Said& said = (*answers)[i];
+            said.why = why;
+            if (reply != nullptr && reply->is(Reply::Type::error))
+                said.why = redis::from_reply(reply->text);
+            if (reply != nullptr) said.reply = std::make_unique<Reply>(*reply);
+            --*open;
+            gate->leave();
+        };
+        fabric_->lines[i]->ask(std::move(r), patient);
+    }
+    auto task = Gate::wait(gate);
+    co_await std::move(task);
+    *over = true;
+    for (std::size_t i = 0; i < answers->size(); ++i)
+        if (!(*answers)[i].reply && !(*answers)[i].why)
+            (*answers)[i].why = redis::make(redis::Error::no_answer);
+    co_return std::move(*answers);
+}
+
+error_code RedlockBackend::no_quorum(const std::vector<Said>& all, std::string& detail) const {
+    std::string ignored;
+    if (const error_code wrong = set_->refused(&ignored)) {
+        detail = ignored;
+        return wrong;
+    }
+    Tally tally;
+    tally.begin(all.size());
+    std::size_t answered = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!all[i].why) ++answered;
+        tally.set(
+            i, {.kind = all[i].why ? Vote::Kind::missing : Vote::Kind::granted, .why = all[i].why});
+    }
+    if (answered >= set_->quorum()) return {};
+    const error_code why = tally.why();
+    detail = std::to_string(answered) + " of " + std::to_string(all.size()) + " nodes answered, " +
+             std::to_string(set_->quorum()) + " are needed";
+    const auto now = boot_clock::now();
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (all[i].why)
+            detail += "; " + set_->nodes[i]->where + ": " +
+                      (set_->nodes[i]->down() ? set_->nodes[i]->words(now) : all[i].why.message());
+    return why;
+}
+
+awaitable<result<Inspection>> RedlockBackend::inspect(std::string_view name,
+                                                      boot_clock::time_point deadline,
+                                                      std::string& detail) {
+    std::string ignored;
+    auto task = look(name, deadline, detail, ignored);
+    co_return co_await std::move(task);
+}
+
+awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
+                                                   boot_clock::time_point deadline,
+                                                   std::string& detail, std::string& value_held) {
+    Keys keys;
+    keys.assign(set_->options.prefix, name);
+    const Script& script = Scripts::all().inspect;
+    const std::vector<std::string> command{"EVALSHA", script.sha(), "2", keys.lock, keys.state};
+    std::vector<std::vector<std::string>> commands(set_->size(), command);
+    auto task = ask_all(std::move(commands), &script, deadline);
+    const auto said = co_await std::move(task);
+    const error_code few = no_quorum(said, detail);
+    if (few) co_return few;
+    Inspection out;
+    out.name = name;
+    std::map<std::string, Seen> values;
+    std::size_t silent = 0, strange = 0;
+    for (std::size_t i = 0; i < said.size(); ++i) {
+        NodeView view;
+        view.node = set_->nodes[i]->where;
+        const auto& reply = said[i].reply;
+        if (said[i].why) {
+            ++silent;
+            view.error = said[i].why;
+        } else if (!reply->is(Reply::Type::array) || reply->count != 3) {
+            ++strange;
+            view.error = make(Error::sealed);
+        } else {
+            const std::string& value = reply->elements[0].text;
+            const State state(reply->elements[2].text);
+            out.last_token.value = std::max(out.last_token.value, state.token);
+            view.ttl_left = milliseconds(reply->elements[1].integer);
+            view.owner = owner_in(value);
+            if (!value.empty()) {
+                bool revoked = false;
+                owner_in(value, &revoked);
+                Seen& seen = values[revoked ? value.substr(1) : value];
+                ++seen.nodes;
+                seen.left = std::max(seen.left, view.ttl_left);
+                seen.revoked = seen.revoked || revoked;
+                if (state.value == (revoked ? value.substr(1) : value))
+                    seen.token = std::max(seen.token, state.token);
+            }
+        }
+        out.nodes.push_back(std::move(view));
+    }
+    if (strange >= set_->quorum()) {
+        detail = "a key of this name holds something other than a lock";
+        co_return make(Error::sealed);
+    }
+    // Who may have a majority, counting the nodes that did not answer for everybody.
+    for (const auto& [value, seen] : values)
+        if (seen.nodes + silent >= set_->quorum()) {
+            if (out.holders.empty()) value_held = value;
+            out.holders.push_back(person(value, seen));
+        }
+    co_return out;
+}
+
+awaitable<result<std::vector<std::string>>> RedlockBackend::scan(std::size_t node,
+                                                                 std::string pattern,
+                                                                 boot_clock::time_point deadline) {
+    std::vector<std::string> found;
+    std::string cursor = "0";
+    do {
+        std::vector<std::vector<std::string>> commands(set_->size());
+        commands[node] = {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string"};
+        auto task = ask_all(std::move(commands), nullptr, deadline);
+        auto said = co_await std::move(task);
+        if (said[node].why) co_return said[node].why;
+        const Reply& page = *said[node].reply;
+        if (!page.is(Reply::Type::array) || page.count != 2 || !page.elements[0].is_text() ||
+            !page.elements[1].is(Reply::Type::array))
+            co_return redis::make(redis::Error::protocol);
+        cursor = page.elements[0].text;
+        std::vector<std::string> get{"MGET"};
+        for (const Reply& key : page.elements[1].items())
+            get.push_back(key.text);
+        if (get.size() == 1) continue;
+        std::vector<std::vector<std::string>> gets(set_->size());
+        gets[node] = get;
+        auto second = ask_all(std::move(gets), nullptr, deadline);
+        auto values = co_await std::move(second);
+        if (values[node].why) co_return values[node].why;
+        const Reply& texts = *values[node].reply;
+        if (!texts.is(Reply::Type::array) || texts.count != get.size() - 1)
+            co_return redis::make(redis::Error::protocol);
+        for (std::size_t i = 0; i < texts.count; ++i) {
+            const Reply& value = texts.elements[i];
+            // Nothing but the value tells a lock from any other text.
+            if (value.is_text() && spi::parse_owner(owner_in(value.text)).ours)
+                found.push_back(get[i + 1]);
+        }
+    } while (cursor != "0");
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());  // SCAN may repeat itself
+    co_return found;
+}
+
+awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_view prefix,
+                                                                 std::size_t limit,
+                                                                 boot_clock::time_point deadline,
+                                                                 std::string& detail) {
+    const std::string& ns = set_->options.prefix;
+    const std::string pattern = redis::literal_pattern(ns + std::string(prefix)) + "*";
+    std::map<std::string, std::size_t> counts;
+    std::vector<Said> said(set_->size());
+    std::size_t silent = 0;
+    for (std::size_t i = 0; i < set_->size(); ++i) {
+        auto task = scan(i, pattern, deadline);
+        const auto found = co_await std::move(task);
+        if (!found) {
+            said[i].why = found.error();
+            ++silent;
+            continue;
+        }
+        for (const std::string& key : *found)
+            ++counts[key.substr(ns.size())];
+    }
+    const error_code few = no_quorum(said, detail);
+    if (few) co_return few;
+    std::vector<std::string> names;
+    for (const auto& [name, n] : counts)
+        if (n + silent >= set_->quorum() && names.size() < limit) names.push_back(name);
+    co_return names;
+}
+
+awaitable<result<Broken>> RedlockBackend::break_lock(std::string_view name,
+                                                     std::optional<FencingToken> if_token, bool now,
+                                                     boot_clock::time_point deadline,
+                                                     std::string& detail) {
+    std::string value;
+    auto first = look(name, deadline, detail, value);
+    const auto seen = co_await std::move(first);
+    if (!seen) co_return seen.error();
+    if (seen->holders.empty()) co_return make_error_code(errc::not_held);
+    if (if_token && seen->holders.front().token != *if_token) {
+        detail = "it is held with another token";
+        co_return make_error_code(errc::not_held);
+    }
+    Keys keys;
+    keys.assign(set_->options.prefix, name);
+    const Script& script = Scripts::all().break_lock;
+    const std::vector<std::string> command{"EVALSHA", script.sha(), "1",
+                                           keys.lock, value,        now ? "1" : "0"};
+    std::vector<std::vector<std::string>> commands(set_->size(), command);
+    auto task = ask_all(std::move(commands), &script, deadline);
+    const auto said = co_await std::move(task);
+    const error_code few = no_quorum(said, detail);
+    if (few) co_return few;
+    std::int64_t left = 0;
+    std::size_t broken = 0;
+    for (const Said& s : said) {
+        if (s.why || !s.reply->is(Reply::Type::array) || s.reply->count < 1) continue;
+        if (s.reply->elements[0].text != "d" || s.reply->count != 2) continue;
+        ++broken;
+        left = std::max<std::int64_t>(left, s.reply->elements[1].integer);
+    }
+    if (broken == 0) co_return make_error_code(errc::not_held);
+    Broken out;
+    out.holder = seen->holders.front();
+    out.holder.revoked = true;
+    out.free_in = milliseconds(now ? 0 : left);
+    co_return out;
+}
+
+awaitable<result<Capabilities>> RedlockBackend::probe(boot_clock::time_point deadline,
+                                                      std::string& detail) {
+    Capabilities found = capabilities_;
+    std::vector<std::vector<std::string>> infos(set_->size(), {"INFO"});
+    auto task = ask_all(std::move(infos), nullptr, deadline);
+    const auto said = co_await std::move(task);
+    std::vector<std::vector<std::string>> configs(set_->size(), {"CONFIG", "GET", "appendfsync"});
+    auto second = ask_all(std::move(configs), nullptr, deadline);
+    const auto synced = co_await std::move(second);
+    const error_code few = no_quorum(said, detail);
+    if (few) co_return few;
+    std::size_t durable = 0;
+    for (std::size_t i = 0; i < said.size(); ++i) {
+        if (said[i].why || !said[i].reply->is_text()) {
+            context_.sink.warn(set_->nodes[i]->where + ": " +
+                               set_->nodes[i]->words(boot_clock::now()));
+            continue;
+        }
+        const std::string& info = said[i].reply->text;
+        const std::string& where = set_->nodes[i]->where;
+        if (fact(info, "role") == "slave")
+            context_.sink.warn(where + ": this server is a replica and takes no locks");
+        const auto replicas = fact(info, "connected_slaves");
+        if (!replicas.empty() && replicas != "0")
+            context_.sink.warn(where +
+                               ": it has replicas; a switch to one of them counts as a "
+                               "restart without data");
+        const auto policy = fact(info, "maxmemory_policy");
+        if (!policy.empty() && policy != "noeviction" && fact(info, "maxmemory") != "0")
+            context_.sink.warn(where + ": maxmemory-policy is " + policy +
+                               ": when memory is short the server may throw locks away; "
+                               "noeviction is right for locks");
+        const bool told = !synced[i].why && synced[i].reply->is(Reply::Type::array) &&
+                          synced[i].reply->count == 2;
+        const bool keeps = fact(info, "aof_enabled") == "1" && told &&
+                           synced[i].reply->elements[1].text == "always";
+        durable += keeps ? 1 : 0;
+        if (set_->options.durable && !keeps)
+            context_.sink.warn(where +
+                               ": the configuration says durable=yes, but this server does "
+                               "not keep every write (appendonly yes, appendfsync always)");
+    }
+    found.set(Capability::survives_server_crash, set_->options.fencing && durable == set_->size());
+    co_return found;
+}
+
+}  // namespace holdfast::redlock

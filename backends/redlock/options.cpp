@@ -1,0 +1,156 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace holdfast::redlock {
+namespace {
+
+constexpr std::size_t fewest = 3, most = 31;
+
+bool database(std::string_view path) noexcept {
+    if (path.starts_with('/')) path.remove_prefix(1);
+    return path.find_first_not_of("0123456789") == path.npos && path.size() < 10;
+}
+
+std::string name_of_set(const spi::Settings& s) {
+    std::vector<std::string> all;
+    for (const spi::Endpoint& e : s.hosts)
+        all.push_back(text_of(e));
+    const std::string_view given = s.text("node_set");
+    if (!given.empty()) return std::string(given) + "/" + std::to_string(all.size());
+    std::sort(all.begin(), all.end());
+    std::string out;
+    for (const std::string& one : all)
+        out += (out.empty() ? "" : ",") + one;
+    return out;
+}
+
+milliseconds silence(const spi::Settings& s) {
+    if (!s.text("node_timeout").empty()) return s.duration("node_timeout");
+    return std::clamp(s.duration("request_timeout") / 2, milliseconds(5), milliseconds(250));
+}
+
+}  // namespace
+
+std::string text_of(const spi::Endpoint& e) {
+    const bool v6 = e.host.find(':') != e.host.npos && !e.host.starts_with('[');
+    return (v6 ? "[" + e.host + "]" : e.host) + ":" + std::to_string(e.port);
+}
+
+Options::Options(const spi::Settings& s)
+    : fencing(s.flag("fencing")),
+      durable(s.flag("durable")),
+      max_ttl(s.duration("max_ttl")),
+      patience(silence(s)),
+      connecting(std::max(s.duration("request_timeout"), patience)),
+      prefix(s.text("namespace")),
+      set(name_of_set(s)),
+      tls(s.scheme == "redlocks") {}
+
+spi::Settings node_settings(const spi::Settings& s, const spi::Endpoint& e) {
+    spi::Settings one = s;
+    one.scheme = s.scheme == "redlocks" ? "rediss" : "redis";
+    one.hosts = {e};
+    one.values["mode"] = "fenced";  // the handshake then asks for the time
+    one.values["wait"] = "poll";
+    return one;
+}
+
+const std::vector<spi::OptionSpec>& option_table() {
+    using spi::OptionType;
+    static const std::vector<spi::OptionSpec> table{
+        {.name = "fencing",
+         .type = OptionType::boolean,
+         .fallback = "on",
+         .meaning = "on: every grant has a token that a majority of the nodes keeps. off: only "
+                    "SET NX PX and compare-and-delete, as the documents have it; no token."},
+        {.name = "durable",
+         .type = OptionType::boolean,
+         .fallback = "no",
+         .meaning = "The nodes keep every write over a crash (appendonly yes, appendfsync always). "
+                    "Without it a node that has started does not vote before max_ttl has passed."},
+        {.name = "max_ttl",
+         .type = OptionType::duration,
+         .fallback = "60s",
+         .meaning = "The longest ttl that any client of these nodes uses; the same for all of "
+                    "them. A longer one is refused.",
+         .min = 1000,
+         .max = 86'400'000},
+        {.name = "node_timeout",
+         .type = OptionType::duration,
+         .fallback = "",
+         .meaning = "A node that is silent for so long counts as down. Without it: half of the "
+                    "request_timeout, at most 250ms.",
+         .min = 5,
+         .max = 10'000},
+        {.name = "node_set",
+         .type = OptionType::text,
+         .fallback = "",
+         .meaning = "What all clients call this set of nodes, where they do not all write the same "
+                    "list of hosts. Without it: the list. A node refuses clients of another set.",
+         .max = 128},
+        {.name = "tls_ca_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "redlocks: certificates to trust, in PEM. Without it: those of the system."},
+        {.name = "tls_verify",
+         .type = OptionType::boolean,
+         .fallback = "yes",
+         .meaning = "redlocks: check the nodes' certificates and their host names."},
+        {.name = "tls_cert_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "redlocks: our own certificate, in PEM, where the nodes ask for one."},
+        {.name = "tls_key_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "redlocks: the private key of tls_cert_file, in PEM."},
+    };
+    return table;
+}
+
+void check(const spi::Settings& s, Diagnostics& d) {
+    const std::size_t n = s.hosts.size();
+    if (n < fewest)
+        d.add(s.display(),
+              "redlock needs at least three nodes, and here " +
+                  std::string(n == 1 ? "is one." : "are " + std::to_string(n) + "."),
+              n == 1 ? "For one server write redis://HOST:PORT. For a majority name three or five "
+                       "independent servers: redlock://H1:PORT,H2:PORT,H3:PORT."
+                     : "Name three or five independent servers: "
+                       "redlock://H1:PORT,H2:PORT,H3:PORT.");
+    if (n > most)
+        d.add(s.display(), "redlock takes at most 31 nodes, not " + std::to_string(n) + ".",
+              "Three or five are usual.");
+    if (!database(s.path))
+        d.add(s.display(), "The path must be the number of a database.",
+              "Write for example redlock://h1,h2,h3/2, or leave the path out for database 0.");
+    if (s.duration("ttl") > s.duration("max_ttl"))
+        d.add(s.display(),
+              "ttl = " + std::string(s.text("ttl")) +
+                  " is longer than max_ttl = " + std::string(s.text("max_ttl")) + ".",
+              "Lower ttl, or raise max_ttl for every client of these nodes.");
+    if (s.scheme != "redlocks")
+        for (const char* option : {"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file"})
+            if (s.given(option))
+                d.add(s.display(), std::string(option) + " has no effect without TLS.",
+                      "Write redlocks:// instead of redlock://, or leave the option out.");
+    if (s.text("tls_cert_file").empty() != s.text("tls_key_file").empty())
+        d.add(s.display(), "tls_cert_file and tls_key_file belong together.",
+              "Give both or neither.");
+    if (!s.user.empty() && s.password.empty())
+        d.add(s.display(), "There is a user but no password.",
+              "Add password_file or password_env, or leave the user out.");
+}
+
+Capabilities promises(const spi::Settings& s) {
+    using enum Capability;
+    Capabilities c{SafetyClass::c,
+                   {cross_process, cross_host, renewal, inspect, list, break_lock,
+                    survives_client_clock_jump}};
+    if (s.flag("fencing")) c.set(fencing);
+    return c;
+}
+
+}  // namespace holdfast::redlock

@@ -1,0 +1,69 @@
+// What the backend remembers of one acquisition, from its first round to the end of its grant.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "holdfast/spi/backend.hpp"
+
+namespace holdfast::redlock {
+
+/// The value of a lock's key is the owner id in an acquisition's first round, and the owner id with
+/// "#2", "#3", ... in later ones: what an earlier round left under way, a request or its undoing,
+/// can then never touch a later one.
+struct Place {
+    // Written before the grant is seen, read afterwards.
+    unsigned rounds = 0;
+    std::string value;  ///< of the round that may have left something; empty: none has
+
+    // A bit for each node where a request of the last round, or a repair by a renewal, may still
+    // arrive until then: there a release is sent once more. Written by the engine while a lane may
+    // read.
+    std::atomic<std::uint32_t> loose{0}, repairs{0};
+    std::atomic<boot_clock::time_point> until{boot_clock::time_point::min()};
+
+    /// Being given back: no repair from here on. A repair first shows itself in `repairs` and then
+    /// looks here; a release first sets this and later looks there.
+    std::atomic<bool> leaving{false};
+
+    void begin(std::string_view owner) {
+        ++rounds;
+        value.assign(owner);
+        if (rounds > 1) value += "#" + std::to_string(rounds);
+        loose = 0;
+        repairs = 0;
+    }
+    static void may_arrive(Place& p, std::atomic<std::uint32_t>& which, std::size_t node,
+                           boot_clock::time_point deadline) noexcept {
+        p.until.store(std::max(p.until.load(), deadline));
+        which.fetch_or(1U << node);
+    }
+    static void arrived(std::atomic<std::uint32_t>& which, std::size_t node) noexcept {
+        which.fetch_and(~(1U << node));
+    }
+    /// Until when; the past when nothing of ours is under way to that node. `in_order`: what is
+    /// sent now comes after the round's own request.
+    boot_clock::time_point under_way(std::size_t node, bool in_order = false) const noexcept {
+        const std::uint32_t bits = repairs.load() | (in_order ? 0U : loose.load());
+        return (bits >> node & 1U) == 0 ? boot_clock::time_point::min() : until.load();
+    }
+};
+
+inline Place& place_of(std::shared_ptr<void>& p) {
+    if (!p) p = std::make_shared<Place>();
+    return *static_cast<Place*>(p.get());
+}
+inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
+    return static_cast<Place*>(p.get());
+}
+
+/// The owner id in a key's value; `revoked` when it was broken.
+inline std::string_view owner_in(std::string_view value, bool* revoked = nullptr) noexcept {
+    const bool marked = value.starts_with('!');
+    if (revoked != nullptr) *revoked = marked;
+    if (marked) value.remove_prefix(1);
+    return value.substr(0, value.find('#'));
+}
+
+}  // namespace holdfast::redlock

@@ -1,0 +1,161 @@
+#include "votes.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "errors.hpp"
+
+namespace holdfast::redlock {
+namespace {
+
+std::int64_t number(std::string_view text) noexcept {
+    std::int64_t n = 0;
+    std::from_chars(text.data(), text.data() + text.size(), n);
+    return n;
+}
+
+std::string_view behind_letter(const Reply& r) noexcept {
+    return r.text.size() > 2 ? std::string_view(r.text).substr(2) : std::string_view();
+}
+
+}  // namespace
+
+Vote vote_from(const Reply& r, bool plain) {
+    using Kind = Vote::Kind;
+    if (r.is(Reply::Type::error)) {
+        const error_code ec = redis::from_reply(r.text);
+        // What a node may answer at another time is a node that is missing now.
+        return {.kind = ec == errc::unavailable ? Kind::missing : Kind::refused,
+                .why = ec,
+                .words = std::string(redis::shown(r.text))};
+    }
+    if (plain) {
+        if (r.is(Reply::Type::status)) return {.kind = Kind::granted};
+        if (r.is(Reply::Type::nil)) return {.kind = Kind::busy};
+    } else if (r.is_text() && !r.text.empty()) {
+        switch (r.text.front()) {
+            case 'g':
+                return {.kind = Kind::granted};
+            case 'h':
+                return {.kind = Kind::low,
+                        .token = static_cast<std::uint64_t>(number(behind_letter(r)))};
+            case 'b':
+                return {.kind = Kind::busy, .left = milliseconds(number(behind_letter(r)))};
+            case 'l':
+                return {.kind = Kind::late};
+            case 'k':
+                return {.kind = Kind::refused, .why = make(Error::sealed)};
+            default:
+                break;
+        }
+    }
+    return {.kind = Kind::missing, .why = redis::make(redis::Error::protocol)};
+}
+
+std::int64_t late_time(const Reply& r) noexcept {
+    return number(behind_letter(r));
+}
+
+void Tally::begin(std::size_t nodes) {
+    votes_.assign(nodes, Vote{});
+}
+
+std::size_t Tally::count(Vote::Kind k) const noexcept {
+    return static_cast<std::size_t>(
+        std::count_if(votes_.begin(), votes_.end(), [k](const Vote& v) { return v.kind == k; }));
+}
+
+Tally::Verdict Tally::verdict() const noexcept {
+    const std::size_t quorum = votes_.size() / 2 + 1;
+    const std::size_t granted = count(Vote::Kind::granted), low = count(Vote::Kind::low);
+    const std::size_t waiting = count(Vote::Kind::waiting), busy = count(Vote::Kind::busy);
+    if (granted >= quorum) return Verdict::granted;
+    if (granted + waiting >= quorum) return Verdict::open;
+    if (granted + low >= quorum) return Verdict::raise;
+    if (granted + low + waiting >= quorum) return Verdict::open;
+    // It cannot be ours any more. Enough of them answered, or will have: then it is contended.
+    if (busy > 0 && granted + low + busy >= quorum) return Verdict::contended;
+    if (busy > 0 && granted + low + busy + waiting >= quorum) return Verdict::open;
+    return Verdict::no_quorum;
+}
+
+std::uint64_t Tally::next_token() const noexcept {
+    std::uint64_t highest = 0;
+    for (const Vote& v : votes_)
+        highest = std::max(highest, v.token);
+    return highest + 1;
+}
+
+milliseconds Tally::busy_for() const noexcept {
+    milliseconds least(-1);
+    for (const Vote& v : votes_)
+        if (v.kind == Vote::Kind::busy && v.left >= milliseconds(0) &&
+            (least < milliseconds(0) || v.left < least))
+            least = v.left;
+    return least;
+}
+
+error_code Tally::why() const noexcept {
+    const std::size_t quorum = votes_.size() / 2 + 1;
+    // The same refusal by so many that the others cannot be a majority.
+    for (const Vote& v : votes_) {
+        if (v.kind != Vote::Kind::refused && v.kind != Vote::Kind::missing) continue;
+        if (!v.why || v.why == errc::unavailable || v.why == errc::no_quorum) continue;
+        const auto same = std::count_if(votes_.begin(), votes_.end(), [&](const Vote& o) {
+            return o.why.default_error_condition() == v.why.default_error_condition() && o.why;
+        });
+        if (static_cast<std::size_t>(same) > votes_.size() - quorum) return v.why;
+    }
+    return make(Error::no_quorum);
+}
+
+std::string Tally::words(const NodeSet& set, boot_clock::time_point now) const {
+    const std::size_t held = count(Vote::Kind::granted) + count(Vote::Kind::low);
+    std::string out = std::to_string(held) + " of " + std::to_string(votes_.size()) +
+                      " nodes granted it, " + std::to_string(set.quorum()) + " are needed";
+    for (std::size_t i = 0; i < votes_.size(); ++i) {
+        const Vote& v = votes_[i];
+        out += "; " + set.nodes[i]->where + ": ";
+        switch (v.kind) {
+            case Vote::Kind::granted:
+            case Vote::Kind::low:
+                out += "granted";
+                break;
+            case Vote::Kind::busy:
+                out += "held by another";
+                break;
+            case Vote::Kind::waiting:
+                out += "no answer yet";
+                break;
+            case Vote::Kind::late:
+                out += "the request came too late";
+                break;
+            case Vote::Kind::missing:
+            case Vote::Kind::refused:
+                if (!v.words.empty())
+                    out += v.words;
+                else if (set.nodes[i]->down() || !set.nodes[i]->votes(now))
+                    out += set.nodes[i]->words(now);
+                else
+                    out += v.why ? v.why.message() : "not asked";
+                break;
+        }
+    }
+    return out;
+}
+
+void Released::add(const Reply& r) noexcept {
+    if (!r.is(Reply::Type::integer)) return;
+    ++(r.integer == 1 ? ones : r.integer == 2 ? twos : zeros);
+}
+
+ReleaseResult Released::result(std::size_t nodes) const noexcept {
+    const std::size_t quorum = nodes / 2 + 1;
+    if (answered() < quorum) return ReleaseResult::unreachable;
+    // Nodes that did not answer may have been among those that held it.
+    if (ones > 0 && ones + (nodes - answered()) >= quorum) return ReleaseResult::released;
+    if (twos >= quorum) return ReleaseResult::owned_by_other;
+    return ReleaseResult::already_expired;
+}
+
+}  // namespace holdfast::redlock

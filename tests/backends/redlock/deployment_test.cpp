@@ -1,0 +1,207 @@
+// What belongs to the deployment: which nodes, one server once, max_ttl, credentials.
+#include "five.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+
+#include <fstream>
+
+using namespace redlock_tests;
+
+namespace {
+
+/// The error of opening a URL, and its words.
+hf::error_code bad(const std::string& url, std::string& words) {
+    hf::Diagnostics said;
+    hf::ClientOptions options;
+    options.diagnostics = &said;
+    const auto client = hf::Client::open(url, options);
+    words = said.text();
+    return client ? hf::error_code() : client.error();
+}
+
+}  // namespace
+
+TEST_CASE("deployment: fewer than three nodes, a bad path, too long a ttl are refused",
+          "[config]") {
+    std::string words;
+    CHECK(bad("redlock://a:1", words) == errc::bad_config);
+    CHECK(words.find("at least three nodes") != words.npos);
+    CHECK(words.find("redis://HOST:PORT") != words.npos);
+    CHECK(bad("redlock://a:1,b:1", words) == errc::bad_config);
+    CHECK(bad("redlock://a:1,b:1,a:1", words) == errc::bad_config);
+    CHECK(words.find("given twice") != words.npos);
+    CHECK(bad("redlock://a:1,b:1,c:1/x", words) == errc::bad_config);
+    CHECK(bad("redlock://a:1,b:1,c:1?ttl=2m", words) == errc::bad_config);
+    CHECK(words.find("max_ttl") != words.npos);
+    CHECK(bad("redlock://a:1,b:1,c:1?tls_verify=no", words) == errc::bad_config);
+    CHECK_FALSE(bad("redlock://a,b,c:7000/2?fencing=off&ttl=2m&max_ttl=5m", words));
+    CHECK_FALSE(bad("redlock://[::1]:1,[::1]:2,c", words));
+    INFO(words);
+    Five five;
+    const auto client = open(five.url("durable=yes&max_ttl=5s&ttl=1s"));
+    std::string why;
+    CHECK(refusal(*lock_of(client, "name", {.ttl = 6s}), &why) == errc::bad_config);
+    CHECK(why.find("max_ttl = 5s") != why.npos);
+    CHECK(five.holding("name") == 0);
+}
+
+TEST_CASE("deployment: two URLs of one server are refused", "[config]") {
+    Five five({}, {}, 3);
+    const auto port = std::to_string(five[0].port());
+    for (const std::string query : {"durable=yes", "durable=yes&fencing=off"}) {
+        const auto client =
+            open("redlock://" + five.hosts() + ",localhost:" + port +
+                 ",127.0.0.2:" + std::to_string(five[1].port()) + "?node_set=twice&" + query);
+        const auto lock = lock_of(client, "name");
+        // The first attempt may meet its majority before the others have introduced themselves.
+        std::string words;
+        lab::wait_until([&] { return refusal(*lock, &words) == errc::bad_config; }, 5s,
+                        "it is found out");
+        INFO(words);
+        CHECK(words.find("127.0.0.1:" + port + " and localhost:" + port + " are one server") !=
+              words.npos);
+        CHECK(refusal(*lock) == errc::bad_config);
+        lab::wait_until([&] { return five.holding("name") == 0; }, 5s, "nothing is held");
+    }
+}
+
+TEST_CASE("deployment: clients of different sets of nodes are kept apart", "[config]") {
+    Five five;
+    const std::string three =
+        "redlock://" + five.where(0) + "," + five.where(1) + "," + five.where(2);
+    const auto client = open(five.url());
+    auto lease = hold(*lock_of(client, "name"));
+    const auto other = open(three + "?durable=yes");
+    std::string words;
+    CHECK(refusal(*lock_of(other, "elsewhere"), &words) == errc::bad_config);
+    INFO(words);
+    CHECK(words.find("is used with another set of nodes (") != words.npos);
+    CHECK(words.find(five.where(4)) != words.npos);
+    CHECK(words.find("{redlock}:hf:n") != words.npos);
+    hf::Diagnostics said;
+    CHECK(other.inspect("name", &said).error() == errc::bad_config);
+    // The same nodes in another order are the same set; a name for it serves for other spellings.
+    std::string turned = "redlock://";
+    for (std::size_t i = 5; i-- > 0;)
+        turned += five.where(i) + (i > 0 ? "," : "");
+    CHECK(refusal(*lock_of(open(turned + "?durable=yes"), "name")) == errc::contended);
+    CHECK(refusal(*lock_of(open(five.url("durable=yes&node_set=main")), "x")) == errc::bad_config);
+    // Once the operator has taken the mark away, the nodes serve a new set, and no longer the old.
+    lease.release();
+    for (std::size_t i = 0; i < 5; ++i)
+        five[i].cli({"DEL", "{redlock}:hf:n"});
+    CHECK(hold(*lock_of(open(three + "?durable=yes"), "name"), 2s).valid());
+    CHECK(refusal(*lock_of(open(five.url()), "name")) == errc::bad_config);
+}
+
+TEST_CASE("deployment: shared credentials, by URL, file and environment, never shown", "[config]") {
+    RedisOptions options;
+    options.password = "s3cret-of-all";
+    options.users = {"app on >pw-of-app ~* &* +@all"};
+    Five five(false, options);
+    lab::TempDir dir;
+    std::ofstream(dir / "password") << "s3cret-of-all\n";
+    ::setenv("REDLOCK_TEST_PASSWORD", "pw-of-app", 1);
+    const std::string tail = five.hosts() + "?durable=yes";
+    CHECK(hold(*lock_of(open("redlock://:s3cret-of-all@" + tail), "a")).valid());
+    CHECK(hold(*lock_of(open("redlock://app:pw-of-app@" + tail), "b")).valid());
+    CHECK(hold(*lock_of(open("redlock://" + tail + "&password_file=" + (dir / "password").string()),
+                        "c"))
+              .valid());
+    CHECK(hold(*lock_of(open("redlock://app@" + tail + "&password_env=REDLOCK_TEST_PASSWORD"), "d"))
+              .valid());
+    for (const bool async : {false, true}) {
+        const auto client = open("redlock://:wr0ng-one@" + tail);
+        const auto lock = lock_of(client, "e");
+        std::string words;
+        hf::error_code ec;
+        if (async)
+            ec = refusal(*lock, &words, 100ms);
+        else
+            ec = refusal(*lock, &words);
+        INFO(words);
+        CHECK(ec == errc::denied);
+        CHECK(words.find("wrong user or password") != words.npos);
+        CHECK(words.find("wr0ng") == words.npos);
+        CHECK(client.url().find("wr0ng") == std::string::npos);
+    }
+    CHECK(refusal(*lock_of(open("redlock://" + tail), "f")) == errc::denied);
+}
+
+TEST_CASE("deployment: an even number of nodes and fencing=off are told", "[config]") {
+    std::mutex mutex;
+    std::string told;
+    hf::ClientOptions options;
+    options.events = [&](const hf::Event& e) {
+        const std::lock_guard hold_it(mutex);
+        if (e.kind == hf::Event::Kind::warning) told += e.text + "\n";
+    };
+    Five four(false, {}, 4);
+    const auto client = open(four.url("durable=yes&fencing=off"), options);
+    CHECK_FALSE(client.capabilities().has(hf::Capability::fencing));
+    CHECK(client.capabilities().safety == hf::SafetyClass::c);
+    auto lease = hold(*lock_of(client, "name"));
+    CHECK_FALSE(lease.fencing_token());
+    CHECK(lease.previous_holder() == hf::PreviousHolder::unknown);
+    lab::wait_until(
+        [&] {
+            const std::lock_guard hold_it(mutex);
+            return told.find("even number of nodes") != told.npos &&
+                   told.find("fencing=off") != told.npos;
+        },
+        5s, "both warnings");
+    // A majority of four is three.
+    lease.release();
+    lab::wait_until([&] { return four.holding("name") == 0; }, 5s, "free");
+    four[0].pause();
+    four[1].pause();
+    CHECK(refusal(*lock_of(open(four.url("durable=yes&fencing=off")), "name")) == errc::no_quorum);
+    four[0].resume();
+    four[1].resume();
+}
+
+TEST_CASE("deployment: TLS", "[config]") {
+    RedisOptions options;
+    options.tls = true;
+    Five three(false, options, 3);
+    // Each has an authority of its own here, so no one file could vouch for all.
+    const auto client = open("redlocks://" + three.hosts() + "?durable=yes&tls_verify=no");
+    auto lease = hold(*lock_of(client, "name"));
+    CHECK(three.holding("name") >= 2);
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    const auto strict = open("redlocks://" + three.hosts() + "?durable=yes&request_timeout=500ms");
+    std::string words;
+    CHECK(refusal(*lock_of(strict, "name"), &words) == errc::no_quorum);
+    INFO(words);
+    CHECK(words.find("certificate") != words.npos);
+}
+
+TEST_CASE("deployment: the plain pattern of other clients, and Holdfast", "[interop]") {
+    Five five;
+    const auto client = open(five.url());
+    const auto lock = lock_of(client, "name");
+    auto lease = hold(*lock);
+    lab::wait_until([&] { return five.holding("name") == 5; }, 2s, "all five have it");
+    // Theirs: SET NX PX at every node, a majority, compare-and-delete where it failed.
+    const std::string release =
+        "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) else "
+        "return 0 end";
+    const auto theirs = [&] {
+        std::size_t got = 0;
+        for (std::size_t i = 0; i < 5; ++i)
+            got += five[i].cli({"SET", "name", "theirs", "NX", "PX", "10000"}).is_ok() ? 1 : 0;
+        return got;
+    };
+    CHECK(theirs() == 0);
+    for (std::size_t i = 0; i < 5; ++i)
+        CHECK(five[i].cli({"GET", "name"}).text == lease.owner_id());
+    lease.release();
+    lab::wait_until([&] { return five.holding("name") == 0; }, 2s, "free");
+    CHECK(theirs() == 5);
+    CHECK(refusal(*lock) == errc::contended);
+    const auto seen = client.inspect("name");
+    REQUIRE(seen->holders.size() == 1);
+    CHECK(seen->holders[0].foreign);
+    for (std::size_t i = 0; i < 5; ++i)
+        CHECK(five[i].cli({"EVAL", release, "1", "name", "theirs"}).integer == 1);
+    CHECK(hold(*lock).valid());
+}

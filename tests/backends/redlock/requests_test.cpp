@@ -1,0 +1,107 @@
+// The README says exactly what each node is sent; here the nodes' own records are compared with it.
+#include "requests.hpp"
+
+#include <fstream>
+#include <future>
+#include <map>
+#include <sstream>
+
+#include "five.hpp"
+
+using namespace redlock_tests;
+
+namespace {
+
+/// Row "mode" -> its commands, from the table between the markers.
+std::map<std::string, std::string> table() {
+    std::ifstream file(REDLOCK_README);
+    std::stringstream all;
+    all << file.rdbuf();
+    const std::string text = all.str();
+    const auto begin = text.find("<!-- requests -->"), end = text.find("<!-- /requests -->");
+    REQUIRE(begin != text.npos);
+    REQUIRE(end != text.npos);
+    std::stringstream lines(text.substr(begin, end - begin));
+    std::map<std::string, std::string> out;
+    for (std::string line; std::getline(lines, line);) {
+        const auto first = line.find("| `"), middle = line.find("` | `");
+        if (first == line.npos || middle == line.npos) continue;
+        const auto last = line.rfind('`');
+        out[line.substr(3, middle - 3)] = line.substr(middle + 5, last - middle - 5);
+    }
+    return out;
+}
+
+std::string shown(const std::vector<std::string>& command, const std::string& owner) {
+    const auto& s = holdfast::redlock::Scripts::all();
+    std::string out;
+    for (std::size_t i = 0; i < command.size(); ++i) {
+        std::string word = command[i];
+        if (word == owner)
+            word = "OWNER";
+        else if (word == s.enter.sha())
+            word = "(enter)";
+        else if (word == s.release.sha())
+            word = "(compare-and-delete)";
+        else if (word.find_first_not_of("0123456789") == word.npos && word.size() == 16)
+            word = "TOKEN";
+        else if (word.find_first_not_of("0123456789") == word.npos && word.size() == 13)
+            word = "MS";
+        out += (i == 0 ? "" : " ") + word;
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("requests: one acquire and release, exactly as the README has it, at every node") {
+    const auto rows = table();
+    REQUIRE(rows.size() == 2);
+    for (const auto& [mode, expected] : rows)
+        for (const bool async : {false, true}) {
+            INFO(mode << (async ? " by the engine" : " by lane"));
+            Five five;
+            const auto client = open(five.url("durable=yes&" + mode));
+            const auto lock = lock_of(client, "N", {.renew = false});
+            const auto cycle = [&] {
+                std::string owner;
+                if (async) {
+                    std::promise<hf::Lease> got;
+                    lock->async_acquire({.wait = 5s}, [&](hf::error_code, hf::Lease l) {
+                        got.set_value(std::move(l));
+                    });
+                    auto lease = got.get_future().get();
+                    REQUIRE(lease.valid());
+                    owner = lease.owner_id();
+                    std::promise<void> done;
+                    lease.async_release(hf::Outcome::done, [&](hf::error_code, hf::ReleaseResult) {
+                        done.set_value();
+                    });
+                    done.get_future().wait();
+                } else {
+                    auto lease = hold(*lock);
+                    owner = lease.owner_id();
+                    CHECK(lease.release() == hf::ReleaseResult::released);
+                }
+                return owner;
+            };
+            for (int i = 0; i < 2; ++i)  // connects, and makes the scripts known
+                cycle();
+            lab::wait_until([&] { return five.holding("N") == 0; }, 5s, "quiet");
+            const auto before = client.stats().requests;
+            std::vector<lab::RedisMonitor> monitors;
+            for (std::size_t i = 0; i < 5; ++i)
+                monitors.push_back(five[i].monitor());
+            const auto owner = cycle();
+            lab::wait_until([&] { return client.stats().requests - before >= 10; }, 5s, "sent");
+            for (std::size_t i = 0; i < 5; ++i) {
+                std::string sent;
+                for (const auto& line : monitors[i].stop())
+                    if (line.client != "lua")
+                        sent += (sent.empty() ? "" : "; ") + shown(line.command, owner);
+                INFO("node " << i);
+                CHECK(sent == expected);
+            }
+            CHECK(client.stats().requests - before == 10);
+        }
+}

@@ -1,0 +1,86 @@
+// T14: a node that restarts without its data.
+#include <thread>
+
+#include "five.hpp"
+
+using namespace redlock_tests;
+
+namespace {
+
+/// One holder on nodes 0, 1 and 2; then node 2 loses what it had, and 3 and 4, which the holder
+/// never reached, are back. A second client asks. True when both held it at one time.
+bool two_holders(Five& five, const std::string& query) {
+    const auto first = open(five.url(query)), second = open(five.url(query));
+    const auto lock = lock_of(first, "name"), other = lock_of(second, "name");
+    // Nodes that have only just started do not vote, unless they are declared to keep their data.
+    std::string words;
+    const bool votes = lab::reached([&] { return !refusal(*other, &words); }, 10s);
+    INFO(words);
+    REQUIRE(votes);
+    lab::wait_until([&] { return five.holding("name") == 0; }, 5s, "all free");
+    five[3].pause();
+    five[4].pause();
+    auto lease = hold(*lock, 5s);
+    REQUIRE(five.holding("name") == 3);
+    const auto id = five[2].info("server").at("run_id");
+    five[2].restart(Data::fresh);
+    // The fault took effect: another process, and empty.
+    REQUIRE(five[2].info("server").at("run_id") != id);
+    REQUIRE(five.holding("name") == 2);
+    five[3].resume();
+    five[4].resume();
+    auto next = other->acquire({.wait = 15s});
+    REQUIRE(next.has_value());
+    const bool both = lease.valid() && next->valid();
+    next->release();
+    return both;
+}
+
+}  // namespace
+
+TEST_CASE("T14: a node that restarts empty does not vote before max_ttl has passed", "[T14]") {
+    Five five;
+    CHECK_FALSE(two_holders(five, "ttl=2s&max_ttl=2s&node_timeout=100ms"));
+}
+
+TEST_CASE("T14: declared durable and not so, the same gives two holders: the check can fail",
+          "[T14]") {
+    Five five;
+    CHECK(two_holders(five, "ttl=2s&max_ttl=2s&node_timeout=100ms&durable=yes"));
+}
+
+TEST_CASE("T14: nodes that have just started say so", "[T14]") {
+    Five five;
+    const auto client = open(five.url("max_ttl=60s"));
+    std::string words;
+    CHECK(refusal(*lock_of(client, "name"), &words) == errc::no_quorum);
+    INFO(words);
+    CHECK(words.find("started not long ago, and votes in ") != words.npos);
+    CHECK(words.find("0 of 5 nodes granted it") != words.npos);
+    CHECK(five.holding("name") == 0);
+}
+
+TEST_CASE("T34: every node restarts, one after the other, and the lease and a waiter survive",
+          "[T34]") {
+    Five five(true);
+    const auto client = open(five.url("durable=yes&ttl=3s"));
+    const auto other = open(five.url("durable=yes&ttl=3s"));
+    auto lease = hold(*lock_of(client, "name"));
+    hf::result<hf::Lease> got = hf::Lease();
+    std::thread waiting([&] { got = lock_of(other, "name")->acquire({.wait = 60s}); });
+    lab::wait_until([&] { return other.stats().waiting == 1; }, 5s, "it waits");
+    for (std::size_t i = 0; i < 5; ++i) {
+        const auto id = five[i].info("server").at("run_id");
+        five[i].kill();
+        five[i].restart(Data::keep);
+        CHECK(five[i].info("server").at("run_id") != id);
+        const auto before = client.stats().renewals;
+        lab::wait_until([&] { return client.stats().renewals > before; }, 10s, "a renewal");
+        CHECK(lease.valid());
+    }
+    const auto token = lease.fencing_token();
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    waiting.join();
+    REQUIRE(got.has_value());
+    CHECK(got->fencing_token() > token);
+}

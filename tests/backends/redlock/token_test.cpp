@@ -1,0 +1,142 @@
+// The fencing token is kept by a majority: it never goes back, whichever minority is down.
+#include <future>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "five.hpp"
+
+using namespace redlock_tests;
+
+namespace {
+
+const std::string state_key = "{name}:hf:t";
+
+/// The highest token that at least three nodes have.
+std::uint64_t kept_by_a_majority(Five& five) {
+    std::vector<std::uint64_t> all;
+    for (std::size_t i = 0; i < five.size(); ++i) {
+        const auto state = five[i].cli({"GET", state_key});
+        all.push_back(state.is_nil() ? 0 : std::stoull(state.text.substr(2, 16)));
+    }
+    std::sort(all.rbegin(), all.rend());
+    return all[five.size() / 2];
+}
+
+hf::Lease acquire(hf::Lock& lock, bool async) {
+    if (!async) return hold(lock, 20s);
+    std::promise<std::pair<hf::error_code, hf::Lease>> got;
+    lock.async_acquire({.wait = 20s}, [&](hf::error_code ec, hf::Lease l) {
+        got.set_value({ec, std::move(l)});
+    });
+    auto [ec, lease] = got.get_future().get();
+    INFO(ec.message());
+    REQUIRE_FALSE(ec);
+    return std::move(lease);
+}
+
+}  // namespace
+
+TEST_CASE("tokens: higher than any that one node has seen, and kept by a majority", "[token]") {
+    Five five;
+    const auto client = open(five.url());
+    const auto lock = lock_of(client, "name");
+    for (const bool async : {false, true}) {
+        // A majority is far ahead of every clock: a second round has to raise the token.
+        const std::uint64_t ahead = async ? 9100000000000000 : 9000000000000000;
+        for (const std::size_t i : {1U, 2U, 4U})
+            five[i].cli({"SET", state_key, "1:" + std::to_string(ahead) + ":x"});
+        auto lease = acquire(*lock, async);
+        CHECK(lease.fencing_token().value == ahead + 1);
+        CHECK(kept_by_a_majority(five) == ahead + 1);
+        lease.release();
+        // The next client knows nothing of it, and two of the nodes that do are gone.
+        five[1].pause();
+        five[2].pause();
+        const auto fresh = open(five.url("durable=yes&node_timeout=100ms"));
+        auto next = acquire(*lock_of(fresh, "name"), async);
+        CHECK(next.fencing_token().value == ahead + 2);
+        next.release();
+        five[1].resume();
+        five[2].resume();
+        lab::wait_until([&] { return five.holding("name") == 0; }, 5s, "given back");
+    }
+    // It outlives the lock by a day, counted from the token.
+    CHECK(five[4].cli({"PEXPIRETIME", state_key}).integer >= 9100000000000 + 86'400'000);
+}
+
+TEST_CASE("tokens: without the data of a majority they can go back, and this test would see it",
+          "[token]") {
+    Five five;
+    const auto client = open(five.url());
+    const auto lock = lock_of(client, "name");
+    for (std::size_t i = 0; i < 5; ++i)
+        five[i].cli({"SET", state_key, "1:9000000000000000:x"});
+    const auto before = acquire(*lock, false).fencing_token();
+    lab::wait_until([&] { return five.holding("name") == 0; }, 5s, "given back");
+    for (const std::size_t i : {0U, 1U, 2U, 3U, 4U})
+        five[i].cli({"FLUSHALL"});
+    const auto other = open(five.url());
+    CHECK(acquire(*lock_of(other, "name"), false).fencing_token() < before);
+}
+
+TEST_CASE("tokens: a minority is killed during acquire, renew and release, and none goes back",
+          "[token]") {
+    const auto seed = std::random_device{}();
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    Five five(true);
+    std::vector<hf::Client> clients;
+    for (int i = 0; i < 2; ++i)
+        clients.push_back(open(five.url("durable=yes&ttl=5s&node_timeout=200ms")));
+    hf::FencingToken last;
+    int during[3] = {0, 0, 0};
+    constexpr int rounds = 60;
+    for (int round = 0; round < rounds; ++round) {
+        const auto phase = random() % 3;
+        const bool async = random() % 2 == 0;
+        const std::size_t a = random() % 5, b = (a + 1 + random() % 4) % 5;
+        const auto pause = std::chrono::microseconds(random() % 1200);
+        std::atomic<bool> begun{false}, over{false};
+        bool in_time = false;
+        // The killer waits for the phase to begin, and a little longer.
+        std::thread killer([&] {
+            while (!begun) {
+            }
+            const auto until = now() + pause;
+            while (now() < until) {
+            }
+            five[a].process().signal(SIGKILL);
+            in_time = !over;
+            five[b].process().signal(SIGKILL);
+        });
+        const auto in_phase = [&](unsigned which, auto&& f) {
+            if (phase == which) begun = true;
+            f();
+            if (phase == which) over = true;
+        };
+        const auto lock = lock_of(clients[random() % 2], "name", {.ttl = 5s});
+        hf::Lease lease;
+        in_phase(0, [&] { lease = acquire(*lock, async); });
+        // The last release may have reached a majority only: this one waited for nothing but that.
+        CHECK(lease.fencing_token() > last);
+        last = lease.fencing_token();
+        in_phase(1, [&] {
+            for (int i = 0; i < 3; ++i)
+                (void)lease.renew();
+        });
+        CHECK(lease.valid());
+        in_phase(2, [&] { lease.release(); });
+        killer.join();
+        during[phase] += in_time ? 1 : 0;
+        for (const std::size_t i : {a, b}) {
+            lab::wait_until([&] { return !five[i].alive(); }, 5s, "it was killed");
+            five[i].restart(Data::keep);
+        }
+    }
+    std::cout << "redlock tokens, seed " << seed << ": " << rounds
+              << " grants; nodes killed during " << during[0] << " acquires, " << during[1]
+              << " renewals, " << during[2] << " releases\n";
+    CHECK(during[0] + during[1] + during[2] > rounds / 4);
+    CHECK(kept_by_a_majority(five) >= last.value);
+}
