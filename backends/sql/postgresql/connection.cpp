@@ -145,7 +145,10 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         failed(Error::refused_statement, false, words_of(e.what()));
     }
     const bool overdue = guard_.end();
-    if (!said.error) return said;
+    if (!said.error) {
+        if (overdue) close();  // answered just in time, but the socket is gone
+        return said;
+    }
     if (overdue) failed(Error::no_answer, false, {});
     if (state_ == "57014" || state_ == "55P03")
         said.detail += "; see statement_timeout and lock_timeout of this role and database";

@@ -1,0 +1,143 @@
+// Attempts: the grant itself, and what a waiter has to know when there is none.
+#include "exchange.hpp"
+
+namespace holdfast::postgresql {
+namespace {
+
+/// A row that is free, or was, and could not be had: somebody is just at it.
+constexpr milliseconds just_missed{10};
+/// How long a release goes on to tell after somebody said that he waits.
+constexpr milliseconds wanted_for{5000};
+
+PreviousHolder verdict(std::int64_t mark) noexcept {
+    switch (mark) {
+        case 0:
+            return PreviousHolder::none;
+        case mark_released:
+            return PreviousHolder::released;
+        case mark_abandoned:
+            return PreviousHolder::abandoned;
+        case mark_crashed:
+            return PreviousHolder::crashed;
+        default:
+            return PreviousHolder::unknown;
+    }
+}
+
+void granted(Step& s, std::int64_t token, std::int64_t previous) {
+    s.done = true;
+    s.outcome =
+        spi::Attempt::Granted{{static_cast<std::uint64_t>(token)}, verdict(previous), s.ttl, {}};
+}
+
+void busy(Step& s, const Row& row) {
+    s.done = true;
+    s.holder = row.owner;
+    s.left_us = row.left_us;
+    s.outcome = spi::Attempt::Busy{look_again(row.left_us, s.ttl), false};
+}
+
+/// False when an error was written into the steps.
+bool grant(Connection& c, const Steps& steps) {
+    if (steps.empty()) return true;
+    const auto deadline = [&](const Step& s) { return c.shared().server_us(s.deadline); };
+    // First of all, as the server's clock is known from the connection.
+    Said said;
+    said.error = c.open(last_deadline(steps), said.detail);
+    if (said.error) {
+        for (Step* s : steps)
+            refuse(*s, said);
+        return false;
+    }
+    if (steps.size() > 1)
+        return exchange(
+            c, Sql::grant_many, steps,
+            {keys(steps), owners(steps), ttls(steps), array(steps, deadline)},
+            [](Step& s, const pqxx::row& r) { granted(s, number(r, 1), number(r, 2)); });
+    Step& s = *steps.front();
+    said = c.run(Sql::grant, {s.key, s.owner, text(s.ttl.count()), text(deadline(s))}, s.deadline);
+    if (said.error) {
+        refuse(s, said);
+        return false;
+    }
+    for (const auto& r : said.rows)
+        granted(s, number(r, 0), number(r, 1));
+    return true;
+}
+
+}  // namespace
+
+void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
+    Steps first, missing, again, told;
+    for (Step* s : wave) {
+        // An earlier wave has seen who holds it.
+        const auto at = known.find(s->key);
+        if (at != known.end() && at->second.live() && at->second.owner != s->owner)
+            busy(*s, at->second);
+        else if (s->expect_free)
+            first.push_back(s);
+    }
+    grant(c, first);
+    for (const Step* s : first) {
+        if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
+        Row row;
+        row.owned = true;
+        row.owner = s->owner;
+        row.left_us = std::int64_t{s->ttl.count()} * 1000;
+        known.insert_or_assign(s->key, std::move(row));
+    }
+    const Steps open = still_open(wave);
+    if (open.empty()) return;
+    std::vector<std::pair<std::string, Row>> rows;
+    const Said said = look(c, keys_of(open), last_deadline(open), rows);
+    if (said.error) {
+        // What was asked before was answered with "not yours".
+        Said nothing = said;
+        nothing.nothing_done = true;
+        for (Step* s : open)
+            refuse(*s, nothing);
+        return;
+    }
+    for (auto& [key, row] : rows)
+        known.insert_or_assign(key, std::move(row));
+    for (Step* s : open) {
+        const auto at = known.find(s->key);
+        if (at == known.end()) {
+            missing.push_back(s);
+            again.push_back(s);
+        } else if (!at->second.plain) {
+            s->done = true;
+            s->outcome = spi::Attempt::Failed{make(Error::foreign_row)};
+        } else if (at->second.live() && (at->second.owner != s->owner || at->second.revoked)) {
+            busy(*s, at->second);
+            if (s->queue && !at->second.wanted) told.push_back(s);
+        } else {
+            again.push_back(s);
+        }
+    }
+    if (!missing.empty() &&
+        !exchange(c, Sql::ensure, missing, {keys(missing)}, [](Step&, const pqxx::row&) {})) {
+        for (Step* s : missing)
+            s->outcome = spi::Attempt::Failed{s->error};  // a free row at most
+        again = still_open(again);
+    }
+    grant(c, again);
+    for (Step* s : still_open(again)) {
+        s->done = true;
+        s->outcome = spi::Attempt::Busy{just_missed, true};
+        known.erase(s->key);
+    }
+    if (told.empty()) return;
+    Steps gone = told;
+    const Said want =
+        c.run(Sql::want, {array_of(keys_of(told)), text(wanted_for.count())}, last_deadline(told));
+    if (want.error) return;  // a hint: without it the next look finds out
+    for (const auto& r : want.rows)
+        std::erase_if(gone, [&](const Step* s) { return s->key == column(r, 0); });
+    for (Step* s : gone) {  // released between the two
+        s->left_us = 0;
+        s->outcome = spi::Attempt::Busy{milliseconds(1), true};
+    }
+}
+
+}  // namespace holdfast::postgresql

@@ -1,0 +1,126 @@
+// How steps become a statement: arrays of what they say, and the rows that come back.
+#pragma once
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "errors.hpp"
+#include "steps.hpp"
+
+namespace holdfast::postgresql {
+
+using Steps = std::vector<Step*>;
+using Rows = std::map<std::string, Row, std::less<>>;
+
+inline std::string text(std::int64_t n) {
+    return std::to_string(n);
+}
+
+inline std::string_view column(const pqxx::row& r, int at) {
+    const auto f = r[static_cast<pqxx::row::size_type>(at)];
+    return f.is_null() ? std::string_view() : std::string_view(f.c_str());
+}
+
+inline std::int64_t number(const pqxx::row& r, int at) {
+    const auto f = r[static_cast<pqxx::row::size_type>(at)];
+    return f.is_null() ? 0 : f.as<std::int64_t>();
+}
+
+/// Writes an error of the whole statement, or of the way to it, into one step.
+inline void refuse(Step& s, const Said& said) {
+    s.error = said.error;
+    s.detail = said.detail;
+    s.done = true;
+    if (said.nothing_done)
+        s.outcome = spi::Attempt::Failed{said.error};
+    else
+        s.outcome = spi::Attempt::Doubt{said.error};
+    s.renewal = spi::Held::Renewal::unknown;
+    s.released = ReleaseResult::unreachable;
+}
+
+inline boot_clock::time_point last_deadline(const Steps& steps) {
+    auto last = boot_clock::time_point::min();
+    for (const Step* s : steps)
+        last = std::max(last, s->deadline);
+    return last;
+}
+
+inline std::vector<std::string> keys_of(const Steps& steps) {
+    std::vector<std::string> keys;
+    for (const Step* s : steps)
+        keys.push_back(s->key);
+    return keys;
+}
+
+inline std::string array_of(const std::vector<std::string>& texts) {
+    ArrayText a;
+    for (const auto& t : texts)
+        a.add(std::string_view(t));
+    return a.take();
+}
+
+template <class F>
+inline std::string array(const Steps& steps, F&& value) {
+    ArrayText a;
+    for (const Step* s : steps)
+        a.add(value(*s));
+    return a.take();
+}
+
+inline std::string keys(const Steps& steps) {
+    return array(steps, [](const Step& s) { return std::string_view(s.key); });
+}
+inline std::string owners(const Steps& steps) {
+    return array(steps, [](const Step& s) { return std::string_view(s.owner); });
+}
+inline std::string ttls(const Steps& steps) {
+    return array(steps, [](const Step& s) { return std::int64_t{s.ttl.count()}; });
+}
+
+/// Several waves where one name is there more than once: in each, names are distinct.
+template <class F>
+inline void in_waves(Steps steps, F&& run) {
+    while (!steps.empty()) {
+        Steps wave, later;
+        std::unordered_map<std::string_view, Step*> seen;
+        for (Step* s : steps)
+            (seen.try_emplace(s->key, s).second ? wave : later).push_back(s);
+        run(wave);
+        steps = std::move(later);
+    }
+}
+
+/// Runs one statement for the steps and gives each returned row to the step of its name. Steps
+/// without a row stay open. An error is written into all of them.
+template <class F>
+bool exchange(Connection& c, Sql sql, const Steps& steps, const std::vector<std::string>& p,
+              F&& with_row) {
+    Said said = c.run(sql, p, last_deadline(steps));
+    if (said.error) {
+        for (Step* s : steps)
+            refuse(*s, said);
+        return false;
+    }
+    std::unordered_map<std::string_view, Step*> by_key;
+    for (Step* s : steps)
+        by_key.emplace(s->key, s);
+    for (const auto& row : said.rows) {
+        const auto at = by_key.find(column(row, 0));
+        if (at != by_key.end()) with_row(*at->second, row);
+    }
+    return true;
+}
+
+inline Steps still_open(const Steps& steps) {
+    Steps open;
+    std::copy_if(steps.begin(), steps.end(), std::back_inserter(open),
+                 [](const Step* s) { return !s->done; });
+    return open;
+}
+
+/// Attempts of distinct names: tries those that may be free, looks at the rest, and says that
+/// somebody waits. `known`: rows that were seen before.
+void attempt_wave(Connection&, const Steps& wave, Rows& known);
+
+}  // namespace holdfast::postgresql
