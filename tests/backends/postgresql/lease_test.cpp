@@ -127,6 +127,18 @@ TEST_CASE("a request that arrives after its deadline takes nothing") {
     CHECK(row("owner IS NULL", name) == "t");
 }
 
+TEST_CASE("a session that forgets prepared statements, as behind an unknown pooler, still serves") {
+    const auto name = fresh("forgetful");
+    Direct direct(server().url());
+    auto first = direct.step(pg::Step::Kind::attempt, name, "FFFFFFFFFFFFFFFFFFFFFF.h.1");
+    REQUIRE(granted(direct.run(first)));
+    CHECK_FALSE(direct.connection->pooled());
+    CHECK_FALSE(direct.connection->run_text("DEALLOCATE ALL", boot_clock::now() + 5s).error);
+    auto again = direct.step(pg::Step::Kind::attempt, name, first.owner);
+    CHECK(granted(direct.run(again)));
+    CHECK(direct.connection->pooled());
+}
+
 TEST_CASE("sweep: old rows of clean releases go, all others stay, and tokens still grow") {
     auto own = lab::PostgresServer::start();
     const auto client = open(own.url());
