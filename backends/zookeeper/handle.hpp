@@ -16,6 +16,11 @@ struct _zhandle;
 
 namespace holdfast::zookeeper {
 
+/// "zk1:2181, zk2:2181", for people.
+std::string hosts_text(const Options&);
+/// A part of `most` at random, so that clients do not come back all at once.
+milliseconds some_of(milliseconds most);
+
 /// Who is told of a handle's changes, from inside the client library's callbacks.
 class Ear {
 public:

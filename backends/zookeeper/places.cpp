@@ -1,6 +1,5 @@
 // What a Session does for the places in line that live in it.
 #include <algorithm>
-#include <unordered_map>
 
 #include "client_library.hpp"
 #include "errors.hpp"
@@ -13,7 +12,6 @@ namespace {
 
 constexpr std::size_t most_parents = 20'000;
 constexpr int most_tries = 5;
-constexpr milliseconds ghost_patience{1500};
 
 }  // namespace
 
@@ -108,92 +106,6 @@ void Session::created(const PlacePtr& p, Call& c) {
         return create_node(p);
     }
     end_place(p, Place::State::failed, from_rc(c.rc));
-}
-
-// --- after a lost answer
-// ----------------------------------------------------------------------------------
-
-void Session::look_for(const PlacePtr& p) {
-    Line& l = line(p->parent);
-    p->list = l.sent + 1;
-    if (std::find(l.doubtful.begin(), l.doubtful.end(), p) == l.doubtful.end())
-        l.doubtful.push_back(p);
-    want_list(l);
-}
-
-void Session::resolve_doubts(Line& l, std::uint64_t number,
-                             const std::vector<std::string>& children) {
-    std::vector<PlacePtr> ready;
-    std::erase_if(l.doubtful, [&](const PlacePtr& p) {
-        if (p->list > number) return false;
-        ready.push_back(p);
-        return true;
-    });
-    if (ready.empty()) return;
-    std::unordered_map<std::string_view, std::vector<const std::string*>> by_guid;
-    for (const std::string& node : children)
-        if (node.starts_with("_c_") && node.size() > 39)
-            by_guid[std::string_view(node).substr(3, 36)].push_back(&node);
-    for (const PlacePtr& p : ready) {
-        if (!p->in_doubt || p->state != Place::State::creating) continue;
-        auto nodes = by_guid[p->guid];
-        std::erase_if(nodes, [](const std::string* n) { return !sequence_of(*n); });
-        if (nodes.empty()) {
-            p->in_doubt = false;
-            ghosts_.push_back({p->parent, p->guid, boot_clock::now() + ghost_patience});
-            if (p->leaving) {
-                end_place(p, Place::State::gone, {});
-            } else {
-                p->guid = make_guid();
-                create_node(p);
-            }
-            continue;
-        }
-        std::sort(nodes.begin(), nodes.end(),
-                  [&](const auto* a, const auto* b) { return *l.key_of(*a) < *l.key_of(*b); });
-        for (std::size_t i = 1; i < nodes.size(); ++i)
-            handle_->remove(p->parent + "/" + *nodes[i]);
-        adopt(p, *nodes.front());
-    }
-}
-
-void Session::adopt(const PlacePtr& p, const std::string& node) {
-    handle_->get(p->parent + "/" + node, false, [weak = weak_from_this(), p, node](Call& c) {
-        const auto self = weak.lock();
-        if (!self || p->state != Place::State::creating) return;
-        if (unanswered(c.rc)) return;  // the next connection looks again
-        p->in_doubt = false;
-        if (c.rc == ZOK && c.session == self->handle_->session()) {
-            p->node = node;
-            p->czxid = c.czxid;
-            p->state = Place::State::queued;
-            Line& l = self->line(p->parent);
-            l.add(p);
-            if (p->leaving) return self->remove_node(p);
-            p->list = l.sent + 1;
-            return self->want_list(l);
-        }
-        // Another session's: never ours, whatever its name says.
-        if (p->leaving) return self->end_place(p, Place::State::gone, {});
-        p->guid = make_guid();
-        self->create_node(p);
-    });
-}
-
-void Session::sweep_ghosts(boot_clock::time_point now) {
-    std::vector<Ghost> due;
-    std::erase_if(ghosts_, [&](Ghost& g) {
-        if (g.due > now) return false;
-        due.push_back(std::move(g));
-        return true;
-    });
-    for (const Ghost& g : due)
-        handle_->list(g.parent, [weak = weak_from_this(), g](Call& c) {
-            const auto self = weak.lock();
-            if (!self) return;
-            for (const std::string& node : c.children)
-                if (made_by(node, g.guid)) self->handle_->remove(g.parent + "/" + node);
-        });
 }
 
 // --- the line
