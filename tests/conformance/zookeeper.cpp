@@ -300,8 +300,8 @@ TEST_CASE("T34: a rolling restart with leases held and waiters queued", "[T34]")
     auto* servers = servers_or_none();
     if (servers == nullptr) return;
     const auto name = fresh_name("rolling");
-    const auto client = open("ttl=20s");
-    const auto waiting_client = open("ttl=20s");
+    const auto client = open("ttl=60s");
+    const auto waiting_client = open("ttl=60s");
     auto lease = hold(*lock_of(client, name));
     auto other = hold(*lock_of(client, name + "-2"));
     std::mutex mutex;
@@ -326,22 +326,26 @@ TEST_CASE("T34: a rolling restart with leases held and waiters queued", "[T34]")
         CHECK_FALSE(servers->alive(i));
         servers->restart(i);
         servers->wait_ready();
-        // Nobody believes in a lease longer than its deadline, and nobody else was granted.
-        CHECK(ended == 0);
+        // Nobody else is granted while the holder believes.
+        CHECK((ended == 0 || !lease.valid()));
     }
     for (const hf::Lease* l : {&lease, &other}) {
         const bool told = l->lost().stop_requested();
         CHECK(l->valid() != told);
         if (l->valid()) CHECK(now() < l->valid_until());
     }
-    std::cout << backend().name() << ": T34 the leases "
-              << (lease.valid() && other.valid() ? "survived" : "were told") << "\n";
-    lab::wait_until([&] { return lease.renew().has_value() || !lease.valid(); }, 20s,
+    lab::wait_until([&] { return lease.renew().has_value() || !lease.valid(); }, 60s,
                     "a renewal, or the loss");
+    const bool survived = lease.valid() && ended == 0;
+    std::cout << backend().name() << ": T34 the leases " << (survived ? "survived" : "were told")
+              << "\n";
     lease.release();
     other.release();
     lab::wait_until([&] { return ended == n; }, patience * 60s, "all are served");
-    CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
+    // Who kept his place is served in order; a machine that takes longer than a session to restart
+    // three servers makes them stand in line anew, and serves them all the same.
+    if (survived) CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
+    CHECK(std::count(order.begin(), order.end(), -1) == 0);
     require_clean(name);
 }
 

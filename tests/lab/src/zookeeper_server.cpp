@@ -214,7 +214,9 @@ private:
         for (const char* word :
              {"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m", "-XX:-UsePerfData",
               "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-              "-Dorg.slf4j.simpleLogger.showDateTime=true"}) {
+              "-Dorg.slf4j.simpleLogger.showDateTime=true",
+              // An election that missed a word asks again soon, not after up to a minute.
+              "-Dzookeeper.fastleader.maxNotificationInterval=400"}) {
             process.argv.emplace_back(word);
         }
         process.argv.insert(process.argv.end(), options_.java.begin(), options_.java.end());
