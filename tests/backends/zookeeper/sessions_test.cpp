@@ -317,6 +317,41 @@ TEST_CASE("an ensemble: a server that hangs costs little, and the lease lives on
     CHECK(hold(*lock, 30s).valid());
 }
 
+TEST_CASE("at risk when the connection breaks, held again when writes are acknowledged") {
+    lab::Proxy proxy(server().port());
+    const auto client =
+        open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?tick_time=100ms&ttl=4s");
+    auto lease = hold(*lock_of(client, "at-risk"));
+    CHECK(lease.state() == hf::LeaseState::held);
+    proxy.refuse();
+    proxy.cut_all();
+    CHECK(lab::reached([&] { return lease.state() == hf::LeaseState::at_risk; }, 500ms * patience));
+    CHECK(lease.valid());
+    proxy.heal();
+    CHECK(lab::reached([&] { return lease.state() == hf::LeaseState::held; }, 3s));
+    CHECK_FALSE(lease.lost().stop_requested());
+    CHECK(lease.release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("a session writes one heartbeat every ttl/8, however many leases it has") {
+    const auto client = open(base_url(server()) + "&ttl=4s");
+    std::vector<hf::Lease> leases;
+    for (int i = 0; i < 50; ++i)
+        leases.push_back(hold(*lock_of(client, "beat-" + std::to_string(i))));
+    // Each lease reads its own node once, at its first renewal.
+    lab::wait_until([&] { return client.stats().renewals >= 100; }, 10s, "renewals of all");
+    const auto before = client.stats();
+    CHECK(lab::stays_true([&] { return client.stats().lost == 0; }, 3000ms));
+    const auto after = client.stats();
+    INFO(after.requests - before.requests << " requests, " << after.renewals - before.renewals
+                                          << " renewals");
+    CHECK(after.requests - before.requests <= 9);
+    CHECK(after.requests > before.requests);
+    CHECK(after.renewals - before.renewals >= 100);
+    for (const auto& lease : leases)
+        CHECK(lease.valid_until() - now() > 2s);  // five eighths, less the drift
+}
+
 TEST_CASE("each ttl has its session, and an idle client ends it") {
     ZooKeeperClient plain(server().connect_string());
     const auto beacons = [&] {
