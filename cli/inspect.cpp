@@ -5,6 +5,7 @@
 #include <boost/json/serialize.hpp>
 #include <iostream>
 
+#include "duration.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holder_text.hpp"
@@ -20,6 +21,17 @@ std::string as_text(const Inspection& i) {
         text += " is held by " + described(h) + '\n';
     for (std::size_t n = 0; n < i.waiters.size(); ++n)
         text += fmt::format("  {}. waits: {}\n", n + 1, who(i.waiters[n]));
+    for (const NodeView& n : i.nodes) {
+        text += fmt::format("  {}: ", clean_utf8(n.node));
+        if (n.error)
+            text += n.error.message();
+        else if (n.owner.empty())
+            text += "free";
+        else
+            text += shown(n.owner);
+        if (n.ttl_left.count() >= 0) text += fmt::format(", {} left", spoken(n.ttl_left));
+        text += '\n';
+    }
     if (i.holders.empty() && i.last_token)
         text += fmt::format("  last token {}\n", i.last_token.value);
     return text;
@@ -37,6 +49,16 @@ std::string as_json_text(const Inspection& i, const Client& client) {
                           {"held", !i.holders.empty()}};
     o["holders"] = std::move(holders);
     o["waiters"] = std::move(waiters);
+    if (!i.nodes.empty()) {
+        boost::json::array nodes;
+        for (const NodeView& n : i.nodes) {
+            boost::json::object one{{"node", clean_utf8(n.node)}, {"owner", clean_utf8(n.owner)}};
+            if (n.ttl_left.count() >= 0) one["ttl_left_ms"] = n.ttl_left.count();
+            if (n.error) one["error"] = n.error.message();
+            nodes.push_back(std::move(one));
+        }
+        o["nodes"] = std::move(nodes);
+    }
     if (i.last_token) o["last_token"] = i.last_token.value;
     return boost::json::serialize(o) + '\n';
 }

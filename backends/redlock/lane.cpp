@@ -194,7 +194,7 @@ public:
         decided_ = {};
         token = number;
         if (set_.options.fencing)
-            texts_.assign(token, static_cast<std::int64_t>(set_.propose(now) / 1000), a_.ttl);
+            texts.assign(token, static_cast<std::int64_t>(set_.propose(now) / 1000), a_.ttl);
     }
     bool wants(std::size_t node, boot_clock::time_point now) override {
         const Vote& v = lane_.tally_.at(node);
@@ -211,7 +211,7 @@ public:
     void write(std::size_t node, Command& c) override {
         lane_.tally_.set(node, {.kind = Vote::Kind::waiting});
         const auto till = set_.nodes[node]->shared->clock.server_ms(a_.deadline);
-        add_enter(c, lane_.keys_, value_, a_.ttl, till, texts_, !set_.options.fencing);
+        add_enter(c, lane_.keys_, value_, a_.ttl, till, texts, !set_.options.fencing);
     }
     bool answer(std::size_t node, const Reply& r) override {
         Vote v = vote_from(r, !set_.options.fencing);
@@ -239,13 +239,13 @@ public:
         return now;
     }
     std::uint64_t token = 0;
+    TokenTexts texts;
 
 private:
     Lane& lane_;
     NodeSet& set_;
     const Attempt& a_;
     const std::string& value_;
-    TokenTexts texts_;
     std::vector<bool> again_;
     unsigned token_rounds_ = 0;
     boot_clock::time_point decided_{};
@@ -291,6 +291,13 @@ void Lane::try_attempt(Attempt& a) {
         if ((v.kind == Vote::Kind::waiting && asked_[i]) ||
             (v.kind == Vote::Kind::missing && v.acted))
             Place::may_arrive(place, place.loose, i, a.deadline);
+        // Its connection was still on its way: the engine takes the lock there, too.
+        if (v.kind != Vote::Kind::waiting || asked_[i]) continue;
+        Place::may_arrive(place, place.repairs, i, a.deadline);
+        asio::post(fabric_->executor,
+                   [f = fabric_, i, keys = keys_, value = place.value, ttl = a.ttl,
+                    texts = step.texts, deadline = a.deadline,
+                    keep = a.place] { f->extend(i, keys, value, ttl, texts, deadline, keep); });
     }
     set.saw(step.token);
     Attempt::Granted g;

@@ -12,7 +12,7 @@ namespace holdfast::redlock::lua {
 /// wanted), 5 when the state expires. One vote: the lock is taken if it is free, and the token is
 /// written if it is higher than what is there. Answers:
 ///   g          taken, the token is written
-///   h TOKEN    taken, but a token as high as this one is there: ask again with a higher one
+///   h TOKEN    taken, but the token is too low: ask again with one higher than this
 ///   b MS       somebody else has it, for so long (-1: for ever)
 ///   l MS       came too late, and it is now
 ///   k          the key holds something else
@@ -30,6 +30,7 @@ if not call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   call('PEXPIRE', KEYS[1], ARGV[2])
 end
 if ARGV[4] == '' then return 'g' end
+local low
 local s = redis.pcall('GET', KEYS[2])
 if s then
   if type(s) == 'table' or string.sub(s, 1, 2) ~= '1:' then
@@ -37,11 +38,11 @@ if s then
     return 'k'
   end
   local last = string.sub(s, 3, 18)
-  if last > ARGV[4] or (last == ARGV[4] and string.sub(s, 20) ~= ARGV[1]) then return 'h ' .. last end
+  if last > ARGV[4] or (last == ARGV[4] and string.sub(s, 20) ~= ARGV[1]) then low = last end
 end
-if tonumber(ARGV[4]) < (now - 3600000) * 1000 then
-  return 'h ' .. string.format('%016.0f', now * 1000)
-end
+local us = string.format('%016.0f', now * 1000)
+if tonumber(ARGV[4]) < (now - 3600000) * 1000 then low = low or us end
+if low then return 'h ' .. (low > us and low or us) end
 call('SET', KEYS[2], '1:' .. ARGV[4] .. ':' .. ARGV[1], 'PXAT', ARGV[5])
 return 'g'
 )lua";

@@ -185,7 +185,12 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
     for (const auto& [value, seen] : values)
         if (seen.nodes + silent >= set_->quorum()) {
             if (out.holders.empty()) value_held = value;
-            out.holders.push_back(person(value, seen));
+            Holder h = person(value, seen);
+            // A token is the time of its grant, unless some clock was ahead.
+            const std::uint64_t now_us = set_->propose(boot_clock::now());
+            if (seen.token != 0 && now_us >= seen.token)
+                h.held_for = milliseconds((now_us - seen.token) / 1000);
+            out.holders.push_back(std::move(h));
         }
     co_return out;
 }

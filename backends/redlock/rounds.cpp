@@ -29,6 +29,35 @@ void Fabric::owe(std::size_t node, const std::string& key, const std::string& va
     lines[node]->owe(key, value, again, until);
 }
 
+void Fabric::extend(std::size_t node, const Keys& keys, const std::string& value, milliseconds ttl,
+                    const TokenTexts& texts, boot_clock::time_point deadline,
+                    const std::shared_ptr<void>& place) const {
+    Place* const p = find_place(place);
+    if (p == nullptr || p->leaving) {
+        if (p != nullptr) Place::arrived(p->repairs, node);
+        return;
+    }
+    Line::Request r;
+    r.script = &Scripts::all().enter;
+    r.words = {"EVALSHA",
+               r.script->sha(),
+               "2",
+               keys.lock,
+               keys.state,
+               value,
+               std::to_string(ttl.count()),
+               "0",
+               texts.token,
+               texts.till};
+    r.deadline_word = 7;
+    r.deadline = deadline;
+    r.wanted = [place] { return !find_place(place)->leaving; };
+    r.done = [place, node](const Reply* reply, const error_code&, bool sent) {
+        if (reply != nullptr || !sent) Place::arrived(find_place(place)->repairs, node);
+    };
+    lines[node]->ask(std::move(r), false);
+}
+
 void Round::arm(std::function<void()> at_deadline) {
     timer_.expires_at(redis::steady(deadline_));
     timer_.async_wait([alive = shared_from_this(), f = std::move(at_deadline)](error_code ec) {
@@ -111,7 +140,11 @@ void Acquire::ask(std::size_t node) {
                                                            const error_code& why, bool sent) {
         self->answered(node, p, reply, why, sent);
     };
-    r.wanted = [self = self<Acquire>()] { return !self->finished(); };
+    // Won without it: it is welcome as long as the lease is not given back.
+    r.wanted = [self = self<Acquire>()] {
+        const Place* p = find_place(self->place_);
+        return !self->finished() || (self->won_ && p->value == self->value_ && !p->leaving);
+    };
     tally_.set(node, {.kind = Vote::Kind::waiting});
     sent_[node] = true;
     fabric_->lines[node]->ask(std::move(r), fabric_->patient());
@@ -189,6 +222,7 @@ void Acquire::win() {
     g.base = attempt_->sent;
     attempt_->outcome = g;
     set.saw(token_);
+    won_ = true;
     finish();
 }
 
@@ -314,29 +348,8 @@ void Renew::judge() {
 // whose time is over, must not come back.
 void Renew::repair(std::size_t node) {
     if (boot_clock::now() >= deadline_) return;
-    Place* const place = find_place(place_);
-    if (place == nullptr) return;
-    Place::may_arrive(*place, place->repairs, node, deadline_);
-    if (place->leaving) return Place::arrived(place->repairs, node);
-    Line::Request r;
-    r.script = &Scripts::all().enter;
-    r.words = {"EVALSHA",
-               r.script->sha(),
-               "2",
-               keys_.lock,
-               keys_.state,
-               value_,
-               std::to_string(ttl_.count()),
-               "0",
-               texts_.token,
-               texts_.till};
-    r.deadline_word = 7;
-    r.deadline = deadline_;
-    r.done = [keep = place_, node](const Reply* reply, const error_code&, bool sent) {
-        Place* p = find_place(keep);
-        if (p != nullptr && (reply != nullptr || !sent)) Place::arrived(p->repairs, node);
-    };
-    fabric_->lines[node]->ask(std::move(r), false);
+    if (Place* p = find_place(place_)) Place::may_arrive(*p, p->repairs, node, deadline_);
+    fabric_->extend(node, keys_, value_, ttl_, texts_, deadline_, place_);
 }
 
 // --- release

@@ -25,6 +25,10 @@ struct Fabric {
     /// Gives a value back at one node, for sure.
     void owe(std::size_t node, const std::string& key, const std::string& value,
              boot_clock::time_point again, milliseconds ttl) const;
+    /// Takes a lock that a majority has granted at one more node. Its bit in `repairs` is set.
+    void extend(std::size_t node, const Keys&, const std::string& value, milliseconds ttl,
+                const TokenTexts&, boot_clock::time_point deadline,
+                const std::shared_ptr<void>& place) const;
 };
 
 /// What rounds have in common: a deadline, and being told once.
@@ -79,6 +83,7 @@ private:
     TokenTexts texts_;
     std::uint64_t token_ = 0;
     unsigned proposal_ = 0;
+    bool won_ = false;
     Tally tally_;
     std::vector<bool> sent_;  // a request may have acted there, or may still
 };

@@ -18,11 +18,14 @@ BACKENDS = {
     "postgresql": ("postgresql://127.0.0.1:{closed}/x", "unreachable", "sqlite:///x.db",
                    "Holdfast::sqlite"),
     "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite"),
+    "redlock": ("redlock://127.0.0.1:{closed},127.0.0.2:{closed},127.0.0.3:{closed}", "unreachable",
+                "redis://127.0.0.1:1", "Holdfast::redis"),
     "zookeeper": ("zookeeper://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db",
                   "Holdfast::sqlite"),
 }
 CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"},
-                    "postgresql": {"libpqxx", "libpq", "libssl"}, "zookeeper": {"libzookeeper_st"}}
+                    "postgresql": {"libpqxx", "libpq", "libssl"}, "redlock": {"libhiredis", "libssl"},
+                    "zookeeper": {"libzookeeper_st"}}
 EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl", "libpqxx", "libpq", "libzookeeper_st"}
 
 
