@@ -16,12 +16,13 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
       context_(c),
       share_(std::min(s.duration("backoff_min"), milliseconds(20))),
       set_(std::make_shared<NodeSet>(s)) {
-    tls_ = redis::make_tls(set_->nodes.front()->shared->options);
     fabric_ = std::make_shared<Fabric>();
     fabric_->executor = c.engine;
     fabric_->set = set_;
-    for (const auto& node : set_->nodes)
-        fabric_->lines.push_back(std::make_shared<Line>(c.engine, set_, *node, tls_.get()));
+    for (const auto& node : set_->nodes) {
+        tls_.push_back(redis::make_tls(node->shared->options));
+        fabric_->lines.push_back(std::make_shared<Line>(c.engine, set_, *node, tls_.back().get()));
+    }
     Scripts::all();
     if (set_->size() % 2 == 0)
         c.sink.warn(s.display() +

@@ -67,7 +67,7 @@ private:
     const milliseconds share_;  ///< how long waiters of this client share one look
     std::map<std::string, Busy, std::less<>> busy_;
     std::shared_ptr<NodeSet> set_;
-    std::unique_ptr<asio::ssl::context> tls_;
+    std::vector<std::unique_ptr<asio::ssl::context>> tls_;  // one per node: each checks its host
     std::shared_ptr<Fabric> fabric_;
 };
 

@@ -159,20 +159,56 @@ TEST_CASE("deployment: an even number of nodes and fencing=off are told", "[conf
     four[1].resume();
 }
 
-TEST_CASE("deployment: TLS", "[config]") {
+TEST_CASE("deployment: TLS, each node checked by its own name", "[config]") {
     RedisOptions options;
     options.tls = true;
     Five three(false, options, 3);
-    // Each has an authority of its own here, so no one file could vouch for all.
-    const auto client = open("redlocks://" + three.hosts() + "?durable=yes&tls_verify=no");
+    // Each has an authority of its own here; one file vouches for all of them.
+    lab::TempDir dir;
+    std::ofstream bundle(dir / "ca.pem");
+    for (std::size_t i = 0; i < 3; ++i)
+        bundle << std::ifstream(three[i].ca_file()).rdbuf();
+    bundle.close();
+    const auto port = [&](std::size_t i) { return std::to_string(three[i].port()); };
+    const std::string mixed = "redlocks://127.0.0.1:" + port(0) + ",localhost:" + port(1) +
+                              ",127.0.0.1:" + port(2) + "?durable=yes&node_set=tls";
+    const auto client = open(mixed + "&tls_ca_file=" + (dir / "ca.pem").string());
     auto lease = hold(*lock_of(client, "name"));
-    CHECK(three.holding("name") >= 2);
+    lab::wait_until([&] { return three.holding("name") == 3; }, 5s, "all three have it");
     CHECK(lease.release() == hf::ReleaseResult::released);
-    const auto strict = open("redlocks://" + three.hosts() + "?durable=yes&request_timeout=500ms");
+    const auto strict = open(mixed + "&request_timeout=500ms");
     std::string words;
     CHECK(refusal(*lock_of(strict, "name"), &words) == errc::no_quorum);
     INFO(words);
     CHECK(words.find("certificate") != words.npos);
+    // The certificate is not for this address.
+    const auto other =
+        open("redlocks://127.0.0.2:" + port(0) + ",127.0.0.2:" + port(1) + ",127.0.0.1:" + port(2) +
+             "?durable=yes&node_set=tls&tls_ca_file=" + (dir / "ca.pem").string());
+    CHECK(refusal(*lock_of(other, "name"), &words) == errc::no_quorum);
+}
+
+TEST_CASE("deployment: the rights that the README names are enough", "[config]") {
+    RedisOptions options;
+    options.password = "of-the-default-user";
+    options.users = {
+        "app on >pw resetchannels resetkeys ~name ~{name}:hf:t ~{redlock}:hf:n -@all +evalsha "
+        "+eval "
+        "+set +get +del +pexpire +pexpireat +pttl +time +info +select +ping"};
+    Five five(false, options);
+    const auto client = open("redlock://app:pw@" + five.hosts() + "?durable=yes");
+    const auto lock = lock_of(client, "name");
+    for (int i = 0; i < 2; ++i) {
+        auto lease = hold(*lock);
+        CHECK(lease.renew().has_value());
+        CHECK(client.inspect("name")->holders.size() == 1);
+        CHECK(lease.release() == hf::ReleaseResult::released);
+    }
+    auto lease = hold(*lock);
+    CHECK(client.break_lock("name", {}, true).has_value());
+    CHECK_FALSE(lease.renew().has_value());
+    std::string words;
+    CHECK(refusal(*lock_of(client, "elsewhere"), &words) == errc::denied);
 }
 
 TEST_CASE("deployment: the plain pattern of other clients, and Holdfast", "[interop]") {
