@@ -326,7 +326,7 @@ void Lane::lost(Attempt& a, const Tally& tally, Tally::Verdict verdict) {
         a.outcome = Attempt::Busy{std::max(look_again, milliseconds(1)), true};
         return;
     }
-    a.outcome = Attempt::Failed{tally.why()};
+    a.outcome = Attempt::Failed{tally.why(), fabric_->set->answers()};
     a.detail = tally.words(*fabric_->set, now);
 }
 

@@ -170,6 +170,11 @@ std::size_t NodeSet::up() const noexcept {
         std::count_if(nodes.begin(), nodes.end(), [](const auto& n) { return !n->down(); }));
 }
 
+bool NodeSet::answers() const noexcept {
+    const auto there = [](const auto& n) { return n->met() && !n->down(); };
+    return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), there)) >= quorum();
+}
+
 // A single wrong node is enough: two majorities need not meet in it.
 void NodeSet::judge() {
     error_code why;

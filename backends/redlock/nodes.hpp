@@ -80,6 +80,8 @@ public:
     std::size_t quorum() const noexcept { return nodes.size() / 2 + 1; }
     /// Nodes that are not known to be down.
     std::size_t up() const noexcept;
+    /// A majority is there, if only to say that it cannot now (nodes that may not vote yet).
+    bool answers() const noexcept;
 
     /// The configuration does not fit the servers: nothing may be granted. `detail` then says why.
     error_code refused(std::string* detail) const;

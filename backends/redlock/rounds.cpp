@@ -107,6 +107,10 @@ void Acquire::start() {
     std::string ignored;
     const bool wrong = static_cast<bool>(set.refused(&ignored));
     for (std::size_t i = 0; i < set.size(); ++i) {
+        if (!set.nodes[i]->votes(now))
+            fabric_->warn(set.nodes[i]->where +
+                          ": it started not long ago and does not vote before max_ttl has passed; "
+                          "durable=yes, where it keeps every write, lets it vote at once");
         if (wrong || !set.nodes[i]->votes(now))
             tally_.set(i, {.kind = Vote::Kind::missing}), fabric_->lines[i]->look();
         else
@@ -242,7 +246,7 @@ void Acquire::lost(Tally::Verdict verdict) {
         a.outcome = Attempt::Busy{std::max(look, milliseconds(1)), true};
     } else {
         const bool slow = tally_.verdict() == Tally::Verdict::granted;
-        a.outcome = Attempt::Failed{slow ? make(Error::too_slow) : tally_.why()};
+        a.outcome = Attempt::Failed{slow ? make(Error::too_slow) : tally_.why(), set.answers()};
         a.detail = tally_.words(set, now);
     }
     place_of(a.place).value.clear();

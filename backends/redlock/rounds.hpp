@@ -19,6 +19,7 @@ struct Fabric {
     asio::any_io_executor executor;
     std::shared_ptr<NodeSet> set;
     std::vector<std::shared_ptr<Line>> lines;
+    std::function<void(std::string)> warn;  ///< told once per text
 
     /// Fewer than a majority are up: then those that are down are waited for.
     bool patient() const noexcept { return set->up() < set->quorum(); }
