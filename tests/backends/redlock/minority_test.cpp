@@ -179,9 +179,9 @@ TEST_CASE("a lease is renewed by a majority of real renewals, and an empty node 
 
 TEST_CASE("inspect shows what each node says", "[inspect]") {
     Five five;
-    const auto client = open(five.url("durable=yes&node_timeout=100ms"));
+    const auto client = open(five.url("durable=yes&node_timeout=1s"));
     auto lease = hold(*lock_of(client, "name"));
-    lab::wait_until([&] { return five.holding("name") == 5; }, 2s, "all five have it");
+    lab::wait_until([&] { return five.holding("name") == 5; }, 10s, "all five have it");
     five[4].kill();
     five[0].cli({"SET", "name", "somebody else"});
     const auto seen = client.inspect("name");

@@ -61,7 +61,7 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
         for (const bool async : {false, true}) {
             INFO(mode << (async ? " by the engine" : " by lane"));
             Five five;
-            const auto client = open(five.url("durable=yes&" + mode));
+            const auto client = open(five.url("durable=yes&node_timeout=2s&" + mode));
             const auto lock = lock_of(client, "N", {.renew = false});
             const auto cycle = [&] {
                 std::string owner;
@@ -85,10 +85,16 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
                 }
                 return owner;
             };
-            for (int i = 0; i < 2; ++i)  // connects, and makes the scripts known
+            // Connects, and makes the scripts known to every node, of which a cycle needs only
+            // three.
+            std::uint64_t before = 0;
+            for (int i = 0; i < 50 && client.stats().requests - before != 10; ++i) {
+                before = client.stats().requests;
                 cycle();
-            lab::wait_until([&] { return five.holding("N") == 0; }, 5s, "quiet");
-            const auto before = client.stats().requests;
+                lab::wait_until([&] { return five.holding("N") == 0; }, 5s, "quiet");
+                lab::reached([&] { return client.stats().requests - before >= 10; }, 1s);
+            }
+            before = client.stats().requests;
             std::vector<lab::RedisMonitor> monitors;
             for (std::size_t i = 0; i < 5; ++i)
                 monitors.push_back(five[i].monitor());
