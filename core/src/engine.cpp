@@ -322,6 +322,12 @@ void Engine::close(milliseconds grace) noexcept {
         io_.restart();
         for (int i = 0; i < 1000 && verbs_ > 0; ++i)
             if (io_.poll() == 0) break;
+        // Nobody will ask the server again; those who wait for its answer keep the engine alive.
+        all_ended_ = {};
+        on_grants({}, [](Grant& g) { g.forget(); });
+        const auto waiting = waiters_;
+        for (const auto& [owner, waiter] : waiting)
+            waiter->forget();
         pool_.stop(grace);
     });
 }

@@ -353,6 +353,12 @@ void Grant::release_answered() {
     stop_releasing();
 }
 
+void Grant::forget() {
+    if (!releasing_) return;
+    answer_releases(ReleaseResult::unreachable);
+    stop_releasing();
+}
+
 void Grant::answer_releases(ReleaseResult r) {
     for (const Releasing& told : std::exchange(releases_, {}))
         told(r);

@@ -136,7 +136,9 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         pqxx::nontransaction tx(*session_);
         said.rows = statement(tx);
     } catch (const pqxx::broken_connection& e) {
-        failed(Error::closed, false, words_of(e.what()));
+        // What libpqxx says of it is about the encoding of a message that never came.
+        const std::string_view said_last = PQerrorMessage(session_->raw());
+        failed(Error::closed, false, words_of(said_last.empty() ? e.what() : said_last));
     } catch (const pqxx::failure& e) {
         // libpqxx leaves the SQLSTATE out of some of its classes; the message has it.
         state_ = state_in(e.what());

@@ -121,6 +121,20 @@ bool rolled_back(std::string_view state) noexcept {
     return !state.empty() && !state.starts_with("08") && !state.starts_with("57P");
 }
 
+bool cannot_now(const error_code& ec) noexcept {
+    if (ec.category() != category()) return false;
+    switch (static_cast<Error>(ec.value())) {
+        case Error::starting:
+        case Error::too_many:
+        case Error::timed_out:
+        case Error::conflict:
+        case Error::no_resources:
+            return true;
+        default:
+            return false;
+    }
+}
+
 bool worth_repeating(std::string_view state) noexcept {
     return state == "40001" || state == "40P01";
 }

@@ -32,7 +32,7 @@ inline void refuse(Step& s, const Said& said) {
     s.detail = said.detail;
     s.done = true;
     if (said.nothing_done)
-        s.outcome = spi::Attempt::Failed{said.error};
+        s.outcome = spi::Attempt::Failed{said.error, cannot_now(said.error)};
     else
         s.outcome = spi::Attempt::Doubt{said.error};
     s.renewal = spi::Held::Renewal::unknown;

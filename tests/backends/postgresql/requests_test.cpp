@@ -75,10 +75,15 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
         const auto before = client.stats().requests;
         const auto from = server.log().size();
         cycle();
-        CHECK(client.stats().requests - before == 2);
-        lab::wait_until([&] { return executed(server, from).size() >= expected.size(); }, 5s,
+        const auto requests = client.stats().requests - before;
+        lab::wait_until([&] { return executed(server, from).size() >= requests; }, 5s,
                         "the server's log");
-        CHECK(executed(server, from) == expected);
+        // The clean-up, which is left to chance, may fall into it.
+        auto seen = executed(server, from);
+        const auto swept = std::erase_if(
+            seen, [](const std::string& sql) { return sql.find("DELETE FROM") != sql.npos; });
+        CHECK(seen == expected);
+        CHECK(requests - swept == 2);
     }
 }
 
