@@ -18,7 +18,8 @@ SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
 CLIENTS = {
     "hiredis": "backends/redis", "sqlite3.h": "backends/sql/sqlite", "openssl": "backends/redis",
     "boost/asio/ssl": "backends/redis", "pqxx": "backends/sql/postgresql",
-    "libpq-fe.h": "backends/sql/postgresql", "zookeeper": "backends/zookeeper",
+    "libpq-fe.h": "backends/sql/postgresql",
+    "libpq-events.h": "backends/sql/postgresql", "zookeeper": "backends/zookeeper",
 }
 # One backend that builds on another, through one header that says so.
 STATED = {("backends/redlock", "backends/redis"): "backends/redis/node.hpp"}

@@ -1,9 +1,10 @@
 #include "connection.hpp"
 
 #include <fcntl.h>
+#include <libpq-events.h>
 #include <sys/socket.h>
 
-#include <cstring>
+#include <utility>
 
 #include "connect.hpp"
 #include "errors.hpp"
@@ -44,19 +45,22 @@ pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string&
 }
 #pragma GCC diagnostic pop
 
+/// Knows the result that libpq made last: libpqxx 6 loses the one of a connection that breaks.
+int follow(PGEventId what, void* info, void* last) {
+    auto& slot = *static_cast<PGresult**>(last);
+    if (what == PGEVT_RESULTCREATE)
+        slot = static_cast<PGEventResultCreate*>(info)->result;
+    else if (what == PGEVT_RESULTDESTROY &&
+             slot == static_cast<PGEventResultDestroy*>(info)->result)
+        slot = nullptr;
+    return 1;
+}
+
 std::string_view text_of(const pqxx::field& f) {
     return f.is_null() ? std::string_view() : std::string_view(f.c_str());
 }
 
 }  // namespace
-
-/// Collects the names of the channel.
-class Connection::Receiver final : public pqxx::notification_receiver {
-public:
-    explicit Receiver(Session& s) : pqxx::notification_receiver(s, postgresql::channel) {}
-    void operator()(const std::string& payload, int) override { names.push_back(payload); }
-    std::vector<std::string> names;
-};
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
     : shared_(std::move(shared)),
@@ -68,12 +72,10 @@ Connection::~Connection() {
 }
 
 void Connection::close() noexcept {
-    // libpqxx says UNLISTEN, and would wait for the answer of a server that hangs.
-    if (receiver_) ::shutdown(guard_.socket(), SHUT_RDWR);
-    receiver_.reset();
     guard_.watch(-1);
     session_.reset();
     prepared_.fill(false);
+    listening_ = false;
 }
 
 bool Connection::stale() const noexcept {
@@ -103,6 +105,7 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     }
     if (!h) return why;
     guard_.watch(PQsocket(h.get()));
+    PQregisterEventProc(h.get(), follow, "holdfast", &last_);
     PQsetNoticeProcessor(
         h.get(), [](void*, const char*) {}, nullptr);
     try {
@@ -132,6 +135,7 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         return said;
     }
     shared_->requests.fetch_add(1, std::memory_order_relaxed);
+    last_ = nullptr;
     try {
         pqxx::nontransaction tx(*session_);
         said.rows = statement(tx);
@@ -139,6 +143,7 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         // What libpqxx says of it is about the encoding of a message that never came.
         const std::string_view said_last = PQerrorMessage(session_->raw());
         failed(Error::closed, false, words_of(said_last.empty() ? e.what() : said_last));
+        PQclear(std::exchange(last_, nullptr));
     } catch (const pqxx::failure& e) {
         // libpqxx leaves the SQLSTATE out of some of its classes; the message has it.
         state_ = state_in(e.what());
@@ -277,20 +282,21 @@ error_code Connection::listen(boot_clock::time_point deadline, std::string& deta
         detail = "a connection pooler stands between";
         return make_error_code(errc::not_supported);
     }
-    Said said = guarded(deadline, [&](pqxx::nontransaction&) {
-        receiver_ = std::make_unique<Receiver>(*session_);
-        return pqxx::result();
-    });
+    // Not as libpqxx does it: that says UNLISTEN at the end, and waits for the answer of a server
+    // that may hang.
+    Said said = run_text("LISTEN " + std::string(channel), deadline);
+    listening_ = !said.error;
     detail = std::move(said.detail);
     return said.error;
 }
 
 bool Connection::heard(std::vector<std::string>& names) noexcept {
     try {
-        if (!session_ || !receiver_) return false;
-        session_->get_notifs();
-        names.swap(receiver_->names);
-        receiver_->names.clear();
+        if (!session_ || !listening_ || PQconsumeInput(session_->raw()) == 0) return false;
+        while (PGnotify* one = PQnotifies(session_->raw())) {
+            const std::unique_ptr<PGnotify, decltype(&PQfreemem)> freed(one, &PQfreemem);
+            names.emplace_back(one->extra);
+        }
         return session_->usable() && !stale();
     } catch (const std::exception&) {
         return false;

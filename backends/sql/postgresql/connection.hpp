@@ -50,7 +50,6 @@ public:
     int duplicate() const noexcept;
 
 private:
-    class Receiver;
     template <class F>
     Said guarded(boot_clock::time_point deadline, F&& statement);
     bool stale() const noexcept;
@@ -62,9 +61,9 @@ private:
     const Resolve resolve_;
     Watchdog::Guard guard_;
     std::unique_ptr<Session> session_;
-    std::unique_ptr<Receiver> receiver_;
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
-    bool pooled_ = false, fsync_ = true;
+    bool pooled_ = false, fsync_ = true, listening_ = false;
+    PGresult* last_ = nullptr;  // of the statement under way
     boot_clock::time_point used_;
     std::string state_;  // the SQLSTATE of the last error
 };
