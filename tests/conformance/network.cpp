@@ -39,7 +39,8 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
     for (const bool on_engine : {false, true})
         for (const std::string what : {"acquire", "renew", "release"})
             for (const Direction direction : {Direction::to_server, Direction::to_client}) {
-                auto client = open_proxied();
+                // A long ttl: no renewal but those that are asked for falls into an exchange.
+                auto client = open_proxied("ttl=60s");
                 const auto lock = lock_of(client, name);
                 const auto acquire = [&]() -> hf::result<hf::Lease> {
                     if (!on_engine) return lock->acquire({.wait = 5s});
