@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
+#include <array>
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
 #include <holdfast/lab/error.hpp>
@@ -26,13 +28,18 @@ void add_failure(Rows& rows, const std::string& backend, const std::string& why)
     rows.push_back(std::move(row));
 }
 
-std::optional<lab::RedisServer> start_redis(const lab::RedisOptions& options, Rows& rows) {
+/// Runs `start`; a server that does not start is a row.
+template <class Start>
+void attempt(Rows& rows, const std::string& backend, Start start) {
     try {
-        return lab::RedisServer::start(options);
+        start();
     } catch (const lab::LabError& error) {
-        add_failure(rows, options.append_only ? "redis durable" : "redis", error.what());
-        return std::nullopt;
+        add_failure(rows, backend, error.what());
     }
+}
+
+bool linked(std::string_view backend) {
+    return spi::Registry::linked().find(backend) != nullptr;
 }
 
 std::string random_word() {
@@ -46,40 +53,83 @@ Site::Site(const Options& options, Rows& rows) : own_(options.own_servers()) {
     if (own_)
         open_own(options, rows);
     else
-        start_lab(options, rows);
+        start_lab(rows);
 }
 
-void Site::start_lab(const Options&, Rows& rows) {
-    const auto& linked = spi::Registry::linked();
-    for (const auto& backend : linked.all())
-        if (backend->name != "redis" && backend->name != "sqlite" && backend->name != "memory")
+void Site::start_lab(Rows& rows) {
+    constexpr std::array known{"memory", "sqlite", "redis", "redlock", "postgresql", "zookeeper"};
+    for (const auto& backend : spi::Registry::linked().all())
+        if (std::find(known.begin(), known.end(), backend->name) == known.end())
             add_failure(rows, backend->name, "linked in, but the bench starts no server for it");
-    for (const char* name : {"memory", "sqlite", "redis"})
-        if (linked.find(name) == nullptr) add_failure(rows, name, "not built into this bench");
+    for (const char* name : known)
+        if (!linked(name)) add_failure(rows, name, "not built into this bench");
 
-    redis_ = start_redis({}, rows);  // the raw floors need it whatever is linked in
+    start_redis(rows);  // the raw floors need it whatever is linked in
+    if (linked("redlock")) attempt(rows, "redlock", [&] { start_redlock(); });
+    if (linked("postgresql")) attempt(rows, "postgresql", [&] { start_postgresql(); });
+    if (linked("zookeeper")) attempt(rows, "zookeeper", [&] { start_zookeeper(); });
+    if (linked("sqlite"))
+        deployments_.push_back({"sqlite",
+                                "default",
+                                "sqlite://" + sqlite_file().string(),
+                                {},
+                                {},
+                                "synchronous FULL on " + file_system(folder_.path())});
+    if (linked("memory"))
+        deployments_.push_back(
+            {"memory", "default", "memory:", {}, {}, "ends with the process", true});
+}
+
+void Site::start_redis(Rows& rows) {
+    attempt(rows, "redis", [&] { redis_ = lab::RedisServer::start({}); });
     lab::RedisOptions always;
     always.append_only = true;
-    durable_ = start_redis(always, rows);
+    attempt(rows, "redis durable", [&] { durable_ = lab::RedisServer::start(always); });
     const auto add = [this](Deployment d) { deployments_.push_back(std::move(d)); };
-    const bool redis_linked = linked.find("redis") != nullptr;
-    if (redis_ && redis_linked) {
+    if (redis_ && linked("redis")) {
         const std::string lost = "memory only: a crash of the server loses it";
         add({"redis", "default", redis_->url(), {}, {}, lost});
         add({"redis", "plain", redis_->url() + "?mode=plain", {}, {}, lost});
         add({"redis", "poll", redis_->url() + "?wait=poll", {}, {}, lost});
     }
-    if (durable_ && redis_linked)
+    if (durable_ && linked("redis"))
         add({"redis", "durable", durable_->url(), {}, {}, "appendonly yes, appendfsync always"});
-    if (linked.find("sqlite") != nullptr)
-        add({"sqlite",
-             "default",
-             "sqlite://" + sqlite_file().string(),
-             {},
-             {},
-             "synchronous FULL on " + file_system(folder_.path())});
-    if (linked.find("memory") != nullptr)
-        add({"memory", "default", "memory:", {}, {}, "ends with the process", true});
+}
+
+void Site::start_redlock() {
+    std::string url = "redlock://";
+    for (int i = 0; i < 5; ++i) {
+        nodes_.push_back(lab::RedisServer::start({}));
+        url += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(nodes_.back().port());
+    }
+    // Nodes that have just started would not vote for a minute; none of these restarts.
+    url += "?durable=yes";
+    const std::string lost = "five nodes, memory only: a node that crashes forgets";
+    deployments_.push_back({"redlock", "default", url, {}, {}, lost});
+    deployments_.push_back({"redlock", "no token", url + "&fencing=off", {}, {}, lost});
+}
+
+void Site::start_postgresql() {
+    lab::PostgresOptions options;
+    options.fsync = true;
+    postgresql_ = lab::PostgresServer::start(options);
+    deployments_.push_back({"postgresql",
+                            "default",
+                            postgresql_->url(),
+                            {},
+                            {},
+                            "grants synced to " + file_system(folder_.path())});
+}
+
+void Site::start_zookeeper() {
+    lab::ZooKeeperOptions options;
+    zookeeper_ = lab::ZooKeeperServers::start(options);
+    deployments_.push_back({"zookeeper",
+                            "default",
+                            zookeeper_->url() + "?tick_time=100ms",
+                            {},
+                            {},
+                            "one server, every write synced to " + file_system(folder_.path())});
 }
 
 void Site::open_own(const Options& options, Rows& rows) {

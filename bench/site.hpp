@@ -1,8 +1,10 @@
 // The servers of one run: started by the lab, or the user's own.
 #pragma once
 #include <filesystem>
+#include <holdfast/lab/postgres_server.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <holdfast/lab/temp_dir.hpp>
+#include <holdfast/lab/zookeeper_server.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,11 +50,18 @@ public:
     void clean_up(Rows& rows);
 
 private:
-    void start_lab(const Options&, Rows&);
+    void start_lab(Rows&);
+    void start_redis(Rows&);
+    void start_redlock();
+    void start_postgresql();
+    void start_zookeeper();
     void open_own(const Options&, Rows&);
 
     lab::TempDir folder_;
     std::optional<lab::RedisServer> redis_, durable_;
+    std::vector<lab::RedisServer> nodes_;
+    std::optional<lab::PostgresServer> postgresql_;
+    std::optional<lab::ZooKeeperServers> zookeeper_;
     std::vector<Deployment> deployments_;
     bool own_ = false;
 };
