@@ -112,6 +112,7 @@ void Site::start_redlock() {
 void Site::start_postgresql() {
     lab::PostgresOptions options;
     options.fsync = true;
+    options.config = {"max_connections = 500"};  // a hundred buyers in processes of their own
     postgresql_ = lab::PostgresServer::start(options);
     deployments_.push_back({"postgresql",
                             "default",
