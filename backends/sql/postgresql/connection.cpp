@@ -143,7 +143,6 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         // What libpqxx says of it is about the encoding of a message that never came.
         const std::string_view said_last = PQerrorMessage(session_->raw());
         failed(Error::closed, false, words_of(said_last.empty() ? e.what() : said_last));
-        PQclear(std::exchange(last_, nullptr));
     } catch (const pqxx::failure& e) {
         // libpqxx leaves the SQLSTATE out of some of its classes; the message has it.
         state_ = state_in(e.what());
@@ -156,6 +155,7 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         if (overdue) close();  // answered just in time, but the socket is gone
         return said;
     }
+    PQclear(std::exchange(last_, nullptr));
     if (overdue) failed(Error::no_answer, false, {});
     if (state_ == "57014" || state_ == "55P03")
         said.detail += "; see statement_timeout and lock_timeout of this role and database";
