@@ -73,9 +73,12 @@ int work(const std::string& url, const std::string& name, const std::string& fol
             std::cerr << "not released\n";
             return 1;
         }
-        if (pause > 0)
-            std::this_thread::sleep_for(
-                std::chrono::microseconds(std::uniform_int_distribution(0, 1000 * pause)(random)));
+        if (pause > 0) {
+            const auto end =
+                hf::boot_clock::now() +
+                std::chrono::microseconds(std::uniform_int_distribution(0, 1000 * pause)(random));
+            (void)lab::stays_true([&] { return hf::boot_clock::now() < end; }, 1s);
+        }
     }
     return 0;
 }

