@@ -6,7 +6,7 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboos
     libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
     libfmt-dev"
 packages_servers="redis-server redis-tools openssl"
-packages_tests="catch2 python3 python3-redis clang-format groff-base"
+packages_tests="catch2 python3 python3-redis clang-format groff-base npm"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
 

@@ -78,15 +78,17 @@ void Engine::submit(std::shared_ptr<Waiter> w) {
         submissions_.push_back(std::move(w));
     }
     if (!first) return;
-    post([self = shared_from_this()] {
-        std::vector<std::shared_ptr<Waiter>> all;
-        {
-            const std::lock_guard hold(self->submissions_mutex_);
-            all.swap(self->submissions_);
-        }
-        for (const auto& waiter : all)
-            waiter->start();
-    });
+    post([self = shared_from_this()] { self->start_submitted(); });
+}
+
+void Engine::start_submitted() {
+    std::vector<std::shared_ptr<Waiter>> all;
+    {
+        const std::lock_guard hold(submissions_mutex_);
+        all.swap(submissions_);
+    }
+    for (const auto& waiter : all)
+        waiter->start();
 }
 
 void Engine::attempt(std::shared_ptr<Waiter> w) {
@@ -317,13 +319,26 @@ void Engine::close(milliseconds grace) noexcept {
         if (thread_.joinable()) thread_.join();
         // Only now: the engine thread may have been in the schedule.
         schedule_.stop();
-        // Verbs under way end now that their sockets are closed; their frames must not outlive the
-        // backend.
+        // An engine that was too busy to get there in time: everybody who waits is told all the
+        // same. Verbs under way end now that their sockets are closed; their frames must not
+        // outlive the backend.
         io_.restart();
-        for (int i = 0; i < 1000 && verbs_ > 0; ++i)
-            if (io_.poll() == 0) break;
+        start_submitted();
+        give_up_everything();
+        drain(boot_clock::now() + milliseconds(1000));
+        // Nobody will ask the server again; those who wait for its answer keep the engine alive.
+        all_ended_ = {};
+        on_grants({}, [](Grant& g) { g.forget(); });
+        const auto waiting = waiters_;
+        for (const auto& [owner, waiter] : waiting)
+            waiter->forget();
         pool_.stop(grace);
     });
+}
+
+void Engine::drain(boot_clock::time_point until) {
+    while (io_.poll_one() != 0 && boot_clock::now() < until) {
+    }
 }
 
 void Engine::finish() {

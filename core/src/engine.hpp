@@ -110,10 +110,13 @@ private:
                                       std::shared_ptr<Latch<Answer<T>>>);
     Engine(Chosen, const ClientOptions&);
     void run_thread();
+    void start_submitted();
     void flush_soon();
     void flush();
     void give_up_everything();
     void finish();
+    /// Runs what is ready, on the closing thread, once the engine's own has ended.
+    void drain(boot_clock::time_point until);
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
     template <class Item>
     void spawn(std::vector<std::shared_ptr<Item>>&,

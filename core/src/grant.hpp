@@ -58,6 +58,8 @@ public:
     void release_answered();
     void lose(error_code why, bool give_back);
     void renew_now();
+    /// The engine is gone: a release that was not answered is left to the ttl.
+    void forget();
     /// False once released or lost, also by another thread a moment ago.
     bool lives() const noexcept;
     bool owned_by(std::string_view owner) const noexcept { return owner_ == owner; }

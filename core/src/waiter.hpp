@@ -41,6 +41,8 @@ public:
     void answered();
     spi::Attempt& prepare_withdrawal(boot_clock::time_point now);
     void withdrawn(error_code);
+    /// The engine is gone: what may be left at the server is left to the ttl.
+    void forget() { end(); }
 
 private:
     enum class Phase : std::uint8_t { idle, attempting, parked, withdrawing, resting, done };

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <holdfast/holdfast.hpp>
 #include <iostream>
+#include <random>
+#include <thread>
 
 #include "holdfast/lab/redis_connection.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -43,6 +45,10 @@ int work(const std::string& url, const std::string& name, const std::string& fol
     const auto lock = client->lock(name).value();
     lab::RedisConnection store("127.0.0.1", static_cast<std::uint16_t>(port));
     const std::string witness = folder + "/witness";
+    // Time for others between two rounds, where nobody is told of a release.
+    const char* pause_ms = std::getenv("HOLDFAST_TEST_PAUSE_MS");
+    const int pause = pause_ms == nullptr ? 0 : std::atoi(pause_ms);
+    std::mt19937 random(static_cast<unsigned>(::getpid()));
     // All begin together, or slow starts would keep them apart without any lock.
     store.command({"INCR", "ready"});
     lab::wait_until([&] { return !store.command({"GET", "go"}).is_nil(); }, 60s, "the word to go");
@@ -66,6 +72,12 @@ int work(const std::string& url, const std::string& name, const std::string& fol
         if (locked && lease.release() != hf::ReleaseResult::released) {
             std::cerr << "not released\n";
             return 1;
+        }
+        if (pause > 0) {
+            const auto end =
+                hf::boot_clock::now() +
+                std::chrono::microseconds(std::uniform_int_distribution(0, 1000 * pause)(random));
+            (void)lab::stays_true([&] { return hf::boot_clock::now() < end; }, 1s);
         }
     }
     return 0;

@@ -16,6 +16,8 @@ const lives = (pid) => {
   }
 };
 
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
 export class Witness {
   constructor(storePort, folder) {
     this.store = new Redis(Number(storePort));
@@ -41,9 +43,11 @@ export class Witness {
     }
   }
 
-  async work() {
+  // `ms`: how long the work itself takes.
+  async work(ms = 0) {
     if (!this.enter()) await this.store.incr("overlaps");
     const n = Number((await this.store.get("counter")) ?? 0);
+    if (ms > 0) await pause(ms);
     await this.store.eval(
       "redis.call('SET','counter',ARGV[1]) redis.call('INCR','done') redis.call('INCR','foreign')",
       0, n + 1);

@@ -57,7 +57,7 @@ struct Attempt {
     };
     struct Doubt {
         error_code why;
-    };  ///< no answer: it may have happened
+    };               ///< no answer: it may have happened
     struct Failed {  ///< surely nothing was done
         Failed() : answered(false) {}
         Failed(error_code w) : why(w), answered(false) {}
