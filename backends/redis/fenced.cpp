@@ -11,6 +11,15 @@ namespace {
 using spi::Attempt;
 using spi::Held;
 
+/// No answer, for all of them, with the words for it.
+void silence(const std::vector<Attempt*>& items, error_code why, bool sent,
+             const std::string& detail, const Shared& shared) {
+    for (Attempt* a : items) {
+        a->detail = detail;
+        take_silence(why, sent, *a, shared);
+    }
+}
+
 std::int64_t ghost_of(const std::shared_ptr<void>& place, const Shared& shared) {
     const Place* p = find_place(place);
     return p != nullptr && p->ghost > shared.clock.server_ms(boot_clock::now()) ? p->ghost : 0;
@@ -67,10 +76,7 @@ awaitable<void> FencedBackend::attempt(std::span<Attempt* const> all) {
         std::string detail;
         const error_code unreachable = co_await connection_->ready(deadline, &detail);
         if (unreachable) {
-            for (Attempt* a : items) {
-                a->detail = detail;
-                take_silence(unreachable, false, *a, *shared_);
-            }
+            silence(items, unreachable, false, detail, *shared_);
             co_return;
         }
         const auto patience = now + (deadline - now) / 2;
@@ -89,10 +95,7 @@ awaitable<void> FencedBackend::enter(std::vector<Attempt*> items) {
         std::string detail;
         const error_code unreachable = co_await connection_->ready(deadline, &detail);
         if (unreachable) {
-            for (Attempt* a : items) {
-                a->detail = detail;
-                take_silence(unreachable, false, *a, *shared_);
-            }
+            silence(items, unreachable, false, detail, *shared_);
             co_return;
         }
         const Script& script = items.size() == 1 ? scripts.enter_one : scripts.enter_many;
@@ -110,10 +113,7 @@ awaitable<void> FencedBackend::enter(std::vector<Attempt*> items) {
             add_enter(c, *a, *shared_);
         Answer answer = co_await run(c, &script, deadline, &detail);
         if (answer.why) {
-            for (Attempt* a : items) {
-                a->detail = detail;
-                take_silence(answer.why, answer.sent, *a, *shared_);
-            }
+            silence(items, answer.why, answer.sent, detail, *shared_);
             co_return;
         }
         const Reply& r = answer.replies.front();

@@ -86,9 +86,9 @@ Team other_team(const char* scenario, const char* guard, const char* job) {
 }
 
 /// The memory backend's processes would not see each other: its team is threads of one process.
-void arrange(Team& team, bool in_process, int people) {
-    team.processes = in_process ? 1 : people;
-    team.worker.threads = in_process ? people : 1;
+void arrange(Team& team, bool in_process, int people, int each = 1) {
+    team.processes = in_process ? 1 : people / each;
+    team.worker.threads = in_process ? people : each;
 }
 
 std::vector<Step> plan_c8(const Options& options, const Site& site) {
@@ -128,26 +128,19 @@ std::vector<Step> plan_c8a(const Options& options, const Site& site) {
     return steps;
 }
 
-/// Five buyers to a process: a server is not asked for a hundred times the connections of a client.
-void arrange_buyers(Team& team, bool in_process) {
-    constexpr int each = 5;
-    arrange(team, in_process, buyers);
-    if (in_process) return;
-    team.processes = buyers / each;
-    team.worker.threads = each;
-}
-
 std::vector<Step> plan_c8b(const Options&, const Site& site) {
+    // A server is not asked for a hundred times the connections of a client.
+    constexpr int each = 5;
     std::vector<Step> steps;
     const auto add = [&](const std::string& label, const Team& team) {
         steps.push_back({label, [team](Bench& bench) { sell(bench, team); }});
     };
     Team none = other_team("C8b", "none", "buy");
-    arrange_buyers(none, false);
+    arrange(none, false, buyers, each);
     add("stock without a lock", none);
     for (const Deployment& d : site.deployments()) {
         Team team = guarded_team("C8b", d, "buy");
-        arrange_buyers(team, d.in_process);
+        arrange(team, d.in_process, buyers, each);
         add(d.label() + " stock", team);
     }
     return steps;

@@ -323,6 +323,8 @@ void Engine::close(milliseconds grace) noexcept {
         // same. Verbs under way end now that their sockets are closed; their frames must not
         // outlive the backend.
         io_.restart();
+        // What is posted from here on would keep the engine alive, and never run.
+        ended_.store(true, std::memory_order_release);
         start_submitted();
         give_up_everything();
         drain(boot_clock::now() + milliseconds(1000));

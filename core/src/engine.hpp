@@ -64,9 +64,10 @@ public:
     Lanes& lanes() noexcept { return *lanes_; }
     Schedule& schedule() noexcept { return schedule_; }
     UserPool& pool() noexcept { return pool_; }
-    /// Runs on the engine thread, never inside this call.
+    /// Runs on the engine thread, never inside this call; not at all once that has ended.
     template <class F>
     void post(F&& f) {
+        if (ended_.load(std::memory_order_acquire)) return;
         asio::post(io_, std::forward<F>(f));
     }
     /// Runs a user's handler where it wants to run, never on the engine thread, never inside this
@@ -139,7 +140,7 @@ private:
     std::unique_ptr<Lanes> lanes_;
     std::thread thread_;
     std::thread::id thread_id_;
-    std::atomic<bool> closed_{false};
+    std::atomic<bool> closed_{false}, ended_{false};
     std::once_flag closing_;
 
     std::mutex submissions_mutex_;

@@ -36,7 +36,8 @@ Grant::Grant(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> handle,
              std::max(engine_->timing.backoff_first, facts.ttl / 10), true) {}
 
 Grant::~Grant() {
-    // Whatever is still scheduled for it, nothing may find it from here on.
+    // A release on another thread may have come between the engine's look at the state and its
+    // scheduling of the next moment, which then finds nothing left to do.
     engine_->schedule().cancel(*this);
 }
 
@@ -106,9 +107,6 @@ void Grant::tell(Event::Kind kind, error_code reason, milliseconds took) {
 // -------------------------------------------------------------------------------
 
 void Grant::schedule_next() {
-    // Another thread may be releasing it: what it has taken out of the schedule stays out.
-    const std::lock_guard hold(mutex_);
-    if (!lives()) return;
     auto due = std::min(valid_until(), ends_at_);
     if (!renewing_) due = std::min(due, next_renewal_);
     engine_->schedule().set(*this, due);
