@@ -5,16 +5,9 @@
 #include <boost/asio/detached.hpp>
 
 #include "backend.hpp"
+#include "holdfast/spi/drift.hpp"
 
 namespace holdfast::redis {
-namespace {
-
-/// As core counts it for a lease of this length.
-boot_clock::duration drift(milliseconds length) {
-    return length / 100 + milliseconds(2);
-}
-
-}  // namespace
 
 void FencedBackend::enrol(spi::Attempt& a) {
     place_of(a.place);
@@ -69,7 +62,7 @@ bool FencedBackend::take_handed(spi::Attempt& a, boot_clock::time_point now) {
     p->handed.reset();
     // Not newer than what the last look saw: that hand-over was over before it.
     if (handed.token <= p->seen) return false;
-    const auto until = p->base + p->window - drift(p->window);
+    const auto until = p->base + p->window - spi::drift(p->window);
     if (until - now < p->window / 3) return false;
     spi::Attempt::Granted g;
     g.token.value = handed.token;

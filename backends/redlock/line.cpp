@@ -318,7 +318,7 @@ void Line::pay() {
             const auto answered = boot_clock::now();
             at->next =
                 refused ? answered + longest_pause / 2 : std::min(at->again, answered + at->pause);
-            at->pause *= 2;
+            at->pause = std::min(at->pause * 2, longest_pause);
             at->state = Debt::State::answered;
             self->arm_chores();
         };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "errors.hpp"
+#include "holdfast/spi/drift.hpp"
 
 namespace holdfast::redlock {
 
@@ -10,11 +11,6 @@ using spi::Attempt;
 using spi::Held;
 
 namespace {
-
-/// As core reckons it: how much earlier than the nodes we think a lease of that ttl ends.
-milliseconds drift(milliseconds ttl) noexcept {
-    return ttl / 100 + milliseconds(2);
-}
 
 std::int64_t some_time_ms(const NodeSet& set, boot_clock::time_point now) {
     return static_cast<std::int64_t>(set.propose(now) / 1000);
@@ -212,7 +208,7 @@ void Acquire::win() {
     NodeSet& set = *fabric_->set;
     std::string detail;
     const error_code wrong = set.refused(&detail);
-    const bool in_time = boot_clock::now() < attempt_->sent + ttl_ - drift(ttl_);
+    const bool in_time = boot_clock::now() < attempt_->sent + ttl_ - spi::drift(ttl_);
     if (wrong || !in_time) return lost(Tally::Verdict::no_quorum);
     Place& place = place_of(attempt_->place);
     for (std::size_t i = 0; i < set.size(); ++i)

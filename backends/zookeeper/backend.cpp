@@ -5,6 +5,7 @@
 #include <boost/asio/detached.hpp>
 
 #include "errors.hpp"
+#include "holdfast/spi/drift.hpp"
 
 namespace holdfast::zookeeper {
 namespace {
@@ -13,10 +14,6 @@ constexpr milliseconds idle_limit{30'000};
 
 PlacePtr place_of(const std::shared_ptr<void>& p) {
     return std::static_pointer_cast<Place>(p);
-}
-
-milliseconds drift(milliseconds ttl) noexcept {
-    return ttl / 100 + milliseconds(2);
 }
 
 milliseconds look_again(milliseconds ttl) noexcept {
@@ -203,7 +200,7 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, PlacePtr p, SessionPt
     // A grant that could not be believed for long is worth waiting for the next heartbeats.
     auto base = session->base_for(a->ttl, a->sent);
     while (session->first(*p) && boot_clock::now() < a->deadline &&
-           base + a->ttl - drift(a->ttl) - boot_clock::now() < a->ttl / 5) {
+           base + a->ttl - spi::drift(a->ttl) - boot_clock::now() < a->ttl / 5) {
         auto wait = shared_->beats.wait(shared_->engine, a->deadline);
         co_await std::move(wait);
         base = session->base_for(a->ttl, a->sent);
@@ -218,7 +215,7 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, PlacePtr p, SessionPt
         }
         base = session->base_for(a->ttl, a->sent);
     }
-    const bool believed = base + a->ttl - drift(a->ttl) > boot_clock::now();
+    const bool believed = base + a->ttl - spi::drift(a->ttl) > boot_clock::now();
     if (!session->first(*p) || !believed) {
         a->outcome = spi::Attempt::Busy{milliseconds(20)};
         co_return;

@@ -2,18 +2,11 @@
 
 #include "client_library.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/drift.hpp"
 #include "holdfast/spi/owner.hpp"
 #include "nodes.hpp"
 
 namespace holdfast::zookeeper {
-namespace {
-
-/// How much earlier than the server we think a session ends: core's rule for leases.
-milliseconds drift(milliseconds ttl) noexcept {
-    return ttl / 100 + milliseconds(2);
-}
-
-}  // namespace
 
 Session::Session(std::shared_ptr<Shared> shared, milliseconds ttl)
     : shared_(std::move(shared)),
@@ -42,8 +35,8 @@ boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_poin
     const auto base = validity_.base();
     if (!base) return boot_clock::time_point(boot_clock::duration(1));
     const milliseconds t = handle_->timeout();
-    const auto surely_until = *base + t - drift(t);
-    return std::min(sent, surely_until - ttl + drift(ttl));
+    const auto surely_until = *base + t - spi::drift(t);
+    return std::min(sent, surely_until - ttl + spi::drift(ttl));
 }
 
 bool Session::usable() const {
@@ -51,7 +44,7 @@ bool Session::usable() const {
     const auto base = validity_.base();
     if (!base) return true;
     const milliseconds t = handle_->timeout();
-    return *base + t - drift(t) - boot_clock::now() > t / 3;
+    return *base + t - spi::drift(t) - boot_clock::now() > t / 3;
 }
 
 awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::string* detail) {

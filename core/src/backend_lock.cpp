@@ -3,6 +3,7 @@
 #include <boost/asio/bind_executor.hpp>
 
 #include "grant.hpp"
+#include "holdfast/spi/drift.hpp"
 #include "holdfast/spi/owner.hpp"
 #include "waiter.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 Grant::Facts facts_of(const spi::Attempt& a, const spi::Attempt::Granted& g,
                       boot_clock::time_point started) {
     const auto base = g.base == boot_clock::time_point{} ? a.sent : g.base;
-    return {g.token, g.previous, g.ttl, base, base + g.ttl - Timing::drift(g.ttl), started};
+    return {g.token, g.previous, g.ttl, base, base + g.ttl - spi::drift(g.ttl), started};
 }
 
 }  // namespace

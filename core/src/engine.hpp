@@ -40,8 +40,6 @@ struct Timing {
     milliseconds request(milliseconds for_ttl) const noexcept {
         return request_timeout.value_or(std::min(milliseconds(2000), for_ttl / 3));
     }
-    /// How much earlier than the server we think a lease of that ttl ends.
-    static milliseconds drift(milliseconds ttl) noexcept { return ttl / 100 + milliseconds(2); }
 };
 
 class Engine final : public std::enable_shared_from_this<Engine>, public spi::Sink {

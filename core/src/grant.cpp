@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core_error.hpp"
+#include "holdfast/spi/drift.hpp"
 
 namespace holdfast {
 
@@ -168,7 +169,7 @@ void Grant::renewed() {
         }
         if (renewal_.renewal == Renewal::renewed) {
             const auto base = renewal_.renewed_base.value_or(renewal_.sent);
-            const auto until = base + info_->ttl - Timing::drift(info_->ttl);
+            const auto until = base + info_->ttl - spi::drift(info_->ttl);
             if (until > valid_until()) valid_until_.store(until.time_since_epoch().count());
             state_.store(LeaseState::held, std::memory_order_release);
             next_renewal_ = info_->renew ? base + info_->ttl / 3 : boot_clock::time_point::max();
@@ -330,7 +331,7 @@ void Grant::release_answered() {
     ReleaseResult r = release_.released;
     if (r == ReleaseResult::unreachable) {
         in_doubt_ = true;
-        if (now >= valid_until() + Timing::drift(info_->ttl)) {  // free by its ttl
+        if (now >= valid_until() + spi::drift(info_->ttl)) {  // free by its ttl
             answer_releases(r);
             return stop_releasing();
         }

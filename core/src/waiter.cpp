@@ -5,6 +5,7 @@
 #include <boost/asio/prefer.hpp>
 
 #include "grant.hpp"
+#include "holdfast/spi/drift.hpp"
 
 namespace holdfast {
 
@@ -41,11 +42,15 @@ void Waiter::adopt(spi::Attempt& lane) {
     attempt_.place = std::move(lane.place);
     attempt_.again = true;
     doubtful_ = std::holds_alternative<spi::Attempt::Doubt>(lane.outcome);
-    const auto* failed = std::get_if<spi::Attempt::Failed>(&lane.outcome);
-    answered_ever_ = std::holds_alternative<spi::Attempt::Busy>(lane.outcome) ||
-                     (failed != nullptr && failed->answered && !wait_zero_);
+    answered_ever_ = has_answered(lane);
     attempt_.detail = lane.detail;
     last_request_ = lane.deadline;
+}
+
+bool Waiter::has_answered(const spi::Attempt& asked) const noexcept {
+    if (std::holds_alternative<spi::Attempt::Busy>(asked.outcome)) return true;
+    const auto* failed = std::get_if<spi::Attempt::Failed>(&asked.outcome);
+    return failed != nullptr && failed->answered && !wait_zero_;
 }
 
 void Waiter::start() {
@@ -135,7 +140,7 @@ void Waiter::answered() {
         return retry(d->why, true);
     }
     if (const auto* f = std::get_if<spi::Attempt::Failed>(&attempt_.outcome)) {
-        answered_ever_ = answered_ever_ || (f->answered && !wait_zero_);
+        answered_ever_ = answered_ever_ || has_answered(attempt_);
         return retry(f->why, false);
     }
 
@@ -178,7 +183,7 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
     last_error_ = {};
     if (told_) return leave();
     const auto base = g.base == boot_clock::time_point{} ? attempt_.sent : g.base;
-    const auto valid_until = base + g.ttl - Timing::drift(g.ttl);
+    const auto valid_until = base + g.ttl - spi::drift(g.ttl);
     const auto handle = handle_.lock();
     if (!handle) return cancel(make_error_code(errc::closed));
     if (valid_until <= boot_clock::now())  // answered too late to be believed: ask again

@@ -39,6 +39,7 @@ public:
 
     spi::Attempt& prepare_attempt(boot_clock::time_point now);
     void answered();
+    bool has_answered(const spi::Attempt& asked) const noexcept;
     spi::Attempt& prepare_withdrawal(boot_clock::time_point now);
     void withdrawn(error_code);
     /// The engine is gone: what may be left at the server is left to the ttl.

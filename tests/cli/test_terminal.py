@@ -44,6 +44,12 @@ class Shell:
             except OSError:
                 raise AssertionError(f"the shell ended; not seen: {pattern}\n{self.seen!r}")
 
+    def found(self, pattern):
+        try:
+            return self.expect(pattern, cap=0.2)
+        except AssertionError:
+            return None
+
     def code(self):
         self.type("echo code=$?.\n")
         return int(self.expect(r"code=(\d+)\.").group(1))
@@ -135,8 +141,8 @@ class Terminal(CliTest):
         until(lambda: state(pid) == "T", "it wants the terminal and is stopped")
         self.shell.expect("<prompt>")
         until(lambda: state(holdfast_of(pid)) == "T", "holdfast stops with it")
-        self.shell.type("\n")
-        self.shell.expect("Stopped")
+        # The shell says so at a prompt after it has noticed, which is some time after we have.
+        until(lambda: self.shell.type("jobs\n") or self.shell.found("Stopped"), "the shell knows")
         self.shell.type("fg\n")
         until(lambda: state(pid) == "S", "it reads")
         self.shell.type("words\n")

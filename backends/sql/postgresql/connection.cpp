@@ -45,14 +45,13 @@ pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string&
 }
 #pragma GCC diagnostic pop
 
-/// Knows the result that libpq made last: libpqxx 6 loses the one of a connection that breaks.
-int follow(PGEventId what, void* info, void* last) {
-    auto& slot = *static_cast<PGresult**>(last);
+/// Knows the results that libpq has made: libpqxx 6 loses those of a connection that breaks.
+int follow(PGEventId what, void* info, void* results) {
+    auto& made = *static_cast<std::vector<PGresult*>*>(results);
     if (what == PGEVT_RESULTCREATE)
-        slot = static_cast<PGEventResultCreate*>(info)->result;
-    else if (what == PGEVT_RESULTDESTROY &&
-             slot == static_cast<PGEventResultDestroy*>(info)->result)
-        slot = nullptr;
+        made.push_back(static_cast<PGEventResultCreate*>(info)->result);
+    else if (what == PGEVT_RESULTDESTROY)
+        std::erase(made, static_cast<PGEventResultDestroy*>(info)->result);
     return 1;
 }
 
@@ -105,7 +104,7 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     }
     if (!h) return why;
     guard_.watch(PQsocket(h.get()));
-    PQregisterEventProc(h.get(), follow, "holdfast", &last_);
+    PQregisterEventProc(h.get(), follow, "holdfast", &made_);
     PQsetNoticeProcessor(
         h.get(), [](void*, const char*) {}, nullptr);
     try {
@@ -135,7 +134,7 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         return said;
     }
     shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    last_ = nullptr;
+    made_.clear();
     try {
         pqxx::nontransaction tx(*session_);
         said.rows = statement(tx);
@@ -155,7 +154,8 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         if (overdue) close();  // answered just in time, but the socket is gone
         return said;
     }
-    PQclear(std::exchange(last_, nullptr));
+    for (PGresult* lost : std::exchange(made_, {}))
+        PQclear(lost);
     if (overdue) failed(Error::no_answer, false, {});
     if (state_ == "57014" || state_ == "55P03")
         said.detail += "; see statement_timeout and lock_timeout of this role and database";

@@ -106,8 +106,8 @@ public:
     /// "redis", "sqlite", ...
     std::string_view backend() const noexcept;
 
-    /// Gives up every lease (as abandoned) and every wait, and waits for the answers at most
-    /// close_grace. Idempotent.
+    /// Gives up every lease (as abandoned) and every wait; blocks at most close_grace for answers,
+    /// as long again for handlers of yours in the pool, and 1.2 s if overloaded. Idempotent.
     void close() noexcept;
 
     struct Impl;
