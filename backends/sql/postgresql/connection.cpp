@@ -1,7 +1,6 @@
 #include "connection.hpp"
 
 #include <fcntl.h>
-#include <libpq-events.h>
 #include <sys/socket.h>
 
 #include <utility>
@@ -44,16 +43,6 @@ pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string&
     }
 }
 #pragma GCC diagnostic pop
-
-/// Knows the results that libpq has made: libpqxx 6 loses those of a connection that breaks.
-int follow(PGEventId what, void* info, void* results) {
-    auto& made = *static_cast<std::vector<PGresult*>*>(results);
-    if (what == PGEVT_RESULTCREATE)
-        made.push_back(static_cast<PGEventResultCreate*>(info)->result);
-    else if (what == PGEVT_RESULTDESTROY)
-        std::erase(made, static_cast<PGEventResultDestroy*>(info)->result);
-    return 1;
-}
 
 std::string_view text_of(const pqxx::field& f) {
     return f.is_null() ? std::string_view() : std::string_view(f.c_str());
@@ -104,7 +93,6 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     }
     if (!h) return why;
     guard_.watch(PQsocket(h.get()));
-    PQregisterEventProc(h.get(), follow, "holdfast", &made_);
     PQsetNoticeProcessor(
         h.get(), [](void*, const char*) {}, nullptr);
     try {
@@ -134,7 +122,6 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         return said;
     }
     shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    made_.clear();
     try {
         pqxx::nontransaction tx(*session_);
         said.rows = statement(tx);
@@ -154,8 +141,6 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
         if (overdue) close();  // answered just in time, but the socket is gone
         return said;
     }
-    for (PGresult* lost : std::exchange(made_, {}))
-        PQclear(lost);
     if (overdue) failed(Error::no_answer, false, {});
     if (state_ == "57014" || state_ == "55P03")
         said.detail += "; see statement_timeout and lock_timeout of this role and database";

@@ -63,7 +63,6 @@ private:
     std::unique_ptr<Session> session_;
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
     bool pooled_ = false, fsync_ = true, listening_ = false;
-    std::vector<PGresult*> made_;  // of the statement under way, and not yet freed
     boot_clock::time_point used_;
     std::string state_;  // the SQLSTATE of the last error
 };
