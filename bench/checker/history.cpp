@@ -132,7 +132,9 @@ void Reader::file(const std::filesystem::path& path) {
         return trouble(Trouble::torn, std::generic_category().message(blocks.error()));
     }
     const char* block = blocks.next();
-    if (block != nullptr) {
+    if (block == nullptr && blocks.error() == 0 && blocks.rest() == 0) {
+        trouble(Trouble::torn, "empty");
+    } else if (block != nullptr) {
         Header head;
         std::memcpy(&head, block, sizeof head);
         if (!header(head)) return;
@@ -244,10 +246,13 @@ void Reader::acquisition(const Record& r) {
         a.invoked = a.last = r.at;
         return;
     }
-    if (a.invoked == never || a.name != name) {
+    if (a.invoked == never) {
         a.name = name;
-        return contradiction(&a, r,
-                             a.invoked == never ? "it was never invoked" : "it has another name");
+        return contradiction(&a, r, "it was never invoked");
+    }
+    if (a.name != name) {
+        h_.names[name].doubtful = true;
+        return contradiction(&a, r, "it has another name");
     }
     if (const char* what = step(a, r)) contradiction(&a, r, what);
     a.last = std::max(a.last, r.at);
