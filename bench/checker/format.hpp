@@ -100,7 +100,7 @@ bool intact(Block block) noexcept {
 template <std::size_t N>
 void put_text(std::array<char, N>& field, std::string_view text) noexcept {
     field.fill('\0');
-    std::memcpy(field.data(), text.data(), text.size() < N ? text.size() : N);
+    text.copy(field.data(), N);
 }
 
 template <std::size_t N>
