@@ -72,7 +72,6 @@ void NameCheck::gather(const std::vector<std::uint32_t>& acquisitions) {
     Nanos latest = 0;
     for (Request& r : requests_)
         r.any_until = latest = std::max(latest, r.answered);
-    errors_that_may_hold();
 }
 
 void NameCheck::add_belief(const Acquisition& a, std::uint32_t index) {

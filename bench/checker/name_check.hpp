@@ -45,7 +45,6 @@ private:
     // words.cpp
     void previous_holders();
     void tell_previous(const Acquisition& before, const Acquisition& b);
-    void errors_that_may_hold();
     void alone();
     void seen(const std::vector<std::uint32_t>& sightings);
     // stores.cpp

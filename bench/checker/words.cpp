@@ -26,17 +26,6 @@ const char* word(Previous p) {
 
 }  // namespace
 
-void NameCheck::errors_that_may_hold() {
-    // any_until: how late one of the errors invoked until then can have taken effect, as far as
-    // its caller was told.
-    Nanos latest = 0;
-    for (Request& e : errors_) {
-        const Outcome outcome = at(e.index).outcome;
-        const bool open = outcome == Outcome::in_doubt || outcome == Outcome::unavailable;
-        e.any_until = latest = std::max(latest, open ? never : e.answered);
-    }
-}
-
 void NameCheck::previous_holders() {
     if (!limits_.everyone_recorded || name().doubtful || crossed_) return;
     for (std::size_t i = 1; i < beliefs_.size(); ++i) {
@@ -55,9 +44,8 @@ void NameCheck::previous_holders() {
 void NameCheck::tell_previous(const Acquisition& before, const Acquisition& b) {
     // Somebody of whom nothing is known may have been between them.
     if (first_unknown_ < b.granted) return;
-    const auto after = std::partition_point(
-        errors_.begin(), errors_.end(), [&](const Request& e) { return e.invoked < b.granted; });
-    const bool error = after != errors_.begin() && std::prev(after)->any_until > before.granted;
+    // So may an error of any time before: what it had asked for can have been granted late.
+    const bool error = !errors_.empty() && errors_.front().invoked < b.granted;
     const auto line = [&] {
         return words(b) + " says that the holder before it " + word(b.previous) + "; that was " +
                words(before);
