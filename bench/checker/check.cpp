@@ -76,9 +76,11 @@ void NameCheck::gather(const std::vector<std::uint32_t>& acquisitions) {
 
 void NameCheck::add_belief(const Acquisition& a, std::uint32_t index) {
     Belief b{a.granted, std::min(a.until, a.over), 0, a.token, index};
-    b.sure = a.over == never ? std::min(b.to, a.last) : b.to;
-    // Its end may be among what the file lost.
-    if (a.over == never && h_.files[a.file].damaged) b.to = b.sure;
+    b.sure = b.to;
+    if (a.over == never && h_.files[a.file].damaged)
+        b.to = b.sure = std::min(b.to, a.last);  // its end may be among what the file lost
+    else if (a.over == never)
+        b.sure = std::min(b.to, a.last + 1);  // it lived and believed in that nanosecond, too
     if (b.to > b.from) {
         beliefs_.push_back(b);
     } else {

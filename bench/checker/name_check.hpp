@@ -18,7 +18,7 @@ private:
     struct Belief {
         Nanos from = 0;
         Nanos to = 0;    ///< what was promised; for a silent holder nobody saw that far
-        Nanos sure = 0;  ///< its last sign of life, or `to`
+        Nanos sure = 0;  ///< just after its last sign of life, or `to`; always after `from`
         std::uint64_t token = 0;
         std::uint32_t index = 0;
     };

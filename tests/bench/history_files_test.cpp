@@ -1,15 +1,13 @@
-// Files of histories: written by real processes that are killed, cut at every byte, large.
+// Files of histories: written by real processes that are killed, cut at every byte.
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <iostream>
 #include <sstream>
 #include <thread>
 
@@ -342,65 +340,4 @@ TEST_CASE("the command says the same", "[history]") {
     CHECK(command("--what f").code == 64);
     CHECK(command("--help").code == 0);
     CHECK(command("/nonexistent/file").code == 1);
-}
-
-TEST_CASE("a million acquisitions are read and checked quickly", "[history]") {
-    const Folder folder;
-    constexpr int processes = 8, each = 125'000;
-    // Eight processes in turn, sometimes several in line, all with the same few names.
-    std::vector<Log> logs(processes + 1);
-    Random random(3);
-    for (std::size_t p = 0; p < logs.size(); ++p) {
-        Random small(p);
-        logs[p] = correct(small, {.processes = 1, .names = 1, .rounds = 0, .kills = false}).logs[0];
-        logs[p].header.recorder = static_cast<std::uint32_t>(p + 1);
-        logs[p].records.pop_back();
-        logs[p].records.reserve(each * 4 + 2);
-    }
-    const auto add = [&](std::size_t log, Kind kind, std::uint64_t id, Nanos at, Nanos until,
-                         std::uint64_t token) {
-        Record r;
-        r.kind = kind;
-        r.name = 1;
-        r.id = id;
-        r.at = at;
-        r.until = until;
-        r.token = token;
-        logs[log].records.push_back(r);
-    };
-    std::vector<std::uint64_t> numbers(processes);
-    Nanos t = 1'000'000;
-    for (std::uint64_t i = 0; i < std::uint64_t{processes} * each; ++i) {
-        const auto p = static_cast<std::size_t>(i % processes);
-        const std::uint64_t id = (p + 1) << 32U | ++numbers[p];
-        t += pick(random, 100, 1000);
-        add(p, Kind::invoked, id, t - pick(random, 200, 700), 0, 0);
-        if (i % 4 == 0) add(processes, Kind::in_line, id, t - 100, 0, 0);
-        add(p, Kind::granted, id, t, t + 10'000'000, i + 1);
-        if (i % 4 == 0)
-            add(processes, Kind::write, i % 8 == 0 ? id : 0, t + 20, 1, i + 1),
-                logs[processes].records.back().detail = 1;
-        add(p, Kind::releasing, id, t + 50, t + 10'000'000, 0);
-        add(p, Kind::released, id, t + 90, 0, 0);
-    }
-    World world;
-    world.logs = std::move(logs);
-    const auto files = world.save(folder.path());
-    world.logs.clear();
-    using Clock = std::chrono::steady_clock;
-    Verdict v;
-    const auto start = Clock::now();
-    const auto h = history::read(files, v);
-    const auto middle = Clock::now();
-    history::check(h, {}, v);
-    const auto end = Clock::now();
-    const auto seconds = [](auto d) { return std::chrono::duration<double>(d).count(); };
-    std::cout << "a million acquisitions in " << v.figures.records << " records: read "
-              << seconds(middle - start) << " s, checked " << seconds(end - middle) << " s\n";
-    INFO(v.text());
-    CHECK(v.clean());
-    CHECK(v.figures.granted == 1'000'000);
-    CHECK(v.figures.inversions_judged == 250'000);
-    // Under a second in an optimised build; here all cores may be busy, and the build for tests.
-    CHECK(seconds(end - start) < 20);
 }
