@@ -69,7 +69,7 @@ Recorder::Recorder(const std::filesystem::path& file, std::string_view process) 
 }
 
 Recorder::~Recorder() {
-    append(Kind::closed, {}, 0);
+    if (claims_end_) append(Kind::closed, {}, 0);
     ::close(fd_);
 }
 

@@ -29,7 +29,8 @@ public:
     /// Makes the file. `process` is what reports call it; 16 bytes are kept. Errors:
     /// std::system_error when there is a file already or it cannot be made.
     Recorder(const std::filesystem::path& file, std::string_view process);
-    /// Ends the file in order, which claims that no acquisition of it is left open.
+    /// Ends the file in order, which claims that no acquisition of it is left open; unless
+    /// leave_open() was called.
     ~Recorder();
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
@@ -57,6 +58,10 @@ public:
     /// Somebody looked who holds the name; the look began at `asked`.
     void seen(std::uint16_t name, std::string_view owner, Nanos asked) noexcept;
 
+    /// The file shall end as that of a killed process: something went wrong, and acquisitions of it
+    /// may be left open.
+    void leave_open() noexcept { claims_end_ = false; }
+
     /// False once a record could not be written (a full disk); from then on none is.
     bool good() const noexcept { return good_; }
 
@@ -67,7 +72,7 @@ private:
     int fd_ = -1;
     std::uint64_t base_ = 0;
     std::atomic<std::uint32_t> acquisitions_{0}, names_{0};
-    std::atomic<bool> good_{true};
+    std::atomic<bool> good_{true}, claims_end_{true};
 };
 
 }  // namespace holdfast::bench::history
