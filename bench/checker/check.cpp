@@ -87,6 +87,7 @@ void NameCheck::add_belief(const Acquisition& a, std::uint32_t index) {
         empty_.push_back(index);
         first_unknown_ = std::min(first_unknown_, a.invoked);
     }
+    v_.figures.tokens_judged += a.token != 0 ? 1 : 0;
     if (a.token == 0 && name().fencing)
         tell(Trouble::token_missing, [&] { return words(a) + " was granted without a token"; });
 }

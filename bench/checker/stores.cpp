@@ -22,6 +22,7 @@ void NameCheck::writes(const std::vector<std::uint32_t>& all) {
 }
 
 void NameCheck::fenced(const StoreWrite& w, std::uint64_t& highest) {
+    ++v_.figures.fenced_judged;
     const auto line = [&](const char* what) {
         return "store " + std::to_string(w.store) + what + std::to_string(w.token) + ", " +
                h_.when(w.at) + "; it had accepted " + std::to_string(highest);
@@ -41,6 +42,7 @@ void NameCheck::unfenced(const StoreWrite& w) {
         ++v_.figures.writes_unjudged;
         return;
     }
+    ++v_.figures.unfenced_judged;
     const Nanos end = std::min(a->until, a->over);
     if (end <= a->granted) return;
     const auto after = std::partition_point(beliefs_.begin(), beliefs_.end(),

@@ -74,6 +74,10 @@ std::vector<std::pair<const char*, std::uint64_t>> numbers(const Figures& f) {
             {"left_out", f.left_out},
             {"writes", f.writes},
             {"writes_unjudged", f.writes_unjudged},
+            {"tokens_judged", f.tokens_judged},
+            {"fenced_judged", f.fenced_judged},
+            {"unfenced_judged", f.unfenced_judged},
+            {"previous_judged", f.previous_judged},
             {"inversions_judged", f.inversions_judged}};
 }
 

@@ -49,7 +49,12 @@ struct Figures {
     std::uint64_t silent = 0;      ///< granted and never ended: the process was ended
     std::uint64_t left_out = 0;    ///< not judged, for what the last three kinds say
     std::uint64_t writes = 0, writes_unjudged = 0;
-    std::uint64_t inversions_judged = 0;  ///< grants that had somebody known to be in line
+    // What was looked at: where one of these is zero, a rule had nothing to judge.
+    std::uint64_t tokens_judged = 0;      ///< grants with a token
+    std::uint64_t fenced_judged = 0;      ///< answers of fenced stores
+    std::uint64_t unfenced_judged = 0;    ///< writes taken by unfenced stores
+    std::uint64_t previous_judged = 0;    ///< words about a previous holder that is known
+    std::uint64_t inversions_judged = 0;  ///< grants of those who were seen in line
     std::int64_t longest_alone_ns = 0;    ///< somebody waited, nobody held
     std::string longest_alone;            ///< the name, and from when
 };

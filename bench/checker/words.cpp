@@ -32,6 +32,7 @@ void NameCheck::previous_holders() {
         const Acquisition& before = at(beliefs_[i - 1].index);
         const Acquisition& b = at(beliefs_[i].index);
         if (b.previous == Previous::unknown || b.previous == Previous::none) continue;
+        ++v_.figures.previous_judged;
         if (before.was_released && before.answer == Answer::released) {
             const Previous right = before.abandoned ? Previous::abandoned : Previous::released;
             if (b.previous != right) tell_previous(before, b);

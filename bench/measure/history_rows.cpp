@@ -32,8 +32,8 @@ std::string first_line(const History& v, std::initializer_list<Trouble> kinds) {
     return {};
 }
 
-/// How often something of these kinds was found.
-Row found(const Recorded& what, const History& v, const char* metric,
+/// How often something of these kinds was found in so many that were looked at.
+Row found(const Recorded& what, const History& v, const char* metric, std::uint64_t looked_at,
           std::initializer_list<Trouble> kinds) {
     std::uint64_t count = 0;
     bool violation = false;
@@ -42,8 +42,7 @@ Row found(const Recorded& what, const History& v, const char* metric,
         violation =
             violation || (v.count(kind) != 0 && gravity(kind) == history::Gravity::violation);
     }
-    Row row = row_for(what, metric, static_cast<double>(count), v.figures.acquisitions,
-                      first_line(v, kinds));
+    Row row = row_for(what, metric, static_cast<double>(count), looked_at, first_line(v, kinds));
     if (violation && what.promise == Promise::holdfast) row.status = Status::violated;
     if (violation && what.promise == Promise::nothing)
         row.note = fmt::format("{}; {}", history_expected, row.note);
@@ -63,27 +62,30 @@ Rows rows_of(const Recorded& what, const History& v) {
         recorded.status = Status::failed;
         recorded.note = "no grant was recorded: nothing is judged";
     }
-    Row damage = found(what, v, history_damage,
+    Row damage = found(what, v, history_damage, f.files,
                        {Trouble::torn, Trouble::contradictory, Trouble::other_clock});
     if (damage.value != 0) damage.status = Status::failed;
-    Row order = found(what, v, history_order, {Trouble::inversion});
-    order.n = f.inversions_judged;
-    if (order.note.empty())
-        order.note = fmt::format("{} grants had been seen in line", f.inversions_judged);
     Row alone = row_for(what, history_alone, static_cast<double>(f.longest_alone_ns) / 1e6, 1,
                         f.longest_alone);
     alone.unit = "ms";
-    return {std::move(recorded),
-            found(what, v, history_overlaps, {Trouble::overlap, Trouble::within_validity}),
-            found(what, v, history_tokens,
-                  {Trouble::token_order, Trouble::token_repeated, Trouble::token_missing}),
-            found(what, v, history_fenced, {Trouble::stale_fenced, Trouble::rightful_refused}),
-            found(what, v, history_unfenced, {Trouble::stale_unfenced}),
-            std::move(order),
-            found(what, v, history_words, {Trouble::previous_holder}),
-            found(what, v, history_errors, {Trouble::held_after_error}),
-            std::move(damage),
-            std::move(alone)};
+    Rows rows{std::move(recorded)};
+    // Where there was nothing to look at, nothing was tested, and there is no row.
+    const auto add = [&](const char* metric, std::uint64_t looked_at,
+                         std::initializer_list<Trouble> kinds) {
+        Row row = found(what, v, metric, looked_at, kinds);
+        if (looked_at != 0 || row.value != 0) rows.push_back(std::move(row));
+    };
+    add(history_overlaps, f.granted, {Trouble::overlap, Trouble::within_validity});
+    add(history_tokens, f.tokens_judged,
+        {Trouble::token_order, Trouble::token_repeated, Trouble::token_missing});
+    add(history_fenced, f.fenced_judged, {Trouble::stale_fenced, Trouble::rightful_refused});
+    add(history_unfenced, f.unfenced_judged, {Trouble::stale_unfenced});
+    add(history_order, f.inversions_judged, {Trouble::inversion});
+    add(history_words, f.previous_judged, {Trouble::previous_holder});
+    add(history_errors, f.failed, {Trouble::held_after_error});
+    rows.push_back(std::move(damage));
+    rows.push_back(std::move(alone));
+    return rows;
 }
 
 Rows blind_spots(const Rows& rows) {

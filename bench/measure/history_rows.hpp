@@ -35,7 +35,8 @@ inline constexpr const char* history_cost = "cost of recording one acquisition";
 /// How the note begins where a promise that nobody gave was broken.
 inline constexpr const char* history_expected = "expected, nothing is promised here";
 
-/// One row for each thing that is looked for. A history that is damaged, or in which nothing was
+/// One row for each thing that was looked for, `n` is how many were looked at; none where that is
+/// nothing. A history that is damaged, or in which nothing was
 /// recorded, is a failed row; a broken promise a violated one.
 Rows rows_of(const Recorded&, const history::Verdict&);
 

@@ -113,10 +113,11 @@ void print_histories(std::FILE* out, const Rows& rows, const Paint& paint) {
         const auto of = [&](const char* metric) {
             const Row* found = find(rows, {history_scenario, row->backend, row->variant, metric});
             broken = broken || (found != nullptr && found->status != Status::ok);
-            return cell(found);
+            if (found == nullptr) return std::string("-");
+            return found->unit.empty() ? fmt::format("{:.0f}", found->value) : cell(found);
         };
-        const auto line = fmt::format("{:<38} {:>9} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>9}",
-                                      label(*row), figure(row->value), of(history_overlaps),
+        const auto line = fmt::format("{:<38} {:>9.0f} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>9}",
+                                      label(*row), row->value, of(history_overlaps),
                                       of(history_tokens), of(history_fenced), of(history_order),
                                       of(history_words), of(history_unfenced), of(history_alone));
         fmt::print(out, "{}\n", broken ? paint.red(line) : line);

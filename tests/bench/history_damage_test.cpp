@@ -19,6 +19,7 @@ TEST_CASE("damage is told, and never taken for a broken lock", "[history]") {
         const World world = correct(random, {});
         const Folder folder;
         const auto files = world.save(folder.path());
+        REQUIRE(history::check_files(files).exit_code() == 0);
         // Bytes change anywhere in any files.
         for (auto n = pick(random, 1, 4); n > 0; --n) {
             const auto f = static_cast<std::size_t>(pick(random, 0, std::ssize(files) - 1));

@@ -16,6 +16,8 @@ history::Verdict sound() {
     v.figures.files = 7;
     v.figures.records = 4000;
     v.figures.acquisitions = v.figures.granted = 1000;
+    v.figures.tokens_judged = v.figures.fenced_judged = v.figures.unfenced_judged = 10;
+    v.figures.previous_judged = v.figures.inversions_judged = v.figures.failed = 10;
     v.figures.longest_alone_ns = 2'500'000;
     v.figures.longest_alone = "bench/count, from 1 s";
     return v;
@@ -47,6 +49,17 @@ TEST_CASE("a sound history is told as it is, and is no error") {
     for (const char* metric : {history_overlaps, history_tokens, history_fenced, history_unfenced,
                                history_order, history_words, history_errors, history_damage})
         CHECK(find(rows, {history_scenario, "redis", "default", metric})->value == 0);
+}
+
+TEST_CASE("what nobody looked at is not told as sound") {
+    history::Verdict v = sound();
+    v.figures.tokens_judged = v.figures.inversions_judged = 0;
+    Rows rows = rows_of(redis, v);
+    CHECK(find(rows, {history_scenario, {}, {}, history_tokens}) == nullptr);
+    CHECK(find(rows, {history_scenario, {}, {}, history_order}) == nullptr);
+    CHECK(find(rows, {history_scenario, {}, {}, history_words}) != nullptr);
+    v.add(Trouble::token_missing, "no token");  // of all that should have had one
+    CHECK(exit_code(rows_of(redis, v)) == 2);
 }
 
 TEST_CASE("every kind of trouble has a row, and an exit code by its gravity") {

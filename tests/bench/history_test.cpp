@@ -270,6 +270,23 @@ TEST_CASE("what holders say of others, and errors that held, are found", "[histo
         grant.detail = static_cast<std::uint8_t>(history::Previous::crashed);
         return true;
     });
+    // Work half done is not told from work done, or the other way round.
+    find_always(Trouble::previous_holder, quiet, [](World& world, Random& random) {
+        std::vector<Record*> words;
+        for (const Trace& t : grants(world)) {
+            Record& grant = record(world, t, Kind::granted);
+            const auto previous = static_cast<history::Previous>(grant.detail);
+            if (previous == history::Previous::released || previous == history::Previous::abandoned)
+                words.push_back(&grant);
+        }
+        if (words.empty()) return false;
+        const auto i = static_cast<std::size_t>(pick(random, 0, std::ssize(words) - 1));
+        const bool released =
+            words[i]->detail == static_cast<std::uint8_t>(history::Previous::released);
+        words[i]->detail = static_cast<std::uint8_t>(released ? history::Previous::abandoned
+                                                              : history::Previous::released);
+        return true;
+    });
     // A reply that is lost would be such an error already.
     const Shape waits{
         .names = 1, .rounds = 6, .kills = false, .pauses = false, .lost_replies = false};
