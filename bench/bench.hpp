@@ -12,7 +12,7 @@
 #include "measure/latency.hpp"
 #include "measure/row.hpp"
 #include "options.hpp"
-#include "processes/histories.hpp"
+#include "measure/histories.hpp"
 #include "site.hpp"
 
 namespace holdfast::bench {

@@ -7,7 +7,7 @@
 #include <holdfast/config.hpp>
 
 #include "environment.hpp"
-#include "processes/histories.hpp"
+#include "measure/histories.hpp"
 #include "processes/worker.hpp"
 #include "report/report.hpp"
 #include "runner.hpp"

@@ -1,4 +1,4 @@
-#include "processes/histories.hpp"
+#include "measure/histories.hpp"
 
 #include <algorithm>
 #include <cctype>
