@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "measure/histories.hpp"
 #include "measure/latency.hpp"
 #include "measure/row.hpp"
 #include "options.hpp"
-#include "measure/histories.hpp"
 #include "site.hpp"
 
 namespace holdfast::bench {
