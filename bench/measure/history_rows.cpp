@@ -114,7 +114,7 @@ Row cost_row(const Spread& spread) {
     row.value = spread.median;
     row.min = spread.min;
     row.max = spread.max;
-    row.note = "four records by one thread, in the folder of this run";
+    row.note = "CPU time of four records by one thread, in the folder of this run";
     return row;
 }
 

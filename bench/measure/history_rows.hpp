@@ -44,7 +44,7 @@ Rows rows_of(const Recorded&, const history::Verdict&);
 /// saw none, or had nothing to look at.
 Rows blind_spots(const Rows&);
 
-/// What recording one acquisition costs, in nanoseconds.
+/// What recording one acquisition costs, in nanoseconds of CPU.
 Row cost_row(const Spread&);
 
 }  // namespace holdfast::bench

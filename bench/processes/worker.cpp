@@ -170,6 +170,8 @@ lab::Process start_worker(const WorkerOptions& o, const std::filesystem::path& l
                 "--cycles=" + std::to_string(o.cycles),
                 "--threads=" + std::to_string(o.threads),
                 "--ttl=" + std::to_string(o.ttl_ms)};
+    // An option without a value would take the next one for it.
+    std::erase_if(how.argv, [](const std::string& word) { return word.ends_with('='); });
     how.log = log;
     return lab::Process(std::move(how));
 }
