@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/histories.hpp"
 #include "measure/latency.hpp"
 #include "measure/row.hpp"
 #include "options.hpp"
@@ -28,6 +29,7 @@ struct Bench {
     Rows& rows;
     std::mt19937_64 random;
     const std::atomic<bool>& stop;  ///< ^C: end soon, keep the rows so far
+    Histories& histories;           ///< of everybody who uses locks under a scenario's eyes
 
     bool stopped() const { return stop.load(std::memory_order_relaxed); }
 
@@ -45,6 +47,11 @@ struct Bench {
     }
     /// A single figure: its spread is itself.
     void add_value(Row row, double value) { add(std::move(row), Spread{value, value, value}); }
+
+    /// A file for what one more process does with its locks on a deployment of Holdfast's.
+    std::filesystem::path history(const Deployment& d, std::string_view who) const {
+        return histories.file(d.backend, d.variant, Promise::holdfast, who);
+    }
 
     /// Opens the deployment. Errors: SelfCheck with the words of the mistake.
     Client open(const Deployment&, asio::any_io_executor executor = {}) const;

@@ -7,6 +7,7 @@
 #include <holdfast/config.hpp>
 
 #include "environment.hpp"
+#include "measure/histories.hpp"
 #include "processes/worker.hpp"
 #include "report/report.hpp"
 #include "runner.hpp"
@@ -54,6 +55,11 @@ std::vector<Method> methods(const std::vector<std::string>& ran) {
 
 int run(Options options) {
     if (!known(options)) return 64;
+    if (!options.histories.empty() && std::filesystem::exists(options.histories)) {
+        fmt::print(stderr, "holdfast-bench: {} is there already: name a new folder\n",
+                   options.histories);
+        return 64;
+    }
     if (options.seed == 0) options.seed = std::random_device{}() % 1000000 + 1;
     const int core = options.placement == Placement::one ? pin_to_one_core() : -1;
 
@@ -65,8 +71,11 @@ int run(Options options) {
     {
         Site site(options, report.rows);
         report.environment.merge(site.facts());
-        Bench bench{options, site, report.rows, std::mt19937_64(options.seed), stop};
+        Histories histories(options.histories.empty() ? site.folder() / "histories"
+                                                      : std::filesystem::path(options.histories));
+        Bench bench{options, site, report.rows, std::mt19937_64(options.seed), stop, histories};
         const Run done = run_all(bench);
+        histories.judge(report.rows);
         site.clean_up(report.rows);
         report.partial = done.partial;
         report.seconds = done.seconds;
@@ -86,6 +95,7 @@ void add_worker(CLI::App& app, WorkerOptions& o) {
     worker->add_option("--url", o.url);
     worker->add_option("--name", o.name);
     worker->add_option("--who", o.who);
+    worker->add_option("--history", o.history);
     worker->add_option("--cycles", o.cycles);
     worker->add_option("--threads", o.threads);
     worker->add_option("--ttl", o.ttl_ms);
@@ -129,6 +139,9 @@ int main(int argc, char** argv) try {
         ->capture_default_str();
     app.add_option("--json", options.json, "write everything there")->take_last();
     app.add_option("--html", options.html, "write one page there that needs no network")
+        ->take_last();
+    app.add_option("--histories", options.histories,
+                   "keep what every process did with its locks in this folder, which must be new")
         ->take_last();
     app.add_option("--config", options.config,
                    "holdfast.toml: run the cost scenarios on your own server instead");

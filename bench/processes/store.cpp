@@ -16,6 +16,9 @@ namespace holdfast::bench {
 
 namespace {
 
+// How the two stores are called in a history.
+constexpr std::uint64_t open_store = 1, fenced_store = 2;
+
 sockaddr_un address_of(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -69,6 +72,12 @@ void Store::reset(long long number, std::size_t parties) {
     holder_.clear();
     fence_.reset();
     start_ = Clock::now();
+}
+
+void Store::record(const std::filesystem::path& file, const std::string& name) {
+    const std::lock_guard hold(mutex_);
+    recorder_.emplace(file, "store");
+    name_ = recorder_->name(name);
 }
 
 long long Store::number() const {
@@ -144,7 +153,9 @@ void Store::answer(int fd, const std::string& line) {
     if (verb == "get") {
         reply = std::to_string(number_);
     } else if (verb == "set") {
-        words >> number_;
+        std::uint64_t writer = 0;
+        words >> number_ >> writer;
+        if (recorder_) recorder_->write(name_, open_store, 0, writer, true, false);
     } else if (verb == "sold") {
         words >> who;
         add(StoreEvent::Kind::sold, who);
@@ -158,9 +169,16 @@ void Store::answer(int fd, const std::string& line) {
     } else if (verb == "write") {
         words >> who;
         StoreEvent& event = add(StoreEvent::Kind::write, who);
-        words >> event.token >> event.valid;
+        std::uint64_t writer = 0;
+        words >> event.token >> event.valid >> writer;
         event.stale = !holder_.empty() && holder_ != who;
         event.fence_accepted = fence_.write(FencingToken{event.token}, [] {});
+        if (recorder_) {
+            recorder_->write(name_, open_store, event.token, writer, true, false);
+            if (event.token != 0)  // without a token there is nothing for a fence to check
+                recorder_->write(name_, fenced_store, event.token, writer, event.fence_accepted,
+                                 true);
+        }
     } else {
         reply = "what?";
     }

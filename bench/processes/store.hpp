@@ -7,10 +7,12 @@
 #include <holdfast/fenced_resource.hpp>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "checker/recorder.hpp"
 #include "measure/latency.hpp"
 
 namespace holdfast::bench {
@@ -31,8 +33,9 @@ struct StoreEvent {
     bool fence_accepted = true;  ///< write: by the second store, which checks the token
 };
 
-/// Requests, a line each: "wait" (answered when all parties wait), "get", "set N", "sold WHO",
-/// "holds WHO TOKEN", "write WHO TOKEN VALID", "lost WHO". Thread-safe.
+/// Requests, a line each: "wait" (answered when all parties wait), "get", "set N [ID]", "sold WHO",
+/// "holds WHO TOKEN", "write WHO TOKEN VALID [ID]", "lost WHO"; ID is that of the writer's
+/// acquisition, for the history. Thread-safe.
 class Store {
 public:
     explicit Store(const std::filesystem::path& socket);
@@ -42,6 +45,9 @@ public:
 
     /// Starts anew: the number, no events, and how many "wait" requests open the gate.
     void reset(long long number, std::size_t parties);
+    /// Puts what "set" and "write" do into a history from now on, as writes under the lock of that
+    /// name; those of "write" for both stores.
+    void record(const std::filesystem::path& file, const std::string& name);
     long long number() const;
     std::vector<StoreEvent> events() const;
     /// Milliseconds since reset, on the events' clock.
@@ -68,6 +74,8 @@ private:
     std::vector<StoreEvent> events_;
     std::string holder_;
     FencedResource fence_;
+    std::optional<history::Recorder> recorder_;
+    std::uint16_t name_ = 0;
     Clock::time_point start_ = Clock::now();
     std::thread thread_;
 };

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bench.hpp"
+#include "checker/diary.hpp"
 #include "processes/store.hpp"
 
 namespace holdfast::bench {
@@ -17,8 +18,12 @@ namespace {
 /// The lock of one worker process, of whatever kind was asked for.
 class Guard {
 public:
-    explicit Guard(const WorkerOptions& options) : kind_(options.guard) {
-        if (kind_ != "holdfast") return;
+    explicit Guard(const WorkerOptions& options)
+        : kind_(options.guard), diary_(options.history, options.who) {
+        if (kind_ != "holdfast") {
+            name_ = diary_.name(options.name, nullptr);
+            return;
+        }
         Diagnostics words;
         ClientOptions how;
         how.diagnostics = &words;
@@ -30,28 +35,51 @@ public:
         auto lock = client_->lock(options.name, fixed);
         if (!lock) throw SelfCheck(lock.error().message());
         lock_ = std::move(*lock);
+        name_ = diary_.name(options.name, &lock_->capabilities());
     }
 
-    Lease acquire() {
+    /// Acquires and records it; `entry` is for what the caller records further.
+    Lease acquire(Diary::Entry* entry = nullptr) {
+        Diary::Entry mine = diary_.asked(name_);
         auto lease = lock_->acquire();
-        if (!lease) check(lease.error(), "acquire");
+        if (!lease) {
+            diary_.failed(mine, lease.error());
+            check(lease.error(), "acquire");
+        }
+        diary_.granted(mine, *lease);
+        if (entry != nullptr) *entry = mine;
         return std::move(*lease);
     }
 
+    /// `work` gets the number of its acquisition in the history.
     template <class Work>
     void hold(Work work) {
-        if (kind_ == "none") return work();
-        if (kind_ == "mutex") {
-            const std::lock_guard inside(mutex_);
-            return work();
+        Diary::Entry entry;
+        if (kind_ == "holdfast") {
+            Lease lease = acquire(&entry);
+            work(entry.ticket.id);
+            diary_.releasing(entry, lease);
+            const ReleaseResult result = lease.release();
+            diary_.released(entry, result);
+            if (result != ReleaseResult::released) throw SelfCheck("release: lost meanwhile");
+            return;
         }
-        Lease lease = acquire();
-        work();
-        if (lease.release() != ReleaseResult::released) throw SelfCheck("release: lost meanwhile");
+        entry = diary_.asked(name_);
+        std::unique_lock inside(mutex_, std::defer_lock);
+        if (kind_ == "mutex") inside.lock();
+        diary_.granted(entry);
+        work(entry.ticket.id);
+        diary_.releasing(entry);
+        if (inside) inside.unlock();
+        diary_.released(entry, ReleaseResult::released);
     }
+
+    Diary& diary() { return diary_; }
 
 private:
     std::string kind_;
+    Diary diary_;
+    std::uint16_t name_ = 0;
     std::optional<Client> client_;
     std::unique_ptr<Lock> lock_;
     std::mutex mutex_;
@@ -60,17 +88,17 @@ private:
 /// Read, then write: each by itself is atomic, both together are not.
 void count(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     for (int i = 0; i < options.cycles; ++i)
-        guard.hold([&] {
+        guard.hold([&](std::uint64_t id) {
             const long long number = std::stoll(store.ask("get"));
-            store.ask("set " + std::to_string(number + 1));
+            store.ask(fmt::format("set {} {}", number + 1, id));
         });
 }
 
 void buy(const WorkerOptions& options, Guard& guard, StoreClient& store) {
-    guard.hold([&] {
+    guard.hold([&](std::uint64_t id) {
         const long long stock = std::stoll(store.ask("get"));
         if (stock <= 0) return;
-        store.ask("set " + std::to_string(stock - 1));
+        store.ask(fmt::format("set {} {}", stock - 1, id));
         store.ask("sold " + options.who);
     });
 }
@@ -78,14 +106,18 @@ void buy(const WorkerOptions& options, Guard& guard, StoreClient& store) {
 /// A holder that trusts its lease: looks whether it is lost, works for 10 ms, writes; and so on.
 /// When it is stopped in between, the write comes late.
 void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
-    Lease lease = guard.acquire();
+    Diary::Entry entry;
+    Lease lease = guard.acquire(&entry);
     const auto token = lease.fencing_token().value;
     store.ask(fmt::format("holds {} {}", options.who, token));
     const std::stop_token lost = lease.lost();
     while (!lost.stop_requested()) {
         std::this_thread::sleep_for(milliseconds(10));
-        store.ask(fmt::format("write {} {} {}", options.who, token, lease.valid() ? 1 : 0));
+        store.ask(fmt::format("write {} {} {} {}", options.who, token, lease.valid() ? 1 : 0,
+                              entry.ticket.id));
+        guard.diary().believes(entry, lease);
     }
+    guard.diary().lost(entry, lease);
     store.ask("lost " + options.who);
     // Stays until it is killed: what happens next is the bench's business.
     while (store.ask("get") != "stop")
@@ -117,6 +149,7 @@ int worker_main(const WorkerOptions& options) try {
             }
         });
     threads.clear();
+    if (failed) guard.diary().leave_open();
     return failed ? 1 : 0;
 } catch (const std::exception& error) {
     fmt::print(stderr, "worker {}: {}\n", options.who, error.what());
@@ -133,9 +166,12 @@ lab::Process start_worker(const WorkerOptions& o, const std::filesystem::path& l
                 "--url=" + o.url,
                 "--name=" + o.name,
                 "--who=" + o.who,
+                "--history=" + o.history,
                 "--cycles=" + std::to_string(o.cycles),
                 "--threads=" + std::to_string(o.threads),
                 "--ttl=" + std::to_string(o.ttl_ms)};
+    // An option without a value would take the next one for it.
+    std::erase_if(how.argv, [](const std::string& word) { return word.ends_with('='); });
     how.log = log;
     return lab::Process(std::move(how));
 }

@@ -16,7 +16,8 @@ struct WorkerOptions {
     std::string store;  ///< address of the Store
     std::string url, name = "bench/worker";
     std::string who = "A";
-    int cycles = 100;  ///< count: additions of each thread
+    std::string history;  ///< file for what it does with its lock; empty: not recorded
+    int cycles = 100;     ///< count: additions of each thread
     int threads = 1;
     int ttl_ms = 1000;  ///< write
 };

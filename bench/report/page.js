@@ -93,6 +93,25 @@ function damage() {
   table('damage-table', ['', 'Guarded by', '', right('count'), ''], body);
 }
 
+function histories() {
+  const kinds = [['overlaps of belief', 'two at once'], ['tokens against the order of grants', 'tokens wrong'],
+    ['wrong answers of a fenced store', 'fence wrong'], ['grants out of the order of requests', 'out of order'],
+    ['wrong words about the previous holder', 'words wrong'],
+    ['stale writes accepted by an unfenced store', 'stale, no fence'],
+    ['longest time without a holder', 'no holder, ms']];
+  const all = pick({ scenario: 'history' });
+  const body = all.filter((r) => r.metric === 'acquisitions recorded').map((r) => {
+    const found = all.filter((x) => x.backend === r.backend && x.variant === r.variant);
+    const word = found.some((x) => x.status !== 'ok') ? 'see above'
+      : found.some((x) => x.note.startsWith('expected')) ? 'expected' : '';
+    return [r.backend === 'none' ? r.variant : label(r), num(r),
+      ...kinds.map(([metric]) => num(found.find((x) => x.metric === metric))), word];
+  });
+  table('history-table', ['Deployment', right('acquisitions'), ...kinds.map(([, words]) => right(words)), ''], body);
+  const cost = all.find((r) => r.metric === 'cost of recording one acquisition');
+  if (cost) document.getElementById('history-cost').textContent = `Recording one acquisition costs ${short(cost.value)} ns.`;
+}
+
 function verdicts() {
   const tone = { confirmed: 'good', refuted: 'bad', 'holds only if': 'warn', 'not measured': 'none' };
   document.getElementById('verdicts').innerHTML = report.verdicts.map((v) => `<div class="verdict">
@@ -128,4 +147,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); idle(); order(); damage(); verdicts(); rest();
+alerts(); needs(); ratios(); idle(); order(); damage(); histories(); verdicts(); rest();

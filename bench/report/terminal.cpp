@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "measure/history_rows.hpp"
 #include "report/report.hpp"
 
 namespace holdfast::bench {
@@ -100,6 +101,36 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
         }
 }
 
+void print_histories(std::FILE* out, const Rows& rows, const Paint& paint) {
+    const auto all = find_all(rows, {history_scenario, {}, {}, history_recorded});
+    if (all.empty()) return;
+    fmt::print(out, "\n{}\n", paint.bold("WHAT EVERY ACQUISITION SAYS"));
+    fmt::print(out, "{:<38} {:>9} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>9}\n",
+               "recorded and judged", "recorded", "overlaps", "tokens", "fenced", "order", "words",
+               "unfenced", "alone ms");
+    for (const Row* row : all) {
+        bool broken = false;
+        const auto of = [&](const char* metric) {
+            const Row* found = find(rows, {history_scenario, row->backend, row->variant, metric});
+            broken = broken || (found != nullptr && found->status != Status::ok);
+            if (found == nullptr) return std::string("-");
+            return found->unit.empty() ? fmt::format("{:.0f}", found->value) : cell(found);
+        };
+        const auto line = fmt::format("{:<38} {:>9.0f} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>9}",
+                                      label(*row), row->value, of(history_overlaps),
+                                      of(history_tokens), of(history_fenced), of(history_order),
+                                      of(history_words), of(history_unfenced), of(history_alone));
+        fmt::print(out, "{}\n", broken ? paint.red(line) : line);
+    }
+    for (const Row* row : all)
+        for (const Row* found : find_all(rows, {history_scenario, row->backend, row->variant}))
+            if (found->note.rfind(history_expected, 0) == 0)
+                fmt::print(out, "  {}: {}: {}\n", label(*found), found->metric,
+                           paint.dim(history_expected));
+    if (const Row* cost = find(rows, {history_scenario, {}, {}, history_cost}))
+        fmt::print(out, "  {} ns to record one acquisition\n", figure(cost->value));
+}
+
 void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
     const auto judged = verdicts(rows);
     const auto is_measured = [](const Verdict& v) { return v.finding != Finding::not_measured; };
@@ -131,6 +162,7 @@ void print_tables(std::FILE* out, const Report& report) {
     print_uncontended(out, report.rows, paint);
     print_hand_off(out, report.rows);
     print_safety(out, report.rows, paint);
+    print_histories(out, report.rows, paint);
     print_verdicts(out, report.rows, paint);
     for (const Row& row : report.rows)
         if (row.status != Status::ok)

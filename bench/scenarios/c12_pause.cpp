@@ -39,13 +39,16 @@ Trial run_trial(Bench& bench, const Deployment& d, int ttl_ms, int number) {
     how.url = d.open;
     how.name = "bench/pause/" + std::to_string(number);
     how.ttl_ms = ttl_ms;
+    store.record(bench.history(d, "C12-store"), how.name);
     const auto log = bench.site.folder() / "workers.log";
     const auto cap = std::chrono::milliseconds(ttl_ms * 4) + lab::default_cap;
 
     how.who = "A";
+    how.history = bench.history(d, "C12-A").string();
     auto a = start_worker(how, log);
     lab::wait_until([&] { return writes(store, "A", 0) >= 5; }, cap, "the holder's first writes");
     how.who = "B";
+    how.history = bench.history(d, "C12-B").string();
     auto b = start_worker(how, log);
     const double b_started = store.now_ms();
     lab::wait_until([&] { return writes(store, "A", b_started) >= 5; }, cap, "the holder's writes");

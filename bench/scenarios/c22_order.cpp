@@ -4,6 +4,7 @@
 #include <deque>
 #include <numeric>
 
+#include "checker/diary.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -49,7 +50,9 @@ std::vector<std::size_t> order_of_grants(Bench& bench, const Deployment& d, int 
     struct Waiter {
         std::unique_ptr<Lock> lock;
         Lease lease;
+        Diary::Entry entry;
     };
+    Diary diary(bench.history(d, "C22-order"), "order");
     Party party(bench, d, 4);
     std::deque<Waiter> waiters;
     std::vector<std::size_t> order;
@@ -57,21 +60,34 @@ std::vector<std::size_t> order_of_grants(Bench& bench, const Deployment& d, int 
     error_code failure;
     const std::string name = "bench/order/" + std::to_string(number);
     const auto first = bench.lock(party.all.front(), d, name);
+    const auto in_diary = diary.name(d.prefix + name, &first->capabilities());
+    auto first_entry = diary.asked(in_diary);
     auto held = first->acquire();
-    if (!held) check(held.error(), "acquire");
+    if (!held) {
+        diary.failed(first_entry, held.error());
+        check(held.error(), "acquire");
+    }
+    diary.granted(first_entry, *held);
     const bool visible = party.all.front().capabilities().has(Capability::fifo);
     for (std::size_t i = 0; i < queue_length; ++i) {
         Waiter& w = waiters.emplace_back();
         w.lock = bench.lock(party.all[i % party.all.size()], d, name);
+        w.entry = diary.asked(in_diary);
         w.lock->async_acquire({}, [&, i](error_code ec, Lease lease) {
+            Waiter& mine = waiters[i];
             if (ec) {
+                diary.failed(mine.entry, ec);
                 failure = ec;
                 return;
             }
+            diary.granted(mine.entry, lease);
             order.push_back(i);
-            waiters[i].lease = std::move(lease);
-            waiters[i].lease.async_release(Outcome::done,
-                                           [&](error_code, ReleaseResult) { ++released; });
+            mine.lease = std::move(lease);
+            diary.releasing(mine.entry, mine.lease);
+            mine.lease.async_release(Outcome::done, [&](error_code, ReleaseResult result) {
+                diary.released(mine.entry, result);
+                ++released;
+            });
         });
         party.pause(
             milliseconds(5));  // the next one asks clearly later, for those who do not queue
@@ -82,8 +98,10 @@ std::vector<std::size_t> order_of_grants(Bench& bench, const Deployment& d, int 
                     return seen && seen->waiters.size() == i + 1;
                 },
                 10, "a waiter's place in line");
+        if (visible) diary.in_line(w.entry);
     }
-    held->release();
+    diary.releasing(first_entry, *held);
+    diary.released(first_entry, held->release());
     party.run_until([&] { return failure || released == queue_length; }, 60, "everybody's grant");
     check(failure, "order");
     return order;
@@ -120,11 +138,14 @@ void run_shares(Bench& bench, const Deployment& d) {
     struct Contender {
         std::unique_ptr<Lock> lock;
         Lease lease;
+        Diary::Entry entry;
         Clock::time_point asked;
         double grants = 0;
     };
+    Diary diary(bench.history(d, "C22-shares"), "shares");
     Party party(bench, d, contenders);
     std::deque<Contender> all(contenders);
+    std::uint16_t in_diary = 0;
     bool ending = false;
     std::size_t under_way = 0;
     error_code failure;
@@ -133,18 +154,23 @@ void run_shares(Bench& bench, const Deployment& d) {
         if (ending) return;
         ++under_way;
         c.asked = Clock::now();
+        c.entry = diary.asked(in_diary);
         c.lock->async_acquire({}, [&](error_code ec, Lease lease) {
             if (ec) {
+                diary.failed(c.entry, ec);
                 --under_way;
                 failure = ec;
                 return;
             }
             wait.add(Clock::now() - c.asked);
+            diary.granted(c.entry, lease);
             c.grants += ending ? 0 : 1;
             c.lease = std::move(lease);
             auto timer = std::make_shared<asio::steady_timer>(party.loop, milliseconds(1));
             timer->async_wait([&, timer](error_code) {
-                c.lease.async_release(Outcome::done, [&](error_code, ReleaseResult) {
+                diary.releasing(c.entry, c.lease);
+                c.lease.async_release(Outcome::done, [&](error_code, ReleaseResult result) {
+                    diary.released(c.entry, result);
                     --under_way;
                     ask(c);
                 });
@@ -153,6 +179,7 @@ void run_shares(Bench& bench, const Deployment& d) {
     };
     for (std::size_t i = 0; i < contenders; ++i) {
         all[i].lock = bench.lock(party.all[i % party.all.size()], d, "bench/shares");
+        if (i == 0) in_diary = diary.name("bench/shares", &all[i].lock->capabilities());
         ask(all[i]);
     }
     const auto end = Clock::now() + milliseconds(bench.options.pick(1000, 4000, 10000));

@@ -22,9 +22,16 @@ struct Team {
 void run_team(Bench& bench, Store& store, Team team, long long number) {
     store.reset(number, static_cast<std::size_t>(team.processes * team.worker.threads));
     team.worker.store = store.address();
+    const auto history = [&](const std::string& who) {
+        return bench.histories.file(team.backend, team.variant,
+                                    team.guarded ? Promise::holdfast : Promise::nothing,
+                                    team.scenario + "-" + who);
+    };
+    store.record(history("store"), team.worker.name);
     std::vector<lab::Process> workers;
     for (int i = 0; i < team.processes; ++i) {
         team.worker.who = "p" + std::to_string(i);
+        team.worker.history = history(team.worker.who).string();
         workers.push_back(start_worker(team.worker, bench.site.folder() / "workers.log"));
     }
     join_workers(workers, 120);
@@ -82,6 +89,7 @@ Team other_team(const char* scenario, const char* guard, const char* job) {
     Team team{scenario, "none", std::string("guard: ") + guard, {}, processes, false};
     team.worker.job = job;
     team.worker.guard = guard;
+    team.worker.name = std::string("bench/") + job;
     return team;
 }
 

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <thread>
 
+#include "checker/check.hpp"
 #include "holdfast/lab/process.hpp"
 #include "suite.hpp"
 
@@ -21,6 +22,7 @@ struct Witnessed {
     long long expected = 0;
     long long overlaps = 0;  ///< times the witness file was there already
     long long killed = 0;
+    hf::bench::history::Verdict told;  ///< by the workers themselves, each in a file of its own
 };
 
 /// Runs `n` workers, `each` rounds, on one name; a worker is tests/conformance/worker.cpp.
@@ -70,6 +72,10 @@ Witnessed witness(int n, int each, bool locked, bool kill_some) {
     out.counter = number("counter");
     out.expected = number("done");
     out.overlaps = number("overlaps");
+    std::vector<std::filesystem::path> files;
+    for (const auto& file : std::filesystem::directory_iterator(dir.path()))
+        if (file.path().extension() == ".history") files.push_back(file.path());
+    out.told = hf::bench::history::check_files(files);
     return out;
 }
 
@@ -107,11 +113,17 @@ TEST_CASE("exclusion, witnessed from outside, and the witness can complain", "[e
     CHECK(locked.overlaps == 0);
     CHECK(locked.counter == 240);
     CHECK(locked.expected == 240);
+    {
+        INFO(locked.told.text());
+        CHECK(locked.told.clean());
+        CHECK(locked.told.figures.granted == 240);
+    }
     const auto control = witness(4, 250, false, false);
     std::cout << backend().name() << ": without locks " << control.overlaps << " overlaps, "
               << control.expected - control.counter << " of " << control.expected
               << " updates lost\n";
     CHECK((control.overlaps > 0 || control.counter < control.expected));
+    CHECK(control.told.count(hf::bench::history::Trouble::overlap) > 0);
 }
 
 TEST_CASE("a holder that is killed frees the lock by its ttl, and work goes on", "[exclusion]") {
@@ -121,6 +133,9 @@ TEST_CASE("a holder that is killed frees the lock by its ttl, and work goes on",
     CHECK(after.counter == after.expected);
     CHECK(after.killed == 1);
     CHECK(after.counter >= 120);
+    INFO(after.told.text());
+    CHECK(after.told.clean());
+    CHECK(after.told.figures.granted >= 120);
 }
 
 TEST_CASE("T26: in the child of a fork every handle is dead, and the parent's lease lives",

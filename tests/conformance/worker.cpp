@@ -1,6 +1,6 @@
 // One process that works under a lock: WORKER URL NAME FOLDER STORE-PORT ROUNDS lock|no-lock, or
 // with `clock`, that lets its wall clock jump while it holds (STORE-PORT is then the jump in
-// seconds).
+// seconds). What it does with its locks it records in FOLDER/<process>.history.
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "checker/diary.hpp"
 #include "holdfast/lab/redis_connection.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
@@ -45,6 +46,8 @@ int work(const std::string& url, const std::string& name, const std::string& fol
     const auto lock = client->lock(name).value();
     lab::RedisConnection store("127.0.0.1", static_cast<std::uint16_t>(port));
     const std::string witness = folder + "/witness";
+    hf::bench::Diary diary(folder + "/" + std::to_string(::getpid()) + ".history", "worker");
+    const auto in_diary = diary.name(name, locked ? &lock->capabilities() : nullptr);
     // Time for others between two rounds, where nobody is told of a release.
     const char* pause_ms = std::getenv("HOLDFAST_TEST_PAUSE_MS");
     const int pause = pause_ms == nullptr ? 0 : std::atoi(pause_ms);
@@ -54,13 +57,17 @@ int work(const std::string& url, const std::string& name, const std::string& fol
     lab::wait_until([&] { return !store.command({"GET", "go"}).is_nil(); }, 60s, "the word to go");
     for (int i = 0; i < rounds; ++i) {
         hf::Lease lease;
+        auto entry = diary.asked(in_diary);
+        if (!locked) diary.granted(entry);
         if (locked) {
             auto got = lock->acquire({.wait = 60s, .diagnostics = &words});
             if (!got) {
+                diary.failed(entry, got.error());
                 std::cerr << got.error().message() << ' ' << words.text() << '\n';
                 return 1;
             }
             lease = std::move(*got);
+            diary.granted(entry, lease);
         }
         if (!enter(witness)) store.command({"INCR", "overlaps"});
         const auto before = store.command({"GET", "counter"});
@@ -69,7 +76,15 @@ int work(const std::string& url, const std::string& name, const std::string& fol
         store.command({"EVAL", "redis.call('SET','counter',ARGV[1]) redis.call('INCR','done')", "0",
                        std::to_string(n + 1)});
         ::unlink(witness.c_str());
-        if (locked && lease.release() != hf::ReleaseResult::released) {
+        auto released = hf::ReleaseResult::released;
+        if (locked) {
+            diary.releasing(entry, lease);
+            released = lease.release();
+        } else {
+            diary.releasing(entry);
+        }
+        diary.released(entry, released);
+        if (released != hf::ReleaseResult::released) {
             std::cerr << "not released\n";
             return 1;
         }

@@ -2,11 +2,14 @@
 
 Four processes of each side contend; holders of both sides are killed with SIGKILL; a witness (a link that
 only one can make) and a counter that is read and written in two steps watch from outside. The same run with
-different names has to make the witness complain.
+different names has to make the witness complain. What Holdfast's side recorded itself is judged besides, as
+far as one side can be.
 
-usage: contention.py CASE HOLDFAST_WORKER HOLDFAST_LAB [--curator CLASSES] [--node MODULES]
+usage: contention.py CASE HOLDFAST_WORKER HOLDFAST_LAB HISTORY_CHECKER [--curator CLASSES] [--node MODULES]
 """
 import argparse
+import glob
+import json
 import os
 import random
 import signal
@@ -173,11 +176,24 @@ def run(case, store_port, same_name, kills, seed):
             sides[which].append(subprocess.Popen(words, env=case.environment()))
 
         try:
-            return contend(store, folder, sides, start, kills, chance)
+            seen = contend(store, folder, sides, start, kills, chance)
+            if same_name:
+                seen["recorded"] = check_history(case.options.checker, folder)
+            return seen
         finally:
             for process in sides["ours"] + sides["theirs"]:
                 process.kill()
                 process.wait()
+
+
+def check_history(checker, folder):
+    """How many grants Holdfast's workers recorded; ends the test when these cannot all be right."""
+    files = glob.glob(os.path.join(folder, "*.history"))
+    # The others record nothing.
+    told = subprocess.run([checker, "--others", "--json", *files], capture_output=True, text=True, check=False)
+    if told.returncode != 0:
+        sys.exit(f"the history: {told.stdout}{told.stderr}")
+    return json.loads(told.stdout)["figures"]["granted"]
 
 
 def contend(store, folder, sides, start, kills, chance):
@@ -208,6 +224,7 @@ def main():
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("worker")
     parser.add_argument("lab")
+    parser.add_argument("checker")
     parser.add_argument("--curator")
     parser.add_argument("--node")
     options = parser.parse_args()
@@ -225,6 +242,8 @@ def main():
         # What the foreign processes did that were killed is missing from their 260 rounds each.
         assert 500 < seen["foreign"] < seen["done"] - 500, "one side hardly took part"
         assert min(seen["killed"].values()) >= 2
+        # A killed worker of ours may have recorded a grant whose work was not done any more.
+        assert 0 <= seen["recorded"] - (seen["done"] - seen["foreign"]) <= 2, "not every acquisition was recorded"
         control = run(case, store.ports[0], False, 0, seed)
         print("different names:", control, flush=True)
         assert control["overlaps"] > 0, "the witness did not notice that nobody excluded anybody"

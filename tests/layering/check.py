@@ -31,6 +31,8 @@ CORE_PRIVATE_USERS = ("core/", "tests/core/", "tests/fuzz/")
 def part_of(path):
     """The folder that is one part of the house: core, backends/redis, cli, tests/lab, bench, ..."""
     words = path.split("/")
+    if path.startswith("bench/checker/"):  # of histories; what tests record and judge, too
+        return "bench/checker"
     if words[0] == "backends":
         return "/".join(words[:3]) if words[1] == "sql" else "/".join(words[:2])
     if words[0] == "tests" and len(words) > 2:
@@ -49,7 +51,7 @@ def resolve(tree, path, name):
     """Which file of the tree an include means, or None for one from outside."""
     folder = tree / path
     for base in (folder.parent, tree / "core/include", tree / "core/src",
-                 tree / "tests/lab/include", tree / "tests/support",
+                 tree / "tests/lab/include", tree / "tests/support", tree / "bench",
                  tree / "/".join(path.split("/")[:1])):
         if (base / name).is_file():
             return (base / name).resolve().relative_to(tree.resolve()).as_posix()
@@ -79,6 +81,8 @@ def check_include(tree, path, name):
         if path.startswith(CORE_PRIVATE_USERS):
             return None
         return f"{target} is core's own; only public headers are for others"
+    if mine == "bench/checker" and theirs != "core":
+        return f"the checker of histories includes {target}: it knows no other part but core"
     if mine == "tests/lab":
         return f"the lab includes {target}: it knows nothing of Holdfast"
     if theirs == "core":
@@ -93,7 +97,9 @@ def check_include(tree, path, name):
         if mine.startswith("tests/") or (mine == "bench" and theirs == "tests/lab"):
             return None
         return f"{mine} includes {target}"
-    if theirs.startswith("tests/") or theirs in ("cli", "bench"):
+    if theirs == "bench/checker" and (mine == "bench" or mine.startswith("tests/")):
+        return None
+    if theirs.startswith("tests/") or theirs in ("cli", "bench", "bench/checker"):
         if mine == "tests/" + theirs:  # tests/cli and tests/bench look inside what they test
             return None
         return f"{mine} includes {target}"
@@ -155,6 +161,10 @@ BAD = {
     "backends/memory/f.cpp": '#include "secret.hpp"\n',
     "cli/g.cpp": '#include "../tests/lab/include/holdfast/lab/h.hpp"\n',
     "bench/i.cpp": '#include "../tests/conformance/j.hpp"\n',
+    "bench/checker/s.cpp": '#include "../t.hpp"\n',
+    "bench/checker/u.cpp": '#include "holdfast/lab/h.hpp"\n',
+    "cli/v.cpp": '#include "checker/w.hpp"\n',
+    "tests/core/x.cpp": '#include "t.hpp"\n',
     "tests/lab/src/k.cpp": '#include "holdfast/ok.hpp"\n',
     "tests/core/l.cpp": "void f() { std::this_thread::sleep_" + "for(1s); }\n",
     "core/src/m.cpp": "// TO" + "DO later\n",
@@ -169,6 +179,9 @@ GOOD = {
     "tests/core/o.cpp": '#include "secret.hpp"\n',
     "tests/lab/include/holdfast/lab/h.hpp": "#include <string>\n",
     "tests/conformance/j.hpp": '#include "holdfast/lab/h.hpp"\n#include "holdfast/ok.hpp"\n',
+    "bench/t.hpp": '#include "checker/w.hpp"\n',
+    "bench/checker/w.hpp": '#include "holdfast/ok.hpp"\n',
+    "tests/conformance/y.cpp": '#include "checker/w.hpp"\n',
     "bench/p.cpp": '#include "holdfast/lab/h.hpp"\n#include <sqlite3.h>\n',
 }
 
