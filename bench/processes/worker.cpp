@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bench.hpp"
+#include "processes/believer.hpp"
 #include "processes/store.hpp"
 
 namespace holdfast::bench {
@@ -26,7 +27,8 @@ public:
         if (!client) throw SelfCheck(words.text());
         client_ = *client;
         LockOptions fixed;
-        if (options.job == "write") fixed.ttl = milliseconds(options.ttl_ms);
+        if (options.job == "write" || options.job == "believe")
+            fixed.ttl = milliseconds(options.ttl_ms);
         auto lock = client_->lock(options.name, fixed);
         if (!lock) throw SelfCheck(lock.error().message());
         lock_ = std::move(*lock);
@@ -93,6 +95,7 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
 }
 
 void work(const WorkerOptions& options, Guard& guard) {
+    if (options.job == "believe") return believe(options, guard.acquire());
     StoreClient store(options.store);
     store.ask("wait");
     if (options.job == "count") return count(options, guard, store);
