@@ -27,8 +27,9 @@ Seen play(const Bench& bench, Five& five, std::size_t killed, int ttl_ms) {
     LockOptions fixed;
     fixed.ttl = milliseconds(ttl_ms);
     const auto other = bench.lock(client, d, "bench/minority/other", fixed);
-    const auto warm = other->acquire();
+    auto warm = other->acquire();
     if (!warm) check(warm.error(), "acquire with all nodes");
+    if (warm->release() != ReleaseResult::released) throw SelfCheck("a release was not answered");
 
     for (std::size_t i = 0; i < killed; ++i)
         five[i].kill();

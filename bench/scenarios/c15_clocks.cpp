@@ -86,7 +86,7 @@ void run(Bench& bench) {
     std::size_t number = 0;
     for (const Case& what : cases) {
         Tally tally;
-        for (int i = 0; i < bench.options.pick(1, 2, 10) && !bench.stopped(); ++i)
+        for (int i = 0; i < bench.options.pick(1, 1, 10) && !bench.stopped(); ++i)
             play(bench, five, what, number++, ttl_ms, tally);
         report(bench, {id, "redlock", what.variant, what.safe, what.note}, tally);
     }
