@@ -1,10 +1,10 @@
 // C24: names that are used once. What is left at the server?
 #include <sqlite3.h>
 
+#include <future>
 #include <holdfast/lab/zookeeper_server.hpp>
 #include <sstream>
 
-#include "measure/in_flight.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -19,13 +19,25 @@ struct Left {
     const char* what;
 };
 
-void use_once(const Bench& bench, const Deployment& d, std::size_t names) {
-    constexpr std::size_t at_once = 50;
-    for (std::size_t done = 0; done < names; done += at_once) {
-        InFlight some(bench, d, std::min(at_once, names - done),
-                      "bench/once/" + d.variant + "/" + std::to_string(done));
-        some.run_cycles(std::min(at_once, names - done));
-    }
+/// One client, eight callers, a name of its own for each cycle.
+void use_once(const Bench& bench, const Deployment& d, const std::string& prefix,
+              std::size_t names) {
+    const auto client = bench.open(d);
+    std::atomic<std::size_t> next{0};
+    const auto caller = [&] {
+        for (std::size_t i; (i = next++) < names && !bench.stopped();) {
+            const auto lock = bench.lock(client, d, "bench/" + prefix + "/" + std::to_string(i));
+            auto lease = lock->acquire();
+            if (!lease) check(lease.error(), "acquire");
+            if (lease->release() != ReleaseResult::released)
+                throw SelfCheck("a release was not answered");
+        }
+    };
+    std::vector<std::future<void>> callers;
+    for (int i = 0; i < 8; ++i)
+        callers.push_back(std::async(std::launch::async, caller));
+    for (auto& one : callers)
+        one.get();
 }
 
 void add_rows(Bench& bench, const Deployment& d, const Left& left, std::size_t names, double things,
@@ -47,9 +59,9 @@ void add_rows(Bench& bench, const Deployment& d, const Left& left, std::size_t n
 
 void measure(Bench& bench, const Deployment& d, const Left& left, const std::string& note = {}) {
     const auto names = static_cast<std::size_t>(bench.options.pick(100, 500, 10000));
-    use_once(bench, d, 1);  // what is made once and for all: tables, parents, scripts
+    use_once(bench, d, "first", 8);  // what is made once and for all: tables, parents, scripts
     const double things = left.things(), bytes = left.bytes ? left.bytes() : 0;
-    use_once(bench, d, names);
+    use_once(bench, d, "once", names);
     add_rows(bench, d, left, names, left.things() - things, left.bytes ? left.bytes() - bytes : 0,
              note);
 }
@@ -112,25 +124,29 @@ void run_zookeeper(Bench& bench) {
                     "-Dznode.container.maxPerMinute=1000000"};
     const auto servers = lab::ZooKeeperServers::start(options);
     const auto names = static_cast<std::size_t>(bench.options.pick(100, 500, 10000));
-    for (const char* parents : {"persistent", "container"}) {
+    const double empty = nodes_of(servers) + 1;  // and the folder of all locks
+    std::chrono::nanoseconds patience = std::chrono::seconds(30);
+    for (const char* parents : {"container", "persistent"}) {
+        const std::string kind = parents;
         const Deployment d{"zookeeper",
-                           std::string(parents) + " parents",
-                           servers.url() + "?tick_time=100ms&parents=" + parents,
+                           kind + " parents",
+                           servers.url() + "?tick_time=100ms&parents=" + kind,
                            {},
                            {},
                            {}};
-        const Left left{[&servers] { return nodes_of(servers); }, {}, "nodes"};
-        use_once(bench, d, 1);
+        use_once(bench, d, "first/" + kind, 8);
+        if (kind == "container")
+            lab::wait_until([&] { return nodes_of(servers) <= empty; }, patience,
+                            "the first containers to go");
         const double before = nodes_of(servers);
-        use_once(bench, d, names);
+        use_once(bench, d, "once/" + kind, names);
+        const auto start = Clock::now();
         const double at_once = nodes_of(servers) - before;
-        // Whatever goes by itself has the time of many looks of the server for it.
-        const bool gone =
-            lab::reached([&] { return nodes_of(servers) <= before; },
-                         bench.options.pick(std::chrono::seconds(3), std::chrono::seconds(5),
-                                            std::chrono::seconds(30)));
+        const bool gone = lab::reached([&] { return nodes_of(servers) <= before; }, patience);
+        // Nodes that stay get twice the time, and a second, that the others took to go.
+        patience = 2 * (Clock::now() - start) + std::chrono::seconds(1);
         add_rows(
-            bench, d, left, names, gone ? 0 : nodes_of(servers) - before, 0,
+            bench, d, {{}, {}, "nodes"}, names, gone ? 0 : nodes_of(servers) - before, 0,
             ", after the server has looked for empty containers; just after the last release " +
                 std::to_string(static_cast<long>(at_once)));
     }
@@ -167,7 +183,8 @@ std::vector<Step> plan(const Options&, const Site& site) {
 Scenario c24_names_once() {
     return {
         id, "names that are used once: what is left at the server",
-        "Names are acquired and released once, fifty at a time; then keys, rows or nodes are "
+        "Names are acquired and released once by eight callers of one client; then keys, rows or "
+        "nodes are "
         "counted at the server, and compared with before. ZooKeeper is a server of its own that "
         "looks for empty containers twice a second instead of once a minute.",
         false, plan};
