@@ -40,13 +40,23 @@ error_code Holder::acquire(milliseconds wait) {
     return {};
 }
 
+error_code Holder::acquire_at_last(milliseconds wait) {
+    const auto end = Clock::now() + wait;
+    for (;;) {
+        const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+        const auto answer = acquire(std::max(left, milliseconds(0)));
+        const bool silent = answer == errc::unavailable || answer == errc::in_doubt;
+        if (!silent || left <= milliseconds(0)) return answer;
+    }
+}
+
 void Holder::must_acquire(milliseconds wait) {
-    const auto answer = acquire(wait);
+    const auto answer = acquire_at_last(wait);
     if (answer) throw SelfCheck("acquire: " + answer.message() + ": " + words_);
 }
 
 void Holder::queue(milliseconds wait) {
-    queued_ = std::async(std::launch::async, [this, wait] { return acquire(wait); });
+    queued_ = std::async(std::launch::async, [this, wait] { return acquire_at_last(wait); });
 }
 
 error_code Holder::answer() {

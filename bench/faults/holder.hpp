@@ -24,6 +24,9 @@ public:
 
     /// The answer to one acquire; when it is no error, the lease is here from then on.
     error_code acquire(milliseconds wait);
+    /// The same, asked again while the server does not answer: on a busy machine the first requests
+    /// of many processes may take longer than their time-out.
+    error_code acquire_at_last(milliseconds wait);
     /// The same when anything but a grant would make the run worthless. Errors: SelfCheck.
     void must_acquire(milliseconds wait);
     /// Acquires on a thread of its own, which ends with this object at the latest after `wait`.

@@ -34,8 +34,11 @@ public:
         lock_ = std::move(*lock);
     }
 
-    Lease acquire() {
+    /// `patience`: how often a server that does not answer is asked again.
+    Lease acquire(int patience = 0) {
         auto lease = lock_->acquire();
+        while (!lease && lease.error() == errc::unavailable && patience-- > 0)
+            lease = lock_->acquire();
         if (!lease) check(lease.error(), "acquire");
         return std::move(*lease);
     }
@@ -95,7 +98,7 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
 }
 
 void work(const WorkerOptions& options, Guard& guard) {
-    if (options.job == "believe") return believe(options, guard.acquire());
+    if (options.job == "believe") return believe(options, guard.acquire(20));
     StoreClient store(options.store);
     store.ask("wait");
     if (options.job == "count") return count(options, guard, store);
