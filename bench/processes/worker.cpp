@@ -37,7 +37,10 @@ public:
     /// `patience`: how often a server that does not answer is asked again.
     Lease acquire(int patience = 0) {
         auto lease = lock_->acquire();
-        while (!lease && lease.error() == errc::unavailable && patience-- > 0)
+        const auto silent = [&] {
+            return lease.error() == errc::unavailable || lease.error() == errc::in_doubt;
+        };
+        while (!lease && silent() && patience-- > 0)
             lease = lock_->acquire();
         if (!lease) check(lease.error(), "acquire");
         return std::move(*lease);
