@@ -29,11 +29,20 @@ const std::vector<Scenario>& scenarios();
 Scenario c1_uncontended();
 Scenario c1_in_flight();
 Scenario c3_hand_off();
+Scenario c4_redlock_price();
 Scenario c5a_idle_waiters();
+Scenario c7_size();
 Scenario c8_counter();
 Scenario c8a_in_process_mutex();
 Scenario c8b_stock();
 Scenario c12_pause();
+Scenario c13_failover();
+Scenario c14_minority();
+Scenario c15_clocks();
+Scenario c16_death();
+Scenario c18_single_point();
+Scenario c18b_standby();
 Scenario c22_order();
+Scenario c24_names_once();
 
 }  // namespace holdfast::bench

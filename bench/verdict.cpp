@@ -3,23 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+
+#include "verdict_rule.hpp"
 
 namespace holdfast::bench {
 
-namespace {
+std::string label(const Row& row) {
+    return row.variant == "default" || row.variant.empty() ? row.backend
+                                                           : row.backend + " " + row.variant;
+}
 
-struct Answer {
-    Finding finding = Finding::not_measured;
-    std::string figure;
-};
+namespace {
 
 const Row* guarded(const Rows& rows, std::string_view scenario, std::string_view metric,
                    std::string_view backend, std::string_view variant) {
     return find(rows, {scenario, backend, variant, metric});
-}
-
-std::string label(const Row& row) {
-    return row.variant == "default" ? row.backend : row.backend + " " + row.variant;
 }
 
 // --- C1
@@ -179,13 +178,6 @@ Answer judge_c22(const Rows& rows) {
             "pairs of waiters served out of order: " + words};
 }
 
-struct Rule {
-    const char* id;
-    const char* claim;
-    const char* rule;
-    Answer (*judge)(const Rows&);
-};
-
 constexpr Rule rules[] = {
     {"C1", "Performance: a cache (Redis) beats a database.",
      "Confirmed if Redis' p50 is at least 10 % below SQLite's even with every write on disk; "
@@ -224,6 +216,13 @@ constexpr Rule rules[] = {
      judge_c22},
 };
 
+/// "C18b" -> 18
+int number_of(const std::string& id) {
+    int number = 0;
+    std::from_chars(id.data() + 1, id.data() + id.size(), number);
+    return number;
+}
+
 Target target(const Rows& rows, std::string what, const Pick& pick, double limit,
               std::string unit) {
     Target t{std::move(what), limit, std::move(unit)};
@@ -252,10 +251,19 @@ std::string_view to_string(Finding finding) {
 
 std::vector<Verdict> verdicts(const Rows& rows) {
     std::vector<Verdict> all;
-    for (const Rule& rule : rules) {
-        Answer answer = rule.judge(rows);
-        all.push_back({rule.id, rule.claim, rule.rule, answer.finding, std::move(answer.figure)});
-    }
+    const auto judge = [&](std::span<const Rule> some) {
+        for (const Rule& rule : some) {
+            Answer answer = rule.judge(rows);
+            all.push_back(
+                {rule.id, rule.claim, rule.rule, answer.finding, std::move(answer.figure)});
+        }
+    };
+    judge(rules);
+    judge(fault_rules());
+    const auto in_order = [](const Verdict& a, const Verdict& b) {
+        return std::pair(number_of(a.id), a.id) < std::pair(number_of(b.id), b.id);
+    };
+    std::sort(all.begin(), all.end(), in_order);
     return all;
 }
 

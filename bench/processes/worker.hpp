@@ -11,15 +11,15 @@ namespace holdfast::bench {
 
 /// What a worker does, as its command line has it.
 struct WorkerOptions {
-    std::string job;    ///< "count", "buy", "write"
+    std::string job;    ///< "count", "buy", "write", "believe"
     std::string guard;  ///< "holdfast", "mutex" (in the process), "none"
-    std::string store;  ///< address of the Store
+    std::string store;  ///< address of the Store; believe: the journal
     std::string url, name = "bench/worker";
     std::string who = "A";
     std::string history;  ///< file for what it does with its lock; empty: not recorded
     int cycles = 100;     ///< count: additions of each thread
     int threads = 1;
-    int ttl_ms = 1000;  ///< write
+    int ttl_ms = 1000;  ///< write, believe
 };
 
 /// Runs in the worker; returns its exit code. Errors go to standard error.

@@ -112,6 +112,23 @@ function histories() {
   if (cost) document.getElementById('history-cost').textContent = `Recording one acquisition costs ${short(cost.value)} ns.`;
 }
 
+function faults() {
+  const of = (r, metric) => one({ scenario: r.scenario, backend: r.backend, variant: r.variant, metric });
+  const body = pick({ metric: 'runs with two holders' }).map((r) => [r.scenario, `${r.backend}: ${r.variant}`,
+    num(r, ` of ${r.n}`), num(of(r, 'runs with a token going back'), ` of ${r.n}`), spread(of(r, 'time with two holders')),
+    spread(of(r, 'time until the holder was told')), r.note]);
+  table('fault-table', ['', 'Set-up', right('runs with two holders'), right('token went back'), right('ms with two holders'),
+    right('holder told after, ms'), ''], body);
+  const next = 'time until the next holder: ';
+  table('death-table', ['Lock', 'What happened to the holder', right('ttl, ms'), right('next holder after, ms, least – most'),
+    right('without a holder, ms'), right('runs with two holders')],
+  rows.filter((r) => r.metric.startsWith(next)).map((r) => {
+    const fault = r.metric.slice(next.length);
+    return [label(r), fault, right(short(r.x)), spread(r), spread(of(r, `time without a holder: ${fault}`)),
+      num(of(r, `runs with two holders: ${fault}`), ` of ${r.n}`)];
+  }));
+}
+
 function verdicts() {
   const tone = { confirmed: 'good', refuted: 'bad', 'holds only if': 'warn', 'not measured': 'none' };
   document.getElementById('verdicts').innerHTML = report.verdicts.map((v) => `<div class="verdict">
@@ -147,4 +164,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); idle(); order(); damage(); histories(); verdicts(); rest();
+alerts(); needs(); ratios(); idle(); order(); damage(); histories(); faults(); verdicts(); rest();

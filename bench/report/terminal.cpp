@@ -90,7 +90,8 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
     };
     if (std::none_of(rows.begin(), rows.end(), is_here)) return;
     fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
-    for (const char* scenario : {"C8", "C8a", "C8b", "C12", "C22"})
+    for (const char* scenario :
+         {"C8", "C8a", "C8b", "C12", "C13", "C14", "C15", "C16", "C18", "C18b", "C22", "C24"})
         for (const Row* row : find_all(rows, {scenario})) {
             if (row->metric.rfind("timeline: ", 0) == 0 || row->metric == "declares fifo" ||
                 row->metric == "duration" || row->metric == "failed")

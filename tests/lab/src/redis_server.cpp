@@ -141,6 +141,7 @@ private:
         process.log = log();
         process.directory = directory_.path();
         process.cpus = options_.cpus;
+        process.environment = options_.environment;
         process_.emplace(std::move(process));
         wait_ready(options_.cap);
     }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "holdfast/lab/process.hpp"
@@ -27,7 +28,8 @@ struct RedisOptions {
     std::string append_fsync = "always";  ///< "always", "everysec" or "no"; with append_only only
     std::vector<std::string> config;      ///< further configuration lines, which come last and win
     std::vector<int> cpus;                ///< processors to run on; empty: those of this process
-    std::chrono::nanoseconds cap = default_cap;  ///< for the start
+    std::vector<std::pair<std::string, std::string>> environment;  ///< of the server's process
+    std::chrono::nanoseconds cap = default_cap;                    ///< for the start
 };
 
 /// What a restarted server finds.

@@ -1,0 +1,20 @@
+# Counts the lines of each backend that are neither empty nor a comment, into a header: in script mode,
+# with SOURCE (the folder of the backends), BACKENDS (a list with commas) and OUTPUT.
+set(entries "")
+string(REPLACE "," ";" BACKENDS "${BACKENDS}")
+foreach(backend IN LISTS BACKENDS)
+    file(GLOB files ${SOURCE}/${backend}/*.cpp ${SOURCE}/${backend}/*.hpp)
+    set(lines 0)
+    foreach(file IN LISTS files)
+        file(READ ${file} text)
+        string(REGEX REPLACE "[][;]" "x" text "\n${text}")  # they mean something in lists
+        string(REGEX MATCHALL "\n[ \t]*[^ \t\n/]" found "${text}")
+        list(LENGTH found count)
+        math(EXPR lines "${lines} + ${count}")
+    endforeach()
+    list(LENGTH files count)
+    get_filename_component(name ${backend} NAME)
+    string(APPEND entries "    {\"${name}\", ${lines}, ${count}},\n")
+endforeach()
+file(WRITE ${OUTPUT} "#pragma once\n\nstruct CodeSize {\n    const char* backend;\n    int lines, files;\n};\n
+inline constexpr CodeSize code_sizes[] = {\n${entries}};\n")

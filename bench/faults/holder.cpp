@@ -1,0 +1,113 @@
+#include "faults/holder.hpp"
+
+#include <holdfast/lab/wait_until.hpp>
+
+namespace holdfast::bench {
+
+double boot_ms(boot_clock::time_point at) {
+    return std::chrono::duration<double, std::milli>(at.time_since_epoch()).count();
+}
+
+double boot_ms() {
+    return boot_ms(boot_clock::now());
+}
+
+Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name, int ttl_ms)
+    : client_(bench.open(d)) {
+    LockOptions fixed;
+    fixed.ttl = milliseconds(ttl_ms);
+    lock_ = bench.lock(client_, d, name, fixed);
+}
+
+Holder::~Holder() {
+    stop_.request_stop();
+    if (queued_.valid()) queued_.wait();
+    callback_.reset();
+    lease_ = {};
+    client_.close();
+}
+
+error_code Holder::acquire(milliseconds wait) {
+    Diagnostics said;
+    auto lease = lock_->acquire({.wait = wait, .diagnostics = &said}, stop_.get_token());
+    const double now = boot_ms();
+    words_ = said.text();
+    if (!lease) return lease.error();
+    lease_ = std::move(*lease);
+    *told_at_ = 0;
+    callback_.emplace(lease_.lost(), Told{told_at_});
+    granted_at_ = now;
+    return {};
+}
+
+error_code Holder::acquire_at_last(milliseconds wait) {
+    const auto end = Clock::now() + wait;
+    for (;;) {
+        const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+        const auto answer = acquire(std::max(left, milliseconds(0)));
+        const bool silent = answer == errc::unavailable || answer == errc::in_doubt;
+        if (!silent || left <= milliseconds(0)) return answer;
+    }
+}
+
+void Holder::must_acquire(milliseconds wait) {
+    const auto answer = acquire_at_last(wait);
+    if (answer) throw SelfCheck("acquire: " + answer.message() + ": " + words_);
+}
+
+void Holder::queue(milliseconds wait) {
+    queued_ = std::async(std::launch::async, [this, wait] { return acquire_at_last(wait); });
+}
+
+error_code Holder::answer() {
+    return queued_.get();
+}
+
+Overlap watch(const Holder& first, const Holder& second, milliseconds cap) {
+    Overlap found;
+    const bool ended = lab::reached(
+        [&] {
+            const double now = boot_ms();
+            if (!first.believes()) return true;
+            if (second.believes()) found = {true, now - second.granted_ms()};
+            return false;
+        },
+        cap);
+    if (!ended) throw SelfCheck("the first holder still holds: nothing told it");
+    return found;
+}
+
+void Tally::add(const Overlap& overlap) {
+    ++runs;
+    if (!overlap.seen) return;
+    ++two_holders;
+    overlap_ms.push_back(overlap.ms);
+}
+
+void Tally::add_tokens(FencingToken earlier, FencingToken later) {
+    if (later.value <= earlier.value) ++tokens_back;
+}
+
+void report(Bench& bench, const SetUp& set_up, const Tally& tally) {
+    if (tally.runs == 0) return;
+    Row row;
+    row.scenario = set_up.scenario;
+    row.backend = set_up.backend;
+    row.variant = set_up.variant;
+    row.n = tally.runs;
+    row.note = "of " + std::to_string(tally.runs) + " runs; " + set_up.note;
+    const auto count = [&](const char* metric, std::size_t value) {
+        row.metric = metric;
+        row.status = set_up.safe && value > 0 ? Status::violated : Status::ok;
+        bench.add_value(row, static_cast<double>(value));
+    };
+    count("runs with two holders", tally.two_holders);
+    count("runs with a token going back", tally.tokens_back);
+    if (tally.overlap_ms.empty()) return;
+    row.status = Status::ok;
+    row.metric = "time with two holders";
+    row.unit = "ms";
+    bench.add(row, spread_of(tally.overlap_ms));
+}
+
+}  // namespace holdfast::bench

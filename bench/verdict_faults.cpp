@@ -1,0 +1,301 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "verdict_rule.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr std::string_view two_holders = "runs with two holders";
+constexpr std::string_view token_back = "runs with a token going back";
+
+void append(std::string& words, const std::string& more) {
+    words += (words.empty() ? "" : ", ") + more;
+}
+
+/// "3 of 10 runs"
+std::string of_runs(const Row& row) {
+    return fmt::format("{:.0f} of {} runs", row.value, row.n);
+}
+
+// --- C16
+
+Answer judge_c16(const Rows& rows) {
+    constexpr double grace_ms = 500;
+    double broken = 0;
+    bool zookeeper = false;
+    std::map<std::string, double> longest;
+    std::string slow;
+    for (const Row* row : find_all(rows, {"C16"})) {
+        const bool exclusion = row->metric.starts_with(two_holders) ||
+                               row->metric.starts_with("granted before the promised time was over");
+        if (exclusion) broken += row->value;
+        if (!row->metric.starts_with("time until the next holder")) continue;
+        zookeeper = zookeeper || row->backend == "zookeeper";
+        double& most = longest[label(*row)];
+        most = std::max(most, row->max);
+        if (row->max > row->x + grace_ms)
+            append(slow, fmt::format("{} {} {:.0f} ms", label(*row),
+                                     row->metric.substr(row->metric.find(':') + 2), row->max));
+    }
+    if (!zookeeper) return {};
+    std::string words;
+    for (const auto& [who, most] : longest)
+        append(words, fmt::format("{} {:.0f} ms", who, most));
+    const double ttl = find(rows, {"C16", "zookeeper"})->x;
+    auto figure =
+        fmt::format("with a ttl of {:.0f} ms the next holder came after at most: {}", ttl, words);
+    if (broken > 0) return {Finding::refuted, figure + "; it came while the first one held"};
+    if (!slow.empty())
+        return {Finding::only_if,
+                figure + "; holds only if longer than ttl + 500 ms counts: " + slow};
+    return {Finding::confirmed, figure + "; never while the first one held"};
+}
+
+// --- C4
+
+Answer judge_c4(const Rows& rows) {
+    constexpr double clearly = 1.5;
+    std::string words;
+    int dearer = 0, compared = 0;
+    for (const char* metric :
+         {"acquire + release, p50", "CPU of the servers", "requests per acquire + release"}) {
+        const Row* one = find(rows, {"C4", "redis", "plain", metric});
+        const Row* five = find(rows, {"C4", "redlock", "no token", metric});
+        if (one == nullptr || five == nullptr || one->value <= 0) continue;
+        ++compared;
+        const double ratio = five->value / one->value;
+        dearer += ratio >= clearly ? 1 : 0;
+        append(words, fmt::format("{} {:.1f} x ({:.1f} against {:.1f} {})", metric, ratio,
+                                  five->value, one->value, one->unit));
+    }
+    if (compared < 3) return {};
+    const std::string figure = "the documents' two commands on five nodes over one: " + words;
+    if (dearer == compared) return {Finding::confirmed, figure};
+    if (dearer == 0) return {Finding::refuted, figure};
+    return {Finding::only_if, figure + ": holds only if all of it counts"};
+}
+
+// --- C7
+
+Answer judge_c7(const Rows& rows) {
+    std::map<std::string, double> lines;
+    std::string words;
+    for (const Row* row : find_all(rows, {"C7", {}, {}, "lines of code"})) {
+        lines[row->backend] = row->value;
+        append(words, fmt::format("{} {:.0f}", row->backend, row->value));
+    }
+    for (const char* needed : {"zookeeper", "redis", "sqlite", "postgresql"})
+        if (!lines.contains(needed)) return {};
+    std::string requests;
+    for (const Row* row : find_all(rows, {"C7", {}, "default", "requests per acquire + release"}))
+        append(requests, fmt::format("{} {:.1f}", row->backend, row->value));
+    const auto figure =
+        fmt::format("lines of code: {}; requests per acquire + release: {}", words, requests);
+    const double larger = std::max(lines["sqlite"], lines["postgresql"]);
+    const double smaller = std::min(lines["sqlite"], lines["postgresql"]);
+    const double least = std::min(lines["zookeeper"], lines["redis"]);
+    if (least > 1.2 * larger) return {Finding::confirmed, figure};
+    if (least > 1.2 * smaller)
+        return {Finding::only_if,
+                figure + ": holds only if the database is the file of one machine"};
+    return {Finding::refuted, figure};
+}
+
+// --- Two holders, in set-ups that are said to be unsafe and in those that are not
+
+/// Caught in at least nine of ten runs.
+bool caught(const Row& row) {
+    return row.n > 0 && row.value >= 0.9 * static_cast<double>(row.n);
+}
+
+struct SetUps {
+    std::size_t unsafe = 0, caught = 0, safe = 0, broken = 0;
+    std::string words;
+};
+
+SetUps look(const Rows& rows, std::string_view scenario, const char* backend,
+            std::initializer_list<const char*> unsafe, std::initializer_list<const char*> safe) {
+    SetUps seen;
+    for (const char* variant : unsafe)
+        if (const Row* row = find(rows, {scenario, backend, variant, two_holders})) {
+            ++seen.unsafe;
+            seen.caught += caught(*row) ? 1 : 0;
+            append(seen.words, fmt::format("{}: {}", variant, of_runs(*row)));
+        }
+    for (const char* variant : safe)
+        if (const Row* row = find(rows, {scenario, backend, variant, two_holders})) {
+            ++seen.safe;
+            seen.broken += row->value > 0 ? 1 : 0;
+            append(seen.words, fmt::format("{}: {}", variant, of_runs(*row)));
+        }
+    return seen;
+}
+
+/// "; tokens went back: cut 1 of 1 runs"
+std::string tokens_back(const Rows& rows, std::string_view scenario) {
+    std::string words;
+    for (const Row* row : find_all(rows, {scenario, {}, {}, token_back}))
+        if (row->value > 0) append(words, fmt::format("{}: {}", row->variant, of_runs(*row)));
+    return words.empty() ? "; no token went back" : "; a token went back with " + words;
+}
+
+Answer judge_c13(const Rows& rows) {
+    const SetUps seen =
+        look(rows, "C13", "redis", {"cut, then promoted"},
+             {"replicated, then promoted", "cut, then promoted, min-replicas-to-write 1"});
+    if (seen.unsafe == 0 || seen.safe == 0) return {};
+    auto figure = "two holders with " + seen.words + tokens_back(rows, "C13");
+    const Row* ack = find(rows, {"C13", "redis", "default", "option min_replicas_ack"});
+    if (ack != nullptr && ack->value == 0) figure += "; min_replicas_ack: " + ack->note;
+    if (seen.caught == 1 && seen.broken == 0) return {Finding::confirmed, figure};
+    return {Finding::refuted, figure};
+}
+
+Answer judge_c15(const Rows& rows) {
+    const SetUps seen =
+        look(rows, "C15", "redlock", {"clock jumps ahead", "emptied, durable=yes told wrongly"},
+             {"no fault", "clock jumps back", "emptied, delayed restart"});
+    if (seen.unsafe < 2 || seen.safe < 3) return {};
+    const auto figure = "two holders with " + seen.words + tokens_back(rows, "C15");
+    if (seen.broken > 0 || seen.caught == 0) return {Finding::refuted, figure};
+    if (seen.caught == 1)
+        return {Finding::only_if, figure + ": holds only with one of the two faults"};
+    return {Finding::confirmed, figure};
+}
+
+Answer judge_c18b(const Rows& rows) {
+    const SetUps seen = look(rows, "C18b", "postgresql", {"asynchronous, cut"},
+                             {"synchronous, cut", "synchronous, whole"});
+    if (seen.unsafe < 1 || seen.safe < 2) return {};
+    const auto figure = "two holders with " + seen.words + tokens_back(rows, "C18b");
+    if (seen.broken > 0) return {Finding::refuted, figure};
+    if (seen.caught > 0)
+        return {Finding::only_if, figure + ": holds only if the standby is synchronous"};
+    return {Finding::confirmed, figure};
+}
+
+// --- C14
+
+Answer judge_c14(const Rows& rows) {
+    bool minority = true, majority = true;
+    std::string words;
+    for (const double killed : {1.0, 2.0, 3.0}) {
+        const Row* kept =
+            find(rows, {"C14", "redlock", {}, "holders that kept their lease", killed});
+        const Row* share = find(rows, {"C14", "redlock", {}, "share of attempts granted", killed});
+        if (kept == nullptr || share == nullptr) return {};
+        const bool alive = share->value == 1 && kept->value == static_cast<double>(kept->n);
+        const bool dead = share->value == 0 && kept->value == 0;
+        if (killed < 3)
+            minority = minority && alive;
+        else
+            majority = dead;
+        append(words,
+               fmt::format("{:.0f} killed: {:.0f} % of attempts granted, the lease kept in {}",
+                           killed, 100 * share->value, of_runs(*kept)));
+    }
+    return {minority && majority ? Finding::confirmed : Finding::refuted, words};
+}
+
+// --- C18
+
+Answer judge_c18(const Rows& rows) {
+    bool outlived = false, twice = false, database = false;
+    std::string told, kept, forgotten;
+    for (const Row* row : find_all(rows, {"C18"})) {
+        const bool restarted = row->variant.ends_with("back at once");
+        const bool forgets = row->variant.starts_with("memory only");
+        if (row->metric == two_holders) {
+            database = database || row->backend == "postgresql";
+            if (restarted && forgets)
+                forgotten = fmt::format("; {} {}: two holders in {}", row->backend, row->variant,
+                                        of_runs(*row));
+            else
+                twice = twice || row->value > 0;
+        }
+        if (row->metric == "runs in which the holder kept its lease") {
+            if (restarted)
+                append(kept, label(*row) + " " + of_runs(*row));
+            else
+                outlived = outlived || row->value > 0;
+        }
+        if (row->metric == "time until the holder was told" && row->variant.ends_with("hung"))
+            append(told, fmt::format("{} {:.0f} of {:.0f} ms", label(*row), row->max, row->x));
+    }
+    if (!database || told.empty()) return {};
+    const auto figure = "a hung server ends the lease, told after: " + told +
+                        "; the lease outlives a crash and an immediate restart: " + kept +
+                        forgotten;
+    return {outlived || twice ? Finding::refuted : Finding::confirmed, figure};
+}
+
+// --- C24
+
+Answer judge_c24(const Rows& rows) {
+    constexpr std::string_view metric = "left per name";
+    const Row* persistent = find(rows, {"C24", "zookeeper", "persistent parents", metric});
+    const Row* container = find(rows, {"C24", "zookeeper", "container parents", metric});
+    if (persistent == nullptr || container == nullptr) return {};
+    std::string words;
+    for (const Row* row : find_all(rows, {"C24", {}, {}, metric}))
+        append(words, fmt::format("{} {:.2f}", label(*row), row->value));
+    const auto figure =
+        fmt::format("left at the server for each of {} names used once: {}", container->n, words);
+    const bool pile_up = persistent->value >= 0.9, go = container->value <= 0.01;
+    if (pile_up && go) return {Finding::confirmed, figure};
+    if (pile_up && container->value < 0.5 * persistent->value)
+        return {Finding::only_if, figure + ": holds only if the server has had time to look"};
+    return {Finding::refuted, figure};
+}
+
+constexpr Rule rules[] = {
+    {"C4", "If it is only for efficiency, five Redis nodes are not needed.",
+     "Confirmed if the documents' two commands on five nodes cost at least 1.5 times as much as on "
+     "one, in time, in CPU of the servers and in requests; only-if when in some of these.",
+     judge_c4},
+    {"C7", "ZooKeeper and cache locks are harder to build than a database lock.",
+     "By lines of code: confirmed if both backends have at least a fifth more than each of the "
+     "databases'; only-if when than the smaller of those.",
+     judge_c7},
+    {"C13", "A Redis primary that fails over before replicating gives the lock twice.",
+     "Confirmed if with replication cut both believed in at least 9 of 10 runs, and in none where "
+     "the grant was replicated, or refused by min-replicas-to-write.",
+     judge_c13},
+    {"C14", "Redlock survives the loss of a minority of nodes; a majority is needed.",
+     "Confirmed if with 1 and 2 of 5 nodes killed every attempt is granted and every holder keeps "
+     "its lease, and with 3 none.",
+     judge_c14},
+    {"C15", "Redlock is not safe when a clock jumps, or a node restarts empty.",
+     "Confirmed if both faults give two holders in at least 9 of 10 runs, and neither the control "
+     "nor the delayed restart does in any; only-if when one of them does.",
+     judge_c15},
+    {"C16", "A lock is freed when its holder dies, and not before its session (its ttl) ends.",
+     "Confirmed if with every backend, after SIGKILL, SIGSTOP and a cut network, the next holder "
+     "comes within ttl + 500 ms and never before the time promised to the first one was over; "
+     "only-if when later; refuted if earlier, or if both believed at one time.",
+     judge_c16},
+    {"C18", "A database lock lives and dies with the database.",
+     "Confirmed if no holder keeps its lease over a server that hangs, or stays away, for longer "
+     "than the ttl, and none that keeps its data ever gives the lock twice.",
+     judge_c18},
+    {"C18b", "Two databases with a standby to switch to solve that.",
+     "Confirmed if no set-up gives two holders; only-if when just the asynchronous one does; "
+     "refuted if a synchronous one does.",
+     judge_c18b},
+    {"C24", "Lock parents pile up unless they are container nodes.",
+     "Confirmed if persistent parents leave at least 0.9 nodes for each name used once, and "
+     "containers none after the server has looked.",
+     judge_c24},
+};
+
+}  // namespace
+
+std::span<const Rule> fault_rules() {
+    return rules;
+}
+
+}  // namespace holdfast::bench

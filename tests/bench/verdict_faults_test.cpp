@@ -1,0 +1,175 @@
+// The verdicts about faults of servers, each shown both ways, from rows that are written down.
+#include "verdict_rows.hpp"
+
+using namespace holdfast::bench;
+
+namespace {
+
+/// `value` of `n` runs.
+Row runs(const char* scenario, const char* backend, const char* variant, double value,
+         std::uint64_t n = 10, const char* metric = "runs with two holders") {
+    Row r = row(scenario, backend, variant, metric, value);
+    r.n = n;
+    return r;
+}
+
+}  // namespace
+
+TEST_CASE("C4: five nodes against one") {
+    const auto rows = [](double us, double cpu, double requests) {
+        Rows all;
+        for (const auto& [metric, one, five] :
+             {std::tuple{"acquire + release, p50", 50.0, us},
+              {"CPU of the servers", 10.0, cpu},
+              {"requests per acquire + release", 2.0, requests}}) {
+            all.push_back(row("C4", "redis", "plain", metric, one));
+            all.push_back(row("C4", "redlock", "no token", metric, five));
+        }
+        return all;
+    };
+    CHECK(finding(rows(200, 50, 10), "C4") == Finding::confirmed);
+    CHECK(finding(rows(60, 50, 10), "C4") == Finding::only_if);
+    CHECK(finding(rows(50, 11, 2), "C4") == Finding::refuted);
+    auto some = rows(200, 50, 10);
+    some.pop_back();
+    CHECK(finding(some, "C4") == Finding::not_measured);
+}
+
+TEST_CASE("C7: lines of code") {
+    const auto rows = [](double zookeeper, double redis, double sqlite, double postgresql) {
+        return Rows{row("C7", "zookeeper", "default", "lines of code", zookeeper),
+                    row("C7", "redis", "default", "lines of code", redis),
+                    row("C7", "sqlite", "default", "lines of code", sqlite),
+                    row("C7", "postgresql", "default", "lines of code", postgresql)};
+    };
+    CHECK(finding(rows(3000, 4000, 1000, 2000), "C7") == Finding::confirmed);
+    CHECK(finding(rows(2100, 4000, 1000, 2000), "C7") == Finding::only_if);
+    CHECK(finding(rows(1000, 4000, 1000, 2000), "C7") == Finding::refuted);
+    CHECK(finding({row("C7", "redis", "default", "lines of code", 1)}, "C7") ==
+          Finding::not_measured);
+}
+
+TEST_CASE("C13: the replica that had not heard of it") {
+    const auto rows = [](double cut, double replicated, double guarded) {
+        return Rows{runs("C13", "redis", "cut, then promoted", cut),
+                    runs("C13", "redis", "replicated, then promoted", replicated),
+                    runs("C13", "redis", "cut, then promoted, min-replicas-to-write 1", guarded),
+                    row("C13", "redis", "default", "option min_replicas_ack", 0)};
+    };
+    CHECK(finding(rows(10, 0, 0), "C13") == Finding::confirmed);
+    CHECK(finding(rows(9, 0, 0), "C13") == Finding::confirmed);
+    CHECK(finding(rows(8, 0, 0), "C13") == Finding::refuted);
+    CHECK(finding(rows(10, 1, 0), "C13") == Finding::refuted);
+    CHECK(finding(rows(10, 0, 1), "C13") == Finding::refuted);
+    CHECK(finding({runs("C13", "redis", "cut, then promoted", 10)}, "C13") ==
+          Finding::not_measured);
+    CHECK(verdict(rows(10, 0, 0), "C13").figure.find("no token went back") != std::string::npos);
+    auto back = rows(10, 0, 0);
+    back.push_back(runs("C13", "redis", "late clock", 7, 10, "runs with a token going back"));
+    CHECK(verdict(back, "C13").figure.find("late clock: 7 of 10 runs") != std::string::npos);
+}
+
+TEST_CASE("C14: one, two, three of five") {
+    const auto rows = [](double two, double kept, double three) {
+        Rows all;
+        const auto add = [&](double killed, double share, double held) {
+            all.push_back(
+                row("C14", "redlock", "default", "share of attempts granted", share, killed));
+            all.push_back(
+                row("C14", "redlock", "default", "holders that kept their lease", held, killed));
+            all.back().n = 10;
+        };
+        add(1, 1, 10);
+        add(2, two, kept);
+        add(3, three, 0);
+        return all;
+    };
+    CHECK(finding(rows(1, 10, 0), "C14") == Finding::confirmed);
+    CHECK(finding(rows(0.9, 10, 0), "C14") == Finding::refuted);
+    CHECK(finding(rows(1, 9, 0), "C14") == Finding::refuted);
+    CHECK(finding(rows(1, 10, 0.1), "C14") == Finding::refuted);
+}
+
+TEST_CASE("C15: a clock, and a node without its data") {
+    const auto rows = [](double jump, double emptied, double control, double delayed) {
+        return Rows{runs("C15", "redlock", "clock jumps ahead", jump),
+                    runs("C15", "redlock", "emptied, durable=yes told wrongly", emptied),
+                    runs("C15", "redlock", "no fault", control),
+                    runs("C15", "redlock", "clock jumps back", 0),
+                    runs("C15", "redlock", "emptied, delayed restart", delayed)};
+    };
+    CHECK(finding(rows(10, 10, 0, 0), "C15") == Finding::confirmed);
+    CHECK(finding(rows(10, 3, 0, 0), "C15") == Finding::only_if);
+    CHECK(finding(rows(0, 0, 0, 0), "C15") == Finding::refuted);
+    CHECK(finding(rows(10, 10, 1, 0), "C15") == Finding::refuted);
+    CHECK(finding(rows(10, 10, 0, 1), "C15") == Finding::refuted);
+    CHECK(finding({runs("C15", "redlock", "no fault", 0)}, "C15") == Finding::not_measured);
+}
+
+TEST_CASE("C16: in time, and not before") {
+    const auto rows = [](double next, double two, double early) {
+        return Rows{
+            row("C16", "zookeeper", "default", "time until the next holder: SIGKILL", 900, 1000),
+            row("C16", "redis", "default", "time until the next holder: SIGKILL", next, 1000),
+            row("C16", "redis", "default", "runs with two holders: SIGKILL", two, 1000),
+            row("C16", "redis", "default", "granted before the promised time was over: SIGKILL",
+                early, 1000)};
+    };
+    CHECK(finding(rows(1400, 0, 0), "C16") == Finding::confirmed);
+    CHECK(finding(rows(1600, 0, 0), "C16") == Finding::only_if);
+    CHECK(finding(rows(900, 1, 0), "C16") == Finding::refuted);
+    CHECK(finding(rows(900, 0, 12), "C16") == Finding::refuted);
+    CHECK(finding({row("C16", "redis", "default", "time until the next holder: SIGKILL", 1, 1)},
+                  "C16") == Finding::not_measured);
+}
+
+TEST_CASE("C18: the one server") {
+    const auto rows = [](double outlived, double twice, double forgotten) {
+        const char* kept = "runs in which the holder kept its lease";
+        return Rows{runs("C18", "postgresql", "hung", 0),
+                    runs("C18", "postgresql", "hung", outlived, 10, kept),
+                    row("C18", "postgresql", "hung", "time until the holder was told", 700, 1000),
+                    runs("C18", "postgresql", "crashed, back at once", twice),
+                    runs("C18", "postgresql", "crashed, back at once", 10, 10, kept),
+                    runs("C18", "redis", "memory only, crashed, back at once", forgotten)};
+    };
+    CHECK(finding(rows(0, 0, 10), "C18") == Finding::confirmed);
+    CHECK(verdict(rows(0, 0, 10), "C18").figure.find("two holders in 10 of 10 runs") !=
+          std::string::npos);
+    CHECK(finding(rows(1, 0, 10), "C18") == Finding::refuted);
+    CHECK(finding(rows(0, 1, 10), "C18") == Finding::refuted);
+    CHECK(finding({runs("C18", "redis", "durable, hung", 0)}, "C18") == Finding::not_measured);
+}
+
+TEST_CASE("C18b: the standby") {
+    const auto rows = [](double asynchronous, double synchronous) {
+        return Rows{runs("C18b", "postgresql", "asynchronous, cut", asynchronous),
+                    runs("C18b", "postgresql", "synchronous, cut", synchronous),
+                    runs("C18b", "postgresql", "synchronous, whole", 0)};
+    };
+    CHECK(finding(rows(0, 0), "C18b") == Finding::confirmed);
+    CHECK(finding(rows(10, 0), "C18b") == Finding::only_if);
+    CHECK(finding(rows(10, 1), "C18b") == Finding::refuted);
+    CHECK(finding({runs("C18b", "postgresql", "asynchronous, cut", 1)}, "C18b") ==
+          Finding::not_measured);
+}
+
+TEST_CASE("C24: what is left of names used once") {
+    const auto rows = [](double persistent, double container) {
+        return Rows{row("C24", "zookeeper", "persistent parents", "left per name", persistent),
+                    row("C24", "zookeeper", "container parents", "left per name", container)};
+    };
+    CHECK(finding(rows(1, 0), "C24") == Finding::confirmed);
+    CHECK(finding(rows(1, 0.3), "C24") == Finding::only_if);
+    CHECK(finding(rows(1, 0.8), "C24") == Finding::refuted);
+    CHECK(finding(rows(0, 0), "C24") == Finding::refuted);
+}
+
+TEST_CASE("verdicts are in the order of the claims") {
+    std::string last;
+    for (const Verdict& v : verdicts({})) {
+        const auto number = [](const std::string& id) { return std::stoi(id.substr(1)); };
+        if (!last.empty()) CHECK(std::pair(number(last), last) < std::pair(number(v.id), v.id));
+        last = v.id;
+    }
+}
