@@ -33,6 +33,10 @@ Scenario c5a_idle_waiters();
 Scenario c8_counter();
 Scenario c8a_in_process_mutex();
 Scenario c8b_stock();
+Scenario c9_two_commands();
+Scenario c10_release_of_others();
+Scenario c11_long_job();
+Scenario c11a_watchdog();
 Scenario c12_pause();
 Scenario c22_order();
 

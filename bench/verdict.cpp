@@ -4,22 +4,15 @@
 
 #include <algorithm>
 
+#include "verdict_rule.hpp"
+
 namespace holdfast::bench {
 
 namespace {
 
-struct Answer {
-    Finding finding = Finding::not_measured;
-    std::string figure;
-};
-
 const Row* guarded(const Rows& rows, std::string_view scenario, std::string_view metric,
                    std::string_view backend, std::string_view variant) {
     return find(rows, {scenario, backend, variant, metric});
-}
-
-std::string label(const Row& row) {
-    return row.variant == "default" ? row.backend : row.backend + " " + row.variant;
 }
 
 // --- C1
@@ -179,13 +172,6 @@ Answer judge_c22(const Rows& rows) {
             "pairs of waiters served out of order: " + words};
 }
 
-struct Rule {
-    const char* id;
-    const char* claim;
-    const char* rule;
-    Answer (*judge)(const Rows&);
-};
-
 constexpr Rule rules[] = {
     {"C1", "Performance: a cache (Redis) beats a database.",
      "Confirmed if Redis' p50 is at least 10 % below SQLite's even with every write on disk; "
@@ -252,10 +238,15 @@ std::string_view to_string(Finding finding) {
 
 std::vector<Verdict> verdicts(const Rows& rows) {
     std::vector<Verdict> all;
-    for (const Rule& rule : rules) {
-        Answer answer = rule.judge(rows);
-        all.push_back({rule.id, rule.claim, rule.rule, answer.finding, std::move(answer.figure)});
-    }
+    const auto judge = [&](std::span<const Rule> some) {
+        for (const Rule& rule : some) {
+            Answer answer = rule.judge(rows);
+            all.push_back(
+                {rule.id, rule.claim, rule.rule, answer.finding, std::move(answer.figure)});
+        }
+    };
+    judge(rules);
+    judge(rules_of_clients());
     return all;
 }
 

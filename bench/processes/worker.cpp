@@ -9,6 +9,7 @@
 
 #include "bench.hpp"
 #include "processes/store.hpp"
+#include "variants/documents.hpp"
 
 namespace holdfast::bench {
 
@@ -22,11 +23,13 @@ public:
         Diagnostics words;
         ClientOptions how;
         how.diagnostics = &words;
+        how.registry = registry_for(options.url);
         auto client = Client::open(options.url, how);
         if (!client) throw SelfCheck(words.text());
         client_ = *client;
         LockOptions fixed;
-        if (options.job == "write") fixed.ttl = milliseconds(options.ttl_ms);
+        if (options.job == "write" || options.job == "hold")
+            fixed.ttl = milliseconds(options.ttl_ms);
         auto lock = client_->lock(options.name, fixed);
         if (!lock) throw SelfCheck(lock.error().message());
         lock_ = std::move(*lock);
@@ -92,12 +95,22 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
         std::this_thread::sleep_for(milliseconds(50));
 }
 
+/// A holder in the middle of two steps, the first of which is done; it gets no further.
+void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
+    const Lease lease = guard.acquire();
+    store.ask("set 1");
+    store.ask(fmt::format("holds {} {}", options.who, lease.fencing_token().value));
+    while (store.ask("get") != "stop")
+        std::this_thread::sleep_for(milliseconds(50));
+}
+
 void work(const WorkerOptions& options, Guard& guard) {
     StoreClient store(options.store);
     store.ask("wait");
     if (options.job == "count") return count(options, guard, store);
     if (options.job == "buy") return buy(options, guard, store);
     if (options.job == "write") return write(options, guard, store);
+    if (options.job == "hold") return hold(options, guard, store);
     throw SelfCheck("no such job: " + options.job);
 }
 

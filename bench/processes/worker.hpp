@@ -11,14 +11,14 @@ namespace holdfast::bench {
 
 /// What a worker does, as its command line has it.
 struct WorkerOptions {
-    std::string job;    ///< "count", "buy", "write"
+    std::string job;    ///< "count", "buy", "write", "hold"
     std::string guard;  ///< "holdfast", "mutex" (in the process), "none"
     std::string store;  ///< address of the Store
     std::string url, name = "bench/worker";
     std::string who = "A";
     int cycles = 100;  ///< count: additions of each thread
     int threads = 1;
-    int ttl_ms = 1000;  ///< write
+    int ttl_ms = 1000;  ///< write, hold
 };
 
 /// Runs in the worker; returns its exit code. Errors go to standard error.

@@ -4,8 +4,11 @@ namespace holdfast::bench {
 
 const std::vector<Scenario>& scenarios() {
     static const std::vector<Scenario> all{
-        c1_uncontended(),       c1_in_flight(), c3_hand_off(), c5a_idle_waiters(), c8_counter(),
-        c8a_in_process_mutex(), c8b_stock(),    c12_pause(),   c22_order(),
+        c1_uncontended(),   c1_in_flight(),    c3_hand_off(),
+        c5a_idle_waiters(), c8_counter(),      c8a_in_process_mutex(),
+        c8b_stock(),        c9_two_commands(), c10_release_of_others(),
+        c11_long_job(),     c11a_watchdog(),   c12_pause(),
+        c22_order(),
     };
     return all;
 }
