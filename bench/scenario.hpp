@@ -29,6 +29,7 @@ const std::vector<Scenario>& scenarios();
 Scenario c1_uncontended();
 Scenario c1_in_flight();
 Scenario c3_hand_off();
+Scenario c4a_in_turn();
 Scenario c5a_idle_waiters();
 Scenario c8_counter();
 Scenario c8a_in_process_mutex();
@@ -38,6 +39,11 @@ Scenario c10_release_of_others();
 Scenario c11_long_job();
 Scenario c11a_watchdog();
 Scenario c12_pause();
+Scenario c19_naive_sql();
+Scenario c20a_identity();
 Scenario c22_order();
+Scenario c26_exists_watch();
+Scenario c27_woken();
+Scenario c28_sequence();
 
 }  // namespace holdfast::bench

@@ -62,6 +62,31 @@ Lease Party::must(milliseconds wait) {
     return lease;
 }
 
+namespace {
+
+lab::Process start_holder(const Bench& bench, const Store& store, const Deployment& d,
+                          const std::string& name, milliseconds ttl) {
+    WorkerOptions how;
+    how.job = "hold";
+    how.guard = "holdfast";
+    how.store = store.address();
+    how.url = d.open;
+    how.name = name;
+    how.ttl_ms = static_cast<int>(ttl.count());
+    return start_worker(how, bench.site.folder() / "workers.log");
+}
+
+}  // namespace
+
+Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl)
+    : store_(bench.site.folder() / (name + ".sock")),
+      process_((store_.reset(0, 1), start_holder(bench, store_, d, name, ttl))) {}
+
+void Holder::wait_held() {
+    lab::wait_until([&] { return holds(); }, 3 * lab::default_cap,
+                    "a holder: " + process_.log_tail(3));
+}
+
 void side_by_side(const std::vector<std::function<void()>>& jobs) {
     std::vector<std::exception_ptr> failed(jobs.size());
     {

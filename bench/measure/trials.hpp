@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "bench.hpp"
+#include "processes/store.hpp"
+#include "processes/worker.hpp"
 
 namespace holdfast::bench {
 
@@ -42,6 +44,23 @@ struct Party {
 
     Client client;
     std::unique_ptr<Lock> lock;
+};
+
+/// A worker process that holds a lock, in the middle of two steps of which the first is done.
+class Holder {
+public:
+    /// Starts it. Its store's socket has the lock's name.
+    Holder(const Bench&, const Deployment&, const std::string& name, milliseconds ttl);
+    /// Waits until it holds. Errors: LabError.
+    void wait_held();
+    /// Whether it has said so.
+    bool holds() const { return !store_.events().empty(); }
+    lab::Process& process() { return process_; }
+    long long steps() const { return store_.number(); }
+
+private:
+    Store store_;
+    lab::Process process_;
 };
 
 /// Runs all of them at once, each on a thread. Errors: that of the first one that failed.

@@ -4,11 +4,25 @@ namespace holdfast::bench {
 
 const std::vector<Scenario>& scenarios() {
     static const std::vector<Scenario> all{
-        c1_uncontended(),   c1_in_flight(),    c3_hand_off(),
-        c5a_idle_waiters(), c8_counter(),      c8a_in_process_mutex(),
-        c8b_stock(),        c9_two_commands(), c10_release_of_others(),
-        c11_long_job(),     c11a_watchdog(),   c12_pause(),
+        c1_uncontended(),
+        c1_in_flight(),
+        c3_hand_off(),
+        c4a_in_turn(),
+        c5a_idle_waiters(),
+        c8_counter(),
+        c8a_in_process_mutex(),
+        c8b_stock(),
+        c9_two_commands(),
+        c10_release_of_others(),
+        c11_long_job(),
+        c11a_watchdog(),
+        c12_pause(),
+        c19_naive_sql(),
+        c20a_identity(),
         c22_order(),
+        c26_exists_watch(),
+        c27_woken(),
+        c28_sequence(),
     };
     return all;
 }

@@ -1,8 +1,6 @@
 // C11: a job of three times the ttl, with and without renewal, and with a longer ttl; and what a
 // long ttl costs when the holder crashes.
 #include "measure/trials.hpp"
-#include "processes/store.hpp"
-#include "processes/worker.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -43,19 +41,10 @@ bool second_at_work(Bench& bench, const Deployment& d, const std::string& name, 
 
 /// From the holder's SIGKILL to the next grant.
 double gap(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl) {
-    Store store(bench.site.folder() / (name + ".sock"));
-    store.reset(0, 1);
-    WorkerOptions how;
-    how.job = "hold";
-    how.guard = "holdfast";
-    how.store = store.address();
-    how.url = d.open;
-    how.name = name;
-    how.ttl_ms = static_cast<int>(ttl.count());
-    auto worker = start_worker(how, bench.site.folder() / "workers.log");
-    lab::wait_until([&] { return !store.events().empty(); }, 3 * lab::default_cap, "a holder");
+    Holder holder(bench, d, name, ttl);
+    holder.wait_held();
     Party next(bench, d, name);
-    worker.kill();
+    holder.process().kill();
     const auto killed = Clock::now();
     const Lease lease = next.must(3 * ttl + milliseconds(5000));
     return millis_since(killed);

@@ -2,8 +2,6 @@
 #include <csignal>
 
 #include "measure/trials.hpp"
-#include "processes/store.hpp"
-#include "processes/worker.hpp"
 #include "scenario.hpp"
 #include "variants/documents.hpp"
 
@@ -26,24 +24,17 @@ struct Result {
 
 /// The worker takes the lock and is killed.
 void take_and_die(Bench& bench, const Form& form, const std::string& name, milliseconds ttl) {
-    Store store(bench.site.folder() / (name + ".sock"));
-    store.reset(0, 1);
-    WorkerOptions how;
-    how.job = "hold";
-    how.guard = "holdfast";
-    how.store = store.address();
-    how.url = form.deployment.open + (form.dies ? "&dies=true" : "");
-    how.name = name;
-    how.ttl_ms = static_cast<int>(ttl.count());
-    auto worker = start_worker(how, bench.site.folder() / "workers.log");
+    Deployment deadly = form.deployment;
+    if (form.dies) deadly.open += "&dies=true";
+    Holder holder(bench, deadly, name, ttl);
     if (!form.dies) {
-        lab::wait_until([&] { return !store.events().empty(); }, lab::default_cap, "a holder");
-        worker.kill();
-        return;
+        holder.wait_held();
+        return holder.process().kill();
     }
-    const auto ended = worker.wait(lab::default_cap);
+    const auto ended = holder.process().wait(lab::default_cap);
     if (!ended || !ended->by_signal || ended->code != SIGKILL)
-        throw SelfCheck("the holder was to die between two commands: " + worker.log_tail(3));
+        throw SelfCheck("the holder was to die between two commands: " +
+                        holder.process().log_tail(3));
 }
 
 void try_it(Bench& bench, const Form& form, const std::string& name, Result& result) {

@@ -7,6 +7,7 @@ namespace {
 spi::Registry make_registry() {
     spi::Registry registry;
     registry.add(redis_recipes());
+    registry.add(redlock_recipe());
     registry.add(sql_recipes());
     registry.add(zookeeper_recipes());
     return registry;

@@ -16,6 +16,7 @@ std::string doc_url(std::string_view url);
 
 // One file each.
 spi::Descriptor redis_recipes();
+spi::Descriptor redlock_recipe();
 spi::Descriptor sql_recipes();
 spi::Descriptor zookeeper_recipes();
 
