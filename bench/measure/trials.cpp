@@ -45,13 +45,20 @@ Party::Party(const Bench& bench, const Deployment& d, const std::string& name,
     : client(bench.open(d)), lock(bench.lock(client, d, name, how)) {}
 
 Lease Party::ask(milliseconds wait) {
-    Diagnostics words;
-    auto lease = lock->acquire({.wait = wait, .diagnostics = &words});
-    if (lease) return std::move(*lease);
-    if (lease.error() != errc::timed_out && lease.error() != errc::contended)
-        throw SelfCheck(std::string(client.backend()) + ": acquire: " + lease.error().message() +
-                        ": " + words.text());
-    return {};
+    // A short ttl makes short request time-outs, and many clients connect at once here: a server
+    // that has not answered in time is asked again.
+    const auto patience = Clock::now() + lab::default_cap;
+    for (;;) {
+        Diagnostics words;
+        auto lease = lock->acquire({.wait = wait, .diagnostics = &words});
+        if (lease) return std::move(*lease);
+        const error_code why = lease.error();
+        if (why == errc::timed_out || why == errc::contended) return {};
+        const bool again = why == errc::unavailable || why == errc::in_doubt;
+        if (!again || Clock::now() > patience)
+            throw SelfCheck(std::string(client.backend()) + ": acquire: " + why.message() + ": " +
+                            words.text());
+    }
 }
 
 Lease Party::must(milliseconds wait) {

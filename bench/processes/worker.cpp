@@ -35,10 +35,14 @@ public:
         lock_ = std::move(*lock);
     }
 
+    /// Asks again where many processes connect at once and a short ttl makes short time-outs.
     Lease acquire() {
-        auto lease = lock_->acquire();
-        if (!lease) check(lease.error(), "acquire");
-        return std::move(*lease);
+        constexpr int tries = 20;
+        for (int i = 1;; ++i) {
+            auto lease = lock_->acquire();
+            if (lease) return std::move(*lease);
+            if (lease.error() != errc::unavailable || i == tries) check(lease.error(), "acquire");
+        }
     }
 
     template <class Work>

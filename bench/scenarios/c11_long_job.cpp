@@ -84,7 +84,7 @@ void report(Bench& bench, const Deployment& d, const Result& result, millisecond
 }
 
 void run(Bench& bench) {
-    const milliseconds ttl(bench.options.pick(300, 600, 1000));
+    const milliseconds ttl(bench.options.pick(500, 600, 1000));
     const auto all = across_processes(bench.site);
     std::vector<Result> results(all.size());
     for (int i = 0; i < bench.options.pick(1, 1, 10) && !bench.stopped(); ++i) {
