@@ -1,5 +1,7 @@
 #include "bench.hpp"
 
+#include "variants/documents.hpp"
+
 namespace holdfast::bench {
 
 Client Bench::open(const Deployment& deployment, asio::any_io_executor executor) const {
@@ -8,6 +10,7 @@ Client Bench::open(const Deployment& deployment, asio::any_io_executor executor)
     how.executor = std::move(executor);
     how.config_file = deployment.config_file;
     how.diagnostics = &words;
+    how.registry = registry_for(deployment.open);
     auto client = Client::open(deployment.open, how);
     if (!client)
         throw SelfCheck(deployment.label() + ": " + client.error().message() + ": " + words.text());

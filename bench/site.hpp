@@ -39,8 +39,10 @@ public:
     /// Null when it did not start, or with the user's own servers.
     lab::RedisServer* redis() { return redis_ ? &*redis_ : nullptr; }
     lab::RedisServer* durable_redis() { return durable_ ? &*durable_ : nullptr; }
-    std::vector<lab::RedisServer>& redlock_nodes() { return nodes_; }
     lab::PostgresServer* postgresql() { return postgresql_ ? &*postgresql_ : nullptr; }
+    lab::ZooKeeperServers* zookeeper() { return zookeeper_ ? &*zookeeper_ : nullptr; }
+    /// Of redlock; empty when they did not start.
+    std::vector<lab::RedisServer>& redlock_nodes() { return nodes_; }
     bool has_redis() const { return redis_.has_value(); }
     std::filesystem::path sqlite_file() const { return folder_ / "locks.db"; }
     std::filesystem::path folder() const { return folder_.path(); }

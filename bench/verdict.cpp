@@ -42,25 +42,46 @@ Answer judge_c1(const Rows& rows) {
 
 // --- C3
 
-Answer judge_c3(const Rows& rows) {
+/// A herd at its largest crowd against the queue of the same server; empty when not measured.
+Answer judge_herd(const Rows& rows, const char* backend, const char* variant, double limit) {
     const Row* herd = nullptr;
-    for (const Row* row : find_all(rows, {"C3", "redis", "broadcast", "requests per hand-off"}))
+    for (const Row* row : find_all(rows, {"C3", backend, variant, "requests per hand-off"}))
         if (herd == nullptr || row->x > herd->x) herd = row;
     const Row* one = herd == nullptr
                          ? nullptr
-                         : find(rows, {"C3", "redis", "default", "requests per hand-off", herd->x});
+                         : find(rows, {"C3", backend, "default", "requests per hand-off", herd->x});
     if (one == nullptr) return {};
     const auto figure = fmt::format(
-        "with {:.0f} waiters a hand-off costs {:.1f} requests when everybody is told, "
-        "{:.1f} when one is",
-        herd->x, herd->value, one->value);
+        "{} with {:.0f} waiters: a hand-off costs {:.1f} requests when everybody is told, {:.1f} "
+        "when one is",
+        backend, herd->x, herd->value, one->value);
     const bool everybody = herd->value >= herd->x / 2;
-    if (everybody && one->value <= 3) return {Finding::confirmed, figure};
+    if (everybody && one->value <= limit) return {Finding::confirmed, figure};
     if (everybody && one->value < herd->value / 2)
-        return {Finding::only_if, figure +
-                                      ": one is woken, but holds only if more than 3 requests "
-                                      "count as one"};
+        return {Finding::only_if,
+                fmt::format("{}: one is woken, but holds only if more than {:.0f} requests count "
+                            "as one",
+                            figure, limit)};
     return {Finding::refuted, figure};
+}
+
+Answer judge_c3(const Rows& rows) {
+    Answer redis = judge_herd(rows, "redis", "broadcast", 3);
+    // Making a node, listing, watching and deleting are requests of their own.
+    const Answer zookeeper = judge_herd(rows, "zookeeper", "doc: one node, all watch", 6);
+    if (redis.finding == Finding::not_measured) return zookeeper;
+    if (zookeeper.finding == Finding::not_measured) return redis;
+    if (redis.finding == Finding::confirmed || zookeeper.finding == Finding::refuted)
+        redis.finding = zookeeper.finding;
+    redis.figure += "; " + zookeeper.figure;
+    const Row* told = find(rows, {"C3", "zookeeper", "doc: parent of all locks watched",
+                                  "events at a waiter per release of another lock"});
+    if (told != nullptr)
+        redis.figure += fmt::format(
+            "; who watches the parent of all locks is told {:.1f} times per release of another "
+            "lock",
+            told->value);
+    return redis;
 }
 
 // --- C5a
@@ -185,9 +206,9 @@ constexpr Rule rules[] = {
      "just without; refuted otherwise.",
      judge_c1},
     {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",
-     "At the largest crowd: confirmed if the broadcast costs at least N/2 requests per hand-off "
-     "and "
-     "the queue at most 3; only-if when the queue costs more than 3 but less than half the herd.",
+     "At the largest crowd of each server: confirmed if the herd costs at least N/2 requests per "
+     "hand-off and the queue at most 3 (ZooKeeper, where making, listing and deleting a node are "
+     "one each: 6); only-if when the queue costs more but less than half the herd.",
      judge_c3},
     {"C5a", "Notification costs less than polling.",
      "Confirmed if an idle notified waiter sends at most a tenth of the requests of a 50 ms poll; "
@@ -259,7 +280,8 @@ std::vector<Verdict> verdicts(const Rows& rows) {
         }
     };
     judge(rules);
-    judge(fault_rules());
+    judge(rules_of_clients());
+    judge(rules_of_faults());
     const auto in_order = [](const Verdict& a, const Verdict& b) {
         return std::pair(number_of(a.id), a.id) < std::pair(number_of(b.id), b.id);
     };

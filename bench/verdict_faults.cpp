@@ -294,7 +294,7 @@ constexpr Rule rules[] = {
 
 }  // namespace
 
-std::span<const Rule> fault_rules() {
+std::span<const Rule> rules_of_faults() {
     return rules;
 }
 

@@ -1,5 +1,4 @@
-// What a verdict is made of; the rules are in verdict.cpp and, for servers' faults, in
-// verdict_faults.cpp.
+// What a verdict is made of; the rules are written where their claims belong together.
 #pragma once
 #include <span>
 #include <string>
@@ -20,10 +19,12 @@ struct Rule {
     Answer (*judge)(const Rows&);
 };
 
-/// "redis", "redis plain".
+/// "redis", "redis plain": the variant where it is not the default one.
 std::string label(const Row&);
 
-/// Claims about faults of servers, and about what Redlock and each backend cost.
-std::span<const Rule> fault_rules();
+/// Claims about what a client does wrong by itself: verdict_clients.cpp.
+std::span<const Rule> rules_of_clients();
+/// Claims about faults of servers, and about what Redlock and each backend cost: verdict_faults.cpp.
+std::span<const Rule> rules_of_faults();
 
 }  // namespace holdfast::bench

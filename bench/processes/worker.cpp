@@ -11,6 +11,7 @@
 #include "checker/diary.hpp"
 #include "processes/believer.hpp"
 #include "processes/store.hpp"
+#include "variants/documents.hpp"
 
 namespace holdfast::bench {
 
@@ -28,11 +29,12 @@ public:
         Diagnostics words;
         ClientOptions how;
         how.diagnostics = &words;
+        how.registry = registry_for(options.url);
         auto client = Client::open(options.url, how);
         if (!client) throw SelfCheck(words.text());
         client_ = *client;
         LockOptions fixed;
-        if (options.job == "write" || options.job == "believe")
+        if (options.job != "count" && options.job != "buy")
             fixed.ttl = milliseconds(options.ttl_ms);
         auto lock = client_->lock(options.name, fixed);
         if (!lock) throw SelfCheck(lock.error().message());
@@ -131,6 +133,16 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
         std::this_thread::sleep_for(milliseconds(50));
 }
 
+/// A holder in the middle of two steps, the first of which is done; it gets no further.
+void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
+    Diary::Entry entry;
+    const Lease lease = guard.acquire(&entry);
+    store.ask(fmt::format("set 1 {}", entry.ticket.id));
+    store.ask(fmt::format("holds {} {}", options.who, lease.fencing_token().value));
+    while (store.ask("get") != "stop")
+        std::this_thread::sleep_for(milliseconds(50));
+}
+
 void work(const WorkerOptions& options, Guard& guard) {
     if (options.job == "believe") return believe(options, guard.acquire());
     StoreClient store(options.store);
@@ -138,6 +150,7 @@ void work(const WorkerOptions& options, Guard& guard) {
     if (options.job == "count") return count(options, guard, store);
     if (options.job == "buy") return buy(options, guard, store);
     if (options.job == "write") return write(options, guard, store);
+    if (options.job == "hold") return hold(options, guard, store);
     throw SelfCheck("no such job: " + options.job);
 }
 

@@ -11,7 +11,7 @@ namespace holdfast::bench {
 
 /// What a worker does, as its command line has it.
 struct WorkerOptions {
-    std::string job;    ///< "count", "buy", "write", "believe"
+    std::string job;    ///< "count", "buy", "write", "hold", "believe"
     std::string guard;  ///< "holdfast", "mutex" (in the process), "none"
     std::string store;  ///< address of the Store; believe: the journal
     std::string url, name = "bench/worker";
@@ -19,7 +19,7 @@ struct WorkerOptions {
     std::string history;  ///< file for what it does with its lock; empty: not recorded
     int cycles = 100;     ///< count: additions of each thread
     int threads = 1;
-    int ttl_ms = 1000;  ///< write, believe
+    int ttl_ms = 1000;  ///< write, hold, believe
 };
 
 /// Runs in the worker; returns its exit code. Errors go to standard error.

@@ -90,16 +90,21 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
     };
     if (std::none_of(rows.begin(), rows.end(), is_here)) return;
     fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
-    for (const char* scenario :
-         {"C8", "C8a", "C8b", "C12", "C13", "C14", "C15", "C16", "C18", "C18b", "C22", "C24"})
-        for (const Row* row : find_all(rows, {scenario})) {
+    std::set<std::string> shown;
+    for (const Row& first : rows) {
+        if (!is_here(first) || !shown.insert(first.scenario).second) continue;
+        for (const Row* row : find_all(rows, {first.scenario})) {
             if (row->metric.rfind("timeline: ", 0) == 0 || row->metric == "declares fifo" ||
                 row->metric == "duration" || row->metric == "failed")
                 continue;
-            const auto line = fmt::format("{:<4} {:<38} {:<58} {:>9} {}", row->scenario,
-                                          label(*row), row->metric, figure(row->value), row->unit);
+            const auto line =
+                fmt::format("{:<4} {:<38} {:<58} {:>9} {}", row->scenario, label(*row), row->metric,
+                            row->unit.starts_with("of ") ? fmt::format("{:.0f}", row->value)
+                                                         : figure(row->value),
+                            row->unit);
             fmt::print(out, "{}\n", row->status == Status::ok ? line : paint.red(line));
         }
+    }
 }
 
 void print_histories(std::FILE* out, const Rows& rows, const Paint& paint) {

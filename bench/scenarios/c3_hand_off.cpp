@@ -1,14 +1,18 @@
 // C3: what one release costs when N others want the same lock: a herd, or one who is next.
+#include <thread>
+
 #include "floors/server_calls.hpp"
 #include "measure/crowd.hpp"
 #include "scenario.hpp"
 #include "variants/broadcast.hpp"
+#include "variants/zookeeper_herd.hpp"
 
 namespace holdfast::bench {
 
 namespace {
 
 constexpr const char* id = "C3";
+constexpr milliseconds cap{10000};
 
 Row base(const std::string& backend, const std::string& variant, std::size_t n) {
     Row row;
@@ -71,25 +75,78 @@ void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     add(bench, row, "server CPU per hand-off", "us", per(1e3 * calls.cpu_ms, result.hand_offs));
 }
 
+/// A herd of bare clients; `settled` is called when everybody is in it.
+template <class Herd>
+BroadcastResult run_herd(Bench& bench, const Row& row, Herd& herd, std::size_t n,
+                         const std::function<void()>& settled) {
+    herd.run_for(bench.options.pick(0.2, 0.5, 1.0));
+    settled();
+    const BroadcastResult result = herd.run_for(bench.options.pick(0.8, 3.0, 6.0));
+    if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
+    report_times(bench, row, result.seconds, result.grants, result.hand_offs, result.hand_off);
+    Row more = row;
+    more.n = result.hand_offs;
+    add(bench, more, "requests per hand-off", "", per(double(result.requests), result.hand_offs),
+        "requests sent by " + std::to_string(n + 1) + " bare clients");
+    add(bench, more, "notifications per hand-off", "",
+        per(double(result.notifications), result.hand_offs), "counted where they arrive");
+    return result;
+}
+
 void run_broadcast(Bench& bench, std::size_t n) {
     auto& server = *bench.site.redis();
     Broadcast herd(server.port(), n);
-    herd.run_for(bench.options.pick(0.2, 0.5, 1.0));
-    const ServerCalls before = server_calls(server);
-    const BroadcastResult result = herd.run_for(bench.options.pick(0.8, 3.0, 6.0));
-    const ServerCalls calls = server_calls(server).since(before);
-    if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
-
+    ServerCalls before;
     Row row = base("redis", "broadcast", n);
-    report_times(bench, row, result.seconds, result.grants, result.hand_offs, result.hand_off);
+    const BroadcastResult result =
+        run_herd(bench, row, herd, n, [&] { before = server_calls(server); });
+    const ServerCalls calls = server_calls(server).since(before);
     row.n = result.hand_offs;
-    add(bench, row, "requests per hand-off", "", per(double(result.requests), result.hand_offs),
-        "requests sent by " + std::to_string(n + 1) + " bare clients");
     add(bench, row, "requests at the server per hand-off", "",
         per(double(calls.scripts + calls.sets), result.hand_offs), "INFO commandstats");
-    add(bench, row, "notifications per hand-off", "",
-        per(double(result.notifications), result.hand_offs), "counted where they arrive");
     add(bench, row, "server CPU per hand-off", "us", per(1e3 * calls.cpu_ms, result.hand_offs));
+}
+
+void run_node_herd(Bench& bench, std::size_t n) {
+    NodeHerd herd(bench.site.zookeeper()->connect_string(), n);
+    run_herd(bench, base("zookeeper", "doc: one node, all watch", n), herd, n, [] {});
+}
+
+/// Ten other locks are released: what a waiter of none of them has to do with it.
+void run_parent_herd(Bench& bench, const Deployment& d, std::size_t n) {
+    constexpr std::size_t others = 10;
+    constexpr const char* looks = "looks at a waiter per release of another lock";
+    const auto result = parent_herd(bench.site.zookeeper()->connect_string(), n, others);
+    const double waits = static_cast<double>(n * others);
+    Row row = base("zookeeper", "doc: parent of all locks watched", n);
+    row.n = others;
+    add(bench, row, looks, "", double(result.requests) / waits, "requests of the waiters");
+    add(bench, row, "events at a waiter per release of another lock", "",
+        double(result.notifications) / waits);
+
+    const Client holder = bench.open(d), waiter = bench.open(d);
+    std::vector<Lease> held;
+    for (std::size_t i = 0; i <= others; ++i) {
+        auto lease =
+            bench.lock(holder, d, "bench-herds-" + std::to_string(i))->acquire({.wait = cap});
+        if (!lease) check(lease.error(), "herd: acquire");
+        held.push_back(std::move(*lease));
+    }
+    std::stop_source stop;
+    std::uint64_t attempts = 0;
+    {
+        const std::jthread waits_for_the_first(
+            [&] { (void)bench.lock(waiter, d, "bench-herds-0")->acquire({}, stop.get_token()); });
+        lab::wait_until([&] { return waiter.stats().attempts > 0; }, lab::default_cap, "a waiter");
+        const auto before = waiter.stats().attempts;
+        for (std::size_t i = 1; i <= others; ++i)
+            held[i].release();
+        attempts = waiter.stats().attempts - before;
+        stop.request_stop();
+    }
+    row = base(d.backend, d.variant, n);
+    row.n = others;
+    add(bench, row, looks, "", double(attempts) / others, "attempts of one waiting client");
 }
 
 std::vector<Step> plan(const Options& options, const Site& site) {
@@ -102,6 +159,13 @@ std::vector<Step> plan(const Options& options, const Site& site) {
             if (d.variant != "durable" && d.variant != "plain")
                 steps.push_back(
                     {d.label() + number, [d, n](Bench& bench) { run_holdfast(bench, d, n); }});
+        const Deployment* zookeeper = site.find("zookeeper");
+        if (zookeeper != nullptr)
+            steps.push_back({"zookeeper one node, all watch" + number,
+                             [n](Bench& bench) { run_node_herd(bench, n); }});
+        if (zookeeper != nullptr && n == 100)
+            steps.push_back({"zookeeper parent of all locks watched" + number,
+                             [d = *zookeeper, n](Bench& bench) { run_parent_herd(bench, d, n); }});
         if (site.has_redis())
             steps.push_back(
                 {"redis broadcast" + number, [n](Bench& bench) { run_broadcast(bench, n); }});
@@ -116,8 +180,9 @@ Scenario c3_hand_off() {
             "N + 1 callers acquire one lock, release it at once and queue again; a hand-off is a "
             "grant to "
             "another caller than the one before. Holdfast's callers are "
-            "in up to 10 clients, the broadcast variant with two bare connections each. Requests "
-            "are those of clients; what scripts call inside the server is not counted.",
+            "in up to 10 clients, the broadcast variant with two bare connections each, the "
+            "ZooKeeper node that all watch with a bare session each. Requests are those of "
+            "clients; what scripts call inside the server is not counted.",
             true, plan};
 }
 

@@ -10,7 +10,7 @@ TEST_CASE("without rows nothing is claimed to be measured") {
         CHECK(v.figure.empty());
         CHECK_FALSE(v.rule.empty());
     }
-    CHECK(verdicts({}).size() == 17);
+    CHECK(verdicts({}).size() == 27);
 }
 
 TEST_CASE("C1: Redis against a database") {
@@ -36,6 +36,18 @@ TEST_CASE("C3: the herd against one") {
     CHECK(finding(rows(101, 9), "C3") == Finding::only_if);
     CHECK(finding(rows(101, 80), "C3") == Finding::refuted);
     CHECK(finding(rows(3, 2.1), "C3") == Finding::refuted);
+
+    const auto both = [&](double herd, double one) {
+        Rows all = rows(101, 2.1);
+        const char* metric = "requests per hand-off";
+        all.push_back(row("C3", "zookeeper", "doc: one node, all watch", metric, herd, 100));
+        all.push_back(row("C3", "zookeeper", "default", metric, one, 100));
+        return all;
+    };
+    CHECK(finding(both(130, 5), "C3") == Finding::confirmed);
+    CHECK(finding(both(130, 20), "C3") == Finding::only_if);
+    CHECK(finding(both(130, 80), "C3") == Finding::refuted);
+    CHECK(finding(both(30, 5), "C3") == Finding::refuted);
 }
 
 TEST_CASE("C5a: being told against asking") {

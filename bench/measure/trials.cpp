@@ -1,0 +1,130 @@
+#include "measure/trials.hpp"
+
+#include <exception>
+#include <thread>
+
+namespace holdfast::bench {
+
+namespace {
+
+Row row_of(const std::string& scenario, const Deployment& d, const std::string& metric,
+           const std::string& note) {
+    Row row;
+    row.scenario = scenario;
+    row.backend = d.backend;
+    row.variant = d.variant;
+    row.metric = metric;
+    row.note = note;
+    return row;
+}
+
+}  // namespace
+
+void add_tally(Bench& bench, const std::string& scenario, const Deployment& d,
+               const std::string& metric, const Tally& tally, bool promised,
+               const std::string& note) {
+    if (tally.runs == 0) return;
+    Row row = row_of(scenario, d, metric, note);
+    row.n = tally.runs;
+    row.unit = "of " + std::to_string(tally.runs) + " runs";
+    if (promised && tally.seen > 0) row.status = Status::violated;
+    bench.add_value(row, static_cast<double>(tally.seen));
+}
+
+void add_times(Bench& bench, const std::string& scenario, const Deployment& d,
+               const std::string& metric, const std::vector<double>& ms, const std::string& note) {
+    if (ms.empty()) return;
+    Row row = row_of(scenario, d, metric, note);
+    row.unit = "ms";
+    row.n = ms.size();
+    bench.add(row, spread_of(ms));
+}
+
+Party::Party(const Bench& bench, const Deployment& d, const std::string& name,
+             const LockOptions& how)
+    : client(bench.open(d)), lock(bench.lock(client, d, name, how)) {}
+
+Lease Party::ask(milliseconds wait) {
+    // A short ttl makes short request time-outs, and many clients connect at once here: a server
+    // that has not answered in time is asked again.
+    const auto patience = Clock::now() + lab::default_cap;
+    for (;;) {
+        Diagnostics words;
+        auto lease = lock->acquire({.wait = wait, .diagnostics = &words});
+        if (lease) return std::move(*lease);
+        const error_code why = lease.error();
+        if (why == errc::timed_out || why == errc::contended) return {};
+        const bool again = why == errc::unavailable || why == errc::in_doubt;
+        if (!again || Clock::now() > patience)
+            throw SelfCheck(std::string(client.backend()) + ": acquire: " + why.message() + ": " +
+                            words.text());
+    }
+}
+
+Lease Party::must(milliseconds wait) {
+    Lease lease = ask(wait);
+    if (lease.state() == LeaseState::empty)
+        throw SelfCheck(std::string(client.backend()) + ": " + std::string(lock->name()) +
+                        " was not granted within " + std::to_string(wait.count()) + " ms");
+    return lease;
+}
+
+namespace {
+
+lab::Process start_holder(const Bench& bench, const Store& store, const Deployment& d,
+                          const std::string& name, milliseconds ttl) {
+    WorkerOptions how;
+    how.job = "hold";
+    how.guard = "holdfast";
+    how.store = store.address();
+    how.url = d.open;
+    how.name = name;
+    how.ttl_ms = static_cast<int>(ttl.count());
+    return start_worker(how, bench.site.folder() / "workers.log");
+}
+
+}  // namespace
+
+Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl)
+    : store_(bench.site.folder() / (name + ".sock")),
+      process_((store_.reset(0, 1), start_holder(bench, store_, d, name, ttl))) {}
+
+void Holder::wait_held() {
+    lab::wait_until([&] { return holds(); }, 3 * lab::default_cap,
+                    "a holder: " + process_.log_tail(3));
+}
+
+void side_by_side(const std::vector<std::function<void()>>& jobs) {
+    std::vector<std::exception_ptr> failed(jobs.size());
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < jobs.size(); ++i)
+            threads.emplace_back([&, i] {
+                try {
+                    jobs[i]();
+                } catch (...) {
+                    failed[i] = std::current_exception();
+                }
+            });
+    }
+    for (const auto& f : failed)
+        if (f) std::rethrow_exception(f);
+}
+
+Deployment variant_of(const std::string& backend, const std::string& variant,
+                      const std::string& url) {
+    Deployment d;
+    d.backend = backend;
+    d.variant = variant;
+    d.open = url;
+    return d;
+}
+
+std::vector<Deployment> across_processes(const Site& site) {
+    std::vector<Deployment> chosen;
+    for (const Deployment& d : site.deployments())
+        if (!d.in_process && d.variant != "durable" && d.variant != "poll") chosen.push_back(d);
+    return chosen;
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,102 @@
+// C10: a holder works longer than the lock lasts and then releases: its own, or whatever is there?
+#include "measure/trials.hpp"
+#include "scenario.hpp"
+#include "variants/documents.hpp"
+#include "variants/sql_recipe.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr const char* id = "C10";
+constexpr const char* table = "doc_lock_swept";
+
+struct Form {
+    Deployment deployment;
+    bool holdfast = false;
+};
+
+/// A works for longer than its lock lasts, B is granted, A releases, C asks. Whether C was granted
+/// while B's time had barely begun.
+bool two_holders(Bench& bench, const Form& form, const std::string& name, milliseconds ttl) {
+    LockOptions fixed;
+    fixed.ttl = ttl;
+    fixed.renew = false;
+    LockOptions renewed = fixed;
+    renewed.renew = true;
+    const Deployment& d = form.deployment;
+    Party a(bench, d, name, fixed), b(bench, d, name, renewed), c(bench, d, name, fixed);
+    Lease first = a.must(5 * ttl);
+    Lease second = b.must(10 * ttl);
+    const auto granted = Clock::now();
+    first.release();
+    const Lease third = c.ask(ttl / 2);
+    const bool in_time = millis_since(granted) < 0.8 * static_cast<double>(ttl.count());
+    if (third.state() != LeaseState::empty && !in_time)
+        throw SelfCheck("the machine was too slow to tell whose time it was");
+    return third.state() != LeaseState::empty && second.valid();
+}
+
+std::vector<Form> forms(const Site& site, milliseconds ttl) {
+    std::vector<Form> all;
+    const auto add = [&](const char* backend, const char* variant, const std::string& url) {
+        all.push_back({variant_of(backend, variant, url), false});
+    };
+    if (const auto* redis = site.find("redis")) {
+        const std::string at = doc_url(redis->open) + "pause=20ms&give=";
+        add("redis", "doc: DEL", at + "del");
+        add("redis", "checked: compare-and-delete", at + "checked");
+    }
+    if (const auto* sql = site.find("postgresql")) {
+        const std::string at = doc_url(sql->open) + "pause=20ms&table=" + table + "&give=";
+        add("postgresql", "doc: DELETE by name", at + "by-name");
+        add("postgresql", "checked: DELETE by name and owner", at + "checked");
+    }
+    if (const auto* zookeeper = site.find("zookeeper")) {
+        const std::string at = doc_url(zookeeper->open) +
+                               "pause=20ms&session=" + std::to_string(ttl.count()) + "ms&give=";
+        add("zookeeper", "doc: delete by path", at + "by-path");
+        add("zookeeper", "checked: delete if own session's", at + "checked");
+    }
+    for (const Deployment& d : across_processes(site))
+        all.push_back({d, true});
+    return all;
+}
+
+void run(Bench& bench) {
+    const milliseconds ttl(bench.options.pick(400, 600, 1000));
+    const auto all = forms(bench.site, ttl);
+    std::vector<Tally> tallies(all.size());
+    std::optional<Sweeper> sweeper;
+    if (bench.site.postgresql() != nullptr) sweeper.emplace(*bench.site.postgresql(), table, ttl);
+    for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {
+        std::vector<std::function<void()>> jobs;
+        for (std::size_t f = 0; f < all.size(); ++f)
+            jobs.emplace_back([&, f, i] {
+                tallies[f].add(
+                    two_holders(bench, all[f],
+                                "bench-c10-" + std::to_string(f) + "-" + std::to_string(i), ttl));
+            });
+        side_by_side(jobs);
+    }
+    for (std::size_t f = 0; f < all.size(); ++f)
+        add_tally(bench, id, all[f].deployment, "somebody else's lock freed", tallies[f],
+                  all[f].holdfast, "two holders at once");
+}
+
+std::vector<Step> plan(const Options&, const Site&) {
+    return {{"release after the ttl, all forms side by side", run}};
+}
+
+}  // namespace
+
+Scenario c10_release_of_others() {
+    return {
+        id, "a release after the lock has become somebody else's",
+        "A works longer than the ttl (its session, the sweeper's age), B is granted, A releases "
+        "as its recipe says, C asks for half a ttl. Caught: C is granted in B's time. The bare "
+        "ZooKeeper client sends no heartbeats while it works, as a paused process.",
+        false, plan};
+}
+
+}  // namespace holdfast::bench

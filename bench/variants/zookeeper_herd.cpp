@@ -1,0 +1,152 @@
+#include "variants/zookeeper_herd.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "bench.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+using Kind = ZooKeeperSession::Kind;
+using Watch = ZooKeeperSession::Watch;
+using Answer = ZooKeeperSession::Answer;
+
+constexpr milliseconds session_timeout{2000}, cap{10000};
+constexpr const char* node = "/bench-herd";
+constexpr const char* parent = "/bench-herds";
+
+std::unique_ptr<ZooKeeperSession> connect(const std::string& servers) {
+    return std::make_unique<ZooKeeperSession>(servers, session_timeout);
+}
+
+void must(const Answer& answer, const char* what) {
+    if (!answer.ok()) throw SelfCheck(std::string("ZooKeeper herd: ") + what);
+}
+
+}  // namespace
+
+NodeHerd::NodeHerd(const std::string& servers, std::size_t waiters) {
+    for (std::size_t i = 0; i <= waiters; ++i) {
+        One& one = all_.emplace_back();
+        one.session = connect(servers);
+        one.session->on_event = [this, &one](const std::string&) {
+            ++now_.notifications;
+            try_it(one);
+        };
+        sessions_.push_back(one.session.get());
+        ZooKeeperSession::turn(sessions_, milliseconds(0));  // the others' heartbeats
+    }
+    for (One& one : all_)
+        try_it(one);
+}
+
+void NodeHerd::try_it(One& one) {
+    one.session->create(node, Kind::ephemeral, [this, &one](const Answer& answer) {
+        if (answer.exists_already()) return watch(one);
+        must(answer, "create");
+        ++now_.grants;
+        if (last_ != nullptr && last_ != &one) {
+            now_.hand_off.add(Clock::now() - let_go_);
+            ++now_.hand_offs;
+        }
+        last_ = &one;
+        release(one);
+    });
+}
+
+void NodeHerd::watch(One& one) {
+    one.session->get(node, Watch::yes, [this, &one](const Answer& answer) {
+        if (answer.no_node()) return try_it(one);
+        must(answer, "watch");
+    });
+}
+
+void NodeHerd::release(One& one) {
+    let_go_ = Clock::now();
+    one.session->remove(node, [this, &one](const Answer& answer) {
+        must(answer, "delete");
+        try_it(one);
+    });
+}
+
+std::uint64_t NodeHerd::requests() const {
+    std::uint64_t sum = 0;
+    for (const ZooKeeperSession* session : sessions_)
+        sum += session->requests();
+    return sum;
+}
+
+BroadcastResult NodeHerd::run_for(double seconds) {
+    now_ = {};
+    const auto before = requests();
+    const auto start = Clock::now();
+    while (seconds_since(start) < seconds)
+        ZooKeeperSession::turn(sessions_, milliseconds(20));
+    now_.seconds = seconds_since(start);
+    now_.requests = requests() - before;
+    return std::exchange(now_, {});
+}
+
+ParentHerdResult parent_herd(const std::string& servers, std::size_t waiters, std::size_t others) {
+    const auto holder = connect(servers);
+    const auto other = [](std::size_t i) {
+        return std::string(parent) + "/other-" + std::to_string(i);
+    };
+    holder->create(parent, Kind::persistent);
+    must(holder->create(std::string(parent) + "/mine", Kind::ephemeral), "hold");
+    for (std::size_t i = 0; i < others; ++i)
+        must(holder->create(other(i), Kind::ephemeral), "hold another");
+
+    std::vector<std::unique_ptr<ZooKeeperSession>> herd;
+    std::vector<ZooKeeperSession*> sessions{holder.get()};
+    ParentHerdResult result;
+    std::size_t looked = 0;
+    // A look: is mine still there? It is; so watch again.
+    const auto look = [&](ZooKeeperSession& session) {
+        session.children(parent, Watch::yes, [&](const Answer& answer) {
+            must(answer, "list");
+            if (std::find(answer.names.begin(), answer.names.end(), "mine") == answer.names.end())
+                throw SelfCheck("ZooKeeper herd: the lock that is waited for went away");
+            ++looked;
+        });
+    };
+    for (std::size_t i = 0; i < waiters; ++i) {
+        ZooKeeperSession& session = *herd.emplace_back(connect(servers));
+        session.on_event = [&](const std::string&) {
+            ++result.notifications;
+            look(session);
+        };
+        sessions.push_back(&session);
+        look(session);
+        ZooKeeperSession::turn(sessions, milliseconds(0));
+    }
+    turn_until(
+        sessions, [&] { return looked == waiters; }, cap, "the waiters' first look");
+    const auto requests = [&] {
+        std::uint64_t sum = 0;
+        for (const auto& session : herd)
+            sum += session->requests();
+        return sum;
+    };
+    const auto before = requests();
+    for (std::size_t i = 0; i < others; ++i) {
+        looked = 0;
+        bool released = false;
+        holder->remove(other(i), [&](const Answer& answer) {
+            must(answer, "release another");
+            released = true;
+        });
+        // Who is not told within a second is not told.
+        const auto end = Clock::now() + std::chrono::seconds(1);
+        turn_until(
+            sessions, [&] { return released && (looked == waiters || Clock::now() > end); }, cap,
+            "the release of another lock");
+    }
+    result.releases = others;
+    result.requests = requests() - before;
+    return result;
+}
+
+}  // namespace holdfast::bench
