@@ -24,7 +24,8 @@ std::string label(const Row&);
 
 /// Claims about what a client does wrong by itself: verdict_clients.cpp.
 std::span<const Rule> rules_of_clients();
-/// Claims about faults of servers, and about what Redlock and each backend cost: verdict_faults.cpp.
+/// Claims about faults of servers, and about what Redlock and each backend cost:
+/// verdict_faults.cpp.
 std::span<const Rule> rules_of_faults();
 
 }  // namespace holdfast::bench

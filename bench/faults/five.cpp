@@ -4,7 +4,8 @@ namespace holdfast::bench {
 
 Five::Five(const std::filesystem::path& folder, bool keep) {
     for (std::size_t i = 0; i < count; ++i) {
-        clocks_.push_back(std::make_unique<WallClock>(folder / ("clock-" + std::to_string(i))));
+        clocks_.push_back(
+            std::make_unique<lab::WallClock>(folder / ("clock-" + std::to_string(i))));
         lab::RedisOptions options;
         options.append_only = keep;
         options.environment = clocks_.back()->environment();

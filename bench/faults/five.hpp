@@ -2,12 +2,12 @@
 #pragma once
 #include <array>
 #include <holdfast/lab/proxy.hpp>
+#include <holdfast/lab/wall_clock.hpp>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "bench.hpp"
-#include "faults/wall_clock.hpp"
 
 namespace holdfast::bench {
 
@@ -19,7 +19,7 @@ public:
     Five(const std::filesystem::path& folder, bool keep);
 
     lab::RedisServer& operator[](std::size_t i) { return nodes_[i]; }
-    WallClock& clock(std::size_t i) { return *clocks_[i]; }
+    lab::WallClock& clock(std::size_t i) { return *clocks_[i]; }
 
     /// For clients that reach all of them; `query` without its question mark.
     Deployment whole(const std::string& query) const;
@@ -32,7 +32,7 @@ public:
     void start_old();
 
 private:
-    std::vector<std::unique_ptr<WallClock>> clocks_;
+    std::vector<std::unique_ptr<lab::WallClock>> clocks_;
     std::vector<lab::RedisServer> nodes_;
     std::vector<lab::Proxy> proxies_;
 };

@@ -50,7 +50,8 @@ public:
         auto lease = lock_->acquire();
         for (int i = 1; !lease; ++i) {
             diary_.failed(mine, lease.error());
-            const bool silent = lease.error() == errc::unavailable || lease.error() == errc::in_doubt;
+            const bool silent =
+                lease.error() == errc::unavailable || lease.error() == errc::in_doubt;
             if (!silent || i == tries) check(lease.error(), "acquire");
             mine = diary_.asked(name_);
             lease = lock_->acquire();

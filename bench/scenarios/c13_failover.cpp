@@ -1,8 +1,8 @@
 // C13: a Redis primary dies before it has replicated a grant, and its replica takes over.
 #include <holdfast/lab/proxy.hpp>
+#include <holdfast/lab/wall_clock.hpp>
 
 #include "faults/holder.hpp"
-#include "faults/wall_clock.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -85,7 +85,7 @@ struct Pair {
         return replica.cli({"EXISTS", name}).integer == 1;
     }
 
-    WallClock clock;
+    lab::WallClock clock;
     lab::RedisServer primary;
     lab::Proxy between;
     lab::RedisServer replica;

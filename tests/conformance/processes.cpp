@@ -10,6 +10,7 @@
 
 #include "checker/check.hpp"
 #include "holdfast/lab/process.hpp"
+#include "holdfast/lab/wall_clock.hpp"
 #include "suite.hpp"
 
 using namespace suite;
@@ -181,9 +182,10 @@ TEST_CASE("T16: the client's wall clock jumps an hour either way, and nothing ha
                   jump,
                   "0",
                   "clock"};
-        o.environment = {{"LD_PRELOAD", std::getenv("HOLDFAST_TEST_CLOCK_SHIM")},
-                         {"HOLDFAST_CLOCK_OFFSET", (dir.path() / "offset").string()},
-                         {"ASAN_OPTIONS", "verify_asan_link_order=0"}};
+        lab::WallClock clock(dir.path() / "offset");
+        clock.set(0ms);
+        o.environment = clock.environment();
+        o.environment.emplace_back("ASAN_OPTIONS", "verify_asan_link_order=0");
         o.log = dir.path() / "log";
         lab::Process worker(o);
         const auto ended = worker.wait(patience * 30s);

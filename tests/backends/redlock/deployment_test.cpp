@@ -216,7 +216,7 @@ TEST_CASE("deployment: the plain pattern of other clients, and Holdfast", "[inte
     const auto client = open(five.url());
     const auto lock = lock_of(client, "name");
     auto lease = hold(*lock);
-    lab::wait_until([&] { return five.holding("name") == 5; }, 2s, "all five have it");
+    lab::wait_until([&] { return five.holding("name") == 5; }, 10s, "all five have it");
     // Theirs: SET NX PX at every node, a majority, compare-and-delete where it failed.
     const std::string release =
         "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) else "

@@ -163,7 +163,7 @@ TEST_CASE("a lease is renewed by a majority of real renewals, and an empty node 
     Five five;
     const auto client = open(five.url("durable=yes&ttl=2s"));
     auto lease = hold(*lock_of(client, "name"));
-    lab::wait_until([&] { return five.holding("name") == 5; }, 2s, "all five have it");
+    lab::wait_until([&] { return five.holding("name") == 5; }, 10s, "all five have it");
     for (const std::size_t i : {0U, 1U})
         five[i].cli({"DEL", "name"});
     REQUIRE(lease.renew().has_value());

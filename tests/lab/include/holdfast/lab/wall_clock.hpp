@@ -1,25 +1,28 @@
-// The wall clock of one server, moved by the preloaded shim.
+// The wall clock of one process, moved by a preloaded shim; other clocks, and everybody else's
+// time, stay as they are.
 #pragma once
 #include <chrono>
 #include <filesystem>
-#include <holdfast/lab/redis_server.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace holdfast::bench {
+namespace holdfast::lab {
+
+class RedisServer;
 
 class WallClock {
 public:
-    /// `file` is made; it has to outlive the server. Errors: SelfCheck.
+    /// `file` is made unless it is there; it has to outlive the process. Errors: LabError.
     explicit WallClock(std::filesystem::path file);
     ~WallClock();
     WallClock(const WallClock&) = delete;
     WallClock& operator=(const WallClock&) = delete;
 
-    /// For the server's process: preloads the shim. Errors: SelfCheck when it was not built.
+    /// For the process: preloads the shim.
     std::vector<std::pair<std::string, std::string>> environment() const;
-    /// From now on the server's clock is so much ahead of ours; negative: behind.
+    /// From now on its clock is so much ahead of ours; negative: behind. Any process may say so
+    /// that has the file.
     void set(std::chrono::milliseconds ahead);
 
 private:
@@ -28,6 +31,6 @@ private:
 };
 
 /// How far the server's clock is ahead of ours, by its own answer to TIME: the proof of a jump.
-std::chrono::milliseconds ahead(const lab::RedisServer&);
+std::chrono::milliseconds ahead(const RedisServer&);
 
-}  // namespace holdfast::bench
+}  // namespace holdfast::lab
