@@ -105,11 +105,11 @@ class Redlock(Node):
     def url(self):
         nodes = ",".join(f"127.0.0.1:{port}" for port in self.lab.ports)
         # The nodes are fresh; nobody can have a lease from before.
-        return f"redlock://{nodes}?durable=yes&ttl=1s&backoff_min=5ms&backoff_max=20ms"
+        return f"redlock://{nodes}?durable=yes&ttl=1s&backoff_min=20ms&backoff_max=120ms"
 
     def environment(self):
         # Everybody polls: who asks again at once keeps the others out for long.
-        return {**super().environment(), "HOLDFAST_TEST_PAUSE_MS": "10"}
+        return {**super().environment(), "HOLDFAST_TEST_PAUSE_MS": "20"}
 
 
 class ZooKeeper(Case):
