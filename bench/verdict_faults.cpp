@@ -33,6 +33,10 @@ Answer judge_c16(const Rows& rows) {
         const bool exclusion = row->metric.starts_with(two_holders) ||
                                row->metric.starts_with("granted before the promised time was over");
         if (exclusion) broken += row->value;
+        if (row->metric.starts_with("runs in which nobody was granted the lock"))
+            append(slow, fmt::format("{} not at all in {}, its holder was stopped inside a "
+                                     "transaction",
+                                     label(*row), of_runs(*row)));
         if (!row->metric.starts_with("time until the next holder")) continue;
         zookeeper = zookeeper || row->backend == "zookeeper";
         double& most = longest[label(*row)];

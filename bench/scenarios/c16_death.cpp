@@ -1,5 +1,6 @@
 // C16: the holder dies, is stopped, or is cut off. When is the lock free, and never too early?
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <thread>
 
@@ -23,6 +24,7 @@ struct Outcome {
     double without_ms = 0;    ///< last belief of the first -> next grant
     double too_early_ms = 0;  ///< by which the next grant came before the first one's promised time
     bool two_holders = false;
+    bool blocked = false;  ///< stopped inside a transaction: nobody is granted until it goes on
 };
 
 struct Trial {
@@ -32,6 +34,16 @@ struct Trial {
     std::filesystem::path journal, log;
     int ttl_ms = 0;
 };
+
+/// Whether another process is inside a transaction that writes to SQLite's file.
+bool is_locked(const Deployment& d) {
+    sqlite3* db = nullptr;
+    bool locked = false;
+    if (sqlite3_open(d.open.substr(std::string_view("sqlite://").size()).c_str(), &db) == SQLITE_OK)
+        locked = sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_BUSY;
+    sqlite3_close(db);
+    return locked;
+}
 
 /// Nothing when the machine was so busy that the lease ran out before the fault.
 std::optional<Outcome> play(const Bench& bench, const Trial& trial) {
@@ -74,6 +86,14 @@ std::optional<Outcome> play(const Bench& bench, const Trial& trial) {
     if (trial.fault == Fault::cut)
         for (auto& proxy : through.proxies)
             proxy.black_hole();
+    if (trial.fault == Fault::stop && trial.deployment.backend == "sqlite" &&
+        !lab::reached([&] { return next.granted(); }, milliseconds(4 * trial.ttl_ms)) &&
+        is_locked(trial.deployment)) {
+        first.kill();
+        Outcome seen;
+        seen.blocked = true;
+        return seen;
+    }
     const auto answer = next.answer();
     if (answer) throw SelfCheck("the next holder: " + answer.message() + ": " + next.words());
     const Belief then = belief();
@@ -97,7 +117,7 @@ std::optional<Outcome> play(const Bench& bench, const Trial& trial) {
 
 struct Sum {
     std::vector<double> next, without, early;
-    std::size_t two_holders = 0;
+    std::size_t two_holders = 0, blocked = 0;
     std::string failure;
 };
 
@@ -115,6 +135,13 @@ void add_rows(Bench& bench, const Deployment& d, const char* fault, const Sum& s
         row.status = Status::failed;
         bench.add_value(row, 0);
         row.status = Status::ok;
+    }
+    if (sum.blocked > 0) {
+        metric("runs in which nobody was granted the lock until the holder went on");
+        row.note = "it was stopped inside a transaction, which keeps SQLite's file locked";
+        row.n = sum.next.size() + sum.blocked;
+        bench.add_value(row, static_cast<double>(sum.blocked));
+        row.n = sum.next.size();
     }
     if (sum.next.empty()) return;
     row.note = "of " + std::to_string(row.n) + " runs, by the looks of both holders";
@@ -137,6 +164,10 @@ void add_rows(Bench& bench, const Deployment& d, const char* fault, const Sum& s
 }
 
 void add_up(Sum& sum, const Outcome& seen) {
+    if (seen.blocked) {
+        ++sum.blocked;
+        return;
+    }
     sum.next.push_back(seen.next_ms);
     sum.without.push_back(seen.without_ms);
     sum.early.push_back(seen.too_early_ms);
@@ -148,6 +179,9 @@ Outcome play_until_it_works(const Bench& bench, Trial trial, std::size_t which, 
         const auto number = fmt::format("{}-{}-{}", which, round, attempt);
         trial.name = "bench/death/" + number;
         trial.journal = bench.site.folder() / ("journal-" + number);
+        if (trial.deployment.backend == "sqlite")  // a file of its own: a holder may block it
+            trial.deployment.open =
+                "sqlite://" + (bench.site.folder() / ("death-" + number + ".db")).string();
         if (const auto seen = play(bench, trial)) return *seen;
     }
     throw SelfCheck("the machine was too busy for a lease to be renewed in time");

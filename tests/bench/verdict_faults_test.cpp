@@ -117,6 +117,12 @@ TEST_CASE("C16: in time, and not before") {
     };
     CHECK(finding(rows(1400, 0, 0), "C16") == Finding::confirmed);
     CHECK(finding(rows(1600, 0, 0), "C16") == Finding::only_if);
+    auto blocked = rows(900, 0, 0);
+    blocked.push_back(row("C16", "sqlite", "default",
+                          "runs in which nobody was granted the lock until the holder went on: "
+                          "SIGSTOP",
+                          1, 1000));
+    CHECK(finding(blocked, "C16") == Finding::only_if);
     CHECK(finding(rows(900, 1, 0), "C16") == Finding::refuted);
     CHECK(finding(rows(900, 0, 12), "C16") == Finding::refuted);
     CHECK(finding({row("C16", "redis", "default", "time until the next holder: SIGKILL", 1, 1)},
