@@ -129,6 +129,12 @@ function faults() {
   }));
 }
 
+function runs() {
+  const body = rows.filter((r) => /^of \d+ runs$/.test(r.unit))
+    .map((r) => [r.scenario, label(r), r.metric, right(`${r.value} ${r.unit}`), r.note]);
+  table('runs-table', ['', 'Lock', '', right('seen in'), ''], body);
+}
+
 function verdicts() {
   const tone = { confirmed: 'good', refuted: 'bad', 'holds only if': 'warn', 'not measured': 'none' };
   document.getElementById('verdicts').innerHTML = report.verdicts.map((v) => `<div class="verdict">
@@ -164,4 +170,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); idle(); order(); damage(); histories(); faults(); verdicts(); rest();
+alerts(); needs(); ratios(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();
