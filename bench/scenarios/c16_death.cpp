@@ -1,10 +1,10 @@
 // C16: the holder dies, is stopped, or is cut off. When is the lock free, and never too early?
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <thread>
 
 #include "faults/holder.hpp"
+#include "faults/sqlite_file.hpp"
 #include "faults/through.hpp"
 #include "processes/believer.hpp"
 #include "scenario.hpp"
@@ -34,16 +34,6 @@ struct Trial {
     std::filesystem::path journal, log;
     int ttl_ms = 0;
 };
-
-/// Whether another process is inside a transaction that writes to SQLite's file.
-bool is_locked(const Deployment& d) {
-    sqlite3* db = nullptr;
-    bool locked = false;
-    if (sqlite3_open(d.open.substr(std::string_view("sqlite://").size()).c_str(), &db) == SQLITE_OK)
-        locked = sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_BUSY;
-    sqlite3_close(db);
-    return locked;
-}
 
 /// Nothing when the machine was so busy that the lease ran out before the fault.
 std::optional<Outcome> play(const Bench& bench, const Trial& trial) {
@@ -86,9 +76,9 @@ std::optional<Outcome> play(const Bench& bench, const Trial& trial) {
     if (trial.fault == Fault::cut)
         for (auto& proxy : through.proxies)
             proxy.black_hole();
-    if (trial.fault == Fault::stop && trial.deployment.backend == "sqlite" &&
+    if (trial.fault == Fault::stop &&
         !lab::reached([&] { return next.granted(); }, milliseconds(4 * trial.ttl_ms)) &&
-        is_locked(trial.deployment)) {
+        stays_locked(trial.deployment, milliseconds(200))) {
         first.kill();
         Outcome seen;
         seen.blocked = true;
