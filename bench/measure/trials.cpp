@@ -21,7 +21,7 @@ Row row_of(const std::string& scenario, const Deployment& d, const std::string& 
 }  // namespace
 
 void add_tally(Bench& bench, const std::string& scenario, const Deployment& d,
-               const std::string& metric, const Tally& tally, bool promised,
+               const std::string& metric, const Count& tally, bool promised,
                const std::string& note) {
     if (tally.runs == 0) return;
     Row row = row_of(scenario, d, metric, note);
@@ -85,11 +85,12 @@ lab::Process start_holder(const Bench& bench, const Store& store, const Deployme
 
 }  // namespace
 
-Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl)
+HoldingProcess::HoldingProcess(const Bench& bench, const Deployment& d, const std::string& name,
+                               milliseconds ttl)
     : store_(bench.site.folder() / (name + ".sock")),
       process_((store_.reset(0, 1), start_holder(bench, store_, d, name, ttl))) {}
 
-void Holder::wait_held() {
+void HoldingProcess::wait_held() {
     lab::wait_until([&] { return holds(); }, 3 * lab::default_cap,
                     "a holder: " + process_.log_tail(3));
 }

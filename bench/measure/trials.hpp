@@ -14,7 +14,7 @@
 namespace holdfast::bench {
 
 /// How often something was seen.
-struct Tally {
+struct Count {
     std::size_t runs = 0, seen = 0;
     void add(bool yes) {
         ++runs;
@@ -29,7 +29,7 @@ inline int trials(const Options& options) {
 
 /// A row for `tally`. `promised`: Holdfast says that this never happens, so once is a violation.
 void add_tally(Bench&, const std::string& scenario, const Deployment&, const std::string& metric,
-               const Tally& tally, bool promised, const std::string& note = {});
+               const Count& tally, bool promised, const std::string& note = {});
 /// A row for some durations in ms; none when there are none.
 void add_times(Bench&, const std::string& scenario, const Deployment&, const std::string& metric,
                const std::vector<double>& ms, const std::string& note = {});
@@ -47,10 +47,10 @@ struct Party {
 };
 
 /// A worker process that holds a lock, in the middle of two steps of which the first is done.
-class Holder {
+class HoldingProcess {
 public:
     /// Starts it. Its store's socket has the lock's name.
-    Holder(const Bench&, const Deployment&, const std::string& name, milliseconds ttl);
+    HoldingProcess(const Bench&, const Deployment&, const std::string& name, milliseconds ttl);
     /// Waits until it holds. Errors: LabError.
     void wait_held();
     /// Whether it has said so.

@@ -66,7 +66,7 @@ std::vector<Form> forms(const Site& site, milliseconds ttl) {
 void run(Bench& bench) {
     const milliseconds ttl(bench.options.pick(400, 600, 1000));
     const auto all = forms(bench.site, ttl);
-    std::vector<Tally> tallies(all.size());
+    std::vector<Count> tallies(all.size());
     std::optional<Sweeper> sweeper;
     if (bench.site.postgresql() != nullptr) sweeper.emplace(*bench.site.postgresql(), table, ttl);
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {

@@ -18,14 +18,14 @@ constexpr Case cases[] = {
     {"renewal off", false, 1}, {"renewal on", true, 1}, {"ttl x 5", false, 5}};
 
 struct Result {
-    Tally two[std::size(cases)];
-    Tally believed;  ///< the lease still called itself valid when the next one was granted
+    Count two[std::size(cases)];
+    Count believed;  ///< the lease still called itself valid when the next one was granted
     std::vector<double> short_gap, long_gap;
 };
 
 /// Whether another one was granted the lock during a job of 3 x ttl whose worker never looks.
 bool second_at_work(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl,
-                    const Case& how, Tally& believed) {
+                    const Case& how, Count& believed) {
     LockOptions options;
     options.ttl = how.ttls * ttl;
     options.renew = how.renew;
@@ -41,7 +41,7 @@ bool second_at_work(Bench& bench, const Deployment& d, const std::string& name, 
 
 /// From the holder's SIGKILL to the next grant.
 double gap(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl) {
-    Holder holder(bench, d, name, ttl);
+    HoldingProcess holder(bench, d, name, ttl);
     holder.wait_held();
     Party next(bench, d, name);
     holder.process().kill();
@@ -53,7 +53,7 @@ double gap(Bench& bench, const Deployment& d, const std::string& name, milliseco
 void trial(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl,
            Result& result) {
     bool two[std::size(cases)] = {};
-    Tally believed[std::size(cases)];
+    Count believed[std::size(cases)];
     double gaps[2] = {};
     std::vector<std::function<void()>> jobs;
     for (std::size_t c = 0; c < std::size(cases); ++c)

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* id = "C11a";
 
 struct Result {
-    Tally kept, ended, believed;
+    Count kept, ended, believed;
     std::vector<double> freed;
 };
 

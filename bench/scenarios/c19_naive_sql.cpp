@@ -21,7 +21,7 @@ struct Form {
 };
 
 struct Result {
-    Tally for_ever, entered_again, waited, freed_at_work;
+    Count for_ever, entered_again, waited, freed_at_work;
     std::vector<double> without_holder;
 };
 
@@ -61,7 +61,7 @@ bool waits(const Bench& bench, const Form& form, const std::string& name) {
 
 /// The holder is killed. Milliseconds until the next one is granted it, or -1.
 double after_crash(Bench& bench, const Form& form, const std::string& name, milliseconds ttl) {
-    Holder holder(bench, form.mine, name, ttl);
+    HoldingProcess holder(bench, form.mine, name, ttl);
     holder.wait_held();
     Party other(bench, form.stranger, name);
     holder.process().kill();

@@ -15,7 +15,7 @@ struct Form {
 };
 
 struct Result {
-    Tally at_once, told;
+    Count at_once, told;
     std::vector<double> until;
 };
 
@@ -23,7 +23,7 @@ void trial(Bench& bench, const Form& form, const std::string& name, milliseconds
            Result& result) {
     const Deployment& d = form.deployment;
     Party again(bench, d, name);  // host and thread as the holder's
-    Holder holder(bench, d, name, ttl);
+    HoldingProcess holder(bench, d, name, ttl);
     holder.wait_held();
     if (holder.steps() != 1) throw SelfCheck("the first of two steps was to be done");
     holder.process().kill();
@@ -57,7 +57,7 @@ void run(Bench& bench, const std::vector<Form>& forms) {
         const Deployment& d = forms[f].deployment;
         add_tally(bench, id, d, "entered at once over half-done work", results[f].at_once, false,
                   "after a crash, with the same host and thread");
-        const Tally untold{results[f].told.runs, results[f].told.runs - results[f].told.seen};
+        const Count untold{results[f].told.runs, results[f].told.runs - results[f].told.seen};
         add_tally(bench, id, d, "not told that the holder before crashed", untold, tells[f],
                   forms[f].holdfast && !tells[f] ? "this mode declares no previous_holder" : "");
         add_times(bench, id, d, "time until it was granted again", results[f].until,

@@ -63,7 +63,7 @@ bool holdfast_trial(Bench& bench, const Deployment& d, const std::string& name, 
     how.ttl = ttl;
     Party first(bench, d, name, how), last(bench, d, name, how);
     Lease lease = first.must(lab::default_cap);
-    Holder middle(bench, d, name, ttl);  // in line, for as long as the first one holds
+    HoldingProcess middle(bench, d, name, ttl);  // in line, for as long as the first one holds
     const auto in_line = [&](std::size_t n) {
         lab::wait_until([&] { return waiters(first.client, name) == n; }, lab::default_cap,
                         std::to_string(n) + " waiters");
@@ -93,8 +93,8 @@ void run(Bench& bench) {
     std::vector<Deployment> own;
     for (const char* backend : {"zookeeper", "redis"})
         if (const auto* d = bench.site.find(backend)) own.push_back(*d);
-    Tally by_granted, by_looks;
-    std::vector<Tally> by_own(own.size());
+    Count by_granted, by_looks;
+    std::vector<Count> by_own(own.size());
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {
         const std::string name = "bench-c27-" + std::to_string(i);
         std::vector<std::function<void()>> jobs{
@@ -121,11 +121,12 @@ std::vector<Step> plan(const Options&, const Site& site) {
 }  // namespace
 
 Scenario c27_woken() {
-    return {id, "a waiter in the middle of the queue dies",
-            "Holder, waiter, waiter; the middle one's connection ends without a word and its "
-            "session runs out. The last one is woken: believes, or lists again. With Holdfast the "
-            "middle one is a process that is killed.",
-            false, plan};
+    return {
+        id, "a waiter in the middle of the queue dies",
+        "HoldingProcess, waiter, waiter; the middle one's connection ends without a word and its "
+        "session runs out. The last one is woken: believes, or lists again. With Holdfast the "
+        "middle one is a process that is killed.",
+        false, plan};
 }
 
 }  // namespace holdfast::bench

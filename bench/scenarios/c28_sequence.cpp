@@ -36,7 +36,7 @@ void run(Bench& bench, const Deployment& d) {
     const Deployment bare = variant_of("zookeeper", "doc: sequence number", "");
     const Deployment czxid = variant_of("zookeeper", "czxid", "");
     Party party(bench, d, "bench-c28");
-    Tally by_sequence, by_czxid, by_token;
+    Count by_sequence, by_czxid, by_token;
     const int runs = bench.options.pick(3, 10, 10);
     for (int i = 0; i < runs && !bench.stopped(); ++i) {
         const std::string parent = "/bench-c28-bare-" + std::to_string(i);

@@ -18,7 +18,7 @@ struct Form {
 };
 
 struct Result {
-    Tally stuck;
+    Count stuck;
     std::vector<double> without_holder;
 };
 
@@ -26,7 +26,7 @@ struct Result {
 void take_and_die(Bench& bench, const Form& form, const std::string& name, milliseconds ttl) {
     Deployment deadly = form.deployment;
     if (form.dies) deadly.open += "&dies=true";
-    Holder holder(bench, deadly, name, ttl);
+    HoldingProcess holder(bench, deadly, name, ttl);
     if (!form.dies) {
         holder.wait_held();
         return holder.process().kill();
