@@ -137,7 +137,8 @@ Outcome isolate(ZooKeeperServers& servers, bool leader) {
 
     const auto holder_client = open(servers.url(victim) + query);
     const auto other_client = open("zookeeper://" + others + query);
-    // On a busy machine such a short lease may be lost by itself: that is not what is looked at here.
+    // On a busy machine such a short lease may be lost by itself: that is not what is looked at
+    // here.
     hf::Lease lease;
     std::uint64_t before = 0;
     const auto renewed = [&] {
