@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <boost/asio/steady_timer.hpp>
+
 #include "grant.hpp"
 #include "waiter.hpp"
 
@@ -65,6 +67,7 @@ Engine::~Engine() {
 void Engine::run_thread() {
     ::pthread_setname_np(::pthread_self(), "holdfast");
     io_.run();
+    if (closes_itself_) end(grace_);
 }
 
 // --- batches
@@ -292,12 +295,9 @@ void Engine::close(milliseconds grace) noexcept {
         if (on_engine_thread()) {
             // A user's handler died here, unrun: nobody may wait, so the rest happens by itself.
             thread_.detach();
-            post([self] {
-                self->give_up_everything();
-                self->lanes_->stop();
-                asio::co_spawn(self->io_, self->stop_backend([self] { self->finish(); }),
-                               asio::detached);
-            });
+            closes_itself_ = true;
+            grace_ = grace;
+            post([self] { self->close_itself(); });
             return;
         }
         const auto until = boot_clock::now() + grace;
@@ -317,25 +317,43 @@ void Engine::close(milliseconds grace) noexcept {
         stopped->take_until(boot_clock::now() + milliseconds(200));
         finish();
         if (thread_.joinable()) thread_.join();
-        // Only now: the engine thread may have been in the schedule.
-        schedule_.stop();
-        // An engine that was too busy to get there in time: everybody who waits is told all the
-        // same. Verbs under way end now that their sockets are closed; their frames must not
-        // outlive the backend.
-        io_.restart();
-        // What is posted from here on would keep the engine alive, and never run.
-        ended_.store(true, std::memory_order_release);
-        start_submitted();
-        give_up_everything();
-        drain(boot_clock::now() + milliseconds(1000));
-        // Nobody will ask the server again; those who wait for its answer keep the engine alive.
-        all_ended_ = {};
-        on_grants({}, [](Grant& g) { g.forget(); });
-        const auto waiting = waiters_;
-        for (const auto& [owner, waiter] : waiting)
-            waiter->forget();
-        pool_.stop(grace);
+        end(grace);
     });
+}
+
+void Engine::close_itself() {
+    give_up_everything();
+    const auto timer = std::make_shared<asio::steady_timer>(io_, grace_);
+    const auto stop = [self = shared_from_this(), timer] {
+        if (std::exchange(self->backend_stopping_, true)) return;
+        timer->cancel();
+        self->lanes_->stop();
+        asio::co_spawn(self->io_, self->stop_backend([self] { self->finish(); }), asio::detached);
+    };
+    if (ends_ == 0) return stop();
+    all_ended_ = stop;
+    timer->async_wait([stop](error_code) { stop(); });
+}
+
+void Engine::end(milliseconds grace) {
+    // Only now: the engine thread may have been in the schedule.
+    schedule_.stop();
+    // An engine that was too busy to get there in time: everybody who waits is told all the same.
+    // Verbs under way end now that their sockets are closed; their frames must not outlive the
+    // backend.
+    io_.restart();
+    // What is posted from here on would keep the engine alive, and never run.
+    ended_.store(true, std::memory_order_release);
+    start_submitted();
+    give_up_everything();
+    drain(boot_clock::now() + milliseconds(1000));
+    // Nobody will ask the server again; those who wait for its answer keep the engine alive.
+    all_ended_ = {};
+    on_grants({}, [](Grant& g) { g.forget(); });
+    const auto waiting = waiters_;
+    for (const auto& [owner, waiter] : waiting)
+        waiter->forget();
+    pool_.stop(grace);
 }
 
 void Engine::drain(boot_clock::time_point until) {

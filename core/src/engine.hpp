@@ -113,8 +113,12 @@ private:
     void flush_soon();
     void flush();
     void give_up_everything();
+    /// On the engine thread, which cannot wait for itself.
+    void close_itself();
     void finish();
-    /// Runs what is ready, on the closing thread, once the engine's own has ended.
+    /// What is left once the engine thread runs nothing any more.
+    void end(milliseconds grace);
+    /// Runs what is ready.
     void drain(boot_clock::time_point until);
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
     template <class Item>
@@ -140,6 +144,8 @@ private:
     std::thread::id thread_id_;
     std::atomic<bool> closed_{false}, ended_{false};
     std::once_flag closing_;
+    bool closes_itself_ = false, backend_stopping_ = false;  // engine thread only
+    milliseconds grace_{};
 
     std::mutex submissions_mutex_;
     std::vector<std::shared_ptr<Waiter>> submissions_;

@@ -184,13 +184,15 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
     if (told_) return leave();
     const auto base = g.base == boot_clock::time_point{} ? attempt_.sent : g.base;
     const auto valid_until = base + g.ttl - spi::drift(g.ttl);
-    const auto handle = handle_.lock();
+    // It goes on into the grant: kept here, it could become the last one after the caller has let
+    // go of everything, and the client would be closed by this thread and not by his.
+    auto handle = handle_.lock();
     if (!handle) return cancel(make_error_code(errc::closed));
     if (valid_until <= boot_clock::now())  // answered too late to be believed: ask again
         return retry(make_error_code(errc::unavailable), true);
     Grant::Facts facts{g.token, g.previous, g.ttl, base, valid_until, started_};
-    auto grant =
-        Grant::make(engine_, handle, info_, std::string(owner_), std::move(attempt_.place), facts);
+    auto grant = Grant::make(engine_, std::move(handle), info_, std::string(owner_),
+                             std::move(attempt_.place), facts);
     doubtful_ = queued_ = false;
     phase_ = Phase::done;
     finish({}, Lease(std::move(grant)));

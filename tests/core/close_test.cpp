@@ -1,5 +1,7 @@
 // Closing tells everybody who waits, however little time it has.
+#include <boost/asio/bind_executor.hpp>
 #include <holdfast/holdfast.hpp>
+#include <thread>
 
 #include "../support/catch.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -17,6 +19,14 @@ constexpr int many =
     50'000;
 #endif
 
+/// An executor that throws away what it is given, as one that was shut down may.
+struct Careless {
+    template <class F>
+    void execute(F&&) const noexcept {}
+    bool operator==(const Careless&) const noexcept { return true; }
+    bool operator!=(const Careless&) const noexcept { return false; }
+};
+
 }  // namespace
 
 TEST_CASE("closing tells everybody who waits, however short its grace", "[core]") {
@@ -32,4 +42,46 @@ TEST_CASE("closing tells everybody who waits, however short its grace", "[core]"
     }
     CHECK(holdfast::lab::reached([&] { return told == many; }, 30s));
     CHECK(told == many);
+}
+
+// A waiter is granted by the engine thread; when its caller lets go of everything at once, the
+// client must be closed by him all the same, who then finds the lock free.
+TEST_CASE("a client that goes right after its lease has given it back", "[core]") {
+    const auto other = hf::Client::open("memory:close-test").value();
+    const auto first = other.lock("name").value();
+    for (int i = 0; i < 300; ++i) {
+        INFO("round " << i);
+        auto held = first->acquire({.wait = 0ms});
+        REQUIRE(held.has_value());
+        {
+            const auto client = hf::Client::open("memory:close-test").value();
+            const auto lock = client.lock("name").value();
+            std::thread frees([&] {
+                holdfast::lab::wait_until([&] { return client.stats().waiting == 1; }, 10s,
+                                          "waits");
+                held->release();
+            });
+            const bool got = lock->acquire({.wait = 30s}).has_value();
+            frees.join();
+            REQUIRE(got);
+        }
+    }
+}
+
+TEST_CASE("a client whose last owner is a handler that dies unrun closes itself", "[core]") {
+    const auto other = hf::Client::open("memory:close-test").value();
+    auto held = other.lock("mine").value()->acquire().value();
+    {
+        auto client = std::make_shared<hf::Client>(hf::Client::open("memory:close-test").value());
+        const auto lock = client->lock("yours").value();
+        auto lease = std::make_shared<hf::Lease>(lock->acquire().value());
+        const auto waits = client->lock("mine").value();
+        auto handler = [client, lease](hf::error_code, hf::Lease) {};
+        waits->async_acquire({.wait = 600s}, boost::asio::bind_executor(Careless(), handler));
+        client.reset();
+        lease.reset();
+    }
+    held.release();
+    CHECK(holdfast::lab::reached(
+        [&] { return other.lock("yours").value()->try_acquire().has_value(); }, 10s));
 }

@@ -61,7 +61,7 @@ TEST_CASE("previous_holder: crashed after the ttl, and a withdrawn grant hands i
     const auto name = fresh("previous");
     const auto client = open_here();
     {
-        auto dead = hold(*lock_of(client, name, {.ttl = 200ms, .renew = false}));
+        auto dead = hold(*lock_of(client, name, {.ttl = 1s, .renew = false}));
         lab::wait_until([&] { return !dead.valid(); }, 5s, "it runs out");
         // Its process is gone before the release that core sends: nothing of it arrives.
         server().sql(

@@ -3,7 +3,7 @@ import { given, library, pause, Redis } from "./witness.mjs";
 
 const { ports, witness, name, rounds } = given();
 const { default: Redlock } = library("redlock");
-const clients = ports.map((port) => new Redis(port));
+const clients = ports.map((port) => new Redis(port, "127.0.0.1"));
 // Who asks while others ask splits the votes: pauses are long against a round, on a busy machine too.
 const redlock = new Redlock(clients, { retryCount: 2000, retryDelay: 60, retryJitter: 50 });
 redlock.on("error", () => {});  // it tells every vote that was refused; acquire() says what counts

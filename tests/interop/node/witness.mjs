@@ -20,7 +20,7 @@ export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Witness {
   constructor(storePort, folder) {
-    this.store = new Redis(Number(storePort));
+    this.store = new Redis(Number(storePort), "127.0.0.1");
     this.path = join(folder, "witness");
   }
 
