@@ -25,9 +25,13 @@ COST = [("memory", "memory", "default"),
         ("redis", "redis", "default"),
         ("redis, every write on disk", "redis", "durable"),
         ("sqlite, bare sqlite3, two transactions", "sqlite", "floor: bare sqlite3"),
-        ("sqlite", "sqlite", "default")]
+        ("sqlite", "sqlite", "default"),
+        ("postgresql", "postgresql", "default"),
+        ("redlock, five nodes", "redlock", "default"),
+        ("zookeeper", "zookeeper", "default")]
 HAND_OFF = [("redis", "redis", "default"), ("redis, wait=poll", "redis", "poll"),
-            ("redis, everybody told", "redis", "broadcast"), ("sqlite", "sqlite", "default")]
+            ("redis, everybody told", "redis", "broadcast"), ("sqlite", "sqlite", "default"),
+            ("postgresql", "postgresql", "default"), ("zookeeper", "zookeeper", "default")]
 
 
 class Run:
@@ -72,7 +76,10 @@ def block(run):
         f"| `redis://host?mode=plain` | {cost('redis', 'plain')} | it polls |",
         f"| `redis://host` | {cost('redis', 'default')} | {hand_off('redis', 'default')} |",
         f"| `redis://host`, every write on disk | {cost('redis', 'durable')} | the same |",
+        f"| `redlock://` five nodes | {cost('redlock', 'default')} | it polls |",
         f"| `sqlite:///path` | {cost('sqlite', 'default')} | {hand_off('sqlite', 'default')} |",
+        f"| `postgresql://host/database` | {cost('postgresql', 'default')} | {hand_off('postgresql', 'default')} |",
+        f"| `zookeeper://host`, one server | {cost('zookeeper', 'default')} | {hand_off('zookeeper', 'default')} |",
         "",
         f"Over a bare hiredis client, `mode=plain` takes {run.target('redis plain, uncontended'):.2f} x the time of the"
         f" same two commands, the default mode {run.target('redis, uncontended'):.2f} x the time of the same bytes; token,",
