@@ -4,8 +4,10 @@
   const dark = window.matchMedia('(prefers-color-scheme: dark)');
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const palette = () => (dark.matches
-    ? ['#6cc3df', '#f0a35e', '#8fd694', '#c9a2f2', '#f2d26b', '#f28fb0', '#a7b4c2']
-    : ['#1c6e8c', '#b4641e', '#3d8b4f', '#7650ad', '#a98600', '#b03a68', '#6b7785']);
+    ? ['#6cc3df', '#f0a35e', '#8fd694', '#c9a2f2', '#f2d26b', '#f28fb0', '#a7b4c2',
+      '#4f8df0', '#d9775f', '#5fcfc0', '#e3e37a', '#b0894f']
+    : ['#1c6e8c', '#b4641e', '#3d8b4f', '#7650ad', '#a98600', '#b03a68', '#6b7785',
+      '#2350b0', '#8a2f1b', '#12857a', '#5d6b13', '#4a3320']);
   const base = () => ({
     animation: false, color: palette(), textStyle: { fontFamily: 'system-ui, Roboto, "DejaVu Sans", sans-serif', color: css('--soft') },
     tooltip: { confine: true, valueFormatter: short }, grid: { left: 8, right: 24, top: 36, bottom: 8, containLabel: true },

@@ -14,7 +14,11 @@ const short = (v) => {
 };
 const escape = (t) => String(t).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 const num = (row, note = '') => ({ num: true, html: row ? `${short(row.value)}${note}` : '–' });
-const spread = (row) => (row ? { num: true, html: `${short(row.value)} <small>${short(row.min)} – ${short(row.max)}</small>` } : { num: true, html: '–' });
+const spread = (row) => ({
+  num: true,
+  html: !row ? '–' : row.min === row.max ? short(row.value)
+    : `${short(row.value)} <small>${short(row.min)} – ${short(row.max)}</small>`,
+});
 
 function table(id, head, body) {
   const target = document.getElementById(id);
@@ -32,7 +36,7 @@ const right = (html) => ({ num: true, html });
 function needs() {
   const seen = new Map();
   for (const r of [...pick({ scenario: 'C1', metric: 'p50' }), ...pick({ scenario: 'C3', metric: 'time per hand-off' })]) {
-    if (!isFloor(r) && r.variant !== 'broadcast' && !seen.has(label(r))) seen.set(label(r), r);
+    if (!isFloor(r) && r.variant !== 'broadcast' && !r.variant.startsWith('doc: ') && !seen.has(label(r))) seen.set(label(r), r);
   }
   const deployments = [...seen.values()].sort((a, b) => label(a).localeCompare(label(b)));
   const crowd = Math.max(0, ...pick({ scenario: 'C3', metric: 'time per hand-off' }).map((r) => r.x));
