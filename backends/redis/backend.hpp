@@ -48,6 +48,15 @@ protected:
     awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
                                  std::string* detail);
 
+    /// min_replicas_ack: once the server has answered a write on this connection, whether enough
+    /// replicas have it too. Waits a tenth of the ttl for them, at most a second, in which the
+    /// connection does nothing else.
+    awaitable<error_code> replicated(milliseconds ttl, boot_clock::time_point deadline,
+                                     std::string* detail);
+    /// Takes back what too few replicas know of: such a grant is in doubt, such a renewal unknown.
+    awaitable<void> confirm(std::span<spi::Attempt* const>);
+    awaitable<void> confirm(std::span<spi::Held* const>);
+
     const Capabilities capabilities_;
     spi::Context context_;
     std::shared_ptr<Shared> shared_;
@@ -79,7 +88,7 @@ private:
     using Places = std::unordered_map<std::string, std::weak_ptr<void>, Hash, std::equal_to<>>;
 
     /// A grant that a message told, if it still holds for long enough. Sends nothing.
-    static bool take_handed(spi::Attempt&, boot_clock::time_point now);
+    bool take_handed(spi::Attempt&, boot_clock::time_point now) const;
     awaitable<void> enter(std::vector<spi::Attempt*> items);
     awaitable<bool> leave(std::vector<std::string_view> names, std::vector<std::string_view> owners,
                           std::string how, std::vector<std::int64_t> ghosts,

@@ -34,6 +34,8 @@ public:
                 return "the key exists as something other than a lock";
             case Error::cluster:
                 return "this is a Redis Cluster, which is not supported";
+            case Error::not_replicated:
+                return "too few replicas have confirmed it";
             case Error::no_script:
                 return "the server has forgotten a script";
             case Error::too_old:

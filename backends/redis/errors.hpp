@@ -19,6 +19,7 @@ enum class Error {
     no_write,        ///< OOM, MISCONF, NOREPLICAS: the server takes no writes
     wrong_type,      ///< the key is something else
     cluster,         ///< MOVED, ASK: a Redis Cluster
+    not_replicated,  ///< fewer replicas than asked for have confirmed it in time
     no_script,       ///< NOSCRIPT; handled, never shown
     too_old,         ///< older than Redis 6.2
     refused_command  ///< any other error reply

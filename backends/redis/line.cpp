@@ -55,7 +55,9 @@ void FencedBackend::on_gap() {
         context_.sink.wake(owner);
 }
 
-bool FencedBackend::take_handed(spi::Attempt& a, boot_clock::time_point now) {
+bool FencedBackend::take_handed(spi::Attempt& a, boot_clock::time_point now) const {
+    // A message says nothing of replicas: the look that it causes does.
+    if (shared_->options.replicas > 0) return false;
     Place* p = find_place(a.place);
     if (p == nullptr || !p->queued || !p->handed) return false;
     const Place::Handed handed = *p->handed;

@@ -26,6 +26,7 @@ Options::Options(const spi::Settings& s)
       prefix(s.text("namespace")),
       plain(s.text("mode") == "plain"),
       queue(!plain && s.text("wait") != "poll"),
+      replicas(s.integer("min_replicas_ack")),
       tls(s.scheme == "rediss"),
       tls_verify(s.flag("tls_verify")),
       tls_ca_file(s.text("tls_ca_file")),
@@ -53,6 +54,16 @@ const std::vector<spi::OptionSpec>& option_table() {
              "queue: waiters stand in line and the lock is handed over. poll: they try again "
              "by and by, which is fair to clients of other libraries on the same name.",
          .choices = "queue|poll"},
+        {.name = "min_replicas_ack",
+         .type = OptionType::integer,
+         .fallback = "0",
+         .meaning =
+             "A grant or a renewal counts only once that many replicas have confirmed it (WAIT). "
+             "It "
+             "narrows what a failover can give twice, and costs a round trip each; the token "
+             "remains the remedy.",
+         .min = 0,
+         .max = 100},
         {.name = "tls_ca_file",
          .type = OptionType::path,
          .fallback = "",

@@ -162,7 +162,8 @@ TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[
         proxy->swallow(Direction::to_client);
         const auto failed = victim->acquire({.wait = 150ms});
         CHECK_FALSE(failed.has_value());
-        REQUIRE(proxy->counters().swallowed_to_client > before);  // it took effect
+        lab::wait_until([&] { return proxy->counters().swallowed_to_client > before; }, 5s,
+                        "the fault to take effect");
         proxy->heal();
         require_clean(name);
     }

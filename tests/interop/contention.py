@@ -140,6 +140,14 @@ CASES = {"redis-py": RedisPy, "redis-semaphore": RedisSemaphore, "redlock": Redl
          "curator": Curator}
 
 
+def wait_for(condition, what):
+    give_up = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > give_up:
+            sys.exit(f"waited a minute for {what}")
+        time.sleep(0.002)
+
+
 def pick_holder(store, folder, side, done_at):
     """The process of this side that holds, once so many rounds are done."""
     give_up = time.monotonic() + 60
@@ -162,7 +170,6 @@ def run(case, store_port, same_name, kills, seed):
     case.reset()
     store = redis.Redis(port=store_port)
     store.flushall()
-    store.set("go", 1)
     name = f"shared-{seed}-{kills}"
     with tempfile.TemporaryDirectory(prefix="holdfast-interop-") as folder:
         sides = {"ours": [], "theirs": []}
@@ -201,6 +208,9 @@ def contend(store, folder, sides, start, kills, chance):
     for _ in range(SIDES):
         start("ours")
         start("theirs")
+    # Ours wait for this; the others take their time to start, and ours could be through by then.
+    wait_for(lambda: int(store.get("foreign") or 0) > 0, "the other library's clients to begin")
+    store.set("go", 1)
     killed = {"ours": 0, "theirs": 0}
     for _ in range(kills):
         for which, side in sides.items():

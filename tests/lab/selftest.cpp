@@ -509,6 +509,7 @@ void proxy_swallows() {
 
     proxy.swallow(Direction::to_server);
     CHECK(contains(exchange(proxy.port(), {"SET", "k", "x"}, 100ms), "no answer"));
+    proxy.wait_fired();
     CHECK(proxy.fired() && server.cli({"GET", "k"}).text == "w");
     CHECK(proxy.counters().swallowed_to_server == 27);
 }

@@ -36,7 +36,8 @@ TEST_CASE("T2: a node with our own name but of another session is not adopted", 
     hf::result<hf::Lease> got = hf::Lease();
     std::thread waiting([&] { got = lock->acquire({.wait = 30s}); });
     lab::wait_until([&] { return nodes_of(plain, name).size() == 1; }, 5s, "its node");
-    REQUIRE(proxy.counters().swallowed_to_client > 0);
+    lab::wait_until([&] { return proxy.counters().swallowed_to_client > 0; }, 5s,
+                    "the answer is swallowed");
     const auto stolen = nodes_of(plain, name).front();
     const auto path = "/holdfast/" + name + "/" + stolen;
     CHECK(plain.remove(path).rc == ZOK);
@@ -66,7 +67,8 @@ TEST_CASE("T1: a lost answer never leaves a second node behind", "[T1]") {
         proxy.swallow(Direction::to_client);
         const auto failed = lock->acquire({.wait = 300ms});
         CHECK_FALSE(failed.has_value());
-        REQUIRE(proxy.counters().swallowed_to_client > before);
+        lab::wait_until([&] { return proxy.counters().swallowed_to_client > before; }, 5s,
+                        "an answer is swallowed");
         proxy.heal();
         auto next = hold(*lock);
         CHECK(nodes_of(plain, "twice").size() == 1);
