@@ -50,17 +50,18 @@ TEST_CASE("C7: lines of code") {
 }
 
 TEST_CASE("C13: the replica that had not heard of it") {
-    const auto rows = [](double cut, double replicated, double guarded) {
+    const auto rows = [](double cut, double replicated, double guarded, double acknowledged = 0) {
         return Rows{runs("C13", "redis", "cut, then promoted", cut),
                     runs("C13", "redis", "replicated, then promoted", replicated),
                     runs("C13", "redis", "cut, then promoted, min-replicas-to-write 1", guarded),
-                    row("C13", "redis", "default", "option min_replicas_ack", 0)};
+                    runs("C13", "redis", "cut, then promoted, min_replicas_ack 1", acknowledged)};
     };
     CHECK(finding(rows(10, 0, 0), "C13") == Finding::confirmed);
     CHECK(finding(rows(9, 0, 0), "C13") == Finding::confirmed);
     CHECK(finding(rows(8, 0, 0), "C13") == Finding::refuted);
     CHECK(finding(rows(10, 1, 0), "C13") == Finding::refuted);
     CHECK(finding(rows(10, 0, 1), "C13") == Finding::refuted);
+    CHECK(finding(rows(10, 0, 0, 1), "C13") == Finding::refuted);
     CHECK(finding({runs("C13", "redis", "cut, then promoted", 10)}, "C13") ==
           Finding::not_measured);
     CHECK(verdict(rows(10, 0, 0), "C13").figure.find("no token went back") != std::string::npos);
