@@ -118,7 +118,7 @@ CleanUp clean_up_own(const Deployment& own) {
             fmt::format("clean-up: {} entries with {} are left", removed.left, own.prefix));
     done.words +=
         removed.entries < 0
-            ? "; the tokens of released locks stay until the server drops them itself"
+            ? "; what released locks leave behind goes by itself, within a day or so"
             : fmt::format("; {} entries of released locks removed, none left", removed.entries);
     return done;
 }

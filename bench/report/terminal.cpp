@@ -170,6 +170,8 @@ void print_tables(std::FILE* out, const Report& report) {
     print_safety(out, report.rows, paint);
     print_histories(out, report.rows, paint);
     print_verdicts(out, report.rows, paint);
+    for (const Row* row : find_all(report.rows, {"clean-up", {}, {}, {}}))
+        if (row->status == Status::ok) fmt::print(out, "\nclean-up: {}\n", row->note);
     for (const Row& row : report.rows)
         if (row.status != Status::ok)
             fmt::print(out, "{}\n",
