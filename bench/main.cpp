@@ -9,6 +9,7 @@
 #include "environment.hpp"
 #include "measure/histories.hpp"
 #include "processes/worker.hpp"
+#include "report/compare.hpp"
 #include "report/report.hpp"
 #include "runner.hpp"
 
@@ -87,6 +88,12 @@ int run(Options options) {
     return exit_code(report.rows);
 }
 
+int compare_runs(const std::vector<std::string>& files, double margin) {
+    const Comparison all = compare(read_json(files.at(0)), read_json(files.at(1)), margin);
+    print_comparison(stdout, all, margin);
+    return exit_code(all);
+}
+
 void add_worker(CLI::App& app, WorkerOptions& o) {
     auto* worker = app.add_subcommand("worker", "one of the bench's own processes")->group("");
     worker->add_option("--job", o.job);
@@ -147,13 +154,24 @@ int main(int argc, char** argv) try {
                    "holdfast.toml: run the cost scenarios on your own server instead");
     app.add_option("--backend", options.backend, "which one of that file; default: its default");
     app.add_option("--url", options.url, "the same with a URL")->excludes("--config");
+    std::vector<std::string> files;
+    double margin = 10;
+    auto* compares =
+        app.add_option("--compare", files,
+                       "BEFORE.json AFTER.json: run nothing, say what became slower and faster")
+            ->expected(2);
+    app.add_option("--slower", margin, "--compare: by how many percent something may be worse")
+        ->check(CLI::Range(0.0, 1000.0))
+        ->needs(compares)
+        ->capture_default_str();
     app.footer(
         "exit: 0 fine, 1 a server missing or a self-check failed, 2 a guarantee of Holdfast "
-        "violated;\na refuted claim is no error.");
+        "violated,\n3 --compare found something slower; a refuted claim is no error.");
     add_worker(app, worker);
     CLI11_PARSE(app, argc, argv);
     if (app.got_subcommand("worker")) return worker_main(worker);
     if (lists) return list();
+    if (!files.empty()) return compare_runs(files, margin);
     options.effort = full ? Effort::full : quick ? Effort::quick : Effort::normal;
     options.placement = placement == "one" ? Placement::one : Placement::spread;
     options.command_line = shown(argc, argv);

@@ -133,6 +133,26 @@ std::vector<std::string> check_report(const json::value& report) try {
     return {std::string("not a report: ") + error.what()};
 }
 
+Report read_json(const std::filesystem::path& file) try {
+    std::ifstream in(file);
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    if (!in) throw std::runtime_error("cannot be read");
+    const json::value all = json::parse(text);
+    const json::object& o = all.as_object();
+    if (o.at("format").to_number<int>() != 1) throw std::runtime_error("unknown format");
+    Report report;
+    for (const json::value& row : o.at("rows").as_array())
+        report.rows.push_back(row_of(row.as_object()));
+    for (const auto& [key, value] : o.at("environment").as_object())
+        report.environment[key] = std::string(value.as_string());
+    report.seed = o.at("seed").to_number<std::uint64_t>();
+    report.seconds = o.at("seconds").to_number<double>();
+    report.partial = o.at("partial").as_bool();
+    return report;
+} catch (const std::exception& error) {
+    throw std::runtime_error(file.string() + ": not a report of this bench: " + error.what());
+}
+
 void write_json(const std::filesystem::path& file, const Report& report) {
     std::ofstream out(file);
     out << json::serialize(to_json(report)) << '\n';
