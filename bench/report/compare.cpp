@@ -96,6 +96,7 @@ Better better(const Row& row) {
                                                  "client overhead",
                                                  "client overhead in flight",
                                                  "whole price",
+                                                 "whole price, durable alike",
                                                  "price of the guarantees",
                                                  "price of the guarantees in flight",
                                                  "acquire + release, p50",

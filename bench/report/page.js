@@ -65,7 +65,7 @@ function needs() {
 }
 
 function ratios() {
-  const kinds = ['client overhead', 'price of the guarantees', 'whole price', 'client overhead in flight',
+  const kinds = ['client overhead', 'price of the guarantees', 'whole price', 'whole price, durable alike', 'client overhead in flight',
     'price of the guarantees in flight', 'floor over two round trips'];
   const body = kinds.flatMap((metric) => pick({ scenario: 'C1', metric }))
     .map((r) => [label(r), r.metric, right(r.x ? short(r.x) : '–'), spread(r), r.note]);

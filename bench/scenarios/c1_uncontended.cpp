@@ -1,7 +1,10 @@
 // C1, first half: what one caller pays for one lock that nobody else wants.
+#include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"
 #include "floors/redis_floor.hpp"
+#include "floors/redlock_floor.hpp"
 #include "floors/sqlite_floor.hpp"
+#include "floors/zookeeper_floor.hpp"
 #include "measure/rounds.hpp"
 #include "scenario.hpp"
 
@@ -38,13 +41,21 @@ Contender redis_floor(const lab::RedisServer& server, Trace trace) {
             }};
 }
 
-Contender sqlite_floor(Site& site) {
-    auto floor =
-        std::make_shared<SqliteFloor>(site.folder() / "floor.db", set_up_of(site.sqlite_file()));
+/// Of a floor whose cycle() is one acquire and release.
+template <class Floor, class... Args>
+Contender floor_of(const Args&... args) {
+    auto floor = std::make_shared<Floor>(args...);
     return {{}, {}, [floor] {
                 floor->cycle();
                 return std::size_t{1};
             }};
+}
+
+std::vector<std::uint16_t> ports_of(const std::vector<lab::RedisServer>& nodes) {
+    std::vector<std::uint16_t> all;
+    for (const auto& node : nodes)
+        all.push_back(node.port());
+    return all;
 }
 
 std::vector<Contender> contenders(Bench& bench) {
@@ -74,7 +85,21 @@ std::vector<Contender> contenders(Bench& bench) {
         add("redis", "floor: plain pair, durable", [&] { return plain(*redis); });
     }
     if (bench.site.find("sqlite") != nullptr)
-        add("sqlite", "floor: bare sqlite3", [&] { return sqlite_floor(bench.site); });
+        add("sqlite", "floor: bare sqlite3", [&] {
+            return floor_of<SqliteFloor>(bench.site.folder() / "floor.db",
+                                         set_up_of(bench.site.sqlite_file()));
+        });
+    if (const auto ports = ports_of(bench.site.redlock_nodes()); !ports.empty())
+        add("redlock", "floor: five at once", [&] { return floor_of<RedlockFloor>(ports); });
+    if (auto* server = bench.site.postgresql()) {
+        add("postgresql", "floor: INSERT, DELETE",
+            [&] { return floor_of<PostgresqlFloor>(server->url(), true); });
+        add("postgresql", "floor: INSERT, DELETE not synced",
+            [&] { return floor_of<PostgresqlFloor>(server->url(), false); });
+    }
+    if (auto* servers = bench.site.zookeeper())
+        add("zookeeper", "floor: three steps",
+            [&] { return floor_of<ZooKeeperFloor>(servers->connect_string()); });
     return all;
 }
 
@@ -94,6 +119,15 @@ constexpr Compared comparisons[] = {
     {"redis", "default", "floor: plain pair", "whole price", "both together"},
     {"redis", "durable", "floor: plain pair, durable", "whole price", "every write on disk"},
     {"sqlite", "default", "floor: bare sqlite3", "client overhead", "two transactions"},
+    {"redlock", "no token", "floor: five at once", "whole price",
+     "the documents' two commands at five nodes"},
+    {"redlock", "default", "floor: five at once", "whole price", "the same, and a token"},
+    {"postgresql", "default", "floor: INSERT, DELETE", "whole price",
+     "both synced, where Holdfast's release is not"},
+    {"postgresql", "default", "floor: INSERT, DELETE not synced", "whole price, durable alike",
+     "as durable as Holdfast"},
+    {"zookeeper", "default", "floor: three steps", "whole price",
+     "create, list, delete one after another"},
 };
 
 /// A floor that is slow is no floor, and every ratio over it would flatter.
