@@ -97,9 +97,12 @@ error_code BlockingLink::introduce(boot_clock::time_point deadline, std::string&
     Handshake handshake;
     out_.clear();
     error_code ec = handshake.begin(*shared_, out_, detail);
+    // A server that hangs accepts connections all the same, and never answers the first word.
+    limit(deadline - boot_clock::now());
     if (!ec) ec = send(deadline);
     out_.clear();
     while (!ec && handshake.left() > 0) {
+        limit(deadline - boot_clock::now());
         const Reply* r = receive(deadline, ec);
         if (r != nullptr) ec = handshake.take(*r, *shared_, detail);
     }

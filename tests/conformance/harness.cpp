@@ -62,6 +62,14 @@ public:
         nodes_.restart(data);
         return true;
     }
+    bool pause_server() override {
+        nodes_.pause();
+        return true;
+    }
+    bool resume_server() override {
+        nodes_.resume();
+        return true;
+    }
     bool durable() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         return server_.cli({"RPUSH", name, "not a lock"}).integer == 1;
@@ -120,6 +128,14 @@ public:
         nodes_->restart(data);
         return true;
     }
+    bool pause_server() override {
+        nodes_->pause();
+        return true;
+    }
+    bool resume_server() override {
+        nodes_->resume();
+        return true;
+    }
     bool durable() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         return nodes_->cli({"RPUSH", name, "not a lock"}).integer == 1;
@@ -168,6 +184,14 @@ public:
         server_.restart(data);
         return true;
     }
+    bool pause_server() override {
+        server_.pause();
+        return true;
+    }
+    bool resume_server() override {
+        server_.resume();
+        return true;
+    }
     bool durable() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         hf::Diagnostics ignored;
@@ -203,6 +227,16 @@ public:
     // Through one proxy a client sees one server.
     Proxies* proxy() override { return servers_.size() == 1 ? &proxies_ : nullptr; }
     lab::ZooKeeperServers* zookeeper() override { return &servers_; }
+    bool pause_server() override {
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            servers_.pause(i);
+        return true;
+    }
+    bool resume_server() override {
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            servers_.resume(i);
+        return true;
+    }
     bool durable() const override { return true; }
     bool erase_behind(const std::string& name) override {
         holdfast::testing::ZooKeeperClient client(servers_.connect_string());

@@ -38,6 +38,14 @@ public:
         for (auto* node : nodes_)
             node->restart(data);
     }
+    void pause() {
+        for (auto* node : nodes_)
+            node->pause();
+    }
+    void resume() {
+        for (auto* node : nodes_)
+            node->resume();
+    }
     bool alive() { return nodes_.front()->alive(); }
 
 private:
@@ -62,6 +70,12 @@ public:
     }
     void cut_after(lab::Direction d, std::uint64_t bytes) {
         each([&](lab::Proxy& p) { p.cut_after(d, bytes); });
+    }
+    void reset_after(lab::Direction d, std::uint64_t bytes) {
+        each([&](lab::Proxy& p) { p.reset_after(d, bytes); });
+    }
+    void delay(lab::Direction d, std::chrono::milliseconds time) {
+        each([&](lab::Proxy& p) { p.delay(d, time); });
     }
     void swallow(lab::Direction d) {
         each([&](lab::Proxy& p) { p.swallow(d); });
@@ -117,6 +131,10 @@ public:
     virtual bool kill_server() { return false; }
     /// Starts it again, ending it first where it runs. False where there is none.
     virtual bool restart_server(lab::Data) { return false; }
+    /// Stops the server process, or all of them, as it is (SIGSTOP). False where there is none.
+    virtual bool pause_server() { return false; }
+    /// Lets it go on.
+    virtual bool resume_server() { return false; }
     virtual lab::ZooKeeperServers* zookeeper() { return nullptr; }
     /// Grants and tokens outlive a killed server as this harness runs it.
     virtual bool durable() const { return false; }

@@ -1,6 +1,7 @@
 // One process that works under a lock: WORKER URL NAME FOLDER STORE-PORT ROUNDS lock|no-lock, or
 // with `clock`, that lets its wall clock jump while it holds (STORE-PORT is then the jump in
-// seconds). What it does with its locks it records in FOLDER/<process>.history.
+// seconds), or with `stopped`, that holds, is stopped from outside, and looks when there is a file
+// FOLDER/resumed. What it does with its locks it records in FOLDER/<process>.history.
 #include <signal.h>
 #include <unistd.h>
 
@@ -123,12 +124,31 @@ int jump(const std::string& url, const std::string& name, const std::string& sec
     return 0;
 }
 
+int stopped(const std::string& url, const std::string& name, const std::string& folder) {
+    const auto client = hf::Client::open(url).value();
+    const auto lock = client.lock(name).value();
+    auto lease = lock->acquire({.wait = 30s}).value();
+    std::ofstream(folder + "/held") << lease.fencing_token().value << "\n";
+    // No pause between the look at the file and the look at the lease: no timer shall be quicker.
+    const std::string resumed = folder + "/resumed";
+    while (::access(resumed.c_str(), F_OK) != 0) {
+    }
+    if (lease) return 2;
+    if (lease.state() != hf::LeaseState::lost) return 3;
+    lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "the loss is told");
+    if (lease.renew()) return 4;
+    if (lease.release() == hf::ReleaseResult::released) return 5;
+    if (lock->try_acquire().error() != hf::errc::contended) return 6;
+    return lease ? 7 : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
     if (argc != 7) return 64;
     const std::string mode = argv[6];
     if (mode == "clock") return jump(argv[1], argv[2], argv[4]);
+    if (mode == "stopped") return stopped(argv[1], argv[2], argv[3]);
     return work(argv[1], argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]), mode == "lock");
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';

@@ -1,0 +1,242 @@
+// What is stopped, comes late, is refused or is inherited: a process that does not run for longer
+// than its lease, a server that hangs, answers after their time, and programs that are started.
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "holdfast/lab/process.hpp"
+#include "suite.hpp"
+
+using namespace suite;
+using lab::Direction;
+
+namespace {
+
+/// Nobody answered, not enough did, or what became of the request is not known.
+bool unanswered(const hf::error_code& ec) {
+    return ec == errc::unavailable || ec == errc::no_quorum || ec == errc::in_doubt;
+}
+
+std::set<int> descriptors() {
+    std::set<int> out;
+    DIR* d = ::opendir("/proc/self/fd");
+    while (const dirent* e = ::readdir(d))
+        if (e->d_name[0] != '.' && std::atoi(e->d_name) != ::dirfd(d))
+            out.insert(std::atoi(e->d_name));
+    ::closedir(d);
+    return out;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    std::string text;
+    std::getline(in, text);
+    return in.eof() ? std::string() : text;  // only with its end
+}
+
+}  // namespace
+
+TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and disturbs nobody",
+          "[T5]") {
+    if (!backend().shared_between_processes()) return;
+    const auto name = fresh_name("stopped");
+    lab::TempDir dir;
+    lab::ProcessOptions o;
+    o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
+              backend().url("ttl=1s"),
+              name,
+              dir.path().string(),
+              "0",
+              "0",
+              "stopped"};
+    o.log = dir.path() / "log";
+    lab::Process worker(o);
+    lab::wait_until([&] { return !text_of(dir.path() / "held").empty(); }, patience * 30s,
+                    "it holds");
+    worker.pause();
+    // Nobody was told anything: it is free when its time is over.
+    auto next = hold(*lock_of(open("ttl=10s"), name), patience * 20s);
+    REQUIRE(worker.state() == lab::ProcessState::stopped);
+    const auto token = std::stoull(text_of(dir.path() / "held"));
+    if (has(Capability::fencing)) CHECK(next.fencing_token().value > token);
+    std::ofstream(dir.path() / "resumed") << "now\n";
+    worker.resume();
+    const auto ended = worker.wait(patience * 30s);
+    INFO(worker.log_tail());
+    REQUIRE(ended.has_value());
+    CHECK_FALSE(ended->by_signal);
+    CHECK(ended->code == 0);
+    CHECK(next.renew().has_value());
+    CHECK(next.release() == hf::ReleaseResult::released);
+    require_clean(name);
+}
+
+TEST_CASE("T3: a server that hangs costs the request's time-out, and nothing is left of it",
+          "[T3]") {
+    if (backend().proxy() == nullptr) return;
+    const auto name = fresh_name("hang");
+    const auto client = open("ttl=1500ms&request_timeout=300ms");
+    const auto lock = lock_of(client, name);
+    hold(*lock).release();
+    auto kept = hold(*lock_of(client, name + "-kept"));
+    auto returned = hold(*lock_of(client, name + "-returned"));
+    REQUIRE(backend().pause_server());
+    const auto start = now();
+    const auto got = lock->acquire({.wait = 400ms});
+    const auto acquired = now();
+    const auto renewed = kept.renew();
+    const auto after_renewal = now();
+    const auto released = returned.release();
+    const auto all = now();
+    const bool told = lab::reached([&] { return kept.lost().stop_requested(); }, 10s);
+    const auto late = ms(now() - kept.valid_until());
+    REQUIRE(backend().resume_server());
+    REQUIRE_FALSE(got.has_value());
+    CHECK(unanswered(got.error()));
+    CHECK(ms(acquired - start) < 400 + patience * 1000);
+    CHECK_FALSE(renewed.has_value());
+    CHECK(ms(after_renewal - acquired) < 300 + patience * 1000);
+    CHECK(released != hf::ReleaseResult::released);
+    CHECK(ms(all - after_renewal) < 300 + patience * 1000);
+    CHECK(told);
+    CHECK(kept.lost_reason() == errc::lost);
+    CHECK(late < patience * 500);
+    // What was sent is executed now, or refused as too late. Without a deadline in the request,
+    // as in the plain modes, it may hold for a ttl.
+    for (const char* end : {"", "-kept", "-returned"})
+        lab::wait_until(
+            [&] {
+                const auto seen = client.inspect(name + end);
+                return seen && seen->holders.empty() && seen->waiters.empty();
+            },
+            patience * 5s, name + end + " is free");
+    CHECK(hold(*lock).valid());
+}
+
+TEST_CASE("T1: an answer that comes too late answers nobody, and grants nothing", "[T1]") {
+    auto* proxy = backend().proxy();
+    if (proxy == nullptr) return;
+    const auto name = fresh_name("late");
+    SECTION("later than its request may last: no other request gets it") {
+        const auto client = open_proxied("ttl=5s&request_timeout=300ms");
+        const auto first = lock_of(client, name), second = lock_of(client, name + "-2");
+        hold(*first).release();
+        hold(*second).release();
+        proxy->delay(Direction::to_client, 800ms);
+        const auto got = first->acquire({.wait = 400ms});
+        const auto delayed = proxy->counters().delayed;
+        proxy->heal();
+        CHECK(delayed > 0);
+        REQUIRE_FALSE(got.has_value());
+        CHECK(unanswered(got.error()));
+        auto lease = hold(*second);
+        const auto seen = open().inspect(name + "-2");
+        REQUIRE(seen.has_value());
+        REQUIRE(seen->holders.size() == 1);
+        CHECK(seen->holders[0].owner == lease.owner_id());
+        if (has(Capability::fencing)) CHECK(seen->holders[0].token == lease.fencing_token());
+        CHECK(lease.release() == hf::ReleaseResult::released);
+        require_clean(name);
+        require_clean(name + "-2");
+    }
+    SECTION("later than the ttl: time that is over is not handed out") {
+        const auto client = open_proxied("ttl=600ms&request_timeout=2s");
+        const auto lock = lock_of(client, name);
+        hold(*lock).release();
+        proxy->delay(Direction::to_client, 1000ms);
+        const auto got = lock->acquire({.wait = 1500ms});
+        const auto delayed = proxy->counters().delayed;
+        proxy->heal();
+        CHECK(delayed > 0);
+        CHECK_FALSE(got.has_value());
+        require_clean(name);
+        CHECK(hold(*lock).valid());
+    }
+    require_clean(name);
+}
+
+TEST_CASE("T1: a connection that is reset during acquire, renew and release", "[T1]") {
+    auto* proxy = backend().proxy();
+    if (proxy == nullptr) return;
+    const auto name = fresh_name("reset");
+    const auto client = open_proxied("ttl=20s");
+    const auto lock = lock_of(client, name);
+    for (const Direction direction : {Direction::to_server, Direction::to_client})
+        for (const std::string what : {"acquire", "renew", "release"}) {
+            INFO(what << (direction == Direction::to_server ? " to the server" : " to the client"));
+            hold(*lock).release();
+            const auto break_it = [&](const char* when) {
+                if (what == when) proxy->reset_after(direction, 1);
+            };
+            break_it("acquire");
+            auto lease = hold(*lock);
+            break_it("renew");
+            if (what == "renew") (void)lease.renew();
+            CHECK(lease.valid());
+            break_it("release");
+            CHECK(lease.release() == hf::ReleaseResult::released);
+            CHECK(lab::reached([&] { return proxy->fired(); }, 2s));
+            proxy->heal();
+            require_clean(name);
+        }
+}
+
+TEST_CASE("T8: a server that refuses connections is said, and waited for", "[T8]") {
+    auto* proxy = backend().proxy();
+    if (proxy == nullptr) return;
+    const auto name = fresh_name("refused");
+    proxy->refuse();
+    const auto client = open_proxied("request_timeout=300ms");
+    const auto lock = lock_of(client, name);
+    const auto start = now();
+    const auto got = lock->acquire({.wait = 500ms});
+    CHECK(ms(now() - start) < 500 + patience * 1000);
+    REQUIRE_FALSE(got.has_value());
+    CHECK((got.error() == errc::unavailable || got.error() == errc::no_quorum));
+    hf::result<hf::Lease> waited = hf::Lease();
+    hf::Diagnostics words;
+    std::thread waiting(
+        [&] { waited = lock->acquire({.wait = patience * 20s, .diagnostics = &words}); });
+    lab::wait_until([&] { return client.stats().waiting == 1; }, 5s, "it waits");
+    proxy->heal();
+    waiting.join();
+    INFO((waited ? "held" : waited.error().message()) << ' ' << words.text());
+    REQUIRE(waited.has_value());
+    CHECK(waited->valid());
+    waited->release();
+    require_clean(name);
+}
+
+TEST_CASE("T26: a program that is started inherits no descriptor of ours", "[T26]") {
+    const auto name = fresh_name("exec");
+    const auto before = descriptors();
+    const auto client = open();
+    const auto lock = lock_of(client, name);
+    auto lease = hold(*lock);
+    // Somebody who waits, too: that may be a connection of its own.
+    std::atomic<bool> ended{false};
+    lock->async_acquire({.wait = 30s}, [&](hf::error_code, hf::Lease l) {
+        l.release();
+        ended = true;
+    });
+    lab::wait_until([&] { return client.stats().attempts >= 2; }, 10s, "it waits");
+    std::size_t ours = 0;
+    for (const int fd : descriptors()) {
+        if (before.count(fd) != 0) continue;
+        const int flags = ::fcntl(fd, F_GETFD);
+        if (flags < 0) continue;
+        ++ours;
+        std::error_code ignored;
+        INFO(fd << " -> "
+                << std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), ignored));
+        CHECK((flags & FD_CLOEXEC) != 0);
+    }
+    CHECK(ours > 0);
+    lease.release();
+    CHECK(lab::reached([&] { return ended.load(); }, 10s));
+    require_clean(name);
+}
