@@ -128,6 +128,8 @@ private:
         process.log = log_file();
         process.directory = directory_.path();
         process.environment = {{"LC_ALL", "C.UTF-8"}};
+        process.environment.insert(process.environment.end(), options_.environment.begin(),
+                                   options_.environment.end());
         process.cpus = options_.cpus;
         process_.emplace(std::move(process));
         wait_ready(options_.cap);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "holdfast/lab/process.hpp"
@@ -22,7 +23,8 @@ struct PostgresOptions {
     bool tls = false;                 ///< the server offers TLS, and refuses TCP clients without it
     bool fsync = false;               ///< sync to the disk, as a crash of the machine would need it
     std::vector<std::string> config;  ///< lines of postgresql.conf, which come last and win
-    std::vector<int> cpus;            ///< processors to run on; empty: those of this process
+    std::vector<std::pair<std::string, std::string>> environment = {};  ///< of its processes
+    std::vector<int> cpus;  ///< processors to run on; empty: those of this process
     std::chrono::nanoseconds cap = std::chrono::seconds(60);  ///< for the start
 };
 

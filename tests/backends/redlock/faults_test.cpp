@@ -1,0 +1,131 @@
+// Single nodes that answer, and are of no use all the same: they refuse, or their clock jumps.
+#include <thread>
+
+#include "five.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/wall_clock.hpp"
+
+using namespace redlock_tests;
+
+namespace {
+
+/// Five nodes whose wall clocks a test moves.
+struct Clocks {
+    Clocks() {
+        for (std::size_t i = 0; i < 5; ++i) {
+            clocks.push_back(std::make_unique<lab::WallClock>(dir / std::to_string(i)));
+            clocks.back()->set(0ms);
+            RedisOptions options;
+            options.environment = clocks.back()->environment();
+            nodes.push_back(std::make_unique<RedisServer>(RedisServer::start(options)));
+            url += (i > 0 ? ",127.0.0.1:" : "127.0.0.1:") + std::to_string(nodes[i]->port());
+        }
+    }
+    void jump(std::size_t i, hf::milliseconds by) {
+        clocks[i]->set(by);
+        lab::wait_until([&] { return std::chrono::abs(lab::ahead(*nodes[i]) - by) < 2s; }, 5s,
+                        "the node's clock jumps");
+    }
+    long long left(std::size_t i) { return nodes[i]->cli({"PTTL", "name"}).integer; }
+    lab::TempDir dir;
+    std::vector<std::unique_ptr<lab::WallClock>> clocks;
+    std::vector<std::unique_ptr<RedisServer>> nodes;
+    std::string url = "redlock://";
+};
+
+}  // namespace
+
+TEST_CASE("faults: a node that refuses writes counts as missing, and no more") {
+    struct Refusal {
+        const char* word;
+        std::vector<std::string> make, end;
+    };
+    const Refusal refusals[] = {
+        {"READONLY", {"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}},
+        {"OOM", {"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}},
+        {"NOREPLICAS",
+         {"CONFIG", "SET", "min-replicas-to-write", "1"},
+         {"CONFIG", "SET", "min-replicas-to-write", "0"}}};
+    Five five;
+    const auto client = open(five.url("durable=yes&node_timeout=1s&ttl=20s"));
+    const auto lock = lock_of(client, "name");
+    hf::FencingToken last;
+    for (const Refusal& r : refusals) {
+        INFO(r.word);
+        auto lease = hold(*lock);
+        CHECK(lease.fencing_token() > last);
+        last = lease.fencing_token();
+        const auto refuse = [&](std::size_t i) {
+            five[i].cli(r.make);
+            REQUIRE(five[i].cli({"SET", "probe", "x"}).text.starts_with(r.word));
+        };
+        refuse(0);
+        refuse(3);
+        CHECK(lease.renew().has_value());
+        CHECK(lease.release() == hf::ReleaseResult::released);
+        auto next = hold(*lock);
+        CHECK(next.fencing_token() > last);
+        last = next.fencing_token();
+        CHECK(next.renew().has_value());
+        CHECK(next.release() == hf::ReleaseResult::released);
+        // A third one, and there is no majority: said with each node's words, and nothing is left.
+        refuse(4);
+        std::string words;
+        CHECK(refusal(*lock, &words) == errc::no_quorum);
+        CHECK(words.find(r.word) != words.npos);
+        for (const std::size_t i : {0U, 3U, 4U})
+            five[i].cli(r.end);
+        lab::wait_until([&] { return five.holding("name") == 0; }, patience * 5s,
+                        "nothing is left");
+        // Back again, they vote again.
+        lab::wait_until(
+            [&] {
+                auto all = hold(*lock);
+                last = all.fencing_token();
+                const bool five_of_them =
+                    lab::reached([&] { return five.holding("name") == 5; }, 200ms);
+                all.release();
+                return five_of_them;
+            },
+            patience * 10s, "all five vote again");
+    }
+}
+
+TEST_CASE("faults: one node's clock jumps ahead or back: the majority decides") {
+    Clocks five;
+    const auto query = std::string("?durable=yes&ttl=10s");
+    const auto first = open(five.url + query), second = open(five.url + query);
+    const auto lock = lock_of(first, "name"), other = lock_of(second, "name");
+    hold(*other).release();  // both know the nodes' clocks as they were
+    auto lease = hold(*lock);
+    lab::wait_until([&] { return five.left(0) > 0 && five.left(1) > 0; }, 5s,
+                    "the two have it as well");
+    SECTION("ahead") {
+        five.jump(0, 60s);
+        REQUIRE(five.left(0) == -2);
+        CHECK(refusal(*other) == errc::contended);
+        CHECK(lease.renew().has_value());
+        lab::wait_until([&] { return five.left(0) > 0; }, patience * 5s, "it is given back to it");
+        const auto token = lease.fencing_token();
+        CHECK(lease.release() == hf::ReleaseResult::released);
+        auto next = hold(*other);
+        CHECK(next.fencing_token() > token);
+    }
+    SECTION("back") {
+        five.jump(0, -1h);
+        REQUIRE(five.left(0) > 3'000'000);
+        CHECK(refusal(*other) == errc::contended);
+        CHECK(lease.renew().has_value());
+        lab::wait_until([&] { return five.left(0) <= 10'000; }, patience * 5s, "put right");
+        const auto token = lease.fencing_token();
+        CHECK(lease.release() == hf::ReleaseResult::released);
+        // Who dies leaves it at that node for an hour, and that is a minority.
+        auto dead = hold(*lock_of(first, "name", {.ttl = 1s, .renew = false}));
+        lab::wait_until([&] { return five.left(0) > 0; }, 5s, "that node has it");
+        five.jump(0, -2h);
+        REQUIRE(five.left(0) > 3'000'000);
+        auto next = hold(*other, patience * 10s);
+        CHECK_FALSE(dead.valid());
+        CHECK(next.fencing_token() > token);
+    }
+}

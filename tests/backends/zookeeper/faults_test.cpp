@@ -1,0 +1,143 @@
+// What ends a session, or keeps one from being made, behind the client's back.
+#include <sys/stat.h>
+
+#include <array>
+#include <cstring>
+
+#include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/wall_clock.hpp"
+#include "rig.hpp"
+
+using namespace zookeeper_tests;
+using lab::Direction;
+
+namespace {
+
+std::uint64_t number(const std::string& bytes, std::size_t at, std::size_t n) {
+    std::uint64_t out = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        out = out << 8U | static_cast<unsigned char>(bytes.at(at + i));
+    return out;
+}
+
+/// Ends the session that the first answer of a connection names: what only its owner can do, since
+/// it takes the session's password, and what a server does when it expires.
+void end_session(const ZooKeeperServers& servers, const std::string& answer) {
+    // length, protocol, time-out, session, length of the password, password
+    clientid_t id{};
+    REQUIRE(answer.size() >= 40);
+    id.client_id = static_cast<std::int64_t>(number(answer, 12, 8));
+    REQUIRE(number(answer, 20, 4) == sizeof id.passwd);
+    std::memcpy(id.passwd, answer.data() + 24, sizeof id.passwd);
+    const std::string to = servers.connect_string();
+    zhandle_t* zh = zookeeper_init(to.c_str(), nullptr, 10'000, &id, nullptr, 0);
+    REQUIRE(zh != nullptr);
+    const bool in = lab::reached(
+        [&] {
+            int fd = -1, interest = 0;
+            timeval wait{};
+            zookeeper_interest(zh, &fd, &interest, &wait);
+            pollfd p{fd, static_cast<short>(POLLIN | POLLOUT), 0};
+            ::poll(&p, fd < 0 ? 0 : 1, 10);
+            zookeeper_process(zh, ((p.revents & POLLIN) != 0 ? ZOOKEEPER_READ : 0) |
+                                      ((p.revents & POLLOUT) != 0 ? ZOOKEEPER_WRITE : 0));
+            return zoo_state(zh) == ZOO_CONNECTED_STATE;
+        },
+        10s);
+    zookeeper_close(zh);
+    REQUIRE(in);
+}
+
+}  // namespace
+
+TEST_CASE("faults: a session that is ended behind its client's back: told, and a new one serves") {
+    lab::Proxy proxy(server().port());
+    proxy.record();
+    const auto client =
+        open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?tick_time=100ms&ttl=20s");
+    const auto lock = lock_of(client, "ended");
+    auto lease = hold(*lock);
+    ZooKeeperClient plain(server().connect_string());
+    REQUIRE(plain.children("/holdfast/ended").children.size() == 1);
+    const auto start = now();
+    end_session(server(), proxy.recorded(Direction::to_client));
+    // It took effect: the node is gone, and somebody else is granted.
+    lab::wait_until([&] { return plain.children("/holdfast/ended").children.empty(); }, 10s,
+                    "the node is gone");
+    const auto other =
+        open("zookeeper://127.0.0.1:" + std::to_string(server().port()) + "?tick_time=100ms");
+    auto next = hold(*lock_of(other, "ended"));
+    CHECK(next.fencing_token() > lease.fencing_token());
+    lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "the loss is told");
+    CHECK(ms(now() - start) < 10'000 * patience);  // by the servers, not by the clock
+    CHECK(now() < lease.valid_until() + 20s);
+    CHECK_FALSE(lease.valid());
+    CHECK(lease.lost_reason() == errc::lost);
+    CHECK(lease.release() != hf::ReleaseResult::released);
+    CHECK(next.renew().has_value());
+    CHECK(lock->try_acquire().error() == errc::contended);
+    CHECK(next.release() == hf::ReleaseResult::released);
+    CHECK(hold(*lock).valid());
+}
+
+TEST_CASE("faults: no connection left: said in time, and who has one goes on") {
+    auto servers = ZooKeeperServers::start({.config = {"forceSync=no", "maxClientCnxns=1"}});
+    std::optional<hf::Client> first =
+        open(servers.url() + "?tick_time=100ms&ttl=4s&request_timeout=500ms");
+    const auto lock = lock_of(*first, "crowded");
+    auto lease = hold(*lock);
+    const auto second = open(servers.url() + "?tick_time=100ms&request_timeout=500ms");
+    const auto start = now();
+    CHECK_THROWS(ZooKeeperClient(servers.connect_string()));  // the limit is there
+    hf::Diagnostics words;
+    const auto began = now();
+    const auto refused = lock_of(second, "other")->acquire({.wait = 800ms, .diagnostics = &words});
+    CHECK(ms(now() - began) < 800 + patience * 1500);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error() == errc::unavailable);
+    const auto renewals = first->stats().renewals;
+    lab::wait_until([&] { return first->stats().renewals >= renewals + 2; }, 10s, "renewals go on");
+    CHECK(lease.valid());
+    CHECK(now() > start);
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    first->close();
+    CHECK(hold(*lock_of(open(servers.url() + "?tick_time=100ms"), "other")).valid());
+}
+
+TEST_CASE("faults: the server's clock jumps either way, and nothing happens") {
+    lab::TempDir dir;
+    lab::WallClock clock(dir / "offset");
+    clock.set(0ms);
+    lab::ZooKeeperOptions options;
+    options.config = {"forceSync=no"};
+    options.hosts = {"127.0.0.1"};
+    options.launchers = {{"env"}};
+    for (const auto& [name, value] : clock.environment())
+        options.launchers[0].push_back(name + "=" + value);
+    auto servers = ZooKeeperServers::start(std::move(options));
+    ZooKeeperClient plain(servers.connect_string());
+    const auto client = open(servers.url() + "?tick_time=100ms&ttl=2s");
+    const auto other = open(servers.url() + "?tick_time=100ms&ttl=2s");
+    const auto lock = lock_of(client, "clock");
+    auto lease = hold(*lock);
+    const auto server_time = [&](const std::string& path) {
+        plain.create(path, "", ZOO_PERSISTENT);
+        return plain.get(path).stat.ctime;
+    };
+    const auto before = server_time("/before");
+    for (const auto by : {3600s, -3600s}) {
+        clock.set(by);
+        // By the server's own word: when it made a node.
+        const auto moved = server_time(by > 0s ? "/ahead" : "/back") - before;
+        REQUIRE(std::abs(moved - 1000 * by.count()) < 600'000);
+        const auto renewals = client.stats().renewals;
+        lab::wait_until([&] { return client.stats().renewals >= renewals + 4; }, 20s,
+                        "renewals go on");
+        CHECK(lease.valid());
+        CHECK_FALSE(lease.lost().stop_requested());
+        CHECK(lock_of(other, "clock")->try_acquire().error() == errc::contended);
+    }
+    const auto token = lease.fencing_token();
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    CHECK(hold(*lock_of(other, "clock")).fencing_token() > token);
+}
