@@ -124,7 +124,12 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     grant(c, again);
     for (Step* s : still_open(again)) {
         s->done = true;
-        s->outcome = spi::Attempt::Busy{just_missed, true};
+        // The one who has locked the row may be an earlier statement of the same owner that was never
+        // answered, in the middle of its commit: it waits for the disk, or for a standby.
+        if (s->ghost != 0)
+            s->outcome = spi::Attempt::Doubt{make(Error::conflict)};
+        else
+            s->outcome = spi::Attempt::Busy{just_missed, true};
         known.erase(s->key);
     }
     if (told.empty()) return;

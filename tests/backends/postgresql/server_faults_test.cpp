@@ -117,7 +117,7 @@ TEST_CASE("faults: a full disk is said, takes nothing, and passes") {
 
 TEST_CASE("faults: a commit that waits for a standby is no grant, and leaves nothing") {
     auto own = lab::PostgresServer::start();
-    const auto client = open(own.url(), "ttl=10s&request_timeout=400ms");
+    const auto client = open(own.url(), "ttl=60s&request_timeout=400ms");
     hold(client, "N").release();
     auto lease = hold(client, "kept");
     const auto standby = [&](const std::string& name) {
@@ -136,6 +136,7 @@ TEST_CASE("faults: a commit that waits for a standby is no grant, and leaves not
     const auto renewed = lease.renew();
     standby("");
     REQUIRE_FALSE(got.has_value());
+    INFO(got.error().message());
     CHECK((got.error() == errc::unavailable || got.error() == errc::in_doubt));
     CHECK(took < 500 + patience * 1000);
     CHECK(waiting != "0");
@@ -146,6 +147,7 @@ TEST_CASE("faults: a commit that waits for a standby is no grant, and leaves not
         const auto i = client.inspect("N");
         return i && i->holders.empty();
     };
-    lab::wait_until(seen, patience * 5s, "nothing is left");
+    // The commit came about in the end; it is taken back long before its ttl.
+    lab::wait_until(seen, patience * 10s, "nothing is left");
     CHECK(hold(client, "N").valid());
 }

@@ -13,22 +13,20 @@ using lab::Direction;
 
 namespace {
 
-std::uint64_t number(const std::string& bytes, std::size_t at, std::size_t n) {
-    std::uint64_t out = 0;
-    for (std::size_t i = 0; i < n; ++i)
-        out = out << 8U | static_cast<unsigned char>(bytes.at(at + i));
-    return out;
-}
-
-/// Ends the session that the first answer of a connection names: what only its owner can do, since
-/// it takes the session's password, and what a server does when it expires.
-void end_session(const ZooKeeperServers& servers, const std::string& answer) {
-    // length, protocol, time-out, session, length of the password, password
+/// Ends a session as only its owner can, since it takes the session's password: that is in the
+/// answer to its first request, `seen` on the way to the client. A server that expires it does the
+/// same.
+void end_session(const ZooKeeperServers& servers, std::int64_t session, const std::string& seen) {
+    std::string wanted;
+    for (int shift = 56; shift >= 0; shift -= 8)
+        wanted += static_cast<char>(session >> shift & 0xff);
+    wanted += std::string("\0\0\0\x10", 4);  // the length of what follows
+    const auto at = seen.find(wanted);
     clientid_t id{};
-    REQUIRE(answer.size() >= 40);
-    id.client_id = static_cast<std::int64_t>(number(answer, 12, 8));
-    REQUIRE(number(answer, 20, 4) == sizeof id.passwd);
-    std::memcpy(id.passwd, answer.data() + 24, sizeof id.passwd);
+    REQUIRE(at != seen.npos);
+    REQUIRE(seen.size() >= at + wanted.size() + sizeof id.passwd);
+    id.client_id = session;
+    std::memcpy(id.passwd, seen.data() + at + wanted.size(), sizeof id.passwd);
     const std::string to = servers.connect_string();
     zhandle_t* zh = zookeeper_init(to.c_str(), nullptr, 10'000, &id, nullptr, 0);
     REQUIRE(zh != nullptr);
@@ -58,12 +56,17 @@ TEST_CASE("faults: a session that is ended behind its client's back: told, and a
     const auto lock = lock_of(client, "ended");
     auto lease = hold(*lock);
     ZooKeeperClient plain(server().connect_string());
-    REQUIRE(plain.children("/holdfast/ended").children.size() == 1);
+    const auto nodes = plain.children("/holdfast/ended").children;
+    REQUIRE(nodes.size() == 1);
+    const auto session = plain.get("/holdfast/ended/" + nodes[0]).stat.ephemeralOwner;
     const auto start = now();
-    end_session(server(), proxy.recorded(Direction::to_client));
+    // Whoever comes with a session ends the connection that had it; its client must not do the same.
+    proxy.refuse();
+    end_session(server(), session, proxy.recorded(Direction::to_client));
     // It took effect: the node is gone, and somebody else is granted.
     lab::wait_until([&] { return plain.children("/holdfast/ended").children.empty(); }, 10s,
                     "the node is gone");
+    proxy.heal();
     const auto other =
         open("zookeeper://127.0.0.1:" + std::to_string(server().port()) + "?tick_time=100ms");
     auto next = hold(*lock_of(other, "ended"));
