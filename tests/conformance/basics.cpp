@@ -41,6 +41,7 @@ TEST_CASE("busy is a value: contended at once, timed_out at the deadline", "[bas
     const auto other = lock_of(open(), name);
     auto lease = hold(*lock);
     CHECK(other->try_acquire().error() == errc::contended);
+    CHECK(lock->try_acquire().error() == errc::contended);  // the holder's own Lock is no key
     const auto start = now();
     CHECK(other->acquire({.wait = 200ms}).error() == errc::timed_out);
     CHECK(ms(now() - start) >= 199);

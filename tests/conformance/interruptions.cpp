@@ -64,7 +64,7 @@ TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and dist
     const auto token = std::stoull(text_of(dir.path() / "held"));
     if (has(Capability::fencing)) CHECK(next.fencing_token().value > token);
     std::ofstream(dir.path() / "resumed") << "now\n";
-    worker.resume();
+    worker.signal(SIGCONT);  // it may be through before anybody has seen it run
     const auto ended = worker.wait(patience * 30s);
     INFO(worker.log_tail());
     REQUIRE(ended.has_value());
