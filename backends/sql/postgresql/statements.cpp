@@ -103,16 +103,18 @@ constexpr std::string_view texts[] = {
     "UPDATE TABLE l SET expires = clock_timestamp() + f.ttl * interval '1 millisecond' FROM f "
     "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name",
     // withdraw
-    "WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owners::jsonb AS owners FROM "
+    // The row is locked first and judged then: a grant of ours may be in the middle of its commit.
+    "WITH f AS MATERIALIZED (SELECT l.name, l.slot, l.owner, r.owners::jsonb AS owners, r.until "
+    "FROM "
     "unnest($1::text[], $2::text[], $3::bigint[]) AS r(name, owners, until) "
     "JOIN TABLE l ON l.name = r.name AND l.slot = 0 WHERE l.meta IS NULL "
-    "AND (r.owners::jsonb ? l.owner OR r.until > NOW) AND ASYNC ORDER BY l.name FOR UPDATE OF l) "
+    "AND ASYNC ORDER BY l.name FOR UPDATE OF l) "
     "UPDATE TABLE l SET mark = CASE WHEN f.owners ? l.owner THEN l.previous ELSE l.mark END, "
     "owner = CASE WHEN f.owners ? l.owner THEN NULL ELSE l.owner END, "
     "gone = (SELECT jsonb_object_agg(key, value) FROM "
     "jsonb_each(coalesce(l.gone, '{}'::jsonb) || f.owners) WHERE value::bigint > NOW) FROM f "
-    "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name, "
-    "CASE WHEN l.owner IS NULL THEN TELL END",
+    "WHERE l.name = f.name AND l.slot = f.slot AND (f.owners ? f.owner OR f.until > NOW) "
+    "RETURNING l.name, CASE WHEN l.owner IS NULL THEN TELL END",
     // revoke
     "UPDATE TABLE SET revoked = true WHERE name = $1 AND slot = 0 AND token = $2::bigint "
     "AND owner IS NOT NULL AND meta IS NULL AND expires > clock_timestamp() AND SYNC RETURNING 1",
