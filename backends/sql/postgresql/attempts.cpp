@@ -124,9 +124,9 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     grant(c, again);
     for (Step* s : still_open(again)) {
         s->done = true;
-        // The one who has locked the row may be an earlier statement of the same owner that was never
-        // answered, in the middle of its commit: it waits for the disk, or for a standby. So this is
-        // not "busy", which would end the doubt about that one.
+        // The one who has locked the row may be an earlier statement of the same owner that was
+        // never answered, in the middle of its commit: it waits for the disk, or for a standby. So
+        // this is not "busy", which would end the doubt about that one.
         if (s->ghost != 0)
             s->outcome = spi::Attempt::Failed{make(Error::conflict), true};
         else
