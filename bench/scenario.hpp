@@ -31,6 +31,7 @@ Scenario c1_in_flight();
 Scenario c3_hand_off();
 Scenario c4_redlock_price();
 Scenario c4a_in_turn();
+Scenario c5_conflict();
 Scenario c5a_idle_waiters();
 Scenario c7_size();
 Scenario c8_counter();

@@ -16,91 +16,6 @@ std::string label(const Row& row) {
 
 namespace {
 
-const Row* guarded(const Rows& rows, std::string_view scenario, std::string_view metric,
-                   std::string_view backend, std::string_view variant) {
-    return find(rows, {scenario, backend, variant, metric});
-}
-
-// --- C1
-
-Answer judge_c1(const Rows& rows) {
-    const Row* redis = guarded(rows, "C1", "p50", "redis", "default");
-    const Row* sqlite = guarded(rows, "C1", "p50", "sqlite", "default");
-    const Row* durable = guarded(rows, "C1", "p50", "redis", "durable");
-    if (redis == nullptr || sqlite == nullptr || durable == nullptr) return {};
-    const auto figure = fmt::format(
-        "p50 of acquire + release: redis {:.0f} us, sqlite {:.0f} us, redis with every "
-        "write on disk {:.0f} us",
-        redis->value, sqlite->value, durable->value);
-    constexpr double clearly = 0.9;  // less is noise: both then wait for the same disk
-    if (redis->value > clearly * sqlite->value) return {Finding::refuted, figure};
-    if (durable->value > clearly * sqlite->value)
-        return {Finding::only_if,
-                figure + ": holds only if a crash of the Redis server may lose the lock"};
-    return {Finding::confirmed, figure};
-}
-
-// --- C3
-
-/// A herd at its largest crowd against the queue of the same server; empty when not measured.
-Answer judge_herd(const Rows& rows, const char* backend, const char* variant, double limit) {
-    const Row* herd = nullptr;
-    for (const Row* row : find_all(rows, {"C3", backend, variant, "requests per hand-off"}))
-        if (herd == nullptr || row->x > herd->x) herd = row;
-    const Row* one = herd == nullptr
-                         ? nullptr
-                         : find(rows, {"C3", backend, "default", "requests per hand-off", herd->x});
-    if (one == nullptr) return {};
-    const auto figure = fmt::format(
-        "{} with {:.0f} waiters: a hand-off costs {:.1f} requests when everybody is told, {:.1f} "
-        "when one is",
-        backend, herd->x, herd->value, one->value);
-    const bool everybody = herd->value >= herd->x / 2;
-    if (everybody && one->value <= limit) return {Finding::confirmed, figure};
-    if (everybody && one->value < herd->value / 2)
-        return {Finding::only_if,
-                fmt::format("{}: one is woken, but holds only if more than {:.0f} requests count "
-                            "as one",
-                            figure, limit)};
-    return {Finding::refuted, figure};
-}
-
-Answer judge_c3(const Rows& rows) {
-    Answer redis = judge_herd(rows, "redis", "broadcast", 3);
-    // Making a node, listing, watching and deleting are requests of their own.
-    const Answer zookeeper = judge_herd(rows, "zookeeper", "doc: one node, all watch", 6);
-    if (redis.finding == Finding::not_measured) return zookeeper;
-    if (zookeeper.finding == Finding::not_measured) return redis;
-    if (redis.finding == Finding::confirmed || zookeeper.finding == Finding::refuted)
-        redis.finding = zookeeper.finding;
-    redis.figure += "; " + zookeeper.figure;
-    const Row* told = find(rows, {"C3", "zookeeper", "doc: parent of all locks watched",
-                                  "events at a waiter per release of another lock"});
-    if (told != nullptr)
-        redis.figure += fmt::format(
-            "; who watches the parent of all locks is told {:.1f} times per release of another "
-            "lock",
-            told->value);
-    return redis;
-}
-
-// --- C5a
-
-Answer judge_c5a(const Rows& rows) {
-    constexpr std::string_view metric = "requests per waiter and second";
-    const Row* told = find(rows, {"C5a", "redis", "default", metric});
-    const Row* poll = find(rows, {"C5a", "redis", "50 ms poll", metric});
-    if (told == nullptr || poll == nullptr) return {};
-    const auto figure = fmt::format(
-        "per waiter and second: {:.2f} requests when told of the release, {:.1f} when polling "
-        "every 50 ms",
-        told->value, poll->value);
-    if (told->value <= poll->value / 10) return {Finding::confirmed, figure};
-    if (told->value < poll->value)
-        return {Finding::only_if, figure + ": holds only if less than ten times less counts"};
-    return {Finding::refuted, figure};
-}
-
 // --- C8, C8a, C8b: what is lost without a lock, and with one
 
 Answer judge_c8(const Rows& rows) {
@@ -200,20 +115,6 @@ Answer judge_c22(const Rows& rows) {
 }
 
 constexpr Rule rules[] = {
-    {"C1", "Performance: a cache (Redis) beats a database.",
-     "Confirmed if Redis' p50 is at least 10 % below SQLite's even with every write on disk; "
-     "only-if when "
-     "just without; refuted otherwise.",
-     judge_c1},
-    {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",
-     "At the largest crowd of each server: confirmed if the herd costs at least N/2 requests per "
-     "hand-off and the queue at most 3 (ZooKeeper, where making, listing and deleting a node are "
-     "one each: 6); only-if when the queue costs more but less than half the herd.",
-     judge_c3},
-    {"C5a", "Notification costs less than polling.",
-     "Confirmed if an idle notified waiter sends at most a tenth of the requests of a 50 ms poll; "
-     "only-if when fewer at all.",
-     judge_c5a},
     {"C8",
      "Without a lock, read-then-write from several processes loses updates; with it the counter "
      "is exact.",
@@ -279,6 +180,7 @@ std::vector<Verdict> verdicts(const Rows& rows) {
                 {rule.id, rule.claim, rule.rule, answer.finding, std::move(answer.figure)});
         }
     };
+    judge(rules_of_cost());
     judge(rules);
     judge(rules_of_clients());
     judge(rules_of_faults());

@@ -22,6 +22,8 @@ struct Rule {
 /// "redis", "redis plain": the variant where it is not the default one.
 std::string label(const Row&);
 
+/// Claims about what locks cost where nothing fails: verdict_cost.cpp.
+std::span<const Rule> rules_of_cost();
 /// Claims about what a client does wrong by itself: verdict_clients.cpp.
 std::span<const Rule> rules_of_clients();
 /// Claims about faults of servers, and about what Redlock and each backend cost:

@@ -80,6 +80,19 @@ function idle() {
   table('idle-table', ['How they wait', right('waiters'), right('requests per waiter and second'), right('server CPU'), ''], body);
 }
 
+function conflicts() {
+  const body = pick({ scenario: 'C5', metric: 'requests per grant' }).map((r) => {
+    const of = (metric) => one({ scenario: 'C5', metric, backend: r.backend, variant: r.variant, x: r.x });
+    const vain = of('asked in vain');
+    return [label(r), right(short(r.x)), num(r), num(of('time to grant p50')), num(of('time to grant p99')),
+      num(of('time to grant, longest')), num(of('guarded jobs per second')), num(of('other jobs per second')),
+      right(vain ? `${short(100 * vain.value)} %` : '–'), num(of('CPU of the clients per grant')), num(of('CPU of the server per grant'))];
+  });
+  table('conflict-table', ['What they do', right('callers'), right('requests per grant'), right('granted after, ms: p50'),
+    right('p99'), right('longest'), right('guarded jobs, 1/s'), right('other jobs, 1/s'), right('asked in vain'),
+    right('CPU per grant, us: clients'), right('server')], body);
+}
+
 function order() {
   const body = pick({ scenario: 'C22', metric: 'pairs served out of order' }).map((r) => {
     const of = (metric) => one({ scenario: 'C22', metric, backend: r.backend, variant: r.variant });
@@ -174,4 +187,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); conflicts(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();

@@ -84,10 +84,27 @@ void print_hand_off(std::FILE* out, const Rows& rows) {
                    label(*row) + fmt::format(" ({:.0f})", row->x), figure(row->value));
 }
 
+void print_conflicts(std::FILE* out, const Rows& rows) {
+    const auto all = find_all(rows, {"C5", {}, {}, "requests per grant"});
+    if (all.empty()) return;
+    fmt::print(out, "\n{:<36} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+               "the lock is taken", "callers", "requests", "p50 ms", "p99 ms", "longest",
+               "jobs 1/s", "other 1/s", "in vain");
+    for (const Row* row : all) {
+        const auto of = [&](const char* metric) {
+            return cell(find(rows, {"C5", row->backend, row->variant, metric, row->x}));
+        };
+        fmt::print(out, "{:<36} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", label(*row),
+                   row->x, figure(row->value), of("time to grant p50"), of("time to grant p99"),
+                   of("time to grant, longest"), of("guarded jobs per second"),
+                   of("other jobs per second"), of("asked in vain"));
+    }
+}
+
 void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
     const auto is_here = [&](const Row& row) {
         return row.scenario[0] == 'C' && row.scenario != "C1" && row.scenario != "C3" &&
-               row.scenario != "C5a";
+               row.scenario != "C5" && row.scenario != "C5a";
     };
     if (std::none_of(rows.begin(), rows.end(), is_here)) return;
     fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
@@ -168,6 +185,7 @@ void print_tables(std::FILE* out, const Report& report) {
     const Paint paint{isatty(fileno(out)) == 1};
     print_uncontended(out, report.rows, paint);
     print_hand_off(out, report.rows);
+    print_conflicts(out, report.rows);
     print_safety(out, report.rows, paint);
     print_histories(out, report.rows, paint);
     print_verdicts(out, report.rows, paint);

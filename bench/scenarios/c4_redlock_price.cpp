@@ -1,5 +1,6 @@
 // C4: what five Redis nodes cost over one, for the same lock.
 #include "floors/server_calls.hpp"
+#include "measure/cpu.hpp"
 #include "measure/rounds.hpp"
 #include "scenario.hpp"
 
@@ -8,13 +9,6 @@ namespace holdfast::bench {
 namespace {
 
 constexpr const char* id = "C4";
-
-/// User and system time of this process so far.
-double own_cpu_ms() {
-    timespec used{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return 1e3 * static_cast<double>(used.tv_sec) + 1e-6 * static_cast<double>(used.tv_nsec);
-}
 
 /// One way to lock, and the servers behind it.
 struct Way {

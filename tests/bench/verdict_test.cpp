@@ -10,7 +10,7 @@ TEST_CASE("without rows nothing is claimed to be measured") {
         CHECK(v.figure.empty());
         CHECK_FALSE(v.rule.empty());
     }
-    CHECK(verdicts({}).size() == 27);
+    CHECK(verdicts({}).size() == 28);
 }
 
 TEST_CASE("C1: Redis against a database") {
@@ -48,6 +48,38 @@ TEST_CASE("C3: the herd against one") {
     CHECK(finding(both(130, 20), "C3") == Finding::only_if);
     CHECK(finding(both(130, 80), "C3") == Finding::refuted);
     CHECK(finding(both(30, 5), "C3") == Finding::refuted);
+}
+
+TEST_CASE("C5: in line or asleep") {
+    // Each: requests per grant, ms until 99 % are granted, guarded jobs per second.
+    struct Way {
+        double requests, p99, jobs;
+    };
+    const auto add = [](Rows& rows, const char* variant, const Way& way, double x) {
+        rows.push_back(row("C5", "redis", variant, "requests per grant", way.requests, x));
+        rows.push_back(row("C5", "redis", variant, "time to grant p99", way.p99, x));
+        rows.push_back(row("C5", "redis", variant, "guarded jobs per second", way.jobs, x));
+    };
+    const auto rows = [&](const Way& waits, const Way& brief, const Way& long_sleep) {
+        Rows all;
+        add(all, "waits", waits, 20);
+        add(all, "doc: sleeps 5 ms", brief, 20);
+        add(all, "doc: sleeps 50 ms", long_sleep, 20);
+        add(all, "waits", {2, 5, 300}, 2);  // few callers are not what is claimed
+        add(all, "doc: sleeps 5 ms", {2, 5, 300}, 2);
+        return all;
+    };
+    const Way line{2, 30, 800};
+    CHECK(finding(rows(line, {7, 30, 800}, {2, 500, 800}), "C5") == Finding::confirmed);
+    CHECK(finding(rows(line, {2, 30, 400}, {2, 60, 800}), "C5") == Finding::confirmed);
+    CHECK(finding(rows(line, {3, 50, 700}, {2, 500, 800}), "C5") == Finding::refuted);
+    CHECK(finding(rows(line, {7, 30, 800}, {3, 40, 900}), "C5") == Finding::refuted);
+    CHECK(finding(rows({6, 30, 800}, {13, 30, 800}, {2, 500, 800}), "C5") == Finding::only_if);
+    CHECK(finding(rows(line, {7, 10, 800}, {2, 500, 800}), "C5") == Finding::only_if);
+    CHECK(finding(rows(line, {7, 30, 2000}, {2, 500, 800}), "C5") == Finding::only_if);
+    Rows alone;
+    add(alone, "waits", line, 20);
+    CHECK(finding(alone, "C5") == Finding::not_measured);
 }
 
 TEST_CASE("C5a: being told against asking") {

@@ -1,0 +1,194 @@
+// Verdicts on what locks cost where nothing fails: time, requests, and who is woken.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "verdict_rule.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+// --- C1
+
+Answer judge_c1(const Rows& rows) {
+    const Row* redis = find(rows, {"C1", "redis", "default", "p50"});
+    const Row* sqlite = find(rows, {"C1", "sqlite", "default", "p50"});
+    const Row* durable = find(rows, {"C1", "redis", "durable", "p50"});
+    if (redis == nullptr || sqlite == nullptr || durable == nullptr) return {};
+    const auto figure = fmt::format(
+        "p50 of acquire + release: redis {:.0f} us, sqlite {:.0f} us, redis with every "
+        "write on disk {:.0f} us",
+        redis->value, sqlite->value, durable->value);
+    constexpr double clearly = 0.9;  // less is noise: both then wait for the same disk
+    if (redis->value > clearly * sqlite->value) return {Finding::refuted, figure};
+    if (durable->value > clearly * sqlite->value)
+        return {Finding::only_if,
+                figure + ": holds only if a crash of the Redis server may lose the lock"};
+    return {Finding::confirmed, figure};
+}
+
+// --- C3
+
+/// A herd at its largest crowd against the queue of the same server; empty when not measured.
+Answer judge_herd(const Rows& rows, const char* backend, const char* variant, double limit) {
+    const Row* herd = nullptr;
+    for (const Row* row : find_all(rows, {"C3", backend, variant, "requests per hand-off"}))
+        if (herd == nullptr || row->x > herd->x) herd = row;
+    const Row* one = herd == nullptr
+                         ? nullptr
+                         : find(rows, {"C3", backend, "default", "requests per hand-off", herd->x});
+    if (one == nullptr) return {};
+    const auto figure = fmt::format(
+        "{} with {:.0f} waiters: a hand-off costs {:.1f} requests when everybody is told, {:.1f} "
+        "when one is",
+        backend, herd->x, herd->value, one->value);
+    const bool everybody = herd->value >= herd->x / 2;
+    if (everybody && one->value <= limit) return {Finding::confirmed, figure};
+    if (everybody && one->value < herd->value / 2)
+        return {Finding::only_if,
+                fmt::format("{}: one is woken, but holds only if more than {:.0f} requests count "
+                            "as one",
+                            figure, limit)};
+    return {Finding::refuted, figure};
+}
+
+Answer judge_c3(const Rows& rows) {
+    Answer redis = judge_herd(rows, "redis", "broadcast", 3);
+    // Making a node, listing, watching and deleting are requests of their own.
+    const Answer zookeeper = judge_herd(rows, "zookeeper", "doc: one node, all watch", 6);
+    if (redis.finding == Finding::not_measured) return zookeeper;
+    if (zookeeper.finding == Finding::not_measured) return redis;
+    if (redis.finding == Finding::confirmed || zookeeper.finding == Finding::refuted)
+        redis.finding = zookeeper.finding;
+    redis.figure += "; " + zookeeper.figure;
+    const Row* told = find(rows, {"C3", "zookeeper", "doc: parent of all locks watched",
+                                  "events at a waiter per release of another lock"});
+    if (told != nullptr)
+        redis.figure += fmt::format(
+            "; who watches the parent of all locks is told {:.1f} times per release of another "
+            "lock",
+            told->value);
+    return redis;
+}
+
+// --- C5
+
+struct Compared {
+    const char* metric;
+    const char* words;
+    const char* unit;
+    bool less_is_better;
+};
+constexpr Compared compared[] = {
+    {"requests per grant", "requests per grant", "", true},
+    {"time to grant p99", "until 99 % are granted", " ms", true},
+    {"guarded jobs per second", "guarded jobs per second", "", false},
+};
+
+Answer judge_c5(const Rows& rows) {
+    const auto at = [&](const Row& like, std::string_view metric) {
+        return find(rows, {"C5", like.backend, like.variant, metric, like.x});
+    };
+    const Row* waits = nullptr;
+    for (const Row* row : find_all(rows, {"C5", "redis", "waits", compared[0].metric}))
+        if (waits == nullptr || row->x > waits->x) waits = row;
+    if (waits == nullptr) return {};
+    std::string figure, gains;
+    bool every_one_pays = true, measured = false;
+    for (const Row* sleeps : find_all(rows, {"C5", "redis", {}, compared[0].metric, waits->x})) {
+        if (!sleeps->variant.starts_with("doc: sleeps")) continue;
+        bool pays = false;
+        for (const Compared& c : compared) {
+            const Row *one = at(*waits, c.metric), *other = at(*sleeps, c.metric);
+            if (one == nullptr || other == nullptr) return {};
+            const double better = c.less_is_better ? one->value : other->value;
+            const double worse = c.less_is_better ? other->value : one->value;
+            pays = pays || worse >= 2 * better;
+            if (better >= 2 * worse)
+                gains += fmt::format("{}{} with '{}'", gains.empty() ? "" : ", ", c.words,
+                                     sleeps->variant);
+            figure += fmt::format("{}{:.1f}{} {}", &c == compared ? "" : ", ", other->value, c.unit,
+                                  c.words);
+        }
+        figure += " with '" + sleeps->variant + "'; ";
+        every_one_pays = every_one_pays && pays;
+        measured = true;
+    }
+    if (!measured) return {};
+    std::string queue;
+    for (const Compared& c : compared)
+        queue += fmt::format("{}{:.1f}{}", queue.empty() ? "" : ", ", at(*waits, c.metric)->value,
+                             c.unit);
+    figure = fmt::format("redis, {:.0f} callers: {}in line {}", waits->x, figure, queue);
+    for (const Row* row : find_all(rows, {"C5", {}, "waits", compared[0].metric, waits->x}))
+        if (const Row* p99 = at(*row, compared[1].metric); row != waits && p99 != nullptr)
+            figure += fmt::format("; {} in line {:.1f}, {:.1f}{}", row->backend, row->value,
+                                  p99->value, compared[1].unit);
+    for (const char* variant : {"fails at once", "defers"}) {
+        const Row* vain = find(rows, {"C5", "redis", variant, "asked in vain", waits->x});
+        const Row* other = find(rows, {"C5", "redis", variant, "other jobs per second", waits->x});
+        const Row* same = find(rows, {"C5", "redis", "waits", "other jobs per second", waits->x});
+        if (other != nullptr && same != nullptr)
+            figure +=
+                fmt::format("; with redis who {} does {:.1f} times as much other work as who waits",
+                            variant, other->value / std::max(same->value, 1.0));
+        if (vain != nullptr)
+            figure += fmt::format(", and asks in vain in {:.0f} %", 100 * vain->value);
+    }
+    if (!every_one_pays) return {Finding::refuted, figure};
+    if (!gains.empty())
+        return {Finding::only_if, figure + ": holds only if these count less: " + gains};
+    return {Finding::confirmed, figure};
+}
+
+// --- C5a
+
+Answer judge_c5a(const Rows& rows) {
+    constexpr std::string_view metric = "requests per waiter and second";
+    const Row* told = find(rows, {"C5a", "redis", "default", metric});
+    const Row* poll = find(rows, {"C5a", "redis", "50 ms poll", metric});
+    if (told == nullptr || poll == nullptr) return {};
+    const auto figure = fmt::format(
+        "per waiter and second: {:.2f} requests when told of the release, {:.1f} when polling "
+        "every 50 ms",
+        told->value, poll->value);
+    if (told->value <= poll->value / 10) return {Finding::confirmed, figure};
+    if (told->value < poll->value)
+        return {Finding::only_if, figure + ": holds only if less than ten times less counts"};
+    return {Finding::refuted, figure};
+}
+
+constexpr Rule rules[] = {
+    {"C1", "Performance: a cache (Redis) beats a database.",
+     "Confirmed if Redis' p50 is at least 10 % below SQLite's even with every write on disk; "
+     "only-if when "
+     "just without; refuted otherwise.",
+     judge_c1},
+    {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",
+     "At the largest crowd of each server: confirmed if the herd costs at least N/2 requests per "
+     "hand-off and the queue at most 3 (ZooKeeper, where making, listing and deleting a node are "
+     "one each: 6); only-if when the queue costs more but less than half the herd.",
+     judge_c3},
+    {"C5",
+     "Sleeping and trying again does not suit high concurrency; fail at once, wait, or defer.",
+     "With Redis and the most callers: confirmed if each sleep, short or long, is at least twice "
+     "as "
+     "bad as waiting in line in requests per grant, in the time until 99 % are granted or in "
+     "guarded "
+     "jobs per second, and in none of them twice as good; only-if when twice as good in another; "
+     "refuted if some sleep is in none of them twice as bad.",
+     judge_c5},
+    {"C5a", "Notification costs less than polling.",
+     "Confirmed if an idle notified waiter sends at most a tenth of the requests of a 50 ms poll; "
+     "only-if when fewer at all.",
+     judge_c5a},
+};
+
+}  // namespace
+
+std::span<const Rule> rules_of_cost() {
+    return rules;
+}
+
+}  // namespace holdfast::bench
