@@ -49,6 +49,7 @@ Scenario c16_death();
 Scenario c18_single_point();
 Scenario c18b_standby();
 Scenario c19_naive_sql();
+Scenario c19a_state_version();
 Scenario c20a_identity();
 Scenario c22_order();
 Scenario c24_names_once();

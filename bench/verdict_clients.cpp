@@ -194,6 +194,14 @@ Answer judge_c19(const Rows& rows) {
     return {Finding::confirmed, figure};
 }
 
+// --- C19a
+
+Answer judge_c19a(const Rows& rows) {
+    return judge_sides(
+        sides(find_all(rows, {"C19a", {}, {}, "two holders at once"}), of_a_document),
+        "two holders at once");
+}
+
 // --- C20a
 
 Answer judge_c20a(const Rows& rows) {
@@ -281,6 +289,13 @@ constexpr Rule rules[] = {
      "one lets its holder in again and lets others wait, and in no run the other way round; holds "
      "only if ... when the sweeper frees it under a holder at work.",
      judge_c19},
+    {"C19a",
+     "A row with state and version is a lock if the update compares both and its count is looked "
+     "at; as printed, without one of these, two win.",
+     "Confirmed if each printed form (UPDATE by name; the count not looked at) is granted to two "
+     "at "
+     "once in at least 9 of 10 runs, and the corrected form and Holdfast in none.",
+     judge_c19a},
     {"C20a",
      "A lock that knows its holder by host and thread id is entered again over half-done work "
      "after "

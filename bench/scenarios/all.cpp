@@ -27,6 +27,7 @@ const std::vector<Scenario>& scenarios() {
         c18_single_point(),
         c18b_standby(),
         c19_naive_sql(),
+        c19a_state_version(),
         c20a_identity(),
         c22_order(),
         c24_names_once(),

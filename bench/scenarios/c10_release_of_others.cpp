@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* id = "C10";
 constexpr const char* table = "doc_lock_swept";
+constexpr const char* version_table = "doc_lock_version_swept";
 
 struct Form {
     Deployment deployment;
@@ -51,6 +52,10 @@ std::vector<Form> forms(const Site& site, milliseconds ttl) {
         const std::string at = doc_url(sql->open) + "pause=20ms&table=" + table + "&give=";
         add("postgresql", "doc: DELETE by name", at + "by-name");
         add("postgresql", "checked: DELETE by name and owner", at + "checked");
+        const std::string row =
+            doc_url(sql->open) + "form=version&pause=20ms&table=" + version_table + "&update=";
+        add("postgresql", "doc: state/version, UPDATE by name", row + "by-name");
+        add("postgresql", "checked: state/version compared", row + "counted");
     }
     if (const auto* zookeeper = site.find("zookeeper")) {
         const std::string at = doc_url(zookeeper->open) +
@@ -67,8 +72,11 @@ void run(Bench& bench) {
     const milliseconds ttl(bench.options.pick(400, 600, 1000));
     const auto all = forms(bench.site, ttl);
     std::vector<Count> tallies(all.size());
-    std::optional<Sweeper> sweeper;
-    if (bench.site.postgresql() != nullptr) sweeper.emplace(*bench.site.postgresql(), table, ttl);
+    std::optional<Sweeper> sweeper, version_sweeper;
+    if (auto* sql = bench.site.postgresql()) {
+        sweeper.emplace(*sql, table, ttl);
+        version_sweeper.emplace(*sql, version_table, ttl, Sweeps::states);
+    }
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {
         std::vector<std::function<void()>> jobs;
         for (std::size_t f = 0; f < all.size(); ++f)

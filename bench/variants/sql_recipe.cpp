@@ -1,6 +1,6 @@
 // doc-postgresql://: the documents' database locks on PostgreSQL. `insert`: a row is the lock,
 // DELETE frees it. `owner`: the row has an owner and a count, read by SELECT ... FOR UPDATE, so
-// that its owner may enter again.
+// that its owner may enter again. `version`: the row stays, see version_recipe.hpp.
 #include "variants/sql_recipe.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include "bench.hpp"
 #include "variants/documents.hpp"
 #include "variants/recipe.hpp"
+#include "variants/version_recipe.hpp"
 
 namespace holdfast::bench {
 
@@ -115,8 +116,13 @@ spi::Descriptor sql_recipes() {
         {.name = "form",
          .type = OptionType::choice,
          .fallback = "insert",
-         .meaning = "The row alone, or with an owner and a count.",
-         .choices = "insert|owner"},
+         .meaning = "The row alone, with an owner and a count, or with state and version.",
+         .choices = "insert|owner|version"},
+        {.name = "update",
+         .type = OptionType::choice,
+         .fallback = "by-name",
+         .meaning = "form=version: what the UPDATE compares, and whether its count is looked at.",
+         .choices = "by-name|uncounted|counted"},
         {.name = "give",
          .type = OptionType::choice,
          .fallback = "by-name",
@@ -145,6 +151,15 @@ spi::Descriptor sql_recipes() {
         how.counts = s.text("form") == "owner";
         how.checked = s.text("give") == "checked";
         how.pause = s.duration("pause");
+        if (s.text("form") == "version") {
+            using Update = VersionHow::Update;
+            const VersionHow version{how.connect, how.table,
+                                     s.text("update") == "counted"     ? Update::counted
+                                     : s.text("update") == "uncounted" ? Update::uncounted
+                                                                       : Update::by_name,
+                                     how.pause};
+            return make_recipe_backend([version] { return make_version_recipe(version); });
+        }
         return make_recipe_backend([how] { return std::make_unique<SqlRecipe>(how); });
     };
     return d;
@@ -152,24 +167,30 @@ spi::Descriptor sql_recipes() {
 
 namespace {
 
-void sweep_once(pqxx::connection& connection, const std::string& table, milliseconds age) {
+void sweep_once(pqxx::connection& connection, const std::string& table, milliseconds age,
+                Sweeps what) {
     pqxx::work work(connection);
     const auto there = work.exec1(fmt::format("SELECT to_regclass('{}') IS NOT NULL", table));
     if (!there[0].as<bool>()) return;
-    work.exec(fmt::format("DELETE FROM {} WHERE taken < clock_timestamp() - {} * interval '1 ms'",
-                          table, age.count()));
+    const char* text =
+        what == Sweeps::rows
+            ? "DELETE FROM {} WHERE taken < clock_timestamp() - {} * interval '1 ms'"
+            : "UPDATE {} SET state = 0, version = version + 1 WHERE state = 1 AND taken < "
+              "clock_timestamp() - {} * interval '1 ms'";
+    work.exec(fmt::format(fmt::runtime(text), table, age.count()));
     work.commit();
 }
 
 }  // namespace
 
-Sweeper::Sweeper(const lab::PostgresServer& server, const std::string& table, milliseconds age)
-    : thread_([url = server.url(), table, age](const std::stop_token& stop) {
+Sweeper::Sweeper(const lab::PostgresServer& server, const std::string& table, milliseconds age,
+                 Sweeps what)
+    : thread_([url = server.url(), table, age, what](const std::stop_token& stop) {
           try {
               pqxx::connection connection(url);
               // The task's period is a twentieth of the age.
               while (!lab::reached([&] { return stop.stop_requested(); }, age / 20))
-                  sweep_once(connection, table, age);
+                  sweep_once(connection, table, age, what);
           } catch (const std::exception& error) {
               // What it should have freed stays, and the scenario says so.
               fmt::print(stderr, "sweeper: {}\n", error.what());

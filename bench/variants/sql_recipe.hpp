@@ -1,5 +1,6 @@
 // What the SQL recipes need beside them: the task that sweeps old rows away.
 #pragma once
+#include <cstdint>
 #include <holdfast/lab/postgres_server.hpp>
 #include <string>
 #include <thread>
@@ -8,11 +9,17 @@
 
 namespace holdfast::bench {
 
-/// Deletes rows that are older than `age`, again and again, as a scheduled task does: whoever holds
-/// them, and whether or not they still work. Ends with the object.
+enum class Sweeps : std::uint8_t {
+    rows,   ///< deletes them
+    states  ///< of rows with state and version: sets them free
+};
+
+/// Sweeps rows that were taken longer than `age` ago, again and again, as a scheduled task does:
+/// whoever holds them, and whether or not they still work. Ends with the object.
 class Sweeper {
 public:
-    Sweeper(const lab::PostgresServer&, const std::string& table, milliseconds age);
+    Sweeper(const lab::PostgresServer&, const std::string& table, milliseconds age,
+            Sweeps = Sweeps::rows);
 
 private:
     std::jthread thread_;

@@ -108,6 +108,23 @@ TEST_CASE("C19: the naive row and the improved one") {
     CHECK(finding(rows(10, 10, 10, 0, 1), "C19") == Finding::refuted);
 }
 
+TEST_CASE("C19a: state and version, as printed and corrected") {
+    const auto rows = [](double by_name, double uncounted, double corrected, double own) {
+        const char* metric = "two holders at once";
+        return Rows{
+            row("C19a", "postgresql", "doc: state/version, UPDATE by name", metric, by_name),
+            row("C19a", "postgresql", "doc: state/version, count not looked at", metric, uncounted),
+            row("C19a", "postgresql", "corrected: state/version compared and counted", metric,
+                corrected),
+            row("C19a", "postgresql", "default", metric, own)};
+    };
+    CHECK(finding(rows(10, 9, 0, 0), "C19a") == Finding::confirmed);
+    CHECK(finding(rows(8, 10, 0, 0), "C19a") == Finding::refuted);
+    CHECK(finding(rows(10, 8, 0, 0), "C19a") == Finding::refuted);
+    CHECK(finding(rows(10, 10, 1, 0), "C19a") == Finding::refuted);
+    CHECK(finding(rows(10, 10, 0, 1), "C19a") == Finding::refuted);
+}
+
 TEST_CASE("C20a: who comes back after a crash") {
     const auto rows = [](double same, double redis) {
         const char* metric = "entered at once over half-done work";
