@@ -28,7 +28,9 @@ const std::vector<Scenario>& scenarios();
 // One file each in scenarios/.
 Scenario c1_uncontended();
 Scenario c1_in_flight();
+Scenario c2_ensemble();
 Scenario c3_hand_off();
+Scenario c3_burst();
 Scenario c4_redlock_price();
 Scenario c4a_in_turn();
 Scenario c5_conflict();

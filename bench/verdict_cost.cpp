@@ -28,6 +28,54 @@ Answer judge_c1(const Rows& rows) {
     return {Finding::confirmed, figure};
 }
 
+// --- C2
+
+Answer judge_c2(const Rows& rows) {
+    const auto of = [&](const char* metric) {
+        auto found = find_all(rows, {"C2", "zookeeper", {}, metric});
+        std::sort(found.begin(), found.end(),
+                  [](const Row* a, const Row* b) { return a->x < b->x; });
+        return found;
+    };
+    const auto writes = of("create + delete, p50"), reads = of("read, p50");
+    const auto locks = of("acquire + release, p50");
+    if (writes.size() < 2 || reads.size() != writes.size() || locks.size() != writes.size())
+        return {};
+    std::string figure;
+    bool dearer = true, everywhere = true;
+    const Row* before = nullptr;
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+        const Row* cpu = find(rows, {"C2", "zookeeper", writes[i]->variant,
+                                     "CPU of all servers, each", writes[i]->x});
+        if (cpu == nullptr) return {};
+        figure += fmt::format(
+            "{}{:.0f} server{}: acquire + release {:.0f} us, create + delete {:.0f} us and {:.0f} "
+            "us of CPU, a read {:.0f} us",
+            i == 0 ? "" : "; ", writes[i]->x, i == 0 ? "" : "s", locks[i]->value, writes[i]->value,
+            cpu->value, reads[i]->value);
+        if (i > 0) {
+            dearer = dearer && writes[i]->value >= 1.2 * writes[0]->value &&
+                     locks[i]->value >= 1.2 * locks[0]->value;
+            everywhere = everywhere && cpu->value >= 1.2 * before->value;
+        }
+        before = cpu;
+    }
+    if (const auto rates = of("cycles per second, 64 in flight"); !rates.empty()) {
+        figure += "; 64 in flight: ";
+        for (const Row* row : rates)
+            figure += fmt::format("{}{:.0f}", row == rates.front() ? "" : ", ", row->value);
+        figure += " a second";
+    }
+    const double by_writes = writes.back()->value / writes.front()->value;
+    const double by_reads = reads.back()->value / reads.front()->value;
+    if (!dearer && !everywhere) return {Finding::refuted, figure};
+    if (!dearer) return {Finding::only_if, figure + ": holds only if CPU counts, not time"};
+    if (!everywhere) return {Finding::only_if, figure + ": holds only if time counts, not CPU"};
+    if (by_reads >= by_writes)
+        return {Finding::only_if, figure + ": holds only if reads, which cost as much more, count"};
+    return {Finding::confirmed, figure};
+}
+
 // --- C3
 
 /// A herd at its largest crowd against the queue of the same server; empty when not measured.
@@ -53,7 +101,26 @@ Answer judge_herd(const Rows& rows, const char* backend, const char* variant, do
     return {Finding::refuted, figure};
 }
 
-Answer judge_c3(const Rows& rows) {
+/// Nothing is claimed about it, so nothing depends on it.
+std::string words_of_bursts(const Rows& rows) {
+    std::string words;
+    for (const Row* all :
+         find_all(rows, {"C3", {}, {}, "burst: time until all survivors were served"})) {
+        const Row* requests =
+            find(rows, {"C3", all->backend, all->variant, "burst: requests per survivor", all->x});
+        if (requests == nullptr) continue;
+        words += words.empty() ? fmt::format(
+                                     "; when half of {:.0f} waiters are killed at once, the others "
+                                     "are all served after: ",
+                                     all->x)
+                               : ", ";
+        words += fmt::format("{} {:.0f} ms ({:.1f} requests each)", label(*all), all->value,
+                             requests->value);
+    }
+    return words;
+}
+
+Answer judge_hand_off(const Rows& rows) {
     Answer redis = judge_herd(rows, "redis", "broadcast", 3);
     // Making a node, listing, watching and deleting are requests of their own.
     const Answer zookeeper = judge_herd(rows, "zookeeper", "doc: one node, all watch", 6);
@@ -70,6 +137,12 @@ Answer judge_c3(const Rows& rows) {
             "lock",
             told->value);
     return redis;
+}
+
+Answer judge_c3(const Rows& rows) {
+    Answer answer = judge_hand_off(rows);
+    if (answer.finding != Finding::not_measured) answer.figure += words_of_bursts(rows);
+    return answer;
 }
 
 // --- C5
@@ -165,6 +238,12 @@ constexpr Rule rules[] = {
      "only-if when "
      "just without; refuted otherwise.",
      judge_c1},
+    {"C2", "ZooKeeper pays for every create and delete at the leader and its followers.",
+     "Confirmed if with each larger ensemble a create + delete and a lock take at least 1.2 times "
+     "as long as with one server, and the CPU of all servers grows 1.2 times from each size to the "
+     "next, while a read gets less dear than that; only-if when just time or just CPU grows, or "
+     "reads grow as much; refuted when neither does.",
+     judge_c2},
     {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",
      "At the largest crowd of each server: confirmed if the herd costs at least N/2 requests per "
      "hand-off and the queue at most 3 (ZooKeeper, where making, listing and deleting a node are "

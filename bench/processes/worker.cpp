@@ -12,6 +12,7 @@
 #include "processes/believer.hpp"
 #include "processes/store.hpp"
 #include "variants/documents.hpp"
+#include "variants/zookeeper_herd.hpp"
 
 namespace holdfast::bench {
 
@@ -152,6 +153,9 @@ void work(const WorkerOptions& options, Guard& guard) {
     if (options.job == "buy") return buy(options, guard, store);
     if (options.job == "write") return write(options, guard, store);
     if (options.job == "hold") return hold(options, guard, store);
+    if (options.job == "watch")
+        watch_until_killed(options.url, options.name,
+                           [&] { store.ask(fmt::format("holds {} 0", options.who)); });
     throw SelfCheck("no such job: " + options.job);
 }
 

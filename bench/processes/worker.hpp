@@ -11,10 +11,11 @@ namespace holdfast::bench {
 
 /// What a worker does, as its command line has it.
 struct WorkerOptions {
-    std::string job;    ///< "count", "buy", "write", "hold", "believe"
+    std::string job;    ///< "count", "buy", "write", "hold", "believe", "watch"
     std::string guard;  ///< "holdfast", "mutex" (in the process), "none"
     std::string store;  ///< address of the Store; believe: the journal
-    std::string url, name = "bench/worker";
+    std::string url;    ///< watch: servers and ports
+    std::string name = "bench/worker";
     std::string who = "A";
     std::string history;  ///< file for what it does with its lock; empty: not recorded
     int cycles = 100;     ///< count: additions of each thread

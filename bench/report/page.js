@@ -80,6 +80,25 @@ function idle() {
   table('idle-table', ['How they wait', right('waiters'), right('requests per waiter and second'), right('server CPU'), ''], body);
 }
 
+function ensembles() {
+  const body = pick({ scenario: 'C2' }).filter((r) => r.unit === 'us' && r.metric.endsWith('p50')).map((r) => {
+    const of = (metric) => one({ scenario: 'C2', metric, backend: r.backend, variant: r.variant, x: r.x });
+    return [r.variant, r.metric.replace(', p50', ''), spread(r), num(of('CPU of all servers, each'), ' us'),
+      num(of('cycles per second, 64 in flight'))];
+  });
+  table('ensemble-table', ['ZooKeeper', '', right('p50, us, least – most'), right('CPU of all servers'), right('64 in flight, 1/s')], body);
+}
+
+function bursts() {
+  const body = pick({ scenario: 'C3', metric: 'burst: time until all survivors were served' }).map((r) => {
+    const of = (metric) => one({ scenario: 'C3', metric, backend: r.backend, variant: r.variant, x: r.x });
+    return [label(r), right(short(r.x)), spread(of('burst: time until half of the survivors were served')), spread(r),
+      num(of('burst: requests per survivor')), r.note];
+  });
+  table('burst-table', ['How they wait', right('waiters'), right('half of the others served after, ms'), right('all, ms'),
+    right('requests each'), ''], body);
+}
+
 function conflicts() {
   const body = pick({ scenario: 'C5', metric: 'requests per grant' }).map((r) => {
     const of = (metric) => one({ scenario: 'C5', metric, backend: r.backend, variant: r.variant, x: r.x });
@@ -187,4 +206,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); conflicts(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); ensembles(); bursts(); conflicts(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();

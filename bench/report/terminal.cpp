@@ -84,6 +84,29 @@ void print_hand_off(std::FILE* out, const Rows& rows) {
                    label(*row) + fmt::format(" ({:.0f})", row->x), figure(row->value));
 }
 
+void print_bursts(std::FILE* out, const Rows& rows) {
+    for (const Row* row :
+         find_all(rows, {"C3", {}, {}, "burst: time until all survivors were served"})) {
+        const auto of = [&](const char* metric) {
+            return cell(find(rows, {"C3", row->backend, row->variant, metric, row->x}));
+        };
+        fmt::print(out,
+                   "  half of {:.0f} killed: {:<44} half of the others served after {:>7} ms, all "
+                   "after {:>7} ms, {} requests each\n",
+                   row->x, label(*row), of("burst: time until half of the survivors were served"),
+                   figure(row->value), of("burst: requests per survivor"));
+    }
+}
+
+void print_ensembles(std::FILE* out, const Rows& rows) {
+    const auto all = find_all(rows, {"C2"});
+    if (all.empty()) return;
+    fmt::print(out, "\n");
+    for (const Row* row : all)
+        fmt::print(out, "{:<44} {:<34} {:>9} {:<4} ({} .. {})\n", label(*row), row->metric,
+                   figure(row->value), row->unit, figure(row->min), figure(row->max));
+}
+
 void print_conflicts(std::FILE* out, const Rows& rows) {
     const auto all = find_all(rows, {"C5", {}, {}, "requests per grant"});
     if (all.empty()) return;
@@ -103,8 +126,8 @@ void print_conflicts(std::FILE* out, const Rows& rows) {
 
 void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
     const auto is_here = [&](const Row& row) {
-        return row.scenario[0] == 'C' && row.scenario != "C1" && row.scenario != "C3" &&
-               row.scenario != "C5" && row.scenario != "C5a";
+        return row.scenario[0] == 'C' && row.scenario != "C1" && row.scenario != "C2" &&
+               row.scenario != "C3" && row.scenario != "C5" && row.scenario != "C5a";
     };
     if (std::none_of(rows.begin(), rows.end(), is_here)) return;
     fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
@@ -184,7 +207,9 @@ void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
 void print_tables(std::FILE* out, const Report& report) {
     const Paint paint{isatty(fileno(out)) == 1};
     print_uncontended(out, report.rows, paint);
+    print_ensembles(out, report.rows);
     print_hand_off(out, report.rows);
+    print_bursts(out, report.rows);
     print_conflicts(out, report.rows);
     print_safety(out, report.rows, paint);
     print_histories(out, report.rows, paint);

@@ -89,6 +89,73 @@ BroadcastResult NodeHerd::run_for(double seconds) {
     return std::exchange(now_, {});
 }
 
+HerdBurst::HerdBurst(const std::string& servers, const std::string& name, std::size_t survivors)
+    : node_(name) {
+    for (std::size_t i = 0; i <= survivors; ++i) {
+        ZooKeeperSession& session = *all_.emplace_back(connect(servers));
+        sessions_.push_back(&session);
+        if (i == 0) {
+            must(session.create(node_, Kind::ephemeral), "hold");
+            continue;
+        }
+        session.on_event = [this, &session](const std::string&) { try_it(session); };
+        watch(session);
+        turn();
+    }
+    turn_until(
+        sessions_, [&] { return watching_ == survivors; }, cap, "the survivors' watches");
+}
+
+void HerdBurst::turn() {
+    ZooKeeperSession::turn(sessions_, milliseconds(0));
+}
+
+void HerdBurst::watch(ZooKeeperSession& session) {
+    session.get(node_, Watch::yes, [this, &session](const Answer& answer) {
+        if (answer.no_node()) return try_it(session);
+        must(answer, "watch");
+        ++watching_;
+    });
+}
+
+void HerdBurst::try_it(ZooKeeperSession& session) {
+    session.create(node_, Kind::ephemeral, [this, &session](const Answer& answer) {
+        if (answer.exists_already()) return watch(session);
+        must(answer, "create");
+        now_.served_ms.push_back(millis_since(start_));
+        session.on_event = {};
+        session.remove(node_, [this](const Answer& gone) {
+            must(gone, "delete");
+            ++released_;
+        });
+    });
+}
+
+HerdBurst::Result HerdBurst::play(Clock::time_point start) {
+    start_ = start;
+    const auto requests = [&] {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 1; i < all_.size(); ++i)
+            sum += all_[i]->requests();
+        return sum;
+    };
+    const auto before = requests();
+    all_.front()->remove(node_, [](const Answer& answer) { must(answer, "release"); });
+    turn_until(
+        sessions_, [&] { return released_ == all_.size() - 1; }, cap, "everybody's turn");
+    now_.requests = requests() - before;
+    return now_;
+}
+
+void watch_until_killed(const std::string& servers, const std::string& name,
+                        const std::function<void()>& watching) {
+    const auto session = connect(servers);
+    must(session->get(name, Watch::yes), "watch");
+    watching();
+    for (;;)
+        session->turn(milliseconds(100));
+}
+
 ParentHerdResult parent_herd(const std::string& servers, std::size_t waiters, std::size_t others) {
     const auto holder = connect(servers);
     const auto other = [](std::size_t i) {

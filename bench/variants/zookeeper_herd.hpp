@@ -3,6 +3,7 @@
 // of their own would have.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,38 @@ private:
     const One* last_ = nullptr;
     BroadcastResult now_;
 };
+
+/// A herd at one node of which some wait elsewhere: a holder and `survivors` sessions, each of
+/// which takes the lock once.
+class HerdBurst {
+public:
+    struct Result {
+        std::vector<double> served_ms;  ///< each survivor, in the order of grants
+        std::uint64_t requests = 0;     ///< of all survivors
+    };
+    /// The lock is held, and every survivor watches it. Errors: SelfCheck.
+    HerdBurst(const std::string& servers, const std::string& node, std::size_t survivors);
+    /// Heartbeats.
+    void turn();
+    /// The holder releases; everybody who is granted releases at once. Times are from `start`.
+    /// Errors: SelfCheck.
+    Result play(Clock::time_point start);
+
+private:
+    void try_it(ZooKeeperSession&);
+    void watch(ZooKeeperSession&);
+
+    std::string node_;
+    std::deque<std::unique_ptr<ZooKeeperSession>> all_;  ///< the holder first
+    std::vector<ZooKeeperSession*> sessions_;
+    std::size_t watching_ = 0, released_ = 0;
+    Clock::time_point start_{};
+    Result now_;
+};
+
+/// Watches the node, calls `watching`, and does no more until it is killed. Errors: SelfCheck.
+[[noreturn]] void watch_until_killed(const std::string& servers, const std::string& node,
+                                     const std::function<void()>& watching);
 
 struct ParentHerdResult {
     std::size_t releases = 0;

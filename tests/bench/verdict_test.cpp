@@ -10,7 +10,7 @@ TEST_CASE("without rows nothing is claimed to be measured") {
         CHECK(v.figure.empty());
         CHECK_FALSE(v.rule.empty());
     }
-    CHECK(verdicts({}).size() == 29);
+    CHECK(verdicts({}).size() == 30);
 }
 
 TEST_CASE("C1: Redis against a database") {
@@ -24,6 +24,38 @@ TEST_CASE("C1: Redis against a database") {
     CHECK(finding(rows(40, 790, 800), "C1") == Finding::only_if);
     CHECK(finding(rows(900, 2000, 800), "C1") == Finding::refuted);
     CHECK(verdict(rows(40, 900, 800), "C1").figure.find("redis 40 us") != std::string::npos);
+}
+
+TEST_CASE("C2: what more servers cost") {
+    // Each: us for a lock, for create + delete, their CPU, and for a read.
+    struct Size {
+        double lock, write, cpu, read;
+    };
+    const auto rows = [](const Size& one, const Size& three, const Size& five) {
+        Rows all;
+        const auto add = [&](double x, const std::string& variant, const Size& size) {
+            const auto put = [&](const std::string& words, const char* metric, double value) {
+                all.push_back(row("C2", "zookeeper", words.c_str(), metric, value, x));
+            };
+            put(variant, "acquire + release, p50", size.lock);
+            put(variant + ", bare create + delete", "create + delete, p50", size.write);
+            put(variant + ", bare create + delete", "CPU of all servers, each", size.cpu);
+            put(variant + ", bare read", "read, p50", size.read);
+        };
+        add(5, "5 servers", five);
+        add(1, "1 server", one);
+        add(3, "3 servers", three);
+        return all;
+    };
+    const Size one{800, 600, 500, 80};
+    CHECK(finding(rows(one, {1500, 900, 1000, 80}, {2000, 1200, 1700, 90}), "C2") ==
+          Finding::confirmed);
+    CHECK(finding(rows(one, {810, 610, 1000, 80}, {820, 620, 1700, 90}), "C2") == Finding::only_if);
+    CHECK(finding(rows(one, {1500, 900, 500, 80}, {2000, 1200, 510, 90}), "C2") ==
+          Finding::only_if);
+    CHECK(finding(rows(one, {1500, 900, 1000, 120}, {2000, 1200, 1700, 160}), "C2") ==
+          Finding::only_if);
+    CHECK(finding(rows(one, {810, 610, 510, 80}, {820, 620, 520, 80}), "C2") == Finding::refuted);
 }
 
 TEST_CASE("C3: the herd against one") {
@@ -48,6 +80,18 @@ TEST_CASE("C3: the herd against one") {
     CHECK(finding(both(130, 20), "C3") == Finding::only_if);
     CHECK(finding(both(130, 80), "C3") == Finding::refuted);
     CHECK(finding(both(30, 5), "C3") == Finding::refuted);
+
+    // A burst has its words, and nothing depends on it.
+    Rows burst = both(130, 5);
+    burst.push_back(
+        row("C3", "redis", "default", "burst: time until all survivors were served", 1234, 20));
+    burst.push_back(row("C3", "redis", "default", "burst: requests per survivor", 7.5, 20));
+    const auto told = verdict(burst, "C3");
+    CHECK(told.finding == Finding::confirmed);
+    CHECK(told.figure.find("half of 20 waiters") != std::string::npos);
+    CHECK(told.figure.find("redis 1234 ms (7.5 requests each)") != std::string::npos);
+    burst.erase(burst.begin(), burst.begin() + 5);
+    CHECK(finding(burst, "C3") == Finding::not_measured);
 }
 
 TEST_CASE("C5: in line or asleep") {
