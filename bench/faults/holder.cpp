@@ -12,28 +12,39 @@ double boot_ms() {
     return boot_ms(boot_clock::now());
 }
 
-Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name, int ttl_ms)
-    : client_(bench.open(d)) {
+Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name, int ttl_ms,
+               const std::filesystem::path& history)
+    : diary_(history, "holder"), client_(bench.open(d)) {
     LockOptions fixed;
     fixed.ttl = milliseconds(ttl_ms);
     lock_ = bench.lock(client_, d, name, fixed);
+    name_ = diary_.name(d.prefix + name, &lock_->capabilities());
 }
 
 Holder::~Holder() {
     stop_.request_stop();
     if (queued_.valid()) queued_.wait();
     callback_.reset();
+    if (open_) diary_.releasing(entry_, lease_);
+    diary_.leave_open();  // nobody hears what the release is answered
     lease_ = {};
     client_.close();
 }
 
 error_code Holder::acquire(milliseconds wait) {
     Diagnostics said;
+    Diary::Entry entry = diary_.asked(name_);
     auto lease = lock_->acquire({.wait = wait, .diagnostics = &said}, stop_.get_token());
     const double now = boot_ms();
     words_ = said.text();
-    if (!lease) return lease.error();
+    if (!lease) {
+        diary_.failed(entry, lease.error());
+        return lease.error();
+    }
     lease_ = std::move(*lease);
+    diary_.granted(entry, lease_);
+    entry_ = entry;
+    open_ = true;
     *told_at_ = 0;
     callback_.emplace(lease_.lost(), Told{told_at_});
     granted_at_ = now;
@@ -63,7 +74,26 @@ error_code Holder::answer() {
     return queued_.get();
 }
 
-Overlap watch(const Holder& first, const Holder& second, milliseconds cap) {
+bool Holder::believes() {
+    if (!granted()) return false;
+    const bool valid = lease_.valid();
+    if (valid) diary_.believes(entry_, lease_);
+    if (!valid && open_) {
+        open_ = false;
+        diary_.lost(entry_, lease_);
+    }
+    return valid;
+}
+
+ReleaseResult Holder::release() {
+    if (open_) diary_.releasing(entry_, lease_);
+    const ReleaseResult answer = lease_.release();
+    if (open_) diary_.released(entry_, answer);
+    open_ = false;
+    return answer;
+}
+
+Overlap watch(Holder& first, Holder& second, milliseconds cap) {
     Overlap found;
     const bool ended = lab::reached(
         [&] {
@@ -86,6 +116,14 @@ void Tally::add(const Overlap& overlap) {
 
 void Tally::add_tokens(FencingToken earlier, FencingToken later) {
     if (later.value <= earlier.value) ++tokens_back;
+}
+
+std::filesystem::path history_of(const Bench& bench, const SetUp& set_up, const Deployment& d,
+                                 const char* who) {
+    const auto file = set_up.scenario + "-" + who;
+    if (set_up.safe) return bench.history(d, file);
+    return bench.histories.file(d.backend, set_up.scenario + ": " + set_up.variant,
+                                Promise::nothing, file);
 }
 
 void report(Bench& bench, const SetUp& set_up, const Tally& tally) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench.hpp"
+#include "checker/diary.hpp"
 
 namespace holdfast::bench {
 
@@ -16,8 +17,9 @@ double boot_ms(boot_clock::time_point);
 
 class Holder {
 public:
-    /// Errors: SelfCheck.
-    Holder(const Bench&, const Deployment&, const std::string& name, int ttl_ms);
+    /// `history`: a file for what it does with the lock; empty: not recorded. Errors: SelfCheck.
+    Holder(const Bench&, const Deployment&, const std::string& name, int ttl_ms,
+           const std::filesystem::path& history = {});
     ~Holder();
     Holder(const Holder&) = delete;
     Holder& operator=(const Holder&) = delete;
@@ -37,7 +39,8 @@ public:
     /// Waits for the end of what was queued.
     error_code answer();
 
-    bool believes() const { return granted() && lease_.valid(); }
+    /// Looks, and records what it saw.
+    bool believes();
     double granted_ms() const { return granted_at_; }
     double promised_until_ms() const { return boot_ms(lease_.valid_until()); }
     const Lease& lease() const { return lease_; }
@@ -45,13 +48,17 @@ public:
     double told_ms() const { return *told_at_; }
     const std::string& words() const { return words_; }
     Stats stats() const { return client_.stats(); }
-    ReleaseResult release() { return lease_.release(); }
+    ReleaseResult release();
 
 private:
     struct Told {
         std::shared_ptr<std::atomic<double>> at;
         void operator()() const { *at = boot_ms(); }
     };
+    Diary diary_;
+    std::uint16_t name_ = 0;
+    Diary::Entry entry_;
+    bool open_ = false;  ///< in the diary: granted, and not released or lost
     Client client_;
     std::unique_ptr<Lock> lock_;
     Lease lease_;
@@ -71,7 +78,7 @@ struct Overlap {
 
 /// Looks at both, at the same moment, until the first does not believe any more. Errors: SelfCheck
 /// when it still does after `cap`.
-Overlap watch(const Holder& first, const Holder& second, milliseconds cap);
+Overlap watch(Holder& first, Holder& second, milliseconds cap);
 
 /// Runs of one set-up.
 struct Tally {
@@ -88,6 +95,10 @@ struct SetUp {
     bool safe = false;  ///< two holders would be a violated guarantee
     std::string note;
 };
+
+/// A file for one more holder of the set-up on this deployment. Where it is safe that of the
+/// deployment; else one of its own, where what the checker finds is expected.
+std::filesystem::path history_of(const Bench&, const SetUp&, const Deployment&, const char* who);
 
 /// Adds rows "runs with two holders", "runs with a token going back", "time with two holders".
 void report(Bench&, const SetUp&, const Tally&);

@@ -46,6 +46,7 @@ double cost(const std::filesystem::path& file) {
 
 std::filesystem::path Histories::file(std::string_view backend, std::string_view variant,
                                       Promise promise, std::string_view who) {
+    const std::lock_guard alone(mutex_);
     auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) {
         return g.what.backend == backend && g.what.variant == variant;
     });

@@ -2,6 +2,7 @@
 // the end: one history for each deployment, or control without a lock.
 #pragma once
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,7 @@ public:
     explicit Histories(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
     /// A file for one more process; files of the same backend and variant are judged together. A
-    /// process that then records nothing is noticed.
+    /// process that then records nothing is noticed. From any thread.
     std::filesystem::path file(std::string_view backend, std::string_view variant, Promise,
                                std::string_view who);
 
@@ -31,6 +32,7 @@ private:
         std::vector<std::filesystem::path> files;
     };
     std::filesystem::path folder_;
+    std::mutex mutex_;
     std::vector<Group> groups_;
 };
 

@@ -61,7 +61,7 @@ Belief read_belief(const std::filesystem::path& journal) {
     return belief;
 }
 
-void believe(const WorkerOptions& options, Lease lease) {
+void believe(const WorkerOptions& options, Lease lease, Diary& diary, Diary::Entry entry) {
     Journal journal(options.store);
     journal.add(fmt::format("granted {:.3f} {}", boot_ms(), lease.fencing_token().value));
     const auto told = [&] { journal.add(fmt::format("told {:.3f}", boot_ms())); };
@@ -73,10 +73,14 @@ void believe(const WorkerOptions& options, Lease lease) {
             const double until = boot_ms(lease.valid_until());
             if (!lease.valid()) return true;
             journal.add(fmt::format("valid {:.3f} {:.3f}", now, until));
+            diary.believes(entry, lease);
             return false;
         },
         until_killed);
-    if (ended) journal.add(fmt::format("invalid {:.3f}", boot_ms()));
+    if (ended) {
+        journal.add(fmt::format("invalid {:.3f}", boot_ms()));
+        diary.lost(entry, lease);
+    }
     (void)lab::stays_true([] { return true; }, until_killed);
 }
 

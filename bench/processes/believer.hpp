@@ -7,6 +7,7 @@
 #include <holdfast/lease.hpp>
 #include <string>
 
+#include "checker/diary.hpp"
 #include "processes/worker.hpp"
 
 namespace holdfast::bench {
@@ -26,6 +27,6 @@ Belief read_belief(const std::filesystem::path& journal);
 
 /// In the worker (job "believe", `store` names the journal): acquires, looks every 10 ms, and stays
 /// until it is killed.
-void believe(const WorkerOptions&, Lease);
+void believe(const WorkerOptions&, Lease, Diary&, Diary::Entry);
 
 }  // namespace holdfast::bench

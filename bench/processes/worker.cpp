@@ -141,12 +141,18 @@ void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     const Lease lease = guard.acquire(&entry);
     store.ask(fmt::format("set 1 {}", entry.ticket.id));
     store.ask(fmt::format("holds {} {}", options.who, lease.fencing_token().value));
-    while (store.ask("get") != "stop")
+    while (store.ask("get") != "stop") {
+        guard.diary().believes(entry, lease);
         std::this_thread::sleep_for(milliseconds(50));
+    }
 }
 
 void work(const WorkerOptions& options, Guard& guard) {
-    if (options.job == "believe") return believe(options, guard.acquire());
+    if (options.job == "believe") {
+        Diary::Entry entry;
+        Lease lease = guard.acquire(&entry);
+        return believe(options, std::move(lease), guard.diary(), entry);
+    }
     StoreClient store(options.store);
     store.ask("wait");
     if (options.job == "count") return count(options, guard, store);

@@ -104,6 +104,10 @@ struct Pair {
     lab::RedisServer replica;
 };
 
+SetUp of(const Case& what) {
+    return {id, "redis", what.variant, what.safe, what.note};
+}
+
 Deployment at(const lab::RedisServer& server, const char* query = "") {
     return {"redis", "default", server.url() + query, {}, {}, {}};
 }
@@ -111,8 +115,10 @@ Deployment at(const lab::RedisServer& server, const char* query = "") {
 void play(Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) {
     Pair pair(bench, what);
     const std::string name = "bench/failover/" + std::to_string(number);
+    const SetUp set_up = of(what);
     const bool asks = what.guard == Guard::acknowledged;
-    Holder first(bench, at(pair.primary, asks ? "?min_replicas_ack=1" : ""), name, ttl_ms);
+    Holder first(bench, at(pair.primary, asks ? "?min_replicas_ack=1" : ""), name, ttl_ms,
+                 history_of(bench, set_up, at(pair.primary), "A"));
     if (what.cut) pair.between.black_hole();
     if (what.guard == Guard::min_replicas_to_write)
         lab::wait_until([&] { return pair.good_replicas() == "0"; }, lab::default_cap,
@@ -131,7 +137,8 @@ void play(Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) 
 
     pair.primary.kill();
     if (!pair.replica.cli({"REPLICAOF", "NO", "ONE"}).is_ok()) throw SelfCheck("not promoted");
-    Holder second(bench, at(pair.replica), name, ttl_ms);
+    Holder second(bench, at(pair.replica), name, ttl_ms,
+                  history_of(bench, set_up, at(pair.replica), "B"));
     second.must_acquire(milliseconds(3 * ttl_ms) + lab::default_cap);
     tally.add(refused ? Overlap{} : watch(first, second, milliseconds(2 * ttl_ms)));
     if (!refused) tally.add_tokens(first.lease().fencing_token(), second.lease().fencing_token());
@@ -146,7 +153,7 @@ void run(Bench& bench) {
         Tally tally;
         for (int i = 0; i < bench.options.pick(1, 1, 10) && !bench.stopped(); ++i)
             play(bench, what, number++, ttl_ms, tally);
-        report(bench, {id, "redis", what.variant, what.safe, what.note}, tally);
+        report(bench, of(what), tally);
     }
 }
 

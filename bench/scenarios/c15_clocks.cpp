@@ -50,6 +50,10 @@ void make(Five& five, std::size_t node, const Case& what, int ttl_ms) {
                     lab::default_cap, "the node's clock to jump");
 }
 
+SetUp of(const Case& what) {
+    return {id, "redlock", what.variant, what.safe, what.note};
+}
+
 /// The first holder reaches three nodes only; the fault hits one of them; the second client reaches
 /// all five, and finds the lock at two.
 void play(const Bench& bench, Five& five, const Case& what, std::size_t number, int ttl_ms,
@@ -63,11 +67,13 @@ void play(const Bench& bench, Five& five, const Case& what, std::size_t number, 
         reached[(number + i) % nodes] = i < 3;
     const std::size_t hit = (number + 2) % nodes;
 
-    Holder first(bench, five.partial(query, reached), name, ttl_ms);
+    const SetUp set_up = of(what);
+    const Deployment few = five.partial(query, reached), all = five.whole(query);
+    Holder first(bench, few, name, ttl_ms, history_of(bench, set_up, few, "A"));
     first.must_acquire(lab::default_cap);
     if (five.holding(name) != 3) throw SelfCheck("the first holder has not just three nodes");
     make(five, hit, what, ttl_ms);
-    Holder second(bench, five.whole(query), name, ttl_ms);
+    Holder second(bench, all, name, ttl_ms, history_of(bench, set_up, all, "B"));
     // Longer than the first one's promise at the time of the fault: the unsafe have time to fail.
     const auto answer = second.acquire_at_last(milliseconds(2 * ttl_ms));
     Overlap overlap;
@@ -88,7 +94,7 @@ void run(Bench& bench) {
         Tally tally;
         for (int i = 0; i < bench.options.pick(1, 1, 10) && !bench.stopped(); ++i)
             play(bench, five, what, number++, ttl_ms, tally);
-        report(bench, {id, "redlock", what.variant, what.safe, what.note}, tally);
+        report(bench, of(what), tally);
     }
 }
 

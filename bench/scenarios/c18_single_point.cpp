@@ -74,13 +74,21 @@ struct Seen {
     double again_ms = 0;  ///< from when the server was back to the next grant
 };
 
-Seen play(const Bench& bench, const Server& server, Fault fault, int number, int ttl_ms,
-          Tally& tally) {
+SetUp of(const Server& server, Fault fault, const char* words, int ttl_ms) {
+    const Deployment& d = server.deployment;
+    // A server that forgets gives the lock twice when it is back before the ttl is over.
+    return {id, d.backend, (d.variant == "default" ? "" : d.variant + ", ") + words,
+            server.keeps || fault != Fault::restart, "ttl " + std::to_string(ttl_ms) + " ms"};
+}
+
+Seen play(const Bench& bench, const Server& server, const SetUp& set_up, Fault fault, int number,
+          int ttl_ms, Tally& tally) {
     const auto cap = milliseconds(6 * ttl_ms) + std::chrono::seconds(30);
     const auto long_cap = std::chrono::duration_cast<milliseconds>(cap);
     const std::string name = "bench/single/" + std::to_string(number);
-    Holder first(bench, server.deployment, name, ttl_ms);
-    Holder second(bench, server.deployment, name, ttl_ms);
+    const Deployment& d = server.deployment;
+    Holder first(bench, d, name, ttl_ms, history_of(bench, set_up, d, "A"));
+    Holder second(bench, d, name, ttl_ms, history_of(bench, set_up, d, "B"));
     first.must_acquire(long_cap);
     const double granted_until = first.promised_until_ms();
     second.queue(long_cap);
@@ -116,16 +124,14 @@ Seen play(const Bench& bench, const Server& server, Fault fault, int number, int
     return seen;
 }
 
-void add_rows(Bench& bench, const Server& server, const char* fault, bool safe,
-              const std::vector<Seen>& all, const Tally& tally, int ttl_ms) {
+void add_rows(Bench& bench, const SetUp& set_up, const std::vector<Seen>& all, const Tally& tally,
+              int ttl_ms) {
     if (all.empty()) return;
-    const Deployment& d = server.deployment;
-    const std::string variant = (d.variant == "default" ? "" : d.variant + ", ") + fault;
-    report(bench, {id, d.backend, variant, safe, "ttl " + std::to_string(ttl_ms) + " ms"}, tally);
+    report(bench, set_up, tally);
     Row row;
     row.scenario = id;
-    row.backend = d.backend;
-    row.variant = variant;
+    row.backend = set_up.backend;
+    row.variant = set_up.variant;
     row.x = ttl_ms;
     row.n = all.size();
     double kept = 0;
@@ -174,10 +180,11 @@ void run(Bench& bench) {
                     int number = 0;
                     for (int round = 0; round < rounds; ++round)
                         for (std::size_t f = 0; f < kinds && !bench.stopped(); ++f) {
-                            const bool back = faults[f].first == Fault::restart;
-                            played[i].seen[f].push_back(play(bench, *servers[i], faults[f].first,
-                                                             number++, back ? long_ms : ttl_ms,
-                                                             played[i].tally[f]));
+                            const auto [fault, words] = faults[f];
+                            const int ttl = fault == Fault::restart ? long_ms : ttl_ms;
+                            played[i].seen[f].push_back(
+                                play(bench, *servers[i], of(*servers[i], fault, words, ttl), fault,
+                                     number++, ttl, played[i].tally[f]));
                         }
                 } catch (const std::exception& error) {
                     played[i].failure = error.what();
@@ -186,10 +193,10 @@ void run(Bench& bench) {
     }
     for (std::size_t i = 0; i < starts.size(); ++i) {
         for (std::size_t f = 0; f < kinds && servers[i]; ++f) {
-            const bool back = faults[f].first == Fault::restart;
-            // A server that forgets gives the lock twice when it is back before the ttl is over.
-            add_rows(bench, *servers[i], faults[f].second, servers[i]->keeps || !back,
-                     played[i].seen[f], played[i].tally[f], back ? long_ms : ttl_ms);
+            const auto [fault, words] = faults[f];
+            const int ttl = fault == Fault::restart ? long_ms : ttl_ms;
+            add_rows(bench, of(*servers[i], fault, words, ttl), played[i].seen[f],
+                     played[i].tally[f], ttl);
         }
         if (played[i].failure.empty()) continue;
         Row row;

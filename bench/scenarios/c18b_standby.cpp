@@ -24,6 +24,10 @@ constexpr Case cases[] = {
     {"synchronous, whole", true, false, true, "the standby has the grant before its holder has"},
 };
 
+SetUp of(const Case& what) {
+    return {id, "postgresql", what.variant, what.safe, what.note};
+}
+
 Deployment at(const lab::PostgresServer& server) {
     return {"postgresql", "default", server.url(), {}, {}, {}};
 }
@@ -55,7 +59,8 @@ void cut(const lab::PostgresServer& primary, const lab::PostgresServer& standby)
 void play(const Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) {
     auto primary = lab::PostgresServer::start();
     const std::string name = "bench/standby/" + std::to_string(number);
-    Holder first(bench, at(primary), name, ttl_ms);
+    const SetUp set_up = of(what);
+    Holder first(bench, at(primary), name, ttl_ms, history_of(bench, set_up, at(primary), "A"));
     {
         Holder table(bench, at(primary), name + "/table", ttl_ms);  // made before the standby is
         table.must_acquire(lab::default_cap);
@@ -74,7 +79,7 @@ void play(const Bench& bench, const Case& what, int number, int ttl_ms, Tally& t
         throw SelfCheck("replication was not cut: the standby has received everything");
     primary.kill();
     standby.promote();
-    Holder second(bench, at(standby), name, ttl_ms);
+    Holder second(bench, at(standby), name, ttl_ms, history_of(bench, set_up, at(standby), "B"));
     second.must_acquire(milliseconds(3 * ttl_ms) + lab::default_cap);
     tally.add(refused ? Overlap{} : watch(first, second, milliseconds(2 * ttl_ms)));
     if (!refused) tally.add_tokens(first.lease().fencing_token(), second.lease().fencing_token());
@@ -91,7 +96,7 @@ void run(Bench& bench) {
             all.emplace_back([&, c] {
                 try {
                     for (int i = 0; i < rounds && !bench.stopped(); ++i)
-                        play(bench, cases[c], i, ttl_ms, tallies[c]);
+                        play(bench, cases[c], static_cast<int>(c) * 1000 + i, ttl_ms, tallies[c]);
                 } catch (const std::exception& error) {
                     failures[c] = error.what();
                 }
@@ -99,7 +104,7 @@ void run(Bench& bench) {
     }
     for (std::size_t c = 0; c < std::size(cases); ++c) {
         const Case& what = cases[c];
-        report(bench, {id, "postgresql", what.variant, what.safe, what.note}, tallies[c]);
+        report(bench, of(what), tallies[c]);
         if (failures[c].empty()) continue;
         Row row;
         row.scenario = id;
