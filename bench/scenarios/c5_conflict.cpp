@@ -63,10 +63,10 @@ void report(Bench& bench, const Way& way, const CallersResult& seen, double serv
 
 void run(Bench& bench, const Way& way) {
     Callers callers(bench, way.deployment, way.callers, way.how, "bench-conflict");
-    callers.run_for(bench.options.pick(0.1, 0.2, 1.0));  // until everybody is in line
+    callers.run_for(bench.options.pick(0.1, 0.1, 1.0));  // until everybody is in line
     const auto server = server_of(bench.site, way.deployment.backend);
     const double before = cpu_ms_of(server);
-    const auto seen = callers.run_for(bench.options.pick(0.4, 0.8, 5.0));
+    const auto seen = callers.run_for(bench.options.pick(0.4, 0.6, 5.0));
     const double server_ms = server.empty() ? -1 : cpu_ms_of(server) - before;
     callers.end();
     if (seen.grants == 0) throw SelfCheck("nobody was granted the lock");
