@@ -29,7 +29,9 @@ public:
                          nullptr);
         for (int i = 0; i < 1000 && zoo_state(zh_) != ZOO_CONNECTED_STATE; ++i)
             pump(10);
-        if (zoo_state(zh_) != ZOO_CONNECTED_STATE) throw std::runtime_error("not connected");
+        if (zoo_state(zh_) == ZOO_CONNECTED_STATE) return;
+        zookeeper_close(zh_);
+        throw std::runtime_error("not connected");
     }
     ZooKeeperClient(const ZooKeeperClient&) = delete;
     ZooKeeperClient& operator=(const ZooKeeperClient&) = delete;
