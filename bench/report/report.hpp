@@ -33,8 +33,8 @@ boost::json::value to_json(const Report&);
 /// verdicts or an exit code that its own rows do not give. Empty: nothing.
 std::vector<std::string> check_report(const boost::json::value&);
 
-/// The rows and the environment of what write_json wrote, also by an older bench whose verdicts were
-/// made by other rules. Errors: std::runtime_error, which names the file.
+/// The rows and the environment of what write_json wrote, also by an older bench whose verdicts
+/// were made by other rules. Errors: std::runtime_error, which names the file.
 Report read_json(const std::filesystem::path&);
 
 /// Tables COST, SAFETY and VERDICTS.

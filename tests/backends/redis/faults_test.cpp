@@ -40,9 +40,9 @@ public:
         lab::wait_until(
             [&] {
                 // A replica says first that it is one, to whoever writes.
-                return server_.cli(word_ == "MASTERDOWN"
-                                       ? std::vector<std::string>{"GET", "probe"}
-                                       : std::vector<std::string>{"SET", "probe", "x"})
+                return server_
+                    .cli(word_ == "MASTERDOWN" ? std::vector<std::string>{"GET", "probe"}
+                                               : std::vector<std::string>{"SET", "probe", "x"})
                     .text.starts_with(word_);
             },
             10s, word_.c_str());

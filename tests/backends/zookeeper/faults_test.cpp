@@ -60,7 +60,8 @@ TEST_CASE("faults: a session that is ended behind its client's back: told, and a
     REQUIRE(nodes.size() == 1);
     const auto session = plain.get("/holdfast/ended/" + nodes[0]).stat.ephemeralOwner;
     const auto start = now();
-    // Whoever comes with a session ends the connection that had it; its client must not do the same.
+    // Whoever comes with a session ends the connection that had it; its client must not do the
+    // same.
     proxy.refuse();
     end_session(server(), session, proxy.recorded(Direction::to_client));
     // It took effect: the node is gone, and somebody else is granted.
