@@ -58,5 +58,6 @@ Scenario c24_names_once();
 Scenario c26_exists_watch();
 Scenario c27_woken();
 Scenario c28_sequence();
+Scenario peers_beside();
 
 }  // namespace holdfast::bench

@@ -11,6 +11,7 @@ packages_tests="catch2 python3 python3-redis clang-format groff-base iptables ip
     python3-kazoo libcurator-recipes-java libslf4j-java ecj npm"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
+packages_peers="python3 python3-redis python3-kazoo libcurator-recipes-java libslf4j-java ecj npm"
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -142,9 +143,10 @@ setup_build() {
     fi
 }
 
+# configure PRESET [OPTION ...]
 configure() {
     say "== $1: configure"
-    (cd "$root" && cmake --preset "$1" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher")
+    (cd "$root" && cmake --preset "$@" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher")
 }
 
 # build PRESET JOBS

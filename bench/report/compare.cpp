@@ -8,10 +8,10 @@ namespace holdfast::bench {
 
 namespace {
 
-/// Raw clients and the documents' own forms.
+/// Raw clients, the documents' own forms, and other libraries.
 bool is_foreign(const Row& row) {
     return row.variant.starts_with("floor: ") || row.variant.starts_with("doc: ") ||
-           row.note.starts_with("bare ");
+           row.variant.starts_with("peer: ") || row.note.starts_with("bare ");
 }
 
 std::string name_of(const Row& row) {

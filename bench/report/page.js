@@ -72,6 +72,20 @@ function ratios() {
   table('ratio-table', ['What', 'Ratio of time', right('in flight'), right('x, least – most of the rounds'), 'Over'], body);
 }
 
+function peers() {
+  const all = pick({ scenario: 'peers' });
+  const of = (r, metric) => all.find((x) => x.backend === r.backend && x.variant === r.variant && x.metric === metric);
+  const body = all.filter((r) => r.metric === 'p50' || r.metric === 'not installed').map((r) => {
+    const there = r.metric === 'p50';
+    const name = r.variant === 'default' ? 'Holdfast' : r.variant.replace(/^peer: /, '');
+    return [r.backend, isFloor(r) || r.variant.startsWith('peer: ') || name === 'Holdfast' ? name : `Holdfast ${name}`,
+      there ? spread(r) : right('–'), there ? num(of(r, 'p99')) : right('–'),
+      there ? spread(of(r, 'time over the bare floor')) : right('–'), r.note];
+  });
+  table('peers-table', ['Server', 'Lock', right('p50, us, least – most of the rounds'), right('p99, us'),
+    right('x over the bare client'), 'Settings'], body);
+}
+
 function idle() {
   const body = pick({ scenario: 'C5a', metric: 'requests per waiter and second' }).map((r) => {
     const cpu = one({ scenario: 'C5a', metric: 'server CPU', backend: r.backend, variant: r.variant });
@@ -206,4 +220,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); ensembles(); bursts(); conflicts(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); ensembles(); bursts(); conflicts(); peers(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "measure/history_rows.hpp"
+#include "measure/peer_rows.hpp"
 #include "report/report.hpp"
 
 namespace holdfast::bench {
@@ -64,6 +65,29 @@ void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
                        label(*row) + ": " + metric +
                            (row->x > 0 ? fmt::format(" n={:.0f}", row->x) : std::string()),
                        figure(row->value), figure(row->min), figure(row->max));
+}
+
+void print_peers(std::FILE* out, const Rows& rows, const Paint& paint) {
+    const auto all = find_all(rows, {peers_scenario, {}, {}, "p50"});
+    const auto missing = find_all(rows, {peers_scenario, {}, {}, peer_not_installed});
+    if (all.empty() && missing.empty()) return;
+    fmt::print(out, "\n{}\n", paint.bold("OTHER LIBRARIES"));
+    fmt::print(out, "{:<46} {:>9} {:>9} {:>9}  {}\n", "acquire + release, one caller", "p50 us",
+               "p99 us", "x", "over the bare client, over the rounds");
+    for (const Row* row : all) {
+        const auto of = [&](const char* metric) {
+            return find(rows, {peers_scenario, row->backend, row->variant, metric});
+        };
+        const Row* ratio = of(peer_over_floor);
+        fmt::print(out, "{:<46} {:>9} {:>9} {:>9}  {}\n", label(*row), figure(row->value),
+                   cell(of("p99")), cell(ratio),
+                   ratio == nullptr ? "" : figure(ratio->min) + " .. " + figure(ratio->max));
+    }
+    for (const Row* row : all)
+        if (row->variant.starts_with("peer: "))
+            fmt::print(out, "  {}\n", paint.dim(row->variant.substr(6) + ": " + row->note));
+    for (const Row* row : missing)
+        fmt::print(out, "  {}: {}\n", label(*row), row->note);
 }
 
 void print_hand_off(std::FILE* out, const Rows& rows) {
@@ -211,6 +235,7 @@ void print_tables(std::FILE* out, const Report& report) {
     print_hand_off(out, report.rows);
     print_bursts(out, report.rows);
     print_conflicts(out, report.rows);
+    print_peers(out, report.rows, paint);
     print_safety(out, report.rows, paint);
     print_histories(out, report.rows, paint);
     print_verdicts(out, report.rows, paint);

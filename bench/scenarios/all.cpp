@@ -14,7 +14,7 @@ const std::vector<Scenario>& scenarios() {
         c16_death(),      c18_single_point(),   c18b_standby(),
         c19_naive_sql(),  c19a_state_version(), c20a_identity(),
         c22_order(),      c24_names_once(),     c26_exists_watch(),
-        c27_woken(),      c28_sequence(),
+        c27_woken(),      c28_sequence(),       peers_beside(),
     };
     return all;
 }

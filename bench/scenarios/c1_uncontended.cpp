@@ -5,7 +5,7 @@
 #include "floors/redlock_floor.hpp"
 #include "floors/sqlite_floor.hpp"
 #include "floors/zookeeper_floor.hpp"
-#include "measure/rounds.hpp"
+#include "measure/alone.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -13,25 +13,6 @@ namespace holdfast::bench {
 namespace {
 
 constexpr const char* id = "C1";
-
-Contender holdfast(const Bench& bench, const Deployment& deployment) {
-    struct State {
-        Client client;
-        std::unique_ptr<Lock> lock;
-    };
-    auto client = bench.open(deployment);
-    auto lock = bench.lock(client, deployment, "bench/uncontended");
-    auto state = std::make_shared<State>(State{std::move(client), std::move(lock)});
-    const auto cycle = [state] {
-        auto lease = state->lock->acquire();
-        if (!lease) check(lease.error(), "acquire");
-        if (lease->release() != ReleaseResult::released)
-            throw SelfCheck("a release was not answered");
-        return std::size_t{1};
-    };
-    cycle();  // connects, loads scripts, makes the file
-    return {deployment.backend, deployment.variant, cycle};
-}
 
 Contender redis_floor(const lab::RedisServer& server, Trace trace) {
     auto floor = std::make_shared<RedisFloor>(server.port(), std::move(trace));
@@ -70,7 +51,7 @@ std::vector<Contender> contenders(Bench& bench) {
     };
     for (const Deployment& d : bench.site.deployments())
         if (d.variant != "poll")  // the same as the default where nobody waits
-            add(d.backend.c_str(), d.variant, [&] { return holdfast(bench, d); });
+            add(d.backend.c_str(), d.variant, [&] { return alone(bench, d, "bench/uncontended"); });
     if (auto* redis = bench.site.redis()) {
         add("redis", "floor: two round trips",
             [&] { return redis_floor(*redis, bare_round_trips(false)); });

@@ -1,0 +1,24 @@
+#include "measure/alone.hpp"
+
+namespace holdfast::bench {
+
+Contender alone(const Bench& bench, const Deployment& deployment, const std::string& name) {
+    struct State {
+        Client client;
+        std::unique_ptr<Lock> lock;
+    };
+    auto client = bench.open(deployment);
+    auto lock = bench.lock(client, deployment, name);
+    auto state = std::make_shared<State>(State{std::move(client), std::move(lock)});
+    const auto cycle = [state] {
+        auto lease = state->lock->acquire();
+        if (!lease) check(lease.error(), "acquire");
+        if (lease->release() != ReleaseResult::released)
+            throw SelfCheck("a release was not answered");
+        return std::size_t{1};
+    };
+    cycle();  // connects, loads scripts, makes the file
+    return {deployment.backend, deployment.variant, cycle};
+}
+
+}  // namespace holdfast::bench

@@ -1,0 +1,18 @@
+# The scenario of other libraries on real servers, in short: those from Debian take part, by their version,
+# and the report follows from its rows.
+set(json ${FOLDER}/peers.json)
+file(REMOVE ${json})
+execute_process(COMMAND ${BENCH} --quick --scenario peers --seed 1 --json ${json} RESULT_VARIABLE code)
+if(NOT code EQUAL 0)
+    message(FATAL_ERROR "holdfast-bench --scenario peers ended with ${code}")
+endif()
+execute_process(COMMAND ${CHECKER} ${json} RESULT_VARIABLE wrong)
+if(NOT wrong EQUAL 0)
+    message(FATAL_ERROR "the report does not follow from its rows")
+endif()
+file(READ ${json} report)
+foreach(peer "redis-py" "kazoo" "curator" "advisory lock")
+    if(NOT report MATCHES "\"variant\":\"peer: ${peer} [0-9][^\"]*\",\"metric\":\"p50\"")
+        message(FATAL_ERROR "no figure of ${peer} and its version")
+    endif()
+endforeach()
