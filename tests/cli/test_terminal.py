@@ -147,6 +147,7 @@ class Terminal(CliTest):
         until(lambda: state(pid) == "S", "it reads")
         self.shell.type("words\n")
         self.shell.expect("got words")
+        self.shell.expect("<prompt>")  # all of it has ended before the terminal does
 
     def test_in_a_pipeline(self):
         self.shell.type("hf run job -- sh -c 'echo in; sleep 0.1; echo out' | tr a-z A-Z; echo done.\n")
@@ -163,6 +164,7 @@ class Terminal(CliTest):
         self.shell.type("hf run job -- sh -c 'read line; echo got $line' | cat\n")
         self.shell.type("words\n")
         self.shell.expect("got words")
+        self.shell.expect("<prompt>")  # all of it has ended before the terminal does
 
     def test_interrupt_while_waiting(self):
         self.hold("job", "--label", "other")
