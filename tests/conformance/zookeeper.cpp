@@ -331,6 +331,8 @@ TEST_CASE("T34: a rolling restart with leases held and waiters queued", "[T34]")
         lab::wait_until([&] { return waiters_of(name) == static_cast<std::size_t>(i) + 1; }, 10s,
                         "in line");
     }
+    // Answered after what they asked before: from here on they wait for as long as they said.
+    CHECK(waiting_client.inspect(name).has_value());
     for (std::size_t i = 0; i < servers->size(); ++i) {
         servers->kill(i);
         CHECK_FALSE(servers->alive(i));
