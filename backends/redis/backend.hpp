@@ -48,12 +48,17 @@ protected:
     awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
                                  std::string* detail);
 
+    /// What requests that are answered together can wait for: the shortest ttl, the last deadline.
+    struct Bounds {
+        milliseconds ttl;
+        boot_clock::time_point deadline;
+    };
     /// min_replicas_ack: once the server has answered a write on this connection, whether enough
     /// replicas have it too. Waits a tenth of the ttl for them, at most a second, in which the
     /// connection does nothing else.
-    awaitable<error_code> replicated(milliseconds ttl, boot_clock::time_point deadline,
-                                     std::string* detail);
-    /// Takes back what too few replicas know of: such a grant is in doubt, such a renewal unknown.
+    awaitable<error_code> replicated(Bounds, std::string* detail);
+    /// With min_replicas_ack: takes back what too few replicas know of. Such a grant is in doubt,
+    /// such a renewal unknown.
     awaitable<void> confirm(std::span<spi::Attempt* const>);
     awaitable<void> confirm(std::span<spi::Held* const>);
 

@@ -84,8 +84,10 @@ awaitable<void> FencedBackend::attempt(std::span<Attempt* const> all) {
     }
     auto task = enter(std::move(items));
     co_await std::move(task);
-    auto sure = confirm(all);
-    co_await std::move(sure);
+    if (shared_->options.replicas > 0) {
+        auto sure = confirm(all);
+        co_await std::move(sure);
+    }
 }
 
 awaitable<void> FencedBackend::enter(std::vector<Attempt*> items) {
@@ -335,12 +337,14 @@ awaitable<void> FencedBackend::renew(std::span<Held* const> all) {
         }
         items = std::move(late);
     }
-    auto sure = confirm(all);
-    co_await std::move(sure);
+    if (shared_->options.replicas > 0) {
+        auto sure = confirm(all);
+        co_await std::move(sure);
+    }
 }
 
 std::unique_ptr<spi::Lane> FencedBackend::open_lane() {
-    if (shared_->options.tls || shared_->options.replicas > 0) return nullptr;
+    if (!shared_->options.lanes()) return nullptr;
     return std::make_unique<Lane>(shared_);
 }
 

@@ -59,8 +59,7 @@ const std::vector<spi::OptionSpec>& option_table() {
          .fallback = "0",
          .meaning =
              "A grant or a renewal counts only once that many replicas have confirmed it (WAIT). "
-             "It "
-             "narrows what a failover can give twice, and costs a round trip each; the token "
+             "It narrows what a failover can give twice, and costs a round trip each; the token "
              "remains the remedy.",
          .min = 0,
          .max = 100},

@@ -23,6 +23,8 @@ struct Options {
     std::string display;  ///< "redis://cache1:6379/2"
 
     explicit Options(const spi::Settings&);
+    /// Whether blocking calls may have connections of their own.
+    bool lanes() const noexcept { return !tls && replicas == 0; }
 };
 
 const std::vector<spi::OptionSpec>& option_table();

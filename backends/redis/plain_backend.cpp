@@ -63,8 +63,10 @@ awaitable<void> PlainBackend::attempt(std::span<Attempt* const> all) {
             a.outcome = g;
         }
     }
-    auto sure = confirm(all);
-    co_await std::move(sure);
+    if (shared_->options.replicas > 0) {
+        auto sure = confirm(all);
+        co_await std::move(sure);
+    }
 }
 
 awaitable<error_code> PlainBackend::withdraw(std::span<Attempt* const> all) {
@@ -126,8 +128,10 @@ awaitable<void> PlainBackend::renew(std::span<Held* const> all) {
             h.renewal_error = make_error_code(r.integer == 2 ? errc::revoked : errc::lost);
         }
     }
-    auto sure = confirm(all);
-    co_await std::move(sure);
+    if (shared_->options.replicas > 0) {
+        auto sure = confirm(all);
+        co_await std::move(sure);
+    }
 }
 
 awaitable<void> PlainBackend::release(std::span<Held* const> all) {
@@ -155,7 +159,7 @@ awaitable<void> PlainBackend::release(std::span<Held* const> all) {
 }
 
 std::unique_ptr<spi::Lane> PlainBackend::open_lane() {
-    if (shared_->options.tls || shared_->options.replicas > 0) return nullptr;
+    if (!shared_->options.lanes()) return nullptr;
     return std::make_unique<PlainLane>(shared_);
 }
 

@@ -8,14 +8,26 @@
 #include "errors.hpp"
 
 namespace holdfast::redis {
+namespace {
 
-awaitable<error_code> RedisBackend::replicated(milliseconds ttl, boot_clock::time_point deadline,
-                                               std::string* detail) {
+template <class Bounds, class Item>
+Bounds bounds_of(const std::vector<Item*>& some) {
+    Bounds b{some.front()->ttl, some.front()->deadline};
+    for (const Item* i : some) {
+        b.ttl = std::min(b.ttl, i->ttl);
+        b.deadline = std::max(b.deadline, i->deadline);
+    }
+    return b;
+}
+
+}  // namespace
+
+awaitable<error_code> RedisBackend::replicated(Bounds within, std::string* detail) {
     // A server looks at such time-outs ten times a second; its answer must be here in time, or the
     // connection counts as silent.
     const auto left =
-        std::chrono::floor<milliseconds>(deadline - boot_clock::now()) - milliseconds(150);
-    const auto patience = std::min({ttl / 10, left, milliseconds(1000)});
+        std::chrono::floor<milliseconds>(within.deadline - boot_clock::now()) - milliseconds(150);
+    const auto patience = std::min({within.ttl / 10, left, milliseconds(1000)});
     if (patience < milliseconds(1)) {  // 0 would be for ever
         *detail = shared_->options.display +
                   ": no time was left to hear of the replicas (min_replicas_ack)";
@@ -24,7 +36,7 @@ awaitable<error_code> RedisBackend::replicated(milliseconds ttl, boot_clock::tim
     Command c;
     c.add("WAIT").add_number(shared_->options.replicas);
     c.add_number(patience.count());
-    auto reply = co_await ask(c, nullptr, deadline, detail);
+    auto reply = co_await ask(c, nullptr, within.deadline, detail);
     if (!reply) co_return reply.error();
     if (!reply->is(Reply::Type::integer)) co_return make(Error::protocol);
     if (reply->integer >= shared_->options.replicas) co_return error_code();
@@ -35,19 +47,13 @@ awaitable<error_code> RedisBackend::replicated(milliseconds ttl, boot_clock::tim
 }
 
 awaitable<void> RedisBackend::confirm(std::span<spi::Attempt* const> all) {
-    if (shared_->options.replicas == 0) co_return;
     std::vector<spi::Attempt*> granted;
     for (spi::Attempt* a : all)
         if (std::holds_alternative<spi::Attempt::Granted>(a->outcome)) granted.push_back(a);
     if (granted.empty()) co_return;
-    auto ttl = granted.front()->ttl;
-    auto deadline = granted.front()->deadline;
-    for (const spi::Attempt* a : granted) {
-        ttl = std::min(ttl, a->ttl);
-        deadline = std::max(deadline, a->deadline);
-    }
     std::string detail;
-    const error_code why = co_await replicated(ttl, deadline, &detail);
+    const Bounds within = bounds_of<Bounds>(granted);
+    const error_code why = co_await replicated(within, &detail);
     if (!why) co_return;
     for (spi::Attempt* a : granted) {
         place_of(a->place);  // the next attempt finds our own owner there
@@ -57,19 +63,13 @@ awaitable<void> RedisBackend::confirm(std::span<spi::Attempt* const> all) {
 }
 
 awaitable<void> RedisBackend::confirm(std::span<spi::Held* const> all) {
-    if (shared_->options.replicas == 0) co_return;
     std::vector<spi::Held*> renewed;
     for (spi::Held* h : all)
         if (h->renewal == spi::Held::Renewal::renewed) renewed.push_back(h);
     if (renewed.empty()) co_return;
-    auto ttl = renewed.front()->ttl;
-    auto deadline = renewed.front()->deadline;
-    for (const spi::Held* h : renewed) {
-        ttl = std::min(ttl, h->ttl);
-        deadline = std::max(deadline, h->deadline);
-    }
     std::string detail;
-    const error_code why = co_await replicated(ttl, deadline, &detail);
+    const Bounds within = bounds_of<Bounds>(renewed);
+    const error_code why = co_await replicated(within, &detail);
     if (!why) co_return;
     for (spi::Held* h : renewed) {
         h->renewal = spi::Held::Renewal::unknown;

@@ -140,28 +140,28 @@ CASES = {"redis-py": RedisPy, "redis-semaphore": RedisSemaphore, "redlock": Redl
          "curator": Curator}
 
 
-def wait_for(condition, what):
+def wait_for(look, what):
+    """What `look` returns, once that is something."""
     give_up = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > give_up:
-            sys.exit(f"waited a minute for {what}")
-        time.sleep(0.002)
+    while time.monotonic() < give_up:
+        found = look()
+        if found:
+            return found
+    sys.exit(f"waited a minute for {what}")
 
 
 def pick_holder(store, folder, side, done_at):
     """The process of this side that holds, once so many rounds are done."""
-    give_up = time.monotonic() + 60
-    while time.monotonic() < give_up:
+    def look():
         if int(store.get("done") or 0) < done_at:
-            continue
+            return None
         try:
             pid = int(os.readlink(os.path.join(folder, "witness")))
         except FileNotFoundError:
-            continue
-        for process in side:
-            if process.pid == pid:
-                return process
-    sys.exit("no holder of one side was seen within a minute")
+            return None
+        return next((process for process in side if process.pid == pid), None)
+
+    return wait_for(look, "a holder of one side")
 
 
 def run(case, store_port, same_name, kills, seed):
