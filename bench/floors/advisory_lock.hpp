@@ -1,9 +1,8 @@
 // PostgreSQL's own advisory lock of a session, by bare libpq, and the round trips below it.
 #pragma once
-#include <memory>
 #include <string>
 
-struct pg_conn;
+#include "floors/libpq.hpp"
 
 namespace holdfast::bench {
 
@@ -21,14 +20,7 @@ public:
     static std::string library_version();
 
 private:
-    struct Close {
-        void operator()(pg_conn* c) const;
-    };
-    void prepare(const char* name, const char* sql);
-    /// The one value of a prepared statement.
-    std::string value(const char* name);
-
-    std::unique_ptr<pg_conn, Close> connection_;
+    Libpq connection_;
 };
 
 }  // namespace holdfast::bench

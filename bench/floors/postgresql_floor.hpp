@@ -1,11 +1,10 @@
 // The raw floor for PostgreSQL: a row that is inserted unless it is there, and deleted. Bare libpq,
 // prepared once.
 #pragma once
-#include <libpq-fe.h>
-
 #include <cstdint>
-#include <memory>
 #include <string>
+
+#include "floors/libpq.hpp"
 
 namespace holdfast::bench {
 
@@ -17,16 +16,9 @@ public:
     void cycle();
 
 private:
-    struct Free {
-        void operator()(PGconn* c) const { PQfinish(c); }
-        void operator()(PGresult* r) const { PQclear(r); }
-    };
-    using Connection = std::unique_ptr<PGconn, Free>;
-    using Result = std::unique_ptr<PGresult, Free>;
-    static Connection connect(const std::string& url, bool synced);
-    static void change_one(PGconn*, const char* statement, const std::string& owner);
+    static Libpq connect(const std::string& url, bool synced);
 
-    Connection take_, free_;
+    Libpq take_, free_;
     std::uint64_t counter_ = 0;
 };
 

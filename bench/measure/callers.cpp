@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "measure/cpu.hpp"
+#include "measure/loop.hpp"
 
 namespace holdfast::bench {
 
@@ -42,12 +43,7 @@ CallersResult Callers::run_for(double seconds) {
     const auto before = requests();
     const double cpu = own_cpu_ms();
     const auto start = Clock::now();
-    const auto end =
-        start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    const auto guard = asio::make_work_guard(loop_);
-    loop_.restart();
-    while (Clock::now() < end && !failure_)
-        loop_.run_one_until(end);
+    run_until(loop_, start + in_seconds(seconds), [&] { return bool(failure_); });
     check(failure_, "callers");
     now_.seconds = seconds_since(start);
     now_.client_cpu_ms = own_cpu_ms() - cpu;
@@ -62,12 +58,8 @@ void Callers::end() {
     ending_ = true;
     for (Caller& caller : callers_)
         caller.stop.emit(asio::cancellation_type::terminal);
-    const auto cap = Clock::now() + std::chrono::seconds(30);
-    const auto guard = asio::make_work_guard(loop_);
-    loop_.restart();
-    while (under_way_ > 0 && Clock::now() < cap)
-        loop_.run_one_until(cap);
-    if (under_way_ > 0) throw SelfCheck("callers did not end when cancelled");
+    if (!run_until(loop_, Clock::now() + std::chrono::seconds(30), [&] { return under_way_ == 0; }))
+        throw SelfCheck("callers did not end when cancelled");
     check(failure_, "callers");
 }
 

@@ -4,6 +4,8 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <utility>
 
+#include "measure/loop.hpp"
+
 namespace holdfast::bench {
 
 std::size_t clients_for(std::size_t waiters) {
@@ -36,20 +38,12 @@ std::uint64_t Crowd::requests() const {
     return sum;
 }
 
-void Crowd::run_until(Clock::time_point end) {
-    const auto guard = asio::make_work_guard(loop_);
-    loop_.restart();
-    while (Clock::now() < end && !failure_)
-        loop_.run_one_until(end);
-    check(failure_, "crowd");
-}
-
 CrowdResult Crowd::run_for(double seconds) {
     now_ = {};
     const auto before = requests();
     const auto start_time = Clock::now();
-    run_until(start_time +
-              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    run_until(loop_, start_time + in_seconds(seconds), [&] { return bool(failure_); });
+    check(failure_, "crowd");
     now_.seconds = seconds_since(start_time);
     now_.requests = requests() - before;
     return std::exchange(now_, {});
@@ -59,12 +53,8 @@ void Crowd::end() {
     ending_ = true;
     for (Caller& caller : callers_)
         caller.stop.emit(asio::cancellation_type::terminal);
-    const auto cap = Clock::now() + std::chrono::seconds(30);
-    const auto guard = asio::make_work_guard(loop_);
-    loop_.restart();
-    while (under_way_ > 0 && Clock::now() < cap)
-        loop_.run_one_until(cap);
-    if (under_way_ > 0) throw SelfCheck("crowd: waiters did not end when cancelled");
+    if (!run_until(loop_, Clock::now() + std::chrono::seconds(30), [&] { return under_way_ == 0; }))
+        throw SelfCheck("crowd: waiters did not end when cancelled");
     check(failure_, "crowd");
 }
 

@@ -43,7 +43,6 @@ private:
     void granted(Caller&, error_code, Lease);
     void released(Caller&, error_code, ReleaseResult);
     std::uint64_t requests() const;
-    void run_until(Clock::time_point);
 
     asio::io_context loop_;
     std::vector<Client> clients_;

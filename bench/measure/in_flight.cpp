@@ -27,8 +27,7 @@ std::size_t InFlight::run_cycles(std::size_t cycles, OnGrant on_grant) {
 
 std::size_t InFlight::run_for(double seconds) {
     to_start_ = std::numeric_limits<std::size_t>::max();
-    until_ = Clock::now() +
-             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    until_ = Clock::now() + in_seconds(seconds);
     on_grant_ = {};
     return run();
 }

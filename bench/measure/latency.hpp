@@ -11,6 +11,9 @@ namespace holdfast::bench {
 
 using Clock = std::chrono::steady_clock;
 
+inline Clock::duration in_seconds(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 inline double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }

@@ -14,8 +14,7 @@ void run_block(const RoundPlan& plan, Contender& contender, Measured& out) {
     int calls = 0;
     const auto start = Clock::now();
     auto before = start;
-    const auto end = start + std::chrono::duration_cast<Clock::duration>(
-                                 std::chrono::duration<double>(plan.block_seconds));
+    const auto end = start + in_seconds(plan.block_seconds);
     while (calls < plan.least_calls || before < end) {
         const std::size_t done = contender.work();
         const auto after = Clock::now();

@@ -59,7 +59,7 @@ struct Pair {
         clock.set(what.replica_late);
         lab::wait_until([&] { return in_step(); }, lab::default_cap, "the replica to be in step");
         if (what.guard == Guard::acknowledged)
-            lab::wait_until([&] { return acknowledges(); }, lab::default_cap,
+            lab::wait_until([&] { return primary.replica_acknowledges(); }, lab::default_cap,
                             "the primary to hear of its replica");
         else if (what.guard != Guard::none)
             lab::wait_until([&] { return good_replicas() == "1"; }, lab::default_cap,
@@ -88,11 +88,6 @@ struct Pair {
     }
     std::string good_replicas() const {
         return primary.info("replication").at("min_slaves_good_slaves");
-    }
-    bool acknowledges() const {
-        const auto info = primary.info("replication");
-        const auto first = info.find("slave0");
-        return first != info.end() && first->second.find(",offset=0,") == std::string::npos;
     }
     bool replica_knows(const std::string& name) const {
         return replica.cli({"EXISTS", name}).integer == 1;

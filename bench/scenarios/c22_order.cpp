@@ -2,9 +2,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
+#include <holdfast/lab/wait_until.hpp>
 #include <numeric>
 
 #include "checker/diary.hpp"
+#include "measure/loop.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -27,19 +29,9 @@ struct Party {
     Party(const Party&) = delete;
     Party& operator=(const Party&) = delete;
     template <class Done>
-    void run_until(Done done, double seconds, const char* what) {
-        const auto guard = asio::make_work_guard(loop);
-        const auto cap = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                            std::chrono::duration<double>(seconds));
-        loop.restart();
-        while (!done() && Clock::now() < cap)
-            loop.run_one_for(milliseconds(1));
-        if (!done()) throw SelfCheck(std::string("order: timed out: ") + what);
-    }
-    void pause(milliseconds d) {
-        const auto guard = asio::make_work_guard(loop);
-        loop.restart();
-        loop.run_for(d);
+    void wait_for(Done done, const char* what) {
+        if (!run_until(loop, Clock::now() + std::chrono::seconds(60), done))
+            throw SelfCheck(std::string("order: timed out: ") + what);
     }
     asio::io_context loop;
     std::vector<Client> all;
@@ -89,20 +81,20 @@ std::vector<std::size_t> order_of_grants(Bench& bench, const Deployment& d, int 
                 ++released;
             });
         });
-        party.pause(
-            milliseconds(5));  // the next one asks clearly later, for those who do not queue
-        if (visible)
-            party.run_until(
-                [&] {
-                    const auto seen = party.all.front().inspect(d.prefix + name);
-                    return seen && seen->waiters.size() == i + 1;
-                },
-                10, "a waiter's place in line");
-        if (visible) diary.in_line(w.entry);
+        if (visible) {
+            const auto in_line = [&] {
+                const auto seen = party.all.front().inspect(d.prefix + name);
+                return seen && seen->waiters.size() == i + 1;
+            };
+            lab::wait_until(in_line, lab::default_cap, "a waiter's place in line");
+            diary.in_line(w.entry);
+        } else {  // nobody can tell: the next one asks clearly later
+            run_until(party.loop, Clock::now() + milliseconds(5), [] { return false; });
+        }
     }
     diary.releasing(first_entry, *held);
     diary.released(first_entry, held->release());
-    party.run_until([&] { return failure || released == queue_length; }, 60, "everybody's grant");
+    party.wait_for([&] { return failure || released == queue_length; }, "everybody's grant");
     check(failure, "order");
     return order;
 }
@@ -183,9 +175,9 @@ void run_shares(Bench& bench, const Deployment& d) {
         ask(all[i]);
     }
     const auto end = Clock::now() + milliseconds(bench.options.pick(1000, 4000, 10000));
-    party.run_until([&] { return failure || Clock::now() >= end; }, 60, "the time to be over");
+    run_until(party.loop, end, [&] { return bool(failure); });
     ending = true;
-    party.run_until([&] { return under_way == 0; }, 60, "the last grants");
+    party.wait_for([&] { return under_way == 0; }, "the last grants");
     check(failure, "shares");
 
     std::vector<double> grants;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <deque>
 
+#include "measure/loop.hpp"
 #include "measure/trials.hpp"
 #include "scenario.hpp"
 #include "variants/zookeeper_herd.hpp"
@@ -81,11 +82,8 @@ public:
         victims.kill();
         if (held_.release() != ReleaseResult::released)
             throw SelfCheck("the holder's release was not answered");
-        const auto cap = Clock::now() + std::chrono::seconds(30);
-        const auto guard = asio::make_work_guard(loop_);
-        loop_.restart();
-        while (released_ < all_.size() && !failure_ && Clock::now() < cap)
-            loop_.run_one_until(cap);
+        run_until(loop_, Clock::now() + std::chrono::seconds(30),
+                  [&] { return failure_ || released_ == all_.size(); });
         check(failure_, "burst");
         if (released_ < all_.size()) throw SelfCheck("a survivor was not served within 30 s");
         burst_.requests = requests() - before;

@@ -7,6 +7,7 @@
 
 #include "floors/redis_floor.hpp"
 #include "floors/server_calls.hpp"
+#include "measure/loop.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -63,22 +64,16 @@ public:
     IdleWaiters& operator=(const IdleWaiters&) = delete;
 
     void idle(double seconds) {
-        const auto guard = asio::make_work_guard(loop_);
-        loop_.restart();
-        loop_.run_for(
-            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+        run_until(loop_, Clock::now() + in_seconds(seconds), [] { return false; });
     }
     std::uint64_t requests() const { return client_.stats().requests; }
     void end() {
         if (ended_ != 0) throw SelfCheck("a waiter's call ended while the lock was held");
         for (Waiter& w : waiters_)
             w.stop.emit(asio::cancellation_type::terminal);
-        const auto cap = Clock::now() + std::chrono::seconds(30);
-        const auto guard = asio::make_work_guard(loop_);
-        loop_.restart();
-        while (ended_ < waiters_.size() && Clock::now() < cap)
-            loop_.run_one_until(cap);
-        if (ended_ < waiters_.size()) throw SelfCheck("waiters did not end when cancelled");
+        if (!run_until(loop_, Clock::now() + std::chrono::seconds(30),
+                       [&] { return ended_ == waiters_.size(); }))
+            throw SelfCheck("waiters did not end when cancelled");
         if (granted_ != 0) throw SelfCheck("two holders: a waiter was granted a lock that is held");
         lease_.release();
     }

@@ -10,6 +10,7 @@
 #include "bench.hpp"
 #include "variants/documents.hpp"
 #include "variants/recipe.hpp"
+#include "variants/sql_table.hpp"
 #include "variants/version_recipe.hpp"
 
 namespace holdfast::bench {
@@ -25,13 +26,7 @@ struct How {
 class SqlRecipe final : public Recipe {
 public:
     explicit SqlRecipe(How how) : how_(std::move(how)), connection_(how_.connect) {
-        pqxx::work work(connection_);
-        work.exec("SELECT pg_advisory_xact_lock(1)");  // two clients may create it at once
-        work.exec(
-            fmt::format("CREATE TABLE IF NOT EXISTS {} (name text PRIMARY KEY, owner text, "
-                        "count int, taken timestamptz)",
-                        how_.table));
-        work.commit();
+        create_table(connection_, how_.table, "owner text, count int, taken timestamptz");
     }
 
     bool take(const spi::Attempt& a) override {

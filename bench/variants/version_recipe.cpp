@@ -5,6 +5,8 @@
 #include <pqxx/pqxx>
 #include <set>
 
+#include "variants/sql_table.hpp"
+
 namespace holdfast::bench {
 
 namespace {
@@ -15,13 +17,7 @@ public:
     using Update = VersionHow::Update;
 
     explicit VersionRecipe(VersionHow how) : how_(std::move(how)), connection_(how_.connect) {
-        pqxx::work work(connection_);
-        work.exec("SELECT pg_advisory_xact_lock(1)");  // two clients may create it at once
-        work.exec(
-            fmt::format("CREATE TABLE IF NOT EXISTS {} (name text PRIMARY KEY, state int, "
-                        "version bigint, taken timestamptz)",
-                        how_.table));
-        work.commit();
+        create_table(connection_, how_.table, "state int, version bigint, taken timestamptz");
     }
 
     bool take(const spi::Attempt& a) override {

@@ -67,7 +67,7 @@ Engine::~Engine() {
 void Engine::run_thread() {
     ::pthread_setname_np(::pthread_self(), "holdfast");
     io_.run();
-    if (closes_itself_) end(grace_);
+    if (closes_itself_) end(*closes_itself_);
 }
 
 // --- batches
@@ -295,8 +295,7 @@ void Engine::close(milliseconds grace) noexcept {
         if (on_engine_thread()) {
             // A user's handler died here, unrun: nobody may wait, so the rest happens by itself.
             thread_.detach();
-            closes_itself_ = true;
-            grace_ = grace;
+            closes_itself_ = grace;
             post([self] { self->close_itself(); });
             return;
         }
@@ -323,7 +322,7 @@ void Engine::close(milliseconds grace) noexcept {
 
 void Engine::close_itself() {
     give_up_everything();
-    const auto timer = std::make_shared<asio::steady_timer>(io_, grace_);
+    const auto timer = std::make_shared<asio::steady_timer>(io_, *closes_itself_);
     const auto stop = [self = shared_from_this(), timer] {
         if (std::exchange(self->backend_stopping_, true)) return;
         timer->cancel();

@@ -12,6 +12,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/system_executor.hpp>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -144,8 +145,8 @@ private:
     std::thread::id thread_id_;
     std::atomic<bool> closed_{false}, ended_{false};
     std::once_flag closing_;
-    bool closes_itself_ = false, backend_stopping_ = false;  // engine thread only
-    milliseconds grace_{};
+    bool backend_stopping_ = false;              // engine thread only
+    std::optional<milliseconds> closes_itself_;  // within so long; engine thread only
 
     std::mutex submissions_mutex_;
     std::vector<std::shared_ptr<Waiter>> submissions_;

@@ -23,13 +23,8 @@ constexpr int patience = 2;
 /// A primary and its replica, and the wire between them.
 struct Pair {
     Pair() {
-        // The primary counts a replica once it has heard its first acknowledgement.
-        const auto counted = [&] {
-            const auto info = primary.info("replication");
-            const auto first = info.find("slave0");
-            return first != info.end() && first->second.find(",offset=0,") == std::string::npos;
-        };
-        lab::wait_until(counted, lab::default_cap, "the replica is connected");
+        lab::wait_until([&] { return primary.replica_acknowledges(); }, lab::default_cap,
+                        "the replica is connected");
     }
     static lab::RedisServer start_primary() {
         lab::RedisOptions options;

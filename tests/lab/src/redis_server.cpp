@@ -271,6 +271,12 @@ Reply RedisServer::cli(const std::vector<std::string>& arguments,
     return impl_->connect(cap).command(arguments, cap);
 }
 
+bool RedisServer::replica_acknowledges() const {
+    const auto all = info("replication");
+    const auto first = all.find("slave0");
+    return first != all.end() && first->second.find(",offset=0,") == std::string::npos;
+}
+
 std::map<std::string, std::string> RedisServer::info(const std::string& section) const {
     const auto reply = cli(section.empty() ? std::vector<std::string>{"INFO"}
                                            : std::vector<std::string>{"INFO", section});

@@ -103,6 +103,10 @@ public:
     /// One section of INFO, or the default ones, as name and value.
     [[nodiscard]] std::map<std::string, std::string> info(const std::string& section = {}) const;
 
+    /// As a primary: whether its first replica has acknowledged something, from when on the server
+    /// counts it (WAIT).
+    [[nodiscard]] bool replica_acknowledges() const;
+
     /// Starts to record every command that the server executes.
     [[nodiscard]] RedisMonitor monitor() const;
 
