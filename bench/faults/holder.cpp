@@ -12,12 +12,10 @@ double boot_ms() {
     return boot_ms(boot_clock::now());
 }
 
-Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name, int ttl_ms,
-               const std::filesystem::path& history)
+Holder::Holder(const Bench& bench, const Deployment& d, const std::string& name,
+               const LockOptions& how, const std::filesystem::path& history)
     : diary_(history, "holder"), client_(bench.open(d)) {
-    LockOptions fixed;
-    fixed.ttl = milliseconds(ttl_ms);
-    lock_ = bench.lock(client_, d, name, fixed);
+    lock_ = bench.lock(client_, d, name, how);
     name_ = diary_.name(d.prefix + name, &lock_->capabilities());
 }
 
@@ -59,6 +57,13 @@ error_code Holder::acquire_at_last(milliseconds wait) {
         const bool silent = answer == errc::unavailable || answer == errc::in_doubt;
         if (!silent || left <= milliseconds(0)) return answer;
     }
+}
+
+bool Holder::ask(milliseconds wait) {
+    const auto answer = acquire_at_last(wait);
+    if (!answer) return true;
+    if (answer == errc::timed_out || answer == errc::contended) return false;
+    throw SelfCheck("acquire: " + answer.message() + ": " + words_);
 }
 
 void Holder::must_acquire(milliseconds wait) {

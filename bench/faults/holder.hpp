@@ -1,5 +1,5 @@
-// One who wants the lock, in the bench's own process, for faults that are the servers'. What he
-// believes is read from his lease, not from who was granted what.
+// One who wants the lock, in the bench's own process. What he believes is read from his lease, not
+// from who was granted what.
 #pragma once
 #include <future>
 #include <memory>
@@ -18,7 +18,7 @@ double boot_ms(boot_clock::time_point);
 class Holder {
 public:
     /// `history`: a file for what it does with the lock; empty: not recorded. Errors: SelfCheck.
-    Holder(const Bench&, const Deployment&, const std::string& name, int ttl_ms,
+    Holder(const Bench&, const Deployment&, const std::string& name, const LockOptions&,
            const std::filesystem::path& history = {});
     ~Holder();
     Holder(const Holder&) = delete;
@@ -29,6 +29,8 @@ public:
     /// The same, asked again while the server does not answer: on a busy machine the first requests
     /// of many processes may take longer than their time-out.
     error_code acquire_at_last(milliseconds wait);
+    /// The same; false: somebody else has it. Errors: SelfCheck for any other answer.
+    bool ask(milliseconds wait);
     /// The same when anything but a grant would make the run worthless. Errors: SelfCheck.
     void must_acquire(milliseconds wait);
     /// Acquires on a thread of its own, which ends with this object at the latest after `wait`.

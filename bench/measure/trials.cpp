@@ -72,7 +72,8 @@ Lease Party::must(milliseconds wait) {
 namespace {
 
 lab::Process start_holder(const Bench& bench, const Store& store, const Deployment& d,
-                          const std::string& name, milliseconds ttl) {
+                          const std::string& name, milliseconds ttl,
+                          const std::filesystem::path& history) {
     WorkerOptions how;
     how.job = "hold";
     how.guard = "holdfast";
@@ -80,15 +81,16 @@ lab::Process start_holder(const Bench& bench, const Store& store, const Deployme
     how.url = d.open;
     how.name = name;
     how.ttl_ms = static_cast<int>(ttl.count());
+    how.history = history.string();
     return start_worker(how, bench.site.folder() / "workers.log");
 }
 
 }  // namespace
 
 HoldingProcess::HoldingProcess(const Bench& bench, const Deployment& d, const std::string& name,
-                               milliseconds ttl)
+                               milliseconds ttl, const std::filesystem::path& history)
     : store_(bench.site.folder() / (name + ".sock")),
-      process_((store_.reset(0, 1), start_holder(bench, store_, d, name, ttl))) {}
+      process_((store_.reset(0, 1), start_holder(bench, store_, d, name, ttl, history))) {}
 
 void HoldingProcess::wait_held() {
     lab::wait_until([&] { return holds(); }, 3 * lab::default_cap,

@@ -49,8 +49,9 @@ struct Party {
 /// A worker process that holds a lock, in the middle of two steps of which the first is done.
 class HoldingProcess {
 public:
-    /// Starts it. Its store's socket has the lock's name.
-    HoldingProcess(const Bench&, const Deployment&, const std::string& name, milliseconds ttl);
+    /// Starts it. Its store's socket has the lock's name. `history`: as for a Holder.
+    HoldingProcess(const Bench&, const Deployment&, const std::string& name, milliseconds ttl,
+                   const std::filesystem::path& history = {});
     /// Waits until it holds. Errors: LabError.
     void wait_held();
     /// Whether it has said so.

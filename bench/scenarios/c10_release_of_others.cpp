@@ -1,4 +1,5 @@
 // C10: a holder works longer than the lock lasts and then releases: its own, or whatever is there?
+#include "faults/holder.hpp"
 #include "measure/trials.hpp"
 #include "scenario.hpp"
 #include "variants/documents.hpp"
@@ -20,20 +21,19 @@ struct Form {
 /// A works for longer than its lock lasts, B is granted, A releases, C asks. Whether C was granted
 /// while B's time had barely begun.
 bool two_holders(Bench& bench, const Form& form, const std::string& name, milliseconds ttl) {
-    LockOptions fixed;
-    fixed.ttl = ttl;
-    fixed.renew = false;
-    LockOptions renewed = fixed;
-    renewed.renew = true;
     const Deployment& d = form.deployment;
-    Party a(bench, d, name, fixed), b(bench, d, name, renewed), c(bench, d, name, fixed);
-    Lease first = a.must(5 * ttl);
-    Lease second = b.must(10 * ttl);
+    const SetUp set_up{id, d.backend, d.variant, form.holdfast, {}};
+    const LockOptions fixed{.ttl = ttl, .renew = false};
+    Holder a(bench, d, name, fixed, history_of(bench, set_up, d, "A"));
+    Holder b(bench, d, name, {.ttl = ttl}, history_of(bench, set_up, d, "B"));
+    Holder c(bench, d, name, fixed, history_of(bench, set_up, d, "C"));
+    a.must_acquire(lab::default_cap);
+    b.must_acquire(10 * ttl + lab::default_cap);
     const auto granted = Clock::now();
-    first.release();
-    const Lease third = c.ask(ttl / 2);
+    a.release();
+    const bool third = c.ask(ttl / 2);
     const bool in_time = millis_since(granted) < 0.8 * static_cast<double>(ttl.count());
-    if (third.state() == LeaseState::empty || !second.valid()) return false;
+    if (!third || !b.believes()) return false;
     if (!in_time) throw SelfCheck("the machine was too slow to tell whose time it was");
     return true;
 }

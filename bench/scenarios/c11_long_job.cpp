@@ -1,5 +1,6 @@
 // C11: a job of three times the ttl, with and without renewal, and with a longer ttl; and what a
 // long ttl costs when the holder crashes.
+#include "faults/holder.hpp"
 #include "measure/trials.hpp"
 #include "scenario.hpp"
 
@@ -26,27 +27,25 @@ struct Result {
 /// Whether another one was granted the lock during a job of 3 x ttl whose worker never looks.
 bool second_at_work(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl,
                     const Case& how, Count& believed) {
-    LockOptions options;
-    options.ttl = how.ttls * ttl;
-    options.renew = how.renew;
-    Party worker(bench, d, name, options), other(bench, d, name);
+    Holder worker(bench, d, name, {.ttl = how.ttls * ttl, .renew = how.renew},
+                  bench.history(d, "C11-worker"));
+    Holder other(bench, d, name, {}, bench.history(d, "C11-other"));
     const auto start = Clock::now();
-    const Lease lease = worker.must(5 * ttl);
+    worker.must_acquire(lab::default_cap);
     const auto left = 3.0 * static_cast<double>(ttl.count()) - millis_since(start);
-    const Lease second = other.ask(milliseconds(static_cast<long>(std::max(1.0, left))));
-    const bool granted = second.state() != LeaseState::empty;
-    believed.add(granted && lease.valid());
+    const bool granted = other.ask(milliseconds(static_cast<long>(std::max(1.0, left))));
+    believed.add(granted && worker.believes());
     return granted;
 }
 
 /// From the holder's SIGKILL to the next grant.
 double gap(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl) {
-    HoldingProcess holder(bench, d, name, ttl);
+    HoldingProcess holder(bench, d, name, ttl, bench.history(d, "C11-killed"));
     holder.wait_held();
-    Party next(bench, d, name);
+    Holder next(bench, d, name, {}, bench.history(d, "C11-next"));
     holder.process().kill();
     const auto killed = Clock::now();
-    const Lease lease = next.must(3 * ttl + milliseconds(5000));
+    next.must_acquire(3 * ttl + lab::default_cap);
     return millis_since(killed);
 }
 

@@ -112,8 +112,8 @@ void play(Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) 
     const std::string name = "bench/failover/" + std::to_string(number);
     const SetUp set_up = of(what);
     const bool asks = what.guard == Guard::acknowledged;
-    Holder first(bench, at(pair.primary, asks ? "?min_replicas_ack=1" : ""), name, ttl_ms,
-                 history_of(bench, set_up, at(pair.primary), "A"));
+    Holder first(bench, at(pair.primary, asks ? "?min_replicas_ack=1" : ""), name,
+                 {.ttl = milliseconds(ttl_ms)}, history_of(bench, set_up, at(pair.primary), "A"));
     if (what.cut) pair.between.black_hole();
     if (what.guard == Guard::min_replicas_to_write)
         lab::wait_until([&] { return pair.good_replicas() == "0"; }, lab::default_cap,
@@ -132,7 +132,7 @@ void play(Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) 
 
     pair.primary.kill();
     if (!pair.replica.cli({"REPLICAOF", "NO", "ONE"}).is_ok()) throw SelfCheck("not promoted");
-    Holder second(bench, at(pair.replica), name, ttl_ms,
+    Holder second(bench, at(pair.replica), name, {.ttl = milliseconds(ttl_ms)},
                   history_of(bench, set_up, at(pair.replica), "B"));
     second.must_acquire(milliseconds(3 * ttl_ms) + lab::default_cap);
     tally.add(refused ? Overlap{} : watch(first, second, milliseconds(2 * ttl_ms)));

@@ -21,7 +21,8 @@ Seen play(const Bench& bench, Five& five, std::size_t killed, int ttl_ms) {
     const auto cap = milliseconds(4 * ttl_ms) + lab::default_cap;
     const std::string query = "durable=yes&ttl=1s&max_ttl=5s";
     const Deployment d = five.whole(query);
-    Holder holder(bench, d, "bench/minority", ttl_ms, bench.history(d, "C14-holder"));
+    Holder holder(bench, d, "bench/minority", {.ttl = milliseconds(ttl_ms)},
+                  bench.history(d, "C14-holder"));
     holder.must_acquire(cap);
     const auto client = bench.open(d);
     LockOptions fixed;

@@ -69,11 +69,13 @@ void play(const Bench& bench, Five& five, const Case& what, std::size_t number, 
 
     const SetUp set_up = of(what);
     const Deployment few = five.partial(query, reached), all = five.whole(query);
-    Holder first(bench, few, name, ttl_ms, history_of(bench, set_up, few, "A"));
+    Holder first(bench, few, name, {.ttl = milliseconds(ttl_ms)},
+                 history_of(bench, set_up, few, "A"));
     first.must_acquire(lab::default_cap);
     if (five.holding(name) != 3) throw SelfCheck("the first holder has not just three nodes");
     make(five, hit, what, ttl_ms);
-    Holder second(bench, all, name, ttl_ms, history_of(bench, set_up, all, "B"));
+    Holder second(bench, all, name, {.ttl = milliseconds(ttl_ms)},
+                  history_of(bench, set_up, all, "B"));
     // Longer than the first one's promise at the time of the fault: the unsafe have time to fail.
     const auto answer = second.acquire_at_last(milliseconds(2 * ttl_ms));
     Overlap overlap;

@@ -52,7 +52,7 @@ std::optional<Outcome> play(const Bench& bench, const Trial& trial) {
     lab::wait_until([&] { return belief().granted_ms > 0 || !first.alive(); }, cap, "the holder");
     if (!first.alive()) throw SelfCheck("the holder's process ended: " + first.log_tail(3));
 
-    Holder next(bench, trial.deployment, trial.name, trial.ttl_ms,
+    Holder next(bench, trial.deployment, trial.name, {.ttl = milliseconds(trial.ttl_ms)},
                 bench.history(trial.deployment, "C16-B"));
     next.queue(std::chrono::duration_cast<milliseconds>(cap));
     // It works longer than its ttl, so it has renewed; the other one waits all the while.

@@ -87,8 +87,8 @@ Seen play(const Bench& bench, const Server& server, const SetUp& set_up, Fault f
     const auto long_cap = std::chrono::duration_cast<milliseconds>(cap);
     const std::string name = "bench/single/" + std::to_string(number);
     const Deployment& d = server.deployment;
-    Holder first(bench, d, name, ttl_ms, history_of(bench, set_up, d, "A"));
-    Holder second(bench, d, name, ttl_ms, history_of(bench, set_up, d, "B"));
+    Holder first(bench, d, name, {.ttl = milliseconds(ttl_ms)}, history_of(bench, set_up, d, "A"));
+    Holder second(bench, d, name, {.ttl = milliseconds(ttl_ms)}, history_of(bench, set_up, d, "B"));
     first.must_acquire(long_cap);
     const double granted_until = first.promised_until_ms();
     second.queue(long_cap);

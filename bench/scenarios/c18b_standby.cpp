@@ -60,9 +60,11 @@ void play(const Bench& bench, const Case& what, int number, int ttl_ms, Tally& t
     auto primary = lab::PostgresServer::start();
     const std::string name = "bench/standby/" + std::to_string(number);
     const SetUp set_up = of(what);
-    Holder first(bench, at(primary), name, ttl_ms, history_of(bench, set_up, at(primary), "A"));
+    Holder first(bench, at(primary), name, {.ttl = milliseconds(ttl_ms)},
+                 history_of(bench, set_up, at(primary), "A"));
     {
-        Holder table(bench, at(primary), name + "/table", ttl_ms);  // made before the standby is
+        Holder table(bench, at(primary), name + "/table",
+                     {.ttl = milliseconds(ttl_ms)});  // made before the standby is
         table.must_acquire(lab::default_cap);
     }
     auto standby = primary.standby();
@@ -79,7 +81,8 @@ void play(const Bench& bench, const Case& what, int number, int ttl_ms, Tally& t
         throw SelfCheck("replication was not cut: the standby has received everything");
     primary.kill();
     standby.promote();
-    Holder second(bench, at(standby), name, ttl_ms, history_of(bench, set_up, at(standby), "B"));
+    Holder second(bench, at(standby), name, {.ttl = milliseconds(ttl_ms)},
+                  history_of(bench, set_up, at(standby), "B"));
     second.must_acquire(milliseconds(3 * ttl_ms) + lab::default_cap);
     tally.add(refused ? Overlap{} : watch(first, second, milliseconds(2 * ttl_ms)));
     if (!refused) tally.add_tokens(first.lease().fencing_token(), second.lease().fencing_token());

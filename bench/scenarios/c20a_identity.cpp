@@ -1,4 +1,5 @@
 // C20a: a holder crashes between two steps and comes back with the same host and thread id.
+#include "faults/holder.hpp"
 #include "measure/trials.hpp"
 #include "scenario.hpp"
 #include "variants/documents.hpp"
@@ -22,17 +23,19 @@ struct Result {
 void trial(Bench& bench, const Form& form, const std::string& name, milliseconds ttl,
            Result& result) {
     const Deployment& d = form.deployment;
-    Party again(bench, d, name);  // host and thread as the holder's
-    HoldingProcess holder(bench, d, name, ttl);
+    const SetUp set_up{id, d.backend, d.variant, form.holdfast, {}};
+    Holder again(bench, d, name, {},  // host and thread as the holder's
+                 history_of(bench, set_up, d, "B"));
+    HoldingProcess holder(bench, d, name, ttl, history_of(bench, set_up, d, "A"));
     holder.wait_held();
     if (holder.steps() != 1) throw SelfCheck("the first of two steps was to be done");
     holder.process().kill();
     const auto killed = Clock::now();
-    const Lease lease = again.must(5 * ttl + milliseconds(2000));
+    again.must_acquire(5 * ttl + lab::default_cap);
     const double until = millis_since(killed);
     // The dead holder's lease, just granted or renewed, has two thirds of its ttl left.
     result.at_once.add(until < static_cast<double>(ttl.count()) / 3);
-    result.told.add(lease.previous_holder() == PreviousHolder::crashed);
+    result.told.add(again.lease().previous_holder() == PreviousHolder::crashed);
     result.until.push_back(until);
 }
 

@@ -1,9 +1,8 @@
 // C27: a waiter in the middle of the queue dies. The one behind it is woken: granted, or to look
 // again?
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
+#include "faults/holder.hpp"
 #include "measure/trials.hpp"
 #include "scenario.hpp"
 #include "variants/zookeeper_session.hpp"
@@ -59,30 +58,24 @@ std::size_t waiters(const Client& client, const std::string& name) {
 }
 
 bool holdfast_trial(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl) {
-    LockOptions how;
-    how.ttl = ttl;
-    Party first(bench, d, name, how), last(bench, d, name, how);
-    Lease lease = first.must(lab::default_cap);
-    HoldingProcess middle(bench, d, name, ttl);  // in line, for as long as the first one holds
+    const Client onlooker = bench.open(d);
+    Holder first(bench, d, name, {.ttl = ttl}, bench.history(d, "C27-first"));
+    Holder last(bench, d, name, {.ttl = ttl}, bench.history(d, "C27-last"));
+    first.must_acquire(lab::default_cap);
+    // In line, for as long as the first one holds.
+    HoldingProcess middle(bench, d, name, ttl, bench.history(d, "C27-middle"));
     const auto in_line = [&](std::size_t n) {
-        lab::wait_until([&] { return waiters(first.client, name) == n; }, lab::default_cap,
+        lab::wait_until([&] { return waiters(onlooker, name) == n; }, lab::default_cap,
                         std::to_string(n) + " waiters");
     };
     in_line(1);
-    std::atomic<bool> granted{false};
-    bool two = false;
-    {
-        const std::jthread asks([&] {
-            const Lease second = last.ask(lab::default_cap);
-            granted = second.state() != LeaseState::empty;
-        });
-        in_line(2);
-        middle.process().kill();
-        in_line(1);  // the server has noticed
-        two = lab::reached([&] { return granted.load(); }, ttl) && lease.valid();
-        lease.release();
-    }
-    if (!granted) throw SelfCheck("c27: the last in line was never granted");
+    last.queue(lab::default_cap);
+    in_line(2);
+    middle.process().kill();
+    in_line(1);  // the server has noticed
+    const bool two = lab::reached([&] { return last.granted(); }, ttl) && first.believes();
+    first.release();
+    if (last.answer()) throw SelfCheck("c27: the last in line was never granted: " + last.words());
     return two;
 }
 
@@ -121,12 +114,11 @@ std::vector<Step> plan(const Options&, const Site& site) {
 }  // namespace
 
 Scenario c27_woken() {
-    return {
-        id, "a waiter in the middle of the queue dies",
-        "HoldingProcess, waiter, waiter; the middle one's connection ends without a word and its "
-        "session runs out. The last one is woken: believes, or lists again. With Holdfast the "
-        "middle one is a process that is killed.",
-        false, plan};
+    return {id, "a waiter in the middle of the queue dies",
+            "Holder, waiter, waiter; the middle one's connection ends without a word and its "
+            "session runs out. The last one is woken: believes, or lists again. With Holdfast the "
+            "middle one is a process that is killed.",
+            false, plan};
 }
 
 }  // namespace holdfast::bench
