@@ -1,6 +1,8 @@
 #include "handle.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -65,8 +67,17 @@ void Handle::turn_soon() {
         const auto self = weak.lock();
         if (!self) return;
         self->turn_posted_ = false;
+        self->gather(false);
         self->turn(0);
     });
+}
+
+void Handle::gather(bool on) noexcept {
+    // The library sends each request in two pieces, at once, and each would wake the server.
+    if (gathering_ == on || !descriptor_.is_open()) return;
+    gathering_ = on;
+    const int value = on ? 1 : 0;
+    ::setsockopt(descriptor_.native_handle(), IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
 void Handle::turn(int events) {
@@ -220,7 +231,7 @@ void Handle::wait_for(bool write) {
 void Handle::drop_descriptor() noexcept {
     fd_ = -1;
     ++connection_;
-    reading_ = writing_ = false;
+    reading_ = writing_ = gathering_ = false;
     error_code ignored;
     if (descriptor_.is_open()) descriptor_.close(ignored);
 }
@@ -279,6 +290,7 @@ awaitable<void> Handle::close(boot_clock::time_point deadline) {
         if (zookeeper_interest(zh_, &fd, &interest, &left) != ZOK) fd = -1;
     closing_ = true;
     timer_.cancel();
+    gather(false);
     // zookeeper_close would block for seconds when the server hangs, so its request is sent here
     // and the server's end of the connection awaited without blocking.
     if (fd >= 0 && fd == fd_ && (interest & ZOOKEEPER_WRITE) == 0) {

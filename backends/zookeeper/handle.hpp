@@ -84,6 +84,7 @@ private:
     void open(const std::string& servers);
     void turn(int events);
     void turn_soon();
+    void gather(bool) noexcept;  ///< holds packets back, or lets them go
     bool given_up() const noexcept;
     int purge();
     void failed(int system_error);
@@ -108,6 +109,7 @@ private:
     int fd_ = -1;
     std::uint64_t connection_ = 0;  ///< counts descriptors, so that a late event is known
     bool reading_ = false, writing_ = false, turning_ = false, turn_posted_ = false;
+    bool gathering_ = false;  ///< until the next turn
     bool connected_ = false, seen_ = false, over_ = false, closing_ = false, started_ = false;
     bool retry_pending_ = false, down_ = false;
     unsigned failures_ = 0;

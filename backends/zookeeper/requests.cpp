@@ -77,6 +77,7 @@ CallPtr Handle::send(Then then, Send call_library) {
         shared_->requests.fetch_add(1, std::memory_order_relaxed);
         if (unanswered_++ == 0) silent_since_ = boot_clock::now();
         const void* lent = lend(call);
+        gather(true);
         rc = call_library(zh_, lent);
         if (rc != ZOK) take(lent);
         if (given_up()) down_ = true;
