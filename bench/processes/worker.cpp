@@ -72,7 +72,8 @@ public:
             diary_.releasing(entry, lease);
             const ReleaseResult result = lease.release();
             diary_.released(entry, result);
-            if (result != ReleaseResult::released) throw SelfCheck("release: lost meanwhile");
+            if (result != ReleaseResult::released)
+                throw SelfCheck(fmt::format("release: {}", to_string(result)));
             return;
         }
         entry = diary_.asked(name_);

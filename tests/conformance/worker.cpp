@@ -87,7 +87,7 @@ int work(const std::string& url, const std::string& name, const std::string& fol
         }
         diary.released(entry, released);
         if (released != hf::ReleaseResult::released) {
-            std::cerr << "not released\n";
+            std::cerr << "release: " << hf::to_string(released) << '\n';
             return 1;
         }
         if (pause > 0) {

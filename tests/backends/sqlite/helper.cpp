@@ -57,7 +57,9 @@ int count(const char* url, const char* name, int times, const char* witness) {
         }
         std::printf("%llu\n", static_cast<unsigned long long>(lease->fencing_token().value));
         ::unlink(witness);
-        if (lease->release() != holdfast::ReleaseResult::released) return fail("release");
+        const auto answer = lease->release();
+        if (answer != holdfast::ReleaseResult::released)
+            return fail(("release: " + std::string(holdfast::to_string(answer))).c_str());
     }
     say("done");
     return 0;
