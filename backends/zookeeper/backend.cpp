@@ -148,6 +148,7 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, PlacePtr p) {
             co_return;
         }
         if (p->listed && session->handle().connected()) {
+            p->waited = true;
             if (!a->queue) {
                 session->leave(p, Outcome::abandoned);
                 auto wait = left(p, a->deadline);

@@ -30,11 +30,14 @@ struct Place {
     std::int64_t czxid = 0;
     milliseconds ttl{};
 
-    bool listed = false;     ///< a list that was sent after its node was asked for has come
-    std::uint64_t list = 0;  ///< the number of that list
-    bool in_doubt = false;   ///< the answer about its node was lost
-    bool looking = false;    ///< being looked for after that
-    int tries = 0;           ///< the node above was missing
+    bool foreseen = false;     ///< asked for without a list: it is expected to be the first
+    std::uint64_t ground = 0;  ///< the watched life of its parent in which its node was made
+    bool waited = false;       ///< somebody was ahead of it
+    bool listed = false;       ///< all who may be ahead of it are known
+    std::uint64_t list = 0;    ///< the number of that list
+    bool in_doubt = false;     ///< the answer about its node was lost
+    bool looking = false;      ///< being looked for after that
+    int tries = 0;             ///< the node above was missing
 
     bool refused = false;   ///< its line may not be read
     bool leaving = false;   ///< nothing of it is to be left

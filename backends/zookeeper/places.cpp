@@ -1,5 +1,6 @@
 // What a Session does for the places in line that live in it.
 #include <algorithm>
+#include <limits>
 
 #include "client_library.hpp"
 #include "errors.hpp"
@@ -54,7 +55,7 @@ void Session::enter(const PlacePtr& p) {
 
 void Session::create_parents(const std::string& parent) {
     if (known_parents_.size() >= most_parents) known_parents_.clear();
-    known_parents_.insert(parent);
+    known_parents_.insert_or_assign(parent, Ground{});
     const bool container = shared_->options.containers && has_containers_;
     handle_->create(parent, {}, container ? Handle::Kind::container : Handle::Kind::persistent,
                     [weak = weak_from_this(), parent, container](Call& c) {
@@ -66,11 +67,28 @@ void Session::create_parents(const std::string& parent) {
                     });
 }
 
+void Session::watch_parent(const std::string& parent) {
+    known_parents_[parent].asked = true;
+    handle_->get(parent, true, [weak = weak_from_this(), parent](Call& c) {
+        const auto self = weak.lock();
+        if (!self || !self->known_parents_.contains(parent)) return;
+        Ground& ground = self->known_parents_[parent];
+        ground = {};
+        ground.watched = c.rc == ZOK;
+        ground.life = ++self->lives_;
+    });
+}
+
 void Session::create_node(const PlacePtr& p) {
     p->state = Place::State::creating;
     p->in_doubt = false;
     if (p->tries > 0) create_base();
-    if (!known_parents_.contains(p->parent)) create_parents(p->parent);
+    const auto known = known_parents_.find(p->parent);
+    if (known == known_parents_.end())
+        create_parents(p->parent);
+    else if (!known->second.watched && !known->second.asked)
+        watch_parent(p->parent);  // it is used again
+    p->foreseen = known != known_parents_.end() && known->second.clear;
     const std::string data = write_data({p->owner, p->ttl.count(), false});
     handle_->create(p->parent + "/" + node_prefix(p->guid), data, Handle::Kind::sequential,
                     [weak = weak_from_this(), p](Call& c) {
@@ -79,7 +97,35 @@ void Session::create_node(const PlacePtr& p) {
     // In the same round trip: what it answers includes the node.
     Line& l = line(p->parent);
     p->list = l.sent + 1;
-    want_list(l);
+    if (!p->foreseen) want_list(l);
+}
+
+void Session::find_rank(const PlacePtr& p) {
+    const auto known = known_parents_.find(p->parent);
+    const bool watched = known != known_parents_.end() && known->second.watched;
+    p->ground = watched ? known->second.life : 0;
+    if (!p->foreseen) return;  // its list is on the way
+    Line& l = line(p->parent);
+    const auto sequence = sequence_of(p->node);
+    const auto clear = watched ? known->second.clear : std::nullopt;
+    if (sequence && clear && *sequence == *clear + 1 && l.entries().begin()->first == p->key) {
+        p->listed = true;
+        p->gate.open();
+    } else if (l.sent < p->list) {
+        want_list(l);
+    }
+}
+
+void Session::note_clear(const Place& p) {
+    // It was the first, so all before it were gone. Where others stand in line the next one would
+    // not be the first, and had better ask for the list at once.
+    if (p.ground == 0 || p.waited || !first(p)) return;
+    const auto known = known_parents_.find(p.parent);
+    const auto sequence = sequence_of(p.node);
+    if (known == known_parents_.end() || known->second.life != p.ground || !sequence) return;
+    // At the end of their range numbers are given twice.
+    const bool sound = *sequence >= 0 && *sequence < std::numeric_limits<std::int32_t>::max() - 1;
+    if (known->second.watched && sound) known->second.clear = *sequence;
 }
 
 void Session::created(const PlacePtr& p, Call& c) {
@@ -89,6 +135,7 @@ void Session::created(const PlacePtr& p, Call& c) {
         p->czxid = c.czxid;
         p->state = Place::State::queued;
         line(p->parent).add(p);
+        find_rank(p);
         if (p->leaving) remove_node(p);
         return;
     }
@@ -281,6 +328,7 @@ void Session::removed(const PlacePtr& p, int rc) {
         return;
     }
     p->was_removed = rc == ZOK || p->maybe_removed;
+    note_clear(*p);
     const auto at = lines_.find(p->parent);
     if (at != lines_.end()) vanished(at->second, p->key);
     end_place(p, Place::State::gone, p->why);
@@ -339,6 +387,13 @@ void Session::own_changed(const PlacePtr& p, bool deleted) {
 void Session::changed(std::string_view path, bool deleted) {
     const auto slash = path.rfind('/');
     if (slash == path.npos) return;
+    if (const auto known = known_parents_.find(std::string(path)); known != known_parents_.end()) {
+        if (deleted)
+            known_parents_.erase(known);
+        else
+            known->second = {};  // the watch was for this
+        return;
+    }
     const auto at = lines_.find(std::string(path.substr(0, slash)));
     if (at == lines_.end()) return;
     const std::string_view node = path.substr(slash + 1);

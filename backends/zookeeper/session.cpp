@@ -99,6 +99,8 @@ void Session::disconnected() {
     validity_.disconnected();
     beating_ = false;
     prove_soon_ = false;
+    for (auto& [parent, ground] : known_parents_)
+        ground = {};
     shared_->beats.open();
     // Core hears of many leases by their renewals, which are due soon and fail at once.
     std::size_t told = 0;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ground.hpp"
 #include "handle.hpp"
 #include "line.hpp"
 #include "validity.hpp"
@@ -74,6 +75,9 @@ private:
     Line& line(const std::string& parent);
     void create_base();
     void create_parents(const std::string& parent);
+    void watch_parent(const std::string& parent);
+    void find_rank(const PlacePtr&);
+    void note_clear(const Place&);
     void create_node(const PlacePtr&);
     void created(const PlacePtr&, Call&);
     void look_for(const PlacePtr&);
@@ -109,7 +113,8 @@ private:
 
     std::set<PlacePtr> places_;
     std::unordered_map<std::string, Line> lines_;
-    std::unordered_set<std::string> known_parents_;
+    std::unordered_map<std::string, Ground> known_parents_;
+    std::uint64_t lives_ = 0;
     /// Acquisitions that ended in doubt: a request of theirs may still come in by another way.
     struct Ghost {
         std::string parent, guid;

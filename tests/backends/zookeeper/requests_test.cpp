@@ -118,22 +118,23 @@ std::string shown(const std::string& sent) {
 
 TEST_CASE("requests: one acquire and release, exactly as the README has it") {
     const auto rows = table();
-    REQUIRE(rows.size() == 3);
+    REQUIRE(rows.size() == 4);
     lab::Proxy proxy(server().port());
     const std::string base = "zookeeper://127.0.0.1:" + std::to_string(proxy.port());
-    const auto record = [&](const std::string& query, bool first) {
+    const auto record = [&](const std::string& query, const std::string& name, int used) {
         const auto client = open(base + "?ttl=60s&tick_time=100ms" + query);
-        const std::string name = query.empty() && first ? "M" : "N";
-        auto warm = hold(*lock_of(client, first ? "warm" : name));
-        warm.release();
+        hold(*lock_of(client, "warm")).release();
+        for (int i = 0; i < used; ++i)
+            hold(*lock_of(client, name)).release();
         proxy.record();
         auto lease = hold(*lock_of(client, name));
         CHECK(lease.release() == hf::ReleaseResult::released);
         return shown(proxy.recorded(lab::Direction::to_server));
     };
-    CHECK(record("", false) == rows.at("default"));
-    CHECK(record("&robust=yes", false) == rows.at("robust=yes"));
-    CHECK(record("", true) == rows.at("a name that this session has not seen"));
+    CHECK(record("", "N", 2) == rows.at("default"));
+    CHECK(record("&robust=yes", "N", 2) == rows.at("robust=yes"));
+    CHECK(record("", "O", 1) == rows.at("the second time"));
+    CHECK(record("", "M", 0) == rows.at("a name that this session has not seen"));
 }
 
 TEST_CASE("a hand-over costs at most six packets, however many wait") {
