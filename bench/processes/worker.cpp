@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <holdfast/client.hpp>
+#include <holdfast/lab/wait_until.hpp>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -46,14 +47,14 @@ public:
     /// Acquires and records it; `entry` is for what the caller records further. Asks again where
     /// many processes connect at once and a short ttl makes short time-outs.
     Lease acquire(Diary::Entry* entry = nullptr) {
-        constexpr int tries = 20;
+        const auto patience = boot_clock::now() + 6 * lab::default_cap;
         Diary::Entry mine = diary_.asked(name_);
         auto lease = lock_->acquire();
-        for (int i = 1; !lease; ++i) {
+        while (!lease) {
             diary_.failed(mine, lease.error());
             const bool silent =
                 lease.error() == errc::unavailable || lease.error() == errc::in_doubt;
-            if (!silent || i == tries) check(lease.error(), "acquire");
+            if (!silent || boot_clock::now() > patience) check(lease.error(), "acquire");
             mine = diary_.asked(name_);
             lease = lock_->acquire();
         }
