@@ -246,17 +246,22 @@ class Waiting(CliTest):
 
 class Signals(CliTest):
     def test_forwarded_to_the_whole_group(self):
-        script = ('for n in HUP INT QUIT USR1 USR2; do trap "echo $n" $n; done; echo ready;'
+        script = ('for n in HUP USR1 USR2; do trap "echo $n" $n; done;'
+                  'for n in INT QUIT; do trap "echo $n; exit 7" $n; done; echo ready;'
                   'i=0; while [ $i -lt 2000 ]; do i=$((i+1)); read -t 0.01 x </dev/null || '
                   '/bin/sleep 0.01; done')
-        process = self.start("run", "job", "--", "bash", "-c", script)
-        self.assertEqual(process.stdout.readline(), "ready\n")
-        for name in ("HUP", "USR1", "USR2", "INT"):
-            process.send_signal(getattr(signal, "SIG" + name))
-            self.assertEqual(process.stdout.readline(), name + "\n")
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(timeout=10), 143)
-        self.assert_free("job")
+        # One that ends things for each: a second one would kill, whatever the command does.
+        for last, code in (("INT", 7), ("QUIT", 7), ("TERM", 143)):
+            process = self.start("run", "job", "--", "bash", "-c", script)
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            for name in ("HUP", "USR1", "USR2"):
+                process.send_signal(getattr(signal, "SIG" + name))
+                self.assertEqual(process.stdout.readline(), name + "\n")
+            process.send_signal(getattr(signal, "SIG" + last))
+            if code == 7:
+                self.assertEqual(process.stdout.readline(), last + "\n")
+            self.assertEqual(process.wait(timeout=10), code)
+            self.assert_free("job")
 
     def test_the_second_interrupt_kills(self):
         script = "trap '' INT TERM; echo ready; while :; do /bin/sleep 0.05; done"
