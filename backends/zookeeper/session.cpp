@@ -100,7 +100,7 @@ void Session::disconnected() {
     beating_ = false;
     prove_soon_ = false;
     for (auto& [parent, ground] : known_parents_)
-        ground = {};
+        ground.forget();
     shared_->beats.open();
     // Core hears of many leases by their renewals, which are due soon and fail at once.
     std::size_t told = 0;

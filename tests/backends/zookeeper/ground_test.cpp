@@ -105,3 +105,23 @@ TEST_CASE("no trust in numbers once the watch was used up by a change", "[ground
     hold(*f.lock).release();
     CHECK(f.lists() == 0);
 }
+
+TEST_CASE("a session that has used many long names comes back after a lost connection",
+          "[ground]") {
+    // The client library sets all its watches again in one request, and a server refuses one of
+    // more than a megabyte.
+    lab::Proxy proxy(server().port());
+    const auto client =
+        open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?ttl=10s&tick_time=100ms");
+    for (int i = 0; i < 3000; ++i) {
+        const auto lock = lock_of(client, std::to_string(i) + std::string(480, 'x'));
+        for (int times = 0; times < 2; ++times)
+            hold(*lock).release();
+    }
+    auto lease = hold(*lock_of(client, "held"));
+    proxy.cut_all();
+    lab::wait_until([&] { return lease.state() == hf::LeaseState::at_risk; }, 5s, "at risk");
+    lab::wait_until([&] { return lease.state() == hf::LeaseState::held; }, patience * 5s,
+                    "held again");
+    CHECK(lease.release() == hf::ReleaseResult::released);
+}
