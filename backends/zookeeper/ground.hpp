@@ -1,6 +1,5 @@
 // What a session knows of a line's own node, the parent of all who stand in it.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -15,14 +14,6 @@ struct Ground {
     bool watched = false;  ///< since this `life` began, on this connection
     std::uint64_t life = 0;
     std::optional<std::int64_t> clear;  ///< nodes of this life up to this sequence are gone
-    std::size_t bytes = 0;              ///< which the client library sends for it after a reconnect
-
-    /// Nothing is known any more; the client library's watch stays.
-    void forget() noexcept {
-        const std::size_t kept = bytes;
-        *this = {};
-        bytes = kept;
-    }
 };
 
 }  // namespace holdfast::zookeeper

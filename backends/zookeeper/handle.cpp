@@ -162,8 +162,18 @@ int Handle::purge() {
     return ZCONNECTIONLOSS;
 }
 
+void Handle::forget_watches() noexcept {
+    // On the next connection the library would set all of them again in one request, and a server
+    // refuses one of a megabyte: the session could not come back.
+    for (const std::string& path : watches_)
+        zoo_aremove_watches(zh_, path.c_str(), ZWATCHTYPE_DATA, &Handle::on_event, this, 1, nullptr,
+                            nullptr);
+    watches_.clear();
+}
+
 void Handle::failed(int system_error) {
     drop_descriptor();
+    forget_watches();
     down_ = false;
     const bool was = std::exchange(connected_, false);
     if (was && ear_ != nullptr) ear_->disconnected();
@@ -241,6 +251,7 @@ void Handle::on_event(zhandle_t*, int type, int state, const char* path, void* c
     if (self.ear_ == nullptr) return;
     if (type == ZOO_SESSION_EVENT) return self.session_event(state);
     if (path == nullptr) return;
+    self.watches_.erase(path);
     if (type == ZOO_DELETED_EVENT) self.ear_->changed(path, true);
     if (type == ZOO_CHANGED_EVENT) self.ear_->changed(path, false);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "call.hpp"
 #include "shared.hpp"
@@ -60,6 +61,7 @@ public:
     CallPtr create(const std::string& path, std::string_view data, Kind, Then = {});
     CallPtr remove(const std::string& path, Then = {});
     CallPtr set(const std::string& path, std::string_view data, int version = -1, Then = {});
+    /// A watch tells once, and ends with the connection: after disconnected() nothing is watched.
     CallPtr get(const std::string& path, bool watch, Then = {});
     CallPtr list(const std::string& path, Then = {});
     /// What this server answers afterwards is at least as new as this moment.
@@ -88,6 +90,7 @@ private:
     bool given_up() const noexcept;
     int purge();
     void failed(int system_error);
+    void forget_watches() noexcept;
     void watch_descriptor(int fd, int interest);
     void drop_descriptor() noexcept;
     void wait_for(bool write);
@@ -115,6 +118,7 @@ private:
     unsigned failures_ = 0;
     std::size_t unanswered_ = 0;  ///< requests on the present connection
     boot_clock::time_point silent_since_;
+    std::unordered_set<std::string> watches_;  ///< the nodes that the client library watches
     std::size_t servers_ = 1;
     std::string server_list_;
     milliseconds timeout_;

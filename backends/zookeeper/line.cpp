@@ -64,6 +64,11 @@ Line::Entry* Line::remove(std::int64_t key) {
     return next == entries_.end() ? nullptr : &next->second;
 }
 
+void Line::unwatch() noexcept {
+    for (auto& [key, e] : entries_)
+        e.watched = e.asking = false;
+}
+
 bool Line::first(const Place& p) const noexcept {
     return p.listed && !entries_.empty() && entries_.begin()->first == p.key &&
            entries_.begin()->second.own.get() == &p;

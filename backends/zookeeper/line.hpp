@@ -37,6 +37,8 @@ public:
     /// A node has vanished; returns the entry that followed it, if any.
     Entry* remove(std::int64_t key);
     std::optional<std::int64_t> key_of(std::string_view node);
+    /// The connection is lost, and its watches with it.
+    void unwatch() noexcept;
     /// Nobody is ahead of it.
     bool first(const Place&) const noexcept;
     /// The one just ahead of it; null when it is the first.

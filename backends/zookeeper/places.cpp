@@ -13,9 +13,6 @@ namespace {
 
 constexpr std::size_t most_parents = 20'000;
 constexpr int most_tries = 5;
-/// After a reconnect the client library sets all its watches again in one request, and servers
-/// refuse one of a megabyte.
-constexpr std::size_t most_ground_bytes = 128 * 1024;
 
 }  // namespace
 
@@ -57,8 +54,7 @@ void Session::enter(const PlacePtr& p) {
 }
 
 void Session::create_parents(const std::string& parent) {
-    if (known_parents_.size() >= most_parents)  // the library remembers those with a watch as well
-        std::erase_if(known_parents_, [](const auto& known) { return known.second.bytes == 0; });
+    if (known_parents_.size() >= most_parents) known_parents_.clear();
     known_parents_.insert_or_assign(parent, Ground{});
     const bool container = shared_->options.containers && has_containers_;
     handle_->create(parent, {}, container ? Handle::Kind::container : Handle::Kind::persistent,
@@ -67,30 +63,17 @@ void Session::create_parents(const std::string& parent) {
                         if (!self || !container) return;
                         if (c.rc != ZUNIMPLEMENTED && c.rc != ZBADARGUMENTS) return;
                         self->has_containers_ = false;
-                        self->drop_parent(parent);
+                        self->known_parents_.erase(parent);
                     });
 }
 
-void Session::drop_parent(const std::string& parent) {
-    const auto known = known_parents_.find(parent);
-    if (known == known_parents_.end()) return;
-    ground_bytes_ -= known->second.bytes;
-    known_parents_.erase(known);
-}
-
 void Session::watch_parent(const std::string& parent) {
-    Ground& asking = known_parents_[parent];
-    if (asking.bytes == 0) {
-        if (ground_bytes_ + parent.size() > most_ground_bytes) return;
-        asking.bytes = parent.size();
-        ground_bytes_ += asking.bytes;
-    }
-    asking.asked = true;
+    known_parents_[parent].asked = true;
     handle_->get(parent, true, [weak = weak_from_this(), parent](Call& c) {
         const auto self = weak.lock();
         if (!self || !self->known_parents_.contains(parent)) return;
         Ground& ground = self->known_parents_[parent];
-        ground.forget();
+        ground = {};
         ground.watched = c.rc == ZOK;
         ground.life = ++self->lives_;
     });
@@ -166,7 +149,7 @@ void Session::created(const PlacePtr& p, Call& c) {
     }
     if (p->leaving) return end_place(p, Place::State::gone, {});
     if (c.rc == ZNONODE && p->tries++ < most_tries) {
-        drop_parent(p->parent);
+        known_parents_.erase(p->parent);
         return create_node(p);
     }
     end_place(p, Place::State::failed, from_rc(c.rc));
@@ -405,9 +388,10 @@ void Session::changed(std::string_view path, bool deleted) {
     const auto slash = path.rfind('/');
     if (slash == path.npos) return;
     if (const auto known = known_parents_.find(std::string(path)); known != known_parents_.end()) {
-        if (deleted) return drop_parent(known->first);
-        ground_bytes_ -= known->second.bytes;  // the watch was for this
-        known->second = {};
+        if (deleted)
+            known_parents_.erase(known);
+        else
+            known->second = {};  // the watch was for this
         return;
     }
     const auto at = lines_.find(std::string(path.substr(0, slash)));

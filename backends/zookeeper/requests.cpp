@@ -117,6 +117,12 @@ CallPtr Handle::set(const std::string& path, std::string_view data, int version,
 }
 
 CallPtr Handle::get(const std::string& path, bool watch, Then then) {
+    if (watch)
+        then = [weak = weak_from_this(), path, then = std::move(then)](Call& c) {
+            const auto self = weak.lock();
+            if (self && c.rc == ZOK) self->watches_.insert(path);
+            if (then) then(c);
+        };
     return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
         // One watch per node and handle, however often it is set: same function, same context.
         return zoo_awget(zh, path.c_str(), watch ? &Handle::on_event : nullptr,

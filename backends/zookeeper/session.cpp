@@ -90,6 +90,8 @@ void Session::connected(bool first) {
             create_node(p);
         else if (p->state == Place::State::queued)
             want_list(line(p->parent));
+        else if (p->told && p->renewed_before)
+            watch_own(p);
     }
     state_gate_.open();
 }
@@ -100,7 +102,11 @@ void Session::disconnected() {
     beating_ = false;
     prove_soon_ = false;
     for (auto& [parent, ground] : known_parents_)
-        ground.forget();
+        ground = {};
+    for (auto& [parent, l] : lines_)
+        l.unwatch();
+    for (const PlacePtr& p : places_)
+        p->watched = false;
     shared_->beats.open();
     // Core hears of many leases by their renewals, which are due soon and fail at once.
     std::size_t told = 0;

@@ -75,7 +75,6 @@ private:
     Line& line(const std::string& parent);
     void create_base();
     void create_parents(const std::string& parent);
-    void drop_parent(const std::string& parent);
     void watch_parent(const std::string& parent);
     void find_rank(const PlacePtr&);
     void note_clear(const Place&);
@@ -116,7 +115,6 @@ private:
     std::unordered_map<std::string, Line> lines_;
     std::unordered_map<std::string, Ground> known_parents_;
     std::uint64_t lives_ = 0;
-    std::size_t ground_bytes_ = 0;
     /// Acquisitions that ended in doubt: a request of theirs may still come in by another way.
     struct Ghost {
         std::string parent, guid;
