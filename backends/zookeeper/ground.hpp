@@ -10,9 +10,8 @@ namespace holdfast::zookeeper {
 /// and made again begins at 0; the watch on it tells, before any answer about what was made
 /// afterwards. docs/adr/0009-a-list-that-need-not-be-read.md
 struct Ground {
-    bool asked = false;    ///< the watch is asked for
-    bool watched = false;  ///< since this `life` began, on this connection
-    std::uint64_t life = 0;
+    bool asked = false;      ///< the watch is asked for
+    std::uint64_t life = 0;  ///< which stretch of being watched this is; 0: it is not watched
     std::optional<std::int64_t> clear;  ///< nodes of this life up to this sequence are gone
 };
 

@@ -74,8 +74,7 @@ void Session::watch_parent(const std::string& parent) {
         if (!self || !self->known_parents_.contains(parent)) return;
         Ground& ground = self->known_parents_[parent];
         ground = {};
-        ground.watched = c.rc == ZOK;
-        ground.life = ++self->lives_;
+        if (c.rc == ZOK) ground.life = ++self->lives_;
     });
 }
 
@@ -84,11 +83,11 @@ void Session::create_node(const PlacePtr& p) {
     p->in_doubt = false;
     if (p->tries > 0) create_base();
     const auto known = known_parents_.find(p->parent);
+    p->foreseen = known != known_parents_.end() && known->second.clear;
     if (known == known_parents_.end())
         create_parents(p->parent);
-    else if (!known->second.watched && !known->second.asked)
+    else if (known->second.life == 0 && !known->second.asked)
         watch_parent(p->parent);  // it is used again
-    p->foreseen = known != known_parents_.end() && known->second.clear;
     const std::string data = write_data({p->owner, p->ttl.count(), false});
     handle_->create(p->parent + "/" + node_prefix(p->guid), data, Handle::Kind::sequential,
                     [weak = weak_from_this(), p](Call& c) {
@@ -102,13 +101,13 @@ void Session::create_node(const PlacePtr& p) {
 
 void Session::find_rank(const PlacePtr& p) {
     const auto known = known_parents_.find(p->parent);
-    const bool watched = known != known_parents_.end() && known->second.watched;
-    p->ground = watched ? known->second.life : 0;
+    const Ground ground = known == known_parents_.end() ? Ground{} : known->second;
+    p->ground = ground.life;
     if (!p->foreseen) return;  // its list is on the way
     Line& l = line(p->parent);
     const auto sequence = sequence_of(p->node);
-    const auto clear = watched ? known->second.clear : std::nullopt;
-    if (sequence && clear && *sequence == *clear + 1 && l.entries().begin()->first == p->key) {
+    if (sequence && ground.clear && *sequence == *ground.clear + 1 &&
+        l.entries().begin()->first == p->key) {
         p->listed = true;
         p->gate.open();
     } else if (l.sent < p->list) {
@@ -125,7 +124,7 @@ void Session::note_clear(const Place& p) {
     if (known == known_parents_.end() || known->second.life != p.ground || !sequence) return;
     // At the end of their range numbers are given twice.
     const bool sound = *sequence >= 0 && *sequence < std::numeric_limits<std::int32_t>::max() - 1;
-    if (known->second.watched && sound) known->second.clear = *sequence;
+    if (sound) known->second.clear = *sequence;
 }
 
 void Session::created(const PlacePtr& p, Call& c) {
