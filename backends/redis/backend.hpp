@@ -14,6 +14,12 @@ namespace holdfast::redis {
 template <class T>
 using awaitable = asio::awaitable<T>;
 
+/// What requests that are answered together can wait for: the shortest ttl, the last deadline.
+struct Bounds {
+    milliseconds ttl;
+    boot_clock::time_point deadline;
+};
+
 class RedisBackend : public spi::Backend {
 public:
     RedisBackend(const spi::Settings&, spi::Context);
@@ -48,11 +54,6 @@ protected:
     awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
                                  std::string* detail);
 
-    /// What requests that are answered together can wait for: the shortest ttl, the last deadline.
-    struct Bounds {
-        milliseconds ttl;
-        boot_clock::time_point deadline;
-    };
     /// min_replicas_ack: once the server has answered a write on this connection, whether enough
     /// replicas have it too. Waits a tenth of the ttl for them, at most a second, in which the
     /// connection does nothing else.

@@ -10,7 +10,7 @@
 namespace holdfast::redis {
 namespace {
 
-template <class Bounds, class Item>
+template <class Item>
 Bounds bounds_of(const std::vector<Item*>& some) {
     Bounds b{some.front()->ttl, some.front()->deadline};
     for (const Item* i : some) {
@@ -52,7 +52,7 @@ awaitable<void> RedisBackend::confirm(std::span<spi::Attempt* const> all) {
         if (std::holds_alternative<spi::Attempt::Granted>(a->outcome)) granted.push_back(a);
     if (granted.empty()) co_return;
     std::string detail;
-    const Bounds within = bounds_of<Bounds>(granted);
+    const Bounds within = bounds_of(granted);
     const error_code why = co_await replicated(within, &detail);
     if (!why) co_return;
     for (spi::Attempt* a : granted) {
@@ -68,7 +68,7 @@ awaitable<void> RedisBackend::confirm(std::span<spi::Held* const> all) {
         if (h->renewal == spi::Held::Renewal::renewed) renewed.push_back(h);
     if (renewed.empty()) co_return;
     std::string detail;
-    const Bounds within = bounds_of<Bounds>(renewed);
+    const Bounds within = bounds_of(renewed);
     const error_code why = co_await replicated(within, &detail);
     if (!why) co_return;
     for (spi::Held* h : renewed) {
