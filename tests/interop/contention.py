@@ -140,13 +140,14 @@ CASES = {"redis-py": RedisPy, "redis-semaphore": RedisSemaphore, "redlock": Redl
          "curator": Curator}
 
 
-def wait_for(look, what):
-    """What `look` returns, once that is something."""
+def wait_for(look, what, pause=0.002):
+    """What `look` returns, once that is something; it is asked every `pause` seconds."""
     give_up = time.monotonic() + 60
     while time.monotonic() < give_up:
         found = look()
         if found:
             return found
+        time.sleep(pause)
     sys.exit(f"waited a minute for {what}")
 
 
@@ -161,7 +162,7 @@ def pick_holder(store, folder, side, done_at):
             return None
         return next((process for process in side if process.pid == pid), None)
 
-    return wait_for(look, "a holder of one side")
+    return wait_for(look, "a holder of one side", pause=0)  # who holds may be gone in a moment
 
 
 def run(case, store_port, same_name, kills, seed):
