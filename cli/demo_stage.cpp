@@ -52,6 +52,7 @@ pid_t Workers::start(const DemoJob& job) {
         variables.emplace_back(*e);
     const auto pointers = [](std::vector<std::string>& strings) {
         std::vector<char*> p;
+        p.reserve(strings.size() + 1);
         for (std::string& s : strings)
             p.push_back(s.data());
         p.push_back(nullptr);

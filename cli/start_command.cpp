@@ -36,6 +36,7 @@ std::vector<std::string> merged(const std::vector<std::string>& changes) {
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
     std::vector<char*> p;
+    p.reserve(strings.size() + 1);
     for (std::string& s : strings)
         p.push_back(s.data());
     p.push_back(nullptr);

@@ -156,20 +156,14 @@ const Reply* BlockingLink::receive(boot_clock::time_point deadline, error_code& 
         }
         const ssize_t n = ::recv(fd_, in_.data(), in_.size(), 0);
         if (n > 0) {
-            if (!codec_->feed({in_.data(), static_cast<std::size_t>(n)})) {
-                why = make(Error::protocol);
-                return nullptr;
-            }
-        } else if (n == 0) {
-            why = make(Error::closed);
-            return nullptr;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            why = make(Error::no_answer);
-            return nullptr;
-        } else if (errno != EINTR) {
-            why = make(Error::closed);
+            if (codec_->feed({in_.data(), static_cast<std::size_t>(n)})) continue;
+            why = make(Error::protocol);
             return nullptr;
         }
+        if (n < 0 && errno == EINTR) continue;
+        const bool late = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+        why = make(late ? Error::no_answer : Error::closed);
+        return nullptr;
     }
 }
 

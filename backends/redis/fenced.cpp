@@ -105,7 +105,7 @@ awaitable<void> FencedBackend::enter(std::vector<Attempt*> items) {
         const Script& script = items.size() == 1 ? scripts.enter_one : scripts.enter_many;
         std::vector<Keys> keys(items.size());
         Command c;
-        begin(c, script, static_cast<long long>(5 * items.size()));
+        begin(c, script, 5 * static_cast<long long>(items.size()));
         for (std::size_t i = 0; i < items.size(); ++i) {
             keys[i].assign(shared_->options.prefix, items[i]->name);
             add_keys(c, keys[i]);
@@ -163,7 +163,7 @@ awaitable<bool> FencedBackend::leave(std::vector<std::string_view> names,
     const Script& script = n == 1 ? Scripts::all().leave_one : Scripts::all().leave_many;
     std::vector<Keys> keys(n);
     Command c;
-    begin(c, script, static_cast<long long>(5 * n));
+    begin(c, script, 5 * static_cast<long long>(n));
     for (std::size_t i = 0; i < n; ++i) {
         keys[i].assign(shared_->options.prefix, names[i]);
         add_keys(c, keys[i]);
@@ -292,7 +292,7 @@ awaitable<void> FencedBackend::renew(std::span<Held* const> all) {
         if (!unreachable) {
             std::vector<Keys> keys(items.size());
             Command c;
-            begin(c, script, static_cast<long long>(3 * items.size()));
+            begin(c, script, 3 * static_cast<long long>(items.size()));
             for (std::size_t i = 0; i < items.size(); ++i) {
                 keys[i].assign(shared_->options.prefix, items[i]->name);
                 c.add(keys[i].lock).add(keys[i].state).add(keys[i].tombs);

@@ -69,6 +69,7 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::sta
               [&](const Standing& a, const Standing& b) { return distance(a) < distance(b); });
     if (!all) out.resize(1);
     std::vector<CallPtr> asked;
+    asked.reserve(out.size());
     for (const Standing& s : out)
         asked.push_back(session->handle().get(parent + "/" + s.node, false));
     std::vector<Standing> there;

@@ -2,6 +2,8 @@
 
 #include <holdfast/lab/wait_until.hpp>
 
+#include "measure/patience.hpp"
+
 namespace holdfast::bench {
 
 double boot_ms(boot_clock::time_point at) {
@@ -50,13 +52,7 @@ error_code Holder::acquire(milliseconds wait) {
 }
 
 error_code Holder::acquire_at_last(milliseconds wait) {
-    const auto end = Clock::now() + wait;
-    for (;;) {
-        const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
-        const auto answer = acquire(std::max(left, milliseconds(0)));
-        const bool silent = answer == errc::unavailable || answer == errc::in_doubt;
-        if (!silent || left <= milliseconds(0)) return answer;
-    }
+    return until_answered(wait, [this](milliseconds left) { return acquire(left); });
 }
 
 bool Holder::ask(milliseconds wait) {

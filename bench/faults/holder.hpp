@@ -26,8 +26,7 @@ public:
 
     /// The answer to one acquire; when it is no error, the lease is here from then on.
     error_code acquire(milliseconds wait);
-    /// The same, asked again while the server does not answer: on a busy machine the first requests
-    /// of many processes may take longer than their time-out.
+    /// The same, asked again while the server does not answer.
     error_code acquire_at_last(milliseconds wait);
     /// The same; false: somebody else has it. Errors: SelfCheck for any other answer.
     bool ask(milliseconds wait);

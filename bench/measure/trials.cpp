@@ -3,9 +3,13 @@
 #include <exception>
 #include <thread>
 
+#include "measure/patience.hpp"
+
 namespace holdfast::bench {
 
 namespace {
+
+constexpr auto patience = std::chrono::duration_cast<milliseconds>(lab::default_cap);
 
 Row row_of(const std::string& scenario, const Deployment& d, const std::string& metric,
            const std::string& note) {
@@ -45,20 +49,19 @@ Party::Party(const Bench& bench, const Deployment& d, const std::string& name,
     : client(bench.open(d)), lock(bench.lock(client, d, name, how)) {}
 
 Lease Party::ask(milliseconds wait) {
-    // A short ttl makes short request time-outs, and many clients connect at once here: a server
-    // that has not answered in time is asked again.
-    const auto patience = Clock::now() + lab::default_cap;
-    for (;;) {
-        Diagnostics words;
+    Diagnostics words;
+    Lease mine;
+    const error_code why = until_answered(patience, [&](milliseconds) {
+        words = {};
         auto lease = lock->acquire({.wait = wait, .diagnostics = &words});
-        if (lease) return std::move(*lease);
-        const error_code why = lease.error();
-        if (why == errc::timed_out || why == errc::contended) return {};
-        const bool again = why == errc::unavailable || why == errc::in_doubt;
-        if (!again || Clock::now() > patience)
-            throw SelfCheck(std::string(client.backend()) + ": acquire: " + why.message() + ": " +
-                            words.text());
-    }
+        if (!lease) return lease.error();
+        mine = std::move(*lease);
+        return error_code();
+    });
+    if (why && why != errc::timed_out && why != errc::contended)
+        throw SelfCheck(std::string(client.backend()) + ": acquire: " + why.message() + ": " +
+                        words.text());
+    return mine;
 }
 
 Lease Party::must(milliseconds wait) {

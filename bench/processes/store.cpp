@@ -149,6 +149,7 @@ void Store::answer(int fd, const std::string& line) {
         at_gate_.push_back(fd);
         return open_gate();
     }
+    if (verb == "stay") return;
     std::string reply = "ok";
     if (verb == "get") {
         reply = std::to_string(number_);

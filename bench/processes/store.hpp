@@ -33,9 +33,9 @@ struct StoreEvent {
     bool fence_accepted = true;  ///< write: by the second store, which checks the token
 };
 
-/// Requests, a line each: "wait" (answered when all parties wait), "get", "set N [ID]", "sold WHO",
-/// "holds WHO TOKEN", "write WHO TOKEN VALID [ID]", "lost WHO"; ID is that of the writer's
-/// acquisition, for the history. Thread-safe.
+/// Requests, a line each: "wait" (answered when all parties wait), "stay" (never answered), "get",
+/// "set N [ID]", "sold WHO", "holds WHO TOKEN", "write WHO TOKEN VALID [ID]", "lost WHO"; ID is
+/// that of the writer's acquisition, for the history. Thread-safe.
 class Store {
 public:
     explicit Store(const std::filesystem::path& socket);

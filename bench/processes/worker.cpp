@@ -10,6 +10,7 @@
 
 #include "bench.hpp"
 #include "checker/diary.hpp"
+#include "measure/patience.hpp"
 #include "processes/believer.hpp"
 #include "processes/store.hpp"
 #include "variants/documents.hpp"
@@ -18,6 +19,8 @@
 namespace holdfast::bench {
 
 namespace {
+
+constexpr auto patience = std::chrono::duration_cast<milliseconds>(6 * lab::default_cap);
 
 /// The lock of one worker process, of whatever kind was asked for.
 class Guard {
@@ -44,23 +47,25 @@ public:
         name_ = diary_.name(options.name, &lock_->capabilities());
     }
 
-    /// Acquires and records it; `entry` is for what the caller records further. Asks again where
-    /// many processes connect at once and a short ttl makes short time-outs.
+    /// Acquires and records it; `entry` is for what the caller records further.
     Lease acquire(Diary::Entry* entry = nullptr) {
-        const auto patience = boot_clock::now() + 6 * lab::default_cap;
-        Diary::Entry mine = diary_.asked(name_);
-        auto lease = lock_->acquire();
-        while (!lease) {
-            diary_.failed(mine, lease.error());
-            const bool silent =
-                lease.error() == errc::unavailable || lease.error() == errc::in_doubt;
-            if (!silent || boot_clock::now() > patience) check(lease.error(), "acquire");
-            mine = diary_.asked(name_);
-            lease = lock_->acquire();
-        }
-        diary_.granted(mine, *lease);
+        Diary::Entry mine;
+        Lease lease;
+        check(until_answered(patience,
+                             [&](milliseconds) {
+                                 mine = diary_.asked(name_);
+                                 auto granted = lock_->acquire();
+                                 if (!granted) {
+                                     diary_.failed(mine, granted.error());
+                                     return granted.error();
+                                 }
+                                 lease = std::move(*granted);
+                                 return error_code();
+                             }),
+              "acquire");
+        diary_.granted(mine, lease);
         if (entry != nullptr) *entry = mine;
-        return std::move(*lease);
+        return lease;
     }
 
     /// `work` gets the number of its acquisition in the history.
@@ -133,19 +138,19 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     guard.diary().lost(entry, lease);
     store.ask("lost " + options.who);
     // Stays until it is killed: what happens next is the bench's business.
-    while (store.ask("get") != "stop")
-        std::this_thread::sleep_for(milliseconds(50));
+    store.ask("stay");
 }
 
-/// A holder in the middle of two steps, the first of which is done; it gets no further.
+/// A holder in the middle of two steps, the first of which is done; it gets no further, and says
+/// now and then what it believes, until it is killed or the store is gone.
 void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     Diary::Entry entry;
     const Lease lease = guard.acquire(&entry);
     store.ask(fmt::format("set 1 {}", entry.ticket.id));
     store.ask(fmt::format("holds {} {}", options.who, lease.fencing_token().value));
-    while (store.ask("get") != "stop") {
+    for (;; std::this_thread::sleep_for(milliseconds(50))) {
+        store.ask("get");
         guard.diary().believes(entry, lease);
-        std::this_thread::sleep_for(milliseconds(50));
     }
 }
 

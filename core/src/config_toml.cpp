@@ -52,7 +52,6 @@ std::string type_name(const toml::node& node) {
         case toml::node_type::string:
             return "a string";
         case toml::node_type::integer:
-            return "a number";
         case toml::node_type::floating_point:
             return "a number";
         case toml::node_type::boolean:

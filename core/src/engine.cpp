@@ -368,6 +368,7 @@ void Engine::finish() {
 Handle::~Handle() {
     if (engine->forked()) {
         // Its threads and mutexes are the parent's, in whatever state the fork found them.
+        // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here
         new std::shared_ptr<Engine>(std::move(engine));
         return;
     }

@@ -44,7 +44,7 @@ Step step_of(const Shared& shared, Step::Kind kind, const spi::Held& h) {
 }
 
 void take(Step&& s, const Shared& shared, spi::Attempt& a) {
-    a.outcome = std::move(s.outcome);
+    a.outcome = s.outcome;
     a.detail = std::move(s.detail);
     if (std::holds_alternative<spi::Attempt::Doubt>(a.outcome)) {
         Place& p = place_of(a.place);

@@ -49,6 +49,7 @@ constexpr std::string_view hello_text =
     " * interval '1 millisecond', mark = 0, revoked = false "                               \
     "FROM f WHERE l.name = f.name AND l.slot = f.slot "
 
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): each text is several literals long.
 constexpr std::string_view texts[] = {
     // grant
     "WITH f AS MATERIALIZED (SELECT name, slot FROM TABLE WHERE name = $1 AND slot = 0 "
@@ -135,6 +136,7 @@ constexpr std::string_view texts[] = {
     "d AS (DELETE FROM TABLE l USING f WHERE l.name = f.name AND l.slot = f.slot RETURNING 1) "
     "SELECT max(name), count(*), (SELECT count(*) FROM d) FROM w",
 };
+// NOLINTEND(bugprone-suspicious-missing-comma)
 #undef HOLDFAST_GRANT
 
 std::string quoted(std::string_view identifier) {

@@ -18,7 +18,7 @@ public:
         try {
             Step s = step_of(connection_.place(), Step::Kind::attempt, a);
             run(s);
-            a.outcome = std::move(s.outcome);
+            a.outcome = s.outcome;
             a.detail = std::move(s.detail);
         } catch (const std::exception&) {
             // Whether the transaction ended is not known here; the engine finds out.

@@ -14,6 +14,7 @@ struct FileId {
     dev_t device = 0;
     ino_t inode = 0;
     friend bool operator==(const FileId&, const FileId&) = default;
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 within for a pointer
     friend auto operator<=>(const FileId&, const FileId&) = default;
 };
 
