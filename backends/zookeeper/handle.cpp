@@ -136,7 +136,9 @@ void Handle::turn(int events) {
         if (rest <= rest.zero() && !down_) cut();
         due = std::min(due, std::max<std::chrono::nanoseconds>(rest, milliseconds(10)));
     }
-    arm_timer(due);
+    // One that comes earlier is left alone: its turn sees to the rest. So a quick answer costs
+    // none.
+    if (!timer_armed_ || timer_.expiry() > std::chrono::steady_clock::now() + due) arm_timer(due);
     if (more) turn_soon();
 }
 
@@ -195,9 +197,11 @@ void Handle::failed(int system_error) {
 
 void Handle::arm_timer(std::chrono::nanoseconds due) {
     timer_.expires_after(std::max(due, std::chrono::nanoseconds(0)));
+    timer_armed_ = true;
     timer_.async_wait([weak = weak_from_this()](error_code ec) {
         const auto self = weak.lock();
         if (ec || !self || self->closing_) return;
+        self->timer_armed_ = false;
         if (std::exchange(self->retry_pending_, false)) {
             // Addresses may have changed when nobody answers under the old ones.
             if (self->zh_ == nullptr || self->failures_ % (4 * self->servers_) == 0)

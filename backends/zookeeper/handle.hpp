@@ -114,7 +114,7 @@ private:
     bool reading_ = false, writing_ = false, turning_ = false, turn_posted_ = false;
     bool gathering_ = false;  ///< until the next turn
     bool connected_ = false, seen_ = false, over_ = false, closing_ = false, started_ = false;
-    bool retry_pending_ = false, down_ = false;
+    bool retry_pending_ = false, down_ = false, timer_armed_ = false;
     unsigned failures_ = 0;
     std::size_t unanswered_ = 0;  ///< requests on the present connection
     boot_clock::time_point silent_since_;
