@@ -1,4 +1,8 @@
 // C26: a waiter watches the node ahead, which goes away just then; it does not wait any longer.
+#include <fmt/format.h>
+
+#include <sstream>
+
 #include "measure/crowd.hpp"
 #include "measure/trials.hpp"
 #include "scenario.hpp"
@@ -19,6 +23,25 @@ long watches(Bench& bench) {
     const auto at = answer.find(key);
     if (at == std::string::npos) throw SelfCheck("mntr tells no zk_watch_count");
     return std::stol(answer.substr(at + key.size()));
+}
+
+struct Watches {
+    long on_waiters = 0;  ///< on nodes in a line
+    long on_names = 0;    ///< on a lock's own node
+};
+
+/// Those below /holdfast, by the server's list of paths, each followed by the sessions that watch.
+Watches watches_of_holdfast(Bench& bench) {
+    std::istringstream lines(bench.site.zookeeper()->ask(0, "wchp"));
+    Watches found;
+    std::string path;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with('/'))
+            path = line;
+        else if (line.starts_with('\t') && path.starts_with("/holdfast/"))
+            ++(path.find("-lock-") != std::string::npos ? found.on_waiters : found.on_names);
+    }
+    return found;
 }
 
 /// Watches what the server has after so many abandoned waits, those before left out.
@@ -72,14 +95,23 @@ void run_bare(Bench& bench, bool by_exists) {
 void run_holdfast(Bench& bench, const Deployment& d) {
     constexpr std::size_t waiters = 100;
     const int rounds = bench.options.pick(1, 5, 30);
-    const auto before = watches(bench);
-    long left = 0;
+    const auto before = watches_of_holdfast(bench);
+    Watches left;
     for (int i = 0; i < rounds && !bench.stopped(); ++i) {
         Crowd crowd(bench, d, waiters, "bench-c26");
         crowd.run_for(0.3);
+        if (watches_of_holdfast(bench).on_waiters <= before.on_waiters)
+            throw SelfCheck("c26: those who wait watch nothing");
         crowd.end();
-        (void)lab::reached([&] { return watches(bench) <= before; }, std::chrono::seconds(1));
-        left += watches(bench) - before;
+        Watches now;
+        (void)lab::reached(
+            [&] {
+                now = watches_of_holdfast(bench);
+                return now.on_waiters <= before.on_waiters;
+            },
+            std::chrono::seconds(1));
+        left.on_waiters += now.on_waiters - before.on_waiters;
+        left.on_names += now.on_names - before.on_names;
     }
     Row row;
     row.scenario = id;
@@ -87,8 +119,14 @@ void run_holdfast(Bench& bench, const Deployment& d) {
     row.variant = d.variant;
     row.metric = metric;
     row.n = waiters * static_cast<std::size_t>(rounds);
-    row.note = "mntr, the clients still there";
-    bench.add_value(row, static_cast<double>(left));
+    row.note = "wchp, the clients still there";
+    bench.add_value(row, static_cast<double>(left.on_waiters));
+    row.metric = "watches kept on the name itself";
+    row.note = fmt::format(
+        "wchp; one for each client and name in use, whatever the number of waits, so that an "
+        "acquisition need not list; {} clients",
+        rounds * static_cast<int>(clients_for(waiters)));
+    bench.add_value(row, static_cast<double>(left.on_names));
 }
 
 std::vector<Step> plan(const Options&, const Site& site) {
@@ -105,7 +143,7 @@ Scenario c26_exists_watch() {
     return {id, "watches left behind by abandoned waits",
             "A bare waiter lists, the nodes ahead go away, it sets its watch on each and gives up: "
             "by exists, and by reading the data. Holdfast's waiters are cancelled 100 at a time. "
-            "Counted by the server (mntr), before any session ends.",
+            "Counted by the server (mntr, and wchp by paths), before any session ends.",
             false, plan};
 }
 
