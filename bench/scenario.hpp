@@ -35,6 +35,7 @@ Scenario c4_redlock_price();
 Scenario c4a_in_turn();
 Scenario c5_conflict();
 Scenario c5a_idle_waiters();
+Scenario c6_scale();
 Scenario c7_size();
 Scenario c8_counter();
 Scenario c8a_in_process_mutex();
@@ -48,6 +49,7 @@ Scenario c13_failover();
 Scenario c14_minority();
 Scenario c15_clocks();
 Scenario c16_death();
+Scenario c17_jitter();
 Scenario c18_single_point();
 Scenario c18b_standby();
 Scenario c19_naive_sql();
@@ -58,6 +60,7 @@ Scenario c24_names_once();
 Scenario c26_exists_watch();
 Scenario c27_woken();
 Scenario c28_sequence();
+Scenario c31_ttl();
 Scenario peers_beside();
 
 }  // namespace holdfast::bench

@@ -219,6 +219,18 @@ std::vector<Target> targets(const Rows& rows) {
                {"C5a", "postgresql", "default", "requests per waiter and second", 100}, 0.2, "1/s"),
         target(rows, "zookeeper, requests per idle waiter and second",
                {"C5a", "zookeeper", "default", "requests per waiter and second", 100}, 0.2, "1/s"),
+        target(rows, "redis, memory of a held lease, 10,000 of them",
+               {"C6", "redis", "default", "memory per lease", 10'000}, 2048, "bytes"),
+        target(rows, "postgresql, memory of a held lease, 10,000 of them",
+               {"C6", "postgresql", "default", "memory per lease", 10'000}, 2048, "bytes"),
+        target(rows, "redis, 10,000 held leases, of a core",
+               {"C6", "redis", "default", "CPU: leases", 10'000}, 3, "%"),
+        target(rows, "postgresql, 10,000 held leases, of a core",
+               {"C6", "postgresql", "default", "CPU: leases", 10'000}, 3, "%"),
+        target(rows, "redis, memory of a waiter, 10,000 of them",
+               {"C6", "redis", "default", "memory per waiter", 10'000}, 4096, "bytes"),
+        target(rows, "redis, threads for 10,000 waiters",
+               {"C6", "redis", "default", "threads: waiters", 10'000}, 4, ""),
     };
 }
 

@@ -232,6 +232,34 @@ Answer judge_c5a(const Rows& rows) {
     return {Finding::refuted, figure};
 }
 
+// --- C6
+
+Answer judge_c6(const Rows& rows) {
+    const Row* thread =
+        find(rows, {"C6", "memory", "doc: a blocked thread each", "resident memory per waiter"});
+    if (thread == nullptr) return {};
+    std::string figure;
+    bool few = true, small = true;
+    for (const Row* waiters : find_all(rows, {"C6", {}, "default", "memory per waiter"})) {
+        const auto of = [&](const char* metric) {
+            return find(rows, {"C6", waiters->backend, "default", metric, waiters->x});
+        };
+        const Row *leases = of("memory per lease"), *waiting = of("threads: waiters"),
+                  *holding = of("threads: leases");
+        if (leases == nullptr || waiting == nullptr || holding == nullptr) return {};
+        few = few && std::max(waiting->value, holding->value) <= 4;
+        small = small && waiters->value <= thread->value / 2;
+        figure += fmt::format("{}{}: {:.0f} bytes a lease, {:.0f} a waiter, {:.0f} threads",
+                              figure.empty() ? "" : "; ", label(*waiters), leases->value,
+                              waiters->value, std::max(waiting->value, holding->value));
+    }
+    if (figure.empty()) return {};
+    figure += fmt::format("; a blocked thread keeps {:.0f} bytes resident", thread->value);
+    if (few && small) return {Finding::confirmed, figure};
+    if (few) return {Finding::only_if, figure + ": holds only if threads count, not memory"};
+    return {Finding::refuted, figure};
+}
+
 constexpr Rule rules[] = {
     {"C1", "Performance: a cache (Redis) beats a database.",
      "Confirmed if Redis' p50 is at least 10 % below SQLite's even with every write on disk; "
@@ -262,6 +290,11 @@ constexpr Rule rules[] = {
      "Confirmed if an idle notified waiter sends at most a tenth of the requests of a 50 ms poll; "
      "only-if when fewer at all.",
      judge_c5a},
+    {"C6", "A waiter is a blocked thread or an event; events scale.",
+     "Confirmed if with every backend 10,000 leases and 10,000 waiters of one client need at most "
+     "4 threads, and a waiter at most half of what a blocked thread keeps resident; only-if when "
+     "just the threads are few.",
+     judge_c6},
 };
 
 }  // namespace

@@ -205,6 +205,67 @@ Answer judge_c14(const Rows& rows) {
     return {minority && majority ? Finding::confirmed : Finding::refuted, words};
 }
 
+// --- C17
+
+Answer judge_c17(const Rows& rows) {
+    const auto all = find_all(rows, {"C17", {}, {}, "leases lost"});
+    if (find(rows, {"C17", "zookeeper", {}, "leases lost"}) == nullptr) return {};
+    double lost_by_delay = 0, lost_without = 0;
+    std::map<std::string, std::string> first;
+    for (const Row* row : all) {
+        if (row->x == 0) lost_without += row->value;
+        if (row->backend == "zookeeper" && row->x > 0) lost_by_delay += row->value;
+        std::string& words = first[label(*row)];
+        if (words.empty() && row->value > 0)
+            words =
+                fmt::format("{} lost {} with up to {:.0f} ms", label(*row), of_runs(*row), row->x);
+    }
+    std::string figure;
+    for (const auto& [who, words] : first)
+        append(figure, words.empty() ? who + " lost none" : words);
+    double both = 0;
+    for (const Row* row : find_all(rows, {"C17", {}, {}, two_holders}))
+        both += row->value;
+    figure += fmt::format("; runs with two holders: {:.0f}", both);
+    if (lost_without > 0 || lost_by_delay == 0) return {Finding::refuted, figure};
+    if (both > 0) return {Finding::only_if, figure + ": and only if nobody else is let in"};
+    return {Finding::confirmed, figure};
+}
+
+// --- C31
+
+Answer judge_c31(const Rows& rows) {
+    constexpr std::string_view without = "time without a holder after SIGKILL",
+                               pauses = "leases lost to pauses of the process";
+    std::map<std::string, std::pair<const Row*, const Row*>> ends;
+    for (const Row* row : find_all(rows, {"C31", {}, {}, without})) {
+        auto& [shortest, longest] = ends[label(*row)];
+        if (shortest == nullptr || row->x < shortest->x) shortest = row;
+        if (longest == nullptr || row->x > longest->x) longest = row;
+    }
+    std::string figure;
+    bool dearer = !ends.empty(), safer = !ends.empty();
+    for (const auto& [who, end] : ends) {
+        const auto lost = [&](const Row& of) {
+            return find(rows, {"C31", of.backend, of.variant, pauses, of.x});
+        };
+        const auto [shortest, longest] = end;
+        const Row *few = lost(*longest), *many = lost(*shortest);
+        if (few == nullptr || many == nullptr || shortest == longest) return {};
+        dearer = dearer && longest->value >= longest->x / shortest->x / 2 * shortest->value;
+        safer = safer && few->value < many->value;
+        append(figure, fmt::format("{} {:.0f} ms and {:.0f} % of pauses with a ttl of {:.0f} ms, "
+                                   "{:.0f} ms and {:.0f} % with {:.0f} ms",
+                                   who, shortest->value, many->value, shortest->x, longest->value,
+                                   few->value, longest->x));
+    }
+    if (ends.empty()) return {};
+    figure = "without a holder after a crash, and leases lost: " + figure;
+    if (dearer && safer) return {Finding::confirmed, figure};
+    if (dearer || safer) return {Finding::only_if, figure + ": holds only if one side counts"};
+    return {Finding::refuted, figure};
+}
+
 // --- C18
 
 Answer judge_c18(const Rows& rows) {
@@ -282,6 +343,10 @@ constexpr Rule rules[] = {
      "comes within ttl + 500 ms and never before the time promised to the first one was over; "
      "only-if when later; refuted if earlier, or if both believed at one time.",
      judge_c16},
+    {"C17", "A jittering network can cost a ZooKeeper holder its session while it works.",
+     "Confirmed if its lease is never lost on a whole network, and is with some delay of up to "
+     "twice the ttl, while never two believe; only-if when two do; refuted if none is lost.",
+     judge_c17},
     {"C18", "A database lock lives and dies with the database.",
      "Confirmed if no holder keeps its lease over a server that hangs, or stays away, for longer "
      "than the ttl, and none that keeps its data ever gives the lock twice.",
@@ -294,6 +359,13 @@ constexpr Rule rules[] = {
      "Confirmed if persistent parents leave at least 0.9 nodes for each name used once, and "
      "containers none after the server has looked.",
      judge_c24},
+    {"C31",
+     "A longer ttl keeps everybody waiting for longer after a crash, and survives longer "
+     "pauses.",
+     "Confirmed if with every backend, from the shortest to the longest ttl, the time without a "
+     "holder after SIGKILL grows at least half as much as the ttl, and fewer leases are lost to "
+     "pauses of the process; only-if when just one of these.",
+     judge_c31},
 };
 
 }  // namespace

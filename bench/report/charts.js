@@ -81,6 +81,23 @@
   crowd('chart-requests', 'requests per hand-off');
   crowd('chart-handoff', 'time per hand-off');
 
+  const ttl = pick({ scenario: 'C31' });
+  const ttls = [...new Set(ttl.map((r) => r.x))].sort((a, b) => a - b);
+  function byTtl(id, metric, name) {
+    const rows = ttl.filter((r) => r.metric === metric);
+    show(id, rows.length && (() => ({
+      legend: { ...base().legend, type: 'scroll', right: 0 },
+      tooltip: { trigger: 'axis', confine: true, valueFormatter: short },
+      grid: { left: 8, right: 24, top: 40, bottom: 24, containLabel: true },
+      xAxis: axis({ type: 'category', data: ttls.map(short), name: 'ttl, ms', nameLocation: 'middle', nameGap: 26 }),
+      yAxis: axis({ type: 'value', name }),
+      series: [...new Set(rows.map(label))].map((who) => ({ name: who, type: 'line', symbolSize: 8, lineStyle: { width: 2 },
+        data: ttls.map((x) => (rows.find((r) => label(r) === who && r.x === x) || {}).value) })),
+    })));
+  }
+  byTtl('chart-ttl-crash', 'time without a holder after SIGKILL', 'ms');
+  byTtl('chart-ttl-pause', 'leases lost to pauses of the process', '%');
+
   window.addEventListener('resize', () => drawn.forEach(([chart]) => chart.resize()));
   dark.addEventListener('change', () => drawn.forEach(([chart, option]) => chart.setOption({ ...base(), ...option() }, true)));
 })();

@@ -94,6 +94,27 @@ function idle() {
   table('idle-table', ['How they wait', right('waiters'), right('requests per waiter and second'), right('server CPU'), ''], body);
 }
 
+function scale() {
+  const body = pick({ scenario: 'C6' }).filter((r) => r.metric.startsWith('threads: ')).map((r) => {
+    const many = r.metric.slice('threads: '.length), each = many.slice(0, -1);
+    const of = (metric) => one({ scenario: 'C6', metric, backend: r.backend, variant: r.variant, x: r.x });
+    return [label(r), `${short(r.x)} ${many}`, num(of(`memory per ${each}`)), num(of(`resident memory per ${each}`)), num(r),
+      num(of(`CPU: ${many}`), ' %'), num(of(`requests per ${each} and second`))];
+  });
+  table('scale-table', ['Lock', '', right('bytes each, by malloc'), right('bytes each, resident'), right('threads'),
+    right('of a core'), right('requests each and second')], body);
+}
+
+function delays() {
+  const all = pick({ scenario: 'C17', metric: 'leases lost' });
+  const levels = [...new Set(all.map((r) => r.x))].sort((a, b) => a - b);
+  const body = [...new Set(all.map(label))].map((who) => [who, ...levels.map((x) => {
+    const r = all.find((a) => label(a) === who && a.x === x);
+    return r ? right(`${r.value} of ${r.n}`) : right('–');
+  })]);
+  table('delay-table', ['Lock', ...levels.map((x) => right(x ? `up to ${short(x)} ms` : 'no delay'))], body);
+}
+
 function ensembles() {
   const body = pick({ scenario: 'C2' }).filter((r) => r.unit === 'us' && r.metric.endsWith('p50')).map((r) => {
     const of = (metric) => one({ scenario: 'C2', metric, backend: r.backend, variant: r.variant, x: r.x });
@@ -220,4 +241,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); ensembles(); bursts(); conflicts(); peers(); idle(); order(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();

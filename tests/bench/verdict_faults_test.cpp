@@ -35,6 +35,38 @@ TEST_CASE("C4: five nodes against one") {
     CHECK(finding(some, "C4") == Finding::not_measured);
 }
 
+TEST_CASE("C17: delays") {
+    const auto rows = [](double whole, double late, double both) {
+        Rows all;
+        for (const auto& [ms, lost] : {std::pair(0.0, whole), {1000.0, late}}) {
+            all.push_back(runs("C17", "zookeeper", "default", lost, 2, "leases lost"));
+            all.back().x = ms;
+            all.push_back(runs("C17", "zookeeper", "default", ms > 0 ? both : 0, 2));
+            all.back().x = ms;
+        }
+        return all;
+    };
+    CHECK(finding(rows(0, 2, 0), "C17") == Finding::confirmed);
+    CHECK(finding(rows(0, 2, 1), "C17") == Finding::only_if);
+    CHECK(finding(rows(0, 0, 0), "C17") == Finding::refuted);
+    CHECK(finding(rows(1, 2, 0), "C17") == Finding::refuted);
+}
+
+TEST_CASE("C31: short and long ttls") {
+    const auto rows = [](double without, double lost) {
+        const char* pauses = "leases lost to pauses of the process";
+        const char* killed = "time without a holder after SIGKILL";
+        return Rows{row("C31", "redis", "default", killed, 500, 500),
+                    row("C31", "redis", "default", killed, without, 2000),
+                    row("C31", "redis", "default", pauses, 67, 500),
+                    row("C31", "redis", "default", pauses, lost, 2000)};
+    };
+    CHECK(finding(rows(2000, 0), "C31") == Finding::confirmed);
+    CHECK(finding(rows(600, 0), "C31") == Finding::only_if);
+    CHECK(finding(rows(2000, 67), "C31") == Finding::only_if);
+    CHECK(finding(rows(600, 67), "C31") == Finding::refuted);
+}
+
 TEST_CASE("C7: lines of code") {
     const auto rows = [](double zookeeper, double redis, double sqlite, double postgresql) {
         return Rows{row("C7", "zookeeper", "default", "lines of code", zookeeper),

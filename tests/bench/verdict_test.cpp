@@ -126,6 +126,20 @@ TEST_CASE("C5: in line or asleep") {
     CHECK(finding(alone, "C5") == Finding::not_measured);
 }
 
+TEST_CASE("C6: events against threads") {
+    const auto rows = [](double waiter, double threads) {
+        return Rows{row("C6", "redis", "default", "memory per lease", 800, 10'000),
+                    row("C6", "redis", "default", "memory per waiter", waiter, 10'000),
+                    row("C6", "redis", "default", "threads: leases", 1, 10'000),
+                    row("C6", "redis", "default", "threads: waiters", threads, 10'000),
+                    row("C6", "memory", "doc: a blocked thread each", "resident memory per waiter",
+                        9000, 1000)};
+    };
+    CHECK(finding(rows(1500, 2), "C6") == Finding::confirmed);
+    CHECK(finding(rows(5000, 2), "C6") == Finding::only_if);
+    CHECK(finding(rows(1500, 5), "C6") == Finding::refuted);
+}
+
 TEST_CASE("C5a: being told against asking") {
     const auto rows = [](double told, double poll) {
         return Rows{row("C5a", "redis", "default", "requests per waiter and second", told, 100),

@@ -1,0 +1,140 @@
+// C17: a holder works behind a network that delays, more and more; does it keep its lease?
+#include <fmt/format.h>
+
+#include <span>
+
+#include "faults/holder.hpp"
+#include "faults/through.hpp"
+#include "measure/trials.hpp"
+#include "scenario.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+constexpr const char* id = "C17";
+constexpr int ttl_ms = 1000;
+// Each piece of each direction is held back for up to so long, in shares of the ttl.
+constexpr double shares[] = {0, 0.1, 0.25, 0.5, 1, 2};
+
+struct Level {
+    Deployment deployment;
+    double jitter_ms = 0;
+    std::size_t runs = 0, lost = 0, two_holders = 0, tokens_back = 0;
+    std::vector<double> kept_ms;  ///< of the leases that were lost: how long they had been held
+};
+
+/// A holder behind the proxy, somebody in line for the same name on a whole network.
+void play(const Bench& bench, Level& level, const std::string& name) {
+    Through through(level.deployment);
+    const LockOptions how{.ttl = milliseconds(ttl_ms)};
+    Holder first(bench, through.deployment, name, how, bench.history(level.deployment, "C17-A"));
+    Holder second(bench, level.deployment, name, how, bench.history(level.deployment, "C17-B"));
+    first.must_acquire(std::chrono::seconds(20));
+    const auto token = first.lease().fencing_token();
+    const auto jitter = milliseconds(static_cast<int>(level.jitter_ms));
+    if (jitter.count() > 0)
+        for (auto& proxy : through.proxies)
+            proxy.delay_both(milliseconds(1), jitter);
+    second.queue(std::chrono::seconds(60));
+
+    const double begun = boot_ms();
+    double last = begun;
+    bool both = false;
+    (void)lab::reached(
+        [&] {
+            const double now = boot_ms();
+            if (!first.believes()) return true;
+            last = now;
+            both = both || second.believes();
+            return false;
+        },
+        milliseconds(bench.options.pick(3, 5, 10) * ttl_ms));
+    ++level.runs;
+    if (both) ++level.two_holders;
+    if (!first.believes()) {
+        ++level.lost;
+        level.kept_ms.push_back(last - begun);
+    }
+    for (auto& proxy : through.proxies) {
+        if (jitter.count() > 0 && proxy.counters().delayed == 0)
+            throw SelfCheck("c17: nothing was delayed");
+        proxy.heal();
+    }
+    first.release();
+    const auto answer = second.answer();
+    if (answer) throw SelfCheck("c17: the next holder: " + answer.message());
+    if (level.deployment.variant == "default" &&
+        second.lease().fencing_token().value <= token.value)
+        ++level.tokens_back;
+    second.release();
+}
+
+/// All delays of one deployment, one after the other in `levels`.
+void add_rows(Bench& bench, std::span<const Level> levels) {
+    Row row;
+    row.scenario = id;
+    row.backend = levels.front().deployment.backend;
+    row.variant = levels.front().deployment.variant;
+    std::size_t runs = 0, two_holders = 0, tokens_back = 0;
+    for (const Level& level : levels) {
+        runs += level.runs;
+        two_holders += level.two_holders;
+        tokens_back += level.tokens_back;
+        row.x = level.jitter_ms;
+        row.n = level.runs;
+        row.metric = "leases lost";
+        row.note = fmt::format(
+            "of {} runs; x: each piece is late by up to so many ms, both ways; ttl {} ms",
+            level.runs, ttl_ms);
+        bench.add_value(row, static_cast<double>(level.lost));
+        if (level.kept_ms.empty()) continue;
+        row.metric = "held until it was lost";
+        row.unit = "ms";
+        bench.add(row, spread_of(level.kept_ms));
+        row.unit = "";
+    }
+    row.x = 0;
+    row.n = runs;
+    row.note = "of " + std::to_string(runs) + " runs with all delays";
+    const auto never = [&](const char* metric, std::size_t value) {
+        row.metric = metric;
+        row.status = value > 0 ? Status::violated : Status::ok;
+        bench.add_value(row, static_cast<double>(value));
+    };
+    never("runs with two holders", two_holders);
+    never("runs with a token going back", tokens_back);
+}
+
+void run(Bench& bench) {
+    std::vector<Level> levels;
+    for (const Deployment& d : across_processes(bench.site))
+        if (d.backend != "sqlite")  // which has no network
+            for (const double share : shares)
+                levels.push_back({d, share * ttl_ms, 0, 0, 0, 0, {}});
+    for (int round = 0; round < bench.options.pick(1, 2, 10) && !bench.stopped(); ++round) {
+        std::vector<std::function<void()>> jobs;
+        for (std::size_t i = 0; i < levels.size(); ++i)
+            jobs.emplace_back([&, i, name = fmt::format("bench/jitter/{}-{}", i, round)] {
+                play(bench, levels[i], name);
+            });
+        side_by_side(jobs);
+    }
+    constexpr auto each = std::size(shares);
+    for (std::size_t i = 0; i < levels.size(); i += each)
+        add_rows(bench, std::span(levels).subspan(i, each));
+}
+
+}  // namespace
+
+Scenario c17_jitter() {
+    return {id, "a network that delays, by up to twice the ttl",
+            "A client behind a proxy holds and renews the lock; then each piece of each direction "
+            "is held back for a random time. Somebody else, on a whole network, stands in line. Is "
+            "the lease lost, and do both believe at any look? All backends and delays at once.",
+            false, [](const Options&, const Site&) {
+                return std::vector<Step>{{"jitter, all backends", run}};
+            }};
+}
+
+}  // namespace holdfast::bench
