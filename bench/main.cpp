@@ -8,6 +8,7 @@
 
 #include "environment.hpp"
 #include "measure/histories.hpp"
+#include "processes/cycles.hpp"
 #include "processes/worker.hpp"
 #include "report/compare.hpp"
 #include "report/report.hpp"
@@ -108,6 +109,15 @@ void add_worker(CLI::App& app, WorkerOptions& o) {
     worker->add_option("--ttl", o.ttl_ms);
 }
 
+void add_cycles(CLI::App& app, CyclesOptions& o) {
+    auto* cycles = app.add_subcommand(
+        "cycles", "nothing but acquire and release, for strace, perf and heap profilers");
+    cycles->add_option("url", o.url)->required();
+    cycles->add_option("--count", o.count)->check(CLI::PositiveNumber)->capture_default_str();
+    cycles->add_option("--in-flight", o.in_flight,
+                       "so many names at once, by callbacks; 0: one blocking caller");
+}
+
 /// The command line for the report. A URL may carry a password, and where a file lies is nobody's
 /// business who reads it.
 std::string shown(int argc, char** argv) {
@@ -132,6 +142,7 @@ int main(int argc, char** argv) try {
         "about them holds."};
     Options options;
     WorkerOptions worker;
+    CyclesOptions cycles;
     bool quick = false, full = false, lists = false;
     std::string placement = "one";
     app.add_flag("--quick", quick, "about two minutes: fewer rounds, the same scenarios");
@@ -168,8 +179,10 @@ int main(int argc, char** argv) try {
         "exit: 0 fine, 1 a server missing or a self-check failed, 2 a guarantee of Holdfast "
         "violated,\n3 --compare found something slower; a refuted claim is no error.");
     add_worker(app, worker);
+    add_cycles(app, cycles);
     CLI11_PARSE(app, argc, argv);
     if (app.got_subcommand("worker")) return worker_main(worker);
+    if (app.got_subcommand("cycles")) return cycles_main(cycles);
     if (lists) return list();
     if (!files.empty()) return compare_runs(files, margin);
     options.effort = full ? Effort::full : quick ? Effort::quick : Effort::normal;

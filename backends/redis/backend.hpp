@@ -126,6 +126,14 @@ private:
     std::string key(std::string_view name) const {
         return shared_->options.prefix + std::string(name);
     }
+    /// One lock's part in a script that takes its key, its owner, and perhaps a ttl.
+    struct Call {
+        std::string key;
+        std::string_view owner;
+        std::optional<milliseconds> ttl = {};
+    };
+    /// Runs the script for each of them, all sent together; by its text where it was forgotten.
+    awaitable<Answer> call_each(std::vector<Call>, const Script&, boot_clock::time_point deadline);
 };
 
 }  // namespace holdfast::redis

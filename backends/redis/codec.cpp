@@ -76,39 +76,40 @@ redisReplyObjectFunctions functions{make_string, make_array, make_integer, make_
 
 }  // namespace
 
-Command::Command() {
-    numbers_.reserve(most_numbers);
-}
-
 void Command::clear() noexcept {
-    texts_.clear();
-    sizes_.clear();
+    words_.clear();
     numbers_.clear();
 }
 
 Command& Command::add(std::string_view text) {
-    texts_.push_back(text.data());
-    sizes_.push_back(text.size());
+    words_.push_back({text.data() == nullptr ? "" : text.data(), text.size()});
     return *this;
 }
 
 Command& Command::add_number(long long number) {
-    if (numbers_.size() == most_numbers) throw std::bad_alloc();
     auto& digits = numbers_.emplace_back();
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-    return add({digits.data(), static_cast<std::size_t>(end - digits.data())});
+    words_.push_back({nullptr, static_cast<std::size_t>(end - digits.data())});
+    return *this;
 }
 
 void Command::replace(std::size_t index, std::string_view text) noexcept {
-    texts_[index] = text.data();
-    sizes_[index] = text.size();
+    words_[index] = {text.data(), text.size()};
 }
 
 void Command::encode(std::string& out) const {
+    boost::container::small_vector<const char*, 16> texts;
+    boost::container::small_vector<std::size_t, 16> sizes;
+    texts.reserve(words_.size());
+    sizes.reserve(words_.size());
+    auto number = numbers_.begin();
+    for (const Word& w : words_) {
+        texts.push_back(w.text != nullptr ? w.text : (number++)->data());
+        sizes.push_back(w.size);
+    }
     char* bytes = nullptr;
-    // The interface takes a pointer to non-const and does not write through it.
-    const int size = redisFormatCommandArgv(&bytes, static_cast<int>(texts_.size()),
-                                            const_cast<const char**>(texts_.data()), sizes_.data());
+    const int size =
+        redisFormatCommandArgv(&bytes, static_cast<int>(texts.size()), texts.data(), sizes.data());
     if (size < 0) throw std::bad_alloc();
     const std::unique_ptr<char, void (*)(char*)> owned(bytes, [](char* b) { redisFreeCommand(b); });
     out.append(bytes, static_cast<std::size_t>(size));

@@ -2,6 +2,7 @@
 // headers stay in codec.cpp. What a server sends is not trusted: there are limits on everything.
 #pragma once
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,7 +32,6 @@ struct Reply {
 /// Not thread-safe; clear() keeps the memory.
 class Command {
 public:
-    Command();
     void clear() noexcept;
     Command& add(std::string_view text);
     Command& add_number(long long number);
@@ -39,13 +39,16 @@ public:
     void replace(std::size_t index, std::string_view text) noexcept;
     /// Appends the command's bytes to `out`. Throws std::bad_alloc.
     void encode(std::string& out) const;
-    std::size_t size() const noexcept { return texts_.size(); }
+    std::size_t size() const noexcept { return words_.size(); }
 
 private:
-    static constexpr std::size_t most_numbers = 256;
-    std::vector<const char*> texts_;
-    std::vector<std::size_t> sizes_;
-    std::vector<std::array<char, 24>> numbers_;  // never grows: pointers into it are handed out
+    struct Word {
+        const char* text;  // null: the next one of the numbers, whose place may still change
+        std::size_t size;
+    };
+    // Room for one lock's command without the heap.
+    boost::container::small_vector<Word, 16> words_;
+    boost::container::small_vector<std::array<char, 24>, 4> numbers_;
 };
 
 /// Reads replies from a stream of bytes. After an error it is of no more use: close the connection.

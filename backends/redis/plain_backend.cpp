@@ -1,5 +1,6 @@
 // mode=plain: the commands of a batch go out together and are answered one by one.
 #include <algorithm>
+#include <numeric>
 
 #include "backend.hpp"
 #include "errors.hpp"
@@ -29,8 +30,8 @@ awaitable<void> PlainBackend::attempt(std::span<Attempt* const> all) {
     answer.why = co_await connection_->ready(deadline, &detail);
     if (!answer.why) {
         std::string bytes;
+        Command c;
         for (const Attempt* a : all) {
-            Command c;
             const std::string k = key(a->name);
             add_plain_set(c, k, *a);
             c.encode(bytes);
@@ -69,46 +70,61 @@ awaitable<void> PlainBackend::attempt(std::span<Attempt* const> all) {
     }
 }
 
-awaitable<error_code> PlainBackend::withdraw(std::span<Attempt* const> all) {
-    const auto deadline = latest(all);
-    const Script& script = Scripts::all().plain_release;
-    for (const Attempt* a : all) {
+awaitable<PlainBackend::Answer> PlainBackend::call_each(std::vector<Call> calls,
+                                                        const Script& script,
+                                                        boot_clock::time_point deadline) {
+    Answer all;
+    std::string detail;
+    all.why = co_await connection_->ready(deadline, &detail);
+    all.replies.resize(calls.size());
+    std::vector<std::size_t> open(calls.size());
+    std::iota(open.begin(), open.end(), std::size_t{0});
+    for (bool whole = false; !all.why && !open.empty(); whole = true) {
+        std::string bytes;
         Command c;
-        const std::string k = key(a->name);
-        begin(c, script, 1);
-        c.add(k).add(a->owner);
-        std::string detail;
-        const auto reply = co_await ask(c, &script, deadline, &detail);
-        if (!reply) co_return reply.error();
+        for (const std::size_t i : open) {
+            begin(c, script, 1);
+            if (whole) with_text(c, script);
+            c.add(calls[i].key).add(calls[i].owner);
+            if (calls[i].ttl) c.add_number(calls[i].ttl->count());
+            c.encode(bytes);
+        }
+        Answer answer = co_await connection_->exchange(std::move(bytes), open.size(), deadline);
+        all.why = answer.why;
+        if (answer.why) break;
+        std::vector<std::size_t> forgotten;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+            Reply& r = answer.replies[i];
+            if (!whole && r.is(Reply::Type::error) && from_reply(r.text) == make(Error::no_script))
+                forgotten.push_back(open[i]);
+            else
+                all.replies[open[i]] = std::move(r);
+        }
+        open = std::move(forgotten);
     }
+    co_return all;
+}
+
+awaitable<error_code> PlainBackend::withdraw(std::span<Attempt* const> all) {
+    std::vector<Call> calls;
+    for (const Attempt* a : all)
+        calls.push_back({key(a->name), a->owner});
+    const Script& script = Scripts::all().plain_release;
+    auto task = call_each(std::move(calls), script, latest(all));
+    const Answer answer = co_await std::move(task);
+    if (answer.why) co_return answer.why;
+    for (const Reply& r : answer.replies)
+        if (r.is(Reply::Type::error)) co_return from_reply(r.text);
     co_return error_code();
 }
 
 awaitable<void> PlainBackend::renew(std::span<Held* const> all) {
-    const auto deadline = latest(all);
+    std::vector<Call> calls;
+    for (const Held* h : all)
+        calls.push_back({key(h->name), h->owner, h->ttl});
     const Script& script = Scripts::all().plain_renew;
-    std::string detail;
-    Answer answer;
-    answer.why = co_await connection_->ready(deadline, &detail);
-    // By the whole text when one of them was forgotten: they are all the same script.
-    for (bool whole = false; !answer.why; whole = true) {
-        std::string bytes;
-        for (const Held* h : all) {
-            Command c;
-            const std::string k = key(h->name);
-            begin(c, script, 1);
-            if (whole) with_text(c, script);
-            c.add(k).add(h->owner).add_number(h->ttl.count());
-            c.encode(bytes);
-        }
-        answer = co_await connection_->exchange(std::move(bytes), all.size(), deadline);
-        if (answer.why || whole) break;
-        const bool forgotten =
-            std::any_of(answer.replies.begin(), answer.replies.end(), [](const Reply& r) {
-                return r.is(Reply::Type::error) && from_reply(r.text) == make(Error::no_script);
-            });
-        if (!forgotten) break;
-    }
+    auto task = call_each(std::move(calls), script, latest(all));
+    const Answer answer = co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i) {
         Held& h = *all[i];
         h.renewal = Held::Renewal::unknown;
@@ -136,25 +152,27 @@ awaitable<void> PlainBackend::renew(std::span<Held* const> all) {
 
 awaitable<void> PlainBackend::release(std::span<Held* const> all) {
     const auto deadline = latest(all);
-    const Script& script = Scripts::all().plain_release;
-    for (Held* h : all)
-        h->released = ReleaseResult::unreachable;
+    std::vector<Call> calls;
     for (Held* h : all) {
-        Command c;
-        const std::string k = key(h->name);
-        begin(c, script, 1);
-        c.add(k).add(h->owner);
-        std::string detail;
-        const auto reply = co_await ask(c, &script, deadline, &detail);
-        if (!reply) continue;
-        if (const auto told = take_plain_release(*reply)) {
-            h->released = *told;
+        h->released = ReleaseResult::unreachable;
+        calls.push_back({key(h->name), h->owner});
+    }
+    const Script& script = Scripts::all().plain_release;
+    auto task = call_each(std::move(calls), script, deadline);
+    const Answer answer = co_await std::move(task);
+    if (answer.why) co_return;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (const auto told = take_plain_release(answer.replies[i])) {
+            all[i]->released = *told;
             continue;
         }
-        c.clear();
+        // It is not ours: is it somebody else's?
+        Command c;
+        const std::string k = key(all[i]->name);
         c.add("GET").add(k);
+        std::string detail;
         const auto there = co_await ask(c, nullptr, deadline, &detail);
-        if (there) h->released = take_plain_get(*there);
+        if (there) all[i]->released = take_plain_get(*there);
     }
 }
 

@@ -140,7 +140,8 @@ Row row_of(const Deployment& d, std::size_t n) {
     row.scenario = id;
     row.backend = d.backend;
     row.variant = d.variant;
-    row.x = row.n = n;
+    row.x = static_cast<double>(n);
+    row.n = n;
     return row;
 }
 
@@ -237,7 +238,8 @@ void run_threads(Bench& bench) {
     row.scenario = id;
     row.backend = "memory";
     row.variant = "doc: a blocked thread each";
-    row.x = row.n = n;
+    row.x = static_cast<double>(n);
+    row.n = n;
     row.metric = "resident memory per waiter";
     row.unit = "bytes";
     row.note =
