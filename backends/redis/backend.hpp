@@ -1,6 +1,13 @@
 // The Redis backend: what its two modes share. The verbs of the default mode are in fenced.cpp, its
 // line of waiters in line.cpp, mode=plain in plain_backend.cpp, what operators ask in operate.cpp.
 #pragma once
+
+// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way; in
+// all files that include this one.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 #include <memory>
 #include <string>
 #include <unordered_map>

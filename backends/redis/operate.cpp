@@ -3,11 +3,6 @@
 #include <algorithm>
 #include <map>
 
-// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 #include "backend.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/owner.hpp"
