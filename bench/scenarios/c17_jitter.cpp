@@ -1,6 +1,7 @@
 // C17: a holder works behind a network that delays, more and more; does it keep its lease?
 #include <fmt/format.h>
 
+#include <holdfast/lab/wait_until.hpp>
 #include <span>
 
 #include "faults/holder.hpp"
@@ -32,6 +33,10 @@ void play(const Bench& bench, Level& level, const std::string& name) {
     Holder second(bench, level.deployment, name, how, bench.history(level.deployment, "C17-B"));
     first.must_acquire(std::chrono::seconds(20));
     const auto token = first.lease().fencing_token();
+    // By then it has all its connections.
+    const double promised = first.promised_until_ms();
+    lab::wait_until([&] { return first.promised_until_ms() > promised; }, std::chrono::seconds(20),
+                    "a renewed lease");
     const auto jitter = milliseconds(static_cast<int>(level.jitter_ms));
     if (jitter.count() > 0)
         for (auto& proxy : through.proxies)
@@ -129,7 +134,8 @@ void run(Bench& bench) {
 
 Scenario c17_jitter() {
     return {id, "a network that delays, by up to twice the ttl",
-            "A client behind a proxy holds and renews the lock; then each piece of each direction "
+            "A client behind a proxy holds the lock and has renewed it once; then each piece of "
+            "each direction "
             "is held back for a random time. Somebody else, on a whole network, stands in line. Is "
             "the lease lost, and do both believe at any look? All backends and delays at once.",
             false, [](const Options&, const Site&) {
