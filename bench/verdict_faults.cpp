@@ -345,7 +345,7 @@ constexpr Rule rules[] = {
      judge_c16},
     {"C17", "A jittering network can cost a ZooKeeper holder its session while it works.",
      "Confirmed if its lease is never lost on a whole network, and is with some delay of up to "
-     "twice the ttl, while never two believe; only-if when two do; refuted if none is lost.",
+     "the ttl, while never two believe; only-if when two do; refuted if none is lost.",
      judge_c17},
     {"C18", "A database lock lives and dies with the database.",
      "Confirmed if no holder keeps its lease over a server that hangs, or stays away, for longer "

@@ -9,6 +9,9 @@
 
 namespace holdfast::zookeeper {
 
+// Of a question that is given up the server still answers what was sent.
+constexpr std::size_t asked_at_once = 256;
+
 struct ZooKeeperBackend::Standing {
     std::string node;
     std::int32_t sequence = 0;
@@ -128,21 +131,28 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_v
     std::vector<std::string> names;
     if (all->rc == ZNONODE) co_return names;
     if (all->rc != ZOK) co_return from_rc(all->rc);
-    std::vector<std::pair<std::string, CallPtr>> asked;
+    std::vector<std::pair<std::string, std::string>> lines;  // name and node
     std::sort(all->children.begin(), all->children.end());
     for (const std::string& child : all->children) {
         auto full = unescape(child);
         if (!full || !full->starts_with(wanted)) continue;
         if (o.base.empty() && child == "zookeeper") continue;
-        asked.emplace_back(full->substr(o.prefix.size()),
-                           session->handle().list(o.base + "/" + child));
+        lines.emplace_back(full->substr(o.prefix.size()), o.base + "/" + child);
     }
-    for (auto& [name, call] : asked) {
-        auto answer = finished(shared_->engine, call, deadline);
-        if (!co_await std::move(answer)) co_return make(Error::no_answer);
-        const bool held = std::any_of(call->children.begin(), call->children.end(),
-                                      [](const std::string& n) { return sequence_of(n); });
-        if (held && names.size() < limit) names.push_back(name);
+    for (std::size_t from = 0; from < lines.size() && names.size() < limit; from += asked_at_once) {
+        const std::size_t to = std::min(from + asked_at_once, lines.size());
+        std::vector<CallPtr> asked;
+        asked.reserve(to - from);
+        for (std::size_t i = from; i < to; ++i)
+            asked.push_back(session->handle().list(lines[i].second));
+        for (std::size_t i = from; i < to; ++i) {
+            const CallPtr& call = asked[i - from];
+            auto answer = finished(shared_->engine, call, deadline);
+            if (!co_await std::move(answer)) co_return make(Error::no_answer);
+            const bool held = std::any_of(call->children.begin(), call->children.end(),
+                                          [](const std::string& n) { return sequence_of(n); });
+            if (held && names.size() < limit) names.push_back(lines[i].first);
+        }
     }
     std::sort(names.begin(), names.end());
     co_return names;

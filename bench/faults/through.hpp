@@ -9,8 +9,9 @@
 namespace holdfast::bench {
 
 struct Through {
-    /// A proxy for each address 127.0.0.1:PORT in the deployment's URL. Errors: LabError.
-    explicit Through(Deployment whole);
+    /// A proxy for each address 127.0.0.1:PORT in the deployment's URL; `seed` is for what they do
+    /// at random. Errors: LabError.
+    explicit Through(Deployment whole, std::uint64_t seed = 1);
 
     Deployment deployment;  ///< the same through the proxies
     std::vector<lab::Proxy> proxies;

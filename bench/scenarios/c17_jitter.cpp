@@ -16,7 +16,7 @@ namespace {
 constexpr const char* id = "C17";
 constexpr int ttl_ms = 1000;
 // Each piece of each direction is held back for up to so long, in shares of the ttl.
-constexpr double shares[] = {0, 0.1, 0.25, 0.5, 1, 2};
+constexpr double shares[] = {0, 0.05, 0.1, 0.2, 0.4, 1};
 
 struct Level {
     Deployment deployment;
@@ -26,8 +26,8 @@ struct Level {
 };
 
 /// A holder behind the proxy, somebody in line for the same name on a whole network.
-void play(const Bench& bench, Level& level, const std::string& name) {
-    Through through(level.deployment);
+void play(const Bench& bench, Level& level, const std::string& name, std::uint64_t seed) {
+    Through through(level.deployment, seed);
     const LockOptions how{.ttl = milliseconds(ttl_ms)};
     Holder first(bench, through.deployment, name, how, bench.history(level.deployment, "C17-A"));
     Holder second(bench, level.deployment, name, how, bench.history(level.deployment, "C17-B"));
@@ -120,9 +120,10 @@ void run(Bench& bench) {
     for (int round = 0; round < bench.options.pick(1, 2, 10) && !bench.stopped(); ++round) {
         std::vector<std::function<void()>> jobs;
         for (std::size_t i = 0; i < levels.size(); ++i)
-            jobs.emplace_back([&, i, name = fmt::format("bench/jitter/{}-{}", i, round)] {
-                play(bench, levels[i], name);
-            });
+            jobs.emplace_back(
+                [&, i, seed = bench.random(), name = fmt::format("bench/jitter/{}-{}", i, round)] {
+                    play(bench, levels[i], name, seed);
+                });
         side_by_side(jobs);
     }
     constexpr auto each = std::size(shares);
@@ -133,7 +134,7 @@ void run(Bench& bench) {
 }  // namespace
 
 Scenario c17_jitter() {
-    return {id, "a network that delays, by up to twice the ttl",
+    return {id, "a network that delays, by up to the ttl",
             "A client behind a proxy holds the lock and has renewed it once; then each piece of "
             "each direction "
             "is held back for a random time. Somebody else, on a whole network, stands in line. Is "
