@@ -35,7 +35,7 @@ public:
     void clear() noexcept;
     Command& add(std::string_view text);
     Command& add_number(long long number);
-    /// Replaces an argument added before.
+    /// Replaces a text added before.
     void replace(std::size_t index, std::string_view text) noexcept;
     /// Appends the command's bytes to `out`. Throws std::bad_alloc.
     void encode(std::string& out) const;
