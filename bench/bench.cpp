@@ -4,7 +4,7 @@
 
 namespace holdfast::bench {
 
-Client Bench::open(const Deployment& deployment, asio::any_io_executor executor) const {
+Client Bench::open(const Deployment& deployment, asio::any_io_executor executor) {
     Diagnostics words;
     ClientOptions how;
     how.executor = std::move(executor);
@@ -18,7 +18,7 @@ Client Bench::open(const Deployment& deployment, asio::any_io_executor executor)
 }
 
 std::unique_ptr<Lock> Bench::lock(const Client& client, const Deployment& deployment,
-                                  const std::string& name, const LockOptions& how) const {
+                                  const std::string& name, const LockOptions& how) {
     auto lock = client.lock(deployment.prefix + name, how);
     if (!lock) check(lock.error(), "lock " + deployment.prefix + name);
     return std::move(*lock);

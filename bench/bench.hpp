@@ -54,10 +54,10 @@ struct Bench {
     }
 
     /// Opens the deployment. Errors: SelfCheck with the words of the mistake.
-    Client open(const Deployment&, asio::any_io_executor executor = {}) const;
+    static Client open(const Deployment&, asio::any_io_executor executor = {});
     /// Makes a lock below the deployment's prefix. Errors: SelfCheck.
-    std::unique_ptr<Lock> lock(const Client&, const Deployment&, const std::string& name,
-                               const LockOptions& = {}) const;
+    static std::unique_ptr<Lock> lock(const Client&, const Deployment&, const std::string& name,
+                                      const LockOptions& = {});
 };
 
 /// Throws SelfCheck when an operation that the measurement needs did not work.

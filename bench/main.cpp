@@ -145,7 +145,7 @@ int main(int argc, char** argv) try {
     CyclesOptions cycles;
     bool quick = false, full = false, lists = false;
     std::string placement = "one";
-    app.add_flag("--quick", quick, "about two minutes: fewer rounds, the same scenarios");
+    app.add_flag("--quick", quick, "three to four minutes: fewer rounds, the same scenarios");
     app.add_flag("--full", full, "longer, and 1000 waiters")->excludes("--quick");
     app.add_option("--scenario", options.scenarios, "only these, for example C1,C3")
         ->delimiter(',');

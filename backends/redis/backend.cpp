@@ -33,9 +33,7 @@ awaitable<RedisBackend::Answer> RedisBackend::run(Command& c, const Script* scri
             co_return answer;
         }
         const Reply& r = answer.replies.front();
-        const bool forgotten = r.is(Reply::Type::error) && script != nullptr && !whole &&
-                               from_reply(r.text) == make(Error::no_script);
-        if (!forgotten) co_return answer;
+        if (whole || script == nullptr || !forgotten(r)) co_return answer;
         with_text(c, *script);
     }
 }

@@ -185,9 +185,7 @@ const Reply* BlockingLink::exchange(Command& c, const Script* script, boot_clock
             return nullptr;
         }
         why = {};
-        if (whole || script == nullptr || !r->is(Reply::Type::error) ||
-            from_reply(r->text) != make(Error::no_script))
-            return r;
+        if (whole || script == nullptr || !forgotten(*r)) return r;
         with_text(c, *script);
         now = boot_clock::now();
     }

@@ -92,15 +92,15 @@ awaitable<PlainBackend::Answer> PlainBackend::call_each(std::vector<Call> calls,
         Answer answer = co_await connection_->exchange(std::move(bytes), open.size(), deadline);
         all.why = answer.why;
         if (answer.why) break;
-        std::vector<std::size_t> forgotten;
+        std::vector<std::size_t> again;
         for (std::size_t i = 0; i < open.size(); ++i) {
             Reply& r = answer.replies[i];
-            if (!whole && r.is(Reply::Type::error) && from_reply(r.text) == make(Error::no_script))
-                forgotten.push_back(open[i]);
+            if (!whole && forgotten(r))
+                again.push_back(open[i]);
             else
                 all.replies[open[i]] = std::move(r);
         }
-        open = std::move(forgotten);
+        open = std::move(again);
     }
     co_return all;
 }

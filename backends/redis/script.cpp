@@ -5,6 +5,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "errors.hpp"
+
 namespace holdfast::redis {
 namespace {
 
@@ -24,5 +26,9 @@ std::string sha1_hex(std::string_view text) {
 }  // namespace
 
 Script::Script(std::string text) : text_(std::move(text)), sha_(sha1_hex(text_)) {}
+
+bool forgotten(const Reply& r) noexcept {
+    return r.is(Reply::Type::error) && from_reply(r.text) == make(Error::no_script);
+}
 
 }  // namespace holdfast::redis

@@ -28,4 +28,7 @@ inline void with_text(Command& c, const Script& s) {
     c.replace(1, s.text());
 }
 
+/// The server answered that it does not know the script: nothing was done.
+bool forgotten(const Reply&) noexcept;
+
 }  // namespace holdfast::redis

@@ -98,9 +98,7 @@ void Lane::read(Step& step, std::size_t node, boot_clock::time_point now) {
     while (const Reply* r = link.next(number)) {
         if (number != step_ || !part_[node]) continue;
         if (link.node().down()) look(node, now);
-        const bool forgotten = step.script != nullptr && r->is(Reply::Type::error) &&
-                               redis::from_reply(r->text) == redis::make(redis::Error::no_script);
-        if (forgotten) {
+        if (step.script != nullptr && redis::forgotten(*r)) {
             step.write(node, command_);
             redis::with_text(command_, *step.script);
             link.put(command_, step_, now);

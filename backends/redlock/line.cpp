@@ -196,9 +196,7 @@ void Line::read(std::size_t bytes) {
 }
 
 void Line::answer(Request r, const Reply& reply) {
-    const bool forgotten = r.script != nullptr && reply.is(Reply::Type::error) &&
-                           redis::from_reply(reply.text) == redis::make(redis::Error::no_script);
-    if (forgotten && r.words[0] == "EVALSHA") {
+    if (r.script != nullptr && redis::forgotten(reply) && r.words[0] == "EVALSHA") {
         r.words[0] = "EVAL";
         r.words[1] = r.script->text();
         return post_request(std::move(r));

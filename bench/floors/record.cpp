@@ -4,9 +4,9 @@
 
 namespace holdfast::bench {
 
-Trace record_one_cycle(const Bench& bench, const Deployment& deployment, lab::RedisServer& server) {
-    const Client client = bench.open(deployment);
-    const auto lock = bench.lock(client, deployment, "bench/record");
+Trace record_one_cycle(const Deployment& deployment, lab::RedisServer& server) {
+    const Client client = Bench::open(deployment);
+    const auto lock = Bench::lock(client, deployment, "bench/record");
     const auto cycle = [&] {
         auto lease = lock->acquire();
         check(lease ? error_code{} : lease.error(), "acquire while recording");
@@ -21,9 +21,9 @@ Trace record_one_cycle(const Bench& bench, const Deployment& deployment, lab::Re
     return recorded(monitor.stop(), {grant}, 1);
 }
 
-Trace record_in_flight(const Bench& bench, const Deployment& deployment, lab::RedisServer& server,
+Trace record_in_flight(const Deployment& deployment, lab::RedisServer& server,
                        std::size_t in_flight) {
-    InFlight load(bench, deployment, in_flight, "bench/flight");
+    InFlight load(deployment, in_flight, "bench/flight");
     load.run_cycles(in_flight);
     std::vector<Grant> grants;
     lab::RedisMonitor monitor = server.monitor();

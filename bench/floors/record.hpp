@@ -6,9 +6,9 @@
 namespace holdfast::bench {
 
 /// One uncontended cycle by a blocking caller, as the server saw it. Errors: SelfCheck.
-Trace record_one_cycle(const Bench&, const Deployment&, lab::RedisServer&);
+Trace record_one_cycle(const Deployment&, lab::RedisServer&);
 
 /// Two cycles each of `in_flight` locks under way at once. Errors: SelfCheck.
-Trace record_in_flight(const Bench&, const Deployment&, lab::RedisServer&, std::size_t in_flight);
+Trace record_in_flight(const Deployment&, lab::RedisServer&, std::size_t in_flight);
 
 }  // namespace holdfast::bench

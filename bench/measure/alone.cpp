@@ -2,13 +2,13 @@
 
 namespace holdfast::bench {
 
-Contender alone(const Bench& bench, const Deployment& deployment, const std::string& name) {
+Contender alone(const Deployment& deployment, const std::string& name) {
     struct State {
         Client client;
         std::unique_ptr<Lock> lock;
     };
-    auto client = bench.open(deployment);
-    auto lock = bench.lock(client, deployment, name);
+    auto client = Bench::open(deployment);
+    auto lock = Bench::lock(client, deployment, name);
     auto state = std::make_shared<State>(State{std::move(client), std::move(lock)});
     const auto cycle = [state] {
         auto lease = state->lock->acquire();

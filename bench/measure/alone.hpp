@@ -6,6 +6,6 @@ namespace holdfast::bench {
 
 /// Acquire and release of one lock that nobody else wants. Opens the deployment and does a first
 /// cycle, which connects, loads scripts, makes files. Errors: SelfCheck.
-Contender alone(const Bench&, const Deployment&, const std::string& name);
+Contender alone(const Deployment&, const std::string& name);
 
 }  // namespace holdfast::bench

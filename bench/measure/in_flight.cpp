@@ -4,12 +4,11 @@
 
 namespace holdfast::bench {
 
-InFlight::InFlight(const Bench& bench, const Deployment& deployment, std::size_t slots,
-                   const std::string& prefix)
-    : client_(bench.open(deployment, loop_.get_executor())) {
+InFlight::InFlight(const Deployment& deployment, std::size_t slots, const std::string& prefix)
+    : client_(Bench::open(deployment, loop_.get_executor())) {
     for (std::size_t i = 0; i < slots; ++i) {
         slots_.emplace_back();
-        slots_.back().lock = bench.lock(client_, deployment, prefix + "/" + std::to_string(i));
+        slots_.back().lock = Bench::lock(client_, deployment, prefix + "/" + std::to_string(i));
     }
 }
 

@@ -13,7 +13,7 @@ namespace holdfast::bench {
 /// the thread that calls run_*(). Between calls nothing is held. Not thread-safe.
 class InFlight {
 public:
-    InFlight(const Bench&, const Deployment&, std::size_t slots, const std::string& prefix);
+    InFlight(const Deployment&, std::size_t slots, const std::string& prefix);
     ~InFlight();
     InFlight(const InFlight&) = delete;
     InFlight& operator=(const InFlight&) = delete;

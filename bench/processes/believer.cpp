@@ -37,6 +37,19 @@ private:
 
 }  // namespace
 
+WorkerOptions believer(const Deployment& d, const std::string& name, int ttl_ms,
+                       const std::filesystem::path& journal, const std::filesystem::path& history) {
+    WorkerOptions how;
+    how.job = "believe";
+    how.guard = "holdfast";
+    how.store = journal.string();
+    how.url = d.open;
+    how.name = d.prefix + name;
+    how.ttl_ms = ttl_ms;
+    how.history = history.string();
+    return how;
+}
+
 Belief read_belief(const std::filesystem::path& journal) {
     Belief belief;
     std::ifstream in(journal);

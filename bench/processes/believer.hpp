@@ -25,6 +25,10 @@ struct Belief {
 /// Reads the whole lines that are there; a missing file is an empty journal.
 Belief read_belief(const std::filesystem::path& journal);
 
+/// What start_worker takes for one that holds a lock of this deployment.
+WorkerOptions believer(const Deployment&, const std::string& name, int ttl_ms,
+                       const std::filesystem::path& journal, const std::filesystem::path& history);
+
 /// In the worker (job "believe", `store` names the journal): acquires, looks every 10 ms, and stays
 /// until it is killed.
 void believe(const WorkerOptions&, Lease, Diary&, Diary::Entry);

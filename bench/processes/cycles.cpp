@@ -3,82 +3,13 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <boost/asio/io_context.hpp>
-#include <deque>
-#include <holdfast/client.hpp>
-
-#include "bench.hpp"
+#include "measure/alone.hpp"
 #include "measure/cpu.hpp"
-#include "measure/loop.hpp"
+#include "measure/in_flight.hpp"
 
 namespace holdfast::bench {
 
 namespace {
-
-void must(error_code ec, const char* what) {
-    if (ec) throw SelfCheck(std::string(what) + ": " + ec.message());
-}
-
-std::unique_ptr<Lock> lock_of(const Client& client, std::size_t i) {
-    auto lock = client.lock("bench/cycles/" + std::to_string(i));
-    if (!lock) throw SelfCheck(lock.error().message());
-    return std::move(*lock);
-}
-
-void block(const Client& client, std::size_t count) {
-    const auto lock = lock_of(client, 0);
-    for (std::size_t i = 0; i < count; ++i) {
-        auto lease = lock->acquire();
-        if (!lease) must(lease.error(), "acquire");
-        if (lease->release() != ReleaseResult::released) throw SelfCheck("release: not released");
-    }
-}
-
-struct Slot {
-    std::unique_ptr<Lock> lock;
-    Lease lease;
-};
-
-class Flight {
-public:
-    Flight(asio::io_context& loop, const Client& client, std::size_t slots) : loop_(&loop) {
-        for (std::size_t i = 0; i < slots; ++i)
-            slots_.push_back({lock_of(client, i), {}});
-    }
-    void run(std::size_t count) {
-        left_ = count;
-        for (Slot& slot : slots_)
-            start(slot);
-        if (!run_until(*loop_, Clock::now() + std::chrono::minutes(10),
-                       [&] { return under_way_ == 0; }))
-            throw SelfCheck("not answered within ten minutes");
-        must(failure_, "in flight");
-    }
-
-private:
-    void start(Slot& slot) {
-        if (left_ == 0 || failure_) return;
-        --left_;
-        ++under_way_;
-        slot.lock->async_acquire({}, [this, &slot](error_code ec, Lease lease) {
-            if (ec) return end(ec);
-            slot.lease = std::move(lease);
-            slot.lease.async_release(Outcome::done, [this, &slot](error_code e, ReleaseResult) {
-                end(e);
-                start(slot);
-            });
-        });
-    }
-    void end(error_code ec) {
-        --under_way_;
-        if (ec) failure_ = ec;
-    }
-
-    asio::io_context* loop_;
-    std::deque<Slot> slots_;
-    std::size_t left_ = 0, under_way_ = 0;
-    error_code failure_;
-};
 
 double switches() {
     rusage used{};
@@ -89,17 +20,17 @@ double switches() {
 }  // namespace
 
 int cycles_main(const CyclesOptions& o) {
-    asio::io_context loop;
-    ClientOptions how;
-    Diagnostics words;
-    how.diagnostics = &words;
-    how.executor = loop.get_executor();
-    const auto client = Client::open(o.url, how);
-    if (!client) throw SelfCheck(words.text());
-    const auto run = [&](std::size_t count) {
-        if (o.in_flight == 0) return block(*client, count);
-        Flight(loop, *client, o.in_flight).run(count);
-    };
+    const Deployment d{"cycles", "default", o.url, {}, {}, {}};
+    std::function<void(std::size_t)> run;
+    if (o.in_flight == 0) {
+        run = [cycle = alone(d, "bench/cycles").work](std::size_t count) {
+            while (count-- > 0)
+                cycle();
+        };
+    } else {
+        const auto all = std::make_shared<InFlight>(d, o.in_flight, "bench/cycles");
+        run = [all](std::size_t count) { all->run_cycles(count); };
+    }
     run(std::max<std::size_t>(o.count / 20, 1));  // connected, and what is made once is made
     const double cpu = own_cpu_ms(), switched = switches();
     const auto start = Clock::now();

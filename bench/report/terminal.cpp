@@ -91,7 +91,7 @@ void print_peers(std::FILE* out, const Rows& rows, const Paint& paint) {
 }
 
 void print_hand_off(std::FILE* out, const Rows& rows) {
-    const auto all = find_all(rows, {"C3", {}, {}, "time per hand-off"});
+    const auto all = find_all(rows, {"C3", {}, {}, "hand-offs per second"});
     if (all.empty()) return;
     fmt::print(out, "\n{:<36} {:>9} {:>9} {:>13} {:>13} {:>9}\n", "hand-off", "waiters", "us",
                "requests", "told", "p99 us");
@@ -100,7 +100,7 @@ void print_hand_off(std::FILE* out, const Rows& rows) {
             return cell(find(rows, {"C3", row->backend, row->variant, metric, row->x}));
         };
         fmt::print(out, "{:<36} {:>9} {:>9} {:>13} {:>13} {:>9}\n", label(*row), figure(row->x),
-                   figure(row->value), of("requests per hand-off"),
+                   of("time per hand-off"), of("requests per hand-off"),
                    of("notifications per hand-off"), of("hand-off p99"));
     }
     for (const Row* row : find_all(rows, {"C5a", {}, {}, "requests per waiter and second"}))

@@ -39,15 +39,10 @@ struct Trial {
 std::optional<Outcome> play(const Bench& bench, const Trial& trial) {
     const auto cap = milliseconds(5 * trial.ttl_ms) + std::chrono::seconds(30);
     Through through(trial.deployment);
-    WorkerOptions how;
-    how.job = "believe";
-    how.guard = "holdfast";
-    how.store = trial.journal.string();
-    how.url = trial.fault == Fault::cut ? through.deployment.open : trial.deployment.open;
-    how.name = trial.deployment.prefix + trial.name;
-    how.ttl_ms = trial.ttl_ms;
-    how.history = bench.history(trial.deployment, "C16-A").string();
-    auto first = start_worker(how, trial.log);
+    const Deployment& reached = trial.fault == Fault::cut ? through.deployment : trial.deployment;
+    auto first = start_worker(believer(reached, trial.name, trial.ttl_ms, trial.journal,
+                                       bench.history(trial.deployment, "C16-A")),
+                              trial.log);
     const auto belief = [&] { return read_belief(trial.journal); };
     lab::wait_until([&] { return belief().granted_ms > 0 || !first.alive(); }, cap, "the holder");
     if (!first.alive()) throw SelfCheck("the holder's process ended: " + first.log_tail(3));

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* id = "C1";
 
-Contender holdfast(const Bench& bench, const Deployment& d, std::size_t n, double block) {
-    auto load = std::make_shared<InFlight>(bench, d, n, "bench/flight");
+Contender holdfast(const Deployment& d, std::size_t n, double block) {
+    auto load = std::make_shared<InFlight>(d, n, "bench/flight");
     load->run_cycles(n);  // connections and scripts come first
     *load->latency = Latency{};
     return {d.backend, d.variant, [load, block] { return load->run_for(block); }, load->latency};
@@ -72,8 +72,7 @@ void run(Bench& bench, std::size_t n) {
         add_contender(bench, id, all, backend, variant, make);
     };
     for (const Deployment& d : bench.site.deployments())
-        if (d.variant != "poll")
-            add(d.backend, d.variant, [&] { return holdfast(bench, d, n, block); });
+        if (d.variant != "poll") add(d.backend, d.variant, [&] { return holdfast(d, n, block); });
     if (auto* redis = bench.site.redis()) {
         add("redis", "floor: plain pair", [&] {
             const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
@@ -81,7 +80,7 @@ void run(Bench& bench, std::size_t n) {
         });
         if (const Deployment* d = bench.site.find("redis"))
             add("redis", "floor: same bytes",
-                [&] { return redis_floor(*redis, record_in_flight(bench, *d, *redis, n)); });
+                [&] { return redis_floor(*redis, record_in_flight(*d, *redis, n)); });
     }
     RoundPlan plan{id, bench.options.pick(5, 7, 11), block, 1};
     report(bench, measure_rounds(bench, plan, all), n);

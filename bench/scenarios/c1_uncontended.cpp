@@ -51,14 +51,14 @@ std::vector<Contender> contenders(Bench& bench) {
     };
     for (const Deployment& d : bench.site.deployments())
         if (d.variant != "poll")  // the same as the default where nobody waits
-            add(d.backend.c_str(), d.variant, [&] { return alone(bench, d, "bench/uncontended"); });
+            add(d.backend.c_str(), d.variant, [&] { return alone(d, "bench/uncontended"); });
     if (auto* redis = bench.site.redis()) {
         add("redis", "floor: two round trips",
             [&] { return redis_floor(*redis, bare_round_trips(false)); });
         add("redis", "floor: plain pair", [&] { return plain(*redis); });
         if (const Deployment* d = bench.site.find("redis"))
             add("redis", "floor: same bytes",
-                [&] { return redis_floor(*redis, record_one_cycle(bench, *d, *redis)); });
+                [&] { return redis_floor(*redis, record_one_cycle(*d, *redis)); });
     }
     if (auto* redis = bench.site.durable_redis()) {
         add("redis", "floor: two writes, durable",

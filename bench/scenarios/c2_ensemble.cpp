@@ -34,7 +34,7 @@ struct Ensemble {
           deployment(std::move(d)),
           client(bench.open(deployment)),
           lock(bench.lock(client, deployment, "bench-ensemble-lock")),
-          in_flight(bench, deployment, many, "bench-ensemble"),
+          in_flight(deployment, many, "bench-ensemble"),
           bare(servers.connect_string(), milliseconds(4000)) {
         cycle();  // connects, makes the parents
         in_flight.run_cycles(many);
@@ -181,7 +181,7 @@ void run(Bench& bench) {
 }
 
 std::vector<Step> plan(const Options& options, const Site& site) {
-    // Nine more servers are too much for two minutes.
+    // Nine more servers are too much for the quick run.
     if (site.find("zookeeper") == nullptr || options.effort == Effort::quick) return {};
     return {{"zookeeper on 1, 3 and 5 servers", run}};
 }

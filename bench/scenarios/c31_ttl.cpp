@@ -59,15 +59,10 @@ private:
     void start() {
         const auto number = fmt::format("ttl-{}-{}", name_, started_++);
         journal_ = bench_->site.folder() / ("journal-" + number);
-        WorkerOptions how;
-        how.job = "believe";
-        how.guard = "holdfast";
-        how.store = journal_.string();
-        how.url = through_.deployment.open;
-        how.name = trial_->deployment.prefix + "bench/ttl/" + name_;
-        how.ttl_ms = trial_->ttl_ms;
-        how.history = bench_->history(trial_->deployment, "C31-A").string();
-        process_.emplace(start_worker(how, bench_->site.folder() / "workers.log"));
+        process_.emplace(
+            start_worker(believer(through_.deployment, "bench/ttl/" + name_, trial_->ttl_ms,
+                                  journal_, bench_->history(trial_->deployment, "C31-A")),
+                         bench_->site.folder() / "workers.log"));
         until([&] { return belief().promised_until_ms > 0; }, "the holder");
     }
     template <class Ready>

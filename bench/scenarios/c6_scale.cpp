@@ -1,6 +1,7 @@
 // C6: what one client that holds, or waits for, 10,000 locks costs its process.
 #include <fmt/format.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -152,19 +153,20 @@ Row row_of(const Deployment& d, std::size_t n) {
     return row;
 }
 
-void report_memory(Bench& bench, Row row, const std::string& each, const Use& before,
-                   const Use& after) {
+/// `one`: when one of them was there, and with it what a client has but once.
+void report_memory(Bench& bench, Row row, const std::string& each, const Use& one, const Use& all,
+                   std::size_t threads) {
     row.metric = "memory per " + each;
     row.unit = "bytes";
     row.note = "given out by malloc";
-    bench.add_value(row, (after.heap - before.heap) / row.x);
+    bench.add_value(row, (all.heap - one.heap) / row.x);
     row.metric = "resident memory per " + each;
     row.note = "as the kernel counts it; what was free before is not in it";
-    bench.add_value(row, (after.resident - before.resident) / row.x);
+    bench.add_value(row, (all.resident - one.resident) / row.x);
     row.metric = "threads: " + each + "s";
     row.unit = "";
     row.note = "of the client, whatever their number";
-    bench.add_value(row, static_cast<double>(after.threads - before.threads));
+    bench.add_value(row, static_cast<double>(threads));
 }
 
 /// What they cost while nothing happens but renewals and looks.
@@ -188,15 +190,12 @@ void report_idling(Bench& bench, Row row, const std::string& each, Many& many) {
 void run_held(Bench& bench, const Deployment& d, std::size_t n) {
     const Use none = Use::now();
     Many many(bench, d);
-    many.hold(0, 1);  // connected, and with what a client has but once
+    many.hold(0, 1);
     const Use one = Use::now();
     many.hold(1, n + 1);
     many.still_hold();
-    Use all = Use::now();
-    all.threads -= none.threads;
-    Use before = one;
-    before.threads = 0;
-    report_memory(bench, row_of(d, n), "lease", before, all);
+    const Use all = Use::now();
+    report_memory(bench, row_of(d, n), "lease", one, all, all.threads - none.threads);
     report_idling(bench, row_of(d, n), "lease", many);
     many.still_hold();
 }
@@ -212,11 +211,8 @@ void run_waiting(Bench& bench, const Deployment& d, std::size_t n) {
     const Use one = Use::now();
     many.wait(n + 1);
     many.still_wait();
-    Use all = Use::now();
-    all.threads -= none.threads;
-    Use before = one;
-    before.threads = 0;
-    report_memory(bench, row_of(d, n), "waiter", before, all);
+    const Use all = Use::now();
+    report_memory(bench, row_of(d, n), "waiter", one, all, all.threads - none.threads);
     report_idling(bench, row_of(d, n), "waiter", many);
     many.stop_waiting();
 }

@@ -77,7 +77,7 @@ Contender Field::driven(std::shared_ptr<PeerProcess> process) const {
 
 void Field::add_holdfast(const Deployment& d) {
     add(d.backend, d.variant, "Holdfast, one blocking caller", [&]() -> std::function<void()> {
-        auto work = alone(bench_, d, "bench/beside-peers").work;
+        auto work = alone(d, "bench/beside-peers").work;
         return [work = std::move(work)] { work(); };
     });
 }
