@@ -107,11 +107,12 @@ void Command::encode(std::string& out) const {
         texts.push_back(w.text != nullptr ? w.text : (number++)->data());
         sizes.push_back(w.size);
     }
-    char* bytes = nullptr;
-    const int size =
-        redisFormatCommandArgv(&bytes, static_cast<int>(texts.size()), texts.data(), sizes.data());
+    // The other formatter of hiredis goes through printf for each word.
+    sds bytes = nullptr;
+    const auto size = redisFormatSdsCommandArgv(&bytes, static_cast<int>(texts.size()),
+                                                texts.data(), sizes.data());
     if (size < 0) throw std::bad_alloc();
-    const std::unique_ptr<char, void (*)(char*)> owned(bytes, [](char* b) { redisFreeCommand(b); });
+    const std::unique_ptr<char, void (*)(sds)> owned(bytes, [](sds b) { redisFreeSdsCommand(b); });
     out.append(bytes, static_cast<std::size_t>(size));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -11,7 +12,7 @@
 namespace holdfast::redis {
 
 Connection::Connection(asio::any_io_executor e, std::shared_ptr<Shared> s, asio::ssl::context* tls)
-    : executor_(std::move(e)), shared_(std::move(s)), tls_(tls) {}
+    : executor_(std::move(e)), shared_(std::move(s)), tls_(tls), watch_(executor_) {}
 
 asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
                                               std::string* detail) {
@@ -75,30 +76,43 @@ void Connection::changed() {
 asio::awaitable<Connection::Answer> Connection::exchange(std::string bytes, std::size_t commands,
                                                          boot_clock::time_point deadline) {
     const auto self = shared_from_this();
-    const auto p = std::make_shared<Pending>(executor_);
+    const auto p = std::make_shared<Pending>();
     if (!link_) {
         p->answer.why = closed_ ? make_error_code(errc::closed) : make(Error::closed);
         co_return std::move(p->answer);
     }
     p->commands = commands;
+    p->deadline = deadline;
     p->answer.sent = true;
     pending_.push_back(p);
     shared_->requests.fetch_add(commands, std::memory_order_relaxed);
     out_ += bytes;
     if (!write_under_way_) start_write();
-    while (!p->complete) {
-        p->done.expires_at(steady(deadline));
-        error_code stopped;
-        auto token = asio::redirect_error(asio::use_awaitable, stopped);
-        co_await p->done.async_wait(token);
-        if (!p->complete && boot_clock::now() >= deadline) fail(make(Error::no_answer));
-    }
+    watch(deadline);
+    auto answered = completion(*p);
+    co_await std::move(answered);
     co_return std::move(p->answer);
 }
 
-void Connection::complete(Pending& p) {
-    p.complete = true;
-    p.done.cancel();
+asio::awaitable<void> Connection::completion(Pending& p) {
+    auto token = asio::use_awaitable;
+    return asio::async_initiate<asio::use_awaitable_t<>, void()>(
+        [&p](auto handler) { p.complete.emplace(std::move(handler)); }, token);
+}
+
+void Connection::watch(boot_clock::time_point deadline) {
+    if (deadline >= watched_) return;
+    watched_ = deadline;
+    watch_.expires_at(steady(deadline));
+    watch_.async_wait([self = shared_from_this()](error_code ec) {
+        if (ec) return;
+        self->watched_ = boot_clock::time_point::max();
+        auto next = boot_clock::time_point::max();
+        for (const auto& p : self->pending_)
+            next = std::min(next, p->deadline);
+        if (next <= boot_clock::now()) return self->fail(make(Error::no_answer));
+        self->watch(next);
+    });
 }
 
 void Connection::start_write() {
@@ -128,17 +142,24 @@ void Connection::start_read() {
 void Connection::read(std::size_t bytes) {
     Codec& codec = link_->codec();
     if (!codec.feed({in_.data(), bytes})) return fail(make(Error::protocol));
+    std::vector<std::shared_ptr<Pending>> complete;
     for (auto next = codec.next(); next != Codec::Next::more; next = codec.next()) {
         // An answer that nobody asked for is as bad as one that cannot be read.
-        if (next == Codec::Next::broken || pending_.empty()) return fail(make(Error::protocol));
+        if (next == Codec::Next::broken || pending_.empty()) {
+            fail(make(Error::protocol));
+            break;
+        }
         Pending& p = *pending_.front();
         p.answer.replies.push_back(std::move(codec.reply()));
         codec.reply() = {};
         if (p.answer.replies.size() < p.commands) continue;
-        complete(p);
+        complete.push_back(std::move(pending_.front()));
         pending_.pop_front();
     }
-    start_read();
+    if (link_) start_read();
+    // Last: they go on from here, and may ask, or close, this connection.
+    for (const auto& p : complete)
+        std::move (*p->complete)();
 }
 
 void Connection::fail(error_code why) {
@@ -150,7 +171,7 @@ void Connection::fail(error_code why) {
     for (const auto& p : std::exchange(pending_, {})) {
         p->answer.why = why;
         p->answer.replies.clear();
-        complete(*p);
+        asio::post(executor_, std::move(*p->complete));
     }
 }
 
@@ -159,6 +180,7 @@ void Connection::close() noexcept {
     last_error_ = make_error_code(errc::closed);
     if (opening_) opening_->close();
     fail(make_error_code(errc::closed));
+    watch_.cancel();
     changed();
 }
 

@@ -2,6 +2,7 @@
 // are answered in that order.
 #pragma once
 #include <array>
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <memory>
@@ -34,11 +35,11 @@ public:
 
 private:
     struct Pending {
-        explicit Pending(const asio::any_io_executor& e) : done(e) {}
-        asio::steady_timer done;  // cancelled when `answer` is complete
         std::size_t commands = 0;
-        bool complete = false;
+        boot_clock::time_point deadline;
         Answer answer;
+        // Made in place: Boost 1.81 cannot move-assign one.
+        std::optional<asio::any_completion_handler<void()>> complete;
     };
     asio::awaitable<void> connect(boot_clock::time_point deadline);
     void changed();
@@ -46,7 +47,8 @@ private:
     void start_read();
     void read(std::size_t bytes);
     void fail(error_code why);
-    static void complete(Pending& p);
+    void watch(boot_clock::time_point deadline);
+    static asio::awaitable<void> completion(Pending&);
 
     asio::any_io_executor executor_;
     std::shared_ptr<Shared> shared_;
@@ -58,6 +60,10 @@ private:
     unsigned failures_ = 0;
     std::vector<asio::steady_timer*> waiting_;  // for the connection
     std::deque<std::shared_ptr<Pending>> pending_;
+    // One timer for all of them, which is let run when they are answered: a system call now and
+    // then, not with every request.
+    asio::steady_timer watch_;
+    boot_clock::time_point watched_ = boot_clock::time_point::max();
     std::string out_;
     std::array<char, 16384> in_{};
     bool write_under_way_ = false, closed_ = false;

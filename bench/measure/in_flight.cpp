@@ -35,21 +35,24 @@ std::size_t InFlight::run() {
     done_ = 0;
     failure_ = {};
     for (Slot& slot : slots_)
-        start(slot);
-    loop_.restart();
+        start(slot, Clock::now());
     const auto guard = asio::make_work_guard(loop_);
-    while (under_way_ > 0)
-        if (loop_.run_one_for(std::chrono::seconds(30)) == 0)
+    while (under_way_ > 0) {
+        const auto before = done_;
+        loop_.restart();
+        loop_.run_for(std::chrono::seconds(30));
+        if (under_way_ > 0 && done_ == before)
             throw SelfCheck("in flight: nothing was answered for 30 s");
+    }
     check(failure_, "in flight: " + failed_in_);
     return done_;
 }
 
-void InFlight::start(Slot& slot) {
-    if (to_start_ == 0 || failure_ || Clock::now() >= until_) return;
+void InFlight::start(Slot& slot, Clock::time_point now) {
+    if (to_start_ == 0 || failure_ || now >= until_) return;
     --to_start_;
     ++under_way_;
-    slot.started = Clock::now();
+    slot.started = now;
     slot.lock->async_acquire(
         {}, [this, &slot](error_code ec, Lease lease) { granted(slot, ec, std::move(lease)); });
 }
@@ -58,8 +61,7 @@ void InFlight::granted(Slot& slot, error_code ec, Lease lease) {
     if (ec) {
         failure_ = ec;
         failed_in_ = "acquire";
-        --under_way_;
-        return;
+        return over();
     }
     slot.lease = std::move(lease);
     if (on_grant_) on_grant_(slot.lease);
@@ -69,15 +71,20 @@ void InFlight::granted(Slot& slot, error_code ec, Lease lease) {
 }
 
 void InFlight::ended(Slot& slot, error_code ec, ReleaseResult answer) {
-    --under_way_;
     if (ec || answer != ReleaseResult::released) {
         failure_ = ec ? ec : make_error_code(errc::unavailable);
         failed_in_ = "release: " + std::string(to_string(answer));
-        return;
+        return over();
     }
     ++done_;
-    latency->add(Clock::now() - slot.started);
-    start(slot);
+    const auto now = Clock::now();
+    latency->add(now - slot.started);
+    start(slot, now);
+    over();
+}
+
+void InFlight::over() {
+    if (--under_way_ == 0) loop_.stop();
 }
 
 }  // namespace holdfast::bench

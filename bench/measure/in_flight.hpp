@@ -33,7 +33,8 @@ private:
         Clock::time_point started;
     };
     std::size_t run();
-    void start(Slot&);
+    void start(Slot&, Clock::time_point now);
+    void over();
     void granted(Slot&, error_code, Lease);
     void ended(Slot&, error_code, ReleaseResult);
 

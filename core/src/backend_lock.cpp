@@ -104,7 +104,7 @@ void BackendLock::do_async_acquire(const AcquireOptions& options, Handler handle
                 if (const auto w = weak.lock()) w->cancel(make_error_code(errc::cancelled));
             });
         });
-    engine.submit(std::move(waiter));
+    engine.submit(waiter);
 }
 
 }  // namespace holdfast

@@ -73,25 +73,40 @@ void Engine::run_thread() {
 // --- batches
 // ----------------------------------------------------------------------------------------
 
-void Engine::submit(std::shared_ptr<Waiter> w) {
+template <class Item>
+bool Engine::put(const std::shared_ptr<Item>& item,
+                 std::vector<std::shared_ptr<Item>> Inbox::*where) {
     bool first = false;
     {
-        const std::lock_guard hold(submissions_mutex_);
-        first = submissions_.empty();
-        submissions_.push_back(std::move(w));
+        const std::lock_guard hold(inbox_mutex_);
+        if (inbox_shut_) return false;
+        first = inbox_.empty();
+        (inbox_.*where).push_back(item);
     }
-    if (!first) return;
-    post([self = shared_from_this()] { self->start_submitted(); });
+    if (first) post([self = shared_from_this()] { self->start_submitted(); });
+    return true;
+}
+
+void Engine::submit(const std::shared_ptr<Waiter>& w) {
+    if (!put(w, &Inbox::waiters)) w->refuse(make_error_code(errc::closed));
+}
+
+void Engine::submit(const std::shared_ptr<Grant>& g) {
+    if (!put(g, &Inbox::releases)) g->refuse_release();
 }
 
 void Engine::start_submitted() {
-    std::vector<std::shared_ptr<Waiter>> all;
+    Inbox all;
     {
-        const std::lock_guard hold(submissions_mutex_);
-        all.swap(submissions_);
+        const std::lock_guard hold(inbox_mutex_);
+        std::swap(all, inbox_);
     }
-    for (const auto& waiter : all)
+    flushing_ = true;  // what they ask for goes out below, not a turn of the loop later
+    for (const auto& grant : all.releases)
+        grant->start_release();
+    for (const auto& waiter : all.waiters)
         waiter->start();
+    flush();
 }
 
 void Engine::attempt(std::shared_ptr<Waiter> w) {
@@ -343,6 +358,10 @@ void Engine::end(milliseconds grace) {
     io_.restart();
     // What is posted from here on would keep the engine alive, and never run.
     ended_.store(true, std::memory_order_release);
+    {
+        const std::lock_guard hold(inbox_mutex_);
+        inbox_shut_ = true;
+    }
     start_submitted();
     give_up_everything();
     drain(boot_clock::now() + milliseconds(1000));

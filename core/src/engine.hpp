@@ -76,8 +76,9 @@ public:
     /// The same from a user's thread.
     template <class Signature, class... Args>
     void complete_later(asio::any_completion_handler<Signature>, Args... args);
-    /// Starts an attempt of a new waiter, together with those of other callers.
-    void submit(std::shared_ptr<Waiter>);
+    /// Starts a new waiter, or a release, together with those of other callers.
+    void submit(const std::shared_ptr<Waiter>&);
+    void submit(const std::shared_ptr<Grant>&);
     /// Runs one operator's question on the engine and waits for its answer.
     template <class T, class Ask>
     result<T> ask(Ask, Diagnostics*);
@@ -109,7 +110,16 @@ private:
     spi::awaitable<void> run_question(Ask, boot_clock::time_point deadline,
                                       std::shared_ptr<Latch<Answer<T>>>);
     Engine(Chosen, const ClientOptions&);
+    /// What callers have asked for since the engine last looked.
+    struct Inbox {
+        std::vector<std::shared_ptr<Waiter>> waiters;
+        std::vector<std::shared_ptr<Grant>> releases;
+        bool empty() const noexcept { return waiters.empty() && releases.empty(); }
+    };
     void run_thread();
+    /// False: the engine has ended and will never look.
+    template <class Item>
+    bool put(const std::shared_ptr<Item>&, std::vector<std::shared_ptr<Item>> Inbox::*);
     void start_submitted();
     void flush_soon();
     void flush();
@@ -148,8 +158,9 @@ private:
     bool backend_stopping_ = false;              // engine thread only
     std::optional<milliseconds> closes_itself_;  // within so long; engine thread only
 
-    std::mutex submissions_mutex_;
-    std::vector<std::shared_ptr<Waiter>> submissions_;
+    std::mutex inbox_mutex_;
+    Inbox inbox_;
+    bool inbox_shut_ = false;
 
     std::vector<std::shared_ptr<Waiter>> attempts_, withdrawals_;
     std::vector<std::shared_ptr<Grant>> renewals_, releases_;

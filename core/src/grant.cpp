@@ -196,7 +196,7 @@ void Grant::renewed() {
 
 void Grant::lose(error_code why, bool give_back) {
     std::optional<std::stop_source> stop;
-    std::vector<Losing> losing;
+    std::list<Losing> losing;
     {
         const std::lock_guard hold(mutex_);
         const LeaseState s = state_.load(std::memory_order_acquire);
@@ -225,7 +225,7 @@ void Grant::lose(error_code why, bool give_back) {
 // ----------------------------------------------------------------------------------------
 
 bool Grant::begin_release(Outcome outcome) noexcept {
-    std::vector<Losing> losing;
+    std::list<Losing> losing;
     {
         const std::lock_guard hold(mutex_);
         const LeaseState s = state_.load(std::memory_order_acquire);
@@ -263,10 +263,7 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
         in_doubt = true;
     }
     auto answer = std::make_shared<Latch<ReleaseResult>>();
-    engine_->post([self = self(), answer, deadline, in_doubt] {
-        self->in_doubt_ = in_doubt;
-        self->release_in_background([answer](ReleaseResult r) { answer->set(r); }, deadline);
-    });
+    submit_release([answer](ReleaseResult r) { answer->set(r); }, deadline, in_doubt);
     if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
     return answer->take_until(deadline + std::chrono::seconds(1))
         .value_or(ReleaseResult::unreachable);
@@ -283,27 +280,33 @@ void Grant::async_release(Outcome outcome,
         if (forked()) return;  // there is no thread in the child that could tell
         return engine_->complete_later(std::move(handler), ec, r);
     }
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    const auto deadline = boot_clock::now() + info_->request_timeout;
-    engine_->post([self = self(), shared, deadline] {
-        self->release_in_background(
-            [self, shared](ReleaseResult r) {
-                const error_code code = r == ReleaseResult::unreachable
-                                            ? make_error_code(errc::unavailable)
-                                            : error_code();
-                self->engine_->complete(std::move(*shared), code, r);
-            },
-            deadline);
-    });
+    auto told = [self = self(), handler = std::move(handler)](ReleaseResult r) mutable {
+        const error_code code =
+            r == ReleaseResult::unreachable ? make_error_code(errc::unavailable) : error_code();
+        self->engine_->complete(std::move(handler), code, r);
+    };
+    submit_release(std::move(told), boot_clock::now() + info_->request_timeout);
 }
 
 void Grant::drop(Outcome outcome) noexcept {
-    if (begin_release(outcome))
-        engine_->post(
-            [self = self()] { self->release_in_background({}, boot_clock::time_point::max()); });
+    if (begin_release(outcome)) submit_release({}, boot_clock::time_point::max());
     // The last handle closes the engine, and that waits for the release just posted. It must be the
     // caller's thread that does so.
     handle_.reset();
+}
+
+void Grant::submit_release(Releasing told, boot_clock::time_point answer_by, bool in_doubt) {
+    ending_.emplace(Ending{std::move(told), answer_by, in_doubt});
+    engine_->submit(self());
+}
+
+void Grant::start_release() {
+    in_doubt_ = ending_->in_doubt;
+    release_in_background(std::move(ending_->told), ending_->answer_by);
+}
+
+void Grant::refuse_release() {
+    if (ending_->told) std::move(ending_->told)(ReleaseResult::unreachable);
 }
 
 void Grant::release_in_background(Releasing told, boot_clock::time_point answer_by) {
@@ -359,8 +362,8 @@ void Grant::forget() {
 }
 
 void Grant::answer_releases(ReleaseResult r) {
-    for (const Releasing& told : std::exchange(releases_, {}))
-        told(r);
+    for (Releasing& told : std::exchange(releases_, {}))
+        std::move(told)(r);
 }
 
 void Grant::stop_releasing() {
@@ -426,16 +429,15 @@ void Grant::async_lost(asio::any_completion_handler<Lease::RenewSignature> handl
 }
 
 void Grant::stop_telling(std::uint64_t id) {
-    asio::any_completion_handler<Lease::RenewSignature> handler;
+    std::list<Losing> cancelled;
     {
         const std::lock_guard hold(mutex_);
         const auto at = std::find_if(losing_.begin(), losing_.end(),
                                      [&](const Losing& l) { return l.id == id; });
         if (at == losing_.end()) return;
-        handler = std::move(at->handler);
-        losing_.erase(at);
+        cancelled.splice(cancelled.begin(), losing_, at);
     }
-    engine_->complete_later(std::move(handler), make_error_code(errc::cancelled));
+    engine_->complete_later(std::move(cancelled.front().handler), make_error_code(errc::cancelled));
 }
 
 }  // namespace holdfast

@@ -1,5 +1,6 @@
 // One lease as core keeps it: the one renewal loop, loss, and release with its retries.
 #pragma once
+#include <list>
 #include <mutex>
 #include <stop_token>
 
@@ -54,6 +55,10 @@ public:
     void fire(boot_clock::time_point now) override;
     spi::Held& prepare_renewal(boot_clock::time_point now);
     void renewed();
+    /// Once, after the caller that ended the lease has submitted it.
+    void start_release();
+    /// Instead, on the caller's thread: the engine had ended before it was asked.
+    void refuse_release();
     spi::Held& prepare_release(boot_clock::time_point now);
     void release_answered();
     void lose(error_code why, bool give_back);
@@ -66,7 +71,7 @@ public:
 
 private:
     using Renewing = std::function<void(error_code)>;
-    using Releasing = std::function<void(ReleaseResult)>;
+    using Releasing = asio::any_completion_handler<void(ReleaseResult)>;
 
     void schedule_next();
     void stop_telling(std::uint64_t id);
@@ -74,6 +79,8 @@ private:
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
     /// True when this call ended the lease; false when it was over already.
     bool begin_release(Outcome) noexcept;
+    /// For the one caller that ended the lease: the engine gives it back.
+    void submit_release(Releasing, boot_clock::time_point answer_by, bool in_doubt = false);
     void release_in_background(Releasing, boot_clock::time_point answer_by);
     void renew_in_background(Renewing);
     void answer_releases(ReleaseResult);
@@ -98,10 +105,17 @@ private:
         std::uint64_t id;
         asio::any_completion_handler<Lease::RenewSignature> handler;
     };
-    std::vector<Losing> losing_;
+    std::list<Losing> losing_;  // not moved about: Boost 1.81 cannot move-assign a handler
     std::uint64_t last_losing_ = 0;
     ReleaseResult released_ = ReleaseResult::unreachable;
     Outcome outcome_ = Outcome::done;
+
+    struct Ending {
+        Releasing told;
+        boot_clock::time_point answer_by;
+        bool in_doubt;
+    };
+    std::optional<Ending> ending_;  // whoever ended the lease, then the engine thread
 
     // Engine thread only, but set before the grant is scheduled.
     boot_clock::time_point next_renewal_, ends_at_;

@@ -33,6 +33,8 @@ public:
     void adopt(spi::Attempt&);
 
     void start();
+    /// Instead of start(), on the caller's thread: the engine had ended before it was asked.
+    void refuse(error_code why) { finish(why); }
     void fire(boot_clock::time_point now) override;
     void wake();
     void cancel(error_code);

@@ -1,6 +1,10 @@
 // One caller, and what it is told: grants, errors, tokens, releases, the std family, coroutines.
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
@@ -199,6 +203,41 @@ TEST_CASE("completion tokens: coroutine, future, callback", "[basics]") {
     lease.async_lost([&](hf::error_code ec) { released.set_value(ec); });
     lease.release();
     CHECK(released.get_future().get() == errc::not_held);
+    require_clean(name);
+}
+
+TEST_CASE("who waits for the loss of a lease can stop waiting", "[basics]") {
+    asio::io_context io;
+    const auto name = fresh_name("async-lost");
+    const auto lock = lock_of(open(), name);
+    auto lease = hold(*lock);
+    std::vector<hf::error_code> told(3);
+    asio::cancellation_signal stop;
+    const auto wait = [&](std::size_t i, asio::cancellation_slot slot) {
+        auto handler = [&told, i](hf::error_code ec) { told[i] = ec; };
+        lease.async_lost(
+            asio::bind_cancellation_slot(slot, asio::bind_executor(io, std::move(handler))));
+    };
+    wait(0, {});
+    wait(1, stop.slot());
+    wait(2, {});
+    stop.emit(asio::cancellation_type::terminal);
+    const auto run_until = [&](std::size_t i) {
+        const auto work = asio::make_work_guard(io);
+        const auto cap = now() + 10s;
+        io.restart();
+        while (!told[i] && now() < cap)
+            io.run_one_for(100ms);
+    };
+    run_until(1);
+    CHECK(told[1] == errc::cancelled);
+    CHECK_FALSE(told[0]);
+    CHECK_FALSE(told[2]);
+    lease.release();
+    run_until(0);
+    run_until(2);
+    CHECK(told[0] == errc::not_held);
+    CHECK(told[2] == errc::not_held);
     require_clean(name);
 }
 
