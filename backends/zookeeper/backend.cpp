@@ -326,9 +326,11 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
         if (!session->handle().connected()) continue;
         if (!p->watched) session->watch_own(p);
         // Core renews when a third of the ttl has passed: the next heartbeat is near. A renewal
-        // that somebody asks for before is proved by a write of its own.
+        // that somebody asks for before is proved by a write of its own, and so is one that comes
+        // after heartbeats it missed: its time may be over before the next.
         const bool due = h->sent >= p->base + h->ttl / 3;
-        const bool at_once = !p->renewed_before || !due;
+        const bool missed = session->base_for(h->ttl, h->sent) > p->base + h->ttl / 8;
+        const bool at_once = !p->renewed_before || !due || missed;
         const std::uint64_t need = at_once ? session->prove() : session->beats_answered() + 1;
         open.push_back({h, p, session, need});
     }

@@ -26,9 +26,18 @@ void Session::start() {
     arm_beat(boot_clock::now() + interval());
 }
 
+milliseconds Session::closest() const {
+    return std::max(milliseconds(10), std::min(shared_->options.tick / 2, handle_->timeout() / 4));
+}
+
 milliseconds Session::interval() const {
+    return std::max(closest(), handle_->timeout() / 8);
+}
+
+milliseconds Session::pace(boot_clock::time_point now) const {
     const milliseconds t = handle_->timeout();
-    return std::max(milliseconds(10), std::max(t / 8, std::min(shared_->options.tick / 2, t / 4)));
+    const bool late = validity_.base() && now - *validity_.base() > t / 2;
+    return late ? closest() : interval();
 }
 
 boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_point sent) const {
@@ -68,6 +77,7 @@ awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::strin
 
 void Session::connected(bool first) {
     if (over_) return;
+    disconnected_since_.reset();
     if (first) validity_.created(handle_->connect_sent());
     beating_ = false;
     chain_due_ = boot_clock::now();
@@ -144,7 +154,7 @@ void Session::give_up_waiting(boot_clock::time_point now) {
     // The servers have ended the session by now, or forgotten it: one that was restored from older
     // data does not even answer it. Whoever waits stands in line again, in a new session; what this
     // one may have left is deleted if it ever comes back.
-    const auto away = now - disconnected_since_;
+    const auto away = now - *disconnected_since_;
     if (away <= handle_->timeout()) return;
     if (away > 2 * handle_->timeout() + std::chrono::seconds(5)) return ended(0);
     if (std::exchange(gave_up_, true)) return;
@@ -185,7 +195,7 @@ void Session::beat() {
         else if (!beating_ && now >= chain_due_)
             send_beat(true);
     }
-    if (!handle_->connected() && validity_.base()) give_up_waiting(now);
+    if (disconnected_since_ && validity_.base()) give_up_waiting(now);
     if (shared_->on_beat) shared_->on_beat();
     if (over_) return;
     auto next = now + interval();
@@ -208,7 +218,7 @@ void Session::send_beat(bool chained) {
     beating_ = true;
     beat_sent_ = now;
     ++sent_;
-    if (chained) chain_due_ = now + interval();
+    if (chained) chain_due_ = now + pace(now);
     const bool creating = !has_beacon_;
     auto then = [weak = weak_from_this(), now, chained, creating](Call& c) {
         if (const auto self = weak.lock()) self->beat_answered(now, chained, creating, c.rc);

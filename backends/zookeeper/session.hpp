@@ -58,6 +58,11 @@ public:
     /// Returns the number of that write.
     std::uint64_t prove();
     milliseconds interval() const;
+    /// The least time between two writes that prove something, one after the other.
+    milliseconds closest() const;
+    /// Until the next one: what was proved last is too old after an outage, and then three writes
+    /// have to be acknowledged before the leases' time is over.
+    milliseconds pace(boot_clock::time_point now) const;
 
     /// No new acquisition begins on it.
     void retire() noexcept { retired_ = true; }
@@ -109,7 +114,8 @@ private:
     bool over_ = false, retired_ = false, has_containers_ = true, gave_up_ = false;
     error_code refused_;
     Gate state_gate_;
-    boot_clock::time_point last_used_, disconnected_since_;
+    boot_clock::time_point last_used_;
+    std::optional<boot_clock::time_point> disconnected_since_;
 
     std::set<PlacePtr> places_;
     std::unordered_map<std::string, Line> lines_;

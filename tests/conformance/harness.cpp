@@ -26,6 +26,16 @@ protected:
 class Sqlite final : public Harness {
 public:
     Sqlite() : Harness("sqlite") {}
+    ~Sqlite() override { sqlite3_close(writer_); }
+    /// What a file has instead of a server that hangs: somebody who keeps its write lock.
+    bool pause_server() override {
+        if (sqlite3_open(path().c_str(), &writer_) != SQLITE_OK) return false;
+        sqlite3_busy_timeout(writer_, 10'000);
+        return sqlite3_exec(writer_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
+    }
+    bool resume_server() override {
+        return sqlite3_close(std::exchange(writer_, nullptr)) == SQLITE_OK;
+    }
     bool durable() const override { return true; }
     bool erase_behind(const std::string& name) override {
         sqlite3* db = nullptr;
@@ -46,6 +56,7 @@ protected:
 private:
     std::string path() const { return (dir_.path() / "locks.db").string(); }
     lab::TempDir dir_;
+    sqlite3* writer_ = nullptr;
 };
 
 class Redis final : public Harness {

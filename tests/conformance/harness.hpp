@@ -131,7 +131,8 @@ public:
     virtual bool kill_server() { return false; }
     /// Starts it again, ending it first where it runs. False where there is none.
     virtual bool restart_server(lab::Data) { return false; }
-    /// Stops the server process, or all of them, as it is (SIGSTOP). False where there is none.
+    /// Stops the server process, or all of them, as it is (SIGSTOP); a file has its write lock
+    /// taken. False where there is neither.
     virtual bool pause_server() { return false; }
     /// Lets it go on.
     virtual bool resume_server() { return false; }

@@ -1,0 +1,251 @@
+// A server that goes away under all leases of a client at once: for half a ttl, which none of them
+// may notice, and for longer, which each of them has to be told, once and in time.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <vector>
+
+#include "suite.hpp"
+
+using namespace suite;
+
+namespace {
+
+/// So many are asked for at once, as a program would start them.
+constexpr std::size_t at_once = 500;
+
+std::size_t how_many() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 1'000;
+#else
+    // Three servers of a JVM each share one machine here.
+    const auto* servers = backend().zookeeper();
+    return servers != nullptr && servers->size() > 1 ? 2'000 : 10'000;
+#endif
+}
+
+/// One lease, and how often its end was told in each of the three ways.
+struct One {
+    hf::Lease lease;
+    std::atomic<int> events{0}, completions{0}, stops{0};
+    std::atomic<long long> late{0};  ///< ms from valid_until to when it was told last
+    std::optional<std::stop_callback<std::function<void()>>> on_lost;
+
+    bool told(int times) const { return events == times && completions == times && stops == times; }
+};
+
+/// Leases of one client, each with a name of its own and listened to in each way.
+class Crowd {
+public:
+    Crowd(std::size_t n, hf::milliseconds ttl)
+        : ttl_(ttl), name_(fresh_name("crowd")), all_(n), client_(open({}, told_here())) {}
+    Crowd(const Crowd&) = delete;
+    Crowd& operator=(const Crowd&) = delete;
+    ~Crowd() {
+        for (One& one : all_) {
+            one.on_lost.reset();
+            one.lease = {};
+        }
+        client_.close();
+        (void)lab::reached([&] { return completed_ == held_; });  // handlers that count here
+    }
+
+    /// Returns when all are held, and says how long that took.
+    hf::milliseconds acquire() {
+        const auto start = now();
+        for (std::size_t i = 0; i < std::min(at_once, all_.size()); ++i)
+            ask();
+        lab::wait_until([&] { return held_ == all_.size() || failed_ > 0; }, patience * 120s,
+                        "all are held");
+        REQUIRE(failed_ == 0);
+        return hf::milliseconds(ms(now() - start));
+    }
+
+    std::size_t count(const std::function<bool(const One&)>& f) const {
+        return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), f));
+    }
+    bool all(const std::function<bool(const One&)>& f) const { return count(f) == all_.size(); }
+    hf::boot_clock::time_point first_end() const {
+        auto first = all_.front().lease.valid_until();
+        for (const One& one : all_)
+            first = std::min(first, one.lease.valid_until());
+        return first;
+    }
+    long long latest() const {
+        long long most = 0;
+        for (const One& one : all_)
+            most = std::max<long long>(most, one.late);
+        return most;
+    }
+
+    std::size_t size() const { return all_.size(); }
+    const One& operator[](std::size_t i) const { return all_[i]; }
+    std::string prefix() const { return name_ + "/"; }
+    std::string name(std::size_t i) const { return prefix() + std::to_string(i); }
+    hf::milliseconds ttl() const { return ttl_; }
+    const hf::Client& client() const { return client_; }
+
+private:
+    hf::ClientOptions told_here() {
+        hf::ClientOptions options;
+        options.events = [this](const hf::Event& e) {
+            if (e.kind == hf::Event::Kind::lost)
+                told(all_[std::stoul(e.name.substr(prefix().size()))], &One::events);
+        };
+        return options;
+    }
+    void ask() {
+        const std::size_t i = next_++;
+        if (i >= all_.size()) return;
+        const auto lock = client_.lock(name(i), {.ttl = ttl_});
+        if (!lock) {
+            ++failed_;
+            return;
+        }
+        (*lock)->async_acquire({}, [this, i](hf::error_code ec, hf::Lease lease) {
+            if (ec) {
+                ++failed_;
+                return;
+            }
+            listen(all_[i], std::move(lease));
+            ++held_;
+            ask();
+        });
+    }
+    void listen(One& one, hf::Lease lease) {
+        one.lease = std::move(lease);
+        one.on_lost.emplace(one.lease.lost(), [&one] { told(one, &One::stops); });
+        one.lease.async_lost([this, &one](hf::error_code why) {
+            if (why == errc::lost) told(one, &One::completions);
+            ++completed_;
+        });
+    }
+    static void told(One& one, std::atomic<int> One::*way) {
+        const auto late = ms(now() - one.lease.valid_until());
+        auto before = one.late.load();
+        while (late > before && !one.late.compare_exchange_weak(before, late)) {
+        }
+        ++(one.*way);
+    }
+
+    const hf::milliseconds ttl_;
+    const std::string name_;
+    std::vector<One> all_;
+    std::atomic<std::size_t> next_{0}, held_{0}, failed_{0}, completed_{0};
+    hf::Client client_;
+};
+
+/// The server is away as long as this lives.
+class Away {
+public:
+    Away() { REQUIRE(backend().pause_server()); }
+    Away(const Away&) = delete;
+    Away& operator=(const Away&) = delete;
+    ~Away() { backend().resume_server(); }
+};
+
+/// The server is away for half a ttl. Returns how long after it all were renewed.
+long long survive_half_a_ttl(const Crowd& crowd) {
+    const auto& client = crowd.client();
+    // The worst moment: the first of them is just about to be renewed.
+    lab::wait_until([&] { return crowd.first_end() - now() < crowd.ttl() * 2 / 3 + 20ms; },
+                    crowd.ttl(), "a renewal is due");
+    {
+        const Away away;
+        const auto until = now() + crowd.ttl() / 2;
+        const auto failed = client.stats().renewals_failed;
+        lab::wait_until([&] { return client.stats().renewals_failed > failed; }, crowd.ttl(),
+                        "a renewal is not answered");
+        const auto renewals = client.stats().renewals;
+        CHECK(lab::stays_true([&] { return client.stats().lost == 0; }, until - now()));
+        CHECK(client.stats().renewals == renewals);
+    }
+    // Renewed by what was sent after it, and so valid for another ttl.
+    const auto back = now();
+    const auto renewed = [&](const One& one) {
+        return one.lease.valid_until() > back + crowd.ttl();
+    };
+    const bool all = lab::reached([&] { return client.stats().lost > 0 || crowd.all(renewed); },
+                                  crowd.ttl() + patience * 10s);
+    const auto took = ms(now() - back);
+    INFO(crowd.count(renewed) << " of " << crowd.size() << " were renewed " << took
+                              << " ms after the outage");
+    CHECK(all);
+    REQUIRE(client.stats().lost == 0);
+    CHECK(crowd.all([](const One& one) { return one.lease.valid() && one.told(0); }));
+    return took;
+}
+
+/// The server is away until all have been told, or should have been.
+void lose_all(const Crowd& crowd) {
+    const Away away;
+    const auto failed = crowd.client().stats().renewals_failed;
+    std::size_t too_long = 0;
+    const bool told = lab::reached(
+        [&] {
+            too_long += crowd.count([](const One& one) {
+                const auto looked = now();
+                return one.lease.valid() && looked >= one.lease.valid_until();
+            });
+            return crowd.all([](const One& one) {
+                return one.events > 0 && one.completions > 0 && one.stops > 0;
+            });
+        },
+        crowd.ttl() + patience * 10s);
+    CHECK(told);
+    CHECK(too_long == 0);
+    CHECK(crowd.client().stats().renewals_failed > failed);
+    INFO("told " << crowd.latest() << " ms late");
+    CHECK(crowd.latest() < patience * 1000);
+}
+
+/// Returns how long after the outage the last name was free.
+long long wait_until_free(const Crowd& crowd) {
+    const auto back = now();
+    const auto observer = open();
+    std::string left;
+    const bool free = lab::reached(
+        [&] {
+            const auto names = observer.list(crowd.prefix());
+            left = names ? std::to_string(names->size()) + " are held" : names.error().message();
+            return names && names->empty();
+        },
+        crowd.ttl() + patience * 1s);
+    const auto took = ms(now() - back);
+    INFO(left);
+    CHECK(free);
+    for (const std::size_t i : {std::size_t{0}, crowd.size() / 2, crowd.size() - 1})
+        require_clean(crowd.name(i));
+    return took;
+}
+
+}  // namespace
+
+TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, each is told once",
+          "[T30]") {
+    if (!backend().shared_between_processes()) return;  // nothing that could be away
+    // What is left of a ttl after the outage has to be enough to renew all of them, on this machine
+    // as busy as it is.
+    const auto effort = Crowd(how_many(), 60s).acquire();
+    Crowd crowd(how_many(), std::clamp<hf::milliseconds>(5 * effort, 8s, 60s));
+    crowd.acquire();
+    const auto renewed = survive_half_a_ttl(crowd);
+    lose_all(crowd);
+    const auto freed = wait_until_free(crowd);
+    std::cout << backend().name() << ": T30: " << crowd.size() << " leases, acquired in "
+              << effort.count() << " ms; ttl " << crowd.ttl().count() << " ms; all renewed "
+              << renewed << " ms after an outage of half of it, told at most " << crowd.latest()
+              << " ms late, free " << freed << " ms after a longer one\n";
+    CHECK(crowd.all([](const One& one) {
+        return one.told(1) && one.lease.state() == hf::LeaseState::lost &&
+               one.lease.lost_reason() == errc::lost;
+    }));
+    CHECK(crowd.client().stats().lost == crowd.size());
+    CHECK(crowd.client().stats().held == 0);
+    auto again = hold(*lock_of(crowd.client(), crowd.name(0)));
+    if (has(Capability::fencing)) CHECK(again.fencing_token() > crowd[0].lease.fencing_token());
+    again.release();
+    require_clean(crowd.name(0));
+}
