@@ -56,10 +56,8 @@ public:
     hf::milliseconds acquire() {
         const auto start = now();
         for (std::size_t i = 0; i < std::min(at_once, all_.size()); ++i)
-            ask();
-        lab::wait_until([&] { return held_ == all_.size() || failed_ > 0; }, patience * 120s,
-                        "all are held");
-        REQUIRE(failed_ == 0);
+            ask_next();
+        lab::wait_until([&] { return held_ == all_.size(); }, patience * 120s, "all are held");
         return hf::milliseconds(ms(now() - start));
     }
 
@@ -96,22 +94,18 @@ private:
         };
         return options;
     }
-    void ask() {
+    void ask_next() {
         const std::size_t i = next_++;
-        if (i >= all_.size()) return;
+        if (i < all_.size()) ask(i);
+    }
+    void ask(std::size_t i) {
         const auto lock = client_.lock(name(i), {.ttl = ttl_});
-        if (!lock) {
-            ++failed_;
-            return;
-        }
+        if (!lock) return;
         (*lock)->async_acquire({}, [this, i](hf::error_code ec, hf::Lease lease) {
-            if (ec) {
-                ++failed_;
-                return;
-            }
+            if (ec) return ask(i);  // a busy machine may be late with an answer
             listen(all_[i], std::move(lease));
             ++held_;
-            ask();
+            ask_next();
         });
     }
     void listen(One& one, hf::Lease lease) {
@@ -133,7 +127,7 @@ private:
     const hf::milliseconds ttl_;
     const std::string name_;
     std::vector<One> all_;
-    std::atomic<std::size_t> next_{0}, held_{0}, failed_{0}, completed_{0};
+    std::atomic<std::size_t> next_{0}, held_{0}, completed_{0};
     hf::Client client_;
 };
 
@@ -229,7 +223,7 @@ TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, ea
     // What is left of a ttl after the outage has to be enough to renew all of them, on this machine
     // as busy as it is.
     const auto effort = Crowd(how_many(), 60s).acquire();
-    Crowd crowd(how_many(), std::clamp<hf::milliseconds>(5 * effort, 8s, 60s));
+    Crowd crowd(how_many(), std::clamp<hf::milliseconds>(8 * effort, 8s, 60s));
     crowd.acquire();
     const auto renewed = survive_half_a_ttl(crowd);
     lose_all(crowd);
