@@ -220,7 +220,7 @@ long long wait_until_free(const Crowd& crowd) {
 TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, each is told once",
           "[T30]") {
     if (!backend().shared_between_processes()) return;  // nothing that could be away
-    // What is left of a ttl after the outage has to be enough to renew all of them, on this machine
+    // A sixth of a ttl may be left after the outage: enough to renew all of them, on this machine
     // as busy as it is.
     const auto effort = Crowd(how_many(), 60s).acquire();
     Crowd crowd(how_many(), std::clamp<hf::milliseconds>(8 * effort, 8s, 60s));
