@@ -223,7 +223,7 @@ TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, ea
     // A sixth of a ttl may be left after the outage: enough to renew all of them, on this machine
     // as busy as it is.
     const auto effort = Crowd(how_many(), 60s).acquire();
-    Crowd crowd(how_many(), std::clamp<hf::milliseconds>(8 * effort, 8s, 60s));
+    Crowd crowd(how_many(), std::clamp<hf::milliseconds>(8 * effort, 12s, 60s));
     crowd.acquire();
     const auto renewed = survive_half_a_ttl(crowd);
     lose_all(crowd);
