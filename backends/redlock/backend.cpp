@@ -20,6 +20,7 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
     fabric_->executor = c.engine;
     fabric_->set = set_;
     fabric_->warn = [sink = &context_.sink](std::string text) { sink->warn(std::move(text)); };
+    set_->majority_back = [sink = &context_.sink] { sink->doubt({}); };
     for (const auto& node : set_->nodes) {
         tls_.push_back(redis::make_tls(node->shared->options));
         fabric_->lines.push_back(std::make_shared<Line>(c.engine, set_, *node, tls_.back().get()));

@@ -123,6 +123,7 @@ void Line::become_ready() {
     state_ = State::ready;
     probing_ = false;
     pause_ = shortest_pause;
+    const bool too_few = set_->up() < set_->quorum();
     node_.set_up();
     for (Debt& d : owed_)
         d.state = Debt::State::unsent;
@@ -133,6 +134,7 @@ void Line::become_ready() {
         else
             ask(std::move(r), false);
     }
+    if (too_few && set_->up() >= set_->quorum()) set_->majority_back();
 }
 
 // --- requests

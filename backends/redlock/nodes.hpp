@@ -2,6 +2,7 @@
 // which are down, and whether they are what the configuration says they are.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,6 +77,8 @@ public:
 
     const Options options;
     std::vector<std::unique_ptr<Node>> nodes;
+    /// Engine thread: a majority is up that was not before. Set before any line is opened.
+    std::function<void()> majority_back = [] {};
     std::size_t size() const noexcept { return nodes.size(); }
     std::size_t quorum() const noexcept { return nodes.size() / 2 + 1; }
     /// Nodes that are not known to be down.

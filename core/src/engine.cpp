@@ -267,7 +267,9 @@ void Engine::on_grants(std::string_view owner, F f) {
 
 void Engine::doubt(std::string_view owner) {
     post([self = shared_from_this(), o = std::string(owner)] {
-        self->on_grants(o, [](Grant& g) { g.renew_now(); });
+        self->on_grants(o, [&](Grant& g) {
+            if (!o.empty() || g.at_risk()) g.renew_now();
+        });
     });
 }
 

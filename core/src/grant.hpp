@@ -67,6 +67,7 @@ public:
     void forget();
     /// False once released or lost, also by another thread a moment ago.
     bool lives() const noexcept;
+    bool at_risk() const noexcept { return state_.load() == LeaseState::at_risk; }
     bool owned_by(std::string_view owner) const noexcept { return owner_ == owner; }
 
 private:
