@@ -140,7 +140,12 @@ void Grant::fire(boot_clock::time_point now) {
 }
 
 void Grant::renew_now() {
-    if (renewing_ || releasing_ || !lives()) return;
+    if (releasing_ || !lives()) return;
+    // The one under way may be too old to be answered in time.
+    if (renewing_) {
+        again_at_once_ = true;
+        return;
+    }
     renewing_ = true;
     engine_->renew(self());
 }
@@ -154,6 +159,7 @@ spi::Held& Grant::prepare_renewal(boot_clock::time_point now) {
 void Grant::renewed() {
     using Renewal = spi::Held::Renewal;
     renewing_ = false;
+    const bool at_once = std::exchange(again_at_once_, false);
     const auto waiting = std::exchange(renewals_, {});
     const auto answer = [&](error_code ec) {
         for (const Renewing& told : waiting)
@@ -179,7 +185,7 @@ void Grant::renewed() {
             if (s == LeaseState::at_risk) tell(Event::Kind::recovered);
         } else if (renewal_.renewal == Renewal::unknown) {
             state_.store(LeaseState::at_risk, std::memory_order_release);
-            next_renewal_ = boot_clock::now() + retry_.next();
+            next_renewal_ = boot_clock::now() + (at_once ? milliseconds(0) : retry_.next());
             hold.unlock();
             Counters::add(engine_->counters.renewals_failed);
             tell(Event::Kind::at_risk, renewal_.renewal_error);

@@ -122,6 +122,7 @@ private:
     boot_clock::time_point next_renewal_, ends_at_;
     boot_clock::time_point answer_by_, next_release_;
     bool renewing_ = false, releasing_ = false, release_sent_ = false, in_doubt_ = false;
+    bool again_at_once_ = false;
     std::vector<Renewing> renewals_;
     std::vector<Releasing> releases_;
     spi::Held renewal_, release_;
