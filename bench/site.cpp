@@ -157,6 +157,13 @@ const Deployment* Site::find(std::string_view backend, std::string_view variant)
     return nullptr;
 }
 
+std::vector<std::uint16_t> Site::redlock_ports() const {
+    std::vector<std::uint16_t> ports;
+    for (const auto& node : nodes_)
+        ports.push_back(node.port());
+    return ports;
+}
+
 std::map<std::string, std::string> Site::facts() {
     std::map<std::string, std::string> facts;
     const auto ask = [&](lab::RedisServer& server, const std::string& name) {

@@ -43,6 +43,7 @@ public:
     lab::ZooKeeperServers* zookeeper() { return zookeeper_ ? &*zookeeper_ : nullptr; }
     /// Of redlock; empty when they did not start.
     std::vector<lab::RedisServer>& redlock_nodes() { return nodes_; }
+    std::vector<std::uint16_t> redlock_ports() const;
     bool has_redis() const { return redis_.has_value(); }
     std::filesystem::path sqlite_file() const { return folder_ / "locks.db"; }
     std::filesystem::path folder() const { return folder_.path(); }

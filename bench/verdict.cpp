@@ -145,16 +145,6 @@ int number_of(const std::string& id) {
     return number;
 }
 
-Target target(const Rows& rows, std::string what, const Pick& pick, double limit,
-              std::string unit) {
-    Target t{std::move(what), limit, std::move(unit)};
-    if (const Row* row = find(rows, pick)) {
-        t.measured = true;
-        t.value = row->value;
-    }
-    return t;
-}
-
 }  // namespace
 
 std::string_view to_string(Finding finding) {
@@ -189,49 +179,6 @@ std::vector<Verdict> verdicts(const Rows& rows) {
     };
     std::sort(all.begin(), all.end(), in_order);
     return all;
-}
-
-std::vector<Target> targets(const Rows& rows) {
-    return {
-        target(rows, "redis plain, uncontended, over bare hiredis",
-               {"C1", "redis", "plain", "client overhead"}, 1.10, "x"),
-        target(rows, "redis, uncontended, over the same bytes",
-               {"C1", "redis", "default", "client overhead"}, 1.15, "x"),
-        target(rows, "redis, price of the guarantees",
-               {"C1", "redis", "floor: same bytes", "price of the guarantees"}, 1.5, "x"),
-        target(rows, "sqlite FULL, uncontended, over bare sqlite3",
-               {"C1", "sqlite", "default", "client overhead"}, 1.3, "x"),
-        target(rows, "redlock without token, uncontended, over five bare connections",
-               {"C1", "redlock", "no token", "whole price"}, 1.3, "x"),
-        target(rows, "redlock, uncontended, over five bare connections",
-               {"C1", "redlock", "default", "whole price"}, 2, "x"),
-        target(rows, "postgresql, uncontended, over INSERT and DELETE",
-               {"C1", "postgresql", "default", "whole price"}, 1, "x"),
-        target(rows, "zookeeper, uncontended, over its three steps",
-               {"C1", "zookeeper", "default", "whole price"}, 1, "x"),
-        target(rows, "redis, requests per hand-off among 100 waiters",
-               {"C3", "redis", "default", "requests per hand-off", 100}, 3, ""),
-        target(rows, "zookeeper, requests per hand-off among 100 waiters",
-               {"C3", "zookeeper", "default", "requests per hand-off", 100}, 6, ""),
-        target(rows, "redis, requests per idle waiter and second",
-               {"C5a", "redis", "default", "requests per waiter and second", 100}, 0.2, "1/s"),
-        target(rows, "postgresql, requests per idle waiter and second",
-               {"C5a", "postgresql", "default", "requests per waiter and second", 100}, 0.2, "1/s"),
-        target(rows, "zookeeper, requests per idle waiter and second",
-               {"C5a", "zookeeper", "default", "requests per waiter and second", 100}, 0.2, "1/s"),
-        target(rows, "redis, memory of a held lease, 10,000 of them",
-               {"C6", "redis", "default", "memory per lease", 10'000}, 2048, "bytes"),
-        target(rows, "postgresql, memory of a held lease, 10,000 of them",
-               {"C6", "postgresql", "default", "memory per lease", 10'000}, 2048, "bytes"),
-        target(rows, "redis, 10,000 held leases, of a core",
-               {"C6", "redis", "default", "CPU: leases", 10'000}, 3, "%"),
-        target(rows, "postgresql, 10,000 held leases, of a core",
-               {"C6", "postgresql", "default", "CPU: leases", 10'000}, 3, "%"),
-        target(rows, "redis, memory of a waiter, 10,000 of them",
-               {"C6", "redis", "default", "memory per waiter", 10'000}, 4096, "bytes"),
-        target(rows, "redis, threads for 10,000 waiters",
-               {"C6", "redis", "default", "threads: waiters", 10'000}, 4, ""),
-    };
 }
 
 int exit_code(const Rows& rows) {

@@ -29,13 +29,18 @@ std::vector<Verdict> verdicts(const Rows&);
 
 /// A speed that Holdfast set itself. Missing one is no error.
 struct Target {
+    enum class Side : std::uint8_t { at_most, at_least };
     std::string what;
+    Side side = Side::at_most;
     double limit = 0;
     std::string unit;
     bool measured = false;
     double value = 0;
-    bool met() const { return measured && value <= limit; }
+    bool met() const {
+        return measured && (side == Side::at_most ? value <= limit : value >= limit);
+    }
 };
+std::string_view to_string(Target::Side);
 std::vector<Target> targets(const Rows&);
 
 /// 0; 1 when something is missing or a self-check failed; 2 when a guarantee of Holdfast was

@@ -23,6 +23,20 @@ bool looks_like_a_number(const std::string& text) {
     return text.size() >= 6 && text.find_first_not_of("0123456789.-") == std::string::npos;
 }
 
+/// Waits until the kernel has it all.
+void write_all(redisContext* node) {
+    for (int done = 0; done == 0;)
+        if (redisBufferWrite(node, &done) != REDIS_OK)
+            throw SelfCheck(std::string("floor: ") + node->errstr);
+}
+
+RedisReply next_reply(redisContext* node) {
+    void* raw = nullptr;
+    if (redisGetReply(node, &raw) != REDIS_OK)
+        throw SelfCheck(std::string("floor: ") + node->errstr);
+    return RedisReply(static_cast<redisReply*>(raw));
+}
+
 std::string words_of(const redisReply& reply) {
     if (reply.type == REDIS_REPLY_INTEGER) return std::to_string(reply.integer);
     if (reply.type == REDIS_REPLY_ARRAY && reply.elements > 0) return words_of(*reply.element[0]);
@@ -59,8 +73,17 @@ std::string load_compare_and_delete(redisContext* context) {
     return {reply->str, reply->len};
 }
 
-RedisFloor::RedisFloor(std::uint16_t port, Trace trace)
-    : connection_(connect_redis(port)), trace_(std::move(trace)), window_(trace_.window()) {
+std::string load_compare_and_delete(const std::vector<std::uint16_t>& ports) {
+    std::string sha;
+    for (const auto port : ports)
+        sha = load_compare_and_delete(connect_redis(port).get());
+    return sha;
+}
+
+RedisFloor::RedisFloor(const std::vector<std::uint16_t>& ports, Trace trace)
+    : trace_(std::move(trace)), window_(trace_.window()) {
+    for (const auto port : ports)
+        nodes_.push_back(connect_redis(port));
     if (trace_.commands.empty()) throw SelfCheck("floor: nothing was recorded to replay");
     counter_ = std::random_device{}();
     tags_.assign(trace_.grants.size(), std::string(tag_size, 'A'));
@@ -95,18 +118,20 @@ void RedisFloor::patch() {
 
 void RedisFloor::learn() {
     patch();
+    for (const auto& node : nodes_)
+        learn(node.get());
+}
+
+void RedisFloor::learn(redisContext* node) {
     std::vector<bool> held(trace_.grants.size(), false);
     for (std::size_t i = 0; i < trace_.commands.size(); ++i) {
         const auto& command = trace_.commands[i];
-        redisAppendFormattedCommand(connection_.get(), command.bytes.data(), command.bytes.size());
-        void* raw = nullptr;
-        if (redisGetReply(connection_.get(), &raw) != REDIS_OK)
-            throw SelfCheck(std::string("floor: ") + connection_->errstr);
-        const RedisReply reply(static_cast<redisReply*>(raw));
+        redisAppendFormattedCommand(node, command.bytes.data(), command.bytes.size());
+        const RedisReply reply = next_reply(node);
         if (reply->type == REDIS_REPLY_ERROR) throw SelfCheck("floor: " + words_of(*reply));
-        shapes_.push_back(shape_of(*reply));
+        if (i == shapes_.size()) shapes_.push_back(shape_of(*reply));
         for (const std::size_t owner : command.owners) {
-            const auto value = ask(connection_.get(), {"GET", trace_.grants[owner].name});
+            const auto value = ask(node, {"GET", trace_.grants[owner].name});
             const bool ours = value->type == REDIS_REPLY_STRING && value->len >= tag_size &&
                               tags_[owner].compare(0, tag_size, value->str, tag_size) == 0;
             if (ours == held[owner])
@@ -150,11 +175,8 @@ bool RedisFloor::same(const Shape& shape, const redisReply& reply) {
     return std::string_view(shape.text) == std::string_view(reply.str, reply.len);
 }
 
-void RedisFloor::take_reply(std::size_t command) {
-    void* raw = nullptr;
-    if (redisGetReply(connection_.get(), &raw) != REDIS_OK)
-        throw SelfCheck(std::string("floor: ") + connection_->errstr);
-    const RedisReply reply(static_cast<redisReply*>(raw));
+void RedisFloor::take_reply(redisContext* node, std::size_t command) {
+    const RedisReply reply = next_reply(node);
     if (!same(shapes_[command], *reply))
         throw SelfCheck("floor: the reply to request " + std::to_string(command + 1) +
                         " was no success: " + words_of(*reply));
@@ -164,11 +186,15 @@ void RedisFloor::pass() {
     patch();
     for (std::size_t first = 0; first < trace_.commands.size(); first += window_) {
         const std::size_t end = std::min(first + window_, trace_.commands.size());
-        for (std::size_t i = first; i < end; ++i)
-            redisAppendFormattedCommand(connection_.get(), trace_.commands[i].bytes.data(),
-                                        trace_.commands[i].bytes.size());
-        for (std::size_t i = first; i < end; ++i)
-            take_reply(i);
+        for (const auto& node : nodes_) {
+            for (std::size_t i = first; i < end; ++i)
+                redisAppendFormattedCommand(node.get(), trace_.commands[i].bytes.data(),
+                                            trace_.commands[i].bytes.size());
+            write_all(node.get());
+        }
+        for (const auto& node : nodes_)
+            for (std::size_t i = first; i < end; ++i)
+                take_reply(node.get(), i);
     }
 }
 

@@ -1,5 +1,5 @@
-// The raw floor for Redis: bare hiredis, no thread, no queue, no option. It only writes bytes and
-// looks at every reply.
+// The raw floor for Redis and Redlock: bare hiredis, no thread, no queue, no option. It only writes
+// bytes and looks at every reply.
 #pragma once
 #include <hiredis/hiredis.h>
 
@@ -25,13 +25,17 @@ RedisContext connect_redis(std::uint16_t port);
 RedisReply ask(redisContext*, const std::vector<std::string>& arguments);
 /// Loads compare_and_delete and returns its SHA.
 std::string load_compare_and_delete(redisContext*);
+/// The same on each of these servers.
+std::string load_compare_and_delete(const std::vector<std::uint16_t>& ports);
 
-/// Plays a trace. Which replies are a success is found out once: in the first pass each request is
-/// followed by a look at the key, which must then be owned, and after the last request must not be.
+/// Plays a trace; with several nodes the same bytes go to all of them before any reply is read, and
+/// every node must agree. Which replies are a success is found out once: in the first pass each
+/// request is followed by a look at the key, which must then be owned, and after the last request
+/// must not be.
 class RedisFloor {
 public:
     /// Errors: SelfCheck when the first pass does not take and free the locks as it should.
-    RedisFloor(std::uint16_t port, Trace trace);
+    RedisFloor(const std::vector<std::uint16_t>& ports, Trace trace);
     /// One whole pass. Errors: SelfCheck at the first reply that is no success.
     void pass();
     std::size_t cycles() const { return trace_.cycles(); }
@@ -51,9 +55,10 @@ private:
     static bool same(const Shape&, const redisReply&);
     void patch();
     void learn();
-    void take_reply(std::size_t command);
+    void learn(redisContext* node);
+    void take_reply(redisContext* node, std::size_t command);
 
-    RedisContext connection_;
+    std::vector<RedisContext> nodes_;
     Trace trace_;
     std::vector<std::string> tags_;  // fresh owner ids of this pass
     std::vector<Shape> shapes_;

@@ -12,6 +12,7 @@ void run_block(const RoundPlan& plan, Contender& contender, Measured& out) {
     Latency block;
     std::size_t cycles = 0;
     int calls = 0;
+    if (contender.get_ready) contender.get_ready();
     const auto start = Clock::now();
     auto before = start;
     const auto end = start + in_seconds(plan.block_seconds);

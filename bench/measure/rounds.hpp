@@ -15,6 +15,8 @@ struct Contender {
     std::function<std::size_t()> work;
     /// Latencies that `work` measured by itself go here; null: each call of `work` is one sample.
     std::shared_ptr<Latency> own_latency = {};
+    /// What has to be done before each block and costs it nothing; may be empty.
+    std::function<void()> get_ready = {};
 };
 
 struct Measured {

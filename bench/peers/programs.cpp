@@ -54,10 +54,8 @@ public:
             on_redis("redis", {server->port()}, name, std::move(program), package);
     }
     void redlock(const std::string& name, std::vector<std::string> program, const char* package) {
-        std::vector<std::uint16_t> ports;
-        for (const auto& node : bench_.site.redlock_nodes())
-            ports.push_back(node.port());
-        if (!ports.empty()) on_redis("redlock", ports, name, std::move(program), package);
+        if (const auto ports = bench_.site.redlock_ports(); !ports.empty())
+            on_redis("redlock", ports, name, std::move(program), package);
     }
     void zookeeper(const std::string& name, std::vector<std::string> program, const char* package,
                    double warm_up) {

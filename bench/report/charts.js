@@ -59,7 +59,7 @@
     yAxis: logarithmic(''),
     series: who.map((name) => {
       const floor = name.includes('floor:');
-      return { name, type: 'line', symbolSize: 8, lineStyle: { width: 2, type: floor ? 'dashed' : 'solid' },
+      return { name, type: 'line', symbolSize: 8, connectNulls: true, lineStyle: { width: 2, type: floor ? 'dashed' : 'solid' },
         data: loads.map((n) => (rates.find((r) => label(r) === name && r.x === n) || {}).value) };
     }),
   })));

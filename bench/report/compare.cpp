@@ -103,7 +103,8 @@ Better better(const Row& row) {
                                                  "cycle, all nodes up"};
     if (row.status != Status::ok) return Better::neither;
     if (row.metric.starts_with("requests per ")) return Better::lower;
-    if (row.metric == "cycles per second") return Better::higher;
+    if (row.metric == "cycles per second" || row.metric.starts_with("throughput over "))
+        return Better::higher;
     const bool cost = std::find(std::begin(costs), std::end(costs), row.metric) != std::end(costs);
     return cost ? Better::lower : Better::neither;
 }

@@ -42,6 +42,7 @@ json::array targets_of(const Rows& rows) {
     json::array all;
     for (const Target& t : targets(rows))
         all.push_back({{"what", t.what},
+                       {"side", to_string(t.side)},
                        {"limit", t.limit},
                        {"unit", t.unit},
                        {"measured", t.measured},

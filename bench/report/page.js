@@ -66,10 +66,11 @@ function needs() {
 
 function ratios() {
   const kinds = ['client overhead', 'price of the guarantees', 'whole price', 'whole price, durable alike', 'client overhead in flight',
-    'price of the guarantees in flight', 'floor over two round trips'];
+    'price of the guarantees in flight', 'throughput over its floor in flight', 'throughput over one by one in flight',
+    'floor over two round trips'];
   const body = kinds.flatMap((metric) => pick({ scenario: 'C1', metric }))
     .map((r) => [label(r), r.metric, right(r.x ? short(r.x) : '–'), spread(r), r.note]);
-  table('ratio-table', ['What', 'Ratio of time', right('in flight'), right('x, least – most of the rounds'), 'Over'], body);
+  table('ratio-table', ['What', 'Ratio', right('in flight'), right('x, least – most of the rounds'), 'Over'], body);
 }
 
 function peers() {
@@ -212,8 +213,8 @@ function verdicts() {
     <div><span class="tag ${tone[v.finding]}">${v.finding}</span></div>
     <div><p class="claim"><span class="id">${v.id}</span> ${escape(v.claim)}</p>
     <p>${escape(v.figure)}</p><p class="rule">Rule: ${escape(v.rule)}</p></div></div>`).join('');
-  table('target-table', ['Target', right('at most'), right('measured'), ''], report.targets.map((t) => [
-    t.what, right(`${short(t.limit)} ${t.unit}`), right(t.measured ? `${short(t.value)} ${t.unit}` : '–'),
+  table('target-table', ['Target', right('aim'), right('measured'), ''], report.targets.map((t) => [
+    t.what, right(`${t.side} ${short(t.limit)} ${t.unit}`), right(t.measured ? `${short(t.value)} ${t.unit}` : '–'),
     { html: t.measured ? (t.met ? '<span class="good">met</span>' : '<span class="warn">missed</span>') : '' }]));
 }
 

@@ -59,7 +59,8 @@ void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
     }
     for (const char* metric :
          {"client overhead", "price of the guarantees", "whole price", "whole price, durable alike",
-          "client overhead in flight", "price of the guarantees in flight"})
+          "client overhead in flight", "price of the guarantees in flight",
+          "throughput over its floor in flight", "throughput over one by one in flight"})
         for (const Row* row : find_all(rows, {"C1", {}, {}, metric}))
             fmt::print(out, "  {:<58} {:>6} x  ({} .. {})\n",
                        label(*row) + ": " + metric +
@@ -219,10 +220,11 @@ void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
     fmt::print(out, "\n{}\n", paint.bold("HOLDFAST'S OWN TARGETS"));
     for (const Target& t : targets(rows)) {
         const auto word = std::string(!t.measured ? "-" : t.met() ? "met" : "missed");
-        fmt::print(out, "{:<8} {:<62} {:>7} {} (at most {})\n",
+        fmt::print(out, "{:<8} {:<62} {:>7} {} ({} {})\n",
                    t.measured && !t.met() ? paint.yellow(fmt::format("{:<8}", word))
                                           : fmt::format("{:<8}", word),
-                   t.what, t.measured ? figure(t.value) : "-", t.unit, figure(t.limit));
+                   t.what, t.measured ? figure(t.value) : "-", t.unit, to_string(t.side),
+                   figure(t.limit));
     }
 }
 

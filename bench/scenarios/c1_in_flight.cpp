@@ -1,8 +1,12 @@
 // C1, second half: how many locks a second one caller gets when it does not wait for each.
+#include <algorithm>
+
+#include "floors/contenders.hpp"
+#include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"
-#include "floors/redis_floor.hpp"
+#include "floors/zookeeper_floor.hpp"
+#include "measure/alone.hpp"
 #include "measure/in_flight.hpp"
-#include "measure/rounds.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -10,6 +14,9 @@ namespace holdfast::bench {
 namespace {
 
 constexpr const char* id = "C1";
+constexpr const char* over_floor = "throughput over its floor in flight";
+constexpr const char* over_one_by_one = "throughput over one by one in flight";
+constexpr std::size_t most = 1000, sqlite_callers = 100;
 
 Contender holdfast(const Deployment& d, std::size_t n, double block) {
     auto load = std::make_shared<InFlight>(d, n, "bench/flight");
@@ -18,50 +25,92 @@ Contender holdfast(const Deployment& d, std::size_t n, double block) {
     return {d.backend, d.variant, [load, block] { return load->run_for(block); }, load->latency};
 }
 
-Contender redis_floor(const lab::RedisServer& server, Trace trace) {
-    auto floor = std::make_shared<RedisFloor>(server.port(), std::move(trace));
-    return {{}, {}, [floor] {
-                floor->pass();
-                return floor->cycles();
-            }};
+/// Between two blocks nobody sends heartbeats for it, so each block has a session of its own.
+Contender zookeeper_floor(const lab::ZooKeeperServers& servers, std::size_t n, double block) {
+    auto floor = std::make_shared<ZooKeeperFloor>(servers.connect_string(), n);
+    return {{},
+            {},
+            [floor, block] { return floor->run_for(block); },
+            nullptr,
+            [floor] { floor->connect(); }};
 }
 
-std::vector<std::string> names(std::size_t n) {
-    std::vector<std::string> all;
-    for (std::size_t i = 0; i < n; ++i)
-        all.push_back("bench/floor/" + std::to_string(i));
-    return all;
+/// One at a time, whatever is in flight elsewhere.
+bool one_by_one(const Measured& m) {
+    return m.variant == "floor: INSERT, DELETE" || m.variant == "one by one";
 }
+
+struct Compared {
+    const char* backend;
+    const char* over;
+    const char* under;
+    const char* metric;
+};
+
+constexpr Compared prices[] = {
+    {"redis", "default", "floor: same bytes", "client overhead in flight"},
+    {"redis", "plain", "floor: plain pair", "client overhead in flight"},
+    {"redis", "floor: same bytes", "floor: plain pair", "price of the guarantees in flight"},
+};
+constexpr Compared throughputs[] = {
+    {"redis", "default", "floor: same bytes", over_floor},
+    {"redis", "plain", "floor: plain pair", over_floor},
+    {"redlock", "default", "floor: five at once", over_floor},
+    {"redlock", "no token", "floor: five at once", over_floor},
+    {"zookeeper", "default", "floor: three steps", over_floor},
+    {"postgresql", "default", "floor: INSERT, DELETE", over_one_by_one},
+    {"sqlite", "default", "one by one", over_one_by_one},
+};
 
 void report(Bench& bench, const std::vector<Measured>& all, std::size_t n) {
     Row row;
     row.scenario = id;
-    row.x = static_cast<double>(n);
     for (const Measured& m : all) {
         if (m.failed || m.rate.empty()) continue;
         row.backend = m.backend;
         row.variant = m.variant;
         row.metric = "cycles per second";
         row.unit = "1/s";
+        row.x = one_by_one(m) ? 1 : static_cast<double>(n);
         row.n = m.all.count();
-        row.note = "asynchronous, so many locks in flight";
+        row.note = one_by_one(m) ? "one by one" : "asynchronous, so many locks in flight";
         bench.add(row, spread_of(m.rate));
     }
-    const auto compare = [&](const char* over, const char* under, const char* metric) {
-        const Measured* a = find(all, "redis", over);
-        const Measured* b = find(all, "redis", under);
-        if (a == nullptr || b == nullptr) return;
-        row.backend = "redis";
-        row.variant = over;
-        row.metric = metric;
-        row.unit = "x";
-        row.n = a->all.count();
-        row.note = std::string("time per cycle over '") + under + "'";
-        bench.add(row, spread_of(ratios(*a, *b, Of::rate)));
+    row.x = static_cast<double>(n);
+    row.unit = "x";
+    const auto compare = [&](const Compared& c, bool time) {
+        const Measured* over = find(all, c.backend, c.over);
+        const Measured* under = find(all, c.backend, c.under);
+        if (over == nullptr || under == nullptr) return;
+        row.backend = c.backend;
+        row.variant = c.over;
+        row.metric = c.metric;
+        row.n = over->all.count();
+        row.note = std::string(time ? "time per cycle over '" : "cycles per second over '") +
+                   c.under + "'";
+        bench.add(row, spread_of(time ? ratios(*over, *under, Of::rate)
+                                      : ratios(*under, *over, Of::rate)));
     };
-    compare("default", "floor: same bytes", "client overhead in flight");
-    compare("plain", "floor: plain pair", "client overhead in flight");
-    compare("floor: same bytes", "floor: plain pair", "price of the guarantees in flight");
+    for (const Compared& c : prices)
+        compare(c, true);
+    if (n == 1) return;  // what one at a time costs is its price
+    for (const Compared& c : throughputs)
+        compare(c, false);
+}
+
+/// The floors that are there only where many are in flight.
+void add_crowded_floors(
+    Bench& bench, double block,
+    const std::function<void(const char*, const char*, const std::function<Contender()>&)>& add) {
+    Site& site = bench.site;
+    if (const auto ports = site.redlock_ports(); !ports.empty())
+        add("redlock", "floor: five at once", [&] { return plain_pairs(ports, most); });
+    if (auto* servers = site.zookeeper())
+        add("zookeeper", "floor: three steps",
+            [&] { return zookeeper_floor(*servers, most, block); });
+    if (auto* server = site.postgresql())
+        add("postgresql", "floor: INSERT, DELETE",
+            [&] { return cycles_of<PostgresqlFloor>(server->url(), true); });
 }
 
 void run(Bench& bench, std::size_t n) {
@@ -74,16 +123,26 @@ void run(Bench& bench, std::size_t n) {
     for (const Deployment& d : bench.site.deployments())
         if (d.variant != "poll") add(d.backend, d.variant, [&] { return holdfast(d, n, block); });
     if (auto* redis = bench.site.redis()) {
-        add("redis", "floor: plain pair", [&] {
-            const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
-            return redis_floor(*redis, plain_pair(names(n), sha));
-        });
+        add("redis", "floor: plain pair", [&] { return plain_pairs({redis->port()}, n); });
         if (const Deployment* d = bench.site.find("redis"))
             add("redis", "floor: same bytes",
-                [&] { return redis_floor(*redis, record_in_flight(*d, *redis, n)); });
+                [&] { return replay({redis->port()}, record_in_flight(*d, *redis, n)); });
     }
+    if (n == most) add_crowded_floors(bench, block, add);
     RoundPlan plan{id, bench.options.pick(5, 7, 11), block, 1};
     report(bench, measure_rounds(bench, plan, all), n);
+}
+
+/// Who share a commit to the disk, beside the one who has it alone.
+void run_sqlite(Bench& bench, const Deployment& d) {
+    const double block = bench.options.pick(0.1, 0.25, 0.5);
+    std::vector<Contender> all;
+    add_contender(bench, id, all, d.backend, d.variant,
+                  [&] { return holdfast(d, sqlite_callers, block); });
+    add_contender(bench, id, all, d.backend, "one by one",
+                  [&] { return alone(d, "bench/one-by-one"); });
+    RoundPlan plan{id, bench.options.pick(3, 5, 11), block, 1};
+    report(bench, measure_rounds(bench, plan, all), sqlite_callers);
 }
 
 }  // namespace
@@ -91,13 +150,17 @@ void run(Bench& bench, std::size_t n) {
 Scenario c1_in_flight() {
     return {id, "throughput with 1, 64 and 1000 locks in flight, one caller",
             "Different names, acquired and released by callbacks; the floor keeps as many requests "
-            "unanswered on one bare connection, and one floor replays what Holdfast sent under the "
-            "same load, recorded with MONITOR.",
-            true, [](const Options&, const Site&) {
+            "unanswered on bare connections, and one floor replays what Holdfast sent under the "
+            "same load, recorded with MONITOR. PostgreSQL's, and SQLite's with 100 callers, are "
+            "one by one.",
+            true, [](const Options&, const Site& site) {
                 std::vector<Step> steps;
-                for (const std::size_t n : {1U, 64U, 1000U})
+                for (const std::size_t n : {std::size_t{1}, std::size_t{64}, most})
                     steps.push_back(
                         {"in flight n=" + std::to_string(n), [n](Bench& bench) { run(bench, n); }});
+                if (const Deployment* d = site.find("sqlite"))
+                    steps.push_back({"sqlite in flight n=" + std::to_string(sqlite_callers),
+                                     [d = *d](Bench& bench) { run_sqlite(bench, d); }});
                 return steps;
             }};
 }

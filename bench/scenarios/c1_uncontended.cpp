@@ -1,8 +1,7 @@
 // C1, first half: what one caller pays for one lock that nobody else wants.
+#include "floors/contenders.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"
-#include "floors/redis_floor.hpp"
-#include "floors/redlock_floor.hpp"
 #include "floors/sqlite_floor.hpp"
 #include "floors/zookeeper_floor.hpp"
 #include "measure/alone.hpp"
@@ -14,73 +13,44 @@ namespace {
 
 constexpr const char* id = "C1";
 
-Contender redis_floor(const lab::RedisServer& server, Trace trace) {
-    auto floor = std::make_shared<RedisFloor>(server.port(), std::move(trace));
-    return {{}, {}, [floor] {
-                floor->pass();
-                return floor->cycles();
-            }};
-}
-
-/// Of a floor whose cycle() is one acquire and release.
-template <class Floor, class... Args>
-Contender floor_of(const Args&... args) {
-    auto floor = std::make_shared<Floor>(args...);
-    return {{}, {}, [floor] {
-                floor->cycle();
-                return std::size_t{1};
-            }};
-}
-
-std::vector<std::uint16_t> ports_of(const std::vector<lab::RedisServer>& nodes) {
-    std::vector<std::uint16_t> all;
-    for (const auto& node : nodes)
-        all.push_back(node.port());
-    return all;
-}
-
 std::vector<Contender> contenders(Bench& bench) {
     std::vector<Contender> all;
     const auto add = [&](const char* backend, const std::string& variant,
                          const std::function<Contender()>& make) {
         add_contender(bench, id, all, backend, variant, make);
     };
-    const auto plain = [](lab::RedisServer& server) {
-        const auto sha = load_compare_and_delete(connect_redis(server.port()).get());
-        return redis_floor(server, plain_pair({"bench/floor"}, sha));
-    };
     for (const Deployment& d : bench.site.deployments())
         if (d.variant != "poll")  // the same as the default where nobody waits
             add(d.backend.c_str(), d.variant, [&] { return alone(d, "bench/uncontended"); });
     if (auto* redis = bench.site.redis()) {
         add("redis", "floor: two round trips",
-            [&] { return redis_floor(*redis, bare_round_trips(false)); });
-        add("redis", "floor: plain pair", [&] { return plain(*redis); });
+            [&] { return replay({redis->port()}, bare_round_trips(false)); });
+        add("redis", "floor: plain pair", [&] { return plain_pairs({redis->port()}); });
         if (const Deployment* d = bench.site.find("redis"))
             add("redis", "floor: same bytes",
-                [&] { return redis_floor(*redis, record_one_cycle(*d, *redis)); });
+                [&] { return replay({redis->port()}, record_one_cycle(*d, *redis)); });
     }
     if (auto* redis = bench.site.durable_redis()) {
         add("redis", "floor: two writes, durable",
-            [&] { return redis_floor(*redis, bare_round_trips(true)); });
-        add("redis", "floor: plain pair, durable", [&] { return plain(*redis); });
+            [&] { return replay({redis->port()}, bare_round_trips(true)); });
+        add("redis", "floor: plain pair, durable", [&] { return plain_pairs({redis->port()}); });
     }
     if (bench.site.find("sqlite") != nullptr)
         add("sqlite", "floor: bare sqlite3", [&] {
-            return floor_of<SqliteFloor>(bench.site.folder() / "floor.db",
-                                         set_up_of(bench.site.sqlite_file()));
+            return cycles_of<SqliteFloor>(bench.site.folder() / "floor.db",
+                                          set_up_of(bench.site.sqlite_file()));
         });
-    if (const auto ports = ports_of(bench.site.redlock_nodes()); !ports.empty())
-        add("redlock", "floor: five at once", [&] { return floor_of<RedlockFloor>(ports); });
+    if (const auto ports = bench.site.redlock_ports(); !ports.empty())
+        add("redlock", "floor: five at once", [&] { return plain_pairs(ports); });
     if (auto* server = bench.site.postgresql()) {
         add("postgresql", "floor: INSERT, DELETE",
-            [&] { return floor_of<PostgresqlFloor>(server->url(), true); });
+            [&] { return cycles_of<PostgresqlFloor>(server->url(), true); });
         add("postgresql", "floor: INSERT, DELETE not synced",
-            [&] { return floor_of<PostgresqlFloor>(server->url(), false); });
+            [&] { return cycles_of<PostgresqlFloor>(server->url(), false); });
     }
     if (auto* servers = bench.site.zookeeper())
         add("zookeeper", "floor: three steps",
-            [&] { return floor_of<ZooKeeperFloor>(servers->connect_string()); });
+            [&] { return cycles_of<ZooKeeperFloor>(servers->connect_string()); });
     return all;
 }
 

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "floors/advisory_lock.hpp"
+#include "floors/contenders.hpp"
 #include "floors/postgresql_floor.hpp"
-#include "floors/redlock_floor.hpp"
 #include "floors/zookeeper_floor.hpp"
 #include "measure/alone.hpp"
 #include "peers/programs.hpp"
@@ -202,23 +202,15 @@ void run(Bench& bench) {
                                            {"zookeeper", "default"},
                                            {"postgresql", "default"}})
         if (const Deployment* d = site.find(backend, variant)) field.add_holdfast(*d);
+    const auto plain = [](const std::vector<std::uint16_t>& ports) -> std::function<void()> {
+        return [work = plain_pairs(ports).work] { work(); };
+    };
     if (const auto* redis = site.redis())
         field.add("redis", redis_floor, "bare hiredis, SET NX PX, then compare-and-delete",
-                  [&]() -> std::function<void()> {
-                      const auto sha = load_compare_and_delete(connect_redis(redis->port()).get());
-                      auto floor = std::make_shared<RedisFloor>(redis->port(),
-                                                                plain_pair({"bench/floor"}, sha));
-                      return [floor] { floor->pass(); };
-                  });
-    std::vector<std::uint16_t> nodes;
-    for (const auto& node : site.redlock_nodes())
-        nodes.push_back(node.port());
-    if (!nodes.empty())
+                  [&] { return plain({redis->port()}); });
+    if (const auto nodes = site.redlock_ports(); !nodes.empty())
         field.add("redlock", redlock_floor, "bare hiredis, the same two commands on each node",
-                  [&]() -> std::function<void()> {
-                      auto floor = std::make_shared<RedlockFloor>(nodes);
-                      return [floor] { floor->cycle(); };
-                  });
+                  [&] { return plain(nodes); });
     if (const auto* zookeeper = site.zookeeper())
         field.add("zookeeper", zookeeper_floor, "bare C client: create, list, delete",
                   [&]() -> std::function<void()> {

@@ -216,6 +216,21 @@ TEST_CASE("targets are met, missed or not measured") {
     CHECK_FALSE(all[2].met());
 }
 
+TEST_CASE("a target that is a least is missed below it") {
+    const auto of = [](double value) {
+        const Rows rows{
+            row("C1", "zookeeper", "default", "throughput over its floor in flight", value, 1000)};
+        for (const Target& target : targets(rows))
+            if (target.measured) return target;
+        FAIL("no target looks at it");
+        return Target{};
+    };
+    CHECK(of(1.2).side == Target::Side::at_least);
+    CHECK(of(1.2).met());
+    CHECK(of(1).met());
+    CHECK_FALSE(of(0.9).met());
+}
+
 TEST_CASE("the exit code says the worst") {
     Rows rows{row("C1", "redis", "default", "p50", 1)};
     CHECK(exit_code(rows) == 0);

@@ -1,0 +1,189 @@
+// The speeds that Holdfast set itself, and how a run's rows compare with them.
+#include "verdict.hpp"
+
+namespace holdfast::bench {
+
+namespace {
+
+struct Aim {
+    const char* what;
+    Pick pick;
+    Target::Side side;
+    double limit;
+    const char* unit;
+};
+
+constexpr auto at_most = Target::Side::at_most;
+constexpr auto at_least = Target::Side::at_least;
+constexpr const char* over_floor = "throughput over its floor in flight";
+constexpr const char* over_one_by_one = "throughput over one by one in flight";
+constexpr const char* waiting = "requests per waiter and second";
+
+constexpr Aim aims[] = {
+    {"redis plain, uncontended, over bare hiredis",
+     {"C1", "redis", "plain", "client overhead"},
+     at_most,
+     1.05,
+     "x"},
+    {"redis, uncontended, over the same bytes",
+     {"C1", "redis", "default", "client overhead"},
+     at_most,
+     1.08,
+     "x"},
+    {"redis, price of the guarantees",
+     {"C1", "redis", "floor: same bytes", "price of the guarantees"},
+     at_most,
+     1.3,
+     "x"},
+    {"sqlite FULL, uncontended, over bare sqlite3",
+     {"C1", "sqlite", "default", "client overhead"},
+     at_most,
+     1.1,
+     "x"},
+    {"redlock without token, uncontended, over five bare connections",
+     {"C1", "redlock", "no token", "whole price"},
+     at_most,
+     1.1,
+     "x"},
+    {"redlock, uncontended, over five bare connections",
+     {"C1", "redlock", "default", "whole price"},
+     at_most,
+     1.6,
+     "x"},
+    {"postgresql, uncontended, over INSERT and DELETE",
+     {"C1", "postgresql", "default", "whole price"},
+     at_most,
+     0.6,
+     "x"},
+    {"zookeeper, uncontended, over its three steps",
+     {"C1", "zookeeper", "default", "whole price"},
+     at_most,
+     0.88,
+     "x"},
+    {"redis plain, one at a time by callbacks, over bare hiredis",
+     {"C1", "redis", "plain", "client overhead in flight", 1},
+     at_most,
+     1.25,
+     "x"},
+    {"redis, one at a time by callbacks, over the same bytes",
+     {"C1", "redis", "default", "client overhead in flight", 1},
+     at_most,
+     1.4,
+     "x"},
+    {"redis plain, 1000 in flight, of bare hiredis",
+     {"C1", "redis", "plain", over_floor, 1000},
+     at_least,
+     0.7,
+     "x"},
+    {"redis, 1000 in flight, of the same bytes",
+     {"C1", "redis", "default", over_floor, 1000},
+     at_least,
+     0.4,
+     "x"},
+    {"redlock without token, 1000 in flight, of five bare connections",
+     {"C1", "redlock", "no token", over_floor, 1000},
+     at_least,
+     0.4,
+     "x"},
+    {"redlock, 1000 in flight, of five bare connections",
+     {"C1", "redlock", "default", over_floor, 1000},
+     at_least,
+     0.4,
+     "x"},
+    {"zookeeper, 1000 in flight, of the bare C client",
+     {"C1", "zookeeper", "default", over_floor, 1000},
+     at_least,
+     1,
+     "x"},
+    {"postgresql, 1000 in flight, of INSERT and DELETE one by one",
+     {"C1", "postgresql", "default", over_one_by_one, 1000},
+     at_least,
+     20,
+     "x"},
+    {"sqlite FULL, 100 callers, of one by one",
+     {"C1", "sqlite", "default", over_one_by_one, 100},
+     at_least,
+     20,
+     "x"},
+    {"redis, requests per hand-off among 100 waiters",
+     {"C3", "redis", "default", "requests per hand-off", 100},
+     at_most,
+     2.2,
+     ""},
+    {"redis, hand-offs per second among 100 waiters",
+     {"C3", "redis", "default", "hand-offs per second", 100},
+     at_least,
+     15'000,
+     "1/s"},
+    {"zookeeper, requests per hand-off among 100 waiters",
+     {"C3", "zookeeper", "default", "requests per hand-off", 100},
+     at_most,
+     6,
+     ""},
+    {"redis, requests per idle waiter and second",
+     {"C5a", "redis", "default", waiting, 100},
+     at_most,
+     0.2,
+     "1/s"},
+    {"postgresql, requests per idle waiter and second",
+     {"C5a", "postgresql", "default", waiting, 100},
+     at_most,
+     0.2,
+     "1/s"},
+    {"zookeeper, requests per idle waiter and second",
+     {"C5a", "zookeeper", "default", waiting, 100},
+     at_most,
+     0.2,
+     "1/s"},
+    {"redis, memory of a held lease, 10,000 of them",
+     {"C6", "redis", "default", "memory per lease", 10'000},
+     at_most,
+     2048,
+     "bytes"},
+    {"postgresql, memory of a held lease, 10,000 of them",
+     {"C6", "postgresql", "default", "memory per lease", 10'000},
+     at_most,
+     2048,
+     "bytes"},
+    {"redis, 10,000 held leases, of a core",
+     {"C6", "redis", "default", "CPU: leases", 10'000},
+     at_most,
+     3,
+     "%"},
+    {"postgresql, 10,000 held leases, of a core",
+     {"C6", "postgresql", "default", "CPU: leases", 10'000},
+     at_most,
+     3,
+     "%"},
+    {"redis, memory of a waiter, 10,000 of them",
+     {"C6", "redis", "default", "memory per waiter", 10'000},
+     at_most,
+     4096,
+     "bytes"},
+    {"redis, threads for 10,000 waiters",
+     {"C6", "redis", "default", "threads: waiters", 10'000},
+     at_most,
+     4,
+     ""},
+};
+
+}  // namespace
+
+std::string_view to_string(Target::Side side) {
+    return side == Target::Side::at_most ? "at most" : "at least";
+}
+
+std::vector<Target> targets(const Rows& rows) {
+    std::vector<Target> all;
+    for (const Aim& aim : aims) {
+        Target target{aim.what, aim.side, aim.limit, aim.unit};
+        if (const Row* row = find(rows, aim.pick)) {
+            target.measured = true;
+            target.value = row->value;
+        }
+        all.push_back(std::move(target));
+    }
+    return all;
+}
+
+}  // namespace holdfast::bench
