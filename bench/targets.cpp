@@ -17,6 +17,7 @@ constexpr auto at_most = Target::Side::at_most;
 constexpr auto at_least = Target::Side::at_least;
 constexpr const char* over_floor = "throughput over its floor in flight";
 constexpr const char* over_one_by_one = "throughput over one by one in flight";
+constexpr const char* over_bare_queue = "time per hand-off over its floor";
 constexpr const char* waiting = "requests per waiter and second";
 
 constexpr Aim aims[] = {
@@ -120,6 +121,21 @@ constexpr Aim aims[] = {
      at_most,
      6,
      ""},
+    {"zookeeper, hand-off among 100 waiters, over bare clients' queue",
+     {"C3", "zookeeper", "default", over_bare_queue, 100},
+     at_most,
+     1.1,
+     "x"},
+    {"postgresql, hand-off among 100 waiters, over an advisory lock",
+     {"C3", "postgresql", "default", over_bare_queue, 100},
+     at_most,
+     2,
+     "x"},
+    {"redis, hand-off among 1000 waiters, over that among 100",
+     {"C3", "redis", "default", "time per hand-off over that of 100 waiters", 1000},
+     at_most,
+     1.2,
+     "x"},
     {"redis, requests per idle waiter and second",
      {"C5a", "redis", "default", waiting, 100},
      at_most,

@@ -93,6 +93,7 @@ Better better(const Row& row) {
     // Tails and longest waits of one run say more of the machine's other work than of the lock.
     static constexpr std::string_view costs[] = {"p50",
                                                  "time per hand-off",
+                                                 "time per hand-off over its floor",
                                                  "client overhead",
                                                  "client overhead in flight",
                                                  "whole price",

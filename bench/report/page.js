@@ -64,6 +64,12 @@ function needs() {
     right(crowd ? `hand-off, ${crowd} waiters` : 'hand-off'), 'Order of 20 waiters', 'Token stops stale writes'], body);
 }
 
+function handOffs() {
+  const body = ['time per hand-off over its floor', 'time per hand-off over that of 100 waiters']
+    .flatMap((metric) => pick({ scenario: 'C3', metric })).map((r) => [label(r), right(short(r.x)), r.metric, spread(r), r.note]);
+  table('handoff-table', ['Lock', right('waiters'), 'Ratio', right('x, least – most of the rounds'), 'Over'], body);
+}
+
 function ratios() {
   const kinds = ['client overhead', 'price of the guarantees', 'whole price', 'whole price, durable alike', 'client overhead in flight',
     'price of the guarantees in flight', 'throughput over its floor in flight', 'throughput over one by one in flight',
@@ -242,4 +248,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();

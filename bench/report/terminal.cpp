@@ -104,6 +104,11 @@ void print_hand_off(std::FILE* out, const Rows& rows) {
                    of("time per hand-off"), of("requests per hand-off"),
                    of("notifications per hand-off"), of("hand-off p99"));
     }
+    for (const char* metric :
+         {"time per hand-off over its floor", "time per hand-off over that of 100 waiters"})
+        for (const Row* row : find_all(rows, {"C3", {}, {}, metric}))
+            fmt::print(out, "  {:<58} {:>6} x  ({} .. {})\n", label(*row) + ": " + metric,
+                       figure(row->value), figure(row->min), figure(row->max));
     for (const Row* row : find_all(rows, {"C5a", {}, {}, "requests per waiter and second"}))
         fmt::print(out, "  idle: {:<50} {:>9} requests per waiter and second\n",
                    label(*row) + fmt::format(" ({:.0f})", row->x), figure(row->value));

@@ -1,7 +1,11 @@
 // C3: what one release costs when N others want the same lock: a herd, or one who is next.
+#include <fmt/format.h>
+
 #include <thread>
 
+#include "floors/advisory_queue.hpp"
 #include "floors/server_calls.hpp"
+#include "floors/zookeeper_queue.hpp"
 #include "measure/crowd.hpp"
 #include "scenario.hpp"
 #include "variants/broadcast.hpp"
@@ -13,6 +17,7 @@ namespace {
 
 constexpr const char* id = "C3";
 constexpr milliseconds cap{10000};
+constexpr std::size_t crowded = 100, huge = 1000;
 
 Row base(const std::string& backend, const std::string& variant, std::size_t n) {
     Row row;
@@ -49,6 +54,16 @@ void report_times(Bench& bench, Row row, double seconds, std::size_t grants, std
     add(bench, row, "hand-off p99", "us", latency.quantile_us(0.99), "release called -> granted");
 }
 
+/// What ten times as many in line change; nothing when this run had no smaller crowd.
+void report_growth(Bench& bench, Row row) {
+    constexpr const char* time = "time per hand-off";
+    const Row* few = find(bench.rows, {id, row.backend, row.variant, time, crowded});
+    const Row* many = find(bench.rows, {id, row.backend, row.variant, time, huge});
+    if (few == nullptr || many == nullptr) return;
+    row.n = many->n;
+    add(bench, row, "time per hand-off over that of 100 waiters", "x", many->value / few->value);
+}
+
 void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     auto* server = d.backend == "redis" && d.variant != "own" ? bench.site.redis() : nullptr;
     Crowd crowd(bench, d, n, "bench/crowd");
@@ -64,6 +79,7 @@ void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     Row row = base(d.backend, d.variant, n);
     report_times(bench, row, result.seconds, result.grants, result.hand_offs, result.hand_off);
     if (result.hand_offs == 0) return;
+    if (n == huge) report_growth(bench, row);
     row.n = result.hand_offs;
     add(bench, row, "requests per hand-off", "", per(double(result.requests), result.hand_offs),
         "requests sent by " + std::to_string(d.in_process ? 1 : clients_for(n)) +
@@ -78,6 +94,62 @@ void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     add(bench, row, "notifications per hand-off", "",
         per(double(calls.publishes), result.hand_offs), "each to one client");
     add(bench, row, "server CPU per hand-off", "us", per(1e3 * calls.cpu_ms, result.hand_offs));
+}
+
+void merge(BroadcastResult& all, const BroadcastResult& more) {
+    all.seconds += more.seconds;
+    all.grants += more.grants;
+    all.hand_offs += more.hand_offs;
+    all.requests += more.requests;
+    all.notifications += more.notifications;
+    all.hand_off.merge(more.hand_off);
+}
+
+/// A crowd of Holdfast's and one of bare clients, block after block, in turn.
+template <class Floor>
+void run_beside(Bench& bench, const Deployment& d, const char* variant, const std::string& note,
+                Floor& floor) {
+    const double block = bench.options.pick(0.2, 0.5, 1.0);
+    Crowd crowd(bench, d, crowded, "bench/crowd-beside");
+    crowd.run_for(block);  // until everybody is in line
+    floor.run_for(block);
+    BroadcastResult all;
+    std::vector<double> over;
+    std::size_t hand_offs = 0;
+    for (int round = 0; round < bench.options.pick(3, 5, 7) && !bench.stopped(); ++round) {
+        const CrowdResult ours = crowd.run_for(block);
+        const BroadcastResult bare = floor.run_for(block);
+        if (ours.hand_offs == 0 || bare.hand_offs == 0) throw SelfCheck("nothing was handed over");
+        over.push_back((ours.seconds / double(ours.hand_offs)) /
+                       (bare.seconds / double(bare.hand_offs)));
+        hand_offs += ours.hand_offs;
+        merge(all, bare);
+    }
+    crowd.end();
+    if (over.empty()) return;
+    Row row = base(d.backend, variant, crowded);
+    report_times(bench, row, all.seconds, all.grants, all.hand_offs, all.hand_off);
+    row.n = all.hand_offs;
+    add(bench, row, "requests per hand-off", "", per(double(all.requests), all.hand_offs), note);
+    row = base(d.backend, d.variant, crowded);
+    row.n = hand_offs;
+    row.metric = "time per hand-off over its floor";
+    row.unit = "x";
+    row.note = std::string("over '") + variant + "', in turn";
+    bench.add(std::move(row), spread_of(over));
+}
+
+void run_queue_of_nodes(Bench& bench, const Deployment& d) {
+    const std::size_t sessions = clients_for(crowded);
+    ZooKeeperQueue floor(bench.site.zookeeper()->connect_string(), crowded, sessions);
+    run_beside(bench, d, "floor: queue of nodes",
+               fmt::format("{} callers in {} bare sessions", crowded + 1, sessions), floor);
+}
+
+void run_advisory_queue(Bench& bench, const Deployment& d) {
+    AdvisoryQueue floor(bench.site.postgresql()->url(), crowded);
+    run_beside(bench, d, "floor: advisory lock",
+               fmt::format("{} bare connections, nothing is written", crowded + 1), floor);
 }
 
 /// A herd of bare clients; `settled` is called when everybody is in it.
@@ -155,8 +227,8 @@ void run_parent_herd(Bench& bench, const Deployment& d, std::size_t n) {
 }
 
 std::vector<Step> plan(const Options& options, const Site& site) {
-    std::vector<std::size_t> crowds{2, 10, 100};
-    if (options.effort == Effort::full) crowds.push_back(1000);
+    std::vector<std::size_t> crowds{2, 10, crowded};
+    if (options.effort == Effort::full) crowds.push_back(huge);
     std::vector<Step> steps;
     for (const std::size_t n : crowds) {
         const auto number = " hand-off n=" + std::to_string(n);
@@ -168,7 +240,13 @@ std::vector<Step> plan(const Options& options, const Site& site) {
         if (zookeeper != nullptr)
             steps.push_back({"zookeeper one node, all watch" + number,
                              [n](Bench& bench) { run_node_herd(bench, n); }});
-        if (zookeeper != nullptr && n == 100)
+        if (zookeeper != nullptr && n == crowded)
+            steps.push_back({"zookeeper beside a bare queue of nodes" + number,
+                             [d = *zookeeper](Bench& bench) { run_queue_of_nodes(bench, d); }});
+        if (const auto* d = site.find("postgresql"); d != nullptr && n == crowded)
+            steps.push_back({"postgresql beside bare advisory locks" + number,
+                             [d = *d](Bench& bench) { run_advisory_queue(bench, d); }});
+        if (zookeeper != nullptr && n == crowded)
             steps.push_back({"zookeeper parent of all locks watched" + number,
                              [d = *zookeeper, n](Bench& bench) { run_parent_herd(bench, d, n); }});
         if (site.has_redis())
@@ -186,7 +264,9 @@ Scenario c3_hand_off() {
             "grant to "
             "another caller than the one before. Holdfast's callers are "
             "in up to 10 clients, the broadcast variant with two bare connections each, the "
-            "ZooKeeper node that all watch with a bare session each. Requests are those of "
+            "ZooKeeper node that all watch with a bare session each. With 100 waiters the queue of "
+            "nodes by bare ZooKeeper clients, and PostgreSQL's advisory lock by bare connections, "
+            "take turns with Holdfast's callers. Requests are those of "
             "clients; what scripts call inside the server is not counted.",
             true, plan};
 }

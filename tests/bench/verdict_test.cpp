@@ -231,6 +231,28 @@ TEST_CASE("a target that is a least is missed below it") {
     CHECK_FALSE(of(0.9).met());
 }
 
+TEST_CASE("hand-offs are held against their floors, and a larger crowd against a smaller one") {
+    const auto met = [](const Row& measured) {
+        std::size_t judged = 0, well = 0;
+        for (const Target& target : targets({measured})) {
+            judged += target.measured ? 1 : 0;
+            well += target.met() ? 1 : 0;
+        }
+        CHECK(judged == 1);
+        return well == 1;
+    };
+    const char* floor = "time per hand-off over its floor";
+    CHECK(met(row("C3", "zookeeper", "default", floor, 1.05, 100)));
+    CHECK_FALSE(met(row("C3", "zookeeper", "default", floor, 1.2, 100)));
+    CHECK(met(row("C3", "postgresql", "default", floor, 1.9, 100)));
+    CHECK_FALSE(met(row("C3", "postgresql", "default", floor, 2.1, 100)));
+    const char* growth = "time per hand-off over that of 100 waiters";
+    CHECK(met(row("C3", "redis", "default", growth, 1.1, 1000)));
+    CHECK_FALSE(met(row("C3", "redis", "default", growth, 1.3, 1000)));
+    CHECK(met(row("C3", "redis", "default", "hand-offs per second", 16'000, 100)));
+    CHECK_FALSE(met(row("C3", "redis", "default", "hand-offs per second", 14'000, 100)));
+}
+
 TEST_CASE("the exit code says the worst") {
     Rows rows{row("C1", "redis", "default", "p50", 1)};
     CHECK(exit_code(rows) == 0);
