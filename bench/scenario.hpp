@@ -28,6 +28,7 @@ const std::vector<Scenario>& scenarios();
 // One file each in scenarios/.
 Scenario c1_uncontended();
 Scenario c1_in_flight();
+Scenario c1_open_loop();
 Scenario c2_ensemble();
 Scenario c3_hand_off();
 Scenario c3_burst();

@@ -64,6 +64,17 @@ function needs() {
     right(crowd ? `hand-off, ${crowd} waiters` : 'hand-off'), 'Order of 20 waiters', 'Token stops stale writes'], body);
 }
 
+function openLoop() {
+  const shares = [...new Set(pick({ scenario: 'C1', metric: 'open loop: p50' }).map((r) => r.x))].sort((a, b) => a - b);
+  const body = shares.length === 0 ? [] : pick({ scenario: 'C1', metric: 'open loop: p50', x: shares[0] }).map((r) => {
+    const of = (metric, x) => one({ scenario: 'C1', metric, backend: r.backend, variant: r.variant, x });
+    return [label(r), num(of('p50', 1)), num(of('p99', 1)), ...shares.flatMap((x) => [num(of('open loop: cycles per second', x)),
+      num(of('open loop: p50', x)), num(of('open loop: p99', x)), num(of('open loop: p99 from the call', x))])];
+  });
+  table('open-table', ['Lock', right('one by one: p50'), right('p99'), ...shares.flatMap((x) => [right(`${short(x)} %: 1/s`),
+    right('p50'), right('p99'), right('p99 from the call')])], body);
+}
+
 function handOffs() {
   const body = ['time per hand-off over its floor', 'time per hand-off over that of 100 waiters']
     .flatMap((metric) => pick({ scenario: 'C3', metric })).map((r) => [label(r), right(short(r.x)), r.metric, spread(r), r.note]);
@@ -248,4 +259,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();

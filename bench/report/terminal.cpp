@@ -68,6 +68,23 @@ void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
                        figure(row->value), figure(row->min), figure(row->max));
 }
 
+void print_open_loop(std::FILE* out, const Rows& rows) {
+    const auto all = find_all(rows, {"C1", {}, {}, "open loop: p50"});
+    if (all.empty()) return;
+    fmt::print(out, "\n{:<36} {:>9} {:>9} {:>9} {:>9} {:>17} {:>11} {:>11}\n",
+               "callers who do not wait, us", "load", "1/s", "p50", "p99", "p99 from the call",
+               "closed: p50", "p99");
+    for (const Row* row : all) {
+        const auto of = [&](const char* metric, double x) {
+            return cell(find(rows, {"C1", row->backend, row->variant, metric, x}));
+        };
+        fmt::print(out, "{:<36} {:>7.0f} % {:>9} {:>9} {:>9} {:>17} {:>11} {:>11}\n", label(*row),
+                   row->x, of("open loop: cycles per second", row->x), figure(row->value),
+                   of("open loop: p99", row->x), of("open loop: p99 from the call", row->x),
+                   of("p50", 1), of("p99", 1));
+    }
+}
+
 void print_peers(std::FILE* out, const Rows& rows, const Paint& paint) {
     const auto all = find_all(rows, {peers_scenario, {}, {}, "p50"});
     const auto missing = find_all(rows, {peers_scenario, {}, {}, peer_not_installed});
@@ -238,6 +255,7 @@ void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
 void print_tables(std::FILE* out, const Report& report) {
     const Paint paint{isatty(fileno(out)) == 1};
     print_uncontended(out, report.rows, paint);
+    print_open_loop(out, report.rows);
     print_ensembles(out, report.rows);
     print_hand_off(out, report.rows);
     print_bursts(out, report.rows);

@@ -6,6 +6,7 @@ const std::vector<Scenario>& scenarios() {
     static const std::vector<Scenario> all{
         c1_uncontended(),
         c1_in_flight(),
+        c1_open_loop(),
         c2_ensemble(),
         c3_hand_off(),
         c3_burst(),
