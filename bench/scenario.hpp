@@ -57,6 +57,7 @@ Scenario c19_naive_sql();
 Scenario c19a_state_version();
 Scenario c20a_identity();
 Scenario c22_order();
+Scenario c23_readers();
 Scenario c24_names_once();
 Scenario c26_exists_watch();
 Scenario c27_woken();

@@ -114,6 +114,30 @@ Answer judge_c22(const Rows& rows) {
             "pairs of waiters served out of order: " + words};
 }
 
+// --- C23
+
+/// The rule needs readers that share, and a lock has to offer that first.
+Answer judge_c23(const Rows& rows) {
+    constexpr double most = 99;  // of 100 callers: the share that would gain the most
+    std::string words;
+    for (const Row* grants : find_all(rows, {"C23", {}, {}, "grants per second", most})) {
+        const auto of = [&](const char* metric) {
+            return find(rows, {"C23", grants->backend, grants->variant, metric, most});
+        };
+        const Row *requests = of("requests per grant"), *longest = of("writer's longest wait");
+        if (requests == nullptr || longest == nullptr) continue;
+        words += fmt::format(
+            "{}{} {:.0f} grants a second, {:.1f} requests each, and the writer waits up to {:.0f} "
+            "ms",
+            words.empty() ? "" : "; ", label(*grants), grants->value, requests->value,
+            longest->value);
+    }
+    if (words.empty()) return {};
+    return {Finding::not_measured,
+            "Holdfast has no shared lock; with an exclusive one readers are alone as well. With " +
+                fmt::format("{:.0f} % readers: ", most) + words};
+}
+
 constexpr Rule rules[] = {
     {"C8",
      "Without a lock, read-then-write from several processes loses updates; with it the counter "
@@ -136,6 +160,11 @@ constexpr Rule rules[] = {
     {"C22", "The sequential queue is fair: first come, first served.",
      "Confirmed if no pair was served out of order with any backend that declares a queue.",
      judge_c22},
+    {"C23",
+     "Readers share, a writer is alone; watching only the last earlier writer avoids the herd.",
+     "Not measured without a shared lock; what readers and writers of an exclusive one get is "
+     "said beside it.",
+     judge_c23},
 };
 
 /// "C18b" -> 18

@@ -13,12 +13,13 @@ std::size_t clients_for(std::size_t waiters) {
 }
 
 Crowd::Crowd(const Bench& bench, const Deployment& deployment, std::size_t waiters,
-             const std::string& name) {
+             const std::string& name, milliseconds inside)
+    : stays_(inside) {
     const std::size_t clients = deployment.in_process ? 1 : clients_for(waiters);
     for (std::size_t i = 0; i < clients; ++i)
         clients_.push_back(bench.open(deployment, loop_.get_executor()));
     for (std::size_t i = 0; i <= waiters; ++i) {
-        callers_.emplace_back();
+        callers_.emplace_back(loop_);
         callers_.back().lock = bench.lock(clients_[i % clients], deployment, name);
     }
     for (Caller& caller : callers_)
@@ -40,12 +41,20 @@ std::uint64_t Crowd::requests() const {
 
 CrowdResult Crowd::run_for(double seconds) {
     now_ = {};
+    for (Caller& caller : callers_)
+        caller.share = {};
     const auto before = requests();
     const auto start_time = Clock::now();
     run_until(loop_, start_time + in_seconds(seconds), [&] { return bool(failure_); });
     check(failure_, "crowd");
     now_.seconds = seconds_since(start_time);
     now_.requests = requests() - before;
+    for (const Caller& caller : callers_) {
+        now_.shares.push_back(caller.share);
+        if (!caller.waits) continue;
+        double& longest_ms = now_.shares.back().longest_ms;
+        longest_ms = std::max(longest_ms, millis_since(caller.asked_at));
+    }
     return std::exchange(now_, {});
 }
 
@@ -63,6 +72,8 @@ void Crowd::start(Caller& caller) {
     ++under_way_;
     caller.asked = asked_++;
     asking_.push_back(caller.asked);
+    caller.asked_at = Clock::now();
+    caller.waits = true;
     auto handler = [this, &caller](error_code ec, Lease lease) {
         granted(caller, ec, std::move(lease));
     };
@@ -74,12 +85,16 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
     const auto ticket = std::find(asking_.begin(), asking_.end(), caller.asked);
     const bool oldest = ticket == asking_.begin();
     asking_.erase(ticket);
+    caller.waits = false;
     if (ec) {
         --under_way_;
         if (!ending_) failure_ = ec;
         return;
     }
     ++now_.grants;
+    ++caller.share.grants;
+    caller.share.longest_ms = std::max(caller.share.longest_ms, millis_since(caller.asked_at));
+    if (inside_++ > 0) ++now_.two_at_once;
     if (oldest) ++now_.to_the_oldest;
     if (last_ != nullptr && last_ != &caller) {
         now_.hand_off.add(Clock::now() - let_go_);
@@ -87,6 +102,13 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
     }
     last_ = &caller;
     caller.lease = std::move(lease);
+    if (stays_ == milliseconds::zero()) return leave(caller);
+    caller.done.expires_after(stays_);
+    caller.done.async_wait([this, &caller](const error_code&) { leave(caller); });
+}
+
+void Crowd::leave(Caller& caller) {
+    --inside_;
     let_go_ = Clock::now();
     caller.lease.async_release(Outcome::done, [this, &caller](error_code e, ReleaseResult answer) {
         released(caller, e, answer);

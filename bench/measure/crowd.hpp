@@ -1,7 +1,8 @@
-// Many callers after one lock: each acquires, releases at once, and queues again.
+// Many callers after one lock: each acquires, releases at once or after a while, and queues again.
 #pragma once
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <memory>
 
@@ -16,13 +17,21 @@ struct CrowdResult {
     std::size_t hand_offs = 0;      ///< grants to another caller than the one before
     std::uint64_t requests = 0;     ///< of all clients
     std::size_t to_the_oldest = 0;  ///< grants that went to whoever had asked first
+    std::size_t two_at_once = 0;    ///< grants while another caller was inside
     Latency hand_off;               ///< release called -> next callback with a grant
+    struct Share {
+        std::size_t grants = 0;
+        double longest_ms = 0;  ///< from asking to the grant, or to the end for who still waits
+    };
+    std::vector<Share> shares;  ///< of each caller
 };
 
 /// `waiters` + 1 callers in several clients of one process, all on one thread. Not thread-safe.
 class Crowd {
 public:
-    Crowd(const Bench&, const Deployment&, std::size_t waiters, const std::string& name);
+    /// Each stays `inside` for so long before it releases.
+    Crowd(const Bench&, const Deployment&, std::size_t waiters, const std::string& name,
+          milliseconds inside = {});
     ~Crowd();
     Crowd(const Crowd&) = delete;
     Crowd& operator=(const Crowd&) = delete;
@@ -34,13 +43,19 @@ public:
 
 private:
     struct Caller {
+        explicit Caller(asio::io_context& loop) : done(loop) {}
         std::unique_ptr<Lock> lock;
         Lease lease;
         asio::cancellation_signal stop;
+        asio::steady_timer done;  ///< with what it does inside
         std::uint64_t asked = 0;  ///< how many had asked before
+        Clock::time_point asked_at{};
+        bool waits = false;
+        CrowdResult::Share share;
     };
     void start(Caller&);
     void granted(Caller&, error_code, Lease);
+    void leave(Caller&);
     void released(Caller&, error_code, ReleaseResult);
     std::uint64_t requests() const;
 
@@ -49,7 +64,8 @@ private:
     std::deque<Caller> callers_;
     std::deque<std::uint64_t> asking_;  ///< tickets of waiting callers, oldest first
     std::uint64_t asked_ = 0;
-    std::size_t under_way_ = 0;
+    std::size_t under_way_ = 0, inside_ = 0;
+    milliseconds stays_;
     bool ending_ = false;
     Clock::time_point let_go_{};
     const Caller* last_ = nullptr;  ///< who was granted last

@@ -165,6 +165,16 @@ function conflicts() {
     right('CPU per grant, us: clients'), right('server')], body);
 }
 
+function readers() {
+  const body = pick({ scenario: 'C23', metric: 'grants per second' }).map((r) => {
+    const of = (metric) => one({ scenario: 'C23', metric, backend: r.backend, variant: r.variant, x: r.x });
+    return [label(r), right(`${short(r.x)} %`), num(r), num(of('reads per second')), num(of('requests per grant')),
+      num(of("writer's longest wait"), ' ms'), r.note];
+  });
+  table('readers-table', ['Lock', right('readers'), right('grants, 1/s'), right('reads, 1/s'), right('requests per grant'),
+    right("writer's longest wait"), ''], body);
+}
+
 function order() {
   const body = pick({ scenario: 'C22', metric: 'pairs served out of order' }).map((r) => {
     const of = (metric) => one({ scenario: 'C22', metric, backend: r.backend, variant: r.variant });
@@ -259,4 +269,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); readers(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();

@@ -171,10 +171,26 @@ void print_conflicts(std::FILE* out, const Rows& rows) {
     }
 }
 
+void print_readers(std::FILE* out, const Rows& rows) {
+    const auto all = find_all(rows, {"C23", {}, {}, "grants per second"});
+    if (all.empty()) return;
+    fmt::print(out, "\n{:<36} {:>9} {:>9} {:>9} {:>9} {:>15}\n", "readers of an exclusive lock",
+               "readers", "grants/s", "reads/s", "requests", "writer waits ms");
+    for (const Row* row : all) {
+        const auto of = [&](const char* metric) {
+            return cell(find(rows, {"C23", row->backend, row->variant, metric, row->x}));
+        };
+        fmt::print(out, "{:<36} {:>7.0f} % {:>9} {:>9} {:>9} {:>15}\n", label(*row), row->x,
+                   figure(row->value), of("reads per second"), of("requests per grant"),
+                   of("writer's longest wait"));
+    }
+}
+
 void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
     const auto is_here = [&](const Row& row) {
         return row.scenario[0] == 'C' && row.scenario != "C1" && row.scenario != "C2" &&
-               row.scenario != "C3" && row.scenario != "C5" && row.scenario != "C5a";
+               row.scenario != "C3" && row.scenario != "C5" && row.scenario != "C5a" &&
+               row.scenario != "C23";
     };
     if (std::none_of(rows.begin(), rows.end(), is_here)) return;
     fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
@@ -260,6 +276,7 @@ void print_tables(std::FILE* out, const Report& report) {
     print_hand_off(out, report.rows);
     print_bursts(out, report.rows);
     print_conflicts(out, report.rows);
+    print_readers(out, report.rows);
     print_peers(out, report.rows, paint);
     print_safety(out, report.rows, paint);
     print_histories(out, report.rows, paint);

@@ -35,6 +35,7 @@ const std::vector<Scenario>& scenarios() {
         c19a_state_version(),
         c20a_identity(),
         c22_order(),
+        c23_readers(),
         c24_names_once(),
         c26_exists_watch(),
         c27_woken(),

@@ -10,7 +10,7 @@ TEST_CASE("without rows nothing is claimed to be measured") {
         CHECK(v.figure.empty());
         CHECK_FALSE(v.rule.empty());
     }
-    CHECK(verdicts({}).size() == 33);
+    CHECK(verdicts({}).size() == 34);
 }
 
 TEST_CASE("C1: Redis against a database") {
@@ -204,6 +204,17 @@ TEST_CASE("C22: only who declares an order is judged by it") {
     };
     CHECK(finding(rows(0, 0.4), "C22") == Finding::confirmed);
     CHECK(finding(rows(0.01, 0.4), "C22") == Finding::refuted);
+}
+
+TEST_CASE("C23: an exclusive lock says nothing of readers that share") {
+    Rows rows{row("C23", "redis", "default", "grants per second", 800, 99),
+              row("C23", "redis", "default", "requests per grant", 2, 99)};
+    CHECK(verdict(rows, "C23").figure.empty());
+    rows.push_back(row("C23", "redis", "default", "writer's longest wait", 123, 99));
+    const auto told = verdict(rows, "C23");
+    CHECK(told.finding == Finding::not_measured);
+    CHECK(told.figure.find("99 % readers: redis 800 grants") != std::string::npos);
+    CHECK(told.figure.find("up to 123 ms") != std::string::npos);
 }
 
 TEST_CASE("targets are met, missed or not measured") {
