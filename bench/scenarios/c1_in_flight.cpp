@@ -1,6 +1,4 @@
-// C1, second half: how many locks a second one caller gets when it does not wait for each.
-#include <algorithm>
-
+// C1, second part: how many locks a second one caller gets when it does not wait for each.
 #include "floors/contenders.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"

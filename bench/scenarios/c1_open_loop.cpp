@@ -1,4 +1,4 @@
-// C1, third half: what a lock takes when callers come at a rate of their own, and do not wait until
+// C1, third part: what a lock takes when callers come at a rate of their own, and do not wait until
 // the one before them has been served.
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ double closed_rate(const Bench& bench, const Deployment& d) {
 }
 
 void run(Bench& bench, const Deployment& d) {
-    const double full = closed_rate(bench, d), seconds = bench.options.pick(0.12, 0.6, 2.0);
+    const double full = closed_rate(bench, d), seconds = bench.options.pick(0.12, 0.4, 2.0);
     OpenLoop loop(d, names, "bench/open");
     loop.run(0.3 * full, seconds / 4, bench.random());  // connections and scripts come first
     for (const double share : {30.0, 70.0}) {

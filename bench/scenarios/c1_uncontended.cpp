@@ -1,4 +1,4 @@
-// C1, first half: what one caller pays for one lock that nobody else wants.
+// C1, first part: what one caller pays for one lock that nobody else wants.
 #include "floors/contenders.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"

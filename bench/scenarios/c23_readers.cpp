@@ -46,10 +46,10 @@ void report(Bench& bench, const Deployment& d, double readers, const CrowdResult
 
 void run(Bench& bench, const Deployment& d) {
     Crowd crowd(bench, d, callers - 1, "bench/readers", inside);
-    crowd.run_for(bench.options.pick(0.2, 0.4, 1.0));  // until everybody is in line
+    crowd.run_for(bench.options.pick(0.1, 0.4, 1.0));  // until everybody is in line
     for (const double readers : {50.0, 90.0, 99.0}) {
         if (bench.stopped()) break;
-        const auto seen = crowd.run_for(bench.options.pick(0.4, 1.0, 5.0));
+        const auto seen = crowd.run_for(bench.options.pick(0.25, 0.7, 5.0));
         if (seen.grants == 0) throw SelfCheck("nobody was granted the lock");
         report(bench, d, readers, seen);
     }

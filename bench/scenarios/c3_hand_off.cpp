@@ -109,7 +109,7 @@ void merge(BroadcastResult& all, const BroadcastResult& more) {
 template <class Floor>
 void run_beside(Bench& bench, const Deployment& d, const char* variant, const std::string& note,
                 Floor& floor) {
-    const double block = bench.options.pick(0.2, 0.5, 1.0);
+    const double block = bench.options.pick(0.2, 0.35, 1.0);
     Crowd crowd(bench, d, crowded, "bench/crowd-beside");
     crowd.run_for(block);  // until everybody is in line
     floor.run_for(block);
