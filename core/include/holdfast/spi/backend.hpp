@@ -101,8 +101,8 @@ public:
     virtual ~Sink() = default;
     /// This attempt may succeed now.
     virtual void wake(std::string_view owner) = 0;
-    /// This grant is at risk: renew now. Empty: all those whose last renewal was not answered, since
-    /// the server is there again.
+    /// This grant is at risk: renew now. Empty: all those whose last renewal was not answered,
+    /// since the server is there again.
     virtual void doubt(std::string_view owner) = 0;
     /// The server said that this grant is over.
     virtual void lost(std::string_view owner, error_code) = 0;
