@@ -260,6 +260,7 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
         spi::Held h = held(now, deadline);
         h.how = outcome;
         lane->release(h);
+        if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
         if (h.released != ReleaseResult::unreachable) {
             Counters::add(engine_->counters.released);
             tell(Event::Kind::released);
@@ -338,6 +339,7 @@ void Grant::release_answered() {
     release_sent_ = false;
     const auto now = boot_clock::now();
     ReleaseResult r = release_.released;
+    if (release_.handed_on) info_->busy.store(true, std::memory_order_relaxed);
     if (r == ReleaseResult::unreachable) {
         in_doubt_ = true;
         if (now >= valid_until() + spi::drift(info_->ttl)) {  // free by its ttl

@@ -193,6 +193,7 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
     Grant::Facts facts{g.token, g.previous, g.ttl, base, valid_until, started_};
     auto grant = Grant::make(engine_, std::move(handle), info_, std::string(owner_),
                              std::move(attempt_.place), facts);
+    if (!queued_) info_->busy.store(false, std::memory_order_relaxed);  // nobody was in the way
     doubtful_ = queued_ = false;
     phase_ = Phase::done;
     finish({}, Lease(std::move(grant)));

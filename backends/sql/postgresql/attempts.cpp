@@ -6,8 +6,6 @@ namespace {
 
 /// A row that is free, or was, and could not be had: somebody is just at it.
 constexpr milliseconds just_missed{10};
-/// How long a release goes on to tell after somebody said that he waits.
-constexpr milliseconds wanted_for{5000};
 
 PreviousHolder verdict(std::int64_t mark) noexcept {
     switch (mark) {
@@ -26,12 +24,14 @@ PreviousHolder verdict(std::int64_t mark) noexcept {
 
 void granted(Step& s, std::int64_t token, std::int64_t previous) {
     s.done = true;
+    s.placed = s.next > 0;
     s.outcome =
         spi::Attempt::Granted{{static_cast<std::uint64_t>(token)}, verdict(previous), s.ttl, {}};
 }
 
 void busy(Step& s, const Row& row) {
     s.done = true;
+    s.placed = row.placed;
     s.holder = row.owner;
     s.left_us = row.left_us;
     s.outcome = spi::Attempt::Busy{look_again(row.left_us, s.ttl), false};
@@ -52,10 +52,14 @@ bool grant(Connection& c, const Steps& steps) {
     if (steps.size() > 1)
         return exchange(
             c, Sql::grant_many, steps,
-            {keys(steps), owners(steps), ttls(steps), array(steps, deadline)},
+            {keys(steps), owners(steps), ttls(steps), array(steps, deadline), c.shared().me,
+             array(steps, [](const Step& s) { return s.next; })},
             [](Step& s, const pqxx::row& r) { granted(s, number(r, 1), number(r, 2)); });
     Step& s = *steps.front();
-    said = c.run(Sql::grant, {s.key, s.owner, text(s.ttl.count()), text(deadline(s))}, s.deadline);
+    said =
+        c.run(Sql::grant,
+              {s.key, s.owner, text(s.ttl.count()), text(deadline(s)), c.shared().me, text(s.next)},
+              s.deadline);
     if (said.error) {
         refuse(s, said);
         return false;
@@ -65,14 +69,41 @@ bool grant(Connection& c, const Steps& steps) {
     return true;
 }
 
+/// They are busy, or left alone for a moment: so that somebody tells us when they are free.
+void stand(Connection& c, const Steps& unplaced, Rows& known) {
+    if (unplaced.empty()) return;
+    const auto since = array(unplaced, [](const Step& s) { return s.since; });
+    const auto anyway = array(unplaced, [](const Step& s) { return std::int64_t{s.behind}; });
+    const Said stood =
+        c.run(Sql::stand, {array_of(keys_of(unplaced)), since, c.shared().me, anyway},
+              last_deadline(unplaced));
+    if (stood.error) return;  // the next look tries again
+    for (const auto& r : stood.rows) {
+        const auto at = known.find(column(r, 0));
+        if (at != known.end()) at->second.placed = true;
+        for (Step* s : unplaced)
+            if (s->key == column(r, 0)) s->placed = true;
+    }
+    for (Step* s : unplaced) {
+        if (s->placed) continue;
+        s->left_us = 0;  // released between the two, or somebody is just at it
+        s->outcome = spi::Attempt::Busy{milliseconds(1), true};
+    }
+}
+
 }  // namespace
 
 void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
-    Steps first, missing, again, told;
+    Steps first, missing, again, unplaced;
     for (Step* s : wave) {
         // An earlier wave has seen who holds it.
         const auto at = known.find(s->key);
-        if (at != known.end() && at->second.live() && at->second.owner != s->owner)
+        if (s->behind) {
+            s->done = true;
+            s->left_us = std::chrono::microseconds(courtesy).count();
+            s->outcome = spi::Attempt::Busy{courtesy, false};
+            unplaced.push_back(s);
+        } else if (at != known.end() && at->second.live() && at->second.owner != s->owner)
             busy(*s, at->second);
         else if (s->expect_free)
             first.push_back(s);
@@ -82,12 +113,13 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
         if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
         Row row;
         row.owned = true;
+        row.placed = s->placed;
         row.owner = s->owner;
         row.left_us = std::int64_t{s->ttl.count()} * 1000;
         known.insert_or_assign(s->key, std::move(row));
     }
     const Steps open = still_open(wave);
-    if (open.empty()) return;
+    if (open.empty()) return stand(c, unplaced, known);
     std::vector<std::pair<std::string, Row>> rows;
     const Said said = look(c, keys_of(open), last_deadline(open), rows);
     if (said.error) {
@@ -110,7 +142,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
             s->outcome = spi::Attempt::Failed{make(Error::foreign_row)};
         } else if (at->second.live() && (at->second.owner != s->owner || at->second.revoked)) {
             busy(*s, at->second);
-            if (s->queue && !at->second.wanted) told.push_back(s);
+            if (s->since != 0 && !s->placed) unplaced.push_back(s);
         } else {
             again.push_back(s);
         }
@@ -133,17 +165,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
             s->outcome = spi::Attempt::Busy{just_missed, true};
         known.erase(s->key);
     }
-    if (told.empty()) return;
-    Steps gone = told;
-    const Said want =
-        c.run(Sql::want, {array_of(keys_of(told)), text(wanted_for.count())}, last_deadline(told));
-    if (want.error) return;  // a hint: without it the next look finds out
-    for (const auto& r : want.rows)
-        std::erase_if(gone, [&](const Step* s) { return s->key == column(r, 0); });
-    for (Step* s : gone) {  // released between the two
-        s->left_us = 0;
-        s->outcome = spi::Attempt::Busy{milliseconds(1), true};
-    }
+    stand(c, unplaced, known);
 }
 
 }  // namespace holdfast::postgresql

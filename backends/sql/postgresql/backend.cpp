@@ -14,6 +14,16 @@ Place& place_of(std::shared_ptr<void>& place) {
     return *static_cast<Place*>(place.get());
 }
 
+constexpr milliseconds leave_patience{2000};
+
+Step leaving(std::string key, boot_clock::time_point deadline) {
+    Step s;
+    s.kind = Step::Kind::leave;
+    s.key = std::move(key);
+    s.deadline = deadline;
+    return s;
+}
+
 }  // namespace
 
 Step step_of(const Shared& shared, Step::Kind kind, const spi::Attempt& a) {
@@ -24,7 +34,6 @@ Step step_of(const Shared& shared, Step::Kind kind, const spi::Attempt& a) {
     s.owner = a.owner;
     s.deadline = a.deadline;
     s.ttl = a.ttl;
-    s.queue = a.queue;
     if (a.place) s.ghost = static_cast<const Place*>(a.place.get())->ghost;
     return s;
 }
@@ -97,15 +106,18 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         Step s = step_of(*shared_, Step::Kind::attempt, *a);
         const auto plan = line_->plan(s.key, *a, now);
         if (plan == Line::Plan::wait) {
-            line_->enter(s.key, a->owner);
+            line_->enter(s.key, a->owner, now);
             a->outcome = spi::Attempt::Busy{line_->pause(s.key, a->ttl, now), false};
             continue;
         }
         s.expect_free = plan == Line::Plan::take;
+        s.behind = plan == Line::Plan::stand;
+        if (a->queue) line_->place(s, now, *shared_);
         work->deadline = std::max(work->deadline, a->deadline);
         work->steps.push_back(std::move(s));
         asked.push_back(a);
     }
+    if (!line_->empty()) listener_->want();
     if (asked.empty()) co_return;
     auto run = grants_->run(work);
     const bool answered = co_await std::move(run);
@@ -119,23 +131,36 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
             continue;
         }
         Step& s = work->steps[i];
-        line_->heard(s, then);
+        line_->heard(s, now, then);
         const bool granted = std::holds_alternative<spi::Attempt::Granted>(s.outcome);
         const bool busy = std::holds_alternative<spi::Attempt::Busy>(s.outcome);
-        if (granted) line_->leave(a.owner);
+        if (granted && line_->leave(a.owner)) leave_line(s.key);
         if (busy && a.queue) {
-            line_->enter(s.key, a.owner);
-            line_->heard(s, then);
+            line_->enter(s.key, a.owner, now);
+            line_->heard(s, now, then);
         }
         take(std::move(s), *shared_, a);
     }
     if (!line_->empty()) listener_->want();
 }
 
+void Backend::leave_line(const std::string& key) {
+    auto work = job(1);
+    work->deadline = boot_clock::now() + leave_patience;
+    work->steps.push_back(leaving(key, work->deadline));
+    // Nobody waits for the answer: who is told in vain passes it on.
+    auto run = keeping_->run(std::move(work));
+    asio::co_spawn(context_.engine, std::move(run), asio::detached);
+}
+
 spi::awaitable<error_code> Backend::withdraw(std::span<spi::Attempt* const> items) {
     auto work = job(items.size());
     for (const spi::Attempt* a : items) {
-        line_->leave(a->owner);
+        if (line_->leave(a->owner)) {
+            work->steps.push_back(
+                leaving(shared_->options.prefix + std::string(a->name), a->deadline));
+            work->deadline = std::max(work->deadline, a->deadline);
+        }
         if (!a->place || !static_cast<const Place*>(a->place.get())->touched) continue;
         work->steps.push_back(step_of(*shared_, Step::Kind::withdraw, *a));
         work->deadline = std::max(work->deadline, a->deadline);
@@ -146,8 +171,8 @@ spi::awaitable<error_code> Backend::withdraw(std::span<spi::Attempt* const> item
     if (!answered) co_return gone();
     error_code first;
     for (const Step& s : work->steps) {
-        if (s.freed) line_->freed(s.key);
-        if (s.error && !first) first = s.error;
+        if (s.freed && !s.handed_on) line_->freed(s.key);
+        if (s.kind == Step::Kind::withdraw && s.error && !first) first = s.error;
     }
     co_return first;
 }
@@ -181,7 +206,12 @@ spi::awaitable<void> Backend::release(std::span<spi::Held* const> items) {
         items[i]->released = ReleaseResult::unreachable;
         if (!answered) continue;
         items[i]->released = work->steps[i].released;
-        if (work->steps[i].freed) line_->freed(work->steps[i].key);
+        const Step& s = work->steps[i];
+        items[i]->handed_on = s.handed_on;
+        if (s.handed_on)
+            line_->handed_on(s.key);
+        else if (s.freed)
+            line_->freed(s.key);
     }
 }
 

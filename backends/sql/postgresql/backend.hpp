@@ -46,6 +46,7 @@ private:
     template <class T, class Ask>
     spi::awaitable<result<T>> question(Ask ask, boot_clock::time_point deadline,
                                        std::string* detail);
+    void leave_line(const std::string& key);
     void stop() noexcept;
     error_code gone() const noexcept;
 

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds crowded_for{10};
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-// libpqxx takes parameters as a pack.
+// libpqxx takes parameters as a pack: here one to four, or six.
 pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string& what,
                      const std::vector<std::string>& p) {
     if (prepared) switch (p.size()) {
@@ -28,8 +28,10 @@ pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string&
                 return tx.exec_prepared(what, p[0], p[1]);
             case 3:
                 return tx.exec_prepared(what, p[0], p[1], p[2]);
-            default:
+            case 4:
                 return tx.exec_prepared(what, p[0], p[1], p[2], p[3]);
+            default:
+                return tx.exec_prepared(what, p[0], p[1], p[2], p[3], p[4], p[5]);
         }
     switch (p.size()) {
         case 1:
@@ -38,14 +40,30 @@ pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string&
             return tx.exec_params(what, p[0], p[1]);
         case 3:
             return tx.exec_params(what, p[0], p[1], p[2]);
-        default:
+        case 4:
             return tx.exec_params(what, p[0], p[1], p[2], p[3]);
+        default:
+            return tx.exec_params(what, p[0], p[1], p[2], p[3], p[4], p[5]);
     }
 }
 #pragma GCC diagnostic pop
 
 std::string_view text_of(const pqxx::field& f) {
     return f.is_null() ? std::string_view() : std::string_view(f.c_str());
+}
+
+error_code judge_table(std::string_view comment, std::string& detail) {
+    constexpr std::string_view before = comment_before_format;
+    if (!comment.starts_with(before)) {
+        detail = "its comment is not \"" + table_comment() + "\": see `holdfast schema postgresql`";
+        return make(Error::foreign_table);
+    }
+    const std::string number(comment.substr(before.size()));
+    const long format = std::strtol(number.c_str(), nullptr, 10);
+    if (format == table_format) return {};
+    if (format > table_format) return make(Error::newer_format);
+    detail = "when nothing is held any more, drop it: it is made again";
+    return make(Error::older_format);
 }
 
 }  // namespace
@@ -182,14 +200,7 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
                 shared_->warn("fsync is off: a crash of the server's machine forgets grants");
         }
         if (text_of(row[6]) == "t") {
-            const auto comment = text_of(row[5]);
-            constexpr std::string_view ours = table_comment;
-            if (comment.starts_with(ours)) return {};
-            const bool newer = comment.starts_with(ours.substr(0, ours.rfind(' ')));
-            if (newer) return make(Error::newer_format);
-            detail = "its comment is not \"" + std::string(ours) +
-                     "\": see `holdfast schema postgresql`";
-            return make(Error::foreign_table);
+            return judge_table(text_of(row[5]), detail);
         }
         if (round > 0) {
             detail = "the table was made and is not there: look at the schemas of search_path";
@@ -269,7 +280,7 @@ error_code Connection::listen(boot_clock::time_point deadline, std::string& deta
     }
     // Not as libpqxx does it: that says UNLISTEN at the end, and waits for the answer of a server
     // that may hang.
-    Said said = run_text("LISTEN " + std::string(channel), deadline);
+    Said said = run_text("LISTEN \"" + (channel + shared_->me) + '"', deadline);
     listening_ = !said.error;
     detail = std::move(said.detail);
     return said.error;

@@ -39,6 +39,8 @@ public:
                 return "the database has a table holdfast_lease that is not ours";
             case Error::newer_format:
                 return "the table was made by a newer version of Holdfast";
+            case Error::older_format:
+                return "the table was made by an older version of Holdfast";
             case Error::foreign_row:
                 return "the row of that name is another kind of lock";
             case Error::timed_out:
@@ -67,6 +69,7 @@ public:
                 return make_error_condition(errc::kind_mismatch);
             case Error::no_database:
             case Error::newer_format:
+            case Error::older_format:
                 return make_error_condition(errc::bad_config);
             case Error::bad_text:
                 return make_error_condition(errc::bad_name);

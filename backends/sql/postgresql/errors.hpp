@@ -20,6 +20,7 @@ enum class Error {
     no_right,          ///< the table is there, and we may not use it
     foreign_table,     ///< a table of that name that is not ours
     newer_format,      ///< made by a newer version
+    older_format,      ///< made by an older version
     foreign_row,       ///< the row is another kind of lock
     timed_out,         ///< statement_timeout, lock_timeout, or cancelled by an administrator
     conflict,          ///< serialisation failure or deadlock, again and again

@@ -38,8 +38,12 @@ public:
             Step s = step_of(*shared_, Step::Kind::release, h);
             run(s);
             h.released = s.released;
-            if (!s.freed) return;
-            line_->freed_elsewhere(s.key);
+            h.handed_on = s.handed_on;
+            if (s.handed_on)
+                line_->handed_on_elsewhere(s.key);
+            else if (s.freed)
+                line_->freed_elsewhere(s.key);
+            if (s.released != ReleaseResult::released) return;
             if (--until_sweep_ != 0) return;
             until_sweep_ = 1024;
             sweep(connection_, h.deadline, cursor_);

@@ -1,6 +1,6 @@
-// Who of this client waits for which name. The one who waits longest asks the server, the others
-// are answered from what it heard, so that waiting costs a look a second however many wait. Engine
-// thread only, but for freed_elsewhere().
+// Who of this client waits for which name. The one who waits longest asks the server, and stands in
+// the line there for all of them; the others are answered from what it heard, so that waiting costs
+// a look a second however many wait. Engine thread only, but for freed_elsewhere().
 #pragma once
 #include <atomic>
 #include <deque>
@@ -20,43 +20,59 @@ public:
     explicit Line(spi::Context context) : context_(context) {}
 
     enum class Plan : std::uint8_t {
-        take,  ///< ask for it, it may be free
-        look,  ///< ask, it is probably held
-        wait   ///< known to be held, or somebody of ours is before it
+        take,   ///< ask for it, it may be free
+        look,   ///< ask, it is probably held
+        stand,  ///< another client was told of it a moment ago: stand behind that one
+        wait    ///< known to be held, or somebody of ours is before it
     };
     Plan plan(const std::string& key, const spi::Attempt&, boot_clock::time_point now) const;
+    /// Writes into an attempt's step since when it waits, and what becomes of our place in the
+    /// server's line when it is granted.
+    void place(Step&, boot_clock::time_point now, const Shared&) const;
     /// How long such a waiter sleeps.
     milliseconds pause(const std::string& key, milliseconds ttl, boot_clock::time_point now) const;
 
     /// A place in line, unless it has one.
-    void enter(const std::string& key, std::string_view owner);
-    void leave(std::string_view owner);
-    /// What the server said of an attempt.
-    void heard(const Step&, boot_clock::time_point now);
-    /// It may be free: the first in line is woken.
-    void freed(const std::string& key);
-    /// Anything may have happened meanwhile.
-    void missed_something();
-    /// The same from any thread; costs nothing while nobody waits.
+    void enter(const std::string& key, std::string_view owner, boot_clock::time_point now);
+    /// True when nobody of ours waits for that name any more, and the server may not know.
+    bool leave(std::string_view owner);
+    /// What the server said of an attempt that was sent after `asked`.
+    void heard(const Step&, boot_clock::time_point asked, boot_clock::time_point now);
+    /// It may be free: the first in line is woken. False when nobody of ours waits for it.
+    bool freed(const std::string& key);
+    /// We released it, and another client was told: it is not asked for at once, since the answer
+    /// of a release is here before the other one's question is there.
+    void handed_on(const std::string& key);
+    void handed_on_elsewhere(const std::string& key);
+    /// Whether the server can tell us of releases. Anything may have happened before.
+    void hearing(bool can);
+    /// freed() from any thread; costs nothing while nobody waits.
     void freed_elsewhere(const std::string& key);
     bool empty() const noexcept { return waiting_ == 0; }
     /// No more calls to core.
     void close() noexcept { closed_ = true; }
 
 private:
-    struct Name {
-        std::deque<std::string> owners;
-        std::string holder;
-        boot_clock::time_point held_until{}, heard{};
-        bool hint = false;  ///< somebody was woken, and has not been answered yet
+    struct Waiter {
+        std::string owner;
+        boot_clock::time_point since;
     };
+    struct Name {
+        std::deque<Waiter> waiters;
+        std::string holder;
+        boot_clock::time_point held_until{}, heard{}, told{};
+        bool hint = false;    ///< somebody was woken, and has not been answered yet
+        bool placed = false;  ///< this client stands in the server's line
+    };
+    boot_clock::time_point left_alone_until(const std::string& key) const;
     static boot_clock::duration interval(milliseconds ttl) noexcept;
 
     const spi::Context context_;
     std::unordered_map<std::string, Name> names_;
     std::unordered_map<std::string, std::string> key_of_;  // owner -> key
+    std::unordered_map<std::string, boot_clock::time_point> left_alone_;
     std::atomic<std::size_t> waiting_{0};
-    bool closed_ = false;
+    bool hearing_ = false, closed_ = false;
 };
 
 }  // namespace holdfast::postgresql

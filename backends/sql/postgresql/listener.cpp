@@ -46,8 +46,7 @@ spi::awaitable<void> Listener::connect() {
     if (answered && !made->why && made->connection) {
         connection_ = std::move(made->connection);
         watch();
-        // What was told before we listened was told to nobody.
-        line_->missed_something();
+        line_->hearing(true);
         co_return;
     }
     const bool refused = answered && made->why == errc::not_supported;
@@ -76,8 +75,10 @@ void Listener::watch() {
             if (!alive || alive->closed_ || ec == asio::error::operation_aborted) return;
             std::vector<std::string> names;
             const bool well = !ec && alive->connection_ && alive->connection_->heard(names);
-            for (const std::string& name : names)
-                alive->line_->freed(name);
+            std::vector<std::string> in_vain;
+            for (std::string& name : names)
+                if (!alive->line_->freed(name)) in_vain.push_back(std::move(name));
+            if (!in_vain.empty()) alive->pass_on(std::move(in_vain));
             if (well)
                 alive->watch();
             else
@@ -88,8 +89,22 @@ void Listener::watch() {
 void Listener::broke() {
     socket_.reset();
     connection_.reset();
-    line_->missed_something();
+    line_->hearing(false);
     if (!line_->empty()) want();
+}
+
+void Listener::pass_on(std::vector<std::string> names) {
+    auto job = std::make_shared<Job>(context_.engine);
+    job->deadline = boot_clock::now() + patience;
+    job->ask = [names = std::move(names), deadline = job->deadline](Connection& c) {
+        try {
+            tell(c, names, deadline, true);
+        } catch (const std::exception&) {
+            c.close();
+        }
+    };
+    auto run = worker_->run(std::move(job));
+    asio::co_spawn(context_.engine, std::move(run), asio::detached);
 }
 
 void Listener::close() noexcept {

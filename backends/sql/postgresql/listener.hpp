@@ -28,6 +28,8 @@ private:
     spi::awaitable<void> connect();
     void watch();
     void broke();
+    /// We were told, and nobody waits any more: the next in line is told.
+    void pass_on(std::vector<std::string> names);
 
     const std::shared_ptr<Shared> shared_;
     const spi::Context context_;

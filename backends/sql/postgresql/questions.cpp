@@ -1,6 +1,6 @@
 #include "questions.hpp"
 
-#include "errors.hpp"
+#include "exchange.hpp"
 #include "holdfast/spi/owner.hpp"
 
 namespace holdfast::postgresql {
@@ -79,6 +79,7 @@ result<Broken> break_lock(Connection& c, const std::string& name,
         detail = std::move(said.detail);
         if (said.error) return said.error;
         if (said.rows.empty()) continue;  // it changed hands between the two
+        if (now && column(said.rows[0], 1) == "t") tell(c, {key}, deadline, false);
         Broken broken;
         broken.holder = holder_of(*row);
         broken.holder.revoked = true;
@@ -102,7 +103,7 @@ result<Capabilities> probe(Connection& c, boot_clock::time_point deadline, std::
     }
     // Only a write proves the right to write.
     std::vector<std::pair<std::string, Row>> rows;
-    Said said = c.run(Sql::want, {"{}", "1"}, deadline);
+    Said said = c.run(Sql::stand, {"{}", "{}", c.shared().me, "{}"}, deadline);
     if (!said.error) return found;
     detail = std::move(said.detail);
     return said.error;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "holdfast/clock.hpp"
+#include "holdfast/spi/owner.hpp"
 #include "options.hpp"
 #include "statements.hpp"
 #include "watchdog.hpp"
@@ -21,10 +22,14 @@ inline std::int64_t local_us(boot_clock::time_point t) noexcept {
 
 struct Shared {
     Shared(const spi::Settings& s, const boost::asio::any_io_executor& engine)
-        : options(s), statements(options.schema), watchdog(std::make_shared<Watchdog>(engine)) {}
+        : options(s),
+          statements(options.schema),
+          me(spi::make_owner({}).substr(0, 22)),
+          watchdog(std::make_shared<Watchdog>(engine)) {}
 
     const Options options;
     const Statements statements;
+    const std::string me;  ///< this client in a line
     const std::shared_ptr<Watchdog> watchdog;
     std::atomic<std::uint64_t> requests{0};
     /// For what an operator should know; not after the watchdog was closed.

@@ -4,39 +4,57 @@
 // What holds for all of them: one statement is one transaction; whether it is synced to the disk is
 // decided inside it, as a setting of the session would not survive a connection pooler; time is the
 // server's clock_timestamp(); rows that somebody else has locked are passed over, so that nothing
-// here waits for a foreign transaction, except to take back what is our own.
+// here waits for a foreign transaction, except to take back what is our own, and for a moment to
+// stand in line.
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
 
 namespace holdfast::postgresql {
 
 enum class Sql : std::uint8_t {
-    grant,         ///< name, owner, ttl ms, deadline us -> token, previous
-    release,       ///< name, owner, token, mark -> one row when it was ours
-    grant_many,    ///< arrays of the same -> name, token, previous
-    release_many,  ///< arrays of the same -> name
-    look,          ///< names -> see Row
+    grant,         ///< name, owner, ttl ms, deadline us, client, next -> token, previous
+    release,       ///< name, owner, token, mark -> name, whether somebody waits; when it was ours
+    grant_many,    ///< arrays of the same, but one client -> name, token, previous
+    release_many,  ///< arrays of the same -> name, whether somebody waits
+    look,          ///< names, client -> see Row
     ensure,        ///< names: makes the rows that are missing
-    want,          ///< names, ms: somebody waits -> names that are still held
-    renew,         ///< arrays: name, owner, token, ttl ms -> name
-    withdraw,      ///< arrays: name, owners with the ends of their ghosts, last end -> name
-    revoke,        ///< name, token -> one row
-    revoke_now,    ///< the same, and it is free
-    list,          ///< prefix, limit -> names
-    sweep,         ///< name -> last name looked at, how many were looked at
+    stand,     ///< names, since us, client, also if free: it stands in line -> names where it does
+    tell,      ///< names, client, whether it leaves: see below -> name, whether another was told
+    renew,     ///< arrays: name, owner, token, ttl ms -> name
+    withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name,
+               ///< whether it is free and somebody waits
+    revoke,    ///< name, token -> one row
+    revoke_now,  ///< the same, and it is free -> name, whether somebody waits
+    list,        ///< prefix, limit -> names
+    sweep,       ///< name -> last name looked at, how many were looked at
     count_
 };
 
 /// mark: what the next holder is told: 0 none, 1 released, 2 abandoned, 3 crashed.
 inline constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
 
-/// The channel on which a release tells those who wait; the payload is the name in the table.
-inline constexpr const char* channel = "holdfast_lease";
+// The line of a name: the clients that wait for it and can be told, each with the time since when
+// the first of its callers waits. `tell` takes the one who waits longest out of the line of a free
+// name and sends the name on that client's channel; nothing is written into a row while nobody
+// waits. `next` of a grant: -1 the client does not stand in line, 0 it leaves, else the time since
+// when the next of its callers waits, and it stands in line again. Who is told holds nothing: it
+// asks like everybody else, and so does who hears nothing.
 
-/// What the table's comment begins with; the number is the layout's format.
-inline constexpr const char* table_comment = "Holdfast leases, format 1";
+/// Before the client's id, it makes the channel it listens on; the payload is the name in the
+/// table.
+inline constexpr const char* channel = "holdfast_";
+/// So long a place in line is kept by who does not say again that it waits.
+inline constexpr std::chrono::seconds place_lasts{5};
+
+/// What the table's comment begins with: the number is the layout's format.
+inline constexpr const char* comment_before_format = "Holdfast leases, format ";
+inline constexpr int table_format = 2;
+inline std::string table_comment() {
+    return comment_before_format + std::to_string(table_format);
+}
 
 /// The statements for one table. Immutable, safe to share.
 class Statements {

@@ -51,6 +51,13 @@ void renew_wave(Connection& c, const Steps& wave) {
     }
 }
 
+void tell_of(Connection& c, const Steps& contended) {
+    if (contended.empty()) return;
+    for (const std::string& key : tell(c, keys_of(contended), last_deadline(contended), false))
+        for (Step* s : contended)
+            if (s->key == key) s->handed_on = true;
+}
+
 void withdraw_all(Connection& c, const Steps& steps) {
     // All owners of one name share a row of the statement.
     struct Leaving {
@@ -78,15 +85,22 @@ void withdraw_all(Connection& c, const Steps& steps) {
             s->done = true;
     }
     if (said.error) return;
+    Steps contended;
     for (const auto& r : said.rows)
         for (Step* s : steps)
-            if (s->key == column(r, 0)) s->freed = true;
+            if (s->key == column(r, 0)) {
+                s->freed = true;
+                if (column(r, 1) == "t") contended.push_back(s);
+            }
+    tell_of(c, contended);
 }
 
 void release_wave(Connection& c, const Steps& wave) {
-    const auto released = [](Step& s, const pqxx::row&) {
+    Steps contended;
+    const auto released = [&](Step& s, const pqxx::row& r) {
         s.done = s.freed = true;
         s.released = ReleaseResult::released;
+        if (column(r, 1) == "t") contended.push_back(&s);
     };
     if (wave.size() > 1) {
         const auto marks = array(wave, mark_of);
@@ -101,6 +115,7 @@ void release_wave(Connection& c, const Steps& wave) {
         for (const auto& r : said.rows)
             released(s, r);
     }
+    tell_of(c, contended);
     // A request of the same owner may still be under way: it must not take the lock again.
     Steps haunted;
     for (Step* s : wave)
@@ -134,7 +149,7 @@ milliseconds look_again(std::int64_t left_us, milliseconds ttl) noexcept {
 
 Said look(Connection& c, const std::vector<std::string>& names, boot_clock::time_point deadline,
           std::vector<std::pair<std::string, Row>>& rows) {
-    Said said = c.run(Sql::look, {array_of(names)}, deadline);
+    Said said = c.run(Sql::look, {array_of(names), c.shared().me}, deadline);
     if (said.error) return said;
     for (const auto& r : said.rows) {
         Row row;
@@ -146,11 +161,21 @@ Said look(Connection& c, const std::vector<std::string>& names, boot_clock::time
         row.mark = static_cast<int>(number(r, 5));
         row.revoked = column(r, 6) == "t";
         row.plain = column(r, 7) == "t";
-        row.wanted = column(r, 8) == "t";
+        row.placed = column(r, 8) == "t";
         c.shared().heard_clock(number(r, 9));
         rows.emplace_back(column(r, 0), std::move(row));
     }
     return said;
+}
+
+std::vector<std::string> tell(Connection& c, const std::vector<std::string>& keys,
+                              boot_clock::time_point deadline, bool leave) {
+    const Said said =
+        c.run(Sql::tell, {array_of(keys), c.shared().me, leave ? "true" : "false"}, deadline);
+    std::vector<std::string> others;
+    for (const auto& r : said.rows)
+        if (column(r, 1) == "t") others.emplace_back(column(r, 0));
+    return others;
 }
 
 void run_steps(Connection& c, std::span<Step* const> all) {
@@ -169,6 +194,9 @@ void run_steps(Connection& c, std::span<Step* const> all) {
         }
         return steps;
     };
+    // First, so that nothing that is freed here is told to whoever leaves.
+    if (const Steps leaving = of_kind(Step::Kind::leave); !leaving.empty())
+        tell(c, keys_of(leaving), last_deadline(leaving), true);
     in_waves(of_kind(Step::Kind::release), [&](const Steps& wave) { release_wave(c, wave); });
     if (const Steps leaving = of_kind(Step::Kind::withdraw); !leaving.empty())
         withdraw_all(c, leaving);

@@ -120,8 +120,8 @@ TEST_CASE("a request that arrives after its deadline takes nothing") {
     auto out = direct.step(pg::Step::Kind::withdraw, name, warm.owner);
     direct.run(out);
     const auto late = std::to_string(direct.shared->server_us(boot_clock::now() - 10ms));
-    const auto said = direct.connection->run(pg::Sql::grant, {name, warm.owner, "10000", late},
-                                             boot_clock::now() + 5s);
+    const auto said = direct.connection->run(
+        pg::Sql::grant, {name, warm.owner, "10000", late, "", "-1"}, boot_clock::now() + 5s);
     CHECK_FALSE(said.error);
     CHECK(said.rows.empty());
     CHECK(row("owner IS NULL", name) == "t");
@@ -264,7 +264,7 @@ TEST_CASE("what is not ours is refused and left alone") {
         CHECK(client.break_lock(name, {}, true).has_value());
         CHECK(hold(client, name).valid());
     }
-    SECTION("a table of that name without our mark, and one of a newer version") {
+    SECTION("a table of that name without our mark, and those of other versions") {
         auto own = lab::PostgresServer::start();
         const auto stranger = open(own.url());
         own.sql(
@@ -272,8 +272,10 @@ TEST_CASE("what is not ours is refused and left alone") {
             "ALTER TABLE holdfast_lease OWNER TO holdfast");
         CHECK_THAT(refused(stranger, name, errc::kind_mismatch),
                    ContainsSubstring("holdfast schema postgresql"));
-        own.sql("COMMENT ON TABLE holdfast_lease IS 'Holdfast leases, format 2'");
+        own.sql("COMMENT ON TABLE holdfast_lease IS 'Holdfast leases, format 3'");
         CHECK_THAT(refused(stranger, name, errc::bad_config), ContainsSubstring("newer version"));
+        own.sql("COMMENT ON TABLE holdfast_lease IS 'Holdfast leases, format 1'");
+        CHECK_THAT(refused(stranger, name, errc::bad_config), ContainsSubstring("drop it"));
         own.sql("DROP TABLE holdfast_lease");
         CHECK(hold(stranger, name).valid());
         // And under an open connection.

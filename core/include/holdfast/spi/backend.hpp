@@ -91,6 +91,9 @@ struct Held {
     // --- release reads and writes these
     Outcome how = Outcome::done;
     ReleaseResult released = ReleaseResult::unreachable;
+    /// Another client was told that it is free: a blocking caller that wants it again queues at once
+    /// instead of being quicker than the one who waited.
+    bool handed_on = false;
 };
 
 /// Core's ear. Any thread may call it, under no mutex of the backend's. A wake-up is a hint: core
