@@ -24,6 +24,15 @@ std::unique_ptr<Lock> Bench::lock(const Client& client, const Deployment& deploy
     return std::move(*lock);
 }
 
+Row row_of(const std::string& scenario, const Deployment& d, double x) {
+    Row row;
+    row.scenario = scenario;
+    row.backend = d.backend;
+    row.variant = d.variant;
+    row.x = x;
+    return row;
+}
+
 void check(error_code ec, const std::string& what) {
     if (ec) throw SelfCheck(what + ": " + ec.message());
 }

@@ -60,6 +60,9 @@ struct Bench {
                                       const LockOptions& = {});
 };
 
+/// A row of this deployment, without its figure. `x` is the load.
+Row row_of(const std::string& scenario, const Deployment&, double x = 0);
+
 /// Throws SelfCheck when an operation that the measurement needs did not work.
 void check(error_code ec, const std::string& what);
 

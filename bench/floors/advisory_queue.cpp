@@ -68,21 +68,15 @@ void AdvisoryQueue::answered(One& one, const std::string& value) {
         one.holds = false;
         return send(one, lock);
     }
-    if (last_ != nullptr) ++now_.grants;
-    if (last_ != nullptr && last_ != &one) {
-        now_.hand_off.add(Clock::now() - let_go_);
-        ++now_.hand_offs;
-        ++now_.notifications;
-    }
-    last_ = &one;
+    turns_.granted(&one, now_);
     one.holds = true;
-    let_go_ = Clock::now();
+    turns_.let_go();
     send(one, unlock);
 }
 
-BroadcastResult AdvisoryQueue::run_for(double seconds) {
+HandOffs AdvisoryQueue::run_for(double seconds) {
     now_ = {};
-    last_ = nullptr;  // nobody was there to take the time of the one before
+    turns_.forget();
     const auto start = Clock::now();
     run_until(loop_, start + in_seconds(seconds), [] { return false; });
     now_.seconds = seconds_since(start);

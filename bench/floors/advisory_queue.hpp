@@ -7,7 +7,7 @@
 #include <string>
 
 #include "floors/libpq.hpp"
-#include "variants/broadcast.hpp"
+#include "measure/hand_offs.hpp"
 
 namespace holdfast::bench {
 
@@ -21,7 +21,7 @@ public:
     AdvisoryQueue(const AdvisoryQueue&) = delete;
     AdvisoryQueue& operator=(const AdvisoryQueue&) = delete;
     /// Lets them go on for so long. Errors: SelfCheck.
-    BroadcastResult run_for(double seconds);
+    HandOffs run_for(double seconds);
 
 private:
     struct One {
@@ -38,9 +38,8 @@ private:
 
     boost::asio::io_context loop_;
     std::deque<One> all_;
-    Clock::time_point let_go_{};
-    const One* last_ = nullptr;  ///< who was granted last
-    BroadcastResult now_;
+    Turns turns_;
+    HandOffs now_;
 };
 
 }  // namespace holdfast::bench

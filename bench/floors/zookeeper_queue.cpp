@@ -25,7 +25,6 @@ ZooKeeperQueue::ZooKeeperQueue(const std::string& servers, std::size_t waiters,
         owned_.back()->on_event = [this](const std::string& path) {
             const auto who = behind_.find(path);
             if (who == behind_.end()) return;
-            ++now_.notifications;
             One& one = *who->second;
             behind_.erase(who);
             look(one);
@@ -83,35 +82,23 @@ void ZooKeeperQueue::watch(One& one, const std::string& before) {
 }
 
 void ZooKeeperQueue::granted(One& one) {
-    if (last_ != nullptr) ++now_.grants;
-    if (last_ != nullptr && last_ != &one) {
-        now_.hand_off.add(Clock::now() - let_go_);
-        ++now_.hand_offs;
-    }
-    last_ = &one;
-    let_go_ = Clock::now();
+    turns_.granted(&one, now_);
+    turns_.let_go();
     one.session->remove(one.node, [this, &one](const ZooKeeperAnswer& gone) {
         if (went_well(gone, "delete")) stand(one);
     });
 }
 
-std::uint64_t ZooKeeperQueue::requests() const {
-    std::uint64_t sum = 0;
-    for (const ZooKeeperSession* session : sessions_)
-        sum += session->requests();
-    return sum;
-}
-
-BroadcastResult ZooKeeperQueue::run_for(double seconds) {
+HandOffs ZooKeeperQueue::run_for(double seconds) {
     now_ = {};
-    last_ = nullptr;  // nobody was there to take the time of the one before
-    const auto before = requests();
+    turns_.forget();
+    const auto before = ZooKeeperSession::requests(sessions_);
     const auto start = Clock::now();
     while (seconds_since(start) < seconds && failure_.empty())
         ZooKeeperSession::turn(sessions_, milliseconds(20));
     if (!failure_.empty()) throw SelfCheck(failure_);
     now_.seconds = seconds_since(start);
-    now_.requests = requests() - before;
+    now_.requests = ZooKeeperSession::requests(sessions_) - before;
     return std::exchange(now_, {});
 }
 

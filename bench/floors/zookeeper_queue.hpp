@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "variants/broadcast.hpp"
+#include "measure/hand_offs.hpp"
 #include "variants/zookeeper_session.hpp"
 
 namespace holdfast::bench {
@@ -21,7 +21,7 @@ public:
     ZooKeeperQueue(const std::string& servers, std::size_t waiters, std::size_t sessions);
     /// Lets them go on for so long; nobody sends heartbeats before the next call. Errors:
     /// SelfCheck.
-    BroadcastResult run_for(double seconds);
+    HandOffs run_for(double seconds);
 
 private:
     struct One {
@@ -33,15 +33,13 @@ private:
     void watch(One&, const std::string& before);
     void granted(One&);
     bool went_well(const ZooKeeperAnswer&, const char* what);
-    std::uint64_t requests() const;
 
     std::vector<std::unique_ptr<ZooKeeperSession>> owned_;
     std::vector<ZooKeeperSession*> sessions_;
     std::deque<One> all_;
     std::unordered_map<std::string, One*> behind_;  ///< who watches a node, by its path
-    Clock::time_point let_go_{};
-    const One* last_ = nullptr;  ///< who was granted last
-    BroadcastResult now_;
+    Turns turns_;
+    HandOffs now_;
     std::string failure_;
 };
 

@@ -9,13 +9,13 @@
 
 namespace holdfast::bench {
 
-Callers::Callers(const Bench& bench, const Deployment& deployment, std::size_t callers,
-                 Conflict how, const std::string& name)
+Callers::Callers(const Deployment& deployment, std::size_t callers, Conflict how,
+                 const std::string& name)
     : how_(how) {
     for (std::size_t i = 0; i < callers; ++i) {
-        const Client& client = clients_.emplace_back(bench.open(deployment, loop_.get_executor()));
+        const Client& client = clients_.emplace_back(Bench::open(deployment, loop_.get_executor()));
         Caller& caller = callers_.emplace_back(loop_);
-        caller.lock = bench.lock(client, deployment, name);
+        caller.lock = Bench::lock(client, deployment, name);
         auto lease = caller.lock->acquire();
         if (!lease) check(lease.error(), "callers: acquire");
         if (lease->release() != ReleaseResult::released)

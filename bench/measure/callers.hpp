@@ -36,8 +36,7 @@ public:
     static constexpr milliseconds other_job{5}, guarded_job{1};
 
     /// Every client has taken and released the lock once when it returns. Errors: SelfCheck.
-    Callers(const Bench&, const Deployment&, std::size_t callers, Conflict,
-            const std::string& name);
+    Callers(const Deployment&, std::size_t callers, Conflict, const std::string& name);
     ~Callers();
     Callers(const Callers&) = delete;
     Callers& operator=(const Callers&) = delete;

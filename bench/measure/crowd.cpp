@@ -12,15 +12,15 @@ std::size_t clients_for(std::size_t waiters) {
     return std::min<std::size_t>(waiters + 1, 10);
 }
 
-Crowd::Crowd(const Bench& bench, const Deployment& deployment, std::size_t waiters,
-             const std::string& name, milliseconds inside)
+Crowd::Crowd(const Deployment& deployment, std::size_t waiters, const std::string& name,
+             milliseconds inside)
     : stays_(inside) {
     const std::size_t clients = deployment.in_process ? 1 : clients_for(waiters);
     for (std::size_t i = 0; i < clients; ++i)
-        clients_.push_back(bench.open(deployment, loop_.get_executor()));
+        clients_.push_back(Bench::open(deployment, loop_.get_executor()));
     for (std::size_t i = 0; i <= waiters; ++i) {
         callers_.emplace_back(loop_);
-        callers_.back().lock = bench.lock(clients_[i % clients], deployment, name);
+        callers_.back().lock = Bench::lock(clients_[i % clients], deployment, name);
     }
     for (Caller& caller : callers_)
         start(caller);
@@ -91,16 +91,11 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
         if (!ending_) failure_ = ec;
         return;
     }
-    ++now_.grants;
+    turns_.granted(&caller, now_);
     ++caller.share.grants;
     caller.share.longest_ms = std::max(caller.share.longest_ms, millis_since(caller.asked_at));
     if (inside_++ > 0) ++now_.two_at_once;
     if (oldest) ++now_.to_the_oldest;
-    if (last_ != nullptr && last_ != &caller) {
-        now_.hand_off.add(Clock::now() - let_go_);
-        ++now_.hand_offs;
-    }
-    last_ = &caller;
     caller.lease = std::move(lease);
     if (stays_ == milliseconds::zero()) return leave(caller);
     caller.done.expires_after(stays_);
@@ -109,7 +104,7 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
 
 void Crowd::leave(Caller& caller) {
     --inside_;
-    let_go_ = Clock::now();
+    turns_.let_go();
     caller.lease.async_release(Outcome::done, [this, &caller](error_code e, ReleaseResult answer) {
         released(caller, e, answer);
     });

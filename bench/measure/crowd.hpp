@@ -7,18 +7,13 @@
 #include <memory>
 
 #include "bench.hpp"
+#include "measure/hand_offs.hpp"
 
 namespace holdfast::bench {
 
-/// What happened in one stretch of time.
-struct CrowdResult {
-    double seconds = 0;
-    std::size_t grants = 0;
-    std::size_t hand_offs = 0;      ///< grants to another caller than the one before
-    std::uint64_t requests = 0;     ///< of all clients
+struct CrowdResult : HandOffs {
     std::size_t to_the_oldest = 0;  ///< grants that went to whoever had asked first
     std::size_t two_at_once = 0;    ///< grants while another caller was inside
-    Latency hand_off;               ///< release called -> next callback with a grant
     struct Share {
         std::size_t grants = 0;
         double longest_ms = 0;  ///< from asking to the grant, or to the end for who still waits
@@ -30,7 +25,7 @@ struct CrowdResult {
 class Crowd {
 public:
     /// Each stays `inside` for so long before it releases.
-    Crowd(const Bench&, const Deployment&, std::size_t waiters, const std::string& name,
+    Crowd(const Deployment&, std::size_t waiters, const std::string& name,
           milliseconds inside = {});
     ~Crowd();
     Crowd(const Crowd&) = delete;
@@ -67,8 +62,7 @@ private:
     std::size_t under_way_ = 0, inside_ = 0;
     milliseconds stays_;
     bool ending_ = false;
-    Clock::time_point let_go_{};
-    const Caller* last_ = nullptr;  ///< who was granted last
+    Turns turns_;
     CrowdResult now_;
     error_code failure_;
 };

@@ -13,10 +13,7 @@ constexpr auto patience = std::chrono::duration_cast<milliseconds>(lab::default_
 
 Row row_of(const std::string& scenario, const Deployment& d, const std::string& metric,
            const std::string& note) {
-    Row row;
-    row.scenario = scenario;
-    row.backend = d.backend;
-    row.variant = d.variant;
+    Row row = bench::row_of(scenario, d);
     row.metric = metric;
     row.note = note;
     return row;

@@ -94,10 +94,7 @@ std::optional<Trial> run_trial(Bench& bench, const Deployment& d, int ttl_ms, in
 /// The first trial of each deployment, drawn in the report: one row per span and per write.
 void add_timeline(Bench& bench, const Deployment& d, const Trial& trial) {
     const auto span = [&](const char* metric, const char* who, double from, double to) {
-        Row row;
-        row.scenario = id;
-        row.backend = d.backend;
-        row.variant = d.variant;
+        Row row = row_of(id, d);
         row.metric = metric;
         row.unit = "ms";
         row.note = who;
@@ -146,11 +143,7 @@ void add_up(Sum& sum, const Trial& trial) {
 }
 
 void report(Bench& bench, const Deployment& d, const Sum& sum, bool fenced, int ttl_ms) {
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
-    row.x = ttl_ms;
+    Row row = row_of(id, d, ttl_ms);
     row.n = sum.overlap.size();
     row.note = "over " + std::to_string(row.n) + " trials";
     const auto count = [&](const char* metric, double value) {

@@ -109,11 +109,7 @@ struct Sum {
 };
 
 void add_rows(Bench& bench, const Deployment& d, const char* fault, const Sum& sum, int ttl_ms) {
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
-    row.x = ttl_ms;
+    Row row = row_of(id, d, ttl_ms);
     row.n = sum.next.size();
     const auto metric = [&](const char* what) { row.metric = std::string(what) + ": " + fault; };
     if (!sum.failure.empty()) {

@@ -77,10 +77,7 @@ void play(const Bench& bench, Level& level, const std::string& name, std::uint64
 
 /// All delays of one deployment, one after the other in `levels`.
 void add_rows(Bench& bench, std::span<const Level> levels) {
-    Row row;
-    row.scenario = id;
-    row.backend = levels.front().deployment.backend;
-    row.variant = levels.front().deployment.variant;
+    Row row = row_of(id, levels.front().deployment);
     std::size_t runs = 0, two_holders = 0, tokens_back = 0;
     for (const Level& level : levels) {
         runs += level.runs;

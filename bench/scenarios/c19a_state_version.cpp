@@ -21,7 +21,7 @@ void run(Bench& bench, const std::vector<Form>& forms) {
         Count tally;
         std::size_t grants = 0, wrong = 0;
         for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {
-            Callers callers(bench, forms[f].deployment, contenders, Conflict::waits,
+            Callers callers(forms[f].deployment, contenders, Conflict::waits,
                             "bench-c19a-" + std::to_string(f) + "-" + std::to_string(i));
             const auto seen = callers.run_for(bench.options.pick(0.4, 0.6, 0.6));
             callers.end();

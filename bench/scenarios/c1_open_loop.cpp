@@ -28,11 +28,7 @@ void run(Bench& bench, const Deployment& d) {
         const double rate = full * share / 100;
         const auto seen = loop.run(rate, seconds, bench.random());
         if (seen.cycles == 0) continue;  // so few are asked for that none came
-        Row row;
-        row.scenario = id;
-        row.backend = d.backend;
-        row.variant = d.variant;
-        row.x = share;
+        Row row = row_of(id, d, share);
         row.n = seen.cycles;
         const auto add = [&](const char* metric, const char* unit, double value,
                              const std::string& note) {

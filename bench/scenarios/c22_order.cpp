@@ -18,9 +18,9 @@ constexpr std::size_t queue_length = 20, contenders = 8;
 
 /// Some clients of one process and a loop that their callbacks run on.
 struct Party {
-    Party(const Bench& bench, const Deployment& d, std::size_t clients) {
+    Party(const Deployment& d, std::size_t clients) {
         for (std::size_t i = 0; i < (d.in_process ? 1 : clients); ++i)
-            all.push_back(bench.open(d, loop.get_executor()));
+            all.push_back(Bench::open(d, loop.get_executor()));
     }
     ~Party() {
         for (Client& client : all)
@@ -45,7 +45,7 @@ std::vector<std::size_t> order_of_grants(Bench& bench, const Deployment& d, int 
         Diary::Entry entry;
     };
     Diary diary(bench.history(d, "C22-order"), "order");
-    Party party(bench, d, 4);
+    Party party(d, 4);
     std::deque<Waiter> waiters;
     std::vector<std::size_t> order;
     std::size_t released = 0;
@@ -106,10 +106,7 @@ void run_order(Bench& bench, const Deployment& d) {
         shares.push_back(inversions(order_of_grants(bench, d, i)));
     if (shares.empty()) return;
     const bool fifo = bench.open(d).capabilities().has(Capability::fifo);
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
+    Row row = row_of(id, d);
     row.metric = "pairs served out of order";
     row.x = queue_length;
     row.n = shares.size();
@@ -135,7 +132,7 @@ void run_shares(Bench& bench, const Deployment& d) {
         double grants = 0;
     };
     Diary diary(bench.history(d, "C22-shares"), "shares");
-    Party party(bench, d, contenders);
+    Party party(d, contenders);
     std::deque<Contender> all(contenders);
     std::uint16_t in_diary = 0;
     bool ending = false;
@@ -183,11 +180,7 @@ void run_shares(Bench& bench, const Deployment& d) {
     std::vector<double> grants;
     for (const Contender& c : all)
         grants.push_back(c.grants);
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
-    row.x = contenders;
+    Row row = row_of(id, d, contenders);
     row.n = wait.count();
     row.note = "8 contenders, each holds for 1 ms";
     row.metric = "Jain index";

@@ -14,11 +14,7 @@ constexpr std::size_t callers = 100;
 constexpr milliseconds inside{1};
 
 void report(Bench& bench, const Deployment& d, double readers, const CrowdResult& seen) {
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
-    row.x = readers;
+    Row row = row_of(id, d, readers);
     row.n = seen.grants;
     row.note = fmt::format("{} callers, {} ms inside each, readers alone as well", callers,
                            inside.count());
@@ -45,7 +41,7 @@ void report(Bench& bench, const Deployment& d, double readers, const CrowdResult
 }
 
 void run(Bench& bench, const Deployment& d) {
-    Crowd crowd(bench, d, callers - 1, "bench/readers", inside);
+    Crowd crowd(d, callers - 1, "bench/readers", inside);
     crowd.run_for(bench.options.pick(0.1, 0.4, 1.0));  // until everybody is in line
     for (const double readers : {50.0, 90.0, 99.0}) {
         if (bench.stopped()) break;

@@ -43,10 +43,7 @@ void use_once(const Bench& bench, const Deployment& d, const std::string& prefix
 
 void add_rows(Bench& bench, const Deployment& d, const Left& left, std::size_t names, double things,
               double bytes, const std::string& note) {
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
+    Row row = row_of(id, d);
     row.x = row.value = static_cast<double>(names);
     row.n = names;
     row.note = std::string(left.what) + note;

@@ -98,7 +98,7 @@ void run_holdfast(Bench& bench, const Deployment& d) {
     const auto before = watches_of_holdfast(bench);
     Watches left;
     for (int i = 0; i < rounds && !bench.stopped(); ++i) {
-        Crowd crowd(bench, d, waiters, "bench-c26");
+        Crowd crowd(d, waiters, "bench-c26");
         crowd.run_for(0.3);
         if (watches_of_holdfast(bench).on_waiters <= before.on_waiters)
             throw SelfCheck("c26: those who wait watch nothing");
@@ -113,10 +113,7 @@ void run_holdfast(Bench& bench, const Deployment& d) {
         left.on_waiters += now.on_waiters - before.on_waiters;
         left.on_names += now.on_names - before.on_names;
     }
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
+    Row row = row_of(id, d);
     row.metric = metric;
     row.n = waiters * static_cast<std::size_t>(rounds);
     row.note = "wchp, the clients still there";

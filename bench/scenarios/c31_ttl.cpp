@@ -120,11 +120,7 @@ void play(const Bench& bench, Trial& trial, const std::string& name) {
 }
 
 void add_rows(Bench& bench, const Trial& trial) {
-    Row row;
-    row.scenario = id;
-    row.backend = trial.deployment.backend;
-    row.variant = trial.deployment.variant;
-    row.x = trial.ttl_ms;
+    Row row = row_of(id, trial.deployment, trial.ttl_ms);
     row.metric = "time without a holder after SIGKILL";
     row.unit = "ms";
     row.n = trial.without_ms.size();

@@ -177,11 +177,7 @@ struct SetUp {
 
 void add_rows(Bench& bench, const SetUp& seen, std::size_t waiters, milliseconds ttl) {
     if (seen.all.empty()) return;
-    Row row;
-    row.scenario = id;
-    row.backend = seen.deployment.backend;
-    row.variant = seen.deployment.variant;
-    row.x = static_cast<double>(waiters);
+    Row row = row_of(id, seen.deployment, static_cast<double>(waiters));
     row.n = seen.all.size();
     row.unit = "ms";
     row.note = "from SIGKILL to half of the waiters" +

@@ -41,17 +41,19 @@ double per(double amount, std::size_t count) {
 }
 
 /// Nobody but the one who had it got it: that is a result where the backend promises no order.
-void report_times(Bench& bench, Row row, double seconds, std::size_t grants, std::size_t hand_offs,
-                  const Latency& latency) {
-    row.n = hand_offs;
-    add(bench, row, "hand-offs per second", "1/s", static_cast<double>(hand_offs) / seconds);
+void report_times(Bench& bench, Row row, const HandOffs& seen) {
+    row.n = seen.hand_offs;
+    add(bench, row, "hand-offs per second", "1/s",
+        static_cast<double>(seen.hand_offs) / seen.seconds);
     add(bench, row, "grants to the one who had it", "",
-        1 - per(static_cast<double>(hand_offs), grants),
+        1 - per(static_cast<double>(seen.hand_offs), seen.grants),
         "share of the grants: taken again at once, no hand-off");
-    if (hand_offs == 0) return;
-    add(bench, row, "time per hand-off", "us", per(1e6 * seconds, hand_offs));
-    add(bench, row, "hand-off p50", "us", latency.quantile_us(0.5), "release called -> granted");
-    add(bench, row, "hand-off p99", "us", latency.quantile_us(0.99), "release called -> granted");
+    if (seen.hand_offs == 0) return;
+    add(bench, row, "time per hand-off", "us", per(1e6 * seen.seconds, seen.hand_offs));
+    add(bench, row, "hand-off p50", "us", seen.hand_off.quantile_us(0.5),
+        "release called -> granted");
+    add(bench, row, "hand-off p99", "us", seen.hand_off.quantile_us(0.99),
+        "release called -> granted");
 }
 
 /// What ten times as many in line change; nothing when this run had no smaller crowd.
@@ -66,7 +68,7 @@ void report_growth(Bench& bench, Row row) {
 
 void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     auto* server = d.backend == "redis" && d.variant != "own" ? bench.site.redis() : nullptr;
-    Crowd crowd(bench, d, n, "bench/crowd");
+    Crowd crowd(d, n, "bench/crowd");
     crowd.run_for(bench.options.pick(0.3, 0.5, 1.0));  // until everybody is in line
     const ServerCalls before = server ? server_calls(*server) : ServerCalls{};
     const CrowdResult result = crowd.run_for(bench.options.pick(0.8, 2.0, 6.0));
@@ -77,7 +79,7 @@ void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
         throw SelfCheck("nothing was handed over");
 
     Row row = base(d.backend, d.variant, n);
-    report_times(bench, row, result.seconds, result.grants, result.hand_offs, result.hand_off);
+    report_times(bench, row, result);
     if (result.hand_offs == 0) return;
     if (n == huge) report_growth(bench, row);
     row.n = result.hand_offs;
@@ -96,40 +98,33 @@ void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     add(bench, row, "server CPU per hand-off", "us", per(1e3 * calls.cpu_ms, result.hand_offs));
 }
 
-void merge(BroadcastResult& all, const BroadcastResult& more) {
-    all.seconds += more.seconds;
-    all.grants += more.grants;
-    all.hand_offs += more.hand_offs;
-    all.requests += more.requests;
-    all.notifications += more.notifications;
-    all.hand_off.merge(more.hand_off);
-}
-
 /// A crowd of Holdfast's and one of bare clients, block after block, in turn.
 template <class Floor>
 void run_beside(Bench& bench, const Deployment& d, const char* variant, const std::string& note,
                 Floor& floor) {
     const double block = bench.options.pick(0.2, 0.35, 1.0);
-    Crowd crowd(bench, d, crowded, "bench/crowd-beside");
+    Crowd crowd(d, crowded, "bench/crowd-beside");
     crowd.run_for(block);  // until everybody is in line
     floor.run_for(block);
-    BroadcastResult all;
+    HandOffs all;
     std::vector<double> over;
     std::size_t hand_offs = 0;
     for (int round = 0; round < bench.options.pick(3, 5, 7) && !bench.stopped(); ++round) {
         const CrowdResult ours = crowd.run_for(block);
-        const BroadcastResult bare = floor.run_for(block);
+        const HandOffs bare = floor.run_for(block);
         if (ours.hand_offs == 0 || bare.hand_offs == 0) continue;  // no ratio
         over.push_back((ours.seconds / double(ours.hand_offs)) /
                        (bare.seconds / double(bare.hand_offs)));
         hand_offs += ours.hand_offs;
-        merge(all, bare);
+        all.merge(bare);
     }
     crowd.end();
-    if (over.empty() && !bench.stopped()) throw SelfCheck("nothing was handed over");
-    if (over.empty()) return;
+    if (over.empty()) {
+        if (bench.stopped()) return;
+        throw SelfCheck("nothing was handed over");
+    }
     Row row = base(d.backend, variant, crowded);
-    report_times(bench, row, all.seconds, all.grants, all.hand_offs, all.hand_off);
+    report_times(bench, row, all);
     row.n = all.hand_offs;
     add(bench, row, "requests per hand-off", "", per(double(all.requests), all.hand_offs), note);
     row = base(d.backend, d.variant, crowded);
@@ -161,7 +156,7 @@ BroadcastResult run_herd(Bench& bench, const Row& row, Herd& herd, std::size_t n
     settled();
     const BroadcastResult result = herd.run_for(bench.options.pick(0.8, 2.0, 6.0));
     if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
-    report_times(bench, row, result.seconds, result.grants, result.hand_offs, result.hand_off);
+    report_times(bench, row, result);
     Row more = row;
     more.n = result.hand_offs;
     add(bench, more, "requests per hand-off", "", per(double(result.requests), result.hand_offs),

@@ -27,11 +27,7 @@ std::vector<pid_t> server_of(Site& site, const std::string& backend) {
 }
 
 void report(Bench& bench, const Way& way, const CallersResult& seen, double server_cpu_ms) {
-    Row row;
-    row.scenario = id;
-    row.backend = way.deployment.backend;
-    row.variant = way.deployment.variant;
-    row.x = static_cast<double>(way.callers);
+    Row row = row_of(id, way.deployment, static_cast<double>(way.callers));
     row.n = seen.grants;
     const auto add = [&](const char* metric, const char* unit, double value,
                          const char* note = "") {
@@ -62,7 +58,7 @@ void report(Bench& bench, const Way& way, const CallersResult& seen, double serv
 }
 
 void run(Bench& bench, const Way& way) {
-    Callers callers(bench, way.deployment, way.callers, way.how, "bench-conflict");
+    Callers callers(way.deployment, way.callers, way.how, "bench-conflict");
     callers.run_for(bench.options.pick(0.1, 0.1, 1.0));  // until everybody is in line
     const auto server = server_of(bench.site, way.deployment.backend);
     const double before = cpu_ms_of(server);

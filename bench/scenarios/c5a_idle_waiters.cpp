@@ -39,15 +39,15 @@ void report(Bench& bench, const std::string& backend, const std::string& variant
 /// Waiters of one client, while one of them holds the lock.
 class IdleWaiters {
 public:
-    IdleWaiters(const Bench& bench, const Deployment& d, std::size_t n)
-        : client_(bench.open(d, loop_.get_executor())) {
-        holder_ = bench.lock(client_, d, "bench/idle");
+    IdleWaiters(const Deployment& d, std::size_t n)
+        : client_(Bench::open(d, loop_.get_executor())) {
+        holder_ = Bench::lock(client_, d, "bench/idle");
         auto lease = holder_->acquire();
         if (!lease) check(lease.error(), "acquire");
         lease_ = std::move(*lease);
         for (std::size_t i = 0; i < n; ++i) {
             Waiter& w = waiters_.emplace_back();
-            w.lock = bench.lock(client_, d, "bench/idle");
+            w.lock = Bench::lock(client_, d, "bench/idle");
             auto handler = [this](error_code, const Lease& granted) {
                 ++ended_;
                 if (granted) ++granted_;
@@ -94,7 +94,7 @@ private:
 void run_holdfast(Bench& bench, const Deployment& d) {
     constexpr std::size_t waiters = 100;
     auto* server = d.backend == "redis" ? bench.site.redis() : nullptr;
-    IdleWaiters idle(bench, d, waiters);
+    IdleWaiters idle(d, waiters);
     idle.idle(bench.options.pick(1.0, 2.0, 2.0));  // until everybody is in line
     const auto before = idle.requests();
     const auto cpu_before = server ? server_calls(*server) : ServerCalls{};

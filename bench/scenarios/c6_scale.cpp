@@ -52,8 +52,8 @@ struct Use {
 /// Many requests of one client, all on one thread.
 class Many {
 public:
-    Many(const Bench& bench, const Deployment& d)
-        : bench_(bench), deployment_(d), client_(bench.open(d, loop_.get_executor())) {}
+    explicit Many(const Deployment& d)
+        : deployment_(d), client_(Bench::open(d, loop_.get_executor())) {}
     ~Many() {
         leases_.clear();
         waiters_.clear();
@@ -71,7 +71,7 @@ public:
             const std::size_t i = next++;
             ++under_way;
             locks_.push_back(
-                bench_.lock(client_, deployment_, fmt::format("bench/c6/{}", i), {.ttl = ttl}));
+                Bench::lock(client_, deployment_, fmt::format("bench/c6/{}", i), {.ttl = ttl}));
             locks_.back()->async_acquire({}, [&, i](error_code ec, Lease lease) {
                 --under_way;
                 if (ec) failure = ec;
@@ -89,7 +89,7 @@ public:
 
     /// Lets `n` wait for a name that somebody else holds.
     void wait(std::size_t n) {
-        lock_ = bench_.lock(client_, deployment_, "bench/c6", {.ttl = ttl});
+        lock_ = Bench::lock(client_, deployment_, "bench/c6", {.ttl = ttl});
         while (waiters_.size() < n) {
             for (std::size_t i = 0; i < at_once && waiters_.size() < n; ++i)
                 lock_->async_acquire(
@@ -131,7 +131,6 @@ public:
     std::uint64_t requests() const { return client_.stats().requests; }
 
 private:
-    const Bench& bench_;
     const Deployment& deployment_;
     asio::io_context loop_;
     Client client_;
@@ -144,11 +143,7 @@ private:
 };
 
 Row row_of(const Deployment& d, std::size_t n) {
-    Row row;
-    row.scenario = id;
-    row.backend = d.backend;
-    row.variant = d.variant;
-    row.x = static_cast<double>(n);
+    Row row = bench::row_of(id, d, static_cast<double>(n));
     row.n = n;
     return row;
 }
@@ -189,7 +184,7 @@ void report_idling(Bench& bench, Row row, const std::string& each, Many& many) {
 
 void run_held(Bench& bench, const Deployment& d, std::size_t n) {
     const Use none = Use::now();
-    Many many(bench, d);
+    Many many(d);
     many.hold(0, 1);
     const Use one = Use::now();
     many.hold(1, n + 1);
@@ -206,7 +201,7 @@ void run_waiting(Bench& bench, const Deployment& d, std::size_t n) {
     auto held = lock->acquire();
     if (!held) check(held.error(), "c6: acquire");
     const Use none = Use::now();
-    Many many(bench, d);
+    Many many(d);
     many.wait(1);
     const Use one = Use::now();
     many.wait(n + 1);

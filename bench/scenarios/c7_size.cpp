@@ -36,10 +36,7 @@ void requests(Bench& bench) {
                 throw SelfCheck("a release was not answered");
             if (i == 0) before = client.stats().requests;  // the first one connects
         }
-        Row row;
-        row.scenario = id;
-        row.backend = d.backend;
-        row.variant = d.variant;
+        Row row = row_of(id, d);
         row.metric = "requests per acquire + release";
         row.n = cycles;
         row.note = "of a free name, by the client's own count";

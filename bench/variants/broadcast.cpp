@@ -50,7 +50,7 @@ void Broadcast::try_it(One& one) {
 
 void Broadcast::release(One& one) {
     one.state = State::releasing;
-    let_go_ = Clock::now();
+    turns_.let_go();
     redisAppendCommand(one.command.get(), "EVALSHA %s 1 %s %s", sha_.c_str(), key,
                        one.owner.c_str());
     send_all(one.command.get());
@@ -64,12 +64,7 @@ void Broadcast::on_reply(One& one, const redisReply& reply) {
         if (reply.integer != 1) throw SelfCheck("broadcast: a release found another owner");
         try_it(one);
     } else if (reply.type == REDIS_REPLY_STATUS) {
-        ++now_.grants;
-        if (last_ != nullptr && last_ != &one) {
-            now_.hand_off.add(Clock::now() - let_go_);
-            ++now_.hand_offs;
-        }
-        last_ = &one;
+        turns_.granted(&one, now_);
         release(one);
     } else if (one.told) {
         try_it(one);

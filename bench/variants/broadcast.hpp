@@ -6,17 +6,12 @@
 #include <string>
 
 #include "floors/redis_floor.hpp"
-#include "measure/latency.hpp"
+#include "measure/hand_offs.hpp"
 
 namespace holdfast::bench {
 
-struct BroadcastResult {
-    double seconds = 0;
-    std::size_t grants = 0;
-    std::size_t hand_offs = 0;        ///< grants to another client than the one before
-    std::uint64_t requests = 0;       ///< sent by the clients
+struct BroadcastResult : HandOffs {
     std::uint64_t notifications = 0;  ///< received by the clients
-    Latency hand_off;                 ///< release sent -> next reply OK
 };
 
 /// `waiters` + 1 clients with a command and a subscriber connection each, driven by one thread.
@@ -44,8 +39,7 @@ private:
 
     std::deque<One> all_;
     std::string sha_;
-    Clock::time_point let_go_{};
-    const One* last_ = nullptr;  ///< who was granted last
+    Turns turns_;
     BroadcastResult now_;
     std::uint64_t owners_ = 0;
 };

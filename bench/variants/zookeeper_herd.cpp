@@ -46,12 +46,7 @@ void NodeHerd::try_it(One& one) {
     one.session->create(node, Kind::ephemeral, [this, &one](const Answer& answer) {
         if (answer.exists_already()) return watch(one);
         must(answer, "create");
-        ++now_.grants;
-        if (last_ != nullptr && last_ != &one) {
-            now_.hand_off.add(Clock::now() - let_go_);
-            ++now_.hand_offs;
-        }
-        last_ = &one;
+        turns_.granted(&one, now_);
         release(one);
     });
 }
@@ -64,28 +59,21 @@ void NodeHerd::watch(One& one) {
 }
 
 void NodeHerd::release(One& one) {
-    let_go_ = Clock::now();
+    turns_.let_go();
     one.session->remove(node, [this, &one](const Answer& answer) {
         must(answer, "delete");
         try_it(one);
     });
 }
 
-std::uint64_t NodeHerd::requests() const {
-    std::uint64_t sum = 0;
-    for (const ZooKeeperSession* session : sessions_)
-        sum += session->requests();
-    return sum;
-}
-
 BroadcastResult NodeHerd::run_for(double seconds) {
     now_ = {};
-    const auto before = requests();
+    const auto before = ZooKeeperSession::requests(sessions_);
     const auto start = Clock::now();
     while (seconds_since(start) < seconds)
         ZooKeeperSession::turn(sessions_, milliseconds(20));
     now_.seconds = seconds_since(start);
-    now_.requests = requests() - before;
+    now_.requests = ZooKeeperSession::requests(sessions_) - before;
     return std::exchange(now_, {});
 }
 
@@ -133,17 +121,12 @@ void HerdBurst::try_it(ZooKeeperSession& session) {
 
 HerdBurst::Result HerdBurst::play(Clock::time_point start) {
     start_ = start;
-    const auto requests = [&] {
-        std::uint64_t sum = 0;
-        for (std::size_t i = 1; i < all_.size(); ++i)
-            sum += all_[i]->requests();
-        return sum;
-    };
-    const auto before = requests();
+    const auto survivors = std::span(sessions_).subspan(1);
+    const auto before = ZooKeeperSession::requests(survivors);
     all_.front()->remove(node_, [](const Answer& answer) { must(answer, "release"); });
     turn_until(
         sessions_, [&] { return released_ == all_.size() - 1; }, cap, "everybody's turn");
-    now_.requests = requests() - before;
+    now_.requests = ZooKeeperSession::requests(survivors) - before;
     return now_;
 }
 
@@ -191,13 +174,8 @@ ParentHerdResult parent_herd(const std::string& servers, std::size_t waiters, st
     }
     turn_until(
         sessions, [&] { return looked == waiters; }, cap, "the waiters' first look");
-    const auto requests = [&] {
-        std::uint64_t sum = 0;
-        for (const auto& session : herd)
-            sum += session->requests();
-        return sum;
-    };
-    const auto before = requests();
+    const auto all_waiters = std::span(sessions).subspan(1);
+    const auto before = ZooKeeperSession::requests(all_waiters);
     for (std::size_t i = 0; i < others; ++i) {
         looked = 0;
         bool released = false;
@@ -212,7 +190,7 @@ ParentHerdResult parent_herd(const std::string& servers, std::size_t waiters, st
             "the release of another lock");
     }
     result.releases = others;
-    result.requests = requests() - before;
+    result.requests = ZooKeeperSession::requests(all_waiters) - before;
     return result;
 }
 

@@ -28,12 +28,10 @@ private:
     void try_it(One&);
     void watch(One&);
     void release(One&);
-    std::uint64_t requests() const;
 
     std::deque<One> all_;
     std::vector<ZooKeeperSession*> sessions_;
-    Clock::time_point let_go_{};
-    const One* last_ = nullptr;
+    Turns turns_;
     BroadcastResult now_;
 };
 

@@ -187,6 +187,13 @@ void ZooKeeperSession::leave() {
     if (interest.fd.fd >= 0) ::shutdown(interest.fd.fd, SHUT_RDWR);
 }
 
+std::uint64_t ZooKeeperSession::requests(std::span<ZooKeeperSession* const> all) {
+    std::uint64_t sum = 0;
+    for (const ZooKeeperSession* session : all)
+        sum += session->requests_;
+    return sum;
+}
+
 void ZooKeeperSession::turn(milliseconds wait) {
     turn({this}, wait);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ public:
     std::function<void(const std::string& path)> on_event;
     /// Requests sent so far, without heartbeats.
     std::uint64_t requests() const { return requests_; }
+    /// Of all of them together.
+    static std::uint64_t requests(std::span<ZooKeeperSession* const>);
     long long id() const;
 
     /// Drops the connection without a word and is not driven any more, as a crash: the server ends

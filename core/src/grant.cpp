@@ -160,10 +160,10 @@ void Grant::renewed() {
     using Renewal = spi::Held::Renewal;
     renewing_ = false;
     const bool at_once = std::exchange(again_at_once_, false);
-    const auto waiting = std::exchange(renewals_, {});
+    auto waiting = std::exchange(renewals_, {});
     const auto answer = [&](error_code ec) {
-        for (const Renewing& told : waiting)
-            told(ec);
+        for (Renewing& told : waiting)
+            std::move(told)(ec);
     };
     {
         std::unique_lock hold(mutex_);
@@ -222,8 +222,8 @@ void Grant::lose(error_code why, bool give_back) {
     if (stop) engine_->pool().post([s = std::move(*stop)]() mutable { s.request_stop(); });
     for (Losing& l : losing)
         engine_->complete(std::move(l.handler), why);
-    for (const Renewing& told : std::exchange(renewals_, {}))
-        told(why);
+    for (Renewing& told : std::exchange(renewals_, {}))
+        std::move(told)(why);
     if (give_back) release_in_background({}, boot_clock::time_point::max());
 }
 
@@ -386,8 +386,8 @@ void Grant::stop_releasing() {
 
 void Grant::renew_in_background(Renewing told) {
     const LeaseState s = state();
-    if (s == LeaseState::lost) return told(lost_reason());
-    if (s == LeaseState::released) return told(make_error_code(errc::not_held));
+    if (s == LeaseState::lost) return std::move(told)(lost_reason());
+    if (s == LeaseState::released) return std::move(told)(make_error_code(errc::not_held));
     renewals_.push_back(std::move(told));
     renew_now();
 }
@@ -410,10 +410,11 @@ void Grant::async_renew(asio::any_completion_handler<Lease::RenewSignature> hand
     if (forked()) return;
     if (engine_->closed())
         return engine_->complete_later(std::move(handler), make_error_code(errc::closed));
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    engine_->post([self = self(), shared] {
-        self->renew_in_background(
-            [self, shared](error_code ec) { self->engine_->complete(std::move(*shared), ec); });
+    auto told = [self = self(), handler = std::move(handler)](error_code ec) mutable {
+        self->engine_->complete(std::move(handler), ec);
+    };
+    engine_->post([self = self(), told = Renewing(std::move(told))]() mutable {
+        self->renew_in_background(std::move(told));
     });
 }
 

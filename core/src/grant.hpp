@@ -71,7 +71,7 @@ public:
     bool owned_by(std::string_view owner) const noexcept { return owner_ == owner; }
 
 private:
-    using Renewing = std::function<void(error_code)>;
+    using Renewing = asio::any_completion_handler<void(error_code)>;
     using Releasing = asio::any_completion_handler<void(ReleaseResult)>;
 
     void schedule_next();

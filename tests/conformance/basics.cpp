@@ -4,7 +4,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
@@ -222,20 +221,22 @@ TEST_CASE("who waits for the loss of a lease can stop waiting", "[basics]") {
     wait(1, stop.slot());
     wait(2, {});
     stop.emit(asio::cancellation_type::terminal);
-    const auto run_until = [&](std::size_t i) {
-        const auto work = asio::make_work_guard(io);
-        const auto cap = now() + 10s;
-        io.restart();
-        while (!told[i] && now() < cap)
-            io.run_one_for(100ms);
+    const auto run_until_told = [&](std::size_t i) {
+        lab::wait_until(
+            [&] {
+                io.restart();
+                io.poll();
+                return bool(told[i]);
+            },
+            10s, "who waits is told");
     };
-    run_until(1);
+    run_until_told(1);
     CHECK(told[1] == errc::cancelled);
     CHECK_FALSE(told[0]);
     CHECK_FALSE(told[2]);
     lease.release();
-    run_until(0);
-    run_until(2);
+    run_until_told(0);
+    run_until_told(2);
     CHECK(told[0] == errc::not_held);
     CHECK(told[2] == errc::not_held);
     require_clean(name);
