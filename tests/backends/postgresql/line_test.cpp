@@ -3,6 +3,7 @@
 #include <atomic>
 #include <deque>
 #include <future>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -152,6 +153,42 @@ TEST_CASE("line: a client that died costs the others one look, once") {
     CHECK(when - released < patience * 1s + 500ms);
     CHECK(of_row(name, "line IS NULL OR NOT line ? 'nobody'") == "t");
     mine->release();
+}
+
+TEST_CASE("line: who comes again at once stands behind the one who was told") {
+    const auto name = fresh("again");
+    constexpr int clients = 3, rounds = 40;
+    std::mutex mutex;
+    std::vector<int> order;
+    std::vector<std::thread> callers;
+    const auto holder = open_here("ttl=60s");
+    auto lease = hold(holder, name);
+    for (int i = 0; i < clients; ++i)
+        callers.emplace_back([&, i] {
+            const auto client = open_here("ttl=60s");
+            const auto lock = lock_of(client, name);
+            for (int round = 0; round < rounds; ++round) {
+                auto mine = lock->acquire({.wait = patience * 30s});
+                if (!mine) return;
+                {
+                    const std::lock_guard hold_it(mutex);
+                    order.push_back(i);
+                }
+                mine->release();
+            }
+        });
+    wait_for_line(name, std::to_string(clients));
+    lease.release();
+    for (auto& c : callers)
+        c.join();
+    REQUIRE(order.size() == clients * rounds);
+    // Later somebody may be alone.
+    constexpr int looked_at = rounds;
+    int again = 0;
+    for (std::size_t i = 1; i <= looked_at; ++i)
+        again += order[i] == order[i - 1] ? 1 : 0;
+    INFO(again << " of " << looked_at << " went to the one who had it");
+    CHECK(again < looked_at / 3);
 }
 
 TEST_CASE("line: a place that is taken while the lock is released is not overlooked") {

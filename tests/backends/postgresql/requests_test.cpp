@@ -87,6 +87,44 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
     }
 }
 
+TEST_CASE("requests: a lock that had to wait once takes the short way again") {
+    lab::PostgresOptions options;
+    options.config = {"log_statement = 'all'", "log_line_prefix = 'by %p: '"};
+    const auto server = lab::PostgresServer::start(options);
+    const auto client = open(server.url()), other = open(server.url());
+    const auto lock = lock_of(client, "N");
+    // The server's process that ran the last grant: one for each connection.
+    const auto cycle = [&] {
+        const auto from = server.log().size();
+        hold(*lock).release();
+        std::string by;
+        lab::wait_until(
+            [&] {
+                std::stringstream lines(server.log().substr(from));
+                for (std::string line; std::getline(lines, line);)
+                    if (line.find("FOR UPDATE SKIP LOCKED) UPDATE") != line.npos)
+                        by = line.substr(0, line.find(':'));
+                return !by.empty();
+            },
+            5s, "the grant in the server's log");
+        return by;
+    };
+    cycle();
+    const auto by_lane = cycle();
+    REQUIRE(by_lane.starts_with("by "));
+    auto theirs = hold(other, "N");
+    auto waiting = std::async(std::launch::async, [&] { return lock->acquire({.wait = 30s}); });
+    lab::wait_until(
+        [&] { return server.value("SELECT line IS NOT NULL FROM holdfast_lease") == "t"; }, 10s,
+        "it waits");
+    theirs.release();
+    auto mine = waiting.get();
+    REQUIRE(mine.has_value());
+    mine->release();
+    cycle();
+    CHECK(cycle() == by_lane);
+}
+
 TEST_CASE("durability: a grant and a renewal are synced whatever is configured, a release is not") {
     lab::PostgresOptions options;
     options.fsync = true;
