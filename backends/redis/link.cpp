@@ -143,24 +143,20 @@ asio::awaitable<error_code> Link::open(boot_clock::time_point deadline, std::str
 
 asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::string* detail) {
     const Options& o = shared_->options;
-    std::vector<tcp::endpoint> all;
-    error_code ec;
-    const auto address = asio::ip::make_address(o.host, ec);
-    if (!ec) {
-        all.emplace_back(address, o.port);
-    } else {
-        tcp::resolver resolver(executor_);
-        const std::string port = std::to_string(o.port);
-        ec = {};
-        auto token = asio::redirect_error(asio::use_awaitable, ec);
-        const auto found = co_await resolver.async_resolve(o.host, port, token);
-        if (ec) {
-            *detail = o.host + ": " + ec.message();
-            co_return make(Error::unresolved);
-        }
-        for (const auto& entry : found)
-            all.push_back(entry.endpoint());
+    std::vector<std::string> hosts{o.host};
+    // A little less than all, so that the error can say who did not answer.
+    const auto soon = deadline - (deadline - boot_clock::now()) / 10;
+    auto looking = shared_->names.look_up(std::move(hosts), soon);
+    const auto found = co_await std::move(looking);
+    if (!found.front()) {
+        const error_code why = found.front().error();
+        const bool silent = why == asio::error::timed_out;
+        *detail = o.host + ": " + (silent ? "the name server does not answer" : why.message());
+        co_return make(Error::unresolved);
     }
+    std::vector<tcp::endpoint> all;
+    for (const auto& address : *found.front())
+        all.emplace_back(address, o.port);
     // A dead address must not use up the time of those after it.
     const auto share =
         (deadline - boot_clock::now()) / static_cast<int>(std::max<std::size_t>(all.size(), 1));

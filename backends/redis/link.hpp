@@ -21,8 +21,7 @@ class Link : public std::enable_shared_from_this<Link> {
 public:
     Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, asio::ssl::context* tls);
 
-    /// Names are resolved and all addresses tried; ends at `deadline`, except for a name server
-    /// that does not answer: the system's resolver cannot be stopped.
+    /// Names are resolved and all addresses tried; ends at `deadline`.
     asio::awaitable<error_code> open(boot_clock::time_point deadline, std::string* detail);
     void close() noexcept;
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "clock_offset.hpp"
+#include "holdfast/spi/host_names.hpp"
 #include "options.hpp"
 
 namespace holdfast::redis {
@@ -33,6 +34,7 @@ struct Shared {
     explicit Shared(const spi::Settings& s) : options(s) {}
 
     const Options options;
+    spi::HostNames names;
     ClockOffset clock;
     std::atomic<std::uint64_t> requests{0};  ///< commands sent so far
     Greeting* greeting = nullptr;            ///< outlives every connection; may be null

@@ -27,7 +27,6 @@ Handle::Handle(std::shared_ptr<Shared> shared, milliseconds timeout, Ear& ear)
     : shared_(std::move(shared)),
       asked_(timeout),
       ear_(&ear),
-      resolver_(shared_->engine),
       descriptor_(shared_->engine),
       timer_(shared_->engine),
       timeout_(timeout) {}
@@ -343,7 +342,6 @@ void Handle::drop() noexcept {
     connected_ = false;
     try {
         timer_.cancel();
-        resolver_.cancel();
     } catch (const std::exception&) {
         // Then they end by themselves.
     }

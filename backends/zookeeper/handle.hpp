@@ -82,7 +82,7 @@ public:
 private:
     static void on_event(_zhandle*, int type, int state, const char* path, void* context);
     void resolve();
-    void resolved(std::vector<boost::asio::ip::tcp::endpoint>, error_code);
+    void resolved(const std::vector<result<spi::HostNames::Addresses>>& answers);
     void open(const std::string& servers);
     void turn(int events);
     void turn_soon();
@@ -106,7 +106,6 @@ private:
     const milliseconds asked_;
     Ear* ear_;
     _zhandle* zh_ = nullptr;
-    boost::asio::ip::tcp::resolver resolver_;
     boost::asio::posix::stream_descriptor descriptor_;
     boost::asio::steady_timer timer_;
     int fd_ = -1;
@@ -121,6 +120,7 @@ private:
     std::unordered_set<std::string> watches_;  ///< the nodes that the client library watches
     std::size_t servers_ = 1;
     std::string server_list_;
+    std::vector<spi::HostNames::Addresses> addresses_;  // of each host, as last answered
     milliseconds timeout_;
     boot_clock::time_point connect_sent_, connected_since_, failed_at_;
     std::string trouble_;

@@ -1,5 +1,6 @@
 // How a Handle comes to its servers: names resolved without blocking, then the client library's
 // handle.
+#include <boost/asio/co_spawn.hpp>
 #include <cerrno>
 #include <random>
 #include <system_error>
@@ -11,6 +12,14 @@
 namespace holdfast::zookeeper {
 
 using boost::asio::ip::tcp;
+
+namespace {
+
+/// For name servers: less than callers have for one request, and than a session without a server
+/// can spare.
+constexpr milliseconds patience{750};
+
+}  // namespace
 
 milliseconds some_of(milliseconds most) {
     thread_local std::minstd_rand random(std::random_device{}());
@@ -35,46 +44,36 @@ void Handle::start() {
 }
 
 void Handle::resolve() {
-    // All hosts, one after the other; one that is unknown does not keep the others away.
-    struct Round {
-        std::size_t next = 0;
-        std::vector<tcp::endpoint> found;
-        error_code failed;
-    };
-    auto round = std::make_shared<Round>();
-    auto step = std::make_shared<std::function<void()>>();
-    *step = [weak = weak_from_this(), round, weak_step = std::weak_ptr(step)] {
-        const auto self = weak.lock();
-        const auto again = weak_step.lock();
-        if (!self || !again || self->closing_) return;
-        const auto& hosts = self->shared_->options.hosts;
-        while (round->next < hosts.size()) {
-            const spi::Endpoint& e = hosts[round->next++];
-            error_code ec;
-            const auto address = boost::asio::ip::make_address(e.host, ec);
-            if (!ec) {
-                round->found.emplace_back(address, e.port);
-                continue;
-            }
-            self->resolver_.async_resolve(
-                e.host, std::to_string(e.port),
-                [round, again](error_code failed, const tcp::resolver::results_type& all) {
-                    if (failed) round->failed = failed;
-                    for (const auto& entry : all)
-                        round->found.push_back(entry.endpoint());
-                    (*again)();
-                });
-            return;
-        }
-        self->resolved(std::move(round->found), round->failed);
-    };
-    (*step)();
+    std::vector<std::string> hosts;
+    for (const spi::Endpoint& e : shared_->options.hosts)
+        hosts.push_back(e.host);
+    // A name that is unknown, or not answered in time, does not keep the others away.
+    auto looking = shared_->names.look_up(std::move(hosts), boot_clock::now() + patience);
+    boost::asio::co_spawn(
+        shared_->engine, std::move(looking),
+        [weak = weak_from_this()](const std::exception_ptr&,
+                                  const std::vector<result<spi::HostNames::Addresses>>& answers) {
+            if (const auto self = weak.lock()) self->resolved(answers);
+        });
 }
 
-void Handle::resolved(std::vector<tcp::endpoint> found, error_code ec) {
+void Handle::resolved(const std::vector<result<spi::HostNames::Addresses>>& answers) {
     if (closing_ || over_) return;
+    const auto& hosts = shared_->options.hosts;
+    addresses_.resize(hosts.size());
+    error_code ec = boost::asio::error::no_memory;
+    std::vector<tcp::endpoint> found;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+        // Without an answer the addresses of before are better than none.
+        if (i < answers.size() && answers[i]) addresses_[i] = *answers[i];
+        if (i < answers.size() && !answers[i]) ec = answers[i].error();
+        for (const auto& address : addresses_[i])
+            found.emplace_back(address, hosts[i].port);
+    }
     if (found.empty()) {
-        trouble_ = hosts_text(shared_->options) + ": " + ec.message();
+        trouble_ = hosts_text(shared_->options) + ": " +
+                   (ec == boost::asio::error::timed_out ? "the name server does not answer"
+                                                        : ec.message());
         trouble_code_ = make(Error::unresolved);
         retry_pending_ = true;
         arm_timer(some_of(milliseconds(1000)));

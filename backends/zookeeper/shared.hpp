@@ -5,6 +5,7 @@
 
 #include "gate.hpp"
 #include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/host_names.hpp"
 #include "options.hpp"
 
 namespace holdfast::zookeeper {
@@ -13,6 +14,7 @@ struct Shared {
     Shared(const spi::Settings& s, spi::Context c) : options(s), engine(c.engine), sink(&c.sink) {}
     const Options options;
     const boost::asio::any_io_executor engine;
+    spi::HostNames names;
     spi::Sink* const sink;
     std::atomic<std::uint64_t> requests{0};
     Gate beats;                     ///< a heartbeat was answered, or a session has changed

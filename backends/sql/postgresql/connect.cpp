@@ -1,10 +1,10 @@
 #include "connect.hpp"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <poll.h>
 
 #include <algorithm>
+#include <boost/asio/error.hpp>
 #include <cctype>
 
 #include "errors.hpp"
@@ -20,25 +20,9 @@ bool is_address(const std::string& host) {
            ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
 
-std::vector<std::string> resolved(const std::string& host) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* all = nullptr;
-    std::vector<std::string> out;
-    if (::getaddrinfo(host.c_str(), nullptr, &hints, &all) != 0) return out;
-    for (const addrinfo* a = all; a != nullptr; a = a->ai_next) {
-        char text[NI_MAXHOST];
-        if (::getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof text, nullptr, 0,
-                          NI_NUMERICHOST) == 0 &&
-            std::find(out.begin(), out.end(), text) == out.end())
-            out.emplace_back(text);
-    }
-    ::freeaddrinfo(all);
-    return out;
-}
-
 /// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
-std::vector<std::string> targets(Shared& shared, bool resolve) {
+std::vector<std::string> targets(Shared& shared, bool resolve, boot_clock::time_point deadline,
+                                 std::string& detail) {
     const Options& o = shared.options;
     if (!o.socket.empty()) return {std::string()};
     if (is_address(o.host)) return {o.host};
@@ -46,7 +30,17 @@ std::vector<std::string> targets(Shared& shared, bool resolve) {
         if (auto known = shared.reached(); !known.empty()) return {known};
         return {};
     }
-    return resolved(o.host);
+    const auto found = shared.names.wait_for(o.host, deadline);
+    if (!found) {
+        const bool silent = found.error() == boost::asio::error::timed_out;
+        detail += ": " + (silent ? std::string("the name server does not answer")
+                                 : found.error().message());
+        return {};
+    }
+    std::vector<std::string> out;
+    for (const auto& address : *found)
+        out.push_back(address.to_string());
+    return out;
 }
 
 class Attempt {
@@ -158,12 +152,10 @@ Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, er
         }
         password = std::move(*secret);
     }
-    const auto where = targets(shared, resolve);
     why = make(Error::unresolved);
-    if (where.empty()) {
-        detail = "no address for " + shared.options.host;
-        return none;
-    }
+    detail = "no address for " + shared.options.host;
+    const auto where = targets(shared, resolve, deadline, detail);
+    if (where.empty()) return none;
     for (std::size_t i = 0; i < where.size(); ++i) {
         // Each address gets its share of the time, so that a dead one does not take all of it.
         const auto now = boot_clock::now();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "holdfast/clock.hpp"
+#include "holdfast/spi/host_names.hpp"
 #include "holdfast/spi/owner.hpp"
 #include "options.hpp"
 #include "statements.hpp"
@@ -29,6 +30,7 @@ struct Shared {
 
     const Options options;
     const Statements statements;
+    spi::HostNames names;
     const std::string me;  ///< this client in a line
     const std::shared_ptr<Watchdog> watchdog;
     std::atomic<std::uint64_t> requests{0};

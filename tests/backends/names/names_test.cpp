@@ -1,0 +1,164 @@
+// A name server that answers after many seconds: whoever asks is told in time, nobody else waits,
+// and a client closes while its look-up hangs.
+#include <future>
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "holdfast/lab/postgres_server.hpp"
+#include "holdfast/lab/redis_server.hpp"
+#include "holdfast/lab/wait_until.hpp"
+#include "holdfast/lab/zookeeper_server.hpp"
+#include "slow_name.hpp"
+
+using namespace std::chrono_literals;
+using namespace names_tests;
+namespace hf = holdfast;
+namespace lab = holdfast::lab;
+using hf::boot_clock;
+using hf::errc;
+
+namespace {
+
+/// Instrumented machines are slow: caps are multiplied by this, claims are not.
+constexpr int patience =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    4;
+#else
+    2;
+#endif
+
+/// Servers of one kind; `host` stands for each of them in the URL.
+struct Ground {
+    std::vector<lab::RedisServer> redis;
+    std::unique_ptr<lab::ZooKeeperServers> zookeeper;
+    std::unique_ptr<lab::PostgresServer> postgres;
+    std::string before, after;
+    std::vector<std::string> ports;
+
+    std::string url(const std::vector<std::string>& hosts) const {
+        std::string out = before;
+        for (std::size_t i = 0; i < ports.size(); ++i)
+            out += (i > 0 ? "," : "") + hosts[i % hosts.size()] + ":" + ports[i];
+        return out + after + "request_timeout=1s";
+    }
+};
+
+Ground make(const std::string& backend) {
+    Ground g;
+    g.before = backend + "://";
+    g.after = "?";
+    if (backend == "postgresql") {
+        g.postgres = std::make_unique<lab::PostgresServer>(lab::PostgresServer::start());
+        g.ports = {std::to_string(g.postgres->port())};
+        g.before += "holdfast@";
+        g.after = "/holdfast?";
+    } else if (backend == "zookeeper") {
+        g.zookeeper = std::make_unique<lab::ZooKeeperServers>(lab::ZooKeeperServers::start());
+        const std::string where = g.zookeeper->connect_string();
+        g.ports = {where.substr(where.rfind(':') + 1)};
+    } else {
+        for (int i = 0; i < (backend == "redlock" ? 5 : 1); ++i) {
+            g.redis.push_back(lab::RedisServer::start());
+            g.ports.push_back(std::to_string(g.redis.back().port()));
+        }
+        // These nodes have only just started.
+        if (backend == "redlock") g.after = "?durable=yes&";
+    }
+    return g;
+}
+
+hf::Client open(const std::string& url) {
+    hf::Diagnostics words;
+    auto client = hf::Client::open(url, {.diagnostics = &words});
+    INFO(words.text());
+    REQUIRE(client.has_value());
+    return *client;
+}
+
+hf::result<hf::Lease> acquire(const hf::Client& client, hf::milliseconds wait,
+                              hf::Diagnostics& words) {
+    auto lock = client.lock("N");
+    REQUIRE(lock.has_value());
+    return (*lock)->acquire({.wait = wait, .diagnostics = &words});
+}
+
+}  // namespace
+
+TEST_CASE("a name server that hangs: told in time, closed in time, and granted when it answers") {
+    const std::string backend = GENERATE("redis", "redlock", "postgresql", "zookeeper");
+    INFO(backend);
+    const Ground ground = make(backend);
+    // One thread for each client, however often it asks; each node of Redlock looks for itself.
+    const int threads = static_cast<int>(ground.ports.size());
+    SlowName slow("slow.test", "127.0.0.1");
+    hf::Diagnostics words;
+    {
+        const auto client = open(ground.url({"slow.test"}));
+        const auto asked = boot_clock::now();
+        const auto lease = acquire(client, 0ms, words);
+        REQUIRE_FALSE(lease.has_value());
+        INFO(words.text());
+        CHECK(lease.error() == (backend == "redlock" ? errc::no_quorum : errc::unavailable));
+        CHECK(words.text().find("slow.test") != std::string::npos);
+        CHECK(words.text().find("the name server does not answer") != std::string::npos);
+        CHECK(boot_clock::now() - asked < 1s + patience * 500ms);
+        acquire(client, 0ms, words);
+        CHECK(slow.waiting() == threads);
+    }
+    const auto client = open(ground.url({"slow.test"}));
+    auto closing = std::make_unique<hf::Client>(open(ground.url({"slow.test"})));
+    auto closed = std::async(std::launch::async, [&] {
+        hf::Diagnostics unread;
+        return acquire(*closing, 30s, unread).error();
+    });
+    lab::wait_until([&] { return slow.waiting() == 2 * threads; }, patience * 5s,
+                    "it asks for the name");
+    const auto began = boot_clock::now();
+    closing->close();
+    CHECK(closed.get() == errc::closed);
+    closing.reset();
+    // close() waits a second for what is under way.
+    CHECK(boot_clock::now() - began < 1s + patience * 500ms);
+
+    slow.answer();
+    auto lease = acquire(client, 30s, words);
+    INFO(words.text());
+    REQUIRE(lease.has_value());
+    CHECK(lease->release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("redlock: the names of a minority that hang keep nobody from the majority") {
+    const Ground ground = make("redlock");
+    SlowName slow("slow.test", "127.0.0.1"), slower("slower.test", "127.0.0.1"),
+        quick("quick.test", "127.0.0.1");
+    quick.answer();
+    const auto client =
+        open(ground.url({"slow.test", "slower.test", "quick.test", "quick.test", "quick.test"}));
+    hf::Diagnostics words;
+    const auto asked = boot_clock::now();
+    auto lease = acquire(client, 10s, words);
+    INFO(words.text());
+    REQUIRE(lease.has_value());
+    CHECK(boot_clock::now() - asked < 1s + patience * 1s);
+    CHECK(lease->renew().has_value());
+    CHECK(lease->release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("zookeeper: a name that hangs does not keep the other servers away") {
+    const Ground ground = make("zookeeper");
+    SlowName slow("slow.test", "127.0.0.1");
+    for (const bool first : {true, false}) {
+        const std::string good = "127.0.0.1:" + ground.ports[0];
+        const auto client =
+            open("zookeeper://" + (first ? "slow.test:1," + good : good + ",slow.test:1"));
+        hf::Diagnostics words;
+        const auto asked = boot_clock::now();
+        auto lease = acquire(client, 10s, words);
+        INFO(words.text());
+        REQUIRE(lease.has_value());
+        CHECK(boot_clock::now() - asked < 1s + patience * 1s);
+    }
+}
