@@ -5,17 +5,18 @@
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
 
 #include "errors.hpp"
 #include "handshake.hpp"
@@ -64,7 +65,6 @@ std::chrono::steady_clock::time_point steady(boot_clock::time_point t) noexcept 
 }
 
 void prepare_socket(int fd) noexcept {
-    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     const auto set = [fd](int level, int option, int value) {
         ::setsockopt(fd, level, option, &value, sizeof value);
     };
@@ -166,9 +166,16 @@ asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::
         error_code failed;
         error_code ignored;
         socket_.close(ignored);
-        socket_.open(e.protocol(), failed);
+        // Asio's open() would leave a moment in which a program that is started inherits it.
+        const int fd = ::socket(e.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0) {
+            failed = error_code(errno, boost::system::system_category());
+        } else {
+            socket_.assign(e.protocol(), fd, failed);
+            if (failed) ::close(fd);
+        }
         if (!failed) {
-            prepare_socket(socket_.native_handle());
+            prepare_socket(fd);
             asio::steady_timer patience(executor_, steady(boot_clock::now() + share));
             const bool last = &e == &all.back();
             if (!last)

@@ -54,7 +54,7 @@ private:
 /// For wake-ups: a steady timer's time that is due with `t`, or at most a little later.
 std::chrono::steady_clock::time_point steady(boot_clock::time_point t) noexcept;
 
-/// CLOEXEC, no delay, keep-alive that notices a dead peer within some 15 s.
+/// No delay, keep-alive that notices a dead peer within some 15 s.
 void prepare_socket(int fd) noexcept;
 
 }  // namespace holdfast::redis

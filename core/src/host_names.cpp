@@ -91,12 +91,22 @@ public:
         sigfillset(&all);
         ::pthread_sigmask(SIG_SETMASK, &all, &before);
         try {
-            std::thread([self = shared_from_this()] { self->answer(ask(self->host_)); }).detach();
+            std::thread([self = shared_from_this()] { self->run(); }).detach();
         } catch (...) {
             ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
             throw;
         }
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    void run() noexcept {
+        try {
+            answer(ask(host_));
+        } catch (const std::exception&) {
+            // Without memory nobody is told: whoever waits does so until his deadline, and the next
+            // one asks anew.
+            const std::lock_guard hold(mutex_);
+            answered_ = true;
+        }
     }
     void answer(result<Addresses> what) {
         std::vector<std::shared_ptr<Ear>> ears;

@@ -153,9 +153,12 @@ Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, er
         password = std::move(*secret);
     }
     why = make(Error::unresolved);
-    detail = "no address for " + shared.options.host;
-    const auto where = targets(shared, resolve, deadline, detail);
-    if (where.empty()) return none;
+    std::string nowhere = "no address for " + shared.options.host;
+    const auto where = targets(shared, resolve, deadline, nowhere);
+    if (where.empty()) {
+        detail = std::move(nowhere);
+        return none;
+    }
     for (std::size_t i = 0; i < where.size(); ++i) {
         // Each address gets its share of the time, so that a dead one does not take all of it.
         const auto now = boot_clock::now();
