@@ -14,6 +14,8 @@ namespace {
 constexpr const char* id = "C2";
 constexpr const char* node = "/bench-ensemble";
 constexpr std::size_t many = 64;
+/// Longer than it takes to start the next ensemble, when nobody sends heartbeats.
+constexpr milliseconds bare_session{120000};
 
 std::string words(std::size_t servers, const char* what) {
     return std::to_string(servers) + (servers == 1 ? " server" : " servers") + what;
@@ -35,7 +37,7 @@ struct Ensemble {
           client(bench.open(deployment)),
           lock(bench.lock(client, deployment, "bench-ensemble-lock")),
           in_flight(deployment, many, "bench-ensemble"),
-          bare(servers.connect_string(), milliseconds(4000)) {
+          bare(servers.connect_string(), bare_session) {
         cycle();  // connects, makes the parents
         in_flight.run_cycles(many);
         if (!bare.create(node, ZooKeeperSession::Kind::persistent).ok())
