@@ -149,9 +149,7 @@ asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::
     auto looking = shared_->names.look_up(std::move(hosts), soon);
     const auto found = co_await std::move(looking);
     if (!found.front()) {
-        const error_code why = found.front().error();
-        const bool silent = why == asio::error::timed_out;
-        *detail = o.host + ": " + (silent ? "the name server does not answer" : why.message());
+        *detail = o.host + ": " + spi::HostNames::words(found.front().error());
         co_return make(Error::unresolved);
     }
     std::vector<tcp::endpoint> all;

@@ -71,9 +71,7 @@ void Handle::resolved(const std::vector<result<spi::HostNames::Addresses>>& answ
             found.emplace_back(address, hosts[i].port);
     }
     if (found.empty()) {
-        trouble_ = hosts_text(shared_->options) + ": " +
-                   (ec == boost::asio::error::timed_out ? "the name server does not answer"
-                                                        : ec.message());
+        trouble_ = hosts_text(shared_->options) + ": " + spi::HostNames::words(ec);
         trouble_code_ = make(Error::unresolved);
         retry_pending_ = true;
         arm_timer(some_of(milliseconds(1000)));

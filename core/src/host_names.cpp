@@ -1,8 +1,6 @@
 #include "holdfast/spi/host_names.hpp"
 
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <boost/asio/error.hpp>
@@ -16,7 +14,8 @@
 #include <condition_variable>
 #include <cstring>
 #include <system_error>
-#include <thread>
+
+#include "holdfast/spi/quiet_thread.hpp"
 
 namespace holdfast::spi {
 namespace asio = boost::asio;
@@ -86,17 +85,7 @@ public:
     const std::string& host() const noexcept { return host_; }
     /// Throws std::system_error.
     void start() {
-        // Signals are for the program's own threads.
-        sigset_t all, before;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before);
-        try {
-            std::thread([self = shared_from_this()] { self->run(); }).detach();
-        } catch (...) {
-            ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-            throw;
-        }
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        quiet_thread([self = shared_from_this()] { self->run(); }).detach();
     }
     void run() noexcept {
         try {
@@ -151,6 +140,10 @@ private:
     result<Addresses> outcome_ = error_code(asio::error::timed_out);
     std::vector<std::shared_ptr<Ear>> ears_;
 };
+
+std::string HostNames::words(const error_code& ec) {
+    return ec == asio::error::timed_out ? "the name server does not answer" : ec.message();
+}
 
 HostNames::HostNames() = default;
 HostNames::~HostNames() = default;

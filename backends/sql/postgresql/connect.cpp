@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <boost/asio/error.hpp>
 #include <cctype>
 
 #include "errors.hpp"
@@ -32,9 +31,7 @@ std::vector<std::string> targets(Shared& shared, bool resolve, boot_clock::time_
     }
     const auto found = shared.names.wait_for(o.host, deadline);
     if (!found) {
-        const bool silent = found.error() == boost::asio::error::timed_out;
-        detail += ": " + (silent ? std::string("the name server does not answer")
-                                 : found.error().message());
+        detail += ": " + spi::HostNames::words(found.error());
         return {};
     }
     std::vector<std::string> out;

@@ -37,6 +37,9 @@ public:
     /// The same for one, blocking.
     result<Addresses> wait_for(const std::string& host, boot_clock::time_point deadline);
 
+    /// One of these errors, for a person.
+    static std::string words(const error_code&);
+
 private:
     class LookUp;
     std::shared_ptr<LookUp> begin(const std::string& host);
