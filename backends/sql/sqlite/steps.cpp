@@ -49,21 +49,34 @@ void refuse(Step& s, error_code why, const std::string& detail) {
     s.freed = false;
 }
 
-int free_row(Connection& c, Step& s, int mark, bool& wrote) {
-    Query q(c.statement(Sql::release));
+/// The transaction under way.
+struct Transaction {
+    Connection& c;
+    std::int64_t last = 0;  ///< token given in it; the file's count is written once, at its end
+    bool wrote = false;
+};
+
+int free_row(Transaction& t, Step& s, int mark) {
+    Query q(t.c.statement(Sql::release));
     q.bind(1, std::string_view(s.key)).bind(2, mark);
-    wrote = s.freed = true;
+    t.wrote = s.freed = true;
     return finished(q.step());
 }
 
-int renew_row(Connection& c, const Step& s, bool& wrote) {
-    Query q(c.statement(Sql::renew));
+int renew_row(Transaction& t, const Step& s) {
+    Query q(t.c.statement(Sql::renew));
     q.bind(1, std::string_view(s.key)).bind(2, boot_us() + us(s.ttl));
-    wrote = true;
+    t.wrote = true;
     return finished(q.step());
 }
 
-int attempt(Connection& c, Step& s, const Row& row, bool& wrote) {
+int count_tokens(Transaction& t) {
+    if (t.last == 0) return SQLITE_OK;
+    Query q(t.c.statement(Sql::count));
+    return finished(q.bind(1, t.last).step());
+}
+
+int attempt(Transaction& t, Step& s, const Row& row) {
     s.done = true;
     if (!row.plain) {
         s.detail = "the row of that name is another kind of lock";
@@ -75,7 +88,7 @@ int attempt(Connection& c, Step& s, const Row& row, bool& wrote) {
         // Asked again, as the first answer was lost: the same grant, from now on.
         s.outcome = spi::Attempt::Granted{
             {static_cast<std::uint64_t>(row.token)}, verdict(row.previous), s.ttl, {}};
-        return renew_row(c, s, wrote);
+        return renew_row(t, s);
     }
     if (row.state == Row::State::held) {
         s.outcome = spi::Attempt::Busy{look_again(row.left_us), false};
@@ -83,30 +96,27 @@ int attempt(Connection& c, Step& s, const Row& row, bool& wrote) {
     }
     int previous = row.mark;
     if (row.state == Row::State::expired) previous = mine ? row.previous : mark_crashed;
-    const std::int64_t token = std::max(row.last + 1, wall_us());
-    Query count(c.statement(Sql::count));
-    int rc = finished(count.bind(1, token).step());
-    if (rc != SQLITE_OK) return rc;
+    const std::int64_t token = std::max(std::max(row.last, t.last) + 1, wall_us());
+    t.last = token;
     const std::int64_t now = boot_us();
-    Query grant(c.statement(Sql::grant));
+    Query grant(t.c.statement(Sql::grant));
     grant.bind(1, std::string_view(s.key)).bind(2, std::string_view(s.owner)).bind(3, token);
     grant.bind(4, now + us(s.ttl)).bind(5, std::string_view(boot_id())).bind(6, now);
     grant.bind(7, previous);
-    rc = finished(grant.step());
-    wrote = true;
+    t.wrote = true;
     s.outcome =
         spi::Attempt::Granted{{static_cast<std::uint64_t>(token)}, verdict(previous), s.ttl, {}};
-    return rc;
+    return finished(grant.step());
 }
 
-int withdraw(Connection& c, Step& s, const Row& row, bool& wrote) {
+int withdraw(Transaction& t, Step& s, const Row& row) {
     s.done = true;
     if (!row.plain || row.owner != s.owner || row.state == Row::State::absent) return SQLITE_OK;
     // It was never used: the next holder is told what this one would have been told.
-    return free_row(c, s, row.previous, wrote);
+    return free_row(t, s, row.previous);
 }
 
-int renew(Connection& c, Step& s, const Row& row, bool& wrote) {
+int renew(Transaction& t, Step& s, const Row& row) {
     s.done = true;
     const bool ours = row.plain && row.token == s.token;
     if (ours && row.revoked) {
@@ -114,7 +124,7 @@ int renew(Connection& c, Step& s, const Row& row, bool& wrote) {
         s.error = make_error_code(errc::revoked);
     } else if (ours && row.owner == s.owner && row.state == Row::State::held) {
         s.renewal = spi::Held::Renewal::renewed;
-        return renew_row(c, s, wrote);
+        return renew_row(t, s);
     } else {
         s.renewal = spi::Held::Renewal::lost;
         s.error = make_error_code(errc::lost);
@@ -122,12 +132,12 @@ int renew(Connection& c, Step& s, const Row& row, bool& wrote) {
     return SQLITE_OK;
 }
 
-int release(Connection& c, Step& s, const Row& row, bool& wrote) {
+int release(Transaction& t, Step& s, const Row& row) {
     s.done = true;
     if (row.plain && row.token == s.token) {
         if (row.state == Row::State::held && row.owner == s.owner) {
             s.released = ReleaseResult::released;
-            return free_row(c, s, s.how == Outcome::done ? mark_released : mark_abandoned, wrote);
+            return free_row(t, s, s.how == Outcome::done ? mark_released : mark_abandoned);
         }
         // Free with our token: an earlier release of ours got through, unless it was broken.
         s.released = row.state == Row::State::free && !row.revoked ? ReleaseResult::released
@@ -139,8 +149,8 @@ int release(Connection& c, Step& s, const Row& row, bool& wrote) {
     return SQLITE_OK;
 }
 
-int run_step(Connection& c, Step& s, Row& row, bool& wrote) {
-    const int rc = look(c, s.key, row);
+int run_step(Transaction& t, Step& s, Row& row) {
+    const int rc = look(t.c, s.key, row);
     if (rc != SQLITE_OK) return rc;
     if (row.format != layout_format) {
         refuse(s, make_error(Finding::newer_format),
@@ -149,13 +159,13 @@ int run_step(Connection& c, Step& s, Row& row, bool& wrote) {
     }
     switch (s.kind) {
         case Step::Kind::attempt:
-            return attempt(c, s, row, wrote);
+            return attempt(t, s, row);
         case Step::Kind::withdraw:
-            return withdraw(c, s, row, wrote);
+            return withdraw(t, s, row);
         case Step::Kind::renew:
-            return renew(c, s, row, wrote);
+            return renew(t, s, row);
         case Step::Kind::release:
-            return release(c, s, row, wrote);
+            return release(t, s, row);
     }
     return SQLITE_OK;
 }
@@ -177,7 +187,7 @@ bool is_fatal(int rc) noexcept {
 
 /// The write lock is ours: all steps, and the end of the transaction.
 void run_locked(Connection& c, std::span<Step* const> steps) {
-    bool wrote = false;
+    Transaction t{c};
     int rc = SQLITE_OK;
     Row row;
     for (Step* s : steps) {
@@ -186,13 +196,14 @@ void run_locked(Connection& c, std::span<Step* const> steps) {
             refuse(*s, make_error(Finding::bad_deadline), "the deadline passed while waiting");
             continue;
         }
-        rc = run_step(c, *s, row, wrote);
+        rc = run_step(t, *s, row);
         if (rc != SQLITE_OK) break;
     }
+    if (rc == SQLITE_OK) rc = count_tokens(t);
     bool committing = false;
     if (rc == SQLITE_OK) {
         rc = c.commit();
-        committing = rc != SQLITE_OK && wrote && (rc & 0xff) == SQLITE_IOERR;
+        committing = rc != SQLITE_OK && t.wrote && (rc & 0xff) == SQLITE_IOERR;
     }
     if (rc == SQLITE_OK) return;
     std::string detail;

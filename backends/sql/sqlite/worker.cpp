@@ -1,7 +1,6 @@
 #include "worker.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -9,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "clocks.hpp"
+#include "holdfast/spi/quiet_thread.hpp"
 
 namespace holdfast::sqlite {
 namespace {
@@ -37,12 +37,7 @@ spi::awaitable<bool> Worker::run(std::shared_ptr<Job> job) {
 }
 
 void Worker::start() {
-    // Signals are for the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([self = shared_from_this()] { self->main(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = spi::quiet_thread([self = shared_from_this()] { self->main(); });
 }
 
 void Worker::kick() noexcept {
@@ -117,18 +112,21 @@ void Worker::main() {
     }
 }
 
-/// Attempts at names that somebody else surely holds need no write lock.
+/// Attempts at names that somebody else surely holds need no write lock. Once another step does
+/// need it, its transaction answers the rest as well.
 void Worker::answer_waiters(std::vector<Step*>& steps) {
-    const bool any = std::any_of(steps.begin(), steps.end(),
-                                 [](const Step* s) { return s->kind == Step::Kind::attempt; });
-    if (!any || !connection_.is_open() || !connection_.still_there()) return;
+    const auto attempts = [](const Step* s) { return s->kind == Step::Kind::attempt; };
+    if (std::none_of(steps.begin(), steps.end(), attempts)) return;
+    if (!connection_.is_open() || !connection_.still_there()) return;
     watch_.refresh(connection_);
+    for (Step* s : steps)
+        if (attempts(s)) watch_.answers(*s);
     Row row;
     for (Step* s : steps) {
-        if (s->kind != Step::Kind::attempt || watch_.answers(*s)) continue;
-        if (look(connection_, s->key, row) != SQLITE_OK) continue;
-        if (row.state != Row::State::held || row.owner == s->owner || !row.plain) continue;
-        if (row.format != layout_format) continue;
+        if (s->done) continue;
+        if (!attempts(s) || look(connection_, s->key, row) != SQLITE_OK) return;
+        if (row.state != Row::State::held || row.owner == s->owner || !row.plain) return;
+        if (row.format != layout_format) return;
         s->outcome = spi::Attempt::Busy{look_again(row.left_us), false};
         s->done = true;
         watch_.held(s->key, row.owner, row.left_us);

@@ -124,6 +124,29 @@ TEST_CASE("tokens grow over release, expiry, row deletion and a wall clock that 
     next("right again");
 }
 
+TEST_CASE("tokens of one transaction are different ones, also while the wall clock stands") {
+    const File file;
+    Table t(file);
+    const WallClock clock;
+    wall_us = []() noexcept { return std::int64_t{1000}; };
+    std::vector<Step> steps;
+    for (const char* name : {"a", "b", "c"})
+        steps.push_back(t.step(Step::Kind::attempt, name, "one"));
+    std::vector<Step*> all;
+    for (Step& s : steps)
+        all.push_back(&s);
+    run_steps(t.connection, all);
+    std::uint64_t last = 0;
+    for (const Step& s : steps) {
+        const auto* g = std::get_if<spi::Attempt::Granted>(&s.outcome);
+        REQUIRE(g != nullptr);
+        CHECK(g->token.value > last);
+        last = g->token.value;
+    }
+    CHECK(file.sql("SELECT last FROM holdfast_format") == std::to_string(last));
+    CHECK(t.grant("d", "one").token.value > last);
+}
+
 TEST_CASE("the wall clock decides nothing about who holds") {
     const File file;
     Table t(file);

@@ -1,5 +1,7 @@
 // The README shows the statements of an acquire and a release; here they are taken from SQLite
 // itself.
+#include <mutex>
+
 #include "fixture.hpp"
 
 namespace holdfast::sqlite::test {
@@ -40,6 +42,38 @@ TEST_CASE("an acquire and a release run the statements that the README shows") {
     ran.clear();
     CHECK(t.release("a", "two", g.token) == ReleaseResult::released);
     CHECK(ran == documented("release"));
+}
+
+TEST_CASE("acquisitions at once share a transaction: a look and a row each") {
+    const File file;
+    auto client = Client::open(file.url).value();
+    client.lock("warm").value()->acquire({.wait = 2s}).value().release();
+    constexpr int many = 100;
+    std::vector<std::unique_ptr<Lock>> locks;
+    for (int i = 0; i < many; ++i)
+        locks.push_back(client.lock("name " + std::to_string(i)).value());
+    std::mutex mutex;
+    std::vector<Lease> held;
+    const auto count = [&] {
+        const std::lock_guard hold(mutex);
+        return held.size();
+    };
+    // Until all have asked nothing can be written, so that they fall together.
+    auto foreign = std::make_unique<Writer>(file.path);
+    const auto before = client.stats();
+    for (const auto& lock : locks)
+        lock->async_acquire({.wait = 5s}, [&](error_code ec, Lease lease) {
+            const std::lock_guard hold(mutex);
+            if (!ec) held.push_back(std::move(lease));
+        });
+    lab::wait_until([&] { return client.stats().attempts >= before.attempts + many; }, 10s,
+                    "all have asked");
+    foreign.reset();
+    lab::wait_until([&] { return count() == many; }, 10s, "all are held");
+    const auto each = static_cast<double>(client.stats().requests - before.requests) / many;
+    INFO(each << " statements for each");
+    // Each transaction has three more, and a look before it: two or three of them.
+    CHECK(each < 2.5);
 }
 
 TEST_CASE("what durability rests on is really set") {
