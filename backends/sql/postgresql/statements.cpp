@@ -6,7 +6,7 @@ namespace holdfast::postgresql {
 namespace {
 
 // TABLE stands for the table, NOW for the server's clock in us; SYNC and ASYNC decide how the
-// commit is made durable.
+// commit is made durable, by a subquery, which runs once whatever the number of rows.
 
 constexpr std::string_view create_text = R"(CREATE TABLE IF NOT EXISTS TABLE (
   name     text COLLATE "C" NOT NULL,
@@ -192,9 +192,9 @@ std::string complete(std::string_view pattern, const std::string& table) {
         replace(text, before, std::string(before, std::string_view(before).find(' ')) + " @");
     replace(text, "@", table);
     replace(text, "PLACE", std::to_string(std::chrono::microseconds(place_lasts).count()));
-    replace(text, "ASYNC", "set_config('synchronous_commit', 'off', true) = 'off'");
-    replace(text, "SYNC", "set_config('synchronous_commit', 'on', true) = 'on'");
-    replace(text, "NOW", "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint");
+    replace(text, "ASYNC", "(SELECT set_config('synchronous_commit', 'off', true)) = 'off'");
+    replace(text, "SYNC", "(SELECT set_config('synchronous_commit', 'on', true)) = 'on'");
+    replace(text, "NOW", "(date_part('epoch', clock_timestamp()) * 1000000)::bigint");
     return text;
 }
 

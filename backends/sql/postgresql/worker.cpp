@@ -1,12 +1,13 @@
 #include "worker.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+
+#include "holdfast/spi/quiet_thread.hpp"
 
 namespace holdfast::postgresql {
 namespace {
@@ -33,12 +34,7 @@ spi::awaitable<bool> Worker::run(std::shared_ptr<Job> job) {
 }
 
 void Worker::start() {
-    // Signals are for the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([self = shared_from_this()] { self->main(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = spi::quiet_thread([self = shared_from_this()] { self->main(); });
 }
 
 void Worker::close() noexcept {
