@@ -17,6 +17,12 @@ private:
     std::string text_, sha_;
 };
 
+/// One script of several texts, in this order.
+template <class... Texts>
+Script join(Texts... texts) {
+    return Script((std::string(texts) + ...));
+}
+
 /// Begins an EVALSHA; the keys and arguments follow.
 inline void begin(Command& c, const Script& s, long long keys) {
     c.clear();

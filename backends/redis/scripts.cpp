@@ -3,14 +3,6 @@
 #include "lua_texts.hpp"
 
 namespace holdfast::redis {
-namespace {
-
-template <class... Pieces>
-Script join(Pieces... pieces) {
-    return Script((std::string(pieces) + ...));
-}
-
-}  // namespace
 
 const Scripts& Scripts::all() {
     static const Scripts scripts{

@@ -47,26 +47,29 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     // Callers that want one name would only split the votes among themselves: one of them asks.
     std::map<std::string_view, Attempt*> first;
     std::vector<std::pair<Attempt*, Attempt*>> others;
-    for (Attempt* a : all) {
-        if (a->ttl > set_->options.max_ttl) {
-            a->outcome = Attempt::Failed{make(Error::ttl_too_long)};
-            a->detail =
-                "the ttl is longer than max_ttl = " + spi::format_duration(set_->options.max_ttl);
-            continue;
+    {
+        const Together together(*fabric_);
+        for (Attempt* a : all) {
+            if (a->ttl > set_->options.max_ttl) {
+                a->outcome = Attempt::Failed{make(Error::ttl_too_long)};
+                a->detail = "the ttl is longer than max_ttl = " +
+                            spi::format_duration(set_->options.max_ttl);
+                continue;
+            }
+            const auto known = busy_.find(a->name);
+            if (a->again && known != busy_.end() && now < known->second.until) {
+                a->outcome = Attempt::Busy{known->second.look_again, true};
+                continue;
+            }
+            const auto [at, fresh] = first.emplace(a->name, a);
+            if (!fresh) {
+                others.emplace_back(a, at->second);
+                continue;
+            }
+            gate->enter();
+            const auto round = std::make_shared<Acquire>(fabric_, *a, [gate] { gate->leave(); });
+            round->start();
         }
-        const auto known = busy_.find(a->name);
-        if (a->again && known != busy_.end() && now < known->second.until) {
-            a->outcome = Attempt::Busy{known->second.look_again, true};
-            continue;
-        }
-        const auto [at, fresh] = first.emplace(a->name, a);
-        if (!fresh) {
-            others.emplace_back(a, at->second);
-            continue;
-        }
-        gate->enter();
-        const auto round = std::make_shared<Acquire>(fabric_, *a, [gate] { gate->leave(); });
-        round->start();
     }
     auto task = Gate::wait(gate);
     co_await std::move(task);
@@ -87,13 +90,16 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
 awaitable<error_code> RedlockBackend::withdraw(std::span<Attempt* const> all) {
     const auto gate = std::make_shared<Gate>(context_.engine);
     std::vector<std::shared_ptr<Release>> rounds;
-    for (Attempt* a : all) {
-        const Place* p = find_place(a->place);
-        if (p == nullptr || p->value.empty()) continue;  // every failed round undid itself
-        gate->enter();
-        rounds.push_back(std::make_shared<Release>(fabric_, a->name, a->place, a->ttl, a->deadline,
-                                                   [gate] { gate->leave(); }));
-        rounds.back()->start();
+    {
+        const Together together(*fabric_);
+        for (Attempt* a : all) {
+            const Place* p = find_place(a->place);
+            if (p == nullptr || p->value.empty()) continue;  // every failed round undid itself
+            gate->enter();
+            rounds.push_back(std::make_shared<Release>(fabric_, a->name, a->place, a->ttl,
+                                                       a->deadline, [gate] { gate->leave(); }));
+            rounds.back()->start();
+        }
     }
     auto task = Gate::wait(gate);
     co_await std::move(task);
@@ -106,10 +112,13 @@ awaitable<error_code> RedlockBackend::withdraw(std::span<Attempt* const> all) {
 
 awaitable<void> RedlockBackend::renew(std::span<Held* const> all) {
     const auto gate = std::make_shared<Gate>(context_.engine);
-    for (Held* h : all) {
-        gate->enter();
-        const auto round = std::make_shared<Renew>(fabric_, *h, [gate] { gate->leave(); });
-        round->start();
+    {
+        const Together together(*fabric_);
+        for (Held* h : all) {
+            gate->enter();
+            const auto round = std::make_shared<Renew>(fabric_, *h, [gate] { gate->leave(); });
+            round->start();
+        }
     }
     auto task = Gate::wait(gate);
     co_await std::move(task);
@@ -118,11 +127,14 @@ awaitable<void> RedlockBackend::renew(std::span<Held* const> all) {
 awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
     const auto gate = std::make_shared<Gate>(context_.engine);
     std::vector<std::shared_ptr<Release>> rounds;
-    for (const Held* h : all) {
-        gate->enter();
-        rounds.push_back(std::make_shared<Release>(fabric_, h->name, h->place, h->ttl, h->deadline,
-                                                   [gate] { gate->leave(); }));
-        rounds.back()->start();
+    {
+        const Together together(*fabric_);
+        for (const Held* h : all) {
+            gate->enter();
+            rounds.push_back(std::make_shared<Release>(fabric_, h->name, h->place, h->ttl,
+                                                       h->deadline, [gate] { gate->leave(); }));
+            rounds.back()->start();
+        }
     }
     auto task = Gate::wait(gate);
     co_await std::move(task);

@@ -45,9 +45,10 @@ private:
         std::unique_ptr<Reply> reply;  ///< null: no answer
         error_code why;
     };
-    /// One command to each of the nodes (an empty one: not to this), and what each said.
+    /// One command to each of the nodes (an empty one: not to this), and what each said. With a
+    /// verb, its keys and arguments.
     awaitable<std::vector<Said>> ask_all(std::vector<std::vector<std::string>> commands,
-                                         const Script*, boot_clock::time_point deadline);
+                                         const Verb*, boot_clock::time_point deadline);
     /// Fewer than a majority answered: why, and what each said.
     error_code no_quorum(const std::vector<Said>&, std::string& detail) const;
     /// As inspect; the value of the first holder's key besides.

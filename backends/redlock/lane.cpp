@@ -184,7 +184,7 @@ class Lane::VoteStep final : public Lane::Step {
 public:
     VoteStep(Lane& lane, const Attempt& a, const std::string& value)
         : lane_(lane), set_(*lane.fabric_->set), a_(a), value_(value) {
-        if (set_.options.fencing) script = &Scripts::all().enter;
+        if (set_.options.fencing) script = &Scripts::all().enter.one;
         lane_.tally_.begin(set_.size());
         again_.assign(set_.size(), false);
     }
@@ -334,7 +334,7 @@ void Lane::lost(Attempt& a, const Tally& tally, Tally::Verdict verdict) {
 class Lane::ReleaseStep final : public Lane::Step {
 public:
     ReleaseStep(Lane& lane, std::string_view value) : lane_(lane), value_(value) {
-        script = &Scripts::all().release;
+        script = &Scripts::all().release.one;
         told.assign(lane.links_.size(), false);
     }
     bool wants(std::size_t, boot_clock::time_point) override { return true; }

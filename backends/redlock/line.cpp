@@ -16,6 +16,8 @@ namespace holdfast::redlock {
 namespace {
 
 constexpr milliseconds shortest_pause{50}, longest_pause{500};
+/// More would keep a node from everybody else for too long.
+constexpr std::size_t most_in_a_call = 32;
 
 }  // namespace
 
@@ -32,6 +34,8 @@ void Line::ask(Request r, bool patient) {
     const auto now = boot_clock::now();
     switch (state_) {
         case State::ready:
+            if (gathering_ && r.verb != nullptr && r.verb->many)
+                return gathered_.push_back(std::move(r));
             return post_request(std::move(r));
         case State::closed:
             return r.done(nullptr, make_error_code(errc::closed), false);
@@ -63,7 +67,7 @@ void Line::look() {
         // Its answer, or its silence, decides.
         if (!pending_.empty()) return;
         Request ping;
-        ping.words = {"PING"};
+        ping.words = words({"PING"});
         ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
             if (r != nullptr) self->node_.set_up();
         };
@@ -112,7 +116,7 @@ void Line::opened(const error_code& ec, const std::string& words) {
 void Line::prove() {
     state_ = State::proving;
     Request ping;
-    ping.words = {"PING"};
+    ping.words = words({"PING"});
     ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
         if (r != nullptr && self->state_ == State::proving) self->become_ready();
     };
@@ -128,12 +132,14 @@ void Line::become_ready() {
     for (Debt& d : owed_)
         d.state = Debt::State::unsent;
     pay();  // first of all: whoever asks next must not meet his own leftovers
+    gather();
     for (Request& r : std::exchange(queued_, {})) {
         if (r.wanted && !r.wanted())
             r.done(nullptr, redis::make(redis::Error::no_answer), false);
         else
             ask(std::move(r), false);
     }
+    send();
     if (too_few && set_->up() >= set_->quorum()) set_->majority_back();
 }
 
@@ -141,15 +147,51 @@ void Line::become_ready() {
 // -----------------------------------------------------------------------------------
 
 void Line::post_request(Request r) {
+    Call call;
+    call.requests.push_back(std::move(r));
+    post(std::move(call));
+}
+
+void Line::send() {
+    gathering_ = false;
+    flush();
+}
+
+void Line::flush() {
+    auto all = std::exchange(gathered_, {});
+    Call call;
+    for (Request& r : all) {
+        if (!call.requests.empty() &&
+            (call.requests.front().verb != r.verb || call.requests.size() == most_in_a_call))
+            post(std::exchange(call, {}));
+        call.requests.push_back(std::move(r));
+    }
+    if (!call.requests.empty()) post(std::move(call));
+}
+
+void Line::post(Call call) {
     Command c;
-    if (r.deadline_word != 0)
-        r.words[r.deadline_word] = std::to_string(node_.shared->clock.server_ms(r.deadline));
-    for (const std::string& word : r.words)
-        c.add(word);
+    const Verb* const verb = call.requests.front().verb;
+    const std::size_t n = call.requests.size(), keys = verb == nullptr ? 0 : verb->keys;
+    if (verb != nullptr) {
+        const Script& script = n == 1 ? verb->one : *verb->many;
+        redis::begin(c, script, static_cast<long long>(keys) * static_cast<long long>(n));
+        if (call.text) redis::with_text(c, script);
+    }
+    for (const Request& r : call.requests)
+        for (std::size_t i = 0; i < keys; ++i)
+            c.add((*r.words)[i]);
+    for (const Request& r : call.requests)
+        for (std::size_t i = keys; i < r.words->size(); ++i) {
+            if (i == r.deadline_word && i != 0)
+                c.add_number(node_.shared->clock.server_ms(r.deadline));
+            else
+                c.add((*r.words)[i]);
+        }
     c.encode(out_);
     node_.shared->requests.fetch_add(1, std::memory_order_relaxed);
     if (pending_.empty()) heard_ = boot_clock::now();
-    pending_.push_back(std::move(r));
+    pending_.push_back(std::move(call));
     if (!writing_) start_write();
     if (!watching_) watch_silence();
 }
@@ -189,20 +231,37 @@ void Line::read(std::size_t bytes) {
     for (auto next = codec.next(); next != redis::Codec::Next::more; next = codec.next()) {
         // An answer that nobody asked for is as bad as one that cannot be read.
         if (next == redis::Codec::Next::broken || pending_.empty()) return broken();
-        Request r = std::move(pending_.front());
+        if (!pending_.front().fits(codec.reply())) return broken();
+        Call call = std::move(pending_.front());
         pending_.pop_front();
-        answer(std::move(r), codec.reply());
+        answer(std::move(call), codec.reply());
         if (link_ != link) return;  // what was answered has closed it
     }
     start_read();
 }
 
-void Line::answer(Request r, const Reply& reply) {
-    if (r.script != nullptr && redis::forgotten(reply) && r.words[0] == "EVALSHA") {
-        r.words[0] = "EVAL";
-        r.words[1] = r.script->text();
-        return post_request(std::move(r));
+bool Line::Call::fits(const Reply& r) const noexcept {
+    const bool one = requests.size() == 1 || r.is(Reply::Type::error);
+    return one || (r.is(Reply::Type::array) && r.count == requests.size());
+}
+
+void Line::answer(Call call, const Reply& reply) {
+    if (call.requests.front().verb != nullptr && redis::forgotten(reply) && !call.text) {
+        call.text = true;
+        return post(std::move(call));
     }
+    const bool together = call.requests.size() > 1, error = reply.is(Reply::Type::error);
+    // Nothing was done, as one of the names is not for this user; the others may be.
+    const bool each = together && error && reply.text.starts_with("NOPERM");
+    for (std::size_t i = 0; i < call.requests.size(); ++i) {
+        if (each)
+            post_request(std::move(call.requests[i]));
+        else
+            answer(std::move(call.requests[i]), together && !error ? reply.items()[i] : reply);
+    }
+}
+
+void Line::answer(Request r, const Reply& reply) {
     const bool late = r.deadline_word != 0 && reply.is_text() && reply.text.starts_with("l ");
     if (late) {
         // Our idea of its clock was wrong, or the request was long under way.
@@ -250,10 +309,12 @@ void Line::fail(const error_code& why, const std::string& words, bool down) {
     probing_ = false;
     for (Debt& d : owed_)
         d.state = Debt::State::unsent;
-    for (Request& r : std::exchange(pending_, {}))
-        r.done(nullptr, why, true);
-    for (Request& r : std::exchange(queued_, {}))
-        r.done(nullptr, why, false);
+    for (Call& call : std::exchange(pending_, {}))
+        for (Request& r : call.requests)
+            r.done(nullptr, why, true);
+    for (std::vector<Request>* waiting : {&gathered_, &queued_})
+        for (Request& r : std::exchange(*waiting, {}))
+            r.done(nullptr, why, false);
     arm_chores();
 }
 
@@ -297,12 +358,13 @@ void Line::pay() {
     const auto now = boot_clock::now();
     std::erase_if(owed_, [now](const Debt& d) { return d.until <= now; });
     if (state_ != State::ready) return;
+    flush();  // nothing that is owed may go ahead of what it gives back
     for (Debt& d : owed_) {
         if (d.state != Debt::State::unsent) continue;
         d.state = Debt::State::sent;
         Request r;
-        r.script = &Scripts::all().release;
-        r.words = {"EVALSHA", r.script->sha(), "1", d.key, d.value};
+        r.verb = &Scripts::all().release;
+        r.words = words({d.key, d.value});
         r.done = [self = shared_from_this(), value = d.value, sent = now](const Reply* reply,
                                                                           const error_code&, bool) {
             if (reply == nullptr) return;  // the connection has failed: it stays owed

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/container/small_vector.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -20,10 +21,16 @@ class Line : public std::enable_shared_from_this<Line> {
 public:
     Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, asio::ssl::context*);
 
+    /// The same for all nodes of a round.
+    using Words = std::shared_ptr<const std::vector<std::string>>;
+    static Words words(std::vector<std::string> w) {
+        return std::make_shared<const std::vector<std::string>>(std::move(w));
+    }
+
     struct Request {
-        std::vector<std::string> words;  ///< EVALSHA ..., or another command
-        const Script* script = nullptr;  ///< sent whole where the node has forgotten it
-        /// words[deadline_word] becomes this deadline in the node's own time when it is sent; 0:
+        const Verb* verb = nullptr;  ///< nothing: the words are a command
+        Words words;                 ///< its keys, then its arguments
+        /// In the place of words[deadline_word] this deadline is sent, in the node's own time; 0:
         /// none. `late` answers are asked again once by the line.
         std::size_t deadline_word = 0;
         boot_clock::time_point deadline{};
@@ -36,6 +43,10 @@ public:
     };
     /// `patient`: a node that is down is tried now, and waited for.
     void ask(Request, bool patient);
+    /// Until send() what is asked waits, to go out in as few calls as can be. Nothing else may be
+    /// waited for in between.
+    void gather() noexcept { gathering_ = true; }
+    void send();
 
     /// Releases this value here as soon as the node can be reached, at the latest until the key is
     /// gone by itself. A request that may still arrive until `again`: then it is done once more.
@@ -59,15 +70,25 @@ private:
         enum class State : std::uint8_t { unsent, sent, answered } state = State::unsent;
     };
 
+    /// One command and its answer: of one request, or of several with the same verb.
+    struct Call {
+        boost::container::small_vector<Request, 1> requests;
+        bool text = false;  // the node has forgotten the script, so it is sent whole
+        bool fits(const Reply&) const noexcept;
+    };
+
     void start_open();
     asio::awaitable<void> open(std::shared_ptr<redis::Link> link);
     void opened(const error_code&, const std::string& words);
     void prove();
     void become_ready();
     void post_request(Request);
+    void post(Call);
+    void flush();
     void start_write();
     void start_read();
     void read(std::size_t bytes);
+    void answer(Call, const Reply&);
     void answer(Request, const Reply&);
     void fail(const error_code& why, const std::string& words, bool down);
     void watch_silence();
@@ -81,11 +102,12 @@ private:
     State state_ = State::fresh;
     bool probing_ = false;  // opening a node that is down: nobody waits for it
     std::shared_ptr<redis::Link> link_;
-    std::deque<Request> pending_, queued_;
+    std::deque<Call> pending_;
+    std::vector<Request> queued_, gathered_;
     std::vector<Debt> owed_;
     std::string out_;
     std::array<char, 16384> in_{};
-    bool writing_ = false, watching_ = false, chores_armed_ = false;
+    bool writing_ = false, watching_ = false, chores_armed_ = false, gathering_ = false;
     boot_clock::time_point heard_{}, next_try_{}, chores_due_{};
     milliseconds pause_{50};
     asio::steady_timer silence_, chores_;

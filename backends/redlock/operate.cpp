@@ -56,7 +56,7 @@ std::string fact(std::string_view info, std::string_view key) {
 }  // namespace
 
 awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
-    std::vector<std::vector<std::string>> commands, const Script* script,
+    std::vector<std::vector<std::string>> commands, const Verb* verb,
     boot_clock::time_point deadline) {
     const auto gate = std::make_shared<Gate>(context_.engine);
     const auto answers = std::make_shared<std::vector<Said>>(commands.size());
@@ -75,8 +75,8 @@ awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
         gate->enter();
         ++*open;
         Line::Request r;
-        r.words = std::move(commands[i]);
-        r.script = script;
+        r.words = Line::words(std::move(commands[i]));
+        r.verb = verb;
         r.done = [gate, answers, over, open, i](const Reply* reply, const error_code& why, bool) {
             if (*over) return;
             Said& said = (*answers)[i];
@@ -137,10 +137,9 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
                                                    std::string& detail, std::string& value_held) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
-    const Script& script = Scripts::all().inspect;
-    const std::vector<std::string> command{"EVALSHA", script.sha(), "2", keys.lock, keys.state};
+    const std::vector<std::string> command{keys.lock, keys.state};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
-    auto task = ask_all(std::move(commands), &script, deadline);
+    auto task = ask_all(std::move(commands), &Scripts::all().inspect, deadline);
     const auto said = co_await std::move(task);
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;
@@ -278,11 +277,9 @@ awaitable<result<Broken>> RedlockBackend::break_lock(std::string_view name,
     }
     Keys keys;
     keys.assign(set_->options.prefix, name);
-    const Script& script = Scripts::all().break_lock;
-    const std::vector<std::string> command{"EVALSHA", script.sha(), "1",
-                                           keys.lock, value,        now ? "1" : "0"};
+    const std::vector<std::string> command{keys.lock, value, now ? "1" : "0"};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
-    auto task = ask_all(std::move(commands), &script, deadline);
+    auto task = ask_all(std::move(commands), &Scripts::all().break_lock, deadline);
     const auto said = co_await std::move(task);
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;

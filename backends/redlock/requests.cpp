@@ -7,12 +7,15 @@
 namespace holdfast::redlock {
 
 const Scripts& Scripts::all() {
+    using redis::join;
     static const Scripts scripts{
-        .enter = Script(lua::enter),
-        .release = Script(lua::release),
-        .renew = Script(lua::renew),
-        .inspect = Script(lua::inspect),
-        .break_lock = Script(lua::break_lock),
+        .enter = {join(lua::clock, lua::enter, lua::enter_one), 2,
+                  join(lua::clock, lua::enter, lua::enter_many)},
+        .release = {Script(lua::release), 1, Script(lua::release_many)},
+        .renew = {join(lua::clock, lua::renew, lua::renew_one), 2,
+                  join(lua::clock, lua::renew, lua::renew_many)},
+        .inspect = {Script(lua::inspect), 2},
+        .break_lock = {Script(lua::break_lock), 1},
     };
     return scripts;
 }
@@ -42,19 +45,19 @@ void add_enter(Command& c, const Keys& k, std::string_view value, milliseconds t
         c.add("SET").add(k.lock).add(value).add("NX").add("PX").add_number(ttl.count());
         return;
     }
-    redis::begin(c, Scripts::all().enter, 2);
+    redis::begin(c, Scripts::all().enter.one, 2);
     c.add(k.lock).add(k.state).add(value).add_number(ttl.count()).add_number(deadline_ms);
     c.add(t.token).add(t.till);
 }
 
 void add_release(Command& c, const Keys& k, std::string_view value) {
-    redis::begin(c, Scripts::all().release, 1);
+    redis::begin(c, Scripts::all().release.one, 1);
     c.add(k.lock).add(value);
 }
 
 void add_renew(Command& c, const Keys& k, std::string_view value, milliseconds ttl,
                std::int64_t deadline_ms, const TokenTexts& t) {
-    redis::begin(c, Scripts::all().renew, 2);
+    redis::begin(c, Scripts::all().renew.one, 2);
     c.add(k.lock).add(k.state).add(value).add_number(ttl.count()).add_number(deadline_ms);
     c.add(t.till);
 }

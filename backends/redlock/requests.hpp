@@ -1,6 +1,7 @@
 // The commands of this backend, for the engine and for lanes alike: what is written here once is
 // what both send.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,8 +9,16 @@
 
 namespace holdfast::redlock {
 
+/// A call for one lock. Where there is `many`, it is the call for several: the keys of all, then
+/// the arguments of all; an array of their answers.
+struct Verb {
+    Script one;
+    std::size_t keys;  ///< of one lock
+    std::optional<Script> many{};
+};
+
 struct Scripts {
-    Script enter, release, renew, inspect, break_lock;
+    Verb enter, release, renew, inspect, break_lock;
     /// Made once, on first use.
     static const Scripts& all();
 };

@@ -12,6 +12,22 @@ using spi::Held;
 
 namespace {
 
+/// `enter` and `renew`: the fifth word is the deadline, in each node's own time.
+Line::Request timed(const Verb& verb, Line::Words words, boot_clock::time_point deadline) {
+    Line::Request r;
+    r.verb = &verb;
+    r.words = std::move(words);
+    r.deadline_word = 4;
+    r.deadline = deadline;
+    return r;
+}
+
+Line::Words enter_words(const Keys& keys, const std::string& value, milliseconds ttl,
+                        const TokenTexts& texts) {
+    return Line::words(
+        {keys.lock, keys.state, value, std::to_string(ttl.count()), "0", texts.token, texts.till});
+}
+
 std::int64_t some_time_ms(const NodeSet& set, boot_clock::time_point now) {
     return static_cast<std::int64_t>(set.propose(now) / 1000);
 }
@@ -33,25 +49,22 @@ void Fabric::extend(std::size_t node, const Keys& keys, const std::string& value
         if (p != nullptr) Place::arrived(p->repairs, node);
         return;
     }
-    Line::Request r;
-    r.script = &Scripts::all().enter;
-    r.words = {"EVALSHA",
-               r.script->sha(),
-               "2",
-               keys.lock,
-               keys.state,
-               value,
-               std::to_string(ttl.count()),
-               "0",
-               texts.token,
-               texts.till};
-    r.deadline_word = 7;
-    r.deadline = deadline;
+    Line::Request r = timed(Scripts::all().enter, enter_words(keys, value, ttl, texts), deadline);
     r.wanted = [place] { return !find_place(place)->leaving; };
     r.done = [place, node](const Reply* reply, const error_code&, bool sent) {
         if (reply != nullptr || !sent) Place::arrived(find_place(place)->repairs, node);
     };
     lines[node]->ask(std::move(r), false);
+}
+
+Together::Together(const Fabric& f) : fabric_(f) {
+    for (const auto& line : fabric_.lines)
+        line->gather();
+}
+
+Together::~Together() {
+    for (const auto& line : fabric_.lines)
+        line->send();
 }
 
 void Round::arm(std::function<void()> at_deadline) {
@@ -87,10 +100,7 @@ Acquire::Acquire(std::shared_ptr<const Fabric> f, Attempt& a, std::function<void
 void Acquire::start() {
     const NodeSet& set = *fabric_->set;
     const auto now = boot_clock::now();
-    if (set.options.fencing) {
-        token_ = set.propose(now);
-        texts_.assign(token_, some_time_ms(set, now), ttl_);
-    }
+    propose(set.options.fencing ? set.propose(now) : 0, now);
     sent_.assign(set.size(), false);
     tally_.begin(set.size());
     arm([this] {
@@ -116,26 +126,23 @@ void Acquire::start() {
     judge();
 }
 
-void Acquire::ask(std::size_t node) {
-    const NodeSet& set = *fabric_->set;
-    Line::Request r;
-    if (!set.options.fencing) {
-        r.words = {"SET", keys_.lock, value_, "NX", "PX", std::to_string(ttl_.count())};
-    } else {
-        r.script = &Scripts::all().enter;
-        r.words = {"EVALSHA",
-                   r.script->sha(),
-                   "2",
-                   keys_.lock,
-                   keys_.state,
-                   value_,
-                   std::to_string(ttl_.count()),
-                   "0",
-                   texts_.token,
-                   texts_.till};
-        r.deadline_word = 7;
-        r.deadline = deadline_;
+void Acquire::propose(std::uint64_t token, boot_clock::time_point now) {
+    token_ = token;
+    if (!fabric_->set->options.fencing) {
+        words_ = Line::words({"SET", keys_.lock, value_, "NX", "PX", std::to_string(ttl_.count())});
+        return;
     }
+    TokenTexts texts;
+    texts.assign(token_, some_time_ms(*fabric_->set, now), ttl_);
+    words_ = enter_words(keys_, value_, ttl_, texts);
+}
+
+void Acquire::ask(std::size_t node) {
+    Line::Request r;
+    if (fabric_->set->options.fencing)
+        r = timed(Scripts::all().enter, words_, deadline_);
+    else
+        r.words = words_;
     r.done = [self = self<Acquire>(), node, p = proposal_](const Reply* reply,
                                                            const error_code& why, bool sent) {
         self->answered(node, p, reply, why, sent);
@@ -195,8 +202,7 @@ void Acquire::judge() {
 void Acquire::raise() {
     NodeSet& set = *fabric_->set;
     ++proposal_;
-    token_ = std::max(tally_.next_token(), token_ + 1);
-    texts_.assign(token_, some_time_ms(set, boot_clock::now()), ttl_);
+    propose(std::max(tally_.next_token(), token_ + 1), boot_clock::now());
     starting_ = true;
     for (std::size_t i = 0; i < set.size(); ++i)
         if (tally_.at(i).holds()) ask(i);
@@ -273,24 +279,14 @@ void Renew::start() {
     said_.assign(set.size(), Say::waiting);
     arm([this] { finish(); });
     const bool patient = fabric_->patient();
+    const auto words = Line::words(
+        {keys_.lock, keys_.state, value_, std::to_string(ttl_.count()), "0", texts_.till});
     for (std::size_t i = 0; i < set.size(); ++i) {
         if (!set.nodes[i]->votes(boot_clock::now())) {
             said_[i] = Say::missing;
             continue;
         }
-        Line::Request r;
-        r.script = &Scripts::all().renew;
-        r.words = {"EVALSHA",
-                   r.script->sha(),
-                   "2",
-                   keys_.lock,
-                   keys_.state,
-                   value_,
-                   std::to_string(ttl_.count()),
-                   "0",
-                   texts_.till};
-        r.deadline_word = 7;
-        r.deadline = deadline_;
+        Line::Request r = timed(Scripts::all().renew, words, deadline_);
         r.done = [self = self<Renew>(), i](const Reply* reply, const error_code& why, bool) {
             self->answered(i, reply, why);
         };
@@ -372,10 +368,11 @@ void Release::start() {
     open_ = n;
     arm([this] { finish(); });
     const bool patient = fabric_->patient();
+    const auto words = Line::words({keys_.lock, value_});
     for (std::size_t i = 0; i < n; ++i) {
         Line::Request r;
-        r.script = &Scripts::all().release;
-        r.words = {"EVALSHA", r.script->sha(), "1", keys_.lock, value_};
+        r.verb = &Scripts::all().release;
+        r.words = words;
         r.done = [self = self<Release>(), i](const Reply* reply, const error_code&, bool) {
             self->answered(i, reply);
         };

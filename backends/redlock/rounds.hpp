@@ -32,6 +32,18 @@ struct Fabric {
                 const std::shared_ptr<void>& place) const;
 };
 
+/// While it lives, what is asked at a node waits; then it goes out, in as few calls as can be.
+class Together {
+public:
+    explicit Together(const Fabric&);
+    ~Together();
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+
+private:
+    const Fabric& fabric_;
+};
+
 /// What rounds have in common: a deadline, and being told once.
 class Round : public std::enable_shared_from_this<Round> {
 public:
@@ -69,6 +81,7 @@ public:
     void start();
 
 private:
+    void propose(std::uint64_t token, boot_clock::time_point now);
     void ask(std::size_t node);
     void answered(std::size_t node, unsigned proposal, const Reply*, const error_code&, bool sent);
     void judge();
@@ -81,7 +94,7 @@ private:
     Keys keys_;
     std::string value_;
     milliseconds ttl_;
-    TokenTexts texts_;
+    Line::Words words_;
     std::uint64_t token_ = 0;
     unsigned proposal_ = 0;
     bool won_ = false;

@@ -40,9 +40,9 @@ std::string shown(const std::vector<std::string>& command, const std::string& ow
         std::string word = command[i];
         if (word == owner)
             word = "OWNER";
-        else if (word == s.enter.sha())
+        else if (word == s.enter.one.sha())
             word = "(enter)";
-        else if (word == s.release.sha())
+        else if (word == s.release.one.sha())
             word = "(compare-and-delete)";
         else if (word.find_first_not_of("0123456789") == word.npos && word.size() == 16)
             word = "TOKEN";
@@ -89,7 +89,7 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
             // A cycle needs three nodes only: the others might still hear of a script later.
             const auto& scripts = holdfast::redlock::Scripts::all();
             for (std::size_t i = 0; i < five.size(); ++i)
-                for (const auto* script : {&scripts.enter, &scripts.release})
+                for (const auto* script : {&scripts.enter.one, &scripts.release.one})
                     five[i].cli({"SCRIPT", "LOAD", std::string(script->text())});
             // Connects to all five.
             std::uint64_t before = 0;

@@ -1,0 +1,201 @@
+// Many locks at once share the calls to a node, and nothing else: each is granted, refused, renewed
+// and released by itself.
+#include <algorithm>
+#include <atomic>
+
+#include "five.hpp"
+
+using namespace redlock_tests;
+
+namespace {
+
+constexpr int many = 64;
+
+/// Asks for all names from one thread, and keeps what came of each.
+class Crowd {
+public:
+    Crowd(const hf::Client& client, const std::vector<std::string>& names,
+          const hf::LockOptions& options = {}) {
+        for (const auto& name : names)
+            locks_.push_back(lock_of(client, name, options));
+        said_.resize(names.size());
+        leases.resize(names.size());
+    }
+    Crowd(const Crowd&) = delete;
+    Crowd& operator=(const Crowd&) = delete;
+    ~Crowd() {
+        lab::wait_until([&] { return open_ == 0; }, 30s * patience, "all are answered");
+    }
+    void acquire(hf::milliseconds wait = 5s) {
+        open_ += static_cast<int>(locks_.size());
+        for (std::size_t i = 0; i < locks_.size(); ++i)
+            locks_[i]->async_acquire({.wait = wait}, [this, i](hf::error_code ec, hf::Lease l) {
+                said_[i] = ec;
+                leases[i] = std::move(l);
+                --open_;
+            });
+        lab::wait_until([&] { return open_ == 0; }, 30s * patience, "all are answered");
+    }
+    /// How many were answered `released`.
+    int release() {
+        std::atomic<int> released{0};
+        for (auto& lease : leases) {
+            if (!lease.valid()) continue;
+            ++open_;
+            lease.async_release(hf::Outcome::done,
+                                [this, &released](hf::error_code, hf::ReleaseResult said) {
+                                    if (said == hf::ReleaseResult::released) ++released;
+                                    --open_;
+                                });
+        }
+        lab::wait_until([&] { return open_ == 0; }, 30s * patience, "all are released");
+        return released;
+    }
+    int held() const {
+        return static_cast<int>(std::count_if(leases.begin(), leases.end(), [](const auto& lease) {
+            return lease.valid() && lease.state() == hf::LeaseState::held;
+        }));
+    }
+    hf::error_code said(std::size_t i) const { return said_[i]; }
+
+    std::vector<hf::Lease> leases;
+
+private:
+    std::vector<std::unique_ptr<hf::Lock>> locks_;
+    std::vector<hf::error_code> said_;
+    std::atomic<int> open_{0};
+};
+
+std::vector<std::string> names(const std::string& prefix, int n = many) {
+    std::vector<std::string> out;
+    for (int i = 0; i < n; ++i)
+        out.push_back(prefix + std::to_string(i));
+    return out;
+}
+
+std::size_t keys(Five& five, const std::string& pattern) {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < five.size(); ++i)
+        n += five[i].cli({"KEYS", pattern}).elements.size();
+    return n;
+}
+
+}  // namespace
+
+TEST_CASE("together: many acquisitions and releases share their calls") {
+    const std::string mode = GENERATE("fencing=on", "fencing=off");
+    INFO(mode);
+    Five five;
+    const auto client = open(five.url("durable=yes&node_timeout=2s&" + mode));
+    Crowd crowd(client, names("n"), {.renew = false});
+    crowd.acquire();  // connects
+    REQUIRE(crowd.held() == many);
+    CHECK(crowd.release() == many);
+    lab::wait_until([&] { return keys(five, "n*") == 0; }, 10s, "all is free");
+
+    const auto before = client.stats().requests;
+    crowd.acquire();
+    CHECK(crowd.held() == many);
+    lab::wait_until([&] { return keys(five, "n*") == 5 * many; }, 10s, "all nodes have them");
+    CHECK(crowd.release() == many);
+    lab::wait_until([&] { return keys(five, "n*") == 0; }, 10s, "all is free");
+    const auto each = static_cast<double>(client.stats().requests - before) / many / 5;
+    INFO(each << " requests for each lock at each node, where alone it takes two");
+    CHECK(each < (mode == "fencing=on" ? 1 : 1.5));
+}
+
+TEST_CASE("together: tokens grow lock by lock, as alone") {
+    Five five;
+    const auto client = open(five.url());
+    Crowd crowd(client, names("n"), {.renew = false});
+    std::vector<hf::FencingToken> last(many);
+    for (int round = 0; round < 3; ++round) {
+        crowd.acquire();
+        REQUIRE(crowd.held() == many);
+        for (std::size_t i = 0; i < many; ++i) {
+            CHECK(crowd.leases[i].fencing_token() > last[i]);
+            last[i] = crowd.leases[i].fencing_token();
+        }
+        CHECK(crowd.release() == many);
+    }
+}
+
+TEST_CASE("together: one that is held, and one that is no lock, refuse only themselves") {
+    Five five;
+    const auto other = open(five.url());
+    auto taken = hold(*lock_of(other, "n3"));
+    for (std::size_t i = 0; i < five.size(); ++i)
+        five[i].cli({"LPUSH", "n5", "a list"});
+    const auto client = open(five.url());
+    Crowd crowd(client, names("n"));
+    crowd.acquire(0ms);
+    for (std::size_t i = 0; i < many; ++i) {
+        INFO(i << ": " << crowd.said(i).message());
+        if (i == 3)
+            CHECK(crowd.said(i) == errc::contended);
+        else if (i == 5)
+            CHECK(crowd.said(i) == errc::kind_mismatch);
+        else
+            CHECK_FALSE(crowd.said(i));
+    }
+    CHECK(crowd.release() == many - 2);
+    CHECK(taken.state() == hf::LeaseState::held);
+}
+
+TEST_CASE("together: nodes that have forgotten their scripts are told again") {
+    Five five;
+    const auto client = open(five.url());
+    Crowd crowd(client, names("n"));
+    crowd.acquire();
+    REQUIRE(crowd.held() == many);
+    for (std::size_t i = 0; i < five.size(); ++i)
+        five[i].cli({"SCRIPT", "FLUSH"});
+    CHECK(crowd.release() == many);
+    for (std::size_t i = 0; i < five.size(); ++i)
+        five[i].cli({"SCRIPT", "FLUSH"});
+    crowd.acquire();
+    CHECK(crowd.held() == many);
+    CHECK(crowd.release() == many);
+}
+
+TEST_CASE("together: a name that the user may not touch refuses only itself") {
+    Five five;
+    for (std::size_t i = 0; i < five.size(); ++i)
+        five[i].cli({"ACL", "SETUSER", "limited", "on", ">word", "+@all", "~n*", "~{n*",
+                     "~holdfast:*", "~hf:*", "~*:hf:*"});
+    std::string url = five.url();
+    url.insert(url.find("//") + 2, "limited:word@");
+    const auto client = open(url);
+    auto all = names("n", 20);
+    all.push_back("other");
+    const hf::error_code alone = refusal(*lock_of(client, "other"));
+    REQUIRE(alone);
+    Crowd crowd(client, all);
+    crowd.acquire(0ms);
+    CHECK(crowd.held() == 20);
+    CHECK(crowd.said(20).default_error_condition() == alone.default_error_condition());
+    CHECK(crowd.release() == 20);
+}
+
+TEST_CASE("together: renewals share their calls, and a minority that dies takes no lease away") {
+    Five five;
+    const auto client = open(five.url("durable=yes&node_timeout=300ms"));
+    Crowd crowd(client, names("n"), {.ttl = 3s});
+    crowd.acquire();
+    REQUIRE(crowd.held() == many);
+    const auto before = client.stats();
+    lab::wait_until([&] { return client.stats().renewals >= before.renewals + 2 * many; },
+                    30s * patience, "two rounds of renewals");
+    const auto after = client.stats();
+    const auto each = static_cast<double>(after.requests - before.requests) /
+                      static_cast<double>(after.renewals - before.renewals);
+    INFO(each << " requests for each renewal at five nodes");
+    CHECK(each < 2.5);
+    five[0].kill();
+    five[1].kill();
+    const auto killed = client.stats().renewals;
+    lab::wait_until([&] { return client.stats().renewals >= killed + 3 * many; }, 60s * patience,
+                    "three more rounds");
+    CHECK(crowd.held() == many);
+    CHECK(crowd.release() == many);
+}
