@@ -32,6 +32,7 @@ asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
             opening_ = std::make_shared<Link>(executor_, shared_, tls_);
             auto task = connect(deadline);
             asio::co_spawn(executor_, std::move(task), asio::detached);
+            continue;  // it may have failed already
         }
         asio::steady_timer wait(executor_, steady(deadline));
         waiting_.push_back(&wait);

@@ -1,5 +1,7 @@
 // Connections: time-outs, forgotten scripts, credentials, databases, TLS, and what a server answers
 // that is no Redis server or cannot serve.
+#include <sys/resource.h>
+
 #include <fstream>
 
 #include "catch.hpp"
@@ -96,6 +98,25 @@ TEST_CASE("connection: forgotten scripts are sent again") {
     auto h = t.held();
     lane->release(h);
     CHECK(h.released == ReleaseResult::released);
+}
+
+TEST_CASE("connection: no descriptor left is told at once, and does not last") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try t("a");
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{0, before.rlim_max};
+    const auto start = boot_clock::now();
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    rig.attempt(t, 5s);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(boot_clock::now() - start < 2s);
+    CHECK(t.error() == errc::unavailable);
+    CHECK_FALSE(t.in_doubt());
+    CHECK_THAT(t.a.detail, ContainsSubstring("Too many open files"));
+    Try again("a");
+    CHECK(rig.attempt(again).granted());
 }
 
 TEST_CASE("connection: refused, unresolvable") {
