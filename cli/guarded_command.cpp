@@ -176,6 +176,8 @@ void GuardedCommand::on_ending(End why, milliseconds left) {
     switch (why) {
         case End::deadline: {
             lost_ = lost_running_ = true;
+            // A renewal that came just after the guardian had looked is not what it judged by.
+            until_ = std::min(until_, boot_clock::now() + left + times_.margin);
             file_.set_over();
             say_lost(fmt::format("Sent SIGTERM to the command; SIGKILL in {}.", spoken(left)));
             break;
