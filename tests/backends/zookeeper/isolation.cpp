@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "holdfast/lab/process.hpp"
@@ -123,7 +124,8 @@ struct Outcome {
     long long read_ms = 0, sync_ms = 0;  ///< how long the variants believed after that
 };
 
-Outcome isolate(ZooKeeperServers& servers, bool leader) {
+/// Nothing: no server but the isolated one ever led, so that nobody could have been granted.
+std::optional<Outcome> isolate(ZooKeeperServers& servers, bool leader) {
     const auto leads = servers.leader();
     REQUIRE(leads.has_value());
     const std::size_t victim = leader ? *leads : (*leads + 1) % 3;
@@ -176,15 +178,27 @@ Outcome isolate(ZooKeeperServers& servers, bool leader) {
     Net::isolate(victim, leader);
     // Both at once: never two that believe.
     long long both = 0;
+    bool led = false;
+    const auto others_led = [&] {
+        for (std::size_t i = 0; i < 3; ++i)
+            if (i != victim && servers.ask(i, "srvr").find("Mode: leader") != std::string::npos)
+                return true;
+        return false;
+    };
     const bool in_time = lab::reached(
         [&] {
+            led = led || others_led();
             if (done && lease.valid()) ++both;
             return done.load();
         },
         40s);
     waiting.join();
-    CHECK(in_time);
     CHECK(both == 0);
+    if (!led && !got) {
+        Net::heal();
+        return std::nullopt;
+    }
+    CHECK(in_time);
     REQUIRE(got.has_value());
     CHECK_FALSE(lease.valid());
     CHECK(believed <= granted);
@@ -222,6 +236,8 @@ Outcome isolate(ZooKeeperServers& servers, bool leader) {
 
 TEST_CASE("an isolated server never leaves a holder believing after somebody else was granted") {
     const Net net;
+    // On a busy machine two servers sometimes elect nobody for a minute: then once more.
+    int tries = 3;
     for (const bool leader : {false, true}) {
         // New servers each time: what they had to say to each other may hang in old connections.
         lab::ZooKeeperOptions o;
@@ -234,7 +250,14 @@ TEST_CASE("an isolated server never leaves a holder believing after somebody els
             o.launchers.push_back({"ip", "netns", "exec", name_of(i)});
         }
         auto servers = ZooKeeperServers::start(o);
-        const auto seen = isolate(servers, leader);
+        auto outcome = isolate(servers, leader);
+        for (; !outcome && tries > 1; --tries) {
+            std::cout << "the two other servers elected nobody: with new ones\n";
+            servers = ZooKeeperServers::start(o);
+            outcome = isolate(servers, leader);
+        }
+        REQUIRE(outcome.has_value());
+        const Outcome seen = *outcome;
         std::cout << "isolated " << (leader ? "leader" : "follower")
                   << ": Holdfast's holder stopped " << seen.ours_ms
                   << " ms before the next was granted; by reads it would have "
