@@ -47,6 +47,8 @@ void run_step(Bench& bench, const Planned& planned, Progress& progress) {
     try {
         planned.step.run(bench);
     } catch (const std::exception& error) {
+        // ^C ends the step's own processes, too: that they failed says nothing.
+        if (bench.stopped()) return;
         progress.say(fmt::format("    failed: {}", error.what()));
         Row row;
         row.scenario = planned.scenario->id;
