@@ -34,19 +34,13 @@ spi::Held Try::held(holdfast::Outcome how) const {
     return h;
 }
 
-spi::Settings settings(const std::string& url) {
+Rig::Rig(const std::string& url, const std::string& query) {
     holdfast::Diagnostics d;
-    auto chosen = holdfast::parse_url(url, spi::Registry::linked(), d);
+    const auto chosen =
+        holdfast::parse_url(query.empty() ? url : url + "?" + query, spi::Registry::linked(), d);
     INFO(d.text());
     REQUIRE(chosen.has_value());
-    return chosen->settings;
-}
-
-Rig::Rig(const std::string& url, const std::string& query) {
-    const auto s = settings(query.empty() ? url : url + "?" + query);
-    const auto* redis = spi::Registry::linked().find("redis");
-    REQUIRE(redis != nullptr);
-    backend = redis->make(s, spi::Context{io.get_executor(), sink});
+    backend = chosen->backend->make(chosen->settings, spi::Context{io.get_executor(), sink});
 }
 
 Rig::~Rig() {
@@ -114,6 +108,19 @@ holdfast::ReleaseResult Rig::release(const Try& t, holdfast::Outcome how) {
     std::vector<spi::Held*> items{&h};
     run(backend->release(items));
     return h.released;
+}
+
+int Rig::release(const std::vector<Try*>& all) {
+    std::vector<spi::Held> held;
+    for (const Try* t : all)
+        held.push_back(t->held());
+    std::vector<spi::Held*> items;
+    for (spi::Held& h : held)
+        items.push_back(&h);
+    run(backend->release(items));
+    return static_cast<int>(std::count_if(held.begin(), held.end(), [](const spi::Held& h) {
+        return h.released == holdfast::ReleaseResult::released;
+    }));
 }
 
 holdfast::result<holdfast::Inspection> Rig::inspect(const std::string& name) {

@@ -1,5 +1,5 @@
-// One client of the Redis backend without core's engine: each verb is run to its end on the calling
-// thread, so that a test can put several clients into any order.
+// One client of a backend of Redis or of Redlock without core's engine: each verb is run to its end
+// on the calling thread, so that a test can put several clients, and several locks, into any order.
 #pragma once
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -63,6 +63,8 @@ public:
     holdfast::error_code withdraw(Try&, milliseconds request_time = 2s);
     spi::Held renew(const Try&, milliseconds request_time = 2s);
     holdfast::ReleaseResult release(const Try&, holdfast::Outcome = holdfast::Outcome::done);
+    /// All at once; how many were answered `released`.
+    int release(const std::vector<Try*>&);
 
     holdfast::result<holdfast::Inspection> inspect(const std::string& name);
     holdfast::result<std::vector<std::string>> list(const std::string& prefix,
@@ -94,8 +96,5 @@ public:
     std::unique_ptr<spi::Backend> backend;
     std::string detail;
 };
-
-/// The settings of a URL; fails the test with all mistakes when there are some.
-spi::Settings settings(const std::string& url);
 
 }  // namespace redis_tests
