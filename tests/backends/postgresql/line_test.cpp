@@ -164,9 +164,7 @@ TEST_CASE("line: who comes again at once stands behind the one who was told") {
     const auto holder = open_here("ttl=60s");
     auto lease = hold(holder, name);
     for (int i = 0; i < clients; ++i)
-        callers.emplace_back([&, i] {
-            const auto client = open_here("ttl=60s");
-            const auto lock = lock_of(client, name);
+        callers.emplace_back([&, i, lock = lock_of(open_here("ttl=60s"), name)] {
             for (int round = 0; round < rounds; ++round) {
                 auto mine = lock->acquire({.wait = patience * 30s});
                 if (!mine) return;
