@@ -165,6 +165,9 @@ int main(int argc, char** argv) try {
                    "holdfast.toml: run the cost scenarios on your own server instead");
     app.add_option("--backend", options.backend, "which one of that file; default: its default");
     app.add_option("--url", options.url, "the same with a URL")->excludes("--config");
+    std::string kept;
+    app.add_option("--page", kept, "RUN.json: run nothing, write the --html page of a kept run")
+        ->needs("--html");
     std::vector<std::string> files;
     double margin = 10;
     auto* compares =
@@ -185,6 +188,10 @@ int main(int argc, char** argv) try {
     if (app.got_subcommand("cycles")) return cycles_main(cycles);
     if (lists) return list();
     if (!files.empty()) return compare_runs(files, margin);
+    if (!kept.empty()) {
+        write_html_of(options.html, kept);
+        return 0;
+    }
     options.effort = full ? Effort::full : quick ? Effort::quick : Effort::normal;
     options.placement = placement == "one" ? Placement::one : Placement::spread;
     options.command_line = shown(argc, argv);

@@ -23,6 +23,25 @@ std::string for_script(const std::string& json) {
     return out;
 }
 
+std::string text_of(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return in ? text.str() : std::string();
+}
+
+void write_page(const std::filesystem::path& file, const std::string& json) {
+    const auto source =
+        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "report-template.html";
+    const std::string page = text_of(source);
+    if (page.empty())
+        throw std::runtime_error("cannot read " + source.string() + ": build the bench again");
+    std::ofstream out(file);
+    out << fill_template(page, json);
+    out.close();
+    if (!out) throw std::runtime_error("cannot write " + file.string());
+}
+
 }  // namespace
 
 std::string fill_template(std::string page, const std::string& json) {
@@ -33,16 +52,12 @@ std::string fill_template(std::string page, const std::string& json) {
 }
 
 void write_html(const std::filesystem::path& file, const Report& report) {
-    const auto source =
-        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "report-template.html";
-    std::ifstream in(source);
-    std::ostringstream page;
-    page << in.rdbuf();
-    if (!in) throw std::runtime_error("cannot read " + source.string() + ": build the bench again");
-    std::ofstream out(file);
-    out << fill_template(page.str(), boost::json::serialize(to_json(report)));
-    out.close();
-    if (!out) throw std::runtime_error("cannot write " + file.string());
+    write_page(file, boost::json::serialize(to_json(report)));
+}
+
+void write_html_of(const std::filesystem::path& file, const std::filesystem::path& json) {
+    read_json(json);  // what cannot be read has no page
+    write_page(file, text_of(json));
 }
 
 }  // namespace holdfast::bench

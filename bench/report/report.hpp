@@ -45,6 +45,9 @@ void write_json(const std::filesystem::path&, const Report&);
 /// Writes one page that needs nothing else, from the template beside the program.
 /// Errors: std::runtime_error.
 void write_html(const std::filesystem::path&, const Report&);
+/// The same of a run that write_json kept, figure by figure as it is there. Errors as above, and
+/// those of read_json.
+void write_html_of(const std::filesystem::path& page, const std::filesystem::path& json);
 
 /// The page for the template and the data; the data's place is marked in the template.
 std::string fill_template(std::string page, const std::string& json);

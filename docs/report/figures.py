@@ -5,16 +5,19 @@ usage: figures.py           compares; exit 1 and the difference when they are no
        figures.py --write   writes them anew
 
 A new reference run:  bench/run --json docs/report/reference.json && docs/report/figures.py --write
+The page of it:       bench/run --page docs/report/reference.json --html docs/report/reference.html
 """
 import difflib
 import json
 import math
 import pathlib
+import re
 import sys
 from xml.sax.saxutils import escape
 
 HERE = pathlib.Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
+PAGE = HERE / "reference.html"
 PICTURE = HERE / "cost.svg"
 BEGIN, END = "<!-- figures: docs/report/figures.py --write -->", "<!-- end of figures -->"
 
@@ -128,6 +131,12 @@ def picture(run):
                       "</svg>", ""])
 
 
+def page_of_another_run():
+    """The page carries its run; in a script element, so that no '<' is written as such."""
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', PAGE.read_text(), re.S)
+    return not data or json.loads(data[1]) != json.loads((HERE / "reference.json").read_text())
+
+
 def main():
     run = Run(HERE / "reference.json")
     readme = README.read_text()
@@ -147,6 +156,8 @@ def main():
         wrong += 1
         sys.stdout.writelines(difflib.unified_diff(now.splitlines(True), text.splitlines(True),
                                                    path.name, "the reference run"))
+    if page_of_another_run():
+        sys.exit(f"{PAGE.name} is not the page of reference.json: see the head of this program")
     if wrong:
         sys.exit("not what the reference run says; docs/report/figures.py --write writes it anew")
 
