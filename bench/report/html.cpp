@@ -56,8 +56,10 @@ void write_html(const std::filesystem::path& file, const Report& report) {
 }
 
 void write_html_of(const std::filesystem::path& file, const std::filesystem::path& json) {
-    read_json(json);  // what cannot be read has no page
-    write_page(file, text_of(json));
+    read_json(json);  // what is no report has no page
+    std::string text = text_of(json);
+    text.erase(text.find_last_not_of('\n') + 1);
+    write_page(file, text);
 }
 
 }  // namespace holdfast::bench
