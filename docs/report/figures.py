@@ -4,8 +4,9 @@
 usage: figures.py           compares; exit 1 and the difference when they are not what the run says
        figures.py --write   writes them anew
 
-A new reference run:  bench/run --json docs/report/reference.json && docs/report/figures.py --write
-The page of it:       bench/run --page docs/report/reference.json --html docs/report/reference.html
+A new reference run, with its page, which has to be of the same run:
+  bench/run --json docs/report/reference.json --html docs/report/reference.html && docs/report/figures.py --write
+The page alone, anew: bench/run --page docs/report/reference.json --html docs/report/reference.html
 """
 import difflib
 import json
