@@ -198,6 +198,7 @@ asio::awaitable<std::vector<result<HostNames::Addresses>>> HostNames::look_up(
             one->forget(listening.ear);
         }
     std::vector<result<Addresses>> outcomes;
+    outcomes.reserve(all.size());
     for (const auto& one : all)
         outcomes.push_back(one->outcome());
     co_return outcomes;
