@@ -88,6 +88,7 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
     std::unique_ptr<spi::Lane> open_lane() override;
+    std::unique_ptr<spi::AsyncLane> open_async_lane() override;
     awaitable<void> close() override;
 
 private:
@@ -128,6 +129,7 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
     std::unique_ptr<spi::Lane> open_lane() override;
+    std::unique_ptr<spi::AsyncLane> open_async_lane() override;
 
 private:
     std::string key(std::string_view name) const {

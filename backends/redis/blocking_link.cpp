@@ -31,6 +31,12 @@ BlockingLink::~BlockingLink() {
 void BlockingLink::close() noexcept {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
+    shut_ = false;
+}
+
+void BlockingLink::shut() noexcept {
+    shut_ = true;
+    ::shutdown(fd_, SHUT_RDWR);
 }
 
 bool BlockingLink::stale() noexcept {
@@ -41,7 +47,7 @@ bool BlockingLink::stale() noexcept {
 
 error_code BlockingLink::ready(boot_clock::time_point now, boot_clock::time_point deadline,
                                std::string& detail) {
-    if (fd_ >= 0 && now - used_ > idle_unchecked && stale()) close();
+    if (shut_ || (fd_ >= 0 && now - used_ > idle_unchecked && stale())) close();
     used_ = now;
     if (fd_ >= 0) return {};
     error_code ec = connect(deadline, detail);
@@ -167,6 +173,57 @@ const Reply* BlockingLink::receive(boot_clock::time_point deadline, error_code& 
     }
 }
 
+const Reply* BlockingLink::only_one(const Reply* r, error_code& why) noexcept {
+    if (r != nullptr && codec_->next() == Codec::Next::reply) {
+        why = make(Error::protocol);  // more than was asked for
+        r = nullptr;
+    }
+    if (r == nullptr)
+        close();
+    else
+        why = {};
+    return r;
+}
+
+bool BlockingLink::post(Command& c, boot_clock::time_point now) {
+    if (descriptor() < 0) return false;
+    if (now - used_ > idle_unchecked && stale()) {
+        close();
+        return false;
+    }
+    used_ = now;
+    out_.clear();
+    c.encode(out_);
+    const ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) {
+        close();
+        return false;
+    }
+    shared_->requests.fetch_add(1, std::memory_order_relaxed);
+    // A buffer that is full before anything was answered: this one will not be answered either.
+    if (static_cast<std::size_t>(n) != out_.size()) shut();
+    return true;
+}
+
+const Reply* BlockingLink::take(error_code& why) {
+    why = {};
+    for (;;) {
+        const auto next = codec_->next();
+        if (next == Codec::Next::reply) return only_one(&codec_->reply(), why);
+        if (next == Codec::Next::broken) break;
+        const ssize_t n = ::recv(fd_, in_.data(), in_.size(), MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return nullptr;
+        if (n <= 0) {
+            why = make(Error::closed);
+            return only_one(nullptr, why);
+        }
+        if (!codec_->feed({in_.data(), static_cast<std::size_t>(n)})) break;
+    }
+    why = make(Error::protocol);
+    return only_one(nullptr, why);
+}
+
 const Reply* BlockingLink::exchange(Command& c, const Script* script, boot_clock::time_point now,
                                     boot_clock::time_point deadline, error_code& why) {
     for (bool whole = false;; whole = true) {
@@ -175,16 +232,8 @@ const Reply* BlockingLink::exchange(Command& c, const Script* script, boot_clock
         shared_->requests.fetch_add(1, std::memory_order_relaxed);
         limit(deadline - now);
         why = send(deadline);
-        const Reply* r = why ? nullptr : receive(deadline, why);
-        if (r != nullptr && codec_->next() == Codec::Next::reply) {
-            why = make(Error::protocol);  // more than was asked for
-            r = nullptr;
-        }
-        if (r == nullptr) {
-            close();
-            return nullptr;
-        }
-        why = {};
+        const Reply* r = only_one(why ? nullptr : receive(deadline, why), why);
+        if (r == nullptr) return nullptr;
         if (whole || script == nullptr || !forgotten(*r)) return r;
         with_text(c, *script);
         now = boot_clock::now();

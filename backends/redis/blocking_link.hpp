@@ -1,4 +1,4 @@
-// A blocking connection for one thread: what a lane sends its commands on. The steady state is one
+// A connection for one thread at a time: what a lane sends its commands on. The steady state is one
 // send and one receive per command and allocates nothing but what hiredis formats.
 #pragma once
 #include <array>
@@ -28,17 +28,31 @@ public:
     const Reply* exchange(Command&, const Script*, boot_clock::time_point now,
                           boot_clock::time_point deadline, error_code& why);
 
+    /// exchange in halves, for who waits for the descriptor himself; connected by ready. post sends
+    /// one command and never blocks; false: nothing was sent.
+    bool post(Command&, boot_clock::time_point now);
+    /// The reply, which lives until the next call. Null without an error: not all of it is there
+    /// yet; with one there will be none, and the connection is closed.
+    const Reply* take(error_code& why);
+    /// Nobody waits for the reply any more: the descriptor becomes readable, and the connection is
+    /// of no more use until it is made anew by ready.
+    void shut() noexcept;
+    /// Negative: not connected, or shut.
+    int descriptor() const noexcept { return shut_ ? -1 : fd_; }
+
 private:
     error_code connect(boot_clock::time_point deadline, std::string& detail);
     error_code introduce(boot_clock::time_point deadline, std::string& detail);
     error_code send(boot_clock::time_point deadline);
     const Reply* receive(boot_clock::time_point deadline, error_code& why);
+    const Reply* only_one(const Reply*, error_code& why) noexcept;
     void limit(std::chrono::nanoseconds left) noexcept;
     bool stale() noexcept;
     void close() noexcept;
 
     std::shared_ptr<Shared> shared_;
     int fd_ = -1;
+    bool shut_ = false;
     std::chrono::nanoseconds limit_{0};  // as set on the socket
     boot_clock::time_point used_;
     std::unique_ptr<Codec> codec_;

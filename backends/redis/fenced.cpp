@@ -348,6 +348,11 @@ std::unique_ptr<spi::Lane> FencedBackend::open_lane() {
     return std::make_unique<Lane>(shared_);
 }
 
+std::unique_ptr<spi::AsyncLane> FencedBackend::open_async_lane() {
+    if (!shared_->options.lanes()) return nullptr;
+    return std::make_unique<Lane>(shared_);
+}
+
 awaitable<void> FencedBackend::close() {
     if (subscriber_) subscriber_->close();
     connection_->close();

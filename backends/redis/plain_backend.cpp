@@ -181,4 +181,9 @@ std::unique_ptr<spi::Lane> PlainBackend::open_lane() {
     return std::make_unique<PlainLane>(shared_);
 }
 
+std::unique_ptr<spi::AsyncLane> PlainBackend::open_async_lane() {
+    if (!shared_->options.lanes()) return nullptr;
+    return std::make_unique<PlainLane>(shared_);
+}
+
 }  // namespace holdfast::redis

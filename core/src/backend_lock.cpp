@@ -5,6 +5,7 @@
 #include "grant.hpp"
 #include "holdfast/spi/drift.hpp"
 #include "holdfast/spi/owner.hpp"
+#include "ride.hpp"
 #include "waiter.hpp"
 
 namespace holdfast {
@@ -91,19 +92,30 @@ void BackendLock::do_async_acquire(const AcquireOptions& options, Handler handle
     if (engine.forked()) return;  // the child has no thread that could complete it
     if (const auto ec = refuse()) return engine.complete_later(std::move(handler), ec, Lease());
     auto slot = asio::get_associated_cancellation_slot(handler);
-    Waiter::Caller caller{std::move(handler), nullptr, options.diagnostics};
+    // Whoever may wait for a lock that was busy a moment ago stands in line at once.
+    const bool may_ride =
+        options.wait <= milliseconds::zero() || !info_->busy.load(std::memory_order_relaxed);
+    auto passage = may_ride ? engine.passage(handler) : std::nullopt;
+    Waiter::Caller caller{engine.callback(std::move(handler)), nullptr, options.diagnostics};
+    const auto now = boot_clock::now();
     auto waiter =
         std::make_shared<Waiter>(handle_->engine, handle_, info_, spi::make_owner(options.note),
-                                 options.wait, boot_clock::now(), std::move(caller));
+                                 options.wait, now, std::move(caller));
+    std::shared_ptr<Ride> ride;
+    if (passage)
+        ride = std::make_shared<RideOf<Waiter>>(handle_->engine, std::move(*passage), waiter);
     if (slot.is_connected())
-        slot.assign([weak = std::weak_ptr<Waiter>(waiter),
+        slot.assign([weak = std::weak_ptr<Waiter>(waiter), riding = std::weak_ptr<Ride>(ride),
                      e = handle_->engine->weak_from_this()](asio::cancellation_type) {
             const auto engine_alive = e.lock();
             if (!engine_alive) return;
-            engine_alive->post([weak] {
-                if (const auto w = weak.lock()) w->cancel(make_error_code(errc::cancelled));
+            engine_alive->post([weak, riding] {
+                const auto why = make_error_code(errc::cancelled);
+                if (const auto r = riding.lock()) return r->give_up(why);
+                if (const auto w = weak.lock()) w->cancel(why);
             });
         });
+    if (ride && ride->start(waiter->prepare_ride(now).deadline)) return;
     engine.submit(waiter);
 }
 

@@ -5,6 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "grant.hpp"
+#include "ride.hpp"
 #include "waiter.hpp"
 
 namespace holdfast {
@@ -38,6 +39,7 @@ result<std::shared_ptr<Engine>> Engine::start(Chosen chosen, const ClientOptions
         const spi::Context context{engine->io_.get_executor(), *engine};
         engine->backend_ = engine->chosen.backend->make(engine->chosen.settings, context);
         engine->lanes_ = std::make_unique<Lanes>(*engine->backend_);
+        engine->sole_lane_ = std::make_unique<SoleLane>(*engine->backend_);
         engine->thread_ = std::thread([engine] { engine->run_thread(); });
         engine->thread_id_ = engine->thread_.get_id();
     } catch (const boost::system::system_error& e) {
@@ -93,6 +95,38 @@ void Engine::submit(const std::shared_ptr<Waiter>& w) {
 
 void Engine::submit(const std::shared_ptr<Grant>& g) {
     if (!put(g, &Inbox::releases)) g->refuse_release();
+}
+
+void Engine::go_on(const std::shared_ptr<Waiter>& w) {
+    if (!on_engine_thread()) return submit(w);
+    w->start();
+}
+
+void Engine::go_on(const std::shared_ptr<Grant>& g) {
+    if (!on_engine_thread()) return submit(g);
+    g->start_release();
+}
+
+SoleLane::Ptr Engine::borrow_sole_lane() {
+    // Calls that come together share their requests on the engine's connection.
+    const bool alone = counters.waiting.load(std::memory_order_relaxed) == 0 && ends_ == 0;
+    if (!alone || closed()) return nullptr;
+    auto lane = sole_lane_->borrow();
+    if (lane) return lane;
+    if (auto cold = sole_lane_->to_open())
+        pool_.post([self = shared_from_this(), cold = std::move(cold)]() mutable {
+            cold->open(boot_clock::now() + self->timing.request(self->timing.ttl));
+            self->sole_lane_->give_back(std::move(cold));
+        });
+    return nullptr;
+}
+
+std::optional<Passage> Engine::passage(SoleLane::Ptr lane,
+                                       const asio::any_completion_executor& where) {
+    if (auto executor = Ride::waits_on(where))
+        return Passage{std::move(lane), std::move(*executor)};
+    sole_lane_->give_back(std::move(lane));
+    return std::nullopt;
 }
 
 void Engine::start_submitted() {
@@ -287,6 +321,9 @@ void Engine::end_end() {
 }
 
 void Engine::give_up_everything() {
+    for (const auto& timed : schedule_.all())
+        if (const auto ride = std::dynamic_pointer_cast<Ride>(timed))
+            ride->give_up(make_error_code(errc::closed));
     const auto waiting = waiters_;
     for (const auto& [owner, waiter] : waiting)
         waiter->cancel(make_error_code(errc::closed));
@@ -325,6 +362,7 @@ void Engine::close(milliseconds grace) noexcept {
         });
         ended->take_until(until);
         lanes_->stop();
+        sole_lane_->stop();
         auto stopped = std::make_shared<Latch<bool>>();
         post([self, stopped] {
             asio::co_spawn(self->io_, self->stop_backend([stopped] { stopped->set(true); }),
@@ -344,6 +382,7 @@ void Engine::close_itself() {
         if (std::exchange(self->backend_stopping_, true)) return;
         timer->cancel();
         self->lanes_->stop();
+        self->sole_lane_->stop();
         asio::co_spawn(self->io_, self->stop_backend([self] { self->finish(); }), asio::detached);
     };
     if (ends_ == 0) return stop();

@@ -10,6 +10,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
 #include <boost/asio/system_executor.hpp>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "lanes.hpp"
 #include "latch.hpp"
 #include "schedule.hpp"
+#include "sole_lane.hpp"
 #include "user_pool.hpp"
 
 namespace holdfast {
@@ -41,6 +43,22 @@ struct Timing {
     milliseconds request(milliseconds for_ttl) const noexcept {
         return request_timeout.value_or(std::min(milliseconds(2000), for_ttl / 3));
     }
+};
+
+/// A user's handler, where it wants to run, and the work that keeps a loop there running until
+/// then. Handler and work go together to the end: a loop may be gone as soon as its handler has
+/// run.
+template <class Signature>
+struct Callback {
+    asio::any_completion_handler<Signature> handler;
+    asio::any_completion_executor where, work;
+    explicit operator bool() const noexcept { return static_cast<bool>(handler); }
+};
+
+/// A lane in halves, and the caller's executor that waits for its answers.
+struct Passage {
+    SoleLane::Ptr lane;
+    asio::any_io_executor where;
 };
 
 class Engine final : public std::enable_shared_from_this<Engine>, public spi::Sink {
@@ -61,6 +79,10 @@ public:
 
     // --- any thread
     Lanes& lanes() noexcept { return *lanes_; }
+    SoleLane& sole_lane() noexcept { return *sole_lane_; }
+    /// For a call with this handler; none: the call takes the engine.
+    template <class Signature>
+    std::optional<Passage> passage(const asio::any_completion_handler<Signature>&);
     Schedule& schedule() noexcept { return schedule_; }
     UserPool& pool() noexcept { return pool_; }
     /// Runs on the engine thread, never inside this call; not at all once that has ended.
@@ -69,16 +91,26 @@ public:
         if (ended_.load(std::memory_order_acquire)) return;
         asio::post(io_, std::forward<F>(f));
     }
-    /// Runs a user's handler where it wants to run, never on the engine thread, never inside this
-    /// call.
+    /// Where a user's handler wants to run.
+    template <class Signature>
+    asio::any_completion_executor executor_of(const asio::any_completion_handler<Signature>&);
+    /// For one that is called later.
+    template <class Signature>
+    Callback<Signature> callback(asio::any_completion_handler<Signature>);
+    /// Runs it where it wants to run, never on the engine thread, never inside this call.
     template <class Signature, class... Args>
-    void complete(asio::any_completion_handler<Signature>, Args... args);
+    void complete(Callback<Signature>, Args... args);
     /// The same from a user's thread.
     template <class Signature, class... Args>
     void complete_later(asio::any_completion_handler<Signature>, Args... args);
+    template <class Signature, class... Args>
+    void complete_later(Callback<Signature>, Args... args);
     /// Starts a new waiter, or a release, together with those of other callers.
     void submit(const std::shared_ptr<Waiter>&);
     void submit(const std::shared_ptr<Grant>&);
+    /// The same after a ride: at once when this is the engine thread.
+    void go_on(const std::shared_ptr<Waiter>&);
+    void go_on(const std::shared_ptr<Grant>&);
     /// Runs one operator's question on the engine and waits for its answer.
     template <class T, class Ask>
     result<T> ask(Ask, Diagnostics*);
@@ -117,6 +149,8 @@ private:
         bool empty() const noexcept { return waiters.empty() && releases.empty(); }
     };
     void run_thread();
+    SoleLane::Ptr borrow_sole_lane();
+    std::optional<Passage> passage(SoleLane::Ptr, const asio::any_completion_executor&);
     /// False: the engine has ended and will never look.
     template <class Item>
     bool put(const std::shared_ptr<Item>&, std::vector<std::shared_ptr<Item>> Inbox::*);
@@ -151,6 +185,7 @@ private:
     std::shared_ptr<Timed> pool_watch_;
     std::unique_ptr<spi::Backend> backend_;
     std::unique_ptr<Lanes> lanes_;
+    std::unique_ptr<SoleLane> sole_lane_;
     std::thread thread_;
     std::thread::id thread_id_;
     std::atomic<bool> closed_{false}, ended_{false};
@@ -166,7 +201,8 @@ private:
     std::vector<std::shared_ptr<Grant>> renewals_, releases_;
     bool flushing_ = false;
     std::unordered_map<std::string_view, std::shared_ptr<Waiter>> waiters_;
-    std::size_t ends_ = 0, verbs_ = 0;
+    std::atomic<std::size_t> ends_{0};  // others may look
+    std::size_t verbs_ = 0;
     std::function<void()> all_ended_;
 };
 
@@ -181,18 +217,39 @@ public:
     const milliseconds grace;
 };
 
-template <class Signature, class... Args>
-void Engine::complete(asio::any_completion_handler<Signature> handler, Args... args) {
-    auto slot = asio::get_associated_cancellation_slot(handler);
+template <class Signature>
+asio::any_completion_executor Engine::executor_of(
+    const asio::any_completion_handler<Signature>& handler) {
     const asio::any_completion_executor fallback =
         user_executor_ ? asio::any_completion_executor(user_executor_)
                        : asio::any_completion_executor(PoolExecutor(pool_));
-    const asio::any_completion_executor where = asio::get_associated_executor(handler, fallback);
-    auto job = [handler = std::move(handler), slot,
+    return asio::get_associated_executor(handler, fallback);
+}
+
+template <class Signature>
+std::optional<Passage> Engine::passage(const asio::any_completion_handler<Signature>& handler) {
+    auto lane = borrow_sole_lane();
+    if (!lane) return std::nullopt;
+    return passage(std::move(lane), executor_of(handler));
+}
+
+template <class Signature>
+Callback<Signature> Engine::callback(asio::any_completion_handler<Signature> handler) {
+    auto where = executor_of(handler);
+    auto work = asio::prefer(where, asio::execution::outstanding_work.tracked);
+    return {std::move(handler), std::move(where), std::move(work)};
+}
+
+template <class Signature, class... Args>
+void Engine::complete(Callback<Signature> callback, Args... args) {
+    auto slot = asio::get_associated_cancellation_slot(callback.handler);
+    const asio::any_completion_executor where = std::move(callback.where);
+    auto job = [callback = std::move(callback), slot,
                 args = std::make_tuple(std::move(args)...)]() mutable {
+        callback.work = {};
         // On the handler's own executor, where an emission for the slot would run as well.
         slot.clear();
-        std::apply(std::move(handler), std::move(args));
+        std::apply(std::move(callback.handler), std::move(args));
     };
     // The system executor would run it right here, and user code never runs on the engine.
     if (where.target<asio::system_executor>() != nullptr)
@@ -203,10 +260,15 @@ void Engine::complete(asio::any_completion_handler<Signature> handler, Args... a
 
 template <class Signature, class... Args>
 void Engine::complete_later(asio::any_completion_handler<Signature> handler, Args... args) {
+    complete_later(callback(std::move(handler)), std::move(args)...);
+}
+
+template <class Signature, class... Args>
+void Engine::complete_later(Callback<Signature> callback, Args... args) {
     // A posted job may outlive the caller's handle; the engine has to be there for it.
-    pool_.post([self = shared_from_this(), handler = std::move(handler),
+    pool_.post([self = shared_from_this(), callback = std::move(callback),
                 args = std::make_tuple(std::move(args)...)]() mutable {
-        std::apply([&](auto&&... a) { self->complete(std::move(handler), std::move(a)...); },
+        std::apply([&](auto&&... a) { self->complete(std::move(callback), std::move(a)...); },
                    std::move(args));
     });
 }

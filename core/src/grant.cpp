@@ -4,6 +4,7 @@
 
 #include "core_error.hpp"
 #include "holdfast/spi/drift.hpp"
+#include "ride.hpp"
 
 namespace holdfast {
 
@@ -221,7 +222,7 @@ void Grant::lose(error_code why, bool give_back) {
     tell(Event::Kind::lost, why);
     if (stop) engine_->pool().post([s = std::move(*stop)]() mutable { s.request_stop(); });
     for (Losing& l : losing)
-        engine_->complete(std::move(l.handler), why);
+        engine_->complete(std::move(l.callback), why);
     for (Renewing& told : std::exchange(renewals_, {}))
         std::move(told)(why);
     if (give_back) release_in_background({}, boot_clock::time_point::max());
@@ -243,7 +244,7 @@ bool Grant::begin_release(Outcome outcome) noexcept {
     engine_->schedule().cancel(*this);
     Counters::drop(engine_->counters.held);
     for (Losing& l : losing)
-        engine_->complete_later(std::move(l.handler), make_error_code(errc::not_held));
+        engine_->complete_later(std::move(l.callback), make_error_code(errc::not_held));
     return true;
 }
 
@@ -260,13 +261,7 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
         spi::Held h = held(now, deadline);
         h.how = outcome;
         lane->release(h);
-        if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
-        if (h.released != ReleaseResult::unreachable) {
-            Counters::add(engine_->counters.released);
-            tell(Event::Kind::released);
-            const std::lock_guard hold(mutex_);
-            return released_ = h.released;
-        }
+        if (released_by_lane(h)) return h.released;
         in_doubt = true;
     }
     auto answer = std::make_shared<Latch<ReleaseResult>>();
@@ -274,6 +269,24 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
     if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
     return answer->take_until(deadline + std::chrono::seconds(1))
         .value_or(ReleaseResult::unreachable);
+}
+
+bool Grant::released_by_lane(const spi::Held& h) {
+    if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
+    if (h.released == ReleaseResult::unreachable) return false;
+    Counters::add(engine_->counters.released);
+    tell(Event::Kind::released);
+    const std::lock_guard hold(mutex_);
+    released_ = h.released;
+    return true;
+}
+
+bool Grant::ridden() {
+    ending_->in_doubt = !released_by_lane(release_);
+    if (ending_->in_doubt) return false;
+    auto told = std::move(ending_->told);
+    std::move(told)(release_.released);
+    return true;
 }
 
 void Grant::async_release(Outcome outcome,
@@ -287,12 +300,22 @@ void Grant::async_release(Outcome outcome,
         if (forked()) return;  // there is no thread in the child that could tell
         return engine_->complete_later(std::move(handler), ec, r);
     }
-    auto told = [self = self(), handler = std::move(handler)](ReleaseResult r) mutable {
+    auto passage = engine_->passage(handler);
+    auto told = [self = self(),
+                 callback = engine_->callback(std::move(handler))](ReleaseResult r) mutable {
         const error_code code =
             r == ReleaseResult::unreachable ? make_error_code(errc::unavailable) : error_code();
-        self->engine_->complete(std::move(handler), code, r);
+        self->engine_->complete(std::move(callback), code, r);
     };
-    submit_release(std::move(told), boot_clock::now() + info_->request_timeout);
+    const auto now = boot_clock::now();
+    const auto deadline = now + info_->request_timeout;
+    ending_.emplace(Ending{std::move(told), deadline, false});
+    if (passage) {
+        prepare_release(now);
+        const auto ride = std::make_shared<RideOf<Grant>>(engine_, std::move(*passage), self());
+        if (ride->start(deadline)) return;
+    }
+    engine_->submit(self());
 }
 
 void Grant::drop(Outcome outcome) noexcept {
@@ -410,9 +433,8 @@ void Grant::async_renew(asio::any_completion_handler<Lease::RenewSignature> hand
     if (forked()) return;
     if (engine_->closed())
         return engine_->complete_later(std::move(handler), make_error_code(errc::closed));
-    auto told = [self = self(), handler = std::move(handler)](error_code ec) mutable {
-        self->engine_->complete(std::move(handler), ec);
-    };
+    auto told = [self = self(), callback = engine_->callback(std::move(handler))](
+                    error_code ec) mutable { self->engine_->complete(std::move(callback), ec); };
     engine_->post([self = self(), told = Renewing(std::move(told))]() mutable {
         self->renew_in_background(std::move(told));
     });
@@ -429,7 +451,7 @@ void Grant::async_lost(asio::any_completion_handler<Lease::RenewSignature> handl
     }
     const std::uint64_t id = ++last_losing_;
     auto slot = asio::get_associated_cancellation_slot(handler);
-    losing_.push_back({id, std::move(handler)});
+    losing_.push_back({id, engine_->callback(std::move(handler))});
     hold.unlock();
     if (slot.is_connected())
         slot.assign([weak = weak_from_this(), id](asio::cancellation_type) {
@@ -446,7 +468,8 @@ void Grant::stop_telling(std::uint64_t id) {
         if (at == losing_.end()) return;
         cancelled.splice(cancelled.begin(), losing_, at);
     }
-    engine_->complete_later(std::move(cancelled.front().handler), make_error_code(errc::cancelled));
+    engine_->complete_later(std::move(cancelled.front().callback),
+                            make_error_code(errc::cancelled));
 }
 
 }  // namespace holdfast

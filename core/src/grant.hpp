@@ -51,6 +51,11 @@ public:
     void drop(Outcome) noexcept override;
     bool forked() const noexcept { return engine_->forked(); }
 
+    // --- where a release rides on a lane in halves, see ride.hpp
+    spi::Held& riding() noexcept { return release_; }
+    /// Its outcome is there. False: the engine has to go on from it; else the caller was told.
+    bool ridden();
+
     // --- engine thread
     void fire(boot_clock::time_point now) override;
     spi::Held& prepare_renewal(boot_clock::time_point now);
@@ -82,6 +87,8 @@ private:
     bool begin_release(Outcome) noexcept;
     /// For the one caller that ended the lease: the engine gives it back.
     void submit_release(Releasing, boot_clock::time_point answer_by, bool in_doubt = false);
+    /// A lane has done it; false: nobody knows.
+    bool released_by_lane(const spi::Held&);
     void release_in_background(Releasing, boot_clock::time_point answer_by);
     void renew_in_background(Renewing);
     void answer_releases(ReleaseResult);
@@ -104,7 +111,7 @@ private:
     std::optional<std::stop_source> stop_;
     struct Losing {
         std::uint64_t id;
-        asio::any_completion_handler<Lease::RenewSignature> handler;
+        Callback<Lease::RenewSignature> callback;
     };
     std::list<Losing> losing_;  // not moved about: Boost 1.81 cannot move-assign a handler
     std::uint64_t last_losing_ = 0;

@@ -2,8 +2,6 @@
 
 #include <bit>
 
-#include <boost/asio/prefer.hpp>
-
 #include "grant.hpp"
 #include "holdfast/spi/drift.hpp"
 
@@ -27,10 +25,6 @@ Waiter::Waiter(std::shared_ptr<Engine> engine, std::weak_ptr<Handle> handle,
     attempt_.owner = owner_;
     attempt_.ttl = info_->ttl;
     attempt_.queue = !wait_zero_;
-    if (caller_.handler) {
-        const auto where = asio::get_associated_executor(caller_.handler);
-        work_ = asio::prefer(where, asio::execution::outstanding_work.tracked);
-    }
     Counters::add(engine_->counters.waiting);
 }
 
@@ -53,10 +47,35 @@ bool Waiter::has_answered(const spi::Attempt& asked) const noexcept {
     return failed != nullptr && failed->answered && !wait_zero_;
 }
 
+spi::Attempt& Waiter::prepare_ride(boot_clock::time_point now) {
+    Counters::add(engine_->counters.attempts);
+    attempt_.queue = false;
+    attempt_.sent = now;
+    attempt_.deadline = std::min(contact_until_, deadline_);
+    return attempt_;
+}
+
+bool Waiter::ridden() {
+    if (const auto* g = std::get_if<spi::Attempt::Granted>(&attempt_.outcome)) {
+        if (!deliver(*g)) return true;
+        attempt_.outcome = spi::Attempt::Doubt{make_error_code(errc::unavailable)};
+    }
+    if (wait_zero_ && std::holds_alternative<spi::Attempt::Busy>(attempt_.outcome)) {
+        finish(make_error_code(errc::contended));
+        return true;
+    }
+    attempt_.queue = !wait_zero_;
+    attempt_.again = true;
+    doubtful_ = std::holds_alternative<spi::Attempt::Doubt>(attempt_.outcome);
+    answered_ever_ = has_answered(attempt_);
+    last_request_ = attempt_.deadline;
+    return false;
+}
+
 void Waiter::start() {
-    if (engine_->closed()) return cancel(make_error_code(errc::closed));
     if (told_) return;
     engine_->enrol(owner_, self());
+    if (engine_->closed()) return cancel(make_error_code(errc::closed));
     look();
 }
 
@@ -182,14 +201,21 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
     doubtful_ = true;  // from here on something of ours is at the server
     last_error_ = {};
     if (told_) return leave();
+    const error_code ec = deliver(g);
+    if (ec == errc::closed) return cancel(ec);
+    if (ec) return retry(ec, true);
+    end();
+}
+
+error_code Waiter::deliver(const spi::Attempt::Granted& g) {
     const auto base = g.base == boot_clock::time_point{} ? attempt_.sent : g.base;
     const auto valid_until = base + g.ttl - spi::drift(g.ttl);
     // It goes on into the grant: kept here, it could become the last one after the caller has let
     // go of everything, and the client would be closed by this thread and not by his.
     auto handle = handle_.lock();
-    if (!handle) return cancel(make_error_code(errc::closed));
+    if (!handle) return make_error_code(errc::closed);
     if (valid_until <= boot_clock::now())  // answered too late to be believed: ask again
-        return retry(make_error_code(errc::unavailable), true);
+        return make_error_code(errc::unavailable);
     Grant::Facts facts{g.token, g.previous, g.ttl, base, valid_until, started_};
     auto grant = Grant::make(engine_, std::move(handle), info_, std::string(owner_),
                              std::move(attempt_.place), facts);
@@ -197,7 +223,7 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
     doubtful_ = queued_ = false;
     phase_ = Phase::done;
     finish({}, Lease(std::move(grant)));
-    end();
+    return {};
 }
 
 void Waiter::retry(error_code why, bool in_doubt) {
@@ -234,8 +260,7 @@ void Waiter::finish(error_code ec, Lease lease) {
     if (caller_.latch)
         caller_.latch->set({ec, std::move(lease)});
     else
-        engine_->complete(std::move(caller_.handler), ec, std::move(lease));
-    work_ = {};
+        engine_->complete(std::move(caller_.callback), ec, std::move(lease));
 }
 
 void Waiter::leave() {

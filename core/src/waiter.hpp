@@ -1,8 +1,6 @@
 // One acquisition on the engine: the one wait loop, for queueing, notified, polling and session
 // backends alike.
 #pragma once
-#include <boost/asio/any_completion_executor.hpp>
-
 #include "backoff.hpp"
 #include "engine.hpp"
 #include "holdfast/lock.hpp"
@@ -16,11 +14,10 @@ namespace holdfast {
 /// passed. Engine thread only, but for the constructor.
 class Waiter final : public Timed {
 public:
-    using Handler = asio::any_completion_handler<Lock::Signature>;
     using SyncResult = std::pair<error_code, Lease>;
 
     struct Caller {  ///< who is told: one of the two
-        Handler handler;
+        Callback<Lock::Signature> callback;
         std::shared_ptr<Latch<SyncResult>> latch;
         Diagnostics* diagnostics = nullptr;
     };
@@ -31,6 +28,12 @@ public:
 
     /// Takes over what a lane's attempt of the same owner left behind. Before submit().
     void adopt(spi::Attempt&);
+
+    /// The first attempt, for a lane in halves. Before start(), on the thread that has it.
+    spi::Attempt& prepare_ride(boot_clock::time_point now);
+    spi::Attempt& riding() noexcept { return attempt_; }
+    /// Its outcome is there. False: the engine has to go on from it; else the caller was told.
+    bool ridden();
 
     void start();
     /// Instead of start(), on the caller's thread: the engine had ended before it was asked.
@@ -54,6 +57,8 @@ private:
     void look_at(boot_clock::time_point);
     void rearm();
     void granted(const spi::Attempt::Granted&);
+    /// Makes the lease and tells the caller; not when it is over already, or the client is.
+    error_code deliver(const spi::Attempt::Granted&);
     void retry(error_code, bool in_doubt);
     void finish(error_code, Lease = {});
     void leave();
@@ -66,7 +71,6 @@ private:
     std::string owner_;
     spi::Attempt attempt_;
     Caller caller_;
-    asio::any_completion_executor work_;  // keeps the handler's executor running meanwhile
     Phase phase_ = Phase::idle;
     bool told_ = false, queued_ = false, doubtful_ = false, woken_ = false, ending_ = false;
     bool under_way_ = false;

@@ -36,7 +36,8 @@ public:
     using Signature = void(error_code, Lease);
     /// As acquire, without blocking.
     ///
-    /// Completion: on the handler's executor, else the client's, never inside this call.
+    /// Completion: on the handler's executor, else the client's, never inside this call; until then
+    /// it is outstanding work there.
     /// Cancellation: terminal, partial and total alike end the wait. Lifetime: the Lock may be
     /// destroyed meanwhile; an executor bound to the handler must outlive the Client.
     template <asio::completion_token_for<Signature> Token>

@@ -124,6 +124,31 @@ public:
     virtual void release(Held&) noexcept = 0;
 };
 
+/// A path in halves for one asynchronous call at a time, whose answer the caller's own executor
+/// waits for, so that no other thread has to run: its own connection, nothing shared with the
+/// engine. Core keeps one and lends it to a call when nothing else of this client is under way.
+/// One thread at a time, but for what is said of `abandon`. No verb blocks, but for `open`.
+class AsyncLane {
+public:
+    virtual ~AsyncLane() = default;
+    /// Connects, blocking at most until `deadline`; on a thread of core's. False: not there now.
+    virtual bool open(boot_clock::time_point deadline) noexcept = 0;
+    /// What becomes readable with an answer, or when the exchange is abandoned or broken; negative:
+    /// not connected.
+    virtual int descriptor() const noexcept = 0;
+    /// Sends the request, and never queues. False: nothing was sent; core takes the engine.
+    virtual bool begin(Attempt&) noexcept = 0;
+    virtual bool begin(Held&) noexcept = 0;
+    /// Takes what has come, and writes the outcome when that is all of it. False: there is more to
+    /// come. As with a Lane, core goes on from anything but Granted on the engine.
+    virtual bool finish(Attempt&) noexcept = 0;
+    virtual bool finish(Held&) noexcept = 0;
+    /// Ends the exchange that was begun: nobody waits for its answer any more, so it is in doubt.
+    /// Any thread, while no other verb runs.
+    virtual void abandon(Attempt&) noexcept = 0;
+    virtual void abandon(Held&) noexcept = 0;
+};
+
 class Backend {
 public:
     virtual ~Backend() = default;
@@ -161,6 +186,8 @@ public:
 
     /// Null: this backend has no blocking path. Any thread; the lane connects on first use.
     virtual std::unique_ptr<Lane> open_lane() { return nullptr; }
+    /// The same for a path in halves; not connected yet.
+    virtual std::unique_ptr<AsyncLane> open_async_lane() { return nullptr; }
     /// Ends every connection; verbs under way end with an error. Called once, on the engine thread,
     /// before the destructor.
     virtual awaitable<void> close() { co_return; }
