@@ -45,11 +45,15 @@ bool BlockingLink::stale() noexcept {
     return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-error_code BlockingLink::ready(boot_clock::time_point now, boot_clock::time_point deadline,
-                               std::string& detail) {
+bool BlockingLink::usable(boot_clock::time_point now) noexcept {
     if (shut_ || (fd_ >= 0 && now - used_ > idle_unchecked && stale())) close();
     used_ = now;
-    if (fd_ >= 0) return {};
+    return fd_ >= 0;
+}
+
+error_code BlockingLink::ready(boot_clock::time_point now, boot_clock::time_point deadline,
+                               std::string& detail) {
+    if (usable(now)) return {};
     error_code ec = connect(deadline, detail);
     if (!ec) ec = introduce(deadline, detail);
     if (ec) close();
@@ -148,28 +152,35 @@ error_code BlockingLink::send(boot_clock::time_point deadline) {
     return {};
 }
 
+const Reply* BlockingLink::buffered(error_code& why) noexcept {
+    const auto next = codec_->next();
+    why = next == Codec::Next::broken ? make(Error::protocol) : error_code();
+    return next == Codec::Next::reply ? &codec_->reply() : nullptr;
+}
+
+error_code BlockingLink::read(int flags) noexcept {
+    const ssize_t n = ::recv(fd_, in_.data(), in_.size(), flags);
+    if (n > 0) {
+        const bool taken = codec_->feed({in_.data(), static_cast<std::size_t>(n)});
+        return taken ? error_code() : make(Error::protocol);
+    }
+    if (n < 0 && errno == EINTR) return {};
+    const bool late = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    return make(late ? Error::no_answer : Error::closed);
+}
+
 const Reply* BlockingLink::receive(boot_clock::time_point deadline, error_code& why) {
     for (bool first = true;; first = false) {
-        const auto next = codec_->next();
-        if (next == Codec::Next::reply) return &codec_->reply();
-        why = make(Error::protocol);
-        if (next == Codec::Next::broken) return nullptr;
+        const Reply* r = buffered(why);
+        if (r != nullptr || why) return r;
         if (!first) {
             const auto left = deadline - boot_clock::now();
             why = make(Error::no_answer);
             if (left <= left.zero()) return nullptr;
             limit(left);
         }
-        const ssize_t n = ::recv(fd_, in_.data(), in_.size(), 0);
-        if (n > 0) {
-            if (codec_->feed({in_.data(), static_cast<std::size_t>(n)})) continue;
-            why = make(Error::protocol);
-            return nullptr;
-        }
-        if (n < 0 && errno == EINTR) continue;
-        const bool late = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-        why = make(late ? Error::no_answer : Error::closed);
-        return nullptr;
+        why = read(0);
+        if (why) return nullptr;
     }
 }
 
@@ -186,12 +197,7 @@ const Reply* BlockingLink::only_one(const Reply* r, error_code& why) noexcept {
 }
 
 bool BlockingLink::post(Command& c, boot_clock::time_point now) {
-    if (descriptor() < 0) return false;
-    if (now - used_ > idle_unchecked && stale()) {
-        close();
-        return false;
-    }
-    used_ = now;
+    if (!usable(now)) return false;
     out_.clear();
     c.encode(out_);
     const ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -206,22 +212,16 @@ bool BlockingLink::post(Command& c, boot_clock::time_point now) {
 }
 
 const Reply* BlockingLink::take(error_code& why) {
-    why = {};
     for (;;) {
-        const auto next = codec_->next();
-        if (next == Codec::Next::reply) return only_one(&codec_->reply(), why);
-        if (next == Codec::Next::broken) break;
-        const ssize_t n = ::recv(fd_, in_.data(), in_.size(), MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return nullptr;
-        if (n <= 0) {
-            why = make(Error::closed);
-            return only_one(nullptr, why);
+        const Reply* r = buffered(why);
+        if (r != nullptr || why) return only_one(r, why);
+        why = read(MSG_DONTWAIT);
+        if (why == make(Error::no_answer)) {
+            why = {};
+            return nullptr;
         }
-        if (!codec_->feed({in_.data(), static_cast<std::size_t>(n)})) break;
+        if (why) return only_one(nullptr, why);
     }
-    why = make(Error::protocol);
-    return only_one(nullptr, why);
 }
 
 const Reply* BlockingLink::exchange(Command& c, const Script* script, boot_clock::time_point now,

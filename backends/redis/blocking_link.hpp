@@ -45,8 +45,14 @@ private:
     error_code introduce(boot_clock::time_point deadline, std::string& detail);
     error_code send(boot_clock::time_point deadline);
     const Reply* receive(boot_clock::time_point deadline, error_code& why);
+    /// What has been read and not taken; null without an error: not a whole reply.
+    const Reply* buffered(error_code& why) noexcept;
+    error_code read(int flags) noexcept;
+    /// The one reply to a command, or the end of the connection.
     const Reply* only_one(const Reply*, error_code& why) noexcept;
     void limit(std::chrono::nanoseconds left) noexcept;
+    /// Closes what is of no more use.
+    bool usable(boot_clock::time_point now) noexcept;
     bool stale() noexcept;
     void close() noexcept;
 

@@ -34,11 +34,15 @@ Waiter::~Waiter() {
 
 void Waiter::adopt(spi::Attempt& lane) {
     attempt_.place = std::move(lane.place);
-    attempt_.again = true;
-    doubtful_ = std::holds_alternative<spi::Attempt::Doubt>(lane.outcome);
-    answered_ever_ = has_answered(lane);
     attempt_.detail = lane.detail;
-    last_request_ = lane.deadline;
+    go_on_from(lane);
+}
+
+void Waiter::go_on_from(const spi::Attempt& asked) {
+    attempt_.again = true;
+    doubtful_ = std::holds_alternative<spi::Attempt::Doubt>(asked.outcome);
+    answered_ever_ = has_answered(asked);
+    last_request_ = asked.deadline;
 }
 
 bool Waiter::has_answered(const spi::Attempt& asked) const noexcept {
@@ -65,10 +69,7 @@ bool Waiter::ridden() {
         return true;
     }
     attempt_.queue = !wait_zero_;
-    attempt_.again = true;
-    doubtful_ = std::holds_alternative<spi::Attempt::Doubt>(attempt_.outcome);
-    answered_ever_ = has_answered(attempt_);
-    last_request_ = attempt_.deadline;
+    go_on_from(attempt_);
     return false;
 }
 

@@ -56,6 +56,8 @@ private:
     void look();
     void look_at(boot_clock::time_point);
     void rearm();
+    /// The attempt that a lane made counts as this waiter's first.
+    void go_on_from(const spi::Attempt& asked);
     void granted(const spi::Attempt::Granted&);
     /// Makes the lease and tells the caller; not when it is over already, or the client is.
     error_code deliver(const spi::Attempt::Granted&);

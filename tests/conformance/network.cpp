@@ -47,10 +47,10 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
     for (const std::string& way : ways)
         for (const std::string what : {"acquire", "renew", "release"})
             for (const Direction direction : {Direction::to_server, Direction::to_client}) {
+                boost::asio::io_context loop;  // outlives the client, as executors have to
                 // A long ttl: no renewal but those that are asked for falls into an exchange.
                 auto client = open_proxied("ttl=60s");
                 const auto lock = lock_of(client, name);
-                boost::asio::io_context loop;
                 const auto told = [&](auto future) {
                     while (way == "on a loop of its own" && future.wait_for(0s) == not_yet) {
                         loop.restart();
