@@ -112,7 +112,7 @@ TEST_CASE("coroutines on every kind of executor hold and let go", "[coroutines]"
 TEST_CASE("an executor that does not run: the lease is kept for it all the same",
           "[coroutines][T6]") {
     Caller caller;
-    const auto client = open("ttl=" + std::to_string(900 * patience) + "ms");
+    const auto client = open("ttl=3s");
     const auto lock = lock_of(client, fresh_name("asleep"));
     caller.warm(*lock);
     const auto before = client.stats();

@@ -47,7 +47,7 @@ TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and dist
     lab::TempDir dir;
     lab::ProcessOptions o;
     o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
-              backend().url("ttl=1s"),
+              backend().url("ttl=2s&request_timeout=2s"),
               name,
               dir.path().string(),
               "0",
@@ -79,14 +79,14 @@ TEST_CASE("T3: a server that hangs costs the request's time-out, and nothing is 
           "[T3]") {
     if (backend().proxy() == nullptr) return;
     const auto name = fresh_name("hang");
-    const auto client = open("ttl=1500ms&request_timeout=300ms");
+    const auto client = open("ttl=3s&request_timeout=1s");
     const auto lock = lock_of(client, name);
     hold(*lock).release();
     auto kept = hold(*lock_of(client, name + "-kept"));
     auto returned = hold(*lock_of(client, name + "-returned"));
     REQUIRE(backend().pause_server());
     const auto start = now();
-    const auto got = lock->acquire({.wait = 400ms});
+    const auto got = lock->acquire({.wait = 1200ms});
     const auto acquired = now();
     const auto renewed = kept.renew();
     const auto after_renewal = now();
@@ -97,11 +97,11 @@ TEST_CASE("T3: a server that hangs costs the request's time-out, and nothing is 
     REQUIRE(backend().resume_server());
     REQUIRE_FALSE(got.has_value());
     CHECK(unanswered(got.error()));
-    CHECK(ms(acquired - start) < 400 + patience * 1000);
+    CHECK(ms(acquired - start) < 1200 + patience * 1000);
     CHECK_FALSE(renewed.has_value());
-    CHECK(ms(after_renewal - acquired) < 300 + patience * 1000);
+    CHECK(ms(after_renewal - acquired) < 1000 + patience * 1000);
     CHECK(released != hf::ReleaseResult::released);
-    CHECK(ms(all - after_renewal) < 300 + patience * 1000);
+    CHECK(ms(all - after_renewal) < 1000 + patience * 1000);
     CHECK(told);
     CHECK(kept.lost_reason() == errc::lost);
     CHECK(late < patience * 500);
@@ -144,11 +144,11 @@ TEST_CASE("T1: an answer that comes too late answers nobody, and grants nothing"
         require_clean(name + "-2");
     }
     SECTION("later than the ttl: time that is over is not handed out") {
-        const auto client = open_proxied("ttl=600ms&request_timeout=2s");
+        const auto client = open_proxied("ttl=1500ms&request_timeout=4s");
         const auto lock = lock_of(client, name);
         hold(*lock).release();
-        proxy->delay(Direction::to_client, 1000ms);
-        const auto got = lock->acquire({.wait = 1500ms});
+        proxy->delay(Direction::to_client, 2000ms);
+        const auto got = lock->acquire({.wait = 3s});
         const auto delayed = proxy->counters().delayed;
         proxy->heal();
         CHECK(delayed > 0);

@@ -31,8 +31,8 @@ std::size_t descriptors_now() {
 TEST_CASE("renewal keeps a lease beyond its ttl; a fixed lease ends at it", "[basics][T6]") {
     const auto client = open();
     const auto kept_name = fresh_name("kept"), fixed_name = fresh_name("fixed");
-    const auto kept = lock_of(client, kept_name, {.ttl = 400ms * patience});
-    const auto fixed = lock_of(client, fixed_name, {.ttl = 400ms * patience, .renew = false});
+    const auto kept = lock_of(client, kept_name, {.ttl = 2s});
+    const auto fixed = lock_of(client, fixed_name, {.ttl = 1200ms, .renew = false});
     auto a = hold(*kept), b = hold(*fixed);
     const auto other = lock_of(open(), fixed_name);
     const test_support::Stalls stalls;
@@ -52,8 +52,11 @@ TEST_CASE("renewal keeps a lease beyond its ttl; a fixed lease ends at it", "[ba
         CHECK(
             (previous == hf::PreviousHolder::crashed || previous == hf::PreviousHolder::abandoned));
     }
-    CHECK(lab::stays_true([&] { return a.valid(); }, 900ms * patience));
-    CHECK(client.stats().renewals >= 4);
+    const auto second_ttl = now() + 2s;
+    CHECK(lab::stays_true([&] { return a.valid(); }, 2s));
+    lab::wait_until([&] { return now() >= second_ttl && client.stats().renewals >= 4; }, 20s,
+                    "renewals go on");
+    CHECK(a.valid());
     a.release();
     next.release();
     require_clean(kept_name);
@@ -63,7 +66,7 @@ TEST_CASE("renewal keeps a lease beyond its ttl; a fixed lease ends at it", "[ba
 TEST_CASE("T5: after a loss the same Lock works, and the old lease frees nothing", "[T5]") {
     const auto client = open();
     const auto name = fresh_name("again");
-    const auto lock = lock_of(client, name, {.ttl = 300ms, .renew = false});
+    const auto lock = lock_of(client, name, {.ttl = 1200ms, .renew = false});
     auto old = hold(*lock);
     lab::wait_until([&] { return old.state() == hf::LeaseState::lost; }, 5s, "lost");
     const auto keeper = lock_of(client, name);
@@ -84,13 +87,13 @@ TEST_CASE("T6: after release nothing is renewed, and after close nothing stays b
     const auto threads = threads_now();
     const auto descriptors = descriptors_now();
     {
-        auto client = open("ttl=900ms");
+        auto client = open("ttl=2s");
         const auto lock = lock_of(client, name);
         auto lease = hold(*lock);
         lab::wait_until([&] { return client.stats().renewals >= 1; }, 5s, "a renewal");
         lease.release();
         const auto before = client.stats();
-        CHECK(lab::stays_true([&] { return client.stats().renewals == before.renewals; }, 400ms));
+        CHECK(lab::stays_true([&] { return client.stats().renewals == before.renewals; }, 800ms));
         CHECK(client.stats().held == 0);
         // cancelled while it waits
         const auto holder = lock_of(client, name);
@@ -116,10 +119,10 @@ TEST_CASE("T29: a slow callback on lost() delays no other lease", "[T29]") {
     const auto client = open();
     const auto slow_name = fresh_name("slow"), quick_name = fresh_name("quick"),
                kept_name = fresh_name("kept");
-    const auto slow = lock_of(client, slow_name, {.ttl = 300ms, .renew = false});
-    const auto quick = lock_of(client, quick_name, {.ttl = 450ms, .renew = false});
+    const auto slow = lock_of(client, slow_name, {.ttl = 1200ms, .renew = false});
+    const auto quick = lock_of(client, quick_name, {.ttl = 1400ms, .renew = false});
     // Longer than a disk that is busy with others keeps a renewal.
-    const auto kept = lock_of(client, kept_name, {.ttl = 2s});
+    const auto kept = lock_of(client, kept_name, {.ttl = 3s});
     auto a = hold(*slow), b = hold(*quick), c = hold(*kept);
     std::promise<void> entered, leave;
     auto may_leave = leave.get_future();
@@ -134,7 +137,7 @@ TEST_CASE("T29: a slow callback on lost() delays no other lease", "[T29]") {
     entered.get_future().wait();
     lab::wait_until([&] { return late >= 0; }, 5s, "the other is told while the first blocks");
     CHECK(late < patience * 150 + stalls.of_two());
-    CHECK(lab::stays_true([&] { return c.valid(); }, 2500ms));
+    CHECK(lab::stays_true([&] { return c.valid(); }, 3500ms));
     CHECK(hold(*lock_of(client, fresh_name("grant"))).valid());
     leave.set_value();
 }
@@ -142,11 +145,11 @@ TEST_CASE("T29: a slow callback on lost() delays no other lease", "[T29]") {
 TEST_CASE("T31: max_hold ends a lease whose process is alive and renews", "[T31]") {
     const auto client = open();
     const auto name = fresh_name("max-hold");
-    const auto lock = lock_of(client, name, {.ttl = 600ms, .max_hold = 900ms});
+    const auto lock = lock_of(client, name, {.ttl = 2s, .max_hold = 3s});
     const auto start = now();
     auto lease = hold(*lock);
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "max_hold");
-    CHECK(ms(now() - start) >= 890);
+    CHECK(ms(now() - start) >= 2990);
     CHECK(lease.lost_reason() == errc::lost);
     CHECK(lease.lost_reason().message() == "held for longer than max_hold");
     CHECK(client.stats().renewals >= 2);
@@ -166,7 +169,7 @@ TEST_CASE("T31: max_hold ends a lease whose process is alive and renews", "[T31]
 TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once", "[T33]") {
     const auto client = open();
     const auto name = fresh_name("break");
-    const auto lock = lock_of(client, name, {.ttl = 900ms});
+    const auto lock = lock_of(client, name, {.ttl = 2s});
     auto lease = hold(*lock);
     CHECK(client.break_lock(name, hf::FencingToken{lease.fencing_token().value + 1}).error() ==
           errc::not_held);
@@ -175,7 +178,7 @@ TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once"
     REQUIRE(broken.has_value());
     CHECK(broken->holder.owner == lease.owner_id());
     CHECK(broken->free_in > 0ms);
-    CHECK(broken->free_in <= 900ms);
+    CHECK(broken->free_in <= 2s);
     CHECK(lock_of(client, name)->try_acquire().error() == errc::contended);
     auto next = hold(*lock_of(open(), name));
     CHECK_FALSE(lease.valid());
@@ -202,7 +205,7 @@ TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once"
 TEST_CASE("a key that vanished is a loss at the next renewal, and tokens go on", "[T27][T15]") {
     const auto name = fresh_name("vanished");
     const auto client = open();
-    const auto lock = lock_of(client, name, {.ttl = 900ms});
+    const auto lock = lock_of(client, name, {.ttl = 2s});
     auto lease = hold(*lock);
     const auto token = lease.fencing_token();
     if (!backend().erase_behind(name)) {
@@ -228,7 +231,7 @@ TEST_CASE("events tell the story in order, and stats count it", "[basics]") {
     const auto name = fresh_name("events");
     {
         const auto client = open({}, options);
-        const auto lock = lock_of(client, name, {.ttl = 300ms, .renew = false});
+        const auto lock = lock_of(client, name, {.ttl = 1200ms, .renew = false});
         auto lease = hold(*lock);
         CHECK(client.stats().held == 1);
         lab::wait_until([&] { return client.stats().lost == 1; }, 5s, "lost");

@@ -34,8 +34,8 @@ Witnessed witness(int n, int each, bool locked, bool kill_some) {
     std::vector<lab::Process> workers;
     for (int i = 0; i < n; ++i) {
         lab::ProcessOptions o;
-        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"), backend().url("ttl=2s"), name,
-                  dir.path().string(), std::to_string(store.port()),
+        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"), backend().url("ttl=5s&request_timeout=3s"),
+                  name, dir.path().string(), std::to_string(store.port()),
                   // The one that is killed must not be through before.
                   std::to_string(kill_some && i == 0 ? 1'000'000 : each),
                   locked ? "lock" : "no-lock"};
@@ -141,7 +141,7 @@ TEST_CASE("a holder that is killed frees the lock by its ttl, and work goes on",
 
 TEST_CASE("T26: in the child of a fork every handle is dead, and the parent's lease lives",
           "[T26]") {
-    const auto client = open("ttl=1s");
+    const auto client = open("ttl=3s");
     const auto name = fresh_name("fork");
     const auto lock = lock_of(client, name);
     auto lease = hold(*lock);
@@ -176,7 +176,8 @@ TEST_CASE("T16: the client's wall clock jumps an hour either way, and nothing ha
     for (const char* jump : {"3600", "-3600"}) {
         lab::ProcessOptions o;
         o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
-                  backend().shared_between_processes() ? backend().url("ttl=600ms") : "memory:",
+                  backend().shared_between_processes() ? backend().url("ttl=2s&request_timeout=3s")
+                                                       : "memory:",
                   name,
                   dir.path().string(),
                   jump,

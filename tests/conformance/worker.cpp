@@ -102,7 +102,7 @@ int work(const std::string& url, const std::string& name, const std::string& fol
 
 int jump(const std::string& url, const std::string& name, const std::string& seconds) {
     const auto client = hf::Client::open(url).value();
-    const auto lock = client.lock(name, {.ttl = 600ms}).value();
+    const auto lock = client.lock(name, {.ttl = 2s}).value();
     auto lease = lock->acquire().value();
     const auto before = std::time(nullptr);
     lab::WallClock clock(std::getenv("HOLDFAST_CLOCK_SHIM"));
@@ -114,9 +114,9 @@ int jump(const std::string& url, const std::string& name, const std::string& sec
     lab::wait_until([&] { return client.stats().renewals >= renewals + 2; }, 10s, "renewals go on");
     if (!lease.valid() || lease.lost().stop_requested()) return 3;
     const auto token = lease.fencing_token();
-    if (lock->acquire({.wait = 100ms}).error() != hf::errc::timed_out) return 4;
+    if (lock->acquire({.wait = 1s}).error() != hf::errc::timed_out) return 4;
     if (lease.release() != hf::ReleaseResult::released) return 5;
-    auto next = lock->acquire({.wait = 2s});
+    auto next = lock->acquire({.wait = 5s});
     if (!next) return 6;
     if (token && !(next->fencing_token() > token)) return 7;
     next->release();

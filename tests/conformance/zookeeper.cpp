@@ -147,13 +147,13 @@ TEST_CASE("T4: a waiter whose node or session ended stands in line again", "[T4]
         CHECK(got->valid());
     }
     SECTION("every session ends") {
-        auto holder = hold(*lock_of(open(), name, {.ttl = 2s}));
+        auto holder = hold(*lock_of(open("ttl=2s&request_timeout=2s"), name));
         std::atomic<bool> in_line{false};
         hf::ClientOptions options;
         options.events = [&](const hf::Event& e) {
             if (e.kind == hf::Event::Kind::waiting) in_line = true;
         };
-        const auto client = open("ttl=2s", options);
+        const auto client = open("ttl=2s&request_timeout=2s", options);
         hf::result<hf::Lease> got = hf::Lease();
         std::thread waiting([&] { got = lock_of(client, name)->acquire({.wait = 30s}); });
         // It has been answered: before that, one request's time-out bounds the whole call.
@@ -237,7 +237,7 @@ TEST_CASE("T15: tokens grow over killed servers and a parent that was deleted", 
     auto* servers = servers_or_none();
     if (servers == nullptr) return;
     const auto name = fresh_name("token-kill");
-    const auto client = open("ttl=2s");
+    const auto client = open("ttl=2s&request_timeout=2s");
     const auto lock = lock_of(client, name);
     hf::FencingToken last;
     for (int i = 0; i < 2; ++i) {
@@ -276,7 +276,7 @@ TEST_CASE("T17: order is by sequence alone, foreign nodes are ignored, no node m
     const auto second = plain.create(parent + "/ffffffffffffffffffffffffffffffff__lock__", "kazoo",
                                      ZOO_EPHEMERAL_SEQUENTIAL);
     REQUIRE(second.rc == ZOK);
-    const auto client = open("ttl=2s");
+    const auto client = open("ttl=6s");
     const auto lock = lock_of(client, name);
     CHECK(lock->try_acquire().error() == errc::contended);
     const auto seen = client.inspect(name);

@@ -71,7 +71,7 @@ class Case:
     def environment(self):
         return os.environ
 
-    polling = "wait=poll&ttl=1s&backoff_min=1ms&backoff_max=4ms"
+    polling = "wait=poll&ttl=3s&request_timeout=2s&backoff_min=1ms&backoff_max=4ms"
 
     def url(self):
         return f"redis://127.0.0.1:{self.lab.ports[0]}?{self.polling}"
@@ -105,7 +105,7 @@ class Redlock(Node):
     def url(self):
         nodes = ",".join(f"127.0.0.1:{port}" for port in self.lab.ports)
         # The nodes are fresh; nobody can have a lease from before.
-        return f"redlock://{nodes}?durable=yes&ttl=1s&backoff_min=20ms&backoff_max=120ms"
+        return f"redlock://{nodes}?durable=yes&ttl=3s&request_timeout=2s&backoff_min=20ms&backoff_max=120ms"
 
     def environment(self):
         # Everybody polls: who asks again at once keeps the others out for long.

@@ -15,7 +15,7 @@ TEST_CASE("T23: behind PgBouncer in transaction mode locks exclude, renew, wait 
     const std::string through = "application_name=through";
     std::mutex mutex;
     std::string warned;
-    const auto client = open(pooler.url(), through + "&ttl=900ms", [&](const hf::Event& e) {
+    const auto client = open(pooler.url(), through + "&ttl=3s", [&](const hf::Event& e) {
         const std::lock_guard hold_it(mutex);
         if (e.kind == hf::Event::Kind::warning) warned += e.text;
     });

@@ -157,7 +157,7 @@ TEST_CASE("durability: a grant and a renewal are synced whatever is configured, 
 
 TEST_CASE("tokens never go back when the server is killed right after a grant") {
     auto server = lab::PostgresServer::start();
-    const auto client = open(server.url(), "ttl=500ms");
+    const auto client = open(server.url(), "ttl=1s&request_timeout=2s");
     server.sql("ALTER ROLE holdfast SET synchronous_commit = off");
     hf::FencingToken last;
     for (int i = 0; i < 5; ++i) {

@@ -107,16 +107,17 @@ TEST_CASE("faults: a server that answers every write with an error grants and fo
 
 TEST_CASE("faults: a server that is loading its data is waited for, and the lease lives on") {
     RedisOptions options;
+    options.cap = 60s;
     // It looks at its sockets after each key: an answer takes 2 ms, the loading some seconds. Were
     // the answer slower than request_timeout, the grant would rightly be in doubt.
     options.config = {"key-load-delay 2000", "loading-process-events-interval-bytes 1024",
                       "rdbcompression no"};
     auto server = RedisServer::start(options);
-    const auto client = client_of(server.url() + "?ttl=60s&request_timeout=300ms");
+    const auto client = client_of(server.url() + "?ttl=60s&request_timeout=1s");
     auto lease = client.lock("a").value()->acquire().value();
     server.cli({"EVAL",
                 "local text = string.rep('x', 2000) "
-                "for i = 1, 1500 do redis.call('SET', 'k' .. i, text) end",
+                "for i = 1, 2500 do redis.call('SET', 'k' .. i, text) end",
                 "0"});
     std::thread restarting([&] { server.restart(lab::Data::keep); });
     const bool loading = lab::reached(

@@ -88,7 +88,9 @@ TEST_CASE("min_replicas_ack: a grant that no replica has heard of is no grant, a
         const auto trusting = open(pair, "request_timeout=1s" + mode);
         pair.between.black_hole();
         std::string said;
-        for (int i = 0; i < 3; ++i) {
+        // The reason is the server's answer; a machine that stalls may let it come too late.
+        const auto heard = [&] { return said.find("(min_replicas_ack)") != std::string::npos; };
+        for (int i = 0; i < 3 || (i < 12 && !heard()); ++i) {
             const auto start = hf::boot_clock::now();
             hf::Diagnostics words;
             const auto lease = lock_at(careful)->acquire({.wait = 0ms, .diagnostics = &words});
@@ -100,7 +102,7 @@ TEST_CASE("min_replicas_ack: a grant that no replica has heard of is no grant, a
             lab::wait_until([&] { return !pair.primary_has("name"); }, patience * 5s, "given back");
         }
         INFO(said);
-        CHECK(said.find("(min_replicas_ack)") != std::string::npos);
+        CHECK(heard());
         CHECK_FALSE(pair.knows("name"));
         // Whoever does not ask the replicas gets it, and the replica knows nothing of it.
         auto believed = lock_at(trusting)->acquire({.wait = 0ms});

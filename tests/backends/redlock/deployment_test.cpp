@@ -176,7 +176,7 @@ TEST_CASE("deployment: TLS, each node checked by its own name", "[config]") {
     auto lease = hold(*lock_of(client, "name"));
     lab::wait_until([&] { return three.holding("name") == 3; }, 5s, "all three have it");
     CHECK(lease.release() == hf::ReleaseResult::released);
-    const auto strict = open(mixed + "&request_timeout=500ms");
+    const auto strict = open(mixed);
     std::string words;
     CHECK(refusal(*lock_of(strict, "name"), &words) == errc::no_quorum);
     INFO(words);

@@ -87,10 +87,10 @@ TEST_CASE("faults: a session that is ended behind its client's back: told, and a
 TEST_CASE("faults: no connection left: said in time, and who has one goes on") {
     auto servers = ZooKeeperServers::start({.config = {"forceSync=no", "maxClientCnxns=1"}});
     std::optional<hf::Client> first =
-        open(servers.url() + "?tick_time=100ms&ttl=4s&request_timeout=500ms");
+        open(servers.url() + "?tick_time=100ms&ttl=6s&request_timeout=2s");
     const auto lock = lock_of(*first, "crowded");
     auto lease = hold(*lock);
-    const auto second = open(servers.url() + "?tick_time=100ms&request_timeout=500ms");
+    const auto second = open(servers.url() + "?tick_time=100ms&request_timeout=2s");
     const auto start = now();
     CHECK_THROWS(ZooKeeperClient(servers.connect_string()));  // the limit is there
     hf::Diagnostics words;
@@ -120,8 +120,8 @@ TEST_CASE("faults: the server's clock jumps either way, and nothing happens") {
         options.launchers[0].push_back(name + "=" + value);
     auto servers = ZooKeeperServers::start(std::move(options));
     ZooKeeperClient plain(servers.connect_string());
-    const auto client = open(servers.url() + "?tick_time=100ms&ttl=2s");
-    const auto other = open(servers.url() + "?tick_time=100ms&ttl=2s");
+    const auto client = open(servers.url() + "?tick_time=100ms&ttl=2s&request_timeout=2s");
+    const auto other = open(servers.url() + "?tick_time=100ms&ttl=2s&request_timeout=2s");
     const auto lock = lock_of(client, "clock");
     auto lease = hold(*lock);
     const auto server_time = [&](const std::string& path) {

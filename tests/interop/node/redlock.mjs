@@ -12,7 +12,7 @@ redlock.on("error", () => {});  // it tells every vote that was refused; acquire
 const acquire = async () => {
   for (const end = Date.now() + 60000; ; await pause(60 * Math.random())) {
     try {
-      return await redlock.acquire([name], 1000);
+      return await redlock.acquire([name], 3000);
     } catch (e) {
       if (!(e instanceof ExecutionError) || Date.now() > end) throw e;
     }
