@@ -53,9 +53,14 @@ result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_t
     if (const auto* g = std::get_if<spi::Attempt::Granted>(&a.outcome)) {
         info_->busy.store(false, std::memory_order_relaxed);
         const auto facts = facts_of(a, *g, started);
-        if (facts.valid_until > boot_clock::now())
-            return Lease(Grant::make(handle_->engine, handle_, info_, std::move(owner),
-                                     std::move(a.place), facts));
+        if (facts.valid_until > boot_clock::now()) {
+            auto grant = Grant::make(handle_->engine, handle_, info_, std::move(owner),
+                                     std::move(a.place), facts);
+            if (!engine.closed()) return Lease(std::move(grant));
+            // close() may have been through before there was a lease that it could give up.
+            grant->give_back(*lane);
+            return make_error_code(errc::closed);
+        }
         a.outcome = spi::Attempt::Doubt{make_error_code(errc::unavailable)};
     }
     if (std::holds_alternative<spi::Attempt::Busy>(a.outcome) && !may_wait) {

@@ -254,14 +254,11 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
         const std::lock_guard hold(mutex_);
         return released_;
     }
-    const auto now = boot_clock::now();
-    const auto deadline = now + info_->request_timeout;
+    const auto deadline = boot_clock::now() + info_->request_timeout;
     bool in_doubt = false;
     if (auto lane = engine_->lanes().borrow()) {
-        spi::Held h = held(now, deadline);
-        h.how = outcome;
-        lane->release(h);
-        if (released_by_lane(h)) return h.released;
+        if (const auto answer = release_on(*lane, outcome); answer != ReleaseResult::unreachable)
+            return answer;
         in_doubt = true;
     }
     auto answer = std::make_shared<Latch<ReleaseResult>>();
@@ -269,6 +266,19 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
     if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
     return answer->take_until(deadline + std::chrono::seconds(1))
         .value_or(ReleaseResult::unreachable);
+}
+
+void Grant::give_back(spi::Lane& lane) noexcept {
+    if (begin_release(Outcome::abandoned)) (void)release_on(lane, Outcome::abandoned);
+}
+
+ReleaseResult Grant::release_on(spi::Lane& lane, Outcome outcome) {
+    const auto now = boot_clock::now();
+    spi::Held h = held(now, now + info_->request_timeout);
+    h.how = outcome;
+    lane.release(h);
+    released_by_lane(h);
+    return h.released;
 }
 
 bool Grant::released_by_lane(const spi::Held& h) {

@@ -51,6 +51,10 @@ public:
     void drop(Outcome) noexcept override;
     bool forked() const noexcept { return engine_->forked(); }
 
+    /// On the caller's thread, where the client was closed while this was granted on a lane: the
+    /// same lane frees it.
+    void give_back(spi::Lane&) noexcept;
+
     // --- where a release rides on a lane in halves, see ride.hpp
     spi::Held& riding() noexcept { return release_; }
     /// Its outcome is there. False: the engine has to go on from it; else the caller was told.
@@ -87,6 +91,7 @@ private:
     bool begin_release(Outcome) noexcept;
     /// For the one caller that ended the lease: the engine gives it back.
     void submit_release(Releasing, boot_clock::time_point answer_by, bool in_doubt = false);
+    ReleaseResult release_on(spi::Lane&, Outcome);
     /// A lane has done it; false: nobody knows.
     bool released_by_lane(const spi::Held&);
     void release_in_background(Releasing, boot_clock::time_point answer_by);

@@ -23,6 +23,7 @@ public:
         }
         explicit operator bool() const noexcept { return lane_ != nullptr; }
         spi::Lane* operator->() const noexcept { return lane_.get(); }
+        spi::Lane& operator*() const noexcept { return *lane_; }
 
     private:
         Lanes* from_ = nullptr;

@@ -2,9 +2,11 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 #if HOLDFAST_TEST_ZOOKEEPER
@@ -311,6 +313,23 @@ const std::map<std::string, Maker>& makers() {
 }
 
 }  // namespace
+
+/// What a test asks for takes the place of what its ground sets.
+std::string Harness::join(std::string url, const std::string& query) {
+    if (query.empty()) return url;
+    std::istringstream options(query);
+    for (std::string option; std::getline(options, option, '&');) {
+        const auto key = option.substr(0, option.find('=') + 1);
+        const auto at = std::min(url.find('?' + key), url.find('&' + key));
+        if (at == std::string::npos) continue;
+        const auto end = url.find('&', at + 1);
+        if (end == std::string::npos)
+            url.erase(at);
+        else
+            url.erase(at + 1, end - at);
+    }
+    return url + (url.find('?') == std::string::npos ? '?' : '&') + query;
+}
 
 std::vector<std::string> Harness::names() {
     std::vector<std::string> out;

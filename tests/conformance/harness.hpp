@@ -153,10 +153,7 @@ protected:
     virtual std::string proxied_base_url() const { return base_url(); }
 
 private:
-    std::string join(std::string url, const std::string& query) const {
-        if (query.empty()) return url;
-        return url + (url.find('?') == std::string::npos ? '?' : '&') + query;
-    }
+    static std::string join(std::string url, const std::string& query);
     std::string name_;
 };
 

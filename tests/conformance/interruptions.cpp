@@ -122,11 +122,11 @@ TEST_CASE("T1: an answer that comes too late answers nobody, and grants nothing"
     if (proxy == nullptr) return;
     const auto name = fresh_name("late");
     SECTION("later than its request may last: no other request gets it") {
-        const auto client = open_proxied("ttl=5s&request_timeout=300ms");
+        const auto client = open_proxied("ttl=20s&request_timeout=1s");
         const auto first = lock_of(client, name), second = lock_of(client, name + "-2");
         hold(*first).release();
         hold(*second).release();
-        proxy->delay(Direction::to_client, 800ms);
+        proxy->delay(Direction::to_client, 10s);  // it is taken back
         const auto got = first->acquire({.wait = 400ms});
         const auto delayed = proxy->counters().delayed;
         proxy->heal();

@@ -302,6 +302,30 @@ TEST_CASE("T8: a dead server neither hangs nor throws where leases and clients e
     }
 }
 
+TEST_CASE("T8: who is granted while another thread closes the client holds nothing", "[T8]") {
+    auto* proxy = proxy_or_none();
+    if (proxy == nullptr) return;
+    const auto name = fresh_name("closing");
+    // Elsewhere closing cuts the request, or a node is given up: by its ttl, then.
+    const bool at_once = backend().name().starts_with("redis");
+    auto client = open_proxied(at_once ? "ttl=60s" : "ttl=3s");
+    const auto lock = lock_of(client, name);
+    for (int i = 0; i < 3; ++i)
+        hold(*lock).release();  // its connections are there
+    const auto before = proxy->counters().delayed;
+    proxy->delay(Direction::to_client, 400ms);
+    auto asked = std::async(std::launch::async, [&] { return lock->acquire({.wait = 0ms}); });
+    lab::wait_until([&] { return proxy->counters().delayed > before; }, 5s, "the answer waits");
+    client.close();
+    const auto got = asked.get();
+    REQUIRE_FALSE(got.has_value());
+    INFO(got.error().message());
+    CHECK(
+        (got.error() == errc::closed || unreachable(got.error()) || got.error() == errc::in_doubt));
+    proxy->heal();
+    require_clean(name);
+}
+
 TEST_CASE("T11: a missed wake-up costs at most min(ttl/3, 1 s)", "[T11]") {
     if (backend().proxy() == nullptr) return;
     const auto name = fresh_name("missed");

@@ -5,7 +5,18 @@
 #include <algorithm>
 #include <atomic>
 
+#include "stalls.hpp"
+
 namespace suite {
+namespace {
+
+const test_support::Stalls since_the_suite_began;
+
+}  // namespace
+
+hf::milliseconds longest_stall() {
+    return hf::milliseconds(since_the_suite_began.longest());
+}
 
 std::string fresh_name(const std::string& what) {
     static std::atomic<unsigned> next{0};

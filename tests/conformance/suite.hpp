@@ -15,6 +15,9 @@ inline Harness& backend() {
     return Harness::instance();
 }
 
+/// The longest that this machine has let a due thread wait since the suite began.
+hf::milliseconds longest_stall();
+
 /// A name that no other test uses.
 std::string fresh_name(const std::string& what);
 
