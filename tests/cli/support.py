@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -33,6 +34,31 @@ def until(condition, what, cap=CAP):
         if time.monotonic() > end:
             raise AssertionError(f"not within {cap} s: {what}")
         time.sleep(0.005)
+
+
+class Stalls:
+    """How long this machine lets a thread wait that is due: what nothing on it can be in time for. Until
+    close()."""
+
+    def __init__(self):
+        self._longest = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self):
+        due = boot_ns() + 5_000_000
+        while not self._stop.wait(0.005):
+            self._longest = max(self._longest, boot_ns() - due)
+            due = boot_ns() + 5_000_000
+
+    def of_two(self):
+        """In ns, for what two processes have to do one after the other; 0 on a machine that goes on."""
+        return 2 * self._longest if self._longest > 50_000_000 else 0
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
 
 
 def alive(pid):

@@ -181,7 +181,7 @@ TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[
     if (proxy == nullptr) return;
     // The answer is swallowed and the caller's wait ends: a grant may be at the server.
     for (int i = 0; i < 8; ++i) {
-        const auto fresh = open_proxied("request_timeout=100ms&ttl=2s");
+        const auto fresh = open_proxied("request_timeout=100ms&ttl=20s");
         const auto victim = lock_of(fresh, name);
         // A machine that stalls for as long as this request may last needs more than one.
         lab::wait_until(
@@ -323,6 +323,8 @@ TEST_CASE("T8: who is granted while another thread closes the client holds nothi
     CHECK(
         (got.error() == errc::closed || unreachable(got.error()) || got.error() == errc::in_doubt));
     proxy->heal();
+    lab::wait_until([&] { return at_once || open().inspect(name)->holders.empty(); }, 10s,
+                    "its ttl");
     require_clean(name);
 }
 

@@ -82,7 +82,7 @@ void require_clean(const std::string& name) {
                    std::all_of(found->nodes.begin(), found->nodes.end(),
                                [](const hf::NodeView& n) { return n.owner.empty() && !n.error; });
         },
-        patience * 1s);
+        patience * 1s + 4 * longest_stall());
     INFO(name << ": " << seen);
     REQUIRE(clean);
 }

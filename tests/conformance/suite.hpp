@@ -34,8 +34,8 @@ hf::Lease hold(hf::Lock&, hf::milliseconds wait = 10s);
 
 bool has(Capability);
 
-/// Fails unless, within a second, the server itself says that the name is neither held nor queued
-/// for.
+/// Fails unless the server itself says that the name is neither held nor queued for, within a
+/// second; more where the machine has stood still.
 void require_clean(const std::string& name);
 /// How many wait for the name, as the server sees it.
 std::size_t waiters_of(const std::string& name);

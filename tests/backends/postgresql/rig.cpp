@@ -60,7 +60,7 @@ void require_free(const std::string& name) {
             return server().value("SELECT count(*) FROM holdfast_lease WHERE name = '" + name +
                                   "' AND owner IS NOT NULL AND expires > clock_timestamp()") == "0";
         },
-        patience * 1s, name + " is free");
+        patience * 2s, name + " is free");
 }
 
 long long ms_since(boot_clock::time_point t) {

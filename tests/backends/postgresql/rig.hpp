@@ -42,7 +42,7 @@ inline hf::Lease hold(const hf::Client& c, const std::string& name, hf::millisec
 }
 /// Tries once and returns the words of the error; fails the test when it is granted.
 std::string refused(const hf::Client&, const std::string& name, errc expected);
-/// Fails unless nobody holds the name within a second.
+/// Fails unless nobody holds the name within two seconds.
 void require_free(const std::string& name);
 long long ms_since(boot_clock::time_point);
 
