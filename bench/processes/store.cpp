@@ -140,6 +140,12 @@ void Store::open_gate() {
     at_gate_.clear();
 }
 
+void Store::see_token(StoreEvent& event, std::uint64_t writer) {
+    event.fence_accepted = fence_.write(FencingToken{event.token}, [] {});
+    if (recorder_)
+        recorder_->write(name_, fenced_store, event.token, writer, event.fence_accepted, true);
+}
+
 void Store::answer(int fd, const std::string& line) {
     std::istringstream words(line);
     std::string verb, who;
@@ -162,8 +168,11 @@ void Store::answer(int fd, const std::string& line) {
         add(StoreEvent::Kind::sold, who);
     } else if (verb == "holds") {
         words >> who;
-        words >> add(StoreEvent::Kind::holds, who).token;
+        StoreEvent& event = add(StoreEvent::Kind::holds, who);
+        std::uint64_t holder = 0;
+        words >> event.token >> holder;
         holder_ = who;
+        if (event.token != 0) see_token(event, holder);
     } else if (verb == "lost") {
         words >> who;
         add(StoreEvent::Kind::lost, who);
@@ -173,13 +182,10 @@ void Store::answer(int fd, const std::string& line) {
         std::uint64_t writer = 0;
         words >> event.token >> event.valid >> writer;
         event.stale = !holder_.empty() && holder_ != who;
-        event.fence_accepted = fence_.write(FencingToken{event.token}, [] {});
-        if (recorder_) {
-            recorder_->write(name_, open_store, event.token, writer, true, false);
-            if (event.token != 0)  // without a token there is nothing for a fence to check
-                recorder_->write(name_, fenced_store, event.token, writer, event.fence_accepted,
-                                 true);
-        }
+        if (recorder_) recorder_->write(name_, open_store, event.token, writer, true, false);
+        // Without a token there is nothing for a fence to check.
+        event.fence_accepted = false;
+        if (event.token != 0) see_token(event, writer);
     } else {
         reply = "what?";
     }

@@ -30,11 +30,11 @@ struct StoreEvent {
     std::uint64_t token = 0;
     bool valid = true;           ///< write: what the lease said of itself just before
     bool stale = false;          ///< write: somebody else had said `holds` since
-    bool fence_accepted = true;  ///< write: by the second store, which checks the token
+    bool fence_accepted = true;  ///< write, holds: by the second store, which checks the token
 };
 
 /// Requests, a line each: "wait" (answered when all parties wait), "stay" (never answered), "get",
-/// "set N [ID]", "sold WHO", "holds WHO TOKEN", "write WHO TOKEN VALID [ID]", "lost WHO"; ID is
+/// "set N [ID]", "sold WHO", "holds WHO TOKEN ID", "write WHO TOKEN VALID [ID]", "lost WHO"; ID is
 /// that of the writer's acquisition, for the history. Thread-safe.
 class Store {
 public:
@@ -63,6 +63,8 @@ private:
     void answer(int fd, const std::string& line);
     void open_gate();
     StoreEvent& add(StoreEvent::Kind, std::string who);
+    /// A write, or a holder's first access, at the store that checks tokens.
+    void see_token(StoreEvent&, std::uint64_t writer);
 
     std::string path_;
     int listener_ = -1, wake_[2] = {-1, -1};

@@ -127,7 +127,7 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     Diary::Entry entry;
     Lease lease = guard.acquire(&entry);
     const auto token = lease.fencing_token().value;
-    store.ask(fmt::format("holds {} {}", options.who, token));
+    store.ask(fmt::format("holds {} {} {}", options.who, token, entry.ticket.id));
     const std::stop_token lost = lease.lost();
     while (!lost.stop_requested()) {
         std::this_thread::sleep_for(milliseconds(10));
@@ -147,7 +147,8 @@ void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     Diary::Entry entry;
     const Lease lease = guard.acquire(&entry);
     store.ask(fmt::format("set 1 {}", entry.ticket.id));
-    store.ask(fmt::format("holds {} {}", options.who, lease.fencing_token().value));
+    store.ask(
+        fmt::format("holds {} {} {}", options.who, lease.fencing_token().value, entry.ticket.id));
     for (;; std::this_thread::sleep_for(milliseconds(50))) {
         store.ask("get");
         guard.diary().believes(entry, lease);

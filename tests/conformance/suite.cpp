@@ -5,18 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "stalls.hpp"
-
 namespace suite {
-namespace {
-
-const test_support::Stalls since_the_suite_began;
-
-}  // namespace
-
-hf::milliseconds longest_stall() {
-    return hf::milliseconds(since_the_suite_began.longest());
-}
 
 std::string fresh_name(const std::string& what) {
     static std::atomic<unsigned> next{0};
@@ -82,7 +71,7 @@ void require_clean(const std::string& name) {
                    std::all_of(found->nodes.begin(), found->nodes.end(),
                                [](const hf::NodeView& n) { return n.owner.empty() && !n.error; });
         },
-        patience * 1s + 4 * longest_stall());
+        patience * 1s + 2 * stood_still());
     INFO(name << ": " << seen);
     REQUIRE(clean);
 }

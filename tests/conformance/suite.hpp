@@ -5,18 +5,17 @@
 #include "catch.hpp"
 #include "harness.hpp"
 #include "holdfast/lab/wait_until.hpp"
+#include "stalls.hpp"
 
 namespace suite {
 
 using hf::Capability;
 using hf::errc;
+using test_support::stood_still;
 
 inline Harness& backend() {
     return Harness::instance();
 }
-
-/// The longest that this machine has let a due thread wait since the suite began.
-hf::milliseconds longest_stall();
 
 /// A name that no other test uses.
 std::string fresh_name(const std::string& what);

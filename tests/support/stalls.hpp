@@ -36,4 +36,12 @@ private:
     std::jthread thread_{[this](const std::stop_token& stop) { watch(stop); }};
 };
 
+/// From before the first test.
+inline const Stalls since_the_start;
+
+/// What a bound on time leaves to this machine: twice the longest that it has stood still.
+inline std::chrono::milliseconds stood_still() {
+    return std::chrono::milliseconds(since_the_start.of_two());
+}
+
 }  // namespace test_support
