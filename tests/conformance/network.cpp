@@ -308,21 +308,21 @@ TEST_CASE("T8: who is granted while another thread closes the client holds nothi
     const auto name = fresh_name("closing");
     // Elsewhere closing cuts the request, or a node is given up: by its ttl, then.
     const bool at_once = backend().name().starts_with("redis");
-    auto client = open_proxied(at_once ? "ttl=60s" : "ttl=3s");
+    auto client = open_proxied(at_once ? "ttl=60s&request_timeout=10s" : "ttl=3s");
     const auto lock = lock_of(client, name);
     for (int i = 0; i < 3; ++i)
         hold(*lock).release();  // its connections are there
     const auto before = proxy->counters().delayed;
-    proxy->delay(Direction::to_client, 400ms);
+    proxy->delay(Direction::to_client, 30s);
     auto asked = std::async(std::launch::async, [&] { return lock->acquire({.wait = 0ms}); });
     lab::wait_until([&] { return proxy->counters().delayed > before; }, 5s, "the answer waits");
     client.close();
+    proxy->heal();  // now it comes
     const auto got = asked.get();
     REQUIRE_FALSE(got.has_value());
     INFO(got.error().message());
     CHECK(
         (got.error() == errc::closed || unreachable(got.error()) || got.error() == errc::in_doubt));
-    proxy->heal();
     lab::wait_until([&] { return at_once || open().inspect(name)->holders.empty(); }, 10s,
                     "its ttl");
     require_clean(name);

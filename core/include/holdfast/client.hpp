@@ -107,7 +107,9 @@ public:
     std::string_view backend() const noexcept;
 
     /// Gives up every lease (as abandoned) and every wait; blocks at most close_grace for answers,
-    /// as long again for handlers of yours in the pool, and 1.2 s if overloaded. Idempotent.
+    /// as long again for handlers of yours in the pool, and 1.2 s if overloaded. Idempotent. An
+    /// acquisition of another thread that is granted meanwhile is given back and answers `closed`;
+    /// where its request is cut instead, the server frees the name by its ttl.
     void close() noexcept;
 
     struct Impl;
