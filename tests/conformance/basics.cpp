@@ -61,7 +61,7 @@ TEST_CASE("a waiter gets it when the holder releases", "[basics]") {
     hf::result<hf::Lease> second = hf::Lease();
     std::thread waiting([&] { second = other->acquire({.wait = 10s}); });
     if (has(Capability::fifo))
-        lab::wait_until([&] { return waiters_of(name) == 1; }, 5s, "the waiter is in line");
+        lab::wait_until([&] { return waiters_of(name) == 1; }, 20s, "the waiter is in line");
     const auto token = lease.fencing_token();
     CHECK(lease.release() == hf::ReleaseResult::released);
     waiting.join();

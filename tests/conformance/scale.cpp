@@ -35,12 +35,13 @@ TEST_CASE("grants are first come, first served, where that is declared", "[fifo]
     }
     constexpr int n = 30;
     const auto name = fresh_name("fifo");
-    const auto client = open();
-    const auto lock = lock_of(client, name);
-    auto holder = hold(*lock);
+    // Handlers use these until the client is closed.
     std::mutex mutex;
     std::vector<int> order;
     std::atomic<int> done{0};
+    const auto client = open();
+    const auto lock = lock_of(client, name);
+    auto holder = hold(*lock);
     for (int i = 0; i < n; ++i) {
         lock->async_acquire({.wait = 60s}, [&, i](hf::error_code ec, hf::Lease lease) {
             {
@@ -50,7 +51,7 @@ TEST_CASE("grants are first come, first served, where that is declared", "[fifo]
             lease.release();
             ++done;
         });
-        lab::wait_until([&] { return waiters_of(name) == static_cast<std::size_t>(i) + 1; }, 5s,
+        lab::wait_until([&] { return waiters_of(name) == static_cast<std::size_t>(i) + 1; }, 20s,
                         "in line");
     }
     holder.release();
@@ -65,9 +66,9 @@ TEST_CASE("grants are first come, first served, where that is declared", "[fifo]
 TEST_CASE("a hundred idle waiters cost few requests, where waiting is notified", "[notified]") {
     const auto name = fresh_name("idle");
     auto holder = hold(*lock_of(open(), name, {.ttl = 30s}));
+    std::atomic<int> ended{0};
     const auto client = open();
     const auto lock = lock_of(client, name);
-    std::atomic<int> ended{0};
     constexpr int n = 100;
     for (int i = 0; i < n; ++i)
         lock->async_acquire({.wait = 4s}, [&](hf::error_code ec, hf::Lease) {

@@ -289,7 +289,7 @@ TEST_CASE("T17: order is by sequence alone, foreign nodes are ignored, no node m
     CHECK(client.break_lock(name).error() == errc::not_supported);
     hf::result<hf::Lease> got = hf::Lease();
     std::thread waiting([&] { got = lock->acquire({.wait = 20s}); });
-    lab::wait_until([&] { return waiters_of(name) == 2; }, 5s, "in line");
+    lab::wait_until([&] { return waiters_of(name) == 2; }, 20s, "in line");
     // A later one whose name sorts before all others.
     const auto later = plain.create(parent + "/_c_00000000-0000-4000-8000-000000000000-lock-", "",
                                     ZOO_EPHEMERAL_SEQUENTIAL);
