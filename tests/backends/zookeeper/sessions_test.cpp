@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "rig.hpp"
+#include "stalls.hpp"
 
 using namespace zookeeper_tests;
 using lab::Direction;
@@ -343,15 +344,17 @@ TEST_CASE("a session writes one heartbeat every ttl/8, however many leases it ha
     // Each lease reads its own node once, at its first renewal.
     lab::wait_until([&] { return client.stats().renewals >= 100; }, 10s, "renewals of all");
     const auto before = client.stats();
+    const auto start = now();
     CHECK(lab::stays_true([&] { return client.stats().lost == 0; }, 3000ms));
     const auto after = client.stats();
+    const auto took = static_cast<std::uint64_t>(ms(now() - start));
     INFO(after.requests - before.requests << " requests, " << after.renewals - before.renewals
                                           << " renewals");
-    CHECK(after.requests - before.requests <= 9);
+    CHECK(after.requests - before.requests <= took / 500 + 3);
     CHECK(after.requests > before.requests);
     CHECK(after.renewals - before.renewals >= 100);
-    for (const auto& lease : leases)
-        CHECK(lease.valid_until() - now() > 2s);  // five eighths, less the drift
+    for (const auto& lease : leases)  // five eighths, less the drift
+        CHECK(lease.valid_until() - now() > 2s - test_support::stood_still());
 }
 
 TEST_CASE("each ttl has its session, and an idle client ends it") {
