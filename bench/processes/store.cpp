@@ -142,7 +142,8 @@ void Store::open_gate() {
 
 void Store::see_token(StoreEvent& event, std::uint64_t writer) {
     event.fence_accepted = fence_.write(FencingToken{event.token}, [] {});
-    if (recorder_)
+    // Without a token there is nothing for a fence to check.
+    if (recorder_ && event.token != 0)
         recorder_->write(name_, fenced_store, event.token, writer, event.fence_accepted, true);
 }
 
@@ -172,7 +173,7 @@ void Store::answer(int fd, const std::string& line) {
         std::uint64_t holder = 0;
         words >> event.token >> holder;
         holder_ = who;
-        if (event.token != 0) see_token(event, holder);
+        see_token(event, holder);
     } else if (verb == "lost") {
         words >> who;
         add(StoreEvent::Kind::lost, who);
@@ -183,9 +184,7 @@ void Store::answer(int fd, const std::string& line) {
         words >> event.token >> event.valid >> writer;
         event.stale = !holder_.empty() && holder_ != who;
         if (recorder_) recorder_->write(name_, open_store, event.token, writer, true, false);
-        // Without a token there is nothing for a fence to check.
-        event.fence_accepted = false;
-        if (event.token != 0) see_token(event, writer);
+        see_token(event, writer);
     } else {
         reply = "what?";
     }

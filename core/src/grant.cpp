@@ -254,11 +254,12 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
         const std::lock_guard hold(mutex_);
         return released_;
     }
-    const auto deadline = boot_clock::now() + info_->request_timeout;
+    const auto now = boot_clock::now();
+    const auto deadline = now + info_->request_timeout;
     bool in_doubt = false;
     if (auto lane = engine_->lanes().borrow()) {
-        if (const auto answer = release_on(*lane, outcome); answer != ReleaseResult::unreachable)
-            return answer;
+        const auto answer = release_on(*lane, outcome, now);
+        if (answer != ReleaseResult::unreachable) return answer;
         in_doubt = true;
     }
     auto answer = std::make_shared<Latch<ReleaseResult>>();
@@ -269,11 +270,11 @@ ReleaseResult Grant::release(Outcome outcome) noexcept {
 }
 
 void Grant::give_back(spi::Lane& lane) noexcept {
-    if (begin_release(Outcome::abandoned)) (void)release_on(lane, Outcome::abandoned);
+    if (begin_release(Outcome::abandoned))
+        (void)release_on(lane, Outcome::abandoned, boot_clock::now());
 }
 
-ReleaseResult Grant::release_on(spi::Lane& lane, Outcome outcome) {
-    const auto now = boot_clock::now();
+ReleaseResult Grant::release_on(spi::Lane& lane, Outcome outcome, boot_clock::time_point now) {
     spi::Held h = held(now, now + info_->request_timeout);
     h.how = outcome;
     lane.release(h);

@@ -91,7 +91,7 @@ private:
     bool begin_release(Outcome) noexcept;
     /// For the one caller that ended the lease: the engine gives it back.
     void submit_release(Releasing, boot_clock::time_point answer_by, bool in_doubt = false);
-    ReleaseResult release_on(spi::Lane&, Outcome);
+    ReleaseResult release_on(spi::Lane&, Outcome, boot_clock::time_point now);
     /// A lane has done it; false: nobody knows.
     bool released_by_lane(const spi::Held&);
     void release_in_background(Releasing, boot_clock::time_point answer_by);

@@ -52,10 +52,8 @@ TEST_CASE("renewal keeps a lease beyond its ttl; a fixed lease ends at it", "[ba
         CHECK(
             (previous == hf::PreviousHolder::crashed || previous == hf::PreviousHolder::abandoned));
     }
-    const auto second_ttl = now() + 2s;
     CHECK(lab::stays_true([&] { return a.valid(); }, 2s));
-    lab::wait_until([&] { return now() >= second_ttl && client.stats().renewals >= 4; }, 20s,
-                    "renewals go on");
+    lab::wait_until([&] { return client.stats().renewals >= 4; }, 20s, "renewals go on");
     CHECK(a.valid());
     a.release();
     next.release();
