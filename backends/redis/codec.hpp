@@ -1,5 +1,5 @@
-// The Redis protocol as values: commands into bytes, bytes into replies. hiredis does both; its
-// headers stay in codec.cpp. What a server sends is not trusted: there are limits on everything.
+// The Redis protocol as values: commands into bytes, bytes into replies. hiredis reads; its headers
+// stay in codec.cpp. What a server sends is not trusted: there are limits on everything.
 #pragma once
 #include <array>
 #include <boost/container/small_vector.hpp>

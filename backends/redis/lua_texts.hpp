@@ -27,17 +27,18 @@ inline constexpr const char* quick = R"lua(
 local function quick(lock, state, queue, tombs, owner, ttl)
   if call('EXISTS', lock, queue, tombs) ~= 0 then return nil end
   local old = call('GET', state)
-  local f, v = now_us, 'n'
+  local secs, micros = t[1], t[2]             -- texts, as TIME answers them: format() takes longer
+  local token, v = secs .. sub('00000' .. micros, -6), 'n'
+  if #token ~= 16 then token = format('%016.0f', now_us) end
   if old then
     if sub(old, 1, 2) ~= '1:' then return 'k' end
-    local last = tonumber(sub(old, 3, 18))
-    if last >= f then f = last + 1 end
+    local last = sub(old, 3, 18)
+    if last >= token then token = format('%016.0f', tonumber(last) + 1) end
     v = sub(old, 21, 21)
     if #old > 22 then
       if v == 'c' or sub(old, 20, 20) ~= '0' then v = 'c' else v = 'u' end
     end
   end
-  local token = format('%016.0f', f)
   call('SET', lock, owner, 'PX', ttl)
   call('SET', state, '1:' .. token .. ':1' .. v .. ':' .. owner)
   return 'g ' .. token .. ' ' .. v

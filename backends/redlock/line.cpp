@@ -67,7 +67,7 @@ void Line::look() {
         // Its answer, or its silence, decides.
         if (!pending_.empty()) return;
         Request ping;
-        ping.words = words({"PING"});
+        ping.words = words("PING");
         ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
             if (r != nullptr) self->node_.set_up();
         };
@@ -116,7 +116,7 @@ void Line::opened(const error_code& ec, const std::string& words) {
 void Line::prove() {
     state_ = State::proving;
     Request ping;
-    ping.words = words({"PING"});
+    ping.words = words("PING");
     ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
         if (r != nullptr && self->state_ == State::proving) self->become_ready();
     };
@@ -364,7 +364,7 @@ void Line::pay() {
         d.state = Debt::State::sent;
         Request r;
         r.verb = &Scripts::all().release;
-        r.words = words({d.key, d.value});
+        r.words = words(d.key, d.value);
         r.done = [self = shared_from_this(), value = d.value, sent = now](const Reply* reply,
                                                                           const error_code&, bool) {
             if (reply == nullptr) return;  // the connection has failed: it stays owed

@@ -3,6 +3,7 @@
 #include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/container/small_vector.hpp>
+#include <concepts>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -25,6 +26,14 @@ public:
     using Words = std::shared_ptr<const std::vector<std::string>>;
     static Words words(std::vector<std::string> w) {
         return std::make_shared<const std::vector<std::string>>(std::move(w));
+    }
+    /// Without the second copy of each that a list in braces would make.
+    template <std::convertible_to<std::string>... Word>
+    static Words words(Word&&... w) {
+        std::vector<std::string> all;
+        all.reserve(sizeof...(w));
+        (all.emplace_back(std::forward<Word>(w)), ...);
+        return words(std::move(all));
     }
 
     struct Request {

@@ -45,9 +45,10 @@ local function enter(lock, state, owner, ttl, deadline, token, till)
     local last = string.sub(s, 3, 18)
     if last > token or (last == token and string.sub(s, 20) ~= owner) then low = last end
   end
-  local us = string.format('%016.0f', now * 1000)
-  if tonumber(token) < (now - 3600000) * 1000 then low = low or us end
-  if low then return 'h ' .. (low > us and low or us) end
+  if low or tonumber(token) < (now - 3600000) * 1000 then
+    local us = string.format('%016.0f', now * 1000)
+    return 'h ' .. (low and low > us and low or us)
+  end
   call('SET', state, '1:' .. token .. ':' .. owner, 'PXAT', till)
   return 'g'
 end

@@ -24,8 +24,8 @@ Line::Request timed(const Verb& verb, Line::Words words, boot_clock::time_point 
 
 Line::Words enter_words(const Keys& keys, const std::string& value, milliseconds ttl,
                         const TokenTexts& texts) {
-    return Line::words(
-        {keys.lock, keys.state, value, std::to_string(ttl.count()), "0", texts.token, texts.till});
+    return Line::words(keys.lock, keys.state, value, std::to_string(ttl.count()), "0", texts.token,
+                       texts.till);
 }
 
 std::int64_t some_time_ms(const NodeSet& set, boot_clock::time_point now) {
@@ -129,7 +129,7 @@ void Acquire::start() {
 void Acquire::propose(std::uint64_t token, boot_clock::time_point now) {
     token_ = token;
     if (!fabric_->set->options.fencing) {
-        words_ = Line::words({"SET", keys_.lock, value_, "NX", "PX", std::to_string(ttl_.count())});
+        words_ = Line::words("SET", keys_.lock, value_, "NX", "PX", std::to_string(ttl_.count()));
         return;
     }
     TokenTexts texts;
@@ -279,8 +279,8 @@ void Renew::start() {
     said_.assign(set.size(), Say::waiting);
     arm([this] { finish(); });
     const bool patient = fabric_->patient();
-    const auto words = Line::words(
-        {keys_.lock, keys_.state, value_, std::to_string(ttl_.count()), "0", texts_.till});
+    const auto words = Line::words(keys_.lock, keys_.state, value_, std::to_string(ttl_.count()),
+                                   "0", texts_.till);
     for (std::size_t i = 0; i < set.size(); ++i) {
         if (!set.nodes[i]->votes(boot_clock::now())) {
             said_[i] = Say::missing;
@@ -368,7 +368,7 @@ void Release::start() {
     open_ = n;
     arm([this] { finish(); });
     const bool patient = fabric_->patient();
-    const auto words = Line::words({keys_.lock, value_});
+    const auto words = Line::words(keys_.lock, value_);
     for (std::size_t i = 0; i < n; ++i) {
         Line::Request r;
         r.verb = &Scripts::all().release;

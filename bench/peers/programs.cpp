@@ -107,6 +107,7 @@ std::vector<Peer> peers(Bench& bench) {
     List list(bench);
     list.redis("redis-py", {python(), (here / "redis_py.py").string()}, "Debian: python3");
     list.redis("redis-semaphore", node("semaphore.mjs"), "Debian: nodejs");
+    list.redis("redlock-universal", node("universal.mjs"), "Debian: nodejs");
     list.redlock("redlock", node("redlock.mjs"), "Debian: nodejs");
     list.zookeeper("kazoo", {python(), (here / "kazoo_lock.py").string()}, "Debian: python3", 0.3);
     // Without its class the program cannot say itself what is missing.

@@ -1,5 +1,7 @@
 // C12: the holder is stopped for twice its ttl and goes on as if nothing had happened.
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "faults/sqlite_file.hpp"
 #include "processes/store.hpp"
@@ -28,6 +30,12 @@ std::size_t writes(const Store& store, const std::string& who, double after) {
     for (const StoreEvent& e : store.events())
         if (e.kind == StoreEvent::Kind::write && e.who == who && e.at_ms > after) ++n;
     return n;
+}
+
+bool has_begun(const std::filesystem::path& history) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(history, none);
+    return !none && size > 0;
 }
 
 /// Stops the holder, outside of a transaction: there it would keep everybody out until it goes on.
@@ -69,6 +77,8 @@ std::optional<Trial> run_trial(Bench& bench, const Deployment& d, int ttl_ms, in
     how.history = bench.history(d, "C12-B").string();
     auto b = start_worker(how, log);
     const double b_started = store.now_ms();
+    // Its history is asked for at the end, even if this trial is void.
+    lab::wait_until([&] { return has_begun(how.history); }, cap, "the second holder's start");
     lab::wait_until([&] { return writes(store, "A", b_started) >= 5 || lost(); }, cap,
                     "the holder's writes");
 

@@ -52,13 +52,18 @@ result<std::shared_ptr<Engine>> Engine::start(Chosen chosen, const ClientOptions
     return engine;
 }
 
+asio::any_completion_executor bare(asio::any_completion_executor e) noexcept {
+    if (const auto* loop = e.target<asio::io_context::executor_type>()) return *loop;
+    return e;
+}
+
 Engine::Engine(Chosen c, const ClientOptions& options)
     : chosen(std::move(c)),
       timing(read_timing(chosen.settings)),
-      user_executor_(options.executor),
       pool_([this] { schedule_.set(*pool_watch_, boot_clock::now() + UserPool::patience); }),
       schedule_(io_),
-      pool_watch_(std::make_shared<PoolWatch>(pool_)) {
+      pool_watch_(std::make_shared<PoolWatch>(pool_)),
+      where_else_(options.executor ? bare(options.executor) : PoolExecutor(pool_)) {
     events = std::make_shared<Events>(options.events, pool_);
 }
 

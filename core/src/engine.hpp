@@ -12,10 +12,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/system_executor.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
 #include <optional>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "counters.hpp"
@@ -60,6 +60,10 @@ struct Passage {
     SoleLane::Ptr lane;
     asio::any_io_executor where;
 };
+
+/// The same executor without what any_io_executor wraps around it: that would need the heap for
+/// each copy that counts as work.
+asio::any_completion_executor bare(asio::any_completion_executor) noexcept;
 
 class Engine final : public std::enable_shared_from_this<Engine>, public spi::Sink {
 public:
@@ -177,12 +181,12 @@ private:
     void on_grants(std::string_view owner, F);
 
     const std::uint64_t born_ = fork_generation();
-    asio::any_io_executor user_executor_;
     asio::io_context io_{1};
     asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
     UserPool pool_;
     Schedule schedule_;
     std::shared_ptr<Timed> pool_watch_;
+    const asio::any_completion_executor where_else_;  // a handler runs that names no executor
     std::unique_ptr<spi::Backend> backend_;
     std::unique_ptr<Lanes> lanes_;
     std::unique_ptr<SoleLane> sole_lane_;
@@ -200,7 +204,7 @@ private:
     std::vector<std::shared_ptr<Waiter>> attempts_, withdrawals_;
     std::vector<std::shared_ptr<Grant>> renewals_, releases_;
     bool flushing_ = false;
-    std::unordered_map<std::string_view, std::shared_ptr<Waiter>> waiters_;
+    boost::unordered_flat_map<std::string_view, std::shared_ptr<Waiter>> waiters_;
     std::atomic<std::size_t> ends_{0};  // others may look
     std::size_t verbs_ = 0;
     std::function<void()> all_ended_;
@@ -220,10 +224,7 @@ public:
 template <class Signature>
 asio::any_completion_executor Engine::executor_of(
     const asio::any_completion_handler<Signature>& handler) {
-    const asio::any_completion_executor fallback =
-        user_executor_ ? asio::any_completion_executor(user_executor_)
-                       : asio::any_completion_executor(PoolExecutor(pool_));
-    return asio::get_associated_executor(handler, fallback);
+    return bare(asio::get_associated_executor(handler, where_else_));
 }
 
 template <class Signature>
@@ -254,6 +255,8 @@ void Engine::complete(Callback<Signature> callback, Args... args) {
     // The system executor would run it right here, and user code never runs on the engine.
     if (where.target<asio::system_executor>() != nullptr)
         pool_.post(std::move(job));
+    else if (const auto* loop = where.target<asio::io_context::executor_type>())
+        asio::dispatch(*loop, std::move(job));  // the same, with one allocation less
     else
         asio::dispatch(where, std::move(job));
 }

@@ -4,7 +4,8 @@
 
 namespace holdfast {
 
-/// Grows by one in the child of every fork. Compare with the value kept at construction.
+/// Grows in a child that has a copy of its parent's memory, made by fork() or by a bare clone(2).
+/// Compare with the value kept at construction. Any thread; no system call.
 std::uint64_t fork_generation() noexcept;
 
 }  // namespace holdfast

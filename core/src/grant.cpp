@@ -4,7 +4,6 @@
 
 #include "core_error.hpp"
 #include "holdfast/spi/drift.hpp"
-#include "ride.hpp"
 
 namespace holdfast {
 
@@ -15,8 +14,7 @@ std::shared_ptr<Grant> Grant::make(std::shared_ptr<Engine> engine, std::shared_p
                                          std::move(owner), std::move(place), facts);
     Counters::add(grant->engine_->counters.acquired);
     Counters::add(grant->engine_->counters.held);
-    const auto took = std::chrono::floor<milliseconds>(boot_clock::now() - facts.started);
-    grant->tell(Event::Kind::acquired, {}, took);
+    grant->tell(Event::Kind::acquired, {}, facts.started);
     grant->schedule_next();
     return grant;
 }
@@ -95,13 +93,14 @@ spi::Held Grant::held(boot_clock::time_point now, boot_clock::time_point deadlin
     return h;
 }
 
-void Grant::tell(Event::Kind kind, error_code reason, milliseconds took) {
+void Grant::tell(Event::Kind kind, error_code reason, std::optional<boot_clock::time_point> since) {
     if (!engine_->events->wanted()) return;
+    const auto now = boot_clock::now();
     Event e;
     e.kind = kind;
-    e.name = info_->name, e.owner = owner_, e.token = token_, e.took = took, e.reason = reason;
-    e.left = std::max(milliseconds(0),
-                      std::chrono::floor<milliseconds>(valid_until() - boot_clock::now()));
+    e.name = info_->name, e.owner = owner_, e.token = token_, e.reason = reason;
+    if (since) e.took = std::chrono::floor<milliseconds>(now - *since);
+    e.left = std::max(milliseconds(0), std::chrono::floor<milliseconds>(valid_until() - now));
     engine_->events->tell(std::move(e));
 }
 
@@ -116,17 +115,14 @@ void Grant::schedule_next() {
 
 void Grant::fire(boot_clock::time_point now) {
     if (releasing_) {
-        if (now >= answer_by_) {
-            answer_releases(ReleaseResult::unreachable);
-            answer_by_ = boot_clock::time_point::max();
-        }
+        if (now >= answer_by()) answer_release(ReleaseResult::unreachable);
         if (!release_sent_ && now >= next_release_) {
             release_sent_ = true;
             engine_->release(self());
         }
         if (releasing_)
             engine_->schedule().set(
-                *this, release_sent_ ? answer_by_ : std::min(answer_by_, next_release_));
+                *this, release_sent_ ? answer_by() : std::min(answer_by(), next_release_));
         return;
     }
     if (!lives()) return;
@@ -225,194 +221,7 @@ void Grant::lose(error_code why, bool give_back) {
         engine_->complete(std::move(l.callback), why);
     for (Renewing& told : std::exchange(renewals_, {}))
         std::move(told)(why);
-    if (give_back) release_in_background({}, boot_clock::time_point::max());
-}
-
-// --- release
-// ----------------------------------------------------------------------------------------
-
-bool Grant::begin_release(Outcome outcome) noexcept {
-    std::list<Losing> losing;
-    {
-        const std::lock_guard hold(mutex_);
-        const LeaseState s = state_.load(std::memory_order_acquire);
-        if (s == LeaseState::lost || s == LeaseState::released) return false;
-        state_.store(LeaseState::released, std::memory_order_release);
-        outcome_ = outcome;
-        losing.swap(losing_);
-    }
-    engine_->schedule().cancel(*this);
-    Counters::drop(engine_->counters.held);
-    for (Losing& l : losing)
-        engine_->complete_later(std::move(l.callback), make_error_code(errc::not_held));
-    return true;
-}
-
-ReleaseResult Grant::release(Outcome outcome) noexcept {
-    if (forked()) return ReleaseResult::unreachable;
-    if (!begin_release(outcome)) {
-        const std::lock_guard hold(mutex_);
-        return released_;
-    }
-    const auto now = boot_clock::now();
-    const auto deadline = now + info_->request_timeout;
-    bool in_doubt = false;
-    if (auto lane = engine_->lanes().borrow()) {
-        const auto answer = release_on(*lane, outcome, now);
-        if (answer != ReleaseResult::unreachable) return answer;
-        in_doubt = true;
-    }
-    auto answer = std::make_shared<Latch<ReleaseResult>>();
-    submit_release([answer](ReleaseResult r) { answer->set(r); }, deadline, in_doubt);
-    if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
-    return answer->take_until(deadline + std::chrono::seconds(1))
-        .value_or(ReleaseResult::unreachable);
-}
-
-void Grant::give_back(spi::Lane& lane) noexcept {
-    if (begin_release(Outcome::abandoned))
-        (void)release_on(lane, Outcome::abandoned, boot_clock::now());
-}
-
-ReleaseResult Grant::release_on(spi::Lane& lane, Outcome outcome, boot_clock::time_point now) {
-    spi::Held h = held(now, now + info_->request_timeout);
-    h.how = outcome;
-    lane.release(h);
-    released_by_lane(h);
-    return h.released;
-}
-
-bool Grant::released_by_lane(const spi::Held& h) {
-    if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
-    if (h.released == ReleaseResult::unreachable) return false;
-    Counters::add(engine_->counters.released);
-    tell(Event::Kind::released);
-    const std::lock_guard hold(mutex_);
-    released_ = h.released;
-    return true;
-}
-
-bool Grant::ridden() {
-    ending_->in_doubt = !released_by_lane(release_);
-    if (ending_->in_doubt) return false;
-    auto told = std::move(ending_->told);
-    std::move(told)(release_.released);
-    return true;
-}
-
-void Grant::async_release(Outcome outcome,
-                          asio::any_completion_handler<Lease::ReleaseSignature> handler) {
-    error_code ec;
-    if (forked()) ec = make_error_code(errc::forked);
-    if (ec || !begin_release(outcome)) {
-        std::unique_lock hold(mutex_);
-        const ReleaseResult r = ec ? ReleaseResult::unreachable : released_;
-        hold.unlock();
-        if (forked()) return;  // there is no thread in the child that could tell
-        return engine_->complete_later(std::move(handler), ec, r);
-    }
-    auto passage = engine_->passage(handler);
-    auto told = [self = self(),
-                 callback = engine_->callback(std::move(handler))](ReleaseResult r) mutable {
-        const error_code code =
-            r == ReleaseResult::unreachable ? make_error_code(errc::unavailable) : error_code();
-        self->engine_->complete(std::move(callback), code, r);
-    };
-    const auto now = boot_clock::now();
-    const auto deadline = now + info_->request_timeout;
-    ending_.emplace(Ending{std::move(told), deadline, false});
-    if (passage) {
-        prepare_release(now);
-        const auto ride = std::make_shared<RideOf<Grant>>(engine_, std::move(*passage), self());
-        if (ride->start(deadline)) return;
-    }
-    engine_->submit(self());
-}
-
-void Grant::drop(Outcome outcome) noexcept {
-    if (begin_release(outcome)) submit_release({}, boot_clock::time_point::max());
-    // The last handle closes the engine, and that waits for the release just posted. It must be the
-    // caller's thread that does so.
-    handle_.reset();
-}
-
-void Grant::submit_release(Releasing told, boot_clock::time_point answer_by, bool in_doubt) {
-    ending_.emplace(Ending{std::move(told), answer_by, in_doubt});
-    engine_->submit(self());
-}
-
-void Grant::start_release() {
-    in_doubt_ = ending_->in_doubt;
-    release_in_background(std::move(ending_->told), ending_->answer_by);
-}
-
-void Grant::refuse_release() {
-    if (ending_->told) std::move(ending_->told)(ReleaseResult::unreachable);
-}
-
-void Grant::release_in_background(Releasing told, boot_clock::time_point answer_by) {
-    if (told) releases_.push_back(std::move(told));
-    if (releasing_) return;
-    releasing_ = true;
-    keep_ = self();
-    engine_->begin_end();
-    answer_by_ = answer_by;
-    retry_.reset();
-    release_sent_ = true;
-    engine_->release(self());
-    engine_->schedule().set(*this, answer_by_);
-}
-
-spi::Held& Grant::prepare_release(boot_clock::time_point now) {
-    release_ = held(now, now + info_->request_timeout);
-    release_.how = outcome_;
-    return release_;
-}
-
-void Grant::release_answered() {
-    release_sent_ = false;
-    const auto now = boot_clock::now();
-    ReleaseResult r = release_.released;
-    if (release_.handed_on) info_->busy.store(true, std::memory_order_relaxed);
-    if (r == ReleaseResult::unreachable) {
-        in_doubt_ = true;
-        if (now >= valid_until() + spi::drift(info_->ttl)) {  // free by its ttl
-            answer_releases(r);
-            return stop_releasing();
-        }
-        next_release_ = now + retry_.next();
-        engine_->schedule().set(*this, std::min(answer_by_, next_release_));
-        return;
-    }
-    // An earlier request of ours may have been the one that did it.
-    if (in_doubt_ && r != ReleaseResult::released)
-        r = now < valid_until() ? ReleaseResult::released : ReleaseResult::unreachable;
-    if (state_.load() == LeaseState::released) {
-        Counters::add(engine_->counters.released);
-        tell(Event::Kind::released);
-        const std::lock_guard hold(mutex_);
-        released_ = r;
-    }
-    answer_releases(r);
-    stop_releasing();
-}
-
-void Grant::forget() {
-    if (!releasing_) return;
-    answer_releases(ReleaseResult::unreachable);
-    stop_releasing();
-}
-
-void Grant::answer_releases(ReleaseResult r) {
-    for (Releasing& told : std::exchange(releases_, {}))
-        std::move(told)(r);
-}
-
-void Grant::stop_releasing() {
-    releasing_ = false;
-    engine_->schedule().cancel(*this);
-    engine_->end_end();
-    const auto last = std::move(keep_);
+    if (give_back) release_in_background();
 }
 
 // --- renewal on demand

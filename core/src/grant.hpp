@@ -81,22 +81,30 @@ public:
 
 private:
     using Renewing = asio::any_completion_handler<void(error_code)>;
-    using Releasing = asio::any_completion_handler<void(ReleaseResult)>;
+    /// Who is told what became of a release, one of the two or nobody, and until when.
+    struct Ending {
+        Callback<Lease::ReleaseSignature> callback;
+        std::shared_ptr<Latch<ReleaseResult>> latch;
+        boot_clock::time_point answer_by;
+    };
 
     void schedule_next();
     void stop_telling(std::uint64_t id);
-    void tell(Event::Kind, error_code = {}, milliseconds took = {});
+    void tell(Event::Kind, error_code = {}, std::optional<boot_clock::time_point> since = {});
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
     /// True when this call ended the lease; false when it was over already.
     bool begin_release(Outcome) noexcept;
     /// For the one caller that ended the lease: the engine gives it back.
-    void submit_release(Releasing, boot_clock::time_point answer_by, bool in_doubt = false);
+    void submit_release();
     ReleaseResult release_on(spi::Lane&, Outcome, boot_clock::time_point now);
     /// A lane has done it; false: nobody knows.
     bool released_by_lane(const spi::Held&);
-    void release_in_background(Releasing, boot_clock::time_point answer_by);
+    void release_in_background();
+    /// Until when somebody waits to be told; for ever when nobody does.
+    boot_clock::time_point answer_by() const noexcept;
     void renew_in_background(Renewing);
-    void answer_releases(ReleaseResult);
+    /// Once; nobody waits for what is not answered by then.
+    void answer_release(ReleaseResult);
     void stop_releasing();
     std::shared_ptr<Grant> self() { return std::static_pointer_cast<Grant>(shared_from_this()); }
 
@@ -123,20 +131,15 @@ private:
     ReleaseResult released_ = ReleaseResult::unreachable;
     Outcome outcome_ = Outcome::done;
 
-    struct Ending {
-        Releasing told;
-        boot_clock::time_point answer_by;
-        bool in_doubt;
-    };
     std::optional<Ending> ending_;  // whoever ended the lease, then the engine thread
+    bool in_doubt_ = false;         // the same: a request to release it was not answered
 
     // Engine thread only, but set before the grant is scheduled.
     boot_clock::time_point next_renewal_, ends_at_;
-    boot_clock::time_point answer_by_, next_release_;
-    bool renewing_ = false, releasing_ = false, release_sent_ = false, in_doubt_ = false;
+    boot_clock::time_point next_release_;
+    bool renewing_ = false, releasing_ = false, release_sent_ = false;
     bool again_at_once_ = false;
     std::vector<Renewing> renewals_;
-    std::vector<Releasing> releases_;
     spi::Held renewal_, release_;
     Backoff retry_;
     std::shared_ptr<Grant> keep_;

@@ -1,13 +1,11 @@
 // Owner ids. One is made for every acquisition, so random bytes are fetched a block at a time.
 #include "holdfast/spi/owner.hpp"
 
-#include <pthread.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include <system_error>
 
 #include "config_text.hpp"
+#include "fork_guard.hpp"
 
 namespace holdfast::spi {
 namespace {
@@ -23,41 +22,6 @@ constexpr std::size_t random_bytes = 16, random_letters = 22;
 constexpr std::size_t longest_host = 96, longest_note = 128, longest_id = 512;
 constexpr std::string_view alphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-std::atomic<unsigned> forks{0};
-[[maybe_unused]] const int watching_forks =
-    ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-
-// A block belongs to one process: a forked child has a copy of the parent's and must not use it.
-// The process id is compared as well, for children that were made without fork().
-struct Block {
-    std::array<unsigned char, 512> bytes{};
-    std::size_t used = sizeof(bytes);
-    pid_t process = 0;
-    unsigned generation = 0;
-};
-
-const unsigned char* take_random(pid_t process) {
-    thread_local Block block;
-    const unsigned generation = forks.load(std::memory_order_relaxed);
-    if (block.used + random_bytes > block.bytes.size() || block.process != process ||
-        block.generation != generation) {
-        for (std::size_t have = 0; have < block.bytes.size();) {
-            const ssize_t n = ::getrandom(block.bytes.data() + have, block.bytes.size() - have, 0);
-            if (n > 0) {
-                have += static_cast<std::size_t>(n);
-            } else if (errno != EINTR) {
-                throw std::system_error(errno, std::system_category(), "getrandom");
-            }
-        }
-        block.used = 0;
-        block.process = process;
-        block.generation = generation;
-    }
-    const unsigned char* taken = block.bytes.data() + block.used;
-    block.used += random_bytes;
-    return taken;
-}
 
 void append_base64url(std::string& out, const unsigned char* bytes) {
     std::array<char, random_letters> letters{};
@@ -118,21 +82,60 @@ const std::string& host_name() {
     return host;
 }
 
+// What belongs to one process: a child has a copy of its parent's and must not use it.
+struct Process {
+    std::uint64_t generation = 0;
+    std::array<char, longest_host + 16> text{};  // ".host.id"
+    std::size_t text_size = 0;
+    std::array<unsigned char, 512> random{};
+    std::size_t used = sizeof(random);
+
+    std::string_view place() const noexcept { return {text.data(), text_size}; }
+    const unsigned char* take_random();
+};
+
+Process& this_process() {
+    thread_local Process process;
+    const auto generation = fork_generation();
+    if (process.generation != generation) {
+        auto& text = process.text;
+        char* end = text.data();
+        *end++ = '.';
+        end = std::copy(host_name().begin(), host_name().end(), end);
+        *end++ = '.';
+        end = std::to_chars(end, text.data() + text.size(), ::getpid()).ptr;
+        process.text_size = static_cast<std::size_t>(end - text.data());
+        process.used = process.random.size();
+        process.generation = generation;
+    }
+    return process;
+}
+
+const unsigned char* Process::take_random() {
+    if (used + random_bytes > random.size()) {
+        for (std::size_t have = 0; have < random.size();) {
+            const ssize_t n = ::getrandom(random.data() + have, random.size() - have, 0);
+            if (n > 0) {
+                have += static_cast<std::size_t>(n);
+            } else if (errno != EINTR) {
+                throw std::system_error(errno, std::system_category(), "getrandom");
+            }
+        }
+        used = 0;
+    }
+    const unsigned char* taken = random.data() + used;
+    used += random_bytes;
+    return taken;
+}
+
 }  // namespace
 
 std::string make_owner(std::string_view note) {
-    const pid_t process = ::getpid();
-    const std::string& host = host_name();
-    std::array<char, 16> digits{};
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), process).ptr;
-
+    Process& process = this_process();
     std::string id;
-    id.reserve(random_letters + 2 + host.size() + digits.size() + 3 * note.size());
-    append_base64url(id, take_random(process));
-    id += '.';
-    id += host;
-    id += '.';
-    id.append(digits.data(), end);
+    id.reserve(random_letters + process.place().size() + 1 + 3 * note.size());
+    append_base64url(id, process.take_random());
+    id += process.place();
     if (note.empty()) return id;
     if (note.size() > longest_note) {
         std::size_t cut = longest_note;

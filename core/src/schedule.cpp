@@ -20,16 +20,25 @@ Schedule::~Schedule() {
 
 void Schedule::set(Timed& t, boot_clock::time_point due) {
     const std::lock_guard hold(mutex_);
-    if (t.is_linked()) set_.erase(set_.iterator_to(t));
+    take_out(t);
     t.due_ = due;
     set_.insert(t);
+    t.scheduled_.store(true, std::memory_order_relaxed);
     if (due < armed_) arm(due);
 }
 
 void Schedule::cancel(Timed& t) noexcept {
+    // Most of those that are cancelled are not set.
+    if (!t.scheduled_.load(std::memory_order_acquire)) return;
     // The timer stays armed: firing once for nothing is cheaper than a system call per release.
     const std::lock_guard hold(mutex_);
-    if (t.is_linked()) set_.erase(set_.iterator_to(t));
+    take_out(t);
+}
+
+void Schedule::take_out(Timed& t) noexcept {
+    if (!t.is_linked()) return;
+    set_.erase(set_.iterator_to(t));
+    t.scheduled_.store(false, std::memory_order_release);  // the last word: it may be gone now
 }
 
 void Schedule::stop() {
@@ -72,9 +81,9 @@ void Schedule::run() {
         armed_ = boot_clock::time_point::max();
         while (!set_.empty() && set_.begin()->due_ <= now) {
             Timed& t = *set_.begin();
-            set_.erase(set_.begin());
             // One whose last owner is just letting go has nothing left to do.
             if (auto alive = t.weak_from_this().lock()) due.push_back(std::move(alive));
+            take_out(t);
         }
         if (!set_.empty()) arm(set_.begin()->due_);
     }

@@ -1,6 +1,7 @@
 // All deadlines of one client in one ordered set behind one timer descriptor: renewals, losses,
 // waits, looks and retries. CLOCK_BOOTTIME, so that it is right after the machine slept.
 #pragma once
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/intrusive/set.hpp>
@@ -25,6 +26,7 @@ private:
     friend class Schedule;
     friend bool operator<(const Timed& a, const Timed& b) noexcept { return a.due_ < b.due_; }
     boot_clock::time_point due_{};
+    std::atomic<bool> scheduled_{false};  // written under the schedule's mutex
 };
 
 /// Thread-safe: setting from another thread arms the timer without waking the engine.
@@ -43,6 +45,7 @@ public:
     std::vector<std::shared_ptr<Timed>> all();
 
 private:
+    void take_out(Timed&) noexcept;
     void arm(boot_clock::time_point due) noexcept;
     void wait();
     void run();

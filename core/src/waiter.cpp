@@ -205,7 +205,6 @@ void Waiter::granted(const spi::Attempt::Granted& g) {
     const error_code ec = deliver(g);
     if (ec == errc::closed) return cancel(ec);
     if (ec) return retry(ec, true);
-    end();
 }
 
 error_code Waiter::deliver(const spi::Attempt::Granted& g) {
@@ -218,7 +217,8 @@ error_code Waiter::deliver(const spi::Attempt::Granted& g) {
     if (valid_until <= boot_clock::now())  // answered too late to be believed: ask again
         return make_error_code(errc::unavailable);
     Grant::Facts facts{g.token, g.previous, g.ttl, base, valid_until, started_};
-    auto grant = Grant::make(engine_, std::move(handle), info_, std::string(owner_),
+    if (phase_ != Phase::idle) end();  // the id goes on into the grant
+    auto grant = Grant::make(engine_, std::move(handle), info_, std::move(owner_),
                              std::move(attempt_.place), facts);
     if (!queued_) info_->busy.store(false, std::memory_order_relaxed);  // nobody was in the way
     doubtful_ = queued_ = false;

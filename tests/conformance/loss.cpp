@@ -206,6 +206,7 @@ TEST_CASE("a key that vanished is a loss at the next renewal, and tokens go on",
     const auto lock = lock_of(client, name, {.ttl = 2s});
     auto lease = hold(*lock);
     const auto token = lease.fencing_token();
+    wait_held_everywhere(name);
     if (!backend().erase_behind(name)) {
         CHECK(backend().name() == "memory");  // nobody can get behind its back
         return;

@@ -136,9 +136,11 @@ public:
     ~Away() { backend().resume_server(); }
 };
 
-/// The server is away for half a ttl. Returns how long after it all were renewed.
-long long survive_half_a_ttl(const Crowd& crowd) {
+/// The server is away for half a ttl. Returns how long after it all were renewed; nothing when
+/// leases were lost and the machine itself has stood still for a good part of what they had left.
+std::optional<long long> survive_half_a_ttl(const Crowd& crowd) {
     const auto& client = crowd.client();
+    const test_support::Stalls stalls;
     // The worst moment: the first of them is just about to be renewed.
     lab::wait_until([&] { return crowd.first_end() - now() < crowd.ttl() * 2 / 3 + 20ms; },
                     crowd.ttl(), "a renewal is due");
@@ -162,6 +164,7 @@ long long survive_half_a_ttl(const Crowd& crowd) {
     const auto took = ms(now() - back);
     INFO(crowd.count(renewed) << " of " << crowd.size() << " were renewed " << took
                               << " ms after the outage");
+    if (client.stats().lost > 0 && stalls.of_two() > crowd.ttl().count() / 20) return std::nullopt;
     CHECK(all);
     REQUIRE(client.stats().lost == 0);
     CHECK(crowd.all([](const One& one) { return one.lease.valid() && one.told(0); }));
@@ -222,14 +225,22 @@ TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, ea
     const auto effort = Crowd(how_many, 60s).acquire();
     const auto least = std::min<hf::milliseconds>(
         60s, (backend().zookeeper() != nullptr ? 20s : 12s) + 5 * stood_still());
-    Crowd crowd(how_many, std::clamp<hf::milliseconds>(8 * effort, least, 60s));
-    crowd.acquire();
-    const auto renewed = survive_half_a_ttl(crowd);
+    auto ttl = std::clamp<hf::milliseconds>(8 * effort, least, 60s);
+    std::optional<Crowd> held;
+    std::optional<long long> renewed;
+    for (int tries = 3; !renewed && tries > 0; --tries) {
+        held.emplace(how_many, ttl);
+        held->acquire();
+        renewed = survive_half_a_ttl(*held);
+        ttl = std::min<hf::milliseconds>(2 * ttl, 60s);
+    }
+    REQUIRE(renewed.has_value());
+    const Crowd& crowd = *held;
     lose_all(crowd);
     const auto freed = wait_until_free(crowd);
     std::cout << backend().name() << ": T30: " << crowd.size() << " leases, acquired in "
               << effort.count() << " ms; ttl " << crowd.ttl().count() << " ms; all renewed "
-              << renewed << " ms after an outage of half of it, told at most " << crowd.latest()
+              << *renewed << " ms after an outage of half of it, told at most " << crowd.latest()
               << " ms late, free " << freed << " ms after a longer one\n";
     CHECK(crowd.all([](const One& one) {
         return one.told(1) && one.lease.state() == hf::LeaseState::lost &&

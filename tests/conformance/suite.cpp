@@ -76,6 +76,19 @@ void require_clean(const std::string& name) {
     REQUIRE(clean);
 }
 
+void wait_held_everywhere(const std::string& name) {
+    const auto client = open();
+    lab::wait_until(
+        [&] {
+            const auto found = client.inspect(name);
+            if (!found) return false;
+            return found->nodes.size() < 2 ||
+                   std::none_of(found->nodes.begin(), found->nodes.end(),
+                                [](const hf::NodeView& n) { return n.owner.empty(); });
+        },
+        5s, "it is held at each node");
+}
+
 std::size_t waiters_of(const std::string& name) {
     static const hf::Client client = open();
     const auto found = client.inspect(name);

@@ -36,6 +36,9 @@ bool has(Capability);
 /// Fails unless the server itself says that the name is neither held nor queued for, within a
 /// second; more where the machine has stood still.
 void require_clean(const std::string& name);
+/// Waits until each node has it, where there are several: a majority is enough to be granted, and
+/// what is still on its way to another would come behind what is done next.
+void wait_held_everywhere(const std::string& name);
 /// How many wait for the name, as the server sees it.
 std::size_t waiters_of(const std::string& name);
 

@@ -122,7 +122,7 @@ class ZooKeeper(Case):
         return f"127.0.0.1:{self.lab.ports[0]}"
 
     def url(self):
-        return f"zookeeper://127.0.0.1:{self.lab.ports[0]}?ttl=5s&tick_time=100ms"
+        return f"zookeeper://127.0.0.1:{self.lab.ports[0]}?ttl=5s&tick_time=100ms&request_timeout=4s"
 
 
 class Kazoo(ZooKeeper):

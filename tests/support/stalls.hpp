@@ -44,4 +44,16 @@ inline std::chrono::milliseconds stood_still() {
     return std::chrono::milliseconds(since_the_start.of_two());
 }
 
+/// Asks again, a few times, while the answer is not one to judge by and this machine has stood
+/// still: what it leaves unanswered for too long is in doubt, rightly.
+template <class Ask, class Unwanted>
+auto ask_in_peace(Ask ask, Unwanted unwanted) {
+    auto answer = ask();
+    for (int left = 3; left > 0 && unwanted(answer); --left) {
+        if (stood_still() < std::chrono::seconds(1)) break;
+        answer = ask();
+    }
+    return answer;
+}
+
 }  // namespace test_support

@@ -1,4 +1,6 @@
 // Bytes from a server are not trusted: whatever comes, the codec answers or breaks, within limits.
+#include <hiredis/hiredis.h>
+
 #include <random>
 
 #include "catch.hpp"
@@ -111,4 +113,40 @@ TEST_CASE("command: arguments keep every byte") {
     bytes.clear();
     c.encode(bytes);
     CHECK(bytes.starts_with("*3\r\n$6\r\nGETSET\r\n"));
+}
+
+TEST_CASE("command: the same bytes as hiredis writes") {
+    const auto seed = std::random_device{}();
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    for (int i = 0; i < 2000; ++i) {
+        Command c;
+        std::vector<std::string> words(1 + random() % 40);
+        for (std::string& word : words) {
+            if (random() % 4 == 0) {
+                const auto number = static_cast<long long>(random()) - (1LL << 31U);
+                c.add_number(number);
+                word = std::to_string(number);
+            } else {
+                word.resize(random() % (random() % 8 == 0 ? 3000 : 12));
+                for (char& letter : word)
+                    letter = static_cast<char>(random());
+                c.add(word);
+            }
+        }
+        std::vector<const char*> texts;
+        std::vector<std::size_t> sizes;
+        for (const std::string& word : words) {
+            texts.push_back(word.data());
+            sizes.push_back(word.size());
+        }
+        char* expected = nullptr;
+        const int size = redisFormatCommandArgv(&expected, static_cast<int>(words.size()),
+                                                texts.data(), sizes.data());
+        REQUIRE(size > 0);
+        std::string bytes = "before";
+        c.encode(bytes);
+        REQUIRE(bytes == "before" + std::string(expected, static_cast<std::size_t>(size)));
+        redisFreeCommand(expected);
+    }
 }

@@ -2,7 +2,9 @@
 // late request that takes the lock, and nothing of anybody else's overwritten.
 #include "catch.hpp"
 #include "holdfast/lab/proxy.hpp"
+#include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wait_until.hpp"
+#include "holdfast/lab/wall_clock.hpp"
 #include "rig.hpp"
 
 using namespace redis_tests;
@@ -63,6 +65,32 @@ TEST_CASE("grants: released, abandoned, crashed, unknown, none") {
     REQUIRE(rig.attempt(fifth).granted());
     CHECK(fifth.grant().previous == PreviousHolder::crashed);
     CHECK(rig.release(fifth) == ReleaseResult::released);
+}
+
+TEST_CASE("grants: the first token of a name is the server's time in microseconds") {
+    // The seconds of 1996 have nine digits, those of today ten.
+    const auto behind = GENERATE(0h, 30 * 365 * 24h);
+    holdfast::lab::TempDir dir;
+    holdfast::lab::WallClock clock(dir / "offset");
+    clock.set(-behind);
+    holdfast::lab::RedisOptions options;
+    options.environment = clock.environment();
+    auto server = RedisServer::start(options);
+    Rig rig(server.url());
+    const auto now = [&] {
+        const auto time = server.cli({"TIME"});
+        return std::stoull(time.elements.at(0).text) * 1'000'000 +
+               std::stoull(time.elements.at(1).text);
+    };
+    for (int i = 0; i < 60; ++i) {
+        Try t("a" + std::to_string(i));
+        const auto before = now();
+        REQUIRE(rig.attempt(t).granted());
+        CHECK(t.token() >= before);
+        CHECK(t.token() <= now());
+        const auto state = server.cli({"GET", "{" + t.name + "}:hf:s"}).text;
+        CHECK(state.find(':', 2) == 18);
+    }
 }
 
 TEST_CASE("grants: the token grows over deletion, clock steps and a restart") {

@@ -7,6 +7,7 @@
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
+#include "stalls.hpp"
 #include "zookeeper_client.hpp"
 
 namespace zookeeper_tests {
@@ -49,7 +50,9 @@ inline std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::st
 
 inline hf::Lease hold(hf::Lock& lock, hf::milliseconds wait = 10s) {
     hf::Diagnostics words;
-    auto lease = lock.acquire({.wait = wait, .diagnostics = &words});
+    auto lease = test_support::ask_in_peace(
+        [&] { return lock.acquire({.wait = wait, .diagnostics = &words}); },
+        [](const auto& answer) { return !answer; });
     INFO(words.text());
     INFO((lease ? std::string("held") : lease.error().message()));
     REQUIRE(lease.has_value());

@@ -43,13 +43,18 @@ double median(std::vector<double> v) {
     return v[v.size() / 2];
 }
 
+double least(const std::vector<double>& v) {
+    return *std::min_element(v.begin(), v.end());
+}
+
 }  // namespace
 
 TEST_CASE("acquire and release beside the three steps of the bare client", "[speed]") {
     for (const bool synced : {true, false}) {
         auto servers =
             ZooKeeperServers::start({.config = {synced ? "forceSync=yes" : "forceSync=no"}});
-        ZooKeeperClient plain(servers.connect_string());
+        // Nobody sends its heartbeats while it is the other's turn, however slow the disk is.
+        ZooKeeperClient plain(servers.connect_string(), 120'000);
         plain.create("/holdfast", "", ZOO_PERSISTENT);
         plain.create("/holdfast/floor", "", ZOO_PERSISTENT);
         const auto client = open(servers.url() + "?tick_time=100ms");
@@ -64,7 +69,8 @@ TEST_CASE("acquire and release beside the three steps of the bare client", "[spe
         }
         std::cout << (synced ? "synced" : "not synced") << ": bare client " << median(floor)
                   << " us, Holdfast " << median(ours) << " us, " << median(ratio) << " x\n";
-        // The bench has the verdict; here only a great loss is a failure, on any machine.
-        CHECK(median(ratio) < 1.5 * patience);
+        // The bench has the verdict; here only a great loss is a failure, on any machine: by the
+        // least of the rounds, to which a machine that stood still has added nothing.
+        CHECK(least(ours) < 1.5 * patience * least(floor));
     }
 }
