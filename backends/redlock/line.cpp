@@ -129,8 +129,7 @@ void Line::become_ready() {
     pause_ = shortest_pause;
     const bool too_few = set_->up() < set_->quorum();
     node_.set_up();
-    for (Debt& d : owed_)
-        d.state = Debt::State::unsent;
+    owed_.resume();
     pay();  // first of all: whoever asks next must not meet his own leftovers
     gather();
     for (Request& r : std::exchange(queued_, {})) {
@@ -307,8 +306,7 @@ void Line::fail(const error_code& why, const std::string& words, bool down) {
         pause_ = std::min(pause_ * 2, longest_pause);
     }
     probing_ = false;
-    for (Debt& d : owed_)
-        d.state = Debt::State::unsent;
+    owed_.suspend();
     for (Call& call : std::exchange(pending_, {}))
         for (Request& r : call.requests)
             r.done(nullptr, why, true);
@@ -331,10 +329,10 @@ void Line::close() noexcept {
 // --- debts
 // ----------------------------------------------------------------------------------------
 
-void Line::owe(const std::string& key, const std::string& value, boot_clock::time_point again,
+void Line::owe(std::string key, std::string value, boot_clock::time_point again,
                boot_clock::time_point until) {
     if (state_ == State::closed) return;
-    owed_.push_back({key, value, again, until});
+    owed_.add(std::move(key), std::move(value), again, until, state_ == State::ready);
     if (state_ == State::ready)
         pay();
     else
@@ -349,52 +347,32 @@ void Line::hurry() {
 }
 
 bool Line::owes() const noexcept {
-    if (state_ == State::down || state_ == State::closed) return false;
-    return std::any_of(owed_.begin(), owed_.end(),
-                       [](const Debt& d) { return d.state != Debt::State::answered; });
+    return state_ != State::down && state_ != State::closed && owed_.open();
 }
 
 void Line::pay() {
+    const bool ready = state_ == State::ready;
+    if (ready) flush();  // nothing that is owed may go ahead of what it gives back
     const auto now = boot_clock::now();
-    std::erase_if(owed_, [now](const Debt& d) { return d.until <= now; });
-    if (state_ != State::ready) return;
-    flush();  // nothing that is owed may go ahead of what it gives back
-    for (Debt& d : owed_) {
-        if (d.state != Debt::State::unsent) continue;
-        d.state = Debt::State::sent;
+    owed_.pay(now, [&](const Debt& d) {
         Request r;
         r.verb = &Scripts::all().release;
         r.words = words(d.key, d.value);
         r.done = [self = shared_from_this(), value = d.value, sent = now](const Reply* reply,
                                                                           const error_code&, bool) {
             if (reply == nullptr) return;  // the connection has failed: it stays owed
-            const auto at = std::find_if(self->owed_.begin(), self->owed_.end(),
-                                         [&](const Debt& o) { return o.value == value; });
-            if (at == self->owed_.end()) return;
             const bool refused = reply->is(Reply::Type::error);
-            if (!refused && at->again <= sent) {
-                self->owed_.erase(at);
-                return;
-            }
-            // What may still arrive mostly has by now, or comes soon; at the latest at `again`.
-            const auto answered = boot_clock::now();
-            at->next =
-                refused ? answered + longest_pause / 2 : std::min(at->again, answered + at->pause);
-            at->pause = std::min(at->pause * 2, longest_pause);
-            at->state = Debt::State::answered;
+            self->owed_.answered(value, sent, refused, boot_clock::now());
             self->arm_chores();
         };
-        post_request(std::move(r));
-    }
+        gathered_.push_back(std::move(r));
+    });
+    if (ready) flush();
 }
 
 void Line::arm_chores() {
     if (owed_.empty() || state_ == State::closed) return;
-    auto due = boot_clock::time_point::max();
-    for (const Debt& d : owed_) {
-        due = std::min(due, d.until);
-        if (d.state == Debt::State::answered) due = std::min(due, d.next);
-    }
+    auto due = owed_.due();
     if (state_ == State::down || state_ == State::broken) due = std::min(due, next_try_);
     due = std::max(due, boot_clock::now() + milliseconds(1));
     if (chores_armed_ && due >= chores_due_) return;
@@ -404,9 +382,6 @@ void Line::arm_chores() {
     chores_.async_wait([self = shared_from_this()](error_code ec) {
         if (ec || self->state_ == State::closed) return;
         self->chores_armed_ = false;
-        const auto now = boot_clock::now();
-        for (Debt& d : self->owed_)
-            if (d.state == Debt::State::answered && d.next <= now) d.state = Debt::State::unsent;
         self->pay();
         if (self->state_ != State::ready && !self->owed_.empty()) self->look();
         self->arm_chores();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "debts.hpp"
 #include "nodes.hpp"
 #include "requests.hpp"
 
@@ -59,7 +60,7 @@ public:
 
     /// Releases this value here as soon as the node can be reached, at the latest until the key is
     /// gone by itself. A request that may still arrive until `again`: then it is done once more.
-    void owe(const std::string& key, const std::string& value, boot_clock::time_point again,
+    void owe(std::string key, std::string value, boot_clock::time_point again,
              boot_clock::time_point until);
     /// Tries at once to give back what is owed.
     void hurry();
@@ -71,14 +72,6 @@ public:
 
 private:
     enum class State : std::uint8_t { fresh, opening, proving, ready, broken, down, closed };
-    struct Debt {
-        std::string key, value;
-        boot_clock::time_point again, until;
-        boot_clock::time_point next{};  // answered: when it is sent once more
-        milliseconds pause{20};
-        enum class State : std::uint8_t { unsent, sent, answered } state = State::unsent;
-    };
-
     /// One command and its answer: of one request, or of several with the same verb.
     struct Call {
         boost::container::small_vector<Request, 1> requests;
@@ -113,7 +106,7 @@ private:
     std::shared_ptr<redis::Link> link_;
     std::deque<Call> pending_;
     std::vector<Request> queued_, gathered_;
-    std::vector<Debt> owed_;
+    Debts owed_;
     std::string out_;
     std::array<char, 16384> in_{};
     bool writing_ = false, watching_ = false, chores_armed_ = false, gathering_ = false;

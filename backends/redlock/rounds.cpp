@@ -204,8 +204,9 @@ void Acquire::raise() {
     ++proposal_;
     propose(std::max(tally_.next_token(), token_ + 1), boot_clock::now());
     starting_ = true;
+    // Also those that have not answered: what they say to the old proposal counts no more.
     for (std::size_t i = 0; i < set.size(); ++i)
-        if (tally_.at(i).holds()) ask(i);
+        if (tally_.at(i).holds() || tally_.at(i).kind == Vote::Kind::waiting) ask(i);
     starting_ = false;
     judge();
 }
@@ -335,7 +336,9 @@ void Renew::judge() {
     if (over > n - quorum) {
         held_->renewal = Held::Renewal::lost;
         held_->renewal_error = make_error_code(revoked > 0 ? errc::revoked : errc::lost);
-        return finish();
+        finish();
+        if (over - revoked >= quorum) give_up();
+        return;
     }
     if (count(Say::waiting) == 0) finish();
 }
@@ -346,6 +349,19 @@ void Renew::repair(std::size_t node) {
     if (boot_clock::now() >= deadline_) return;
     if (Place* p = find_place(place_)) Place::may_arrive(*p, p->repairs, node, deadline_);
     fabric_->extend(node, keys_, value_, ttl_, texts_, deadline_, place_);
+}
+
+// A majority is without it, so what the others have protects nothing and only stands in the way of
+// who comes next.
+void Renew::give_up() {
+    Place* const p = find_place(place_);
+    if (p == nullptr) return;
+    p->leaving = true;
+    for (std::size_t i = 0; i < said_.size(); ++i) {
+        const auto again = p->under_way(i);
+        const bool gone = said_[i] == Say::empty || said_[i] == Say::gone;
+        if (!gone || again > boot_clock::now()) fabric_->owe(i, keys_.lock, value_, again, ttl_);
+    }
 }
 
 // --- release

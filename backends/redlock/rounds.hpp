@@ -112,6 +112,7 @@ private:
     void answered(std::size_t node, const Reply*, const error_code&);
     void judge();
     void repair(std::size_t node);
+    void give_up();
 
     spi::Held* held_;
     std::shared_ptr<void> place_;

@@ -163,7 +163,7 @@ TEST_CASE("who does not wait is told at once; who waits is served in turn", "[co
     caller.start(*lock, {.wait = 0ms});
     caller.run();
     CHECK(caller.ec == errc::contended);
-    caller.start(*lock, {.wait = 50ms});
+    caller.start(*lock, {.wait = 1s});
     caller.run();
     CHECK(caller.ec == errc::timed_out);
     caller.start(*lock, {.wait = 20s});

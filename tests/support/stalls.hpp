@@ -45,12 +45,14 @@ inline std::chrono::milliseconds stood_still() {
 }
 
 /// Asks again, a few times, while the answer is not one to judge by and this machine has stood
-/// still: what it leaves unanswered for too long is in doubt, rightly.
+/// still for about as long as the question was given: what it leaves unanswered for too long is in
+/// doubt, rightly.
 template <class Ask, class Unwanted>
-auto ask_in_peace(Ask ask, Unwanted unwanted) {
+auto ask_in_peace(Ask ask, Unwanted unwanted,
+                  std::chrono::milliseconds given = std::chrono::seconds(1)) {
     auto answer = ask();
     for (int left = 3; left > 0 && unwanted(answer); --left) {
-        if (stood_still() < std::chrono::seconds(1)) break;
+        if (stood_still() < given) break;
         answer = ask();
     }
     return answer;

@@ -11,6 +11,7 @@
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/tls_files.hpp"
 #include "rig.hpp"
+#include "stalls.hpp"
 
 using namespace redis_tests;
 using holdfast::Capability;
@@ -42,7 +43,7 @@ TEST_CASE("connection: a late answer answers nobody else") {
     rig.attempt(second, 100ms);
     CHECK(second.in_doubt());
     CHECK(second.error() == errc::unavailable);
-    CHECK(boot_clock::now() - start < 1s);
+    CHECK(boot_clock::now() - start < 1s + test_support::stood_still());
     proxy.heal();
     // On a new connection, so it introduces itself first.
     Try third("c");
@@ -111,7 +112,7 @@ TEST_CASE("connection: no descriptor left is told at once, and does not last") {
     ::setrlimit(RLIMIT_NOFILE, &none);
     rig.attempt(t, 5s);
     ::setrlimit(RLIMIT_NOFILE, &before);
-    CHECK(boot_clock::now() - start < 2s);
+    CHECK(boot_clock::now() - start < 2s + test_support::stood_still());
     CHECK(t.error() == errc::unavailable);
     CHECK_FALSE(t.in_doubt());
     CHECK_THAT(t.a.detail, ContainsSubstring("Too many open files"));
@@ -133,7 +134,7 @@ TEST_CASE("connection: refused, unresolvable") {
     const auto start = boot_clock::now();
     refused.attempt(w, 5s);
     CHECK(w.error() == errc::unavailable);
-    CHECK(boot_clock::now() - start < 2s);
+    CHECK(boot_clock::now() - start < 2s + test_support::stood_still());
     Rig nowhere("redis://no-such-host.invalid:" + port.text());
     Try u("a");
     nowhere.attempt(u, 5s);
@@ -285,7 +286,7 @@ TEST_CASE("connection: TLS") {
     SECTION("without TLS") {
         Rig rig("redis://127.0.0.1:" + port);
         Try t("a");
-        rig.attempt(t, 500ms);
+        rig.attempt(t);
         CHECK(t.error() == errc::unavailable);
     }
     SECTION("a file that is none") {

@@ -90,12 +90,12 @@ TEST_CASE("faults: a server that answers every write with an error grants and fo
             REQUIRE(rig.attempt(held).granted());
             {
                 const Sick sick(server, word);
-                rig.attempt(other, 300ms);
+                rig.attempt(other);
                 CHECK(other.error() == errc::unavailable);
                 CHECK_FALSE(other.in_doubt());
                 CHECK_THAT(other.a.detail,
                            ContainsSubstring(word) || ContainsSubstring("READONLY"));
-                CHECK(rig.renew(held, 300ms).renewal == spi::Held::Renewal::unknown);
+                CHECK(rig.renew(held).renewal == spi::Held::Renewal::unknown);
                 CHECK(rig.release(held) == ReleaseResult::unreachable);
             }
             CHECK(server.cli({"EXISTS", "b"}).integer == 0);
@@ -162,7 +162,7 @@ TEST_CASE("faults: no connection left: said, and who has one goes on") {
                 .is_ok());
     Rig second(server.url());
     Try other("b");
-    second.attempt(other, 500ms);
+    second.attempt(other);
     CHECK(other.error() == errc::unavailable);
     CHECK_FALSE(other.in_doubt());
     CHECK_THAT(other.a.detail, ContainsSubstring("max number of clients"));

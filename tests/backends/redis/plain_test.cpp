@@ -19,7 +19,7 @@ TEST_CASE("plain: grant, renew, release") {
     CHECK(a.token() == 0);
     CHECK(server.cli({"KEYS", "*"}).elements.size() == 2);
     server.cli({"SCRIPT", "FLUSH"});
-    server.cli({"PEXPIRE", "a", "1000"});
+    server.cli({"PEXPIRE", "a", "5000"});
     CHECK(rig.renew(a).renewal == spi::Held::Renewal::renewed);
     CHECK(server.cli({"PTTL", "a"}).integer > 9000);
     CHECK(rig.release(a) == ReleaseResult::released);
@@ -48,7 +48,7 @@ TEST_CASE("plain: an answer that was lost is found out") {
 TEST_CASE("plain: inspect, list, break") {
     auto server = RedisServer::start();
     Rig rig(server.url(), "mode=plain");
-    Try t("a", 500ms);
+    Try t("a", 3s);
     REQUIRE(rig.attempt(t).granted());
     server.cli({"SET", "other", "no lock"});
     CHECK(rig.list("").value() == std::vector<std::string>{"a"});

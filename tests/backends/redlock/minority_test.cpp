@@ -181,6 +181,33 @@ TEST_CASE("a lease is renewed by a majority of real renewals, and an empty node 
     CHECK(lab::stays_true([&] { return five[0].cli({"EXISTS", "name"}).integer == 0; }, 800ms));
 }
 
+TEST_CASE("what a lost lease has left at a minority is given back", "[renewal]") {
+    Five five;
+    const auto client = open(five.url("durable=yes&ttl=60s"));
+    auto lease = hold(*lock_of(client, "name"));
+    lab::wait_until([&] { return five.holding("name") == 5; }, 10s, "all five have it");
+
+    SECTION("at nodes that are there") {}
+    SECTION("at one that is not there just now") {
+        five[4].pause();
+    }
+    SECTION("what was put in its place is somebody else's") {
+        five[4].cli({"SET", "name", "somebody"});
+    }
+    for (const std::size_t i : {0U, 1U, 2U})
+        five[i].cli({"DEL", "name"});
+    CHECK(lease.renew().error() == errc::lost);
+    const bool paused = five[4].process().state() == lab::ProcessState::stopped;
+    lab::wait_until(
+        [&] {
+            return five[3].cli({"EXISTS", "name"}).integer == 0;
+        },
+        5s * patience, "the fourth is free");
+    if (paused) five[4].resume();
+    if (!paused && five[4].cli({"GET", "name"}).text == "somebody") return;
+    lab::wait_until([&] { return five.holding("name") == 0; }, 5s * patience, "all are free");
+}
+
 TEST_CASE("inspect shows what each node says", "[inspect]") {
     Five five;
     const auto client = open(five.url("durable=yes&node_timeout=1s"));

@@ -2,9 +2,12 @@
 // and released by itself.
 #include <algorithm>
 #include <atomic>
+#include <iostream>
+#include <mutex>
 
 #include "five.hpp"
 #include "rig.hpp"
+#include "stalls.hpp"
 
 using namespace redlock_tests;
 
@@ -105,7 +108,7 @@ TEST_CASE("together: many acquisitions and releases share their calls") {
             tries.push_back(std::make_unique<redis_tests::Try>(name));
             all.push_back(tries.back().get());
         }
-        granting = requests([&] { rig.attempt(all, 500ms); });
+        granting = requests([&] { rig.attempt(all, 5s); });
         for (const auto* t : all)
             REQUIRE(t->granted());
         int looks = 0;  // with the engine's turns between them, in which the answers are read
@@ -215,4 +218,46 @@ TEST_CASE("together: renewals share their calls, and a minority that dies takes 
                     "three more rounds");
     CHECK(crowd.held() == many);
     CHECK(crowd.release() == many);
+}
+
+TEST_CASE("together: an outage while thousands are asked for costs hardly more than itself") {
+    const std::string mode = GENERATE("fencing=on", "fencing=off");
+    INFO(mode);
+    constexpr int thousands = patience > 1 ? 2000 : 5000;
+    Five five;
+    const auto client =
+        open(five.url("durable=yes&ttl=60s&request_timeout=20s&node_timeout=200ms&" + mode));
+    std::vector<std::unique_ptr<hf::Lock>> locks;
+    std::mutex mutex;
+    std::vector<hf::Lease> leases;
+    int refused = 0;
+    const auto granted = [&] {
+        const std::lock_guard hold(mutex);
+        return static_cast<int>(leases.size());
+    };
+    for (const auto& name : names("n", thousands)) {
+        locks.push_back(lock_of(client, name));
+        locks.back()->async_acquire({.wait = 120s}, [&](hf::error_code ec, hf::Lease lease) {
+            const std::lock_guard hold(mutex);
+            refused += ec ? 1 : 0;
+            leases.push_back(std::move(lease));
+        });
+    }
+    lab::wait_until([&] { return granted() > 0; }, 30s * patience, "the first are granted");
+    for (std::size_t i = 0; i < five.size(); ++i)
+        five[i].pause();
+    const auto over = now() + 600ms;
+    lab::wait_until([&] { return now() >= over; }, 2s, "the outage is long enough");
+    const bool midst = granted() < thousands;
+    for (std::size_t i = 0; i < five.size(); ++i)
+        five[i].resume();
+    const auto start = now();
+    lab::wait_until([&] { return granted() == thousands; }, 90s, "all are granted");
+    std::cout << "redlock: " << thousands << " granted " << ms(now() - start)
+              << " ms after an outage in their midst\n";
+    CHECK(midst);
+    CHECK(refused == 0);
+    CHECK(ms(now() - start) < patience * 10'000 + 10 * test_support::stood_still().count());
+    leases.clear();
+    lab::wait_until([&] { return keys(five, "n*") == 0; }, 30s * patience, "all is free");
 }

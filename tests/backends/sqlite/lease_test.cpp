@@ -82,7 +82,7 @@ TEST_CASE("releases by those who do not hold free nothing") {
 TEST_CASE("a renewal keeps a lease, and nobody else's") {
     const File file;
     Table t(file);
-    const auto held = t.grant("a", "one", 50ms);
+    const auto held = t.grant("a", "one", 4s);
     CHECK(t.renew("a", "one", held.token, 10s).renewal == spi::Held::Renewal::renewed);
     CHECK(std::stoll(file.sql("SELECT expires FROM holdfast_lease")) > boot_us() + 5'000'000);
     const Step other = t.renew("a", "two", held.token);
@@ -98,13 +98,13 @@ TEST_CASE("tokens grow over release, expiry, row deletion and a wall clock that 
     Table t(file);
     const WallClock clock;
     FencingToken last{};
-    const auto next = [&](const std::string& how) {
-        const auto g = t.grant("a", how, 20ms);
+    const auto next = [&](const std::string& how, milliseconds ttl = 20ms) {
+        const auto g = t.grant("a", how, ttl);
         INFO(how);
         CHECK(g.token > last);
         last = g.token;
     };
-    next("first");
+    next("first", 10s);
     REQUIRE(t.release("a", "first", last) == ReleaseResult::released);
     next("released");
     REQUIRE(lab::reached([&] { return expired(t, "a"); }));

@@ -323,15 +323,16 @@ TEST_CASE("an ensemble: a server that hangs costs little, and the lease lives on
 TEST_CASE("at risk when the connection breaks, held again when writes are acknowledged") {
     lab::Proxy proxy(server().port());
     const auto client =
-        open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?tick_time=100ms&ttl=4s");
+        open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?tick_time=100ms&ttl=10s");
     auto lease = hold(*lock_of(client, "at-risk"));
     CHECK(lease.state() == hf::LeaseState::held);
     proxy.refuse();
     proxy.cut_all();
-    CHECK(lab::reached([&] { return lease.state() == hf::LeaseState::at_risk; }, 500ms * patience));
+    CHECK(lab::reached([&] { return lease.state() == hf::LeaseState::at_risk; },
+                       500ms * patience + test_support::stood_still()));
     CHECK(lease.valid());
     proxy.heal();
-    CHECK(lab::reached([&] { return lease.state() == hf::LeaseState::held; }, 3s));
+    CHECK(lab::reached([&] { return lease.state() == hf::LeaseState::held; }, 8s));
     CHECK_FALSE(lease.lost().stop_requested());
     CHECK(lease.release() == hf::ReleaseResult::released);
 }

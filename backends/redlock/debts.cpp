@@ -1,0 +1,61 @@
+#include "debts.hpp"
+
+#include <algorithm>
+
+namespace holdfast::redlock {
+namespace {
+
+constexpr milliseconds longest_pause{500}, after_refusal{250};
+
+}  // namespace
+
+bool Debts::open() const noexcept {
+    return std::any_of(all_.begin(), all_.end(), [](const Debt& d) { return !d.answered; });
+}
+
+void Debts::add(std::string key, std::string value, boot_clock::time_point again,
+                boot_clock::time_point until, bool may_send) {
+    auto& values = all_.get<ByValue>();
+    auto at = values.find(value);
+    if (at == values.end())
+        at = values.insert({std::move(key), std::move(value), again, until}).first;
+    values.modify(at, [&](Debt& d) {
+        d.again = std::max(d.again, again);
+        d.until = std::max(d.until, until);
+        d.due = may_send ? boot_clock::time_point::min() : d.until;
+        d.answered = false;
+    });
+}
+
+void Debts::resume() {
+    for (auto at = all_.begin(); at != all_.end(); ++at)
+        all_.modify(at, [](Debt& d) { d.due = boot_clock::time_point::min(), d.answered = false; });
+}
+
+void Debts::suspend() {
+    for (auto at = all_.begin(); at != all_.end(); ++at)
+        all_.modify(at, [](Debt& d) { d.due = d.until, d.answered = false; });
+}
+
+boot_clock::time_point Debts::due() const noexcept {
+    const auto& queue = all_.get<ByDue>();
+    return queue.empty() ? boot_clock::time_point::max() : queue.begin()->due;
+}
+
+void Debts::answered(const std::string& value, boot_clock::time_point sent, bool refused,
+                     boot_clock::time_point now) {
+    auto& values = all_.get<ByValue>();
+    const auto at = values.find(value);
+    if (at == values.end()) return;
+    if (!refused && at->again <= sent) {
+        values.erase(at);
+        return;
+    }
+    values.modify(at, [&](Debt& d) {
+        d.answered = true;
+        d.due = std::min(d.until, refused ? now + after_refusal : std::min(d.again, now + d.pause));
+        d.pause = std::min(d.pause * 2, longest_pause);
+    });
+}
+
+}  // namespace holdfast::redlock

@@ -1,0 +1,75 @@
+// What is owed at one node: values that a request may have left there, or may still leave, and that
+// are given back as often as need be.
+#pragma once
+#include <boost/multi_index/hashed_index.hpp>
+#include <boost/multi_index/member.hpp>
+#include <boost/multi_index/ordered_index.hpp>
+#include <boost/multi_index_container.hpp>
+#include <string>
+
+#include "holdfast/clock.hpp"
+
+namespace holdfast::redlock {
+
+struct Debt {
+    std::string key, value;
+    boot_clock::time_point again;  ///< until then what is undone may still arrive
+    boot_clock::time_point until;  ///< from then on the key is gone by itself
+    boot_clock::time_point
+        due{};  ///< when something is to be done: a release, or, at `until`, none
+    milliseconds pause{20};
+    bool answered = false;
+};
+
+/// Engine thread only. Thousands may be owed after an outage: only a connection's begin and end,
+/// and open(), walk over all of them.
+class Debts {
+public:
+    bool empty() const noexcept { return all_.empty(); }
+    /// Something that no answer has come for yet.
+    bool open() const noexcept;
+    /// `may_send`: the node can be told, so it is due at once.
+    void add(std::string key, std::string value, boot_clock::time_point again,
+             boot_clock::time_point until, bool may_send);
+    /// The node can be told now: all are due. It cannot: all are kept until their end.
+    void resume();
+    void suspend();
+    /// When pay() is wanted next; the end of time for an empty one.
+    boot_clock::time_point due() const noexcept;
+    /// Forgets what is over by itself, and gives each that is due to `send`, once.
+    template <class Send>
+    void pay(boot_clock::time_point now, Send send);
+    /// The node has answered the release that was sent at `sent`.
+    void answered(const std::string& value, boot_clock::time_point sent, bool refused,
+                  boot_clock::time_point now);
+    void clear() noexcept { all_.clear(); }
+
+private:
+    struct ByValue {};
+    struct ByDue {};
+    boost::multi_index_container<
+        Debt, boost::multi_index::indexed_by<
+                  boost::multi_index::hashed_unique<
+                      boost::multi_index::tag<ByValue>,
+                      boost::multi_index::member<Debt, std::string, &Debt::value>>,
+                  boost::multi_index::ordered_non_unique<
+                      boost::multi_index::tag<ByDue>,
+                      boost::multi_index::member<Debt, boot_clock::time_point, &Debt::due>>>>
+        all_;
+};
+
+template <class Send>
+void Debts::pay(boot_clock::time_point now, Send send) {
+    auto& queue = all_.get<ByDue>();
+    while (!queue.empty() && queue.begin()->due <= now) {
+        const auto first = queue.begin();
+        if (first->until <= now) {
+            queue.erase(first);
+            continue;
+        }
+        queue.modify(first, [now](Debt& d) { d.due = d.until; });
+        send(*first);
+    }
+}
+
+}  // namespace holdfast::redlock
