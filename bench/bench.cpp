@@ -19,7 +19,7 @@ Client Bench::open(const Deployment& deployment, asio::any_io_executor executor)
 
 std::unique_ptr<Lock> Bench::lock(const Client& client, const Deployment& deployment,
                                   const std::string& name, const LockOptions& how) {
-    auto lock = client.lock(deployment.prefix + name, how);
+    auto lock = client.make_lock(deployment.prefix + name, how);
     if (!lock) check(lock.error(), "lock " + deployment.prefix + name);
     return std::move(*lock);
 }

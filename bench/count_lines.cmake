@@ -1,9 +1,12 @@
 # Counts the lines of each backend that are neither empty nor a comment, into a header: in script mode,
-# with SOURCE (the folder of the backends), BACKENDS (a list with commas) and OUTPUT.
+# with BACKENDS (their folders, a list with commas) and OUTPUT.
 set(entries "")
 string(REPLACE "," ";" BACKENDS "${BACKENDS}")
 foreach(backend IN LISTS BACKENDS)
-    file(GLOB files ${SOURCE}/${backend}/*.cpp ${SOURCE}/${backend}/*.hpp)
+    file(GLOB_RECURSE files ${backend}/*.cpp ${backend}/*.hpp)
+    # A family: each of it is built on all that they have alike.
+    file(GLOB shared ${backend}/../common/*.cpp ${backend}/../common/*.hpp)
+    list(APPEND files ${shared})
     set(lines 0)
     foreach(file IN LISTS files)
         file(READ ${file} text)

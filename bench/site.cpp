@@ -5,7 +5,7 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <holdfast/client.hpp>
 #include <holdfast/config.hpp>
 #include <holdfast/lab/error.hpp>
@@ -57,27 +57,32 @@ Site::Site(const Options& options, Rows& rows) : own_(options.own_servers()) {
 }
 
 void Site::start_lab(Rows& rows) {
-    constexpr std::array known{"memory", "sqlite", "redis", "redlock", "postgresql", "zookeeper"};
-    for (const auto& backend : spi::Registry::linked().all())
-        if (std::find(known.begin(), known.end(), backend->name) == known.end())
-            add_failure(rows, backend->name, "linked in, but the bench starts no server for it");
-    for (const char* name : known)
-        if (!linked(name)) add_failure(rows, name, "not built into this bench");
-
     start_redis(rows);  // the raw floors need it whatever is linked in
-    if (linked("redlock")) attempt(rows, "redlock", [&] { start_redlock(); });
-    if (linked("postgresql")) attempt(rows, "postgresql", [&] { start_postgresql(); });
-    if (linked("zookeeper")) attempt(rows, "zookeeper", [&] { start_zookeeper(); });
-    if (linked("sqlite"))
-        deployments_.push_back({"sqlite",
-                                "default",
-                                "sqlite://" + sqlite_file().string(),
-                                {},
-                                {},
-                                "synchronous FULL on " + file_system(folder_.path())});
-    if (linked("memory"))
-        deployments_.push_back(
-            {"memory", "default", "memory:", {}, {}, "ends with the process", true});
+    const std::pair<std::string_view, std::function<void()>> known[]{
+        {"redis", [] {}},
+        {"redlock", [this] { start_redlock(); }},
+        {"postgresql", [this] { start_postgresql(); }},
+        {"zookeeper", [this] { start_zookeeper(); }},
+        {"sqlite",
+         [this] {
+             const std::string where = "synchronous FULL on " + file_system(folder_.path());
+             const std::string url = "sqlite://" + sqlite_file().string();
+             deployments_.push_back({"sqlite", "default", url, {}, {}, where});
+         }},
+        {"memory", [this] {
+             const std::string lost = "ends with the process";
+             deployments_.push_back({"memory", "default", "memory:", {}, {}, lost, true});
+         }}};
+    for (const auto& backend : spi::Registry::linked().all())
+        if (std::none_of(std::begin(known), std::end(known),
+                         [&](const auto& k) { return k.first == backend->name; }))
+            add_failure(rows, backend->name, "linked in, but the bench starts no server for it");
+    for (const auto& [name, start] : known) {
+        if (linked(name))
+            attempt(rows, std::string(name), start);
+        else
+            add_failure(rows, std::string(name), "not built into this bench");
+    }
 }
 
 void Site::start_redis(Rows& rows) {
@@ -140,7 +145,7 @@ void Site::open_own(const Options& options, Rows& rows) {
     own.prefix = "holdfast-bench-" + random_word() + "/";
     own.variant = "own";
     Diagnostics words;
-    const auto found = choose(own.open, own.config_file, spi::Registry::linked(), words);
+    const auto found = resolve(own.open, own.config_file, spi::Registry::linked(), words);
     if (!found) {
         add_failure(rows, own.open.empty() ? "default" : "own", words.text());
         return;

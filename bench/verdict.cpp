@@ -14,6 +14,10 @@ std::string label(const Row& row) {
                                                            : row.backend + " " + row.variant;
 }
 
+bool caught(const Row& row) {
+    return row.n > 0 && row.value >= 0.9 * static_cast<double>(row.n);
+}
+
 namespace {
 
 // --- C8, C8a, C8b: what is lost without a lock, and with one
@@ -174,6 +178,25 @@ int number_of(const std::string& id) {
     return number;
 }
 
+/// "3 of 5 runs", "17 stale writes in 5 runs", "33 % in 5 runs": n is how many runs there were.
+bool counts_runs(const Row& row) {
+    return row.unit.ends_with(" runs") || row.metric.starts_with("runs ");
+}
+
+/// Confirmed only with enough runs of each set-up that its scenario has.
+Answer weighed(const Rows& rows, const Rule& rule) {
+    Answer answer = rule.judge(rows);
+    if (answer.finding != Finding::confirmed) return answer;
+    std::uint64_t least = enough_runs;
+    for (const Row* row : find_all(rows, {rule.id}))
+        if (counts_runs(*row)) least = std::min(least, row->n);
+    if (least >= enough_runs) return answer;
+    return {Finding::too_few,
+            answer.figure + fmt::format("; {} {} of a set-up: to be confirmed it "
+                                        "takes {}",
+                                        least, least == 1 ? "run" : "runs", enough_runs)};
+}
+
 }  // namespace
 
 std::string_view to_string(Finding finding) {
@@ -184,6 +207,8 @@ std::string_view to_string(Finding finding) {
             return "refuted";
         case Finding::only_if:
             return "holds only if";
+        case Finding::too_few:
+            return "too few runs";
         case Finding::not_measured:
             return "not measured";
     }
@@ -194,7 +219,7 @@ std::vector<Verdict> verdicts(const Rows& rows) {
     std::vector<Verdict> all;
     const auto judge = [&](std::span<const Rule> some) {
         for (const Rule& rule : some) {
-            Answer answer = rule.judge(rows);
+            Answer answer = weighed(rows, rule);
             all.push_back(
                 {rule.id, rule.claim, rule.rule, answer.finding, std::move(answer.figure)});
         }

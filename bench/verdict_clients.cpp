@@ -14,11 +14,6 @@ bool of_a_document(const Row& row) {
     return row.variant.rfind("doc:", 0) == 0;
 }
 
-/// Shown in at least 9 of 10 runs.
-bool caught(const Row& row) {
-    return row.n > 0 && row.value >= 0.9 * static_cast<double>(row.n);
-}
-
 /// "2 of 2 with redis, sqlite; 0 of 2 with memory": those with the same figure together.
 std::string counts(const std::vector<const Row*>& rows) {
     std::vector<std::pair<std::string, std::string>> groups;

@@ -19,6 +19,11 @@ struct Rule {
     Answer (*judge)(const Rows&);
 };
 
+/// What is said of runs is confirmed by so many of each set-up, and not by fewer.
+inline constexpr std::uint64_t enough_runs = 10;
+/// Shown in at least nine of ten runs, however few there were.
+bool caught(const Row&);
+
 /// "redis", "redis plain": the variant where it is not the default one.
 std::string label(const Row&);
 

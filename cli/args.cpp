@@ -20,8 +20,8 @@ Span user_password(std::string_view url) {
     const std::size_t scheme = url.find("://");
     if (scheme == std::string_view::npos) return {};
     const std::size_t from = scheme + 3;
-    const std::size_t to = std::min(url.find_first_of("/?#", from), url.size());
-    const std::size_t at = url.substr(0, to).rfind('@');
+    // The last '@', since a password may hold anything when it was not escaped.
+    const std::size_t at = url.rfind('@');
     if (at == std::string_view::npos || at < from) return {};
     const std::size_t colon = url.find(':', from);
     if (colon == std::string_view::npos || colon + 1 >= at) return {};
@@ -83,10 +83,22 @@ bool blank_passwords(int argc, char** argv) {
     bool found = false;
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
         const std::string_view word = argv[i];
-        if (word.starts_with("--url=") || (i > 1 && std::string_view(argv[i - 1]) == "--url"))
-            found = blank(argv[i]) || found;
+        const bool url =
+            word.starts_with("--url=") || (i > 1 && std::string_view(argv[i - 1]) == "--url");
+        found = (blank(argv[i]) && url) || found;
     }
     return found;
+}
+
+std::vector<std::string> passwords_in(const std::vector<std::string>& words) {
+    std::vector<std::string> all;
+    for (const std::string& word : words) {
+        for (const Span s : {user_password(word), option_password(word)}) {
+            // With what is before it: a password may be a word that messages use.
+            if (s.end > s.begin) all.push_back(word.substr(s.begin - 1, s.end - s.begin + 1));
+        }
+    }
+    return all;
 }
 
 }  // namespace holdfast::cli

@@ -19,8 +19,12 @@ Split split_arguments(int argc, char** argv);
 /// True when the URL carries a password: in "user:password@", or as an option.
 bool has_password(std::string_view url);
 
-/// Overwrites passwords in our own arguments, so that /proc/PID/cmdline shows them no longer.
-/// Returns true when there was one. Call after split_arguments.
+/// Overwrites passwords in our own arguments, so that /proc/PID/cmdline shows them no longer, where
+/// a URL belongs and where it stands by mistake. Returns true when --url had one. Call after
+/// split_arguments.
 bool blank_passwords(int argc, char** argv);
+
+/// The passwords in URLs among `words`, each with the character before it: for never_say().
+std::vector<std::string> passwords_in(const std::vector<std::string>& words);
 
 }  // namespace holdfast::cli

@@ -105,11 +105,11 @@ int probed(const Globals& g) {
 
 void add_backends(CLI::App& app, Globals& g) {
     auto* sub =
-        app.add_subcommand("backends", "Show what this build can talk to, and its promises");
+        app.add_subcommand("backends", "Show the backends of this build and their promises");
     sub->footer(
-        "With --url, --backend or --local: connects to that one and shows what it really\n"
-        "promises. Classes: A consensus, B one durable server, C timing assumptions among\n"
-        "several servers, D two holders are possible after a crash or failover.");
+        "With --url, --backend or --local it connects to that backend and shows what the\n"
+        "deployment promises. Classes: A consensus, B one durable server, C timing assumptions\n"
+        "among several servers, D two holders are possible after a crash or failover.");
     sub->callback([&g] {
         g.action = [&g] { return g.target_source().empty() ? all_backends(g.json) : probed(g); };
     });

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "holdfast/spi/signal_masked_thread.hpp"
 #include "unique_fd.hpp"
 
 namespace holdfast::cli {
@@ -33,7 +34,7 @@ public:
         if (thread_.joinable()) thread_.join();
     }
     void start(std::function<T()> call) {
-        thread_ = std::thread([this, call = std::move(call)] {
+        thread_ = spi::signal_masked_thread([this, call = std::move(call)] {
             value_.emplace(call());
             bell_.ring();
         });

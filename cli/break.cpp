@@ -15,7 +15,7 @@
 namespace holdfast::cli {
 namespace {
 
-struct Typed {
+struct TypedBreak {
     std::string name;
     std::uint64_t if_token = 0;
     bool now = false;
@@ -30,17 +30,16 @@ bool agreed(const std::string& question) {
     return answer == "y" || answer == "yes" || answer == "Y";
 }
 
-std::string consequence(const Typed& t, const Holder& h) {
-    const std::string left = h.ttl_left.count() < 0 ? std::string("it ends by itself")
-                                                    : spoken(h.ttl_left) + " from now";
-    if (t.now) return fmt::format("It is freed AT ONCE: until {} two holders are possible.", left);
-    return fmt::format(
-        "Its holder is told; nobody else gets it before its last validity has run "
-        "out, {}.",
-        left);
+std::string consequence(const TypedBreak& t, const Holder& h) {
+    const bool ends = h.ttl_left.has_value();
+    const std::string left = ends ? spoken(*h.ttl_left) + " from now" : "its holder releases it";
+    if (t.now)
+        return fmt::format("This frees the lock AT ONCE: two holders are possible until {}.", left);
+    return fmt::format("The holder's next renewal fails. The lock is free {}.",
+                       ends ? "at the latest " + left : "when " + left);
 }
 
-int report(const Typed& t, const Broken& broken, bool json) {
+int report(const TypedBreak& t, const Broken& broken, bool json) {
     if (json) {
         boost::json::object o{{"schema", "holdfast.break/1"},
                               {"name", clean_utf8(t.name)},
@@ -48,7 +47,7 @@ int report(const Typed& t, const Broken& broken, bool json) {
         o["holder"] = as_json(broken.holder);
         std::cout << boost::json::serialize(o) << std::endl;
     } else {
-        std::cout << in_quotes(t.name) << " was broken; it was held by " << who(broken.holder)
+        std::cout << in_quotes(t.name) << " was broken; its holder was " << who(broken.holder)
                   << ". "
                   << (broken.free_in.count() > 0 ? "Free in " + spoken(broken.free_in) + "."
                                                  : std::string("Free now."))
@@ -57,9 +56,9 @@ int report(const Typed& t, const Broken& broken, bool json) {
     return exit_ok;
 }
 
-int break_lock(const Globals& g, const Typed& t) {
+int break_lock(const Globals& g, const TypedBreak& t) {
     const bool tty = ::isatty(STDIN_FILENO) == 1;
-    if (!t.force && !tty) return usage("without a terminal to ask on, --force is needed", "break");
+    if (!t.force && !tty) return usage("--force is required without a terminal", "break");
     int exit = 0;
     const auto client = open_client(g, exit);
     if (!client) return exit;
@@ -70,7 +69,7 @@ int break_lock(const Globals& g, const Typed& t) {
         return exit_code(seen.error());
     }
     if (seen->holders.empty()) {
-        complain(fmt::format("nobody holds {}: there is nothing to break", in_quotes(t.name)));
+        complain(fmt::format("nobody holds {}: nothing was broken", in_quotes(t.name)));
         return exit_no;
     }
     const Holder& holder = seen->holders.front();
@@ -89,11 +88,11 @@ int break_lock(const Globals& g, const Typed& t) {
         return exit_no;
     }
     if (t.force && t.now) warn(consequence(t, holder));
-    const auto broken = client->break_lock(t.name, token, t.now, &mistakes);
-    if (broken) return report(t, *broken, g.json);
+    const auto broken = client->break_lock(t.name, {token, t.now}, &mistakes);
+    if (broken) return report(t, broken->front(), g.json);
     if (broken.error() == errc::not_held) {
-        complain(
-            fmt::format("{} has changed hands meanwhile: nothing was broken", in_quotes(t.name)));
+        complain(fmt::format("{} now has another holder or none: nothing was broken",
+                             in_quotes(t.name)));
         return exit_no;
     }
     complain(broken.error(), mistakes);
@@ -103,16 +102,14 @@ int break_lock(const Globals& g, const Typed& t) {
 }  // namespace
 
 void add_break(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("break", "Revoke a lock that somebody holds");
-    auto t = std::make_shared<Typed>();
-    sub->add_option("NAME", t->name, "The lock")->required();
-    sub->add_option("--if-token", t->if_token, "Only the grant with this token")
+    auto* sub = app.add_subcommand("break", "Revoke a lock that a client holds");
+    auto t = std::make_shared<TypedBreak>();
+    sub->add_option("NAME", t->name, "Name of the lock")->required();
+    sub->add_option("--if-token", t->if_token, "Break it only if held with this token")
         ->type_name("TOKEN");
-    sub->add_flag("--now", t->now, "Free it at once: two holders are possible for a while");
-    sub->add_flag("--force", t->force, "Do not ask");
-    sub->footer(
-        "Exit codes: 0 broken; 1 nobody holds it, another token, or the answer was no;\n"
-        "64, 65, 69, 77, 78 as for run.");
+    sub->add_flag("--now", t->now, "Free it at once; two holders are possible");
+    sub->add_flag("--force", t->force, "Do not ask; required without a terminal");
+    sub->footer("Exit codes: 0 broken; 1 nothing was broken; 64, 65, 69, 77, 78 as for run.");
     sub->callback([t, &g] { g.action = [t, &g] { return break_lock(g, *t); }; });
 }
 

@@ -20,8 +20,7 @@ int check(const Globals& g) {
     const char* path = std::getenv("HOLDFAST_DEADLINE_FILE");
     const char* name = std::getenv("HOLDFAST_LOCK");
     if (!path || !name)
-        return usage("this does not run under holdfast run: HOLDFAST_DEADLINE_FILE is not set",
-                     "check");
+        return usage("not under holdfast run: HOLDFAST_DEADLINE_FILE is not set", "check");
     // A missing file means that holdfast has ended, and with it the lock.
     const auto reading = read_deadline(path);
     const milliseconds left = reading ? reading->left : milliseconds::zero();
@@ -37,17 +36,18 @@ int check(const Globals& g) {
         std::cout << (held ? left.count() : 0) << std::endl;
     }
     if (held) return exit_ok;
-    note(fmt::format("the lock {} is not held any more", in_quotes(name)));
+    note(fmt::format("the lock {} is no longer held", in_quotes(name)));
     return exit_lost;
 }
 
 }  // namespace
 
 void add_check(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("check", "In a command under `run`: is the lock still held?");
+    auto* sub =
+        app.add_subcommand("check", "In a command under run: test whether the lock is still held");
     sub->footer(
-        "Prints the milliseconds until the lock's deadline; renewals move it.\n"
-        "Exit codes: 0 held, 76 lost or over, 64 not under holdfast run.");
+        "Prints the milliseconds until the lock's deadline, which renewals extend.\n"
+        "Exit codes: 0 held, 76 lost or released, 64 not under holdfast run.");
     sub->callback([&g] { g.action = [&g] { return check(g); }; });
 }
 

@@ -10,7 +10,8 @@ struct CommandPath {
     std::string why;
 };
 
-/// Searches PATH as a shell does; a word with a slash is a path.
+/// Searches PATH as a shell does; a word with a slash is a path. The interpreter of a script, and a
+/// program's loader, must be there, too.
 CommandPath find_command(const std::string& word);
 
 }  // namespace holdfast::cli

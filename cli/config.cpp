@@ -24,7 +24,7 @@ std::string chosen_file(const Globals& g, const std::string& file) {
 int check(const Globals& g, const std::string& argument) {
     const std::string path = chosen_file(g, argument);
     if (path.empty()) {
-        complain("there is no configuration file\nholdfast config init PATH writes one");
+        complain("found no configuration file\nTo write one:  holdfast config init PATH");
         return exit_config;
     }
     Diagnostics mistakes;
@@ -48,7 +48,7 @@ int check(const Globals& g, const std::string& argument) {
               << (file->backends.size() == 1 ? " backend" : " backends");
     if (!file->default_name.empty()) std::cout << ", default " << in_quotes(file->default_name);
     std::cout << '\n';
-    for (const Chosen& c : file->backends)
+    for (const ResolvedBackend& c : file->backends)
         std::cout << "  " << shown(c.settings.name) << "  " << shown(c.settings.display()) << '\n';
     for (const auto& u : file->unlinked)
         std::cout << fmt::format("  {}  not built into this program ({})\n", shown(u.name),
@@ -73,13 +73,13 @@ std::string_view secret_text(const spi::Secret& s) {
 
 int show(const Globals& g) {
     int exit = 0;
-    const auto chosen = choose_backend(g, exit);
-    if (!chosen) return exit;
-    const spi::Settings& s = chosen->settings;
+    const auto resolved = choose_backend(g, exit);
+    if (!resolved) return exit;
+    const spi::Settings& s = resolved->settings;
     std::vector<const spi::OptionSpec*> specs;
     for (const spi::OptionSpec& o : spi::common_options())
         specs.push_back(&o);
-    for (const spi::OptionSpec& o : chosen->backend->options)
+    for (const spi::OptionSpec& o : resolved->backend->options)
         specs.push_back(&o);
     if (g.json) {
         boost::json::object options;
@@ -87,17 +87,17 @@ int show(const Globals& g) {
             options[o->name] = {{"value", clean_utf8(s.text(o->name))},
                                 {"default", !s.given(o->name)}};
         boost::json::object all{{"schema", "holdfast.config.show/1"},
-                                {"backend", chosen->backend->name},
+                                {"backend", resolved->backend->name},
                                 {"url", clean_utf8(s.display())},
-                                {"source", clean_utf8(chosen->source)},
+                                {"source", clean_utf8(resolved->source)},
                                 {"password", secret_text(s.password)}};
         all["options"] = std::move(options);
         std::cout << boost::json::serialize(all) << std::endl;
         return exit_ok;
     }
-    std::cout << fmt::format("backend   {}\nurl       {}\nfrom      {}\n", chosen->backend->name,
-                             shown(s.display()), shown(chosen->source));
-    if (chosen->backend->takes_credentials)
+    std::cout << fmt::format("backend   {}\nurl       {}\nfrom      {}\n", resolved->backend->name,
+                             shown(s.display()), shown(resolved->source));
+    if (resolved->backend->takes_credentials)
         std::cout << fmt::format("user      {}\npassword  {}\n",
                                  s.user.empty() ? "(none)" : shown(s.user),
                                  secret_text(s.password));
@@ -112,7 +112,8 @@ int show(const Globals& g) {
 
 int init(const std::string& argument) {
     const std::string path = argument.empty() ? "holdfast.toml" : argument;
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    // For its owner alone: a password may be written into it.
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd) {
         complain(errno == EEXIST
                      ? fmt::format("{} exists: nothing was written", in_quotes(path))
@@ -125,29 +126,29 @@ int init(const std::string& argument) {
         ::unlink(path.c_str());
         return exit_config;
     }
-    note(fmt::format(
-        "wrote {}\nCheck it:  holdfast config check {}\n"
-        "It is found at ~/.config/holdfast/holdfast.toml, /etc/holdfast/holdfast.toml,\n"
-        "or by --config and HOLDFAST_CONFIG.",
-        in_quotes(path), shown(path)));
+    note(
+        fmt::format("wrote {}\nTo check it:  holdfast config check {}\n"
+                    "holdfast reads the file that --config or HOLDFAST_CONFIG names, else\n"
+                    "~/.config/holdfast/holdfast.toml, else /etc/holdfast/holdfast.toml.",
+                    in_quotes(path), in_shell(path, "FILE")));
     return exit_ok;
 }
 
 }  // namespace
 
 void add_config(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("config", "Check, show or begin a configuration");
+    auto* sub = app.add_subcommand("config", "Check, show or write a configuration");
     sub->require_subcommand(1);
     auto path = std::make_shared<std::string>();
-    auto* c = sub->add_subcommand("check", "Find all mistakes in a configuration file");
-    c->add_option("FILE", *path, "Default: --config, else the file that would be used");
+    auto* c = sub->add_subcommand("check", "Report all mistakes in a configuration file");
+    c->add_option("FILE", *path, "Default: --config, else the file that holdfast finds");
     c->callback([path, &g] { g.action = [path, &g] { return check(g, *path); }; });
-    auto* s = sub->add_subcommand("show", "Show the chosen backend, every option, and why");
+    auto* s = sub->add_subcommand("show", "Show the chosen backend, its source and every option");
     s->callback([&g] { g.action = [&g] { return show(g); }; });
     auto* i = sub->add_subcommand("init", "Write a commented configuration file");
-    i->add_option("PATH", *path, "Where (holdfast.toml); an existing file is never overwritten");
+    i->add_option("PATH", *path, "File to write (holdfast.toml); never overwrites one");
     i->callback([path, &g] { g.action = [path] { return init(*path); }; });
-    sub->footer("Exit codes: 0; 78 when there is a mistake.");
+    sub->footer("Exit codes: 0; 78 if there is a mistake.");
 }
 
 }  // namespace holdfast::cli

@@ -11,9 +11,12 @@ void add_option(std::string& text, const spi::OptionSpec& o) {
         text += fmt::format("# {}: not set\n#     {}\n", o.name, o.meaning);
         return;
     }
-    const bool bare = o.type == spi::OptionType::integer || o.type == spi::OptionType::boolean;
-    const std::string quote = bare ? "" : "\"";
-    text += fmt::format("# {} = {}{}{}\n#     {}\n", o.name, quote, o.fallback, quote, o.meaning);
+    std::string value(o.fallback);
+    if (o.type == spi::OptionType::boolean)  // TOML has no other words for these
+        value = value == "yes" || value == "on" || value == "true" ? "true" : "false";
+    else if (o.type != spi::OptionType::integer)
+        value = '"' + value + '"';
+    text += fmt::format("# {} = {}\n#     {}\n", o.name, value, o.meaning);
 }
 
 void add_backend(std::string& text, const spi::Descriptor& d) {
@@ -29,14 +32,15 @@ void add_backend(std::string& text, const spi::Descriptor& d) {
 
 std::string config_template(const spi::Registry& registry) {
     std::string text =
-        "# Holdfast: which server keeps the locks. All machines that must exclude each other name\n"
-        "# the same one. Check this file with `holdfast config check`.\n\n";
+        "# Holdfast: the server that keeps the locks. All machines that must exclude each other "
+        "name\n"
+        "# the same server. Check this file with `holdfast config check`.\n\n";
     const spi::Descriptor* first = registry.find("redis");
     if (!first && !registry.all().empty()) first = registry.all().front().get();
     if (!first) return text;
     text += "default = \"main\"\n\n[backends.main]\n";
     text += fmt::format("url = \"{}\"\n", first->example);
-    text += "# Every backend takes these; the values shown are the defaults.\n";
+    text += "# Options of every backend, with their defaults.\n";
     for (const spi::OptionSpec& o : spi::common_options())
         add_option(text, o);
     for (const auto& d : registry.all())

@@ -2,63 +2,78 @@
 #include "deadline_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 #include <system_error>
-
-#include "unique_fd.hpp"
 
 namespace holdfast::cli {
 namespace {
 
 constexpr char magic[] = "hfdline1";
 
-[[noreturn]] void fail(const std::string& what) {
-    throw std::system_error(errno, std::generic_category(), what);
-}
-
-std::string private_folder() {
-    for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
-        const char* base = std::getenv(variable);
-        if (!base || *base != '/') continue;
-        std::string folder = std::string(base) + "/holdfast-XXXXXX";
-        if (::mkdtemp(folder.data())) return folder;
-    }
-    std::string folder = "/tmp/holdfast-XXXXXX";
-    if (!::mkdtemp(folder.data())) fail("cannot make a private folder in /tmp");
-    return folder;
-}
-
 }  // namespace
 
-DeadlineFile::DeadlineFile() : folder_(private_folder()), path_(folder_ + "/deadline") {
-    const UniqueFd fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!fd || ::ftruncate(fd.get(), sizeof(DeadlineCell)) != 0) {
-        remove();
-        fail("cannot make " + path_);
-    }
+DeadlineFile::DeadlineFile() {
     void* at =
-        ::mmap(nullptr, sizeof(DeadlineCell), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-    if (at == MAP_FAILED) {
+        ::mmap(nullptr, sizeof(Cell), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        throw std::system_error(errno, std::generic_category(), "no shared memory");
+    cell_ = new (at) Cell{};
+    std::string tried;
+    for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR", ""}) {
+        const char* base = *variable != '\0' ? std::getenv(variable) : "/tmp";
+        if (!base || *base != '/') continue;
+        if (make_in(base)) return;
+        tried += fmt::format("{}{}: {}", tried.empty() ? "" : ", ", base, std::strerror(errno));
         remove();
-        fail("cannot map " + path_);
     }
-    cell_ = new (at) DeadlineCell{};
-    std::memcpy(cell_->magic, magic, sizeof cell_->magic);
+    ::munmap(cell_, sizeof(Cell));
+    throw std::runtime_error(
+        fmt::format("cannot write a file of 32 bytes for the lock's deadline ({})\n"
+                    "Make room there, or name another folder with TMPDIR.",
+                    tried));
+}
+
+bool DeadlineFile::make_in(const std::string& base) {
+    folder_ = base + "/holdfast-XXXXXX";
+    if (!::mkdtemp(folder_.data())) {
+        folder_.clear();
+        return false;
+    }
+    path_ = folder_ + "/deadline";
+    fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    return fd_ && publish();
 }
 
 DeadlineFile::~DeadlineFile() {
-    ::munmap(cell_, sizeof(DeadlineCell));
+    ::munmap(cell_, sizeof(Cell));
+}
+
+/// The whole of it each time: what the command has done to the file is undone.
+bool DeadlineFile::publish() noexcept {
+    DeadlineText text{{}, cell_->until.load(), cell_->token.load(), cell_->over.load()};
+    std::memcpy(text.magic, magic, sizeof text.magic);
+    const ssize_t n = ::pwrite(fd_.get(), &text, sizeof text, 0);
+    if (n == static_cast<ssize_t>(sizeof text)) return true;
+    if (n >= 0) errno = ENOSPC;
+    return false;
+}
+
+void DeadlineFile::set_token(FencingToken t) noexcept {
+    cell_->token.store(t.value);
+    publish();
 }
 
 void DeadlineFile::set_until(boot_clock::time_point t) noexcept {
     cell_->until.store(static_cast<std::uint64_t>(t.time_since_epoch().count()));
+    publish();
 }
 
 boot_clock::time_point DeadlineFile::until() const noexcept {
@@ -66,31 +81,32 @@ boot_clock::time_point DeadlineFile::until() const noexcept {
         boot_clock::duration(static_cast<boot_clock::rep>(cell_->until.load())));
 }
 
+void DeadlineFile::set_over() noexcept {
+    cell_->over.store(1);
+    if (!publish()) remove();  // a missing file means the same
+}
+
 void DeadlineFile::remove() noexcept {
+    if (folder_.empty()) return;
+    const int before = errno;
     ::unlink(path_.c_str());
     ::rmdir(folder_.c_str());
+    errno = before;
 }
 
 std::optional<DeadlineReading> read_deadline(const std::string& path) {
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    struct stat facts {};
-    if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
-        facts.st_size != static_cast<off_t>(sizeof(DeadlineCell)))
+    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    DeadlineText text{};
+    if (!fd || ::pread(fd.get(), &text, sizeof text, 0) != static_cast<ssize_t>(sizeof text) ||
+        std::memcmp(text.magic, magic, sizeof text.magic) != 0)
         return {};
-    void* at = ::mmap(nullptr, sizeof(DeadlineCell), PROT_READ, MAP_SHARED, fd.get(), 0);
-    if (at == MAP_FAILED) return {};
-    const auto* cell = static_cast<const DeadlineCell*>(at);
-    std::optional<DeadlineReading> reading;
-    if (std::memcmp(cell->magic, magic, sizeof cell->magic) == 0) {
-        const boot_clock::time_point until(
-            boot_clock::duration(static_cast<boot_clock::rep>(cell->until.load())));
-        reading.emplace();
-        reading->token = FencingToken{cell->token.load()};
-        reading->left = cell->over.load() != 0
-                            ? milliseconds::zero()
-                            : std::chrono::duration_cast<milliseconds>(until - boot_clock::now());
-    }
-    ::munmap(at, sizeof(DeadlineCell));
+    const boot_clock::time_point until(
+        boot_clock::duration(static_cast<boot_clock::rep>(text.until)));
+    DeadlineReading reading;
+    reading.token = FencingToken{text.token};
+    reading.left = text.over != 0
+                       ? milliseconds::zero()
+                       : std::chrono::duration_cast<milliseconds>(until - boot_clock::now());
     return reading;
 }
 

@@ -116,14 +116,14 @@ private:
         const auto client = open_client(globals_, exit);
         if (!client) return exit;
         const bool fifo = client->capabilities().has(Capability::fifo);
-        auto lock = client->lock(prefix_ + "queue");
+        auto lock = client->make_lock(prefix_ + "queue");
         if (!lock) return exit_internal;
         auto lease = (*lock)->acquire();
         if (!lease) {
             complain(lease.error(), {});
             return exit_code(lease.error());
         }
-        say("We hold the lock; {} processes queue up one after the other.", waiters);
+        say("We hold the lock; {} processes start to wait, one after the other.", waiters);
         const std::string order = folder_.file("order"), here = folder_.file("here");
         Workers workers(target_, config_);
         for (long w = 1; w <= waiters; ++w) {
@@ -145,10 +145,11 @@ private:
         const bool all = finished_ && std::is_permutation(served.begin(), served.end(),
                                                           wanted.begin(), wanted.end());
         if (!fifo)
-            return verdict(all, "Each was served once; this backend does not promise an order.",
-                           "Not all were served.");
+            return verdict(all,
+                           "Each acquired the lock once; this backend does not promise an order.",
+                           "NOT all acquired the lock.");
         return verdict(all && served == wanted, "First come, first served.",
-                       "NOT in order, though this backend promises it.");
+                       "NOT in order, although this backend promises it.");
     }
 
     // --- a crash, and a pause
@@ -186,22 +187,22 @@ private:
         workers.kill(a->pid);
         const auto b = holder(workers, 2, cap);
         if (!b) return exit_internal;
-        say("worker 2 has it after {}, with token {}.", since(began), b->token);
-        say("We stop worker 2 (SIGSTOP): it cannot renew, and does not know it.");
+        say("worker 2 acquired it after {}, with token {}.", since(began), b->token);
+        say("We pause worker 2 (SIGSTOP): it cannot renew, and cannot notice that.");
         ::kill(b->pid, SIGSTOP);
         began = boot_clock::now();
         const auto c = holder(workers, 3, cap);
         if (!c) return exit_internal;
-        say("worker 3 has it after {}, with token {}.", since(began), c->token);
+        say("worker 3 acquired it after {}, with token {}.", since(began), c->token);
         const std::string fresh = write(*c);
         say("worker 3 writes to the store with token {}: {}", c->token, fresh);
         ::kill(b->pid, SIGCONT);
         const std::string stale = write(*b);
-        say("worker 2 goes on and writes with token {}: {}", b->token, stale);
+        say("worker 2 continues and writes with token {}: {}", b->token, stale);
         const std::string kept = fenced_read(folder_.file("store"));
         say("the store has: {}", kept);
         if (a->token == 0) {
-            say("This backend gives no tokens: the store cannot tell the writes apart.");
+            say("This backend has no tokens: the store cannot distinguish the writes.");
             return exit_internal;
         }
         const bool exact = a->token < b->token && b->token < c->token && fresh == "accepted" &&
@@ -224,16 +225,17 @@ private:
 }  // namespace
 
 void add_demo(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("demo", "Show what locks are for, with real processes");
+    auto* sub = app.add_subcommand("demo", "Show what locks prevent, with real processes");
     auto scene = std::make_shared<std::string>();
     auto seed = std::make_shared<std::uint64_t>(std::random_device{}());
     sub->add_option("SCENE", *scene, "counter, oversell, queue or takeover")
         ->required()
         ->check(CLI::IsMember({"counter", "oversell", "queue", "takeover"}));
-    sub->add_option("--seed", *seed, "Repeat a run's random pauses")->type_name("N");
+    sub->add_option("--seed", *seed, "Use the random pauses of an earlier run")->type_name("N");
     sub->footer(
-        "Uses SQLite in a temporary folder, or the backend that is named; each scene takes less\n"
-        "than 20 seconds. Exit code 0 only if the part with the lock was exact.");
+        "Uses a temporary SQLite file, or the backend that the options name. Each scene takes "
+        "less\n"
+        "than 20 seconds. Exits with 0 only if the result under the lock was correct.");
     sub->callback(
         [scene, seed, &g] { g.action = [scene, seed, &g] { return Demo(g, *seed).run(*scene); }; });
 }

@@ -27,7 +27,8 @@ TempFolder::TempFolder() {
     const char* base = std::getenv("TMPDIR");
     path_ = std::string(base && *base == '/' ? base : "/tmp") + "/holdfast-demo-XXXXXX";
     if (!::mkdtemp(path_.data()))
-        throw std::system_error(errno, std::generic_category(), "cannot make a temporary folder");
+        throw std::system_error(errno, std::generic_category(),
+                                "cannot create a temporary directory");
 }
 
 TempFolder::~TempFolder() {

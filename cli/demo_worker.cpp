@@ -41,7 +41,7 @@ private:
         if (!client_) return false;
         LockOptions options;
         if (job_.role == "hold") options.ttl = milliseconds(2000);
-        auto lock = client_->lock(job_.name, options);
+        auto lock = client_->make_lock(job_.name, options);
         if (!lock) return false;
         lock_ = *std::move(lock);
         return true;
@@ -119,6 +119,7 @@ private:
         sigset_t set;
         ::sigemptyset(&set);
         ::sigaddset(&set, SIGUSR1);
+        ::pthread_sigmask(SIG_BLOCK, &set, nullptr);  // the client's threads take none
         const auto lease = lock_->acquire();
         if (!lease) return exit_code(lease.error());
         const std::uint64_t token = lease->fencing_token().value;
@@ -141,11 +142,6 @@ private:
 
 std::optional<int> demo_worker(int argc, char** argv) {
     if (argc != 10 || std::string_view(argv[1]) != "__demo") return {};
-    // Before any thread of the client exists, so that all of them leave it to sigwait.
-    sigset_t set;
-    ::sigemptyset(&set);
-    ::sigaddset(&set, SIGUSR1);
-    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
     DemoJob job;
     job.role = argv[2];
     job.name = argv[3];

@@ -27,10 +27,13 @@ struct Globals {
 
 /// The chosen backend, checked, without connecting; complains and returns nothing on error, with
 /// the exit code in `exit`.
-std::optional<Chosen> choose_backend(const Globals&, int& exit, std::string_view consequence = {});
+std::optional<ResolvedBackend> choose_backend(const Globals&, int& exit,
+                                              std::string_view consequence = {});
 
-/// Opens the client; complains and returns nothing on error.
-std::optional<Client> open_client(const Globals&, int& exit, std::string_view consequence = {});
+/// Opens the client; complains and returns nothing on error. Warns of what the client warns of;
+/// `events` gets the rest.
+std::optional<Client> open_client(const Globals&, int& exit, std::string_view consequence = {},
+                                  EventSink events = {});
 
 /// $XDG_STATE_HOME/holdfast/local.db, its folder made with mode 0700. Throws std::system_error.
 std::string local_url();

@@ -17,6 +17,8 @@
 namespace holdfast::cli {
 namespace {
 
+constexpr milliseconds look_again{10};
+
 milliseconds left_until(boot_clock::time_point t) {
     return std::chrono::duration_cast<milliseconds>(t - boot_clock::now());
 }
@@ -39,16 +41,22 @@ CommandEnd GuardedCommand::run(const std::vector<std::string>& environment) {
     follow_lease();
     if (until_ == boot_clock::time_point{}) {
         say_lost("The command was not started.");
-        return {exit_lost, Outcome::done};
+        return {exit_lost, Outcome::done, 0, false};
     }
     const bool foreground = terminal_.hand_over_at_start();
-    guardian_.go(environment, foreground);
-    running_ = true;
+    running_ = guardian_.go(environment, foreground);
+    if (!running_) {
+        complain("the guardian process was killed: the command was not started");
+        return {exit_internal, Outcome::done, 0, false};
+    }
     if (foreground) terminal_.handed_over();
     while (running_)
         step(true);
+    say_ended("The command was stopped.");
     const bool died = wait_status_ && WIFSIGNALED(*wait_status_);
+    had_terminal_ = terminal_.given();
     terminal_.take_back(died);
+    impatient_ = impatient_ || interrupted_by() != 0;
     if (!lost_ && !failed_ && !guardian_died_) hold_on();
     return verdict();
 }
@@ -57,8 +65,10 @@ void GuardedCommand::step(bool guarding) {
     std::array<pollfd, 3> fds{{{guarding ? guardian_.fd() : -1, POLLIN, 0},
                                {signals_.fd(), POLLIN, 0},
                                {lost_ ? -1 : lost_bell_.fd(), POLLIN, 0}}};
-    ::poll(fds.data(), fds.size(), static_cast<int>(times_.tick.count()));
+    ::poll(fds.data(), fds.size(), patience());
     follow_lease();
+    status_.flush();
+    flush_messages();
     // What the guardian saw comes first: a command that ended in time ended under the lock.
     while (running_ && fds[0].revents != 0) {
         running_ = on_report();
@@ -66,6 +76,52 @@ void GuardedCommand::step(bool guarding) {
     }
     if (fds[2].revents != 0) on_lost();
     if (fds[1].revents != 0) on_signals();
+    if (running_) oversee();
+}
+
+boot_clock::time_point GuardedCommand::stop_due() const {
+    return std::min(stop_at_, until_ - times_.margin - times_.grace);
+}
+
+boot_clock::time_point GuardedCommand::kill_due() const {
+    return std::min(kill_at_, until_ - times_.margin);
+}
+
+/// How long the loop may sleep: a tick, but never past what oversee() has to do.
+int GuardedCommand::patience() const {
+    if (!running_) return static_cast<int>(times_.tick.count());
+    const auto due = std::max(look_at_, ending_ ? kill_due() : stop_due() + times_.grace / 2);
+    const auto left = std::chrono::ceil<milliseconds>(due - boot_clock::now());
+    const auto sleep = left > milliseconds::zero() ? left : look_again;
+    return static_cast<int>(std::min(sleep, times_.tick).count());
+}
+
+/// The deadline is the guardian's to keep, but it may be stopped, or starved, as holdfast may be:
+/// then holdfast does the same, SIGTERM half a grace late and SIGKILL in time.
+void GuardedCommand::oversee() {
+    const auto now = boot_clock::now();
+    if (!ending_ && now >= stop_due() + times_.grace / 2) {
+        ending_ = true;
+        if (now >= until_ - times_.margin - times_.grace) lose();
+        guardian_.signal_without(SIGTERM, false);
+        guardian_.signal_without(SIGCONT, false);
+        say_ended(fmt::format(
+            "The guardian process does not answer: sent SIGTERM without it; SIGKILL in {}.",
+            spoken(std::max(left_until(kill_due()), milliseconds::zero()))));
+    }
+    if (now < kill_due() || now < look_at_) return;
+    const Guardian::Left left = guardian_.signal_without(SIGKILL, !guardian_ends_);
+    if (left != Guardian::Left::nothing) say_ended("Sent SIGKILL to the command.");
+    if (left == Guardian::Left::refused) {
+        look_at_ = now + milliseconds(Refusals::look_again_ms);
+    } else if (left == Guardian::Left::nothing && now >= kill_due() + times_.margin) {
+        // Nothing is to be seen any more, and it does not say so.
+        std::string text = "killed the guardian process, which did not answer";
+        if (guardian_.kill_without()) text += "; all processes of the command have ended";
+        complain(text);
+        guardian_died_ = true;
+        running_ = false;
+    }
 }
 
 /// Publishes the deadline after each renewal. Late by at most one tick, which errs on the safe
@@ -83,8 +139,12 @@ void GuardedCommand::follow_lease() {
     const bool at_risk = lease_.state() == LeaseState::at_risk;
     if (at_risk && !at_risk_) {
         status_.write("at_risk", {{"left_ms", left_until(until_).count()}});
-        detail(fmt::format("a renewal of {} was not answered; {} left", in_quotes(options_.name),
-                           spoken(left_until(until_))));
+        detail(fmt::format("the server did not answer a renewal of {}; {} left",
+                           in_quotes(options_.name), spoken(left_until(until_))));
+    }
+    if (!at_risk && at_risk_) {
+        status_.write("recovered", {{"left_ms", left_until(until_).count()}});
+        detail(fmt::format("the server answers renewals of {} again", in_quotes(options_.name)));
     }
     at_risk_ = at_risk;
 }
@@ -95,6 +155,7 @@ void GuardedCommand::on_signals() {
 }
 
 void GuardedCommand::on_signal(int number) {
+    passed_on_.insert(number);
     if (!running_) {
         impatient_ = impatient_ || ends_things(number);
         if (number == SIGTSTP) Terminal::stop_self();
@@ -110,6 +171,8 @@ void GuardedCommand::on_signal(int number) {
         last_end_signal_ = now;
         if (again) {
             guardian_.kill();
+            ending_ = true;
+            kill_at_ = std::min(kill_at_, now + times_.margin);
             return;
         }
     }
@@ -131,8 +194,10 @@ bool GuardedCommand::on_report() {
             return true;
         case Report::failed:
             failed_ = report->number;
-            complain(fmt::format("{} cannot be executed: {}", in_quotes(options_.path),
-                                 std::strerror(report->number)));
+            complain(
+                fmt::format("{} cannot be executed: {}\nThe lock was acquired and "
+                            "released; nothing ran.",
+                            in_quotes(options_.path), std::strerror(report->number)));
             return false;
         case Report::stopped:
             on_stopped(report->number);
@@ -173,36 +238,52 @@ void GuardedCommand::on_stopped(int number) {
 }
 
 void GuardedCommand::on_ending(End why, milliseconds left) {
+    ending_ = guardian_ends_ = true;
     switch (why) {
-        case End::deadline: {
-            lost_ = lost_running_ = true;
+        case End::deadline:
             // A renewal that came just after the guardian had looked is not what it judged by.
             until_ = std::min(until_, boot_clock::now() + left + times_.margin);
-            file_.set_over();
-            say_lost(fmt::format("Sent SIGTERM to the command; SIGKILL in {}.", spoken(left)));
+            lose();
+            not_started_ = guardian_.command() == 0;
             break;
-        }
         case End::leftovers:
             note(
-                "the command has ended and left processes behind: stopping them before the lock "
-                "is released");
+                "the command has ended and left processes: stopping them before releasing the "
+                "lock");
             break;
         case End::asked:
         case End::orphaned:
             break;
     }
+    if (not_started_) return say_ended("The command was not started.");
+    say_ended(fmt::format("Sent SIGTERM to the command; SIGKILL in {}.", spoken(left)));
 }
 
 void GuardedCommand::on_lost() {
     lost_bell_.clear();
-    lost_ = true;
-    file_.set_over();
-    if (!running_) return say_lost("The command had ended.");
-    lost_running_ = true;
-    const milliseconds left =
-        std::clamp(left_until(until_ - times_.margin), milliseconds::zero(), times_.grace);
+    if (!running_) {
+        lose();
+        return say_lost("The command had ended.");
+    }
+    const bool first = !lost_running_;
+    lose();
+    if (!first) return;
+    const auto now = boot_clock::now();
+    stop_at_ = std::min(stop_at_, now);
+    kill_at_ = std::min(kill_at_, now + times_.grace);
     guardian_.stop();
-    say_lost(fmt::format("Sent SIGTERM to the command; SIGKILL in {}.", spoken(left)));
+}
+
+/// From now on the lock is not ours, whatever a renewal may still say.
+void GuardedCommand::lose() {
+    lost_ = true;
+    lost_running_ = lost_running_ || running_;
+    file_.set_over();
+}
+
+/// Says of a lost lock what has been done about it, once that is so.
+void GuardedCommand::say_ended(std::string_view then) {
+    if (lost_running_) say_lost(then);
 }
 
 void GuardedCommand::say_lost(std::string_view then) {
@@ -218,9 +299,9 @@ std::string GuardedCommand::why_lost() const {
     if (reason == errc::revoked) return "an operator broke it";
     const auto held = std::chrono::duration_cast<milliseconds>(boot_clock::now() - since_);
     if (options_.max_hold != forever && held + times_.grace + times_.margin >= options_.max_hold)
-        return fmt::format("--max-hold {} is over", spoken(options_.max_hold));
+        return fmt::format("--max-hold is {}", spoken(options_.max_hold));
     if (reason && reason != errc::lost) return reason.message();
-    if (until_ == boot_clock::time_point{}) return "it ran out as soon as it was granted";
+    if (until_ == boot_clock::time_point{}) return "the lease had ended before the grant arrived";
     const milliseconds silent = times_.ttl - left_until(until_);
     return fmt::format("no renewal confirmed for {} (ttl {})", spoken(silent), spoken(times_.ttl));
 }
@@ -228,23 +309,33 @@ std::string GuardedCommand::why_lost() const {
 /// --min-hold: a job that is shorter than the clocks' difference would run twice.
 void GuardedCommand::hold_on() {
     const auto end = since_ + options_.min_hold;
-    if (boot_clock::now() < end) detail(fmt::format("holding on for {}", spoken(left_until(end))));
+    if (boot_clock::now() < end)
+        detail(fmt::format("--min-hold: holding the lock for another {}", spoken(left_until(end))));
     while (!lost_ && !impatient_ && boot_clock::now() < end)
         step(false);
+}
+
+int GuardedCommand::interrupted_by() const {
+    if (!wait_status_ || !WIFSIGNALED(*wait_status_)) return 0;
+    const int number = WTERMSIG(*wait_status_);
+    return number == SIGINT || number == SIGQUIT ? number : 0;
 }
 
 CommandEnd GuardedCommand::verdict() const {
     if (failed_) {
         const bool missing = *failed_ == ENOENT || *failed_ == ENOTDIR;
-        return {missing ? exit_not_found : exit_not_executable, Outcome::done};
+        return {missing ? exit_not_found : exit_not_executable, Outcome::done, 0, false};
     }
-    if (guardian_died_ || !wait_status_) return {exit_internal, Outcome::abandoned};
+    // A loss after the command's end, in min_hold, is none: the work was done under the lock.
+    if (lost_running_)
+        return {exit_lost, not_started_ ? Outcome::done : Outcome::abandoned, 0, false};
+    if (guardian_died_ || !wait_status_) return {exit_internal, Outcome::abandoned, 0, false};
     const bool success = WIFEXITED(*wait_status_) && WEXITSTATUS(*wait_status_) == 0;
-    // Lost later, in min_hold: the work was done under the lock.
-    if (lost_running_) return {exit_lost, Outcome::abandoned};
     const int code =
         WIFSIGNALED(*wait_status_) ? 128 + WTERMSIG(*wait_status_) : WEXITSTATUS(*wait_status_);
-    return {code, success ? Outcome::done : Outcome::abandoned};
+    const int interrupted = interrupted_by();
+    return {code, success ? Outcome::done : Outcome::abandoned, interrupted,
+            had_terminal_ && !passed_on_.contains(interrupted)};
 }
 
 }  // namespace holdfast::cli

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "deadline_file.hpp"
+#include "process_tree.hpp"
+#include "refusals.hpp"
 #include "unique_fd.hpp"
 
 namespace holdfast::cli {
@@ -46,13 +48,12 @@ struct Report {
 /// Why the guardian stops the command.
 enum class End : std::int32_t { deadline, asked, orphaned, leftovers };
 
-/// holdfast's side. Not thread-safe.
+/// holdfast's side. Not thread-safe. No call waits for a guardian that does not answer.
 class Guardian {
 public:
-    /// Forks; call while the process has one thread. Throws std::system_error. The file must
-    /// outlive this.
-    Guardian(const GuardianPlan&, DeadlineFile&);
-    /// Closes the socket: what still runs is stopped. Waits for the guardian.
+    /// Forks. `plan` and `deadline` outlive it. Throws std::system_error.
+    Guardian(const GuardianPlan& plan, DeadlineFile& deadline);
+    /// Whatever still runs is stopped, as if holdfast had been killed; returns when nothing does.
     ~Guardian();
     Guardian(const Guardian&) = delete;
     Guardian& operator=(const Guardian&) = delete;
@@ -60,22 +61,41 @@ public:
     /// Readable when a report has come, or the guardian is gone.
     int fd() const noexcept { return socket_.get(); }
     /// "NAME=value" each, put over the environment; `foreground`: the command takes the terminal.
-    void go(const std::vector<std::string>& environment, bool foreground);
+    /// False when the guardian is gone: nothing was started.
+    bool go(const std::vector<std::string>& environment, bool foreground);
     void send_signal(int number);  ///< to the command's group
     void stop();                   ///< SIGTERM to all, SIGKILL after the grace
     void kill();                   ///< SIGKILL to all, now
     /// The next report; nothing when the guardian has ended. Blocks until there is one.
     std::optional<Report> receive();
-    /// Kills the command without the guardian's help, for when it was itself killed.
-    void kill_without();
+
+    enum class Left : unsigned char { nothing, some, refused };
+    /// Signals everything of the command without the guardian's help. `refused`: what is left
+    /// belongs to other users; `complain` of that.
+    Left signal_without(int number, bool complain);
+    /// Kills everything of the command, and the guardian, which does not answer or was itself
+    /// killed. Leaves what it may not signal or see, and complains of it; then it returns false.
+    bool kill_without();
 
     pid_t pid() const noexcept { return pid_; }
     pid_t command() const noexcept { return command_; }
 
 private:
+    std::vector<Process> family() const;
+    bool ends_by(boot_clock::time_point) const;
+    /// By itself, when nothing was left; after its end.
+    bool ended_well() const;
+    void kill_guardian();
+
+    const GuardianPlan& plan_;
+    DeadlineFile& deadline_;
     UniqueFd socket_;
+    UniqueFd handle_;  ///< pidfd of the guardian
     pid_t pid_ = 0;
     pid_t command_ = 0;
+    bool going_ = false;  ///< the command was started, and not everything of it has ended
+    Refusals refusals_;
+    std::vector<Process> inherited_;  ///< children from before our exec: no business of ours
 };
 
 }  // namespace holdfast::cli

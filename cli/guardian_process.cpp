@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <deque>
 
 #include "message.hpp"
 #include "process_tree.hpp"
@@ -25,7 +26,7 @@ namespace {
 using time_point = boot_clock::time_point;
 using std::chrono::nanoseconds;
 
-constexpr milliseconds look_again{10};
+constexpr milliseconds look_for_descendants{10};
 
 class Loop {
 public:
@@ -38,28 +39,35 @@ public:
         timer_.reset(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     }
 
-    /// Returns when nothing is left to guard.
-    void run() {
-        if (!deaths_ || !timer_) return;
+    /// Returns when nothing is left to guard; false when it cannot go on.
+    bool run() {
+        if (!deaths_ || !timer_) return false;
         while (phase_ != Phase::done) {
             arm();
-            std::array<pollfd, 3> fds{{{socket_ ? socket_.get() : -1, POLLIN, 0},
+            const short events = reports_.empty() ? POLLIN : POLLIN | POLLOUT;
+            std::array<pollfd, 3> fds{{{socket_ ? socket_.get() : -1, events, 0},
                                        {deaths_.get(), POLLIN, 0},
                                        {timer_.get(), POLLIN, 0}}};
-            if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) break;
-            if (fds[0].revents != 0) on_socket();
+            if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return false;
+            if ((fds[0].revents & ~POLLOUT) != 0) on_socket();
+            send_reports();
             if (fds[1].revents != 0) on_deaths();
             on_time();
+            flush_messages();
         }
+        finish_messages();
         // What holdfast leaves in a crash goes, too.
         while (socket_) {
-            pollfd end{socket_.get(), POLLIN, 0};
+            pollfd end{socket_.get(),
+                       static_cast<short>(reports_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
             ::poll(&end, 1, -1);
+            send_reports();
             char ignored = 0;
             const ssize_t n = ::recv(socket_.get(), &ignored, sizeof ignored, MSG_DONTWAIT);
             if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) socket_.reset();
         }
         deadline_.remove();
+        return true;
     }
 
 private:
@@ -100,7 +108,8 @@ private:
         }
         if (phase_ == Phase::running)
             complain(
-                "holdfast itself was killed: stopping the command, since nobody renews its lock");
+                "holdfast itself was killed: stopping the command, because its lock is no longer "
+                "renewed");
         end(End::orphaned, plan_.grace);
     }
 
@@ -110,6 +119,11 @@ private:
             const std::size_t n = std::min(block.find('\0'), block.size());
             environment.emplace_back(block.substr(0, n));
             block.remove_prefix(std::min(n + 1, block.size()));
+        }
+        // It may have been stopped since it was told to.
+        if (boot_clock::now() >= last_moment() - plan_.grace) {
+            send({Report::ending, static_cast<std::int32_t>(End::deadline), 0});
+            return finish();
         }
         const pid_t child = start_command(plan_, environment, foreground);
         if (child < 0) {
@@ -129,7 +143,19 @@ private:
     }
 
     void send(Report report) {
-        if (socket_) ::send(socket_.get(), &report, sizeof report, MSG_NOSIGNAL);
+        reports_.push_back(report);
+        send_reports();
+    }
+
+    /// Never waits: holdfast may be stopped.
+    void send_reports() {
+        while (socket_ && !reports_.empty()) {
+            const Report& first = reports_.front();
+            if (::send(socket_.get(), &first, sizeof first, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+                (errno == EAGAIN || errno == EINTR))
+                return;
+            reports_.pop_front();
+        }
     }
 
     // --- processes
@@ -140,22 +166,22 @@ private:
         }
         int status = 0;
         pid_t pid = 0;
+        bool ended = false;
         while ((pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
             if (pid != command_) continue;
             if (WIFSTOPPED(status)) {
                 send({Report::stopped, WSTOPSIG(status), 0});
                 continue;
             }
-            reaped_ = true;
+            reaped_ = ended = true;
             send({Report::exited, status, 0});
-            if (phase_ == Phase::running) {
-                only_group_ = true;
-                if (targets().empty())
-                    finish();
-                else
-                    end(End::leftovers, plan_.grace);
-            }
         }
+        if (!ended || phase_ != Phase::running) return;
+        only_group_ = true;
+        if (nothing_is_left())
+            finish();
+        else
+            end(End::leftovers, plan_.grace);
     }
 
     /// What has to go: everything, but after a normal end of the command only what is left in its
@@ -167,16 +193,29 @@ private:
         return all;
     }
 
-    void signal_all(int number) {
-        // The group in one step: nobody in it can fork away. Then those who left it.
-        const std::vector<Process> all = targets();
-        const bool group_lives =
-            !reaped_ || std::any_of(all.begin(), all.end(),
-                                    [this](const Process& p) { return p.group == command_; });
-        if (group_lives && command_ > 0) ::kill(-command_, number);
-        for (const Process& p : all) {
-            if (p.group != command_) send_signal(p, number);
+    /// Processes that fork and end at once may hide from a look at /proc, and those of other users
+    /// (hidepid), but not from the kernel.
+    bool nothing_is_left() const {
+        for (int look = 0; look < Refusals::looks; ++look) {
+            if (!targets().empty()) return false;
+            if (!only_group_) return !has_children();
+            if (::kill(-command_, 0) != 0) return errno == ESRCH;
         }
+        return true;  // zombies, of a daemon that was meant to stay
+    }
+
+    void signal_targets(int number) {
+        const std::vector<Process> all = targets();
+        const std::vector<Process> refused = signal_all(all, command_, !reaped_, number);
+        look_again_ = refused.size() == all.size() && !all.empty()
+                          ? milliseconds(Refusals::look_again_ms)
+                          : look_for_descendants;
+        if (number != SIGKILL) return;
+        refusals_.tell(refused);
+        in_vain_ = all.empty() ? in_vain_ + 1 : 0;
+        if (in_vain_ < Refusals::looks) return;
+        refusals_.tell_unseen();
+        look_again_ = milliseconds(Refusals::look_again_ms);
     }
 
     // --- time
@@ -188,36 +227,30 @@ private:
         }
         if (why != End::leftovers) only_group_ = false;
         const time_point now = boot_clock::now();
-        const time_point kill_at = std::min(now + grace, last_moment());
         if (phase_ == Phase::running) {
             phase_ = Phase::terminating;
-            kill_at_ = kill_at;
-            signal_all(SIGTERM);
-            signal_all(SIGCONT);  // a stopped process could not act on it
-            const auto left = std::chrono::duration_cast<milliseconds>(kill_at_ - now).count();
+            kill_at_ = now + grace;
+            signal_targets(SIGTERM);
+            signal_targets(SIGCONT);  // a stopped process could not act on it
+            const auto left = std::chrono::duration_cast<milliseconds>(kill_due() - now).count();
             send({Report::ending, static_cast<std::int32_t>(why), std::max<std::int64_t>(left, 0)});
         } else if (phase_ == Phase::terminating) {
-            kill_at_ = std::min(kill_at_, kill_at);
+            kill_at_ = std::min(kill_at_, now + grace);
         }
     }
 
     time_point last_moment() const { return deadline_.until() - plan_.margin; }
+    time_point kill_due() const { return std::min(kill_at_, last_moment()); }
 
     void on_time() {
         const time_point now = boot_clock::now();
         if (phase_ == Phase::running && now >= last_moment() - plan_.grace)
             end(End::deadline, plan_.grace);
         if (phase_ != Phase::terminating && phase_ != Phase::killing) return;
-        if (targets().empty() && (reaped_ || !child_waits())) return finish();
-        if (phase_ == Phase::terminating && (now >= kill_at_ || now >= last_moment()))
-            phase_ = Phase::killing;
-        if (phase_ == Phase::killing) signal_all(SIGKILL);
-    }
-
-    /// True while the command itself is dead and not reaped: its status must be sent first.
-    bool child_waits() {
         on_deaths();
-        return !reaped_;
+        if (nothing_is_left()) return finish();
+        if (phase_ == Phase::terminating && now >= kill_due()) phase_ = Phase::killing;
+        if (phase_ == Phase::killing) signal_targets(SIGKILL);
     }
 
     void finish() {
@@ -234,7 +267,7 @@ private:
                 break;
             case Phase::terminating:
             case Phase::killing:
-                at = now + look_again;
+                at = phase_ == Phase::killing ? now + look_again_ : now + look_for_descendants;
                 break;
             case Phase::idle:
             case Phase::done:
@@ -252,6 +285,10 @@ private:
     const GuardianPlan& plan_;
     DeadlineFile& deadline_;
     UniqueFd socket_, deaths_, timer_;
+    Refusals refusals_;
+    milliseconds look_again_ = look_for_descendants;
+    int in_vain_ = 0;             ///< looks that found nothing to kill
+    std::deque<Report> reports_;  ///< not sent yet
     Phase phase_ = Phase::idle;
     pid_t command_ = 0;
     bool reaped_ = false;
@@ -261,18 +298,24 @@ private:
 
 }  // namespace
 
-void guardian_main(const GuardianPlan& plan, DeadlineFile& deadline, UniqueFd socket) {
+void guardian_main(const GuardianPlan& plan, DeadlineFile& deadline, UniqueFd socket,
+                   pid_t parent) {
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
     std::signal(SIGCHLD, SIG_DFL);
     ::setpgid(0, 0);
+    // When holdfast is killed: a guardian that is stopped goes on, and sees that its socket ends.
+    ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+    if (::getppid() != parent) {
+        deadline.remove();
+        ::_exit(0);
+    }
     ::prctl(PR_SET_NAME, "holdfast-guard");
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (const int fd : plan.close_fds)
         ::close(fd);
-    Loop(plan, deadline, std::move(socket)).run();
-    ::_exit(0);
+    ::_exit(Loop(plan, deadline, std::move(socket)).run() ? 0 : 1);
 }
 
 }  // namespace holdfast::cli

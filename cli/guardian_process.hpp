@@ -12,8 +12,8 @@ struct Order {
 /// An order with what follows it: the environment, each entry ended by NUL.
 inline constexpr std::size_t largest_order = 16 * 1024;
 
-/// Never returns.
-[[noreturn]] void guardian_main(const GuardianPlan&, DeadlineFile&, UniqueFd socket);
+/// Never returns. `parent`: holdfast's process. Ends with 0 when nothing is left to guard.
+[[noreturn]] void guardian_main(const GuardianPlan&, DeadlineFile&, UniqueFd socket, pid_t parent);
 
 /// Forks and executes the command as the leader of its own group. Returns its process, or minus
 /// errno.

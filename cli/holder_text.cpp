@@ -20,12 +20,12 @@ std::string who(const Holder& h) {
 
 std::string described(const Holder& h) {
     std::string text = who(h);
-    if (h.held_for.count() >= 0) text += " for " + spoken(h.held_for);
+    if (h.held_for) text += " for " + spoken(*h.held_for);
     if (h.token) text += fmt::format(", token {}", h.token.value);
-    if (h.ttl_left.count() >= 0)
-        text += fmt::format(", {} left", spoken(h.ttl_left));
+    if (h.ttl_left)
+        text += fmt::format(", {} left", spoken(*h.ttl_left));
     else
-        text += ", without an end";
+        text += ", without a time limit";
     if (h.revoked) text += ", revoked";
     return text;
 }
@@ -34,8 +34,8 @@ std::string described(const Inspection& i) {
     if (i.holders.empty()) return "free";
     std::string text = "held by " + described(i.holders.front());
     const std::size_t n = i.waiters.size();
-    if (n == 1) text += "; 1 waits";
-    if (n > 1) text += fmt::format("; {} wait", n);
+    if (n == 1) text += "; 1 waiter";
+    if (n > 1) text += fmt::format("; {} waiters", n);
     return text;
 }
 
@@ -54,8 +54,8 @@ boost::json::object as_json(const Holder& h) {
     o["pid"] = h.pid;
     o["note"] = clean_utf8(h.note);
     if (h.token) o["token"] = h.token.value;
-    if (h.ttl_left.count() >= 0) o["ttl_left_ms"] = h.ttl_left.count();
-    if (h.held_for.count() >= 0) o["held_for_ms"] = h.held_for.count();
+    if (h.ttl_left) o["ttl_left_ms"] = h.ttl_left->count();
+    if (h.held_for) o["held_for_ms"] = h.held_for->count();
     o["foreign"] = h.foreign;
     o["revoked"] = h.revoked;
     return o;

@@ -22,14 +22,14 @@ std::string as_text(const Inspection& i) {
     for (std::size_t n = 0; n < i.waiters.size(); ++n)
         text += fmt::format("  {}. waits: {}\n", n + 1, who(i.waiters[n]));
     for (const NodeView& n : i.nodes) {
-        text += fmt::format("  {}: ", clean_utf8(n.node));
+        text += fmt::format("  {}: ", shown(n.node));
         if (n.error)
-            text += n.error.message();
+            text += shown(n.error.message());
         else if (n.owner.empty())
             text += "free";
         else
             text += shown(n.owner);
-        if (n.ttl_left.count() >= 0) text += fmt::format(", {} left", spoken(n.ttl_left));
+        if (n.ttl_left) text += fmt::format(", {} left", spoken(*n.ttl_left));
         text += '\n';
     }
     if (i.holders.empty() && i.last_token)
@@ -53,7 +53,7 @@ std::string as_json_text(const Inspection& i, const Client& client) {
         boost::json::array nodes;
         for (const NodeView& n : i.nodes) {
             boost::json::object one{{"node", clean_utf8(n.node)}, {"owner", clean_utf8(n.owner)}};
-            if (n.ttl_left.count() >= 0) one["ttl_left_ms"] = n.ttl_left.count();
+            if (n.ttl_left) one["ttl_left_ms"] = n.ttl_left->count();
             if (n.error) one["error"] = n.error.message();
             nodes.push_back(std::move(one));
         }
@@ -80,10 +80,10 @@ int inspect(const Globals& g, const std::string& name) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("inspect", "Show who holds a lock, and who waits for it");
+    auto* sub = app.add_subcommand("inspect", "Show the holder and the waiters of a lock");
     auto name = std::make_shared<std::string>();
-    sub->add_option("NAME", *name, "The lock")->required();
-    sub->footer("Exit codes: 0 answered, held or not; 64, 65, 69, 77, 78 as for run.");
+    sub->add_option("NAME", *name, "Name of the lock")->required();
+    sub->footer("Exit codes: 0 the server answered, held or not; 64, 65, 69, 77, 78 as for run.");
     sub->callback([name, &g] { g.action = [name, &g] { return inspect(g, *name); }; });
 }
 

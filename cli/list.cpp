@@ -10,7 +10,7 @@
 namespace holdfast::cli {
 namespace {
 
-struct Typed {
+struct TypedList {
     std::string prefix;
     std::size_t limit = 10000;
     bool long_form = false;
@@ -29,7 +29,7 @@ void print(const std::string& name, const Inspection* seen, bool json) {
     std::cout << '\n';
 }
 
-int list(const Globals& g, const Typed& t) {
+int list(const Globals& g, const TypedList& t) {
     int exit = 0;
     const auto client = open_client(g, exit);
     if (!client) return exit;
@@ -52,7 +52,7 @@ int list(const Globals& g, const Typed& t) {
         if (!seen->holders.empty()) print(name, &*seen, g.json);
     }
     std::cout << std::flush;
-    if (names->size() == t.limit) warn("there may be more: --limit cut the list");
+    if (names->size() == t.limit) warn("there may be more names: the list ends at --limit");
     return exit_ok;
 }
 
@@ -60,11 +60,11 @@ int list(const Globals& g, const Typed& t) {
 
 void add_list(CLI::App& app, Globals& g) {
     auto* sub = app.add_subcommand("list", "List the locks that are held now");
-    auto t = std::make_shared<Typed>();
-    sub->add_option("PREFIX", t->prefix, "Only names that begin with this");
-    sub->add_option("--limit", t->limit, "At most this many (10000)")->type_name("N");
-    sub->add_flag("-l,--long", t->long_form, "With holder and waiters");
-    sub->footer("With --json: one object per line.");
+    auto t = std::make_shared<TypedList>();
+    sub->add_option("PREFIX", t->prefix, "List only names that begin with this");
+    sub->add_option("--limit", t->limit, "List at most this many names (10000)")->type_name("N");
+    sub->add_flag("-l,--long", t->long_form, "Show holder and number of waiters");
+    sub->footer("With --json it writes one object per line.");
     sub->callback([t, &g] { g.action = [t, &g] { return list(g, *t); }; });
 }
 

@@ -19,19 +19,18 @@ using namespace holdfast::cli;
 void add_globals(CLI::App& app, Globals& g, std::string& color) {
     auto* url = app.add_option("--url", g.url, "Backend by URL: redis://host:6379, sqlite:///path");
     auto* backend = app.add_option("--backend", g.backend, "Backend by its name in holdfast.toml");
-    auto* local = app.add_flag("--local", g.local, "Backend for this machine only: a SQLite file");
+    auto* local = app.add_flag("--local", g.local, "A SQLite file of this user on this machine");
     url->type_name("URL");
     backend->type_name("NAME");
     url->excludes(backend)->excludes(local);
     backend->excludes(local);
-    app.add_option("--config", g.config_file, "Configuration file instead of the search path")
-        ->type_name("FILE");
-    auto* quiet = app.add_flag("-q,--quiet", voice().quiet, "Say only what went wrong");
-    app.add_flag("-v,--verbose", voice().verbose, "Say more")->excludes(quiet);
+    app.add_option("--config", g.config_file, "Read this configuration file")->type_name("FILE");
+    auto* quiet = app.add_flag("-q,--quiet", voice().quiet, "Print errors and warnings only");
+    app.add_flag("-v,--verbose", voice().verbose, "Print more")->excludes(quiet);
     app.add_option("--color", color, "auto, always or never; NO_COLOR is respected")
         ->type_name("WHEN")
         ->check(CLI::IsMember({"auto", "always", "never"}));
-    app.add_flag("--json", g.json, "Data as JSON on standard output");
+    app.add_flag("--json", g.json, "Write data as JSON to standard output");
     app.set_version_flag("--version", "holdfast " HOLDFAST_VERSION, "Print the version");
 }
 
@@ -47,10 +46,10 @@ void fill_standard_descriptors() {
 int run_main(int argc, char** argv) {
     const Split split = split_arguments(argc, argv);
     const bool password = blank_passwords(argc, argv);
+    for (const std::string& secret : passwords_in(split.ours))
+        never_say(secret);
 
-    CLI::App app(
-        "One command at a time, on all machines that ask the same server for the same name.",
-        "holdfast");
+    CLI::App app("Runs a command under a lock that all machines share.", "holdfast");
     auto formatter = std::make_shared<HelpFormatter>();
     formatter->column_width(34);
     app.formatter(formatter);
@@ -69,7 +68,7 @@ int run_main(int argc, char** argv) {
     add_schema(app, globals);
     add_demo(app, globals);
     app.require_subcommand(1);
-    app.footer("holdfast COMMAND --help says more; the manual page is holdfast(1).");
+    app.footer("Run holdfast COMMAND --help for details, or see holdfast(1).");
 
     if (const auto refused = refuse_subcommand(app, split)) return *refused;
     try {
@@ -85,8 +84,8 @@ int run_main(int argc, char** argv) {
                                        : Color::automatic;
     if (password)
         warn(
-            "other users of this machine could read the password in --url for a moment\n"
-            "use password_file or password_env instead");
+            "other users of this machine could briefly read the password in --url\n"
+            "Use password_file or password_env instead.");
     return globals.action();
 }
 
@@ -99,6 +98,7 @@ int main(int argc, char** argv) {
         return run_main(argc, argv);
     } catch (const std::exception& e) {
         complain(e.what());
+        finish_messages();
         return exit_internal;
     }
 }

@@ -6,37 +6,38 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <mutex>
+#include <vector>
+
+#include "outbox.hpp"
 
 namespace holdfast::cli {
 namespace {
 
 std::mutex mutex;
 bool line_open = false;
+std::vector<std::string> secrets;  // set before there are threads
+std::unique_ptr<Outbox> outbox;    // of standard error, once nothing may wait for it
 
-void write_all(int fd, std::string_view text) {
+void put(std::string_view text) {
+    if (outbox) {
+        outbox->add(std::string(text));
+        return;
+    }
     while (!text.empty()) {
-        const ssize_t n = ::write(fd, text.data(), text.size());
+        const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
         if (n <= 0) return;
         text.remove_prefix(static_cast<std::size_t>(n));
     }
 }
 
-void say(std::string_view text, std::string_view color) {
-    const std::lock_guard hold(mutex);
-    std::string out;
-    if (line_open) out = "\r\033[K";
-    line_open = false;
-    const bool paint = !color.empty() && colored(STDERR_FILENO);
-    out += paint ? fmt::format("\033[{}mholdfast:\033[0m ", color) : "holdfast: ";
-    for (std::size_t at = 0; at <= text.size();) {
-        const std::size_t end = std::min(text.find('\n', at), text.size());
-        if (at > 0) out += "  ";
-        out.append(text, at, end - at);
-        out += '\n';
-        at = end + 1;
+std::string without_secrets(std::string text) {
+    for (const std::string& secret : secrets) {
+        for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += 4)
+            text.replace(at + 1, secret.size() - 1, "***");
     }
-    write_all(STDERR_FILENO, out);
+    return text;
 }
 
 /// One code point of valid UTF-8 at the front, or its length 0.
@@ -62,10 +63,55 @@ std::size_t code_point(std::string_view s, char32_t& out) {
 
 bool harmless(char32_t c) {
     if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
-    const bool direction = c == 0x61C || (c >= 0x200B && c <= 0x200F) ||
-                           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) ||
-                           c == 0xFEFF;
-    return !direction && c != U'\\' && c != U'"';
+    return c != 0x61C && !(c >= 0x200B && c <= 0x200F) && !(c >= 0x2028 && c <= 0x202E) &&
+           !(c >= 0x2060 && c <= 0x206F) && c != 0xFEFF;
+}
+
+/// What could write to the terminal, or is no UTF-8, is escaped; in a name also what ends a
+/// quotation or a line.
+std::string escaped(std::string_view text, bool name) {
+    std::string out;
+    while (!text.empty()) {
+        char32_t c = 0;
+        const std::size_t n = code_point(text, c);
+        if (n == 0) {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+            text.remove_prefix(1);
+            continue;
+        }
+        if (c == U'\\' || c == U'"') {
+            if (name) out += '\\';
+            out += static_cast<char>(c);
+        } else if (harmless(c) || (c == U'\n' && !name)) {
+            out += text.substr(0, n);
+        } else if (c == U'\n') {
+            out += "\\n";
+        } else if (c == U'\t') {
+            out += "\\t";
+        } else {
+            out += fmt::format("\\u{{{:x}}}", static_cast<std::uint32_t>(c));
+        }
+        text.remove_prefix(n);
+    }
+    return out;
+}
+
+void say(std::string_view what, std::string_view color) {
+    const std::string text = escaped(without_secrets(std::string(what)), false);
+    const std::lock_guard hold(mutex);
+    std::string out;
+    if (line_open) out = "\r\033[K";
+    line_open = false;
+    const bool paint = !color.empty() && colored(STDERR_FILENO);
+    out += paint ? fmt::format("\033[{}mholdfast:\033[0m ", color) : "holdfast: ";
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        if (at > 0) out += "  ";
+        out.append(text, at, end - at);
+        out += '\n';
+        at = end + 1;
+    }
+    put(out);
 }
 
 }  // namespace
@@ -85,33 +131,12 @@ bool colored(int fd) {
 }
 
 std::string shown(std::string_view name) {
-    std::string out;
-    while (!name.empty()) {
-        char32_t c = 0;
-        const std::size_t n = code_point(name, c);
-        if (n == 0) {
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(name.front()));
-            name.remove_prefix(1);
-            continue;
-        }
-        if (harmless(c))
-            out += name.substr(0, n);
-        else if (c == U'\n')
-            out += "\\n";
-        else if (c == U'\t')
-            out += "\\t";
-        else if (c == U'\\' || c == U'"')
-            out += {'\\', static_cast<char>(c)};
-        else
-            out += fmt::format("\\u{{{:x}}}", static_cast<std::uint32_t>(c));
-        name.remove_prefix(n);
-    }
-    return out;
+    return escaped(name, true);
 }
 
 std::string in_quotes(std::string_view name) {
     constexpr std::size_t most = 120;
-    std::string text = shown(name);
+    std::string text = shown(without_secrets(std::string(name)));
     if (text.size() > most) {
         std::size_t cut = most;
         while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80)
@@ -119,6 +144,16 @@ std::string in_quotes(std::string_view name) {
         text = text.substr(0, cut) + "...";
     }
     return '"' + text + '"';
+}
+
+std::string in_shell(std::string_view name, std::string_view stand_in) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-";
+    if (!name.empty() && name.find_first_not_of(plain) == std::string_view::npos)
+        return std::string(name);
+    if (escaped(name, false) != name || name.find_first_of("'\n") != std::string_view::npos)
+        return std::string(stand_in);
+    return fmt::format("'{}'", name);
 }
 
 std::string clean_utf8(std::string_view s) {
@@ -133,6 +168,30 @@ std::string clean_utf8(std::string_view s) {
         s.remove_prefix(n == 0 ? 1 : n);
     }
     return out;
+}
+
+void never_say(const std::string& secret) {
+    if (secret.empty()) return;
+    secrets.push_back(secret);
+    if (shown(secret) != secret) secrets.push_back(shown(secret));
+}
+
+void messages_never_wait() {
+    const std::lock_guard hold(mutex);
+    if (outbox) return;
+    outbox = std::make_unique<Outbox>(STDERR_FILENO, [](std::size_t n) {
+        return fmt::format("holdfast: dropped {} messages that nobody read\n", n);
+    });
+}
+
+void flush_messages() {
+    const std::lock_guard hold(mutex);
+    if (outbox) outbox->flush();
+}
+
+void finish_messages() {
+    const std::lock_guard hold(mutex);
+    if (outbox) outbox->drain(milliseconds(1000));
 }
 
 void complain(std::string_view text) {
@@ -151,22 +210,21 @@ void detail(std::string_view text) {
 void progress(std::string_view text) {
     const std::lock_guard hold(mutex);
     if (text.empty()) {
-        if (line_open) write_all(STDERR_FILENO, "\r\033[K");
+        if (line_open) put("\r\033[K");
         line_open = false;
         return;
     }
     winsize size{};
     std::size_t width = 80;
     if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) width = size.ws_col;
-    std::string line = "holdfast: ";
-    line += text;
+    std::string line = "holdfast: " + escaped(without_secrets(std::string(text)), false);
     if (line.size() > width - 1) {
         std::size_t cut = width - 4;
         while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80)
             --cut;
         line = line.substr(0, cut) + "...";
     }
-    write_all(STDERR_FILENO, "\r\033[K" + line);
+    put("\r\033[K" + line);
     line_open = true;
 }
 

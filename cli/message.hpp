@@ -25,16 +25,30 @@ bool colored(int fd);
 std::string shown(std::string_view name);
 /// The same with quotes around it.
 std::string in_quotes(std::string_view name);
+/// One word for a shell, for lines that a person may paste: quoted unless it is plain. What cannot
+/// be written so is `stand_in`.
+std::string in_shell(std::string_view name, std::string_view stand_in);
 /// Valid UTF-8 for JSON: bytes that are none become U+FFFD.
 std::string clean_utf8(std::string_view);
 
-/// "holdfast: TEXT"; further lines are indented by two. Any thread; one write each.
+/// No message repeats this, however it came into it: its first character and "***" stand there.
+void never_say(const std::string& secret);
+
+/// "holdfast: TEXT"; further lines are indented by two. Whatever is in TEXT, a server's words among
+/// it, cannot write to the terminal otherwise. Any thread; one write each.
 void complain(std::string_view text);
 void warn(std::string_view text);
 /// Not said with --quiet.
 void note(std::string_view text);
 /// Only said with --verbose.
 void detail(std::string_view text);
+
+/// From now on no message waits for a reader of standard error, which may be a full pipe or a
+/// stopped terminal: it is kept until flush_messages(). At most 64 KiB are.
+void messages_never_wait();
+void flush_messages();
+/// Gives a slow reader a second for the rest.
+void finish_messages();
 
 /// Rewrites one line of a terminal in place; empty erases it. Any of the above starts with erasing.
 void progress(std::string_view text);

@@ -12,6 +12,7 @@
 #include "message.hpp"
 #include "run_options.hpp"
 #include "run_session.hpp"
+#include "signals.hpp"
 #include "usage_error.hpp"
 
 namespace holdfast::cli {
@@ -27,22 +28,22 @@ struct Typed {
 };
 
 constexpr std::string_view footer =
-    "Exit codes: the command's own; 128+n when signal n ended it;\n"
-    "  64 usage            75 not acquired (-E changes it)\n"
-    "  65 bad lock name    76 lock lost or revoked while the command ran\n"
-    "  69 no server        77 wrong password or missing right\n"
-    "  70 internal         78 configuration\n"
-    "  126, 127            the command cannot be executed, was not found: no lock was taken\n"
+    "Exit codes: the command's own; 128+n if signal n ended it;\n"
+    "  64 wrong usage          75 not acquired (-E changes it)\n"
+    "  65 invalid lock name    76 lock lost or revoked while the command ran\n"
+    "  69 server unreachable   77 authentication or permission denied\n"
+    "  70 internal error       78 wrong configuration\n"
+    "  126, 127                the command cannot be executed, was not found\n"
     "The command sees HOLDFAST_LOCK, HOLDFAST_TOKEN, HOLDFAST_OWNER, HOLDFAST_BACKEND,\n"
-    "HOLDFAST_TTL_MS, HOLDFAST_PREVIOUS and HOLDFAST_DEADLINE_FILE. It excludes other holders of\n"
-    "the same name at the same server, nothing else.";
+    "HOLDFAST_TTL_MS, HOLDFAST_PREVIOUS and HOLDFAST_DEADLINE_FILE. A lock excludes only clients\n"
+    "that acquire the same name at the same server.";
 
 /// Reads one duration; complains when it is none.
 bool read(std::string_view option, const std::string& text, std::optional<milliseconds>& out) {
     if (text.empty()) return true;
     out = parse_wait(text);
     if (out) return true;
-    usage(fmt::format("{} takes a time such as 5, 0.5, 250ms, 10s, 1m; {} is none", option,
+    usage(fmt::format("{} takes a time such as 5, 0.5, 250ms, 10s or 1m, not {}", option,
                       in_quotes(text)),
           "run");
     return false;
@@ -68,7 +69,7 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
         return std::nullopt;
     };
     if (o.command.empty())
-        return refuse("there is nothing to run\nholdfast run NAME -- COMMAND [ARGUMENT...]");
+        return refuse("missing command to run\nUsage:  holdfast run NAME -- COMMAND [ARGUMENT...]");
     if (o.conflict_exit < 0 || o.conflict_exit > 255)
         return refuse("-E takes an exit code from 0 to 255");
     if (o.ttl && (*o.ttl < milliseconds(100) || *o.ttl > std::chrono::hours(24)))
@@ -94,17 +95,19 @@ int run(const Typed& typed, const Globals& g) {
     }
     options->path = command.path;
     int exit = 0;
-    const auto chosen = choose_backend(g, exit, consequence);
-    if (!chosen) return exit;
+    const auto resolved = choose_backend(g, exit, consequence);
+    if (!resolved) return exit;
     std::string why;
-    const milliseconds ttl = options->ttl.value_or(chosen->settings.duration("ttl"));
+    const milliseconds ttl = options->ttl.value_or(resolved->settings.duration("ttl"));
     const auto times = timing(*options, ttl, why);
     if (!times) return usage(why, "run");
     const char* outer = std::getenv("HOLDFAST_LOCK");
     if (outer && options->name == outer && options->wait == forever)
-        warn(fmt::format("this already runs under {}: waiting for itself would never end",
+        warn(fmt::format("this command already runs under {}: it would wait for itself without end",
                          in_quotes(options->name)));
-    return run_session(*options, *times, *chosen, g, consequence);
+    const RunEnd end = run_session(*options, *times, *resolved, g, consequence);
+    if (end.interrupted != 0) die_of(end.interrupted, end.job);
+    return end.exit;
 }
 
 }  // namespace
@@ -124,7 +127,7 @@ std::optional<Timing> timing(const RunOptions& o, milliseconds ttl, std::string&
         return {};
     }
     if (t.grace + t.margin >= o.max_hold) {
-        why = "--max-hold must be longer than --grace: the command is stopped within both";
+        why = "--max-hold must be longer than --grace: SIGTERM comes that long before its end";
         return {};
     }
     return t;
@@ -134,26 +137,26 @@ void add_run(CLI::App& app, Globals& g) {
     auto* sub = app.add_subcommand("run", "Run a command while holding a lock");
     auto t = std::make_shared<Typed>();
     sub->add_option("NAME", t->name, "The lock: any text up to 512 bytes")->required();
-    auto* n =
-        sub->add_flag("-n,--nonblock,--nb", t->nonblock, "Do not wait: exit 75 when it is held");
+    auto* n = sub->add_flag("-n,--nonblock,--nb", t->nonblock,
+                            "Do not wait: exit 75 if the lock is held");
     sub->add_option("-w,--wait,--timeout", t->wait, "Wait at most this long: 5, 0.5, 30s, 1m")
         ->type_name("TIME")
         ->excludes(n);
-    sub->add_option("-E,--conflict-exit-code", t->conflict_exit, "Exit with this instead of 75")
+    sub->add_option("-E,--conflict-exit-code", t->conflict_exit,
+                    "Exit with this code instead of 75")
         ->type_name("CODE");
-    sub->add_option("--ttl", t->ttl, "How long the server keeps an unrenewed lock (10s)")
+    sub->add_option("--ttl", t->ttl, "Time the server keeps an unrenewed lock (10s)")
         ->type_name("TIME");
-    sub->add_option("--min-hold", t->min_hold,
-                    "Hold it at least this long, however short the command")
+    sub->add_option("--min-hold", t->min_hold, "Hold the lock at least this long")
         ->type_name("TIME");
-    sub->add_option("--max-hold", t->max_hold, "Stop the command after this long, exit 76")
+    sub->add_option("--max-hold", t->max_hold, "Hold it no longer: stop the command, exit 76")
         ->type_name("TIME");
-    sub->add_option("--grace", t->grace, "From SIGTERM to SIGKILL (2s, or ttl/4 if less)")
+    sub->add_option("--grace", t->grace, "Time from SIGTERM to SIGKILL (2s or ttl/4)")
         ->type_name("TIME");
-    sub->add_option("--label", t->label, "Shown by inspect to others")->type_name("TEXT");
-    sub->add_option("--status-fd", t->status_fd, "Write one JSON line per event there")
+    sub->add_option("--label", t->label, "Note that inspect shows")->type_name("TEXT");
+    sub->add_option("--status-fd", t->status_fd, "Write one JSON line per event to FD")
         ->type_name("FD");
-    sub->add_flag("-x,--exclusive,-e", t->exclusive, "As flock: exclusive, which every lock is");
+    sub->add_flag("-x,--exclusive,-e", t->exclusive, "For flock users; every lock is exclusive");
     sub->footer(std::string(footer));
     sub->callback([t, &g] { g.action = [t, &g] { return run(*t, g); }; });
 }

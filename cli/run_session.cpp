@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
 #include "duration.hpp"
 #include "exit_code.hpp"
 #include "guarded_command.hpp"
@@ -14,14 +18,6 @@
 
 namespace holdfast::cli {
 namespace {
-
-std::string name_mistake(const std::string& name, error_code ec) {
-    if (name.empty()) return "The name of the lock is empty.";
-    if (name.size() > 512)
-        return fmt::format("The name of the lock is too long: it has {} bytes.", name.size());
-    if (clean_utf8(name) != name) return "The name of the lock is not UTF-8.";
-    return "This cannot be the name of a lock: " + ec.message() + ".";
-}
 
 int not_acquired(const WaitResult& waited, const Client& client, const RunOptions& o,
                  StatusFd& status, std::string_view consequence) {
@@ -34,20 +30,22 @@ int not_acquired(const WaitResult& waited, const Client& client, const RunOption
     if (!voice().quiet) {
         const auto seen = client.inspect(o.name);
         std::string text = in_quotes(o.name) + " is ";
-        text += seen && !seen->holders.empty() ? described(*seen) : "held by another";
+        text += seen && !seen->holders.empty() ? described(*seen) : "held by another client";
         if (ec == errc::timed_out) text += fmt::format("\nGave up after {}.", spoken(o.wait));
-        text += fmt::format("\nWait for it:  holdfast run -w 60 {} -- ...", shown(o.name));
+        text += fmt::format("\nTo wait for it:  holdfast run -w 60 {} -- ...",
+                            in_shell(o.name, "NAME"));
         note(text);
     }
     return o.conflict_exit;
 }
 
-std::vector<std::string> environment(const RunOptions& o, const Chosen& chosen, const Lease& lease,
-                                     const Timing& times, const DeadlineFile& file) {
+std::vector<std::string> environment(const RunOptions& o, const ResolvedBackend& resolved,
+                                     const Lease& lease, const Timing& times,
+                                     const DeadlineFile& file) {
     std::vector<std::string> e{
         "HOLDFAST_LOCK=" + o.name,
         "HOLDFAST_OWNER=" + std::string(lease.owner_id()),
-        "HOLDFAST_BACKEND=" + chosen.settings.scheme,
+        "HOLDFAST_BACKEND=" + resolved.settings.scheme,
         fmt::format("HOLDFAST_TTL_MS={}", times.ttl.count()),
         "HOLDFAST_DEADLINE_FILE=" + file.path(),
         "HOLDFAST_PREVIOUS=" + std::string(to_string(lease.previous_holder()))};
@@ -63,9 +61,10 @@ void tell_acquired(const Lease& lease, StatusFd& status) {
     status.write("acquired", std::move(facts));
     const std::string name = in_quotes(lease.name());
     if (previous == PreviousHolder::crashed)
-        warn(fmt::format("the previous holder of {} crashed: its work may be half done", name));
+        warn(fmt::format("the previous holder of {} crashed: its work may be incomplete", name));
     else if (previous == PreviousHolder::abandoned)
-        warn(fmt::format("the previous holder of {} gave up: its work may be half done", name));
+        warn(fmt::format("the previous holder of {} abandoned it: its work may be incomplete",
+                         name));
     detail(fmt::format("holding {}, token {}", name, lease.fencing_token().value));
 }
 
@@ -75,7 +74,7 @@ void let_go(Lease& lease, Outcome outcome, StatusFd& status) {
     status.write("released", {{"result", to_string(answer)},
                               {"outcome", outcome == Outcome::done ? "done" : "abandoned"}});
     if (answer == ReleaseResult::unreachable && before != LeaseState::lost)
-        warn(fmt::format("the server did not answer the release: {} frees itself within {}",
+        warn(fmt::format("the server did not answer the release: it frees {} within {}",
                          in_quotes(lease.name()),
                          spoken(std::chrono::duration_cast<milliseconds>(lease.valid_until() -
                                                                          boot_clock::now()))));
@@ -90,12 +89,24 @@ struct Removal {
     }
 };
 
+/// What was said and not read yet, after everything else has ended.
+struct LastWords {
+    StatusFd& status;
+    ~LastWords() {
+        status.finish();
+        finish_messages();
+    }
+};
+
 }  // namespace
 
-int run_session(const RunOptions& o, const Timing& times, const Chosen& chosen, const Globals& g,
-                std::string_view consequence) {
+RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBackend& resolved,
+                   const Globals& g, std::string_view consequence) {
     Signals signals;
-    StatusFd status(o.status_fd, o.name);
+    messages_never_wait();
+    const auto shared_status = std::make_shared<StatusFd>(o.status_fd, o.name);
+    StatusFd& status = *shared_status;
+    const LastWords last_words{status};
     GuardianPlan plan;
     plan.path = o.path;
     plan.argv = o.command;
@@ -107,40 +118,63 @@ int run_session(const RunOptions& o, const Timing& times, const Chosen& chosen, 
         plan.close_fds.push_back(o.status_fd);
         ::fcntl(o.status_fd, F_SETFD, FD_CLOEXEC);
     }
-    DeadlineFile file;
+    if (status.own() >= 0) plan.close_fds.push_back(status.own());
+    std::optional<DeadlineFile> made;
+    try {
+        made.emplace();
+    } catch (const std::runtime_error& e) {
+        complain(fmt::format("{}\n{}", e.what(), consequence));
+        return {exit_internal};
+    }
+    DeadlineFile& file = *made;
     const Removal removal{file};
+    std::optional<Client> client;
+    // Outlives the guardian, also when an exception ends this: no release before the command's end.
+    Lease lease;
     Guardian guardian(plan, file);  // forks: before the client starts its threads
 
     int exit = 0;
-    const auto client = open_client(g, exit, consequence);
-    if (!client) return exit;
+    client = open_client(g, exit, consequence, [shared_status, name = o.name](const Event& e) {
+        // The others are told of in their place.
+        if (e.kind != Event::Kind::in_doubt) return;
+        shared_status->write("in_doubt");
+        detail(fmt::format("the server did not answer about {}; resolving the request",
+                           in_quotes(name)));
+    });
+    if (!client) return {exit};
     LockOptions options;
     options.ttl = o.ttl;
     options.max_hold = o.max_hold;
-    auto lock = client->lock(o.name, options);
+    Diagnostics why;
+    auto lock = client->make_lock(o.name, options, &why);
     if (!lock) {
-        Diagnostics why;
-        why.add(client->url(), name_mistake(o.name, lock.error()),
-                "A name is 1 to 512 bytes of UTF-8.");
         complain(lock.error(), why, consequence);
-        return exit_code(lock.error());
+        return {exit_code(lock.error())};
     }
 
-    WaitResult waited = wait_for_lock(*client, **lock, o.wait, o.label, signals, status);
-    if (waited.signal != 0) {
-        if (waited.lease) waited.lease->release(Outcome::done);
+    WaitResult waited = wait_for_lock(*client, **lock, o.wait, o.label, signals, guardian, status);
+    if (waited.lease) lease = std::move(*waited.lease);
+    if (waited.signal != 0 || waited.guardian_died) {
+        // Nothing was done under it, so nothing is half done.
+        lease.release(Outcome::done);
+        if (waited.guardian_died) {
+            status.write("not_acquired", {{"reason", "guardian"}});
+            complain(
+                fmt::format("the guardian process was killed during the wait\n{}", consequence));
+            return {exit_internal};
+        }
         status.write("not_acquired", {{"reason", "signal"}, {"signal", waited.signal}});
-        return 128 + waited.signal;
+        const bool interrupted = waited.signal == SIGINT || waited.signal == SIGQUIT;
+        return {128 + waited.signal, interrupted ? waited.signal : 0};
     }
-    if (!waited.lease) return not_acquired(waited, *client, o, status, consequence);
+    if (!waited.lease) return {not_acquired(waited, *client, o, status, consequence)};
 
-    Lease lease = std::move(*waited.lease);
     tell_acquired(lease, status);
     file.set_token(lease.fencing_token());
     GuardedCommand command(o, times, lease, file, guardian, signals, status);
-    const CommandEnd end = command.run(environment(o, chosen, lease, times, file));
+    const CommandEnd end = command.run(environment(o, resolved, lease, times, file));
     let_go(lease, end.outcome, status);
-    return end.exit;
+    return {end.exit, end.interrupted, end.job};
 }
 
 }  // namespace holdfast::cli

@@ -7,8 +7,14 @@
 
 namespace holdfast::cli {
 
-/// Returns the exit code. `consequence` ends every message about a lock that was not taken.
-int run_session(const RunOptions&, const Timing&, const Chosen&, const Globals&,
-                std::string_view consequence);
+struct RunEnd {
+    int exit = 0;
+    int interrupted = 0;  ///< SIGINT or SIGQUIT: what die_of() takes
+    bool job = false;
+};
+
+/// `consequence` ends every message about a lock that was not taken.
+RunEnd run_session(const RunOptions&, const Timing&, const ResolvedBackend&, const Globals&,
+                   std::string_view consequence);
 
 }  // namespace holdfast::cli

@@ -11,7 +11,21 @@
 namespace holdfast::cli {
 namespace {
 
+/// The backends of this build that have tables.
+std::vector<std::string> with_tables() {
+    std::vector<std::string> names;
+    for (const auto& one : spi::Registry::linked().all())
+        if (!one->schema.empty()) names.push_back(one->name);
+    return names;
+}
+
 int schema(const std::string& name) {
+    if (name.empty()) {
+        for (const auto& one : with_tables())
+            std::cout << one << '\n';
+        std::cout << std::flush;
+        return exit_ok;
+    }
     const auto& linked = spi::Registry::linked();
     const spi::Descriptor* d = linked.find(name);
     if (d == nullptr) d = linked.find_scheme(name);
@@ -19,27 +33,27 @@ int schema(const std::string& name) {
         std::cout << d->schema << std::flush;
         return exit_ok;
     }
-    std::string those;
-    for (const auto& one : linked.all())
-        if (!one->schema.empty()) those += (those.empty() ? "" : ", ") + one->name;
-    if (those.empty()) those = "none in this build";
-    return usage(d != nullptr ? fmt::format("{} keeps no tables; those that do: {}", d->name, those)
-                              : fmt::format("{} is no backend of this build; those that keep "
-                                            "tables: {}",
-                                            in_quotes(name), those),
+    const auto names = with_tables();
+    const auto those =
+        names.empty() ? "none in this build" : fmt::format("{}", fmt::join(names, ", "));
+    return usage(d != nullptr
+                     ? fmt::format("{} has no tables; backends with tables: {}", d->name, those)
+                     : fmt::format("this build has no backend {}; backends with "
+                                   "tables: {}",
+                                   in_quotes(name), those),
                  "schema");
 }
 
 }  // namespace
 
 void add_schema(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("schema", "Print the SQL that makes a backend's tables");
+    auto* sub = app.add_subcommand("schema", "Print the SQL that creates a backend's tables");
     auto name = std::make_shared<std::string>();
-    sub->add_option("BACKEND", *name, "postgresql or sqlite")->required();
+    sub->add_option("BACKEND", *name, "Without it: the names of the backends that have tables");
     sub->footer(
-        "Holdfast makes its tables by itself where it may. Where it may not:\n"
+        "Holdfast creates its tables if it has permission. Otherwise run, as their owner:\n"
         "  holdfast schema postgresql | psql -d DATABASE\n"
-        "as their owner, then GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO ROLE.");
+        "and then GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO ROLE.");
     sub->callback([name, &g] { g.action = [name] { return schema(*name); }; });
 }
 

@@ -1,7 +1,9 @@
 // The signals that holdfast forwards.
 #include "signals.hpp"
 
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <initializer_list>
@@ -31,6 +33,18 @@ std::optional<int> Signals::next() {
     signalfd_siginfo info;
     if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return {};
     return static_cast<int>(info.ssi_signo);
+}
+
+void die_of(int number, bool job) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) return;
+    ::prctl(PR_SET_DUMPABLE, 0);  // the core that SIGQUIT asks for is the command's
+    std::signal(number, SIG_DFL);
+    ::kill(job ? 0 : ::getpid(), number);
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, number);
+    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
 }
 
 }  // namespace holdfast::cli

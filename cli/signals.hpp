@@ -28,4 +28,8 @@ inline bool ends_things(int number) {
     return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
 
+/// Ends this process as the signal does, so that a shell's loop ends with it; `job`: the whole
+/// process group, as the terminal would have done. Returns when the signal is ignored.
+void die_of(int number, bool job);
+
 }  // namespace holdfast::cli

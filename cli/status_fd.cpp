@@ -2,7 +2,6 @@
 #include "status_fd.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <boost/json/serialize.hpp>
 #include <cerrno>
@@ -23,17 +22,39 @@ std::string wall_time() {
     return fmt::format("{}.{:03}Z", text, now.tv_nsec / 1'000'000);
 }
 
+StatusFd::StatusFd(int fd, std::string name)
+    : fd_(fd), name_(std::move(name)), outbox_(fd, [this](std::size_t n) {
+          return line("dropped", {{"count", n}});
+      }) {}
+
+std::string StatusFd::line(std::string_view event, boost::json::object more) const {
+    boost::json::object o{{"event", event}, {"name", clean_utf8(name_)}, {"time", wall_time()}};
+    for (auto& [key, value] : more)
+        o[key] = std::move(value);
+    return boost::json::serialize(o) + '\n';
+}
+
 void StatusFd::write(std::string_view event, boost::json::object more) {
     if (fd_ < 0) return;
-    boost::json::object line{{"event", event}, {"name", clean_utf8(name_)}, {"time", wall_time()}};
-    for (auto& [key, value] : more)
-        line[key] = std::move(value);
-    const std::string text = boost::json::serialize(line) + '\n';
-    if (::write(fd_, text.data(), text.size()) < 0 && errno != EINTR) {
-        warn(fmt::format("--status-fd {} cannot be written ({}): no more events go there", fd_,
-                         std::strerror(errno)));
-        fd_ = -1;
-    }
+    const std::lock_guard hold(mutex_);
+    if (!outbox_.add(line(event, std::move(more)))) failed();
+}
+
+void StatusFd::flush() {
+    const std::lock_guard hold(mutex_);
+    if (!outbox_.flush()) failed();
+}
+
+void StatusFd::finish() {
+    const std::lock_guard hold(mutex_);
+    const std::size_t dropped = outbox_.drain(milliseconds(1000));
+    if (dropped > 0)
+        warn(fmt::format("--status-fd {}: dropped {} events that nobody read", fd_, dropped));
+}
+
+void StatusFd::failed() {
+    warn(fmt::format("cannot write to --status-fd {} ({}): writing no more events", fd_,
+                     std::strerror(errno)));
 }
 
 }  // namespace holdfast::cli

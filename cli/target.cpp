@@ -36,7 +36,7 @@ void make_private(const fs::path& folder) {
     if (folder.has_parent_path() && folder.parent_path() != folder)
         make_private(folder.parent_path());
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-        throw std::system_error(errno, std::generic_category(), "cannot make " + folder.string());
+        throw std::system_error(errno, std::generic_category(), "cannot create " + folder.string());
 }
 
 }  // namespace
@@ -52,10 +52,10 @@ std::string local_url() {
     else
         throw std::system_error(
             std::make_error_code(std::errc::no_such_file_or_directory),
-            "--local needs HOME or XDG_STATE_HOME, to know where to keep its database");
+            "--local needs HOME or XDG_STATE_HOME for the path of its database");
     folder /= "holdfast";
     make_private(folder);
-    return "sqlite://" + percent_encoded((folder / "local.db").string());
+    return "sqlite://" + percent_encoded((folder / "local.db").string()) + "?private=yes";
 }
 
 std::string Globals::target() const {
@@ -70,25 +70,30 @@ std::string Globals::target_source() const {
     return local ? "--local" : std::string();
 }
 
-std::optional<Chosen> choose_backend(const Globals& g, int& exit, std::string_view consequence) {
+std::optional<ResolvedBackend> choose_backend(const Globals& g, int& exit,
+                                              std::string_view consequence) {
     Diagnostics mistakes;
-    auto chosen = choose(g.target(), g.config_file, spi::Registry::linked(), mistakes);
-    if (!chosen) {
-        exit = exit_code(chosen.error());
-        complain(chosen.error(), mistakes, consequence);
+    auto resolved = resolve(g.target(), g.config_file, spi::Registry::linked(), mistakes);
+    if (!resolved) {
+        exit = exit_code(resolved.error());
+        complain(resolved.error(), mistakes, consequence);
         return {};
     }
-    if (!g.target_source().empty() && g.backend.empty()) chosen->source = g.target_source();
-    return *std::move(chosen);
+    if (!g.target_source().empty() && g.backend.empty()) resolved->source = g.target_source();
+    return *std::move(resolved);
 }
 
-std::optional<Client> open_client(const Globals& g, int& exit, std::string_view consequence) {
+std::optional<Client> open_client(const Globals& g, int& exit, std::string_view consequence,
+                                  EventSink events) {
     Diagnostics mistakes;
     ClientOptions options;
     options.config_file = g.config_file;
     options.diagnostics = &mistakes;
-    options.events = [](const Event& e) {
-        if (e.kind == Event::Kind::warning) warn(e.text);
+    options.events = [events = std::move(events)](const Event& e) {
+        if (e.kind == Event::Kind::warning)
+            warn(e.text);
+        else if (events)
+            events(e);
     };
     auto client = Client::open(g.target(), options);
     if (!client) {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "exit_code.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/reference.hpp"
 #include "message.hpp"
 
 namespace holdfast::cli {
@@ -18,16 +18,16 @@ struct Hint {
     std::string_view text;
 };
 
-/// Options of flock(1) that people bring along and that are not offered.
+/// Options of flock(1) that holdfast does not support.
 constexpr std::array<Hint, 8> hints{{
-    {"-o --close", "is not offered: the command inherits no descriptor of the lock"},
-    {"-u --unlock", "is not offered: `holdfast break NAME` ends a lock that somebody holds"},
-    {"-F --no-fork", "is not offered: holdfast stays, to renew the lock and to guard the command"},
-    {"-c --command", "is not offered: write  holdfast run NAME -- sh -c 'COMMAND'"},
-    {"-s --shared", "is not offered: locks are exclusive"},
-    {"--permits --slots", "is not offered: locks are exclusive, one holder at a time"},
-    {"--verbose-flock --fcntl", "is not offered: the lock is not a file"},
-    {"--start --length", "is not offered: the lock is not a file"},
+    {"-o --close", "is not supported: the command inherits no file descriptor of the lock"},
+    {"-u --unlock", "is not supported: use  holdfast break NAME"},
+    {"-F --no-fork", "is not supported: holdfast stays to renew the lock and to guard the command"},
+    {"-c --command", "is not supported: use  holdfast run NAME -- sh -c 'COMMAND'"},
+    {"-s --shared", "is not supported: locks are exclusive"},
+    {"--permits --slots", "is not supported: locks are exclusive"},
+    {"--verbose-flock --fcntl", "is not supported: the lock is not a file"},
+    {"--start --length", "is not supported: the lock is not a file"},
 }};
 
 bool lists(std::string_view words, std::string_view word) {
@@ -39,14 +39,14 @@ bool lists(std::string_view words, std::string_view word) {
     return false;
 }
 
-const CLI::App* chosen(const CLI::App& app) {
+const CLI::App* resolved(const CLI::App& app) {
     const auto subs = app.get_subcommands();
-    return subs.empty() ? &app : chosen(*subs.front());
+    return subs.empty() ? &app : resolved(*subs.front());
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
     std::vector<std::string> names;
-    for (const CLI::App* a : {chosen(app), &app}) {
+    for (const CLI::App* a : {resolved(app), &app}) {
         for (const CLI::Option* o : a->get_options()) {
             for (const std::string& l : o->get_lnames())
                 names.push_back("--" + l);
@@ -58,16 +58,16 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::string unexpected(const CLI::App& app, const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
     if (!name.starts_with('-')) {
-        const bool run = chosen(app)->get_name() == "run";
+        const bool run = resolved(app)->get_name() == "run";
         return fmt::format(
-            "{} was not expected here{}", in_quotes(word),
-            run ? "\nthe command comes after --:  holdfast run NAME -- COMMAND" : "");
+            "unexpected argument {}{}", in_quotes(word),
+            run ? "\nWrite the command after --:  holdfast run NAME -- COMMAND" : "");
     }
     for (const Hint& h : hints) {
         if (lists(h.words, name)) return fmt::format("{} {}", name, h.text);
     }
-    const std::string near = nearest(name, option_names(app));
-    return fmt::format("there is no option {}{}", in_quotes(name),
+    const std::string near = spi::nearest(name, option_names(app));
+    return fmt::format("unknown option {}{}", in_quotes(name),
                        near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
@@ -92,10 +92,13 @@ std::optional<int> refuse_subcommand(const CLI::App& app, const Split& split) {
         std::string all;
         for (const std::string& n : names)
             all += (all.empty() ? "" : ", ") + n;
-        return usage(fmt::format("what shall be done? One of: {}", all));
+        return usage(fmt::format("missing command; choose one of: {}", all));
     }
-    const std::string near = nearest(word, names);
-    return usage(fmt::format("there is no command {}{}", in_quotes(word),
+    const std::string near = spi::nearest(word, names);
+    const std::string typed = in_quotes(word);
+    if (word.find("://") != std::string::npos)
+        return usage(fmt::format("unknown command {}; write a URL after --url", typed));
+    return usage(fmt::format("unknown command {}{}", typed,
                              near.empty() ? "" : fmt::format("; did you mean {}?", near)));
 }
 
@@ -105,7 +108,8 @@ int usage_error(const CLI::App& app, const Split& split, const CLI::ParseError& 
     if (!extras.empty()) {
         const auto option = std::find_if(extras.begin(), extras.end(),
                                          [](const std::string& w) { return w.starts_with('-'); });
-        return usage(unexpected(app, option != extras.end() ? *option : extras.front()), name);
+        const std::string& word = option != extras.end() ? *option : extras.front();
+        return usage(unexpected(app, word), name);
     }
     std::string text = error.what();
     if (!text.empty() && text.back() == '\n') text.pop_back();

@@ -52,7 +52,8 @@ public:
         if (seen) {
             const std::size_t place = own_place(*seen);
             if (place > 0) {
-                text += fmt::format("; place {} of {} in line", place, seen->waiters.size());
+                text +=
+                    fmt::format("; position {} of {} in the queue", place, seen->waiters.size());
                 facts["place"] = place;
             }
         }
@@ -81,7 +82,8 @@ private:
 }  // namespace
 
 WaitResult wait_for_lock(const Client& client, Lock& lock, milliseconds wait,
-                         const std::string& label, Signals& signals, StatusFd& status) {
+                         const std::string& label, Signals& signals, const Guardian& guardian,
+                         StatusFd& status) {
     WaitResult out;
     std::stop_source stop;
     Watcher watcher(client, std::string(lock.name()), status);
@@ -93,9 +95,13 @@ WaitResult wait_for_lock(const Client& client, Lock& lock, milliseconds wait,
     acquire.start(
         [&lock, options, token = stop.get_token()] { return lock.acquire(options, token); });
     while (true) {
-        std::array<pollfd, 3> fds{
-            {{acquire.fd(), POLLIN, 0}, {signals.fd(), POLLIN, 0}, {watcher.fd(), POLLIN, 0}}};
+        std::array<pollfd, 4> fds{{{acquire.fd(), POLLIN, 0},
+                                   {signals.fd(), POLLIN, 0},
+                                   {watcher.fd(), POLLIN, 0},
+                                   {out.guardian_died ? -1 : guardian.fd(), POLLIN, 0}}};
         ::poll(fds.data(), fds.size(), 100);
+        status.flush();
+        flush_messages();
         if (fds[0].revents != 0) break;
         while (const auto number = signals.next()) {
             if (*number == SIGTSTP) Terminal::stop_self();
@@ -103,8 +109,13 @@ WaitResult wait_for_lock(const Client& client, Lock& lock, milliseconds wait,
             out.signal = *number;
             stop.request_stop();
         }
+        if (fds[3].revents != 0) {
+            // It reports nothing before it has something to guard.
+            out.guardian_died = true;
+            stop.request_stop();
+        }
         if (fds[2].revents != 0) watcher.looked();
-        if (out.signal == 0) watcher.tick();
+        if (!stop.stop_requested()) watcher.tick();
     }
     watcher.done();
     out.lease = acquire.take();

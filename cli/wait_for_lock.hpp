@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "guardian.hpp"
 #include "holdfast/client.hpp"
 #include "signals.hpp"
 #include "status_fd.hpp"
@@ -12,10 +13,12 @@ namespace holdfast::cli {
 struct WaitResult {
     result<Lease> lease = error_code{};
     Diagnostics diagnostics;
-    int signal = 0;  ///< not zero: a signal ended the wait; nothing is held or queued
+    // What ended the wait; a lease that came at that moment is in `lease` all the same.
+    int signal = 0;
+    bool guardian_died = false;
 };
 
 WaitResult wait_for_lock(const Client&, Lock&, milliseconds wait, const std::string& label,
-                         Signals&, StatusFd&);
+                         Signals&, const Guardian&, StatusFd&);
 
 }  // namespace holdfast::cli

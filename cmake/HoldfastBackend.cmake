@@ -1,10 +1,43 @@
 # Backends: AUTO builds one when its client library is found, ON insists, OFF leaves it out.
 
+# The schemes of the backend in this folder, as its Descriptor has them (d.schemes = {"redis", ...}):
+# core names the target to link for those that a program lacks.
+function(holdfast_backend_schemes name)
+    file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+    set(found OFF)
+    foreach(source IN LISTS sources)
+        file(READ ${source} text)
+        if(text MATCHES "\\.schemes = {([^}]*)}")
+            set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+            string(REGEX MATCHALL "[a-z][a-z0-9+.-]*" schemes "${CMAKE_MATCH_1}")
+            foreach(scheme IN LISTS schemes)
+                set_property(GLOBAL APPEND_STRING PROPERTY HOLDFAST_KNOWN_SCHEMES
+                    "    Known{\"${scheme}\", \"Holdfast::${name}\"},\n")
+            endforeach()
+            set(found ON)
+        endif()
+    endforeach()
+    if(NOT found)
+        message(FATAL_ERROR "No source in ${CMAKE_CURRENT_SOURCE_DIR} says\n"
+            "  d.schemes = {...}\n"
+            "of the ${name} backend's Descriptor; core derives its list of schemes from that line.")
+    endif()
+endfunction()
+
+# holdfast_known_schemes(): writes what the above has found, for core. After all backends.
+function(holdfast_known_schemes)
+    get_property(known GLOBAL PROPERTY HOLDFAST_KNOWN_SCHEMES)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/core/generated/known_schemes.inc
+        CONTENT "${known}" @ONLY)
+endfunction()
+
 # holdfast_backend_option(NAME FOUND WHAT PACKAGE RESULT): decides whether to build; one line says why not.
 function(holdfast_backend_option name found what package result)
     string(TOUPPER ${name} upper)
+    holdfast_backend_schemes(${name})
     set_property(GLOBAL PROPERTY HOLDFAST_${name}_WHAT "${what}")
     set_property(GLOBAL PROPERTY HOLDFAST_${name}_PACKAGE "${package}")
+    set_property(GLOBAL APPEND PROPERTY HOLDFAST_BACKEND_FOLDERS "${CMAKE_CURRENT_SOURCE_DIR}")
     set(HOLDFAST_BACKEND_${upper} AUTO CACHE STRING "Build the ${name} backend: AUTO, ON or OFF")
     set_property(CACHE HOLDFAST_BACKEND_${upper} PROPERTY STRINGS AUTO ON OFF)
     set(wanted "${HOLDFAST_BACKEND_${upper}}")

@@ -19,6 +19,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize"
     target_compile_options(holdfast_warnings INTERFACE
         -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-error=tsan)
 endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Several files compiled as one (tests/run in CI): the compiler takes each of them for a header, and what is
+    # private to one file for something that the next one shadows.
+    target_compile_options(holdfast_warnings INTERFACE -Wno-subobject-linkage -Wshadow=local)
+endif()
 
 function(holdfast_target_defaults target)
     target_compile_features(${target} PUBLIC cxx_std_20)

@@ -8,7 +8,8 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboos
 packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer libzookeeper-java
     default-jre-headless"
 packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2
-    python3-kazoo libcurator-recipes-java libslf4j-java ecj npm"
+    python3-kazoo libcurator-recipes-java libslf4j-java ecj npm liblua5.1-0-dev
+    spin"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
 packages_peers="python3 python3-redis python3-kazoo libcurator-recipes-java libslf4j-java ecj npm"
@@ -82,13 +83,29 @@ allow_services() {
     trap - EXIT INT TERM HUP
 }
 
+installed_packages() {
+    dpkg-query -W -f='${db:Status-Status} ${binary:Package}\n' | sed -n 's/^installed //p' | LC_ALL=C sort
+}
+# A package also enables its services for the next boot; nobody here asked for that. A unit with an @ is a
+# template, which is enabled by name.
+disable_services() {
+    local file
+    for file in $(dpkg -L "$@" |
+        grep -E '^(/etc/init\.d/[^/]+|(/usr)?/lib/systemd/system/[^/@]+\.(service|socket|timer))$'); do
+        case $file in
+            /etc/init.d/*) update-rc.d "${file##*/}" disable ;;
+            *) deb-systemd-helper disable "${file##*/}" ;;
+        esac >/dev/null 2>&1 || true
+    done
+}
+
 setup_packages() {
     local wanted missing line plan
     # shellcheck disable=SC2086
     set -- $1
     wanted=("$@")
     if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
-        fail 69 "this is not a Debian system, so set-up has to be yours.
+        fail 69 "this is not a Debian system; install the packages yourself.
   Needed (Debian 12 names): ${wanted[*]}
   With all of that in place: $program --no-setup"
     fi
@@ -106,7 +123,7 @@ setup_packages() {
     if ! "${apt[@]}" -s install "${missing[@]}" >/dev/null 2>&1; then
         confirm "The lists of apt do not know all packages: run apt-get update?"
         say "$program: apt-get update"
-        apt-get update -qq || fail 69 "apt-get update failed: is the network there?"
+        apt-get update -qq || fail 69 "apt-get update failed: check the network"
     fi
     # --assume-no prints the plan with its sizes and does nothing.
     plan=$("${apt[@]}" --assume-no install "${missing[@]}" 2>&1 |
@@ -117,20 +134,19 @@ $plan" ;;
     esac
     say "$program will install: ${missing[*]}"
     say "$plan"
-    say "No service is started by it, now or at the next boot."
+    say "It starts no service, now or at the next boot."
     confirm "Install them?"
-    local service new_services=()
-    for service in redis-server postgresql-15 pgbouncer; do
-        case " ${missing[*]} " in *" $service "*) new_services+=("${service%-15}") ;; esac
-    done
+    local before status=0 new
+    before=$(installed_packages)
     forbid_services
-    "${apt[@]}" install -y -qq "${missing[@]}" </dev/null >"$root/build/apt.log" 2>&1 || {
+    "${apt[@]}" install -y -qq "${missing[@]}" </dev/null >"$root/build/apt.log" 2>&1 || status=$?
+    mapfile -t new < <(LC_ALL=C comm -13 <(echo "$before") <(installed_packages))
+    [ ${#new[@]} -eq 0 ] || disable_services "${new[@]}"
+    allow_services
+    if [ $status != 0 ]; then
         tail -n 20 "$root/build/apt.log" >&2
         fail 69 "apt-get install failed (the whole output: build/apt.log)"
-    }
-    # Such a package also enables its service for the next boot; nobody here asked for that.
-    for service in "${new_services[@]}"; do update-rc.d "$service" disable >/dev/null 2>&1 || true; done
-    allow_services
+    fi
 }
 
 # One compiler cache for all build folders, inside build/.
@@ -149,8 +165,16 @@ configure() {
     (cd "$root" && cmake --preset "$@" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher")
 }
 
-# build PRESET JOBS
+# build PRESET JOBS [TARGET ...]
 build() {
-    say "== $1: build (-j$2)"
-    cmake --build "$root/build/$1" -j "$2"
+    local preset=$1 jobs=$2
+    shift 2
+    say "== $preset: build (-j$jobs)"
+    cmake --build "$root/build/$preset" -j "$jobs" ${1:+--target "$@"}
+}
+
+# slowest FILE: the longest of its lines "SECONDS WHAT".
+slowest() {
+    say "== the slowest steps, in seconds; tests run in parallel"
+    sort -rn "$1" | head -n 15
 }

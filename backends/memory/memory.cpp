@@ -17,10 +17,10 @@ Capabilities promises() {
 /// After a break with `now` the holder hears `lost`, else `revoked`, both at its next renewal.
 class MemoryLane final : public spi::Lane {
 public:
-    MemoryLane(std::shared_ptr<Store> store, std::string prefix, spi::Sink& sink)
-        : store_(std::move(store)), prefix_(std::move(prefix)), sink_(&sink) {}
+    MemoryLane(std::shared_ptr<Store> store, std::string prefix, spi::BackendEvents& events)
+        : store_(std::move(store)), prefix_(std::move(prefix)), events_(&events) {}
     void attempt(spi::Attempt& a) noexcept override {
-        store_->attempt(a, prefix_ + std::string(a.name), *sink_);
+        store_->attempt(a, prefix_ + std::string(a.name), *events_);
     }
     void release(spi::Held& h) noexcept override {
         store_->release(h, prefix_ + std::string(h.name));
@@ -29,27 +29,29 @@ public:
 private:
     std::shared_ptr<Store> store_;
     std::string prefix_;
-    spi::Sink* sink_;
+    spi::BackendEvents* events_;
 };
 
 class MemoryBackend final : public spi::Backend {
 public:
     MemoryBackend(const spi::Settings& s, spi::Context c)
-        : store_(Store::named(s.path)), prefix_(s.text("namespace")), sink_(&c.sink) {}
-    ~MemoryBackend() override { store_->forget(*sink_); }
+        : store_(Store::named(s.path)), prefix_(s.text("namespace")), events_(&c.events) {}
+    ~MemoryBackend() override { store_->forget(*events_); }
 
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
-    std::size_t max_batch() const noexcept override { return 1024; }
+    std::size_t max_batch(spi::Verb) const noexcept override { return 1024; }
 
     spi::awaitable<void> attempt(std::span<spi::Attempt* const> items) override {
         for (spi::Attempt* a : items)
-            store_->attempt(*a, prefix_ + std::string(a->name), *sink_);
+            store_->attempt(*a, prefix_ + std::string(a->name), *events_);
         co_return;
     }
-    spi::awaitable<error_code> withdraw(std::span<spi::Attempt* const> items) override {
-        for (const spi::Attempt* a : items)
+    spi::awaitable<void> withdraw(std::span<spi::Attempt* const> items) override {
+        for (spi::Attempt* a : items) {
             store_->withdraw(*a, prefix_ + std::string(a->name));
-        co_return error_code();
+            a->withdrawal = {};
+        }
+        co_return;
     }
     spi::awaitable<void> renew(std::span<spi::Held* const> items) override {
         for (spi::Held* h : items)
@@ -75,32 +77,28 @@ public:
             n.erase(0, prefix_.size());
         co_return names;
     }
-    spi::awaitable<result<Broken>> break_lock(std::string_view name,
-                                              std::optional<FencingToken> if_token, bool now,
-                                              boot_clock::time_point, std::string&) override {
-        co_return store_->break_lock(prefix_ + std::string(name), if_token, now);
-    }
-    spi::awaitable<result<Capabilities>> probe(boot_clock::time_point, std::string&) override {
-        co_return capabilities_;
+    spi::awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
+                                                           const BreakOptions& options,
+                                                           boot_clock::time_point,
+                                                           std::string&) override {
+        co_return store_->break_lock(prefix_ + std::string(name), options);
     }
     std::unique_ptr<spi::Lane> open_lane() override {
-        return std::make_unique<MemoryLane>(store_, prefix_, *sink_);
+        return std::make_unique<MemoryLane>(store_, prefix_, *events_);
     }
-    /// Nothing is ever sent anywhere.
-    std::uint64_t requests() const noexcept override { return 0; }
 
 private:
     const Capabilities capabilities_ = promises();
     std::shared_ptr<Store> store_;
     std::string prefix_;
-    spi::Sink* sink_;
+    spi::BackendEvents* events_;
 };
 
 spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "memory";
     d.schemes = {"memory"};
-    d.summary = "one process: tests, and the reference for what the others do";
+    d.summary = "the memory of one process, for tests";
     d.example = "memory:";
     d.hosts = spi::Descriptor::Hosts::none;
     d.path = spi::Descriptor::Path::optional;
@@ -108,7 +106,7 @@ spi::Descriptor describe() {
     d.capabilities = [](const spi::Settings&) { return promises(); };
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
         if (!s.name.empty())
-            c.sink.warn(
+            c.events.warn(
                 "the memory backend was chosen from a configuration file: it excludes nobody "
                 "outside this process");
         return std::make_unique<MemoryBackend>(s, c);

@@ -1,6 +1,9 @@
 #include "store.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 
 #include "holdfast/spi/owner.hpp"
 
@@ -25,13 +28,30 @@ Holder describe(const Entry& e, boot_clock::time_point now) {
     return h;
 }
 
+struct Stores {
+    const pid_t process = ::getpid();
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<Store>> all;
+};
+
+// The child of a fork has a copy of its parent's, with mutexes that threads of the parent hold and
+// leases that nobody renews: it begins with none.
+Stores& of_this_process() {
+    static constinit std::atomic<Stores*> current{nullptr};
+    Stores* mine = current.load();
+    while (mine == nullptr || mine->process != ::getpid()) {
+        auto fresh = std::make_unique<Stores>();
+        if (current.compare_exchange_strong(mine, fresh.get())) mine = fresh.release();
+    }
+    return *mine;
+}
+
 }  // namespace
 
 std::shared_ptr<Store> Store::named(const std::string& name) {
-    static std::mutex mutex;
-    static std::map<std::string, std::shared_ptr<Store>> stores;
-    const std::lock_guard hold(mutex);
-    auto& store = stores[name];
+    Stores& mine = of_this_process();
+    const std::lock_guard hold(mine.mutex);
+    auto& store = mine.all[name];
     if (!store) store = std::make_shared<Store>();
     return store;
 }
@@ -47,10 +67,10 @@ void Store::drop_dead(Entry& e, boot_clock::time_point now) {
 
 void Store::wake_first(Entry& e, boot_clock::time_point now) {
     drop_dead(e, now);
-    if (!e.queue.empty()) e.queue.front().sink->wake(e.queue.front().owner);
+    if (!e.queue.empty()) e.queue.front().events->wake(e.queue.front().owner);
 }
 
-void Store::attempt(spi::Attempt& a, const std::string& key, spi::Sink& sink) {
+void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents& events) {
     const std::lock_guard hold(mutex_);
     const auto now = boot_clock::now();
     if (now > a.deadline) {
@@ -86,7 +106,7 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::Sink& sink) {
         if (mine != e.queue.end())
             mine->alive_until = alive;
         else
-            e.queue.push_back({std::string(a.owner), &sink, alive});
+            e.queue.push_back({std::string(a.owner), &events, alive});
     }
     a.outcome = spi::Attempt::Busy{look, false};
 }
@@ -135,7 +155,7 @@ void Store::release(spi::Held& h, const std::string& key) {
     }
     h.released = e.expires > now ? ReleaseResult::released : ReleaseResult::already_expired;
     e.owner.clear();
-    e.last = h.how == Outcome::done ? PreviousHolder::released : PreviousHolder::abandoned;
+    e.last = h.outcome == Outcome::done ? PreviousHolder::released : PreviousHolder::abandoned;
     wake_first(e, now);
 }
 
@@ -168,16 +188,15 @@ std::vector<std::string> Store::list(const std::string& prefix, std::size_t limi
     return out;
 }
 
-result<Broken> Store::break_lock(const std::string& key, std::optional<FencingToken> if_token,
-                                 bool now_please) {
+result<std::vector<Broken>> Store::break_lock(const std::string& key, const BreakOptions& options) {
     const std::lock_guard hold(mutex_);
     const auto now = boot_clock::now();
     const auto at = entries_.find(key);
     if (at == entries_.end() || at->second.free(now)) return make_error_code(errc::not_held);
     Entry& e = at->second;
-    if (if_token && e.token != *if_token) return make_error_code(errc::not_held);
+    if (options.if_token && e.token != *options.if_token) return make_error_code(errc::not_held);
     Broken out{describe(e, now), left(e.expires, now)};
-    if (now_please) {
+    if (options.now) {
         out.free_in = milliseconds(0);
         e.owner.clear();
         e.last = PreviousHolder::abandoned;
@@ -185,13 +204,13 @@ result<Broken> Store::break_lock(const std::string& key, std::optional<FencingTo
     } else {
         e.revoked = true;
     }
-    return out;
+    return std::vector<Broken>(1, out);
 }
 
-void Store::forget(const spi::Sink& sink) {
+void Store::forget(const spi::BackendEvents& events) {
     const std::lock_guard hold(mutex_);
     for (auto& [key, e] : entries_)
-        std::erase_if(e.queue, [&](const Entry::Waiting& w) { return w.sink == &sink; });
+        std::erase_if(e.queue, [&](const Entry::Waiting& w) { return w.events == &events; });
 }
 
 }  // namespace holdfast::memory

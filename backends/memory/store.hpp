@@ -14,7 +14,7 @@ namespace holdfast::memory {
 struct Entry {
     struct Waiting {
         std::string owner;
-        spi::Sink* sink;
+        spi::BackendEvents* events;
         boot_clock::time_point alive_until;  ///< a waiter that does not look in time is skipped
     };
     std::string owner;  ///< empty: free
@@ -33,16 +33,15 @@ class Store {
 public:
     static std::shared_ptr<Store> named(const std::string& name);
 
-    void attempt(spi::Attempt&, const std::string& key, spi::Sink&);
+    void attempt(spi::Attempt&, const std::string& key, spi::BackendEvents&);
     void withdraw(const spi::Attempt&, const std::string& key);
     void renew(spi::Held&, const std::string& key);
     void release(spi::Held&, const std::string& key);
     result<Inspection> inspect(const std::string& key);
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
-    result<Broken> break_lock(const std::string& key, std::optional<FencingToken> if_token,
-                              bool now);
+    result<std::vector<Broken>> break_lock(const std::string& key, const BreakOptions&);
     /// Forgets the waiters of a client that closes.
-    void forget(const spi::Sink&);
+    void forget(const spi::BackendEvents&);
 
 private:
     void drop_dead(Entry&, boot_clock::time_point now);

@@ -1,8 +1,45 @@
 #include "backend.hpp"
 
-#include "errors.hpp"
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "lane.hpp"
+#include "wire/errors.hpp"
+#include "wire/server_facts.hpp"
 
 namespace holdfast::redis {
+namespace {
+
+using spi::Attempt;
+using spi::Held;
+
+/// The operations of one verb, with the keys to which they refer.
+template <class Op>
+class Batch {
+public:
+    explicit Batch(Shared& shared) : shared_(shared) {}
+    template <class... Arguments>
+    void add(std::string_view name, Arguments&&... arguments) {
+        Keys& keys = keys_.emplace_back();
+        keys.assign(shared_.options.prefix, name, !shared_.options.plain);
+        operations_.emplace_back(shared_, keys, std::forward<Arguments>(arguments)...);
+    }
+    const Op& operator[](std::size_t i) const { return operations_[i]; }
+    std::vector<Operation*> all() {
+        std::vector<Operation*> pointers;
+        for (Op& o : operations_)
+            pointers.push_back(&o);
+        return pointers;
+    }
+
+private:
+    Shared& shared_;
+    std::deque<Keys> keys_;
+    std::deque<Op> operations_;
+};
+
+}  // namespace
 
 RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
     : capabilities_(promises(s)),
@@ -11,6 +48,9 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
       tls_(make_tls(shared_->options)),
       connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get())) {
     Scripts::all();
+    shared_->greeting = &no_cluster();
+    for (const std::string& text : exposures(shared_->options, "rediss://"))
+        context_.events.warn(text);
 }
 
 error_code RedisBackend::check_name(std::string_view name) const noexcept {
@@ -18,42 +58,220 @@ error_code RedisBackend::check_name(std::string_view name) const noexcept {
     return {};
 }
 
-awaitable<RedisBackend::Answer> RedisBackend::run(Command& c, const Script* script,
-                                                  boot_clock::time_point deadline,
-                                                  std::string* detail) {
+// --- verbs
+// --------------------------------------------------------------------------------------
+
+awaitable<void> RedisBackend::attempt(std::span<Attempt* const> all) {
+    Batch<Acquire> batch(*shared_);
+    for (Attempt* a : all)
+        batch.add(a->name, *a);
+    const Asking::Now now(*asking_, all);
+    if (!now.allowed()) {
+        for (Attempt* a : all)
+            a->outcome = Attempt::Failed{make_error_code(errc::closed)};
+        co_return;
+    }
+    auto task = drive(batch.all());
+    co_await std::move(task);
+}
+
+awaitable<void> RedisBackend::withdraw(std::span<Attempt* const> all) {
+    Batch<Leave> batch(*shared_);
+    for (const Attempt* a : all)
+        batch.add(a->name, *a, boot_clock::now());
+    auto task = drive(batch.all());
+    co_await std::move(task);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i]->withdrawal = batch[i].error();
+}
+
+awaitable<void> RedisBackend::renew(std::span<Held* const> all) {
+    Batch<Renew> batch(*shared_);
+    for (Held* h : all)
+        batch.add(h->name, *h);
+    auto task = drive(batch.all());
+    co_await std::move(task);
+}
+
+awaitable<void> RedisBackend::release(std::span<Held* const> all) {
+    Batch<Leave> batch(*shared_);
+    for (Held* h : all) {
+        h->released = ReleaseResult::unreachable;
+        batch.add(h->name, *h, boot_clock::now());
+    }
+    auto task = drive(batch.all());
+    co_await std::move(task);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i]->released = batch[i].result();
+}
+
+std::unique_ptr<spi::Lane> RedisBackend::open_lane() {
+    if (!shared_->options.lanes()) return nullptr;
+    return std::make_unique<Lane>(shared_, asking_);
+}
+
+// --- requests
+// -----------------------------------------------------------------------------------
+
+awaitable<void> RedisBackend::drive(Operations open) {
+    const Verb* const first = open.empty() ? nullptr : open.front()->wants();
+    std::uint64_t link = 0;
+    while (!open.empty()) {
+        const Verb* const verb = open.front()->wants();
+        const auto end = std::stable_partition(
+            open.begin(), open.end(), [verb](const Operation* o) { return o->wants() == verb; });
+        const std::span<Operation* const> part(open.begin(), end);
+        std::string detail;
+        // A second step counts for the connection of the first one only.
+        auto task = exchange(part, verb == first ? 0 : link, &detail);
+        const Answer answer = co_await std::move(task);
+        link = answer.link;
+        Operations granted;
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            if (answer.why) {
+                part[i]->missing(answer.why, answer.sent, detail);
+                continue;
+            }
+            const Words words = words_of(answer.replies[i], *verb);
+            if (words.error) notice(from_reply(words.text));
+            part[i]->answered(answer.replies[i], &boot_clock::now);
+            if (part[i]->granted()) granted.push_back(part[i]);
+        }
+        if (shared_->options.replicas > 0 && !granted.empty()) {
+            auto sure = confirm(granted, link);
+            co_await std::move(sure);
+        }
+        std::erase_if(open, [](const Operation* o) { return o->wants() == nullptr; });
+    }
+}
+
+awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* const> all,
+                                                       std::uint64_t link, std::string* detail) {
+    const Verb& verb = *all.front()->wants();
+    const std::size_t n = all.size();
+    auto deadline = all.front()->deadline;
+    for (const Operation* o : all)
+        deadline = std::max(deadline, o->deadline);
     Answer answer;
+    // First of all: what is asked has the server's time in it, which is known once it is connected.
     answer.why = co_await connection_->ready(deadline, detail);
     if (answer.why) co_return answer;
-    for (bool whole = false;; whole = true) {
+    const auto calls_of = [&](std::size_t of_each) {
+        std::vector<Command> calls(n / of_each);
+        for (std::size_t i = 0; i < calls.size(); ++i)
+            write(calls[i], all.subspan(i * of_each, of_each), channel());
+        return calls;
+    };
+    const bool shares = n > 1 && verb.many != nullptr;
+    auto calls = calls_of(shares ? n : 1);
+    const Script* const script = shares ? verb.many : verb.one;
+    auto task = run(calls, script, deadline, detail, link);
+    answer = co_await std::move(task);
+    if (answer.why || !shares) co_return answer;
+    Reply whole = std::move(answer.replies.front());
+    if (whole.is(Reply::Type::error) && of_one_key(from_reply(whole.text))) {
+        // The server refuses all because of one.
+        calls = calls_of(1);
+        auto again = run(calls, verb.one, deadline, detail, link);
+        co_return co_await std::move(again);
+    }
+    if (whole.is(Reply::Type::array) && whole.count == n) {
+        whole.elements.resize(n);
+        answer.replies = std::move(whole.elements);
+    } else {
+        answer.replies.assign(n, whole);
+    }
+    co_return answer;
+}
+
+awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Command> calls, const Script* script,
+                                                  boot_clock::time_point deadline,
+                                                  std::string* detail, std::uint64_t link) {
+    Answer all;
+    all.why = co_await connection_->ready(deadline, detail);
+    all.replies.resize(calls.size());
+    all.link = link;
+    std::vector<std::size_t> open(calls.size());
+    std::iota(open.begin(), open.end(), std::size_t{0});
+    for (bool whole = false; !all.why && !open.empty(); whole = true) {
         std::string bytes;
-        c.encode(bytes);
-        answer = co_await connection_->exchange(std::move(bytes), 1, deadline);
+        for (const std::size_t i : open) {
+            if (whole) with_text(calls[i], *script);
+            calls[i].encode(bytes);
+        }
+        // What was answered already counts for one connection only.
+        Answer answer =
+            co_await connection_->exchange(std::move(bytes), open.size(), deadline, all.link);
+        all.why = answer.why;
+        all.sent = answer.sent || open.size() < calls.size();
         if (answer.why) {
             if (detail->empty()) *detail = shared_->options.display + ": " + answer.why.message();
-            co_return answer;
+            break;
         }
-        const Reply& r = answer.replies.front();
-        if (whole || script == nullptr || !forgotten(r)) co_return answer;
-        with_text(c, *script);
+        all.link = answer.link;
+        std::vector<std::size_t> again;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+            Reply& r = answer.replies[i];
+            if (script != nullptr && !whole && forgotten(r))
+                again.push_back(open[i]);
+            else
+                all.replies[open[i]] = std::move(r);
+        }
+        open = std::move(again);
     }
+    co_return all;
+}
+
+void RedisBackend::notice(const error_code& why) {
+    if (why == make(Error::read_only) && connection_->retire()) demoted();
 }
 
 awaitable<result<Reply>> RedisBackend::ask(Command& c, const Script* script,
                                            boot_clock::time_point deadline, std::string* detail) {
-    Answer answer = co_await run(c, script, deadline, detail);
+    const std::span<Command> one(&c, 1);
+    auto task = run(one, script, deadline, detail);
+    Answer answer = co_await std::move(task);
     if (answer.why) co_return answer.why;
     Reply& r = answer.replies.front();
     if (r.is(Reply::Type::error)) {
         *detail = shown(r.text);
+        notice(from_reply(r.text));
         co_return from_reply(r.text);
     }
     co_return std::move(r);
 }
 
+awaitable<void> RedisBackend::take_back(std::vector<Asking::Open> open) {
+    if (open.empty()) co_return;
+    const auto deadline = boot_clock::now() + milliseconds(150);
+    std::string detail;
+    const error_code unreachable = co_await connection_->ready(deadline, &detail);
+    if (unreachable) co_return;
+    // Behind the requests themselves, or with a mark for one that comes by a lane's connection.
+    // Their answers may not come, so the script is sent whole: nobody could repeat it.
+    std::string bytes;
+    for (const Asking::Open& o : open) {
+        Keys keys;
+        keys.assign(shared_->options.prefix, o.name, !shared_->options.plain);
+        Leave leave(*shared_, keys, o.owner, deadline,
+                    shared_->clock.latest_server_ms(o.deadline) + 1);
+        Operation* const one = &leave;
+        Command c;
+        write(c, {&one, 1}, {});
+        if (bytes.empty()) with_text(c, *leave.wants()->one);
+        c.encode(bytes);
+    }
+    co_await connection_->exchange(std::move(bytes), open.size(), deadline);
+}
+
 awaitable<void> RedisBackend::close() {
-    closed_ = true;
+    try {
+        auto task = take_back(asking_->stop());
+        co_await std::move(task);
+    } catch (const std::exception&) {
+        // The ttl ends it.
+    }
     connection_->close();
-    co_return;
 }
 
 }  // namespace holdfast::redis

@@ -1,5 +1,6 @@
-// The Redis backend: what its two modes share. The verbs of the default mode are in fenced.cpp, its
-// line of waiters in line.cpp, mode=plain in plain_backend.cpp, what operators ask in operate.cpp.
+// The Redis backend on the engine's side: it runs operations (protocol/operations.hpp) over one
+// connection, as many together as possible. Operators' calls are in operate.cpp, the queue of
+// waiters in line.cpp.
 #pragma once
 
 // A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way; in
@@ -8,44 +9,46 @@
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
-#include "connection.hpp"
-#include "protocol.hpp"
-#include "subscriber.hpp"
+#include "protocol/asking.hpp"
+#include "protocol/operations.hpp"
+#include "wire/connection.hpp"
+#include "wire/subscriber.hpp"
 
 namespace holdfast::redis {
 
 template <class T>
 using awaitable = asio::awaitable<T>;
 
-/// What requests that are answered together can wait for: the shortest ttl, the last deadline.
-struct Bounds {
-    milliseconds ttl;
-    boot_clock::time_point deadline;
-};
-
+/// mode=plain, and the default mode without a queue.
 class RedisBackend : public spi::Backend {
 public:
     RedisBackend(const spi::Settings&, spi::Context);
 
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
-    std::size_t max_batch() const noexcept override { return 32; }
+    std::size_t max_batch(spi::Verb) const noexcept override { return 32; }
     error_code check_name(std::string_view name) const noexcept override;
+
+    awaitable<void> attempt(std::span<spi::Attempt* const>) override;
+    awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
+    awaitable<void> renew(std::span<spi::Held* const>) override;
+    awaitable<void> release(std::span<spi::Held* const>) override;
 
     awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
                                           std::string& detail) override;
     awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail) override;
-    awaitable<result<Broken>> break_lock(std::string_view name,
-                                         std::optional<FencingToken> if_token, bool now,
-                                         boot_clock::time_point deadline,
-                                         std::string& detail) override;
+    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
+                                                      boot_clock::time_point deadline,
+                                                      std::string& detail) override;
     awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
                                           std::string& detail) override;
+    std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override {
         return shared_->requests.load(std::memory_order_relaxed);
@@ -53,42 +56,55 @@ public:
 
 protected:
     using Answer = Connection::Answer;
-    /// Runs one command, with a script also when the server has forgotten it. `why` is set when the
-    /// connection could not be made or broke; an error reply is a reply.
-    awaitable<Answer> run(Command& c, const Script* script, boot_clock::time_point deadline,
-                          std::string* detail);
+    using Operations = std::vector<Operation*>;
+    /// Runs all of them to their ends.
+    awaitable<void> drive(Operations);
+    /// One request for all of these, or one for each, sent together: a reply, or part of one, for
+    /// each. With `link` by that connection only.
+    awaitable<Answer> exchange(std::span<Operation* const>, std::uint64_t link,
+                               std::string* detail);
+    /// Runs these commands, sent together, with a script also when the server has forgotten it:
+    /// one reply for each. `why` is set when the connection could not be made or broke; an error
+    /// reply is a reply.
+    awaitable<Answer> run(std::span<Command> calls, const Script* script,
+                          boot_clock::time_point deadline, std::string* detail,
+                          std::uint64_t link = 0);
     /// One reply, or an error for its caller.
     awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
                                  std::string* detail);
+    /// min_replicas_ack: once the server has answered writes on connection `link`, takes back those
+    /// that too few replicas have. WAIT speaks of its own connection's writes only; it waits a
+    /// tenth of the ttl, at most a second, in which the connection does nothing else.
+    awaitable<void> confirm(const Operations& granted, std::uint64_t link);
 
-    /// min_replicas_ack: once the server has answered a write on this connection, whether enough
-    /// replicas have it too. Waits a tenth of the ttl for them, at most a second, in which the
-    /// connection does nothing else.
-    awaitable<error_code> replicated(Bounds, std::string* detail);
-    /// With min_replicas_ack: takes back what too few replicas know of. Such a grant is in doubt,
-    /// such a renewal unknown.
-    awaitable<void> confirm(std::span<spi::Attempt* const>);
-    awaitable<void> confirm(std::span<spi::Held* const>);
+    /// Where an answer said that this server is a replica, the connection is made anew, as its
+    /// address may lead to the primary by now.
+    void notice(const error_code&);
+    virtual void demoted() {}  ///< the same for other connections
+    /// The channel on which waiters are notified of a hand-over.
+    virtual std::string_view channel() const noexcept { return {}; }
 
     const Capabilities capabilities_;
     spi::Context context_;
     std::shared_ptr<Shared> shared_;
+    std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
     std::unique_ptr<asio::ssl::context> tls_;
     std::shared_ptr<Connection> connection_;
-    bool closed_ = false;
+
+private:
+    /// Leaves wherever a grant may still come from a request that nobody waits for any more.
+    awaitable<void> take_back(std::vector<Asking::Open>);
+    awaitable<error_code> replicated(const Operations&, std::uint64_t link, std::string* detail);
 };
 
-/// The default mode: token, line, hand-over.
-class FencedBackend final : public RedisBackend {
+/// wait=queue: the queue of waiters, and grants by message.
+class QueueBackend final : public RedisBackend {
 public:
-    FencedBackend(const spi::Settings&, spi::Context);
+    QueueBackend(const spi::Settings&, spi::Context);
 
     awaitable<void> attempt(std::span<spi::Attempt* const>) override;
-    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
-    awaitable<void> renew(std::span<spi::Held* const>) override;
+    awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
-    std::unique_ptr<spi::Lane> open_lane() override;
-    std::unique_ptr<spi::AsyncLane> open_async_lane() override;
     awaitable<void> close() override;
 
 private:
@@ -98,51 +114,22 @@ private:
             return std::hash<std::string_view>()(s);
         }
     };
-    /// Owners that may be handed a lock, and their places as long as somebody cares.
+    /// Owners that may be handed a lock, and their places while they are in use.
     using Places = std::unordered_map<std::string, std::weak_ptr<void>, Hash, std::equal_to<>>;
 
-    /// A grant that a message told, if it still holds for long enough. Sends nothing.
-    bool take_handed(spi::Attempt&, boot_clock::time_point now) const;
-    awaitable<void> enter(std::vector<spi::Attempt*> items);
-    awaitable<bool> leave(std::vector<std::string_view> names, std::vector<std::string_view> owners,
-                          std::string how, std::vector<std::int64_t> ghosts,
-                          std::vector<LeaveTexts> texts, boot_clock::time_point deadline,
-                          std::vector<std::string>* answers, error_code* why);
+    void demoted() override { subscriber_->reconnect(); }
+    std::string_view channel() const noexcept override { return subscriber_->channel(); }
     awaitable<void> give_back(std::string name, std::string owner);
-    void enrol(spi::Attempt&);
+    void add(spi::Attempt&);
+    void forget(std::string_view owner);
     void sweep();
     void on_message(std::string_view payload);
     void on_gap();
     bool anyone_waits() const;
 
-    std::shared_ptr<Subscriber> subscriber_;  // null when nobody queues here
+    std::shared_ptr<Subscriber> subscriber_;
     Places places_;
     std::size_t sweep_at_ = 256;
-};
-
-/// mode=plain.
-class PlainBackend final : public RedisBackend {
-public:
-    using RedisBackend::RedisBackend;
-    awaitable<void> attempt(std::span<spi::Attempt* const>) override;
-    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
-    awaitable<void> renew(std::span<spi::Held* const>) override;
-    awaitable<void> release(std::span<spi::Held* const>) override;
-    std::unique_ptr<spi::Lane> open_lane() override;
-    std::unique_ptr<spi::AsyncLane> open_async_lane() override;
-
-private:
-    std::string key(std::string_view name) const {
-        return shared_->options.prefix + std::string(name);
-    }
-    /// One lock's part in a script that takes its key, its owner, and perhaps a ttl.
-    struct Call {
-        std::string key;
-        std::string_view owner;
-        std::optional<milliseconds> ttl = {};
-    };
-    /// Runs the script for each of them, all sent together; by its text where it was forgotten.
-    awaitable<Answer> call_each(std::vector<Call>, const Script&, boot_clock::time_point deadline);
 };
 
 }  // namespace holdfast::redis

@@ -1,26 +1,115 @@
-// Who of this client stands in line, and what a hand-over message means: a grant without a request
-// where the protocol proves it, else a hint.
+// The waiters of this client, and what a hand-over message means: a grant without a request where
+// the protocol proves it, else a hint.
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
 #include "backend.hpp"
-#include "holdfast/spi/drift.hpp"
 
 namespace holdfast::redis {
+namespace {
 
-void FencedBackend::enrol(spi::Attempt& a) {
+// So long may a subscription delay an attempt, of a free lock as well.
+constexpr milliseconds subscribe_time{250};
+
+}  // namespace
+
+QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c) : RedisBackend(s, c) {
+    Subscriber::Ear ear;
+    ear.message = [this](std::string_view payload) { on_message(payload); };
+    ear.again = [this] { on_gap(); };
+    ear.wanted = [this] { return anyone_waits(); };
+    ear.refused = [this](std::string words) {
+        context_.events.warn("SUBSCRIBE to hf:c:* was refused (" + words +
+                             "): waiters are not told of a release and look by themselves");
+    };
+    subscriber_ = std::make_shared<Subscriber>(c.engine, shared_, tls_.get(), std::move(ear));
+}
+
+awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
+    const auto now = boot_clock::now();
+    std::vector<spi::Attempt*> items;
+    bool queues = false;
+    auto deadline = now;
+    for (spi::Attempt* a : all) {
+        if (take_handed(*a, *shared_, now)) continue;
+        items.push_back(a);
+        deadline = std::max(deadline, a->deadline);
+        if (a->queue) {
+            add(*a);
+            queues = true;
+        }
+    }
+    if (items.empty()) co_return;
+    // Subscribed before queued, so that the server can notify us; without a subscription a place in
+    // the queue is still better than none.
+    if (queues) {
+        std::string detail;
+        const error_code unreachable = co_await connection_->ready(deadline, &detail);
+        if (unreachable) {
+            for (spi::Attempt* a : items) {
+                a->outcome = spi::Attempt::Failed{unreachable};
+                a->detail = detail;
+            }
+            co_return;
+        }
+        const auto patience =
+            now + std::min<boot_clock::duration>((deadline - now) / 2, subscribe_time);
+        co_await subscriber_->ready(patience);
+    }
+    auto task = RedisBackend::attempt(items);
+    co_await std::move(task);
+}
+
+awaitable<void> QueueBackend::withdraw(std::span<spi::Attempt* const> all) {
+    auto task = RedisBackend::withdraw(all);
+    co_await std::move(task);
+    for (const spi::Attempt* a : all)
+        if (!a->withdrawal) forget(a->owner);
+}
+
+awaitable<void> QueueBackend::release(std::span<spi::Held* const> all) {
+    auto task = RedisBackend::release(all);
+    co_await std::move(task);
+    for (const spi::Held* h : all)
+        if (h->released != ReleaseResult::unreachable) forget(h->owner);
+}
+
+awaitable<void> QueueBackend::close() {
+    subscriber_->close();
+    auto task = RedisBackend::close();
+    co_await std::move(task);
+}
+
+awaitable<void> QueueBackend::give_back(std::string name, std::string owner) {
+    try {
+        Keys keys;
+        keys.assign(shared_->options.prefix, name);
+        Leave leave(*shared_, keys, owner, boot_clock::now() + milliseconds(2000));
+        Operations one(1, &leave);
+        auto task = drive(std::move(one));
+        co_await std::move(task);
+    } catch (const std::exception&) {
+        // The window ends it.
+    }
+}
+
+void QueueBackend::forget(std::string_view owner) {
+    if (const auto at = places_.find(owner); at != places_.end()) places_.erase(at);
+}
+
+void QueueBackend::add(spi::Attempt& a) {
     place_of(a.place);
     places_.insert_or_assign(std::string(a.owner), a.place);
     if (places_.size() >= sweep_at_) sweep();
 }
 
-void FencedBackend::sweep() {
+void QueueBackend::sweep() {
     std::erase_if(places_, [](const auto& entry) { return entry.second.expired(); });
     sweep_at_ = std::max<std::size_t>(256, 2 * places_.size());
 }
 
-bool FencedBackend::anyone_waits() const {
+bool QueueBackend::anyone_waits() const {
     return std::any_of(places_.begin(), places_.end(), [](const auto& entry) {
         const auto place = entry.second.lock();
         const Place* p = find_place(place);
@@ -28,53 +117,33 @@ bool FencedBackend::anyone_waits() const {
     });
 }
 
-void FencedBackend::on_message(std::string_view payload) {
+void QueueBackend::on_message(std::string_view payload) {
     std::string_view rest = payload;
     const std::string_view owner = word(rest);
-    const auto token = static_cast<std::uint64_t>(number(word(rest)));
+    const std::int64_t said = number(word(rest));
     const std::string_view told = word(rest);
     const std::string_view key = rest;
     const std::string& prefix = shared_->options.prefix;
-    if (token == 0 || told.size() != 1 || !key.starts_with(prefix)) return;
+    if (said <= 0 || told.size() != 1 || !key.starts_with(prefix)) return;
     const auto known = places_.find(owner);
-    const auto place = known == places_.end() ? nullptr : known->second.lock();
+    if (known == places_.end()) return;  // never ours, or given back already
+    const auto place = known->second.lock();
     if (Place* p = find_place(place)) {
-        p->handed = Place::Handed{token, previous_from(told.front())};
-        return context_.sink.wake(owner);
+        hear(*p, static_cast<std::uint64_t>(said), told.front(), *shared_, boot_clock::now());
+        return context_.events.wake(owner);
     }
-    // Nobody here wants it any more: it must not stay with us until the window is over.
+    // That acquisition has ended: the lock must not stay with us until the window is over.
     auto task = give_back(std::string(key.substr(prefix.size())), std::string(owner));
+    places_.erase(known);
     asio::co_spawn(context_.engine, std::move(task), asio::detached);
 }
 
-void FencedBackend::on_gap() {
+void QueueBackend::on_gap() {
     std::vector<std::string> waiting;
     for (const auto& [owner, place] : places_)
         if (!place.expired()) waiting.push_back(owner);
     for (const std::string& owner : waiting)
-        context_.sink.wake(owner);
-}
-
-bool FencedBackend::take_handed(spi::Attempt& a, boot_clock::time_point now) const {
-    // A message says nothing of replicas: the look that it causes does.
-    if (shared_->options.replicas > 0) return false;
-    Place* p = find_place(a.place);
-    if (p == nullptr || !p->queued || !p->handed) return false;
-    const Place::Handed handed = *p->handed;
-    p->handed.reset();
-    // Not newer than what the last look saw: that hand-over was over before it.
-    if (handed.token <= p->seen) return false;
-    const auto until = p->base + p->window - spi::drift(p->window);
-    if (until - now < p->window / 3) return false;
-    spi::Attempt::Granted g;
-    g.token.value = handed.token;
-    g.previous = handed.previous;
-    g.ttl = p->window;
-    g.base = p->base;
-    a.outcome = g;
-    p->queued = false;
-    p->unclaimed = true;
-    return true;
+        context_.events.wake(owner);
 }
 
 }  // namespace holdfast::redis

@@ -4,10 +4,11 @@
 //
 // The objects behind it are listed in node.cmake; who uses the header builds them in.
 #pragma once
-#include "codec.hpp"
-#include "errors.hpp"
-#include "handshake.hpp"
-#include "keys.hpp"
-#include "link.hpp"
-#include "script.hpp"
-#include "shared.hpp"
+#include "protocol/keys.hpp"
+#include "wire/codec.hpp"
+#include "wire/errors.hpp"
+#include "wire/handshake.hpp"
+#include "wire/link.hpp"
+#include "wire/script.hpp"
+#include "wire/server_facts.hpp"
+#include "wire/shared.hpp"

@@ -1,11 +1,11 @@
 // What operators ask: who holds and waits, which names are held, break, and what this server
 // promises.
 #include <algorithm>
-#include <map>
 
 #include "backend.hpp"
-#include "errors.hpp"
 #include "holdfast/spi/owner.hpp"
+#include "wire/errors.hpp"
+#include "wire/server_facts.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -40,7 +40,7 @@ Holder holder_from(std::string_view value, std::int64_t left, std::string_view s
                    std::int64_t now_us, bool plain) {
     const bool marked = plain && value.starts_with(revoked_mark);
     Holder h = person(marked ? value.substr(1) : value);
-    h.ttl_left = milliseconds(left);
+    if (left >= 0) h.ttl_left = milliseconds(left);
     h.revoked = marked;
     const State s(state_text);
     if (plain) return h;
@@ -56,26 +56,6 @@ Holder holder_from(std::string_view value, std::int64_t left, std::string_view s
     return h;
 }
 
-std::map<std::string, std::string, std::less<>> parse_info(std::string_view text) {
-    std::map<std::string, std::string, std::less<>> out;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        std::string_view line = text.substr(0, end);
-        text = end == text.npos ? std::string_view() : text.substr(end + 1);
-        if (line.ends_with('\r')) line.remove_suffix(1);
-        const auto colon = line.find(':');
-        if (colon != line.npos) out.emplace(line.substr(0, colon), line.substr(colon + 1));
-    }
-    return out;
-}
-
-bool old_server(std::string_view version) {
-    const auto major = number(version);
-    const auto dot = version.find('.');
-    const auto minor = dot == version.npos ? 0 : number(version.substr(dot + 1));
-    return major < 6 || (major == 6 && minor < 2);
-}
-
 }  // namespace
 
 awaitable<result<Inspection>> RedisBackend::inspect(std::string_view name,
@@ -84,10 +64,17 @@ awaitable<result<Inspection>> RedisBackend::inspect(std::string_view name,
     Keys keys;
     keys.assign(shared_->options.prefix, name);
     const Script& script = Scripts::all().inspect;
+    // A script that only reads may be asked for with rights to read only, from Redis 7.0 on.
     Command c;
-    begin(c, script, 5);
-    add_keys(c, keys);
-    const auto reply = co_await ask(c, &script, deadline, &detail);
+    c.add("EVAL_RO").add(script.text()).add_number(5);
+    keys.add_to(c);
+    auto reply = co_await ask(c, nullptr, deadline, &detail);
+    if (!reply && (reply.error() == errc::not_supported || reply.error() == errc::denied)) {
+        detail.clear();
+        begin(c, script, 5);
+        keys.add_to(c);
+        reply = co_await ask(c, &script, deadline, &detail);
+    }
     if (!reply) co_return reply.error();
     if (reply->is_text()) {
         detail = "a key of this name holds something other than a lock";
@@ -161,19 +148,20 @@ awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view 
     co_return names;
 }
 
-awaitable<result<Broken>> RedisBackend::break_lock(std::string_view name,
-                                                   std::optional<FencingToken> if_token, bool now,
-                                                   boot_clock::time_point deadline,
-                                                   std::string& detail) {
+awaitable<result<std::vector<Broken>>> RedisBackend::break_lock(std::string_view name,
+                                                                const BreakOptions& options,
+                                                                boot_clock::time_point deadline,
+                                                                std::string& detail) {
     const bool plain = shared_->options.plain;
     Keys keys;
     keys.assign(shared_->options.prefix, name);
-    const std::string only = if_token ? std::to_string(if_token->value) : std::string();
+    const std::string only =
+        options.if_token ? std::to_string(options.if_token->value) : std::string();
     const Script& script = Scripts::all().break_lock;
     Command c;
     begin(c, script, 5);
-    add_keys(c, keys);
-    c.add(only).add(now ? "1" : "0").add(plain ? "1" : "0");
+    keys.add_to(c);
+    c.add(only).add(options.now ? "1" : "0").add(plain ? "1" : "0");
     const auto reply = co_await ask(c, &script, deadline, &detail);
     if (!reply) co_return reply.error();
     if (!reply->is(Reply::Type::array) || reply->count < 1) co_return make(Error::protocol);
@@ -199,8 +187,8 @@ awaitable<result<Broken>> RedisBackend::break_lock(std::string_view name,
     const std::int64_t left = items[3].integer;
     out.holder = holder_from(items[2].text, left, items[4].text, number(items[1].text), plain);
     out.holder.revoked = true;
-    out.free_in = milliseconds(now ? 0 : std::max<std::int64_t>(left, 0));
-    co_return out;
+    out.free_in = milliseconds(options.now ? 0 : std::max<std::int64_t>(left, 0));
+    co_return std::vector<Broken>(1, out);
 }
 
 awaitable<result<Capabilities>> RedisBackend::probe(boot_clock::time_point deadline,
@@ -214,54 +202,52 @@ awaitable<result<Capabilities>> RedisBackend::probe(boot_clock::time_point deadl
         // Without the right to ask, nothing is known, and the lowest class it is.
         if (info.error() != errc::denied || detail.find("NOPERM") == detail.npos)
             co_return info.error();
-        context_.sink.warn(where +
-                           ": this user may not ask INFO, so what the server keeps is unknown");
+        context_.events.warn(where +
+                             ": this user may not ask INFO, so what the server keeps is unknown");
         detail.clear();
         co_return found;
     }
-    const auto facts = parse_info(info->text);
-    const auto fact = [&](std::string_view key) {
-        const auto at = facts.find(key);
-        return at == facts.end() ? std::string() : at->second;
-    };
-    if (fact("cluster_enabled") == "1") {
+    const auto told = [&](std::string_view key) { return fact(info->text, key); };
+    if (told("cluster_enabled") == "1") {
         detail = "this is a Redis Cluster";
         co_return make(Error::cluster);
     }
-    if (const auto version = fact("redis_version"); !version.empty() && old_server(version)) {
-        detail = "the server is Redis " + version;
+    if (const auto version = told("redis_version"); !version.empty() && too_old(version)) {
+        detail = "the server is Redis " + std::string(version);
         co_return make(Error::too_old);
     }
-    const bool primary = fact("role") != "slave";
-    if (!primary) context_.sink.warn(where + ": this server is a replica and takes no locks");
-    const bool replicas = !fact("connected_slaves").empty() && fact("connected_slaves") != "0";
+    const bool primary = told("role") != "slave";
+    if (!primary) context_.events.warn(where + ": this server is a replica and takes no locks");
+    const bool replicas = !told("connected_slaves").empty() && told("connected_slaves") != "0";
     if (replicas)
-        context_.sink.warn(where +
-                           ": it has replicas, and replication is asynchronous: after a switch to "
-                           "one of them a lock can be held twice");
-    const auto policy = fact("maxmemory_policy");
-    if (!policy.empty() && policy != "noeviction" && fact("maxmemory") != "0")
-        context_.sink.warn(where + ": maxmemory-policy is " + policy +
-                           ": when memory is short the server may throw locks away; noeviction is "
-                           "right for locks");
-    std::string fsync;
-    if (fact("aof_enabled") == "1") {
+        context_.events.warn(
+            where +
+            ": it has replicas, and replication is asynchronous: after a switch to "
+            "one of them a lock can be held twice");
+    const auto policy = told("maxmemory_policy");
+    const bool evicts = !policy.empty() && policy != "noeviction" && told("maxmemory") != "0";
+    if (evicts)
+        context_.events.warn(
+            where + ": maxmemory-policy is " + std::string(policy) +
+            ": when memory is short the server may throw locks away; noeviction is "
+            "right for locks");
+    std::string lost_by_crash;
+    if (told("aof_enabled") == "1") {
         c.clear();
-        c.add("CONFIG").add("GET").add("appendfsync");
+        c.add("CONFIG").add("GET").add("*append*");
         std::string ignored;
         const auto config = co_await ask(c, nullptr, deadline, &ignored);
-        if (config && config->is(Reply::Type::array) && config->count == 2)
-            fsync = config->elements[1].text;
-        else if (!config && config.error() != errc::denied && config.error() != errc::not_supported)
+        if (!config && config.error() != errc::denied && config.error() != errc::not_supported)
             co_return config.error();
-        if (fsync.empty())
-            context_.sink.warn(where +
-                               ": this user may not ask CONFIG GET, so it is unknown whether "
-                               "grants outlive a crash");
+        lost_by_crash = unsynced(info->text, config ? &*config : nullptr);
+        if (!lost_by_crash.empty())
+            context_.events.warn(where + ": " + lost_by_crash + ": a crash may lose grants");
+    } else {
+        lost_by_crash = unsynced(info->text, nullptr);
     }
-    const bool durable = fsync == "always";
+    const bool durable = lost_by_crash.empty();
     found.set(Capability::survives_server_crash, durable && !shared_->options.plain);
-    if (durable && primary && !replicas) found.safety = SafetyClass::b;
+    if (durable && primary && !replicas && !evicts) found.safety = SafetyClass::b;
     co_return found;
 }
 

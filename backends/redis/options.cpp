@@ -27,15 +27,13 @@ Options::Options(const spi::Settings& s)
       plain(s.text("mode") == "plain"),
       queue(!plain && s.text("wait") != "poll"),
       replicas(s.integer("min_replicas_ack")),
+      confirm_handover(s.given("handover") && s.text("handover") == "confirmed"),
       tls(s.scheme == "rediss"),
       tls_verify(s.flag("tls_verify")),
       tls_ca_file(s.text("tls_ca_file")),
       tls_cert_file(s.text("tls_cert_file")),
       tls_key_file(s.text("tls_key_file")),
-      display(s.display()) {
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-        host = host.substr(1, host.size() - 2);
-}
+      display(s.display()) {}
 
 const std::vector<spi::OptionSpec>& option_table() {
     using spi::OptionType;
@@ -44,29 +42,37 @@ const std::vector<spi::OptionSpec>& option_table() {
          .type = OptionType::choice,
          .fallback = "fenced",
          .meaning =
-             "fenced: token, line of waiters, what became of the previous holder. plain: only "
-             "SET NX PX and compare-and-delete, as the documents have it.",
+             "fenced: fencing token, queue, state of the previous holder. plain: only SET NX PX "
+             "and compare-and-delete, the well-known pattern.",
          .choices = "fenced|plain"},
         {.name = "wait",
          .type = OptionType::choice,
          .fallback = "queue",
-         .meaning =
-             "queue: waiters stand in line and the lock is handed over. poll: they try again "
-             "by and by, which is fair to clients of other libraries on the same name.",
+         .meaning = "queue: a release hands the lock to the first waiter. poll: waiters retry "
+                    "periodically, which is fair to clients of other libraries on the same name.",
          .choices = "queue|poll"},
+        {.name = "handover",
+         .type = OptionType::choice,
+         .fallback = "direct",
+         .meaning =
+             "direct: the message that a release publishes is the next waiter's grant. "
+             "confirmed: the waiter confirms it with one more request; for servers where other "
+             "users may PUBLISH.",
+         .choices = "direct|confirmed"},
         {.name = "min_replicas_ack",
          .type = OptionType::integer,
          .fallback = "0",
          .meaning =
-             "A grant or a renewal counts only once that many replicas have confirmed it (WAIT). "
-             "It narrows what a failover can give twice, and costs a round trip each; the token "
-             "remains the remedy.",
+             "A grant or renewal counts only after this many replicas have confirmed it (WAIT). "
+             "This makes a double grant by failover less likely, not impossible, and costs one "
+             "more round trip.",
          .min = 0,
          .max = 100},
         {.name = "tls_ca_file",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "rediss: certificates to trust, in PEM. Without it: those of the system."},
+         .meaning =
+             "rediss: PEM file of the trusted certificates. By default those of the system."},
         {.name = "tls_verify",
          .type = OptionType::boolean,
          .fallback = "yes",
@@ -74,11 +80,11 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "tls_cert_file",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "rediss: our own certificate, in PEM, where the server asks for one."},
+         .meaning = "rediss: PEM file of the client certificate."},
         {.name = "tls_key_file",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "rediss: the private key of tls_cert_file, in PEM."},
+         .meaning = "rediss: PEM file of the private key of tls_cert_file."},
     };
     return table;
 }
@@ -88,8 +94,11 @@ void check(const spi::Settings& s, Diagnostics& d) {
         d.add(s.display(), "The path must be the number of a database.",
               "Write for example redis://host:6379/2, or leave the path out for database 0.");
     if (s.text("mode") == "plain" && s.given("wait") && s.text("wait") == "queue")
-        d.add(s.display(), "wait=queue does not go with mode=plain, which has no line of waiters.",
+        d.add(s.display(), "wait=queue does not go with mode=plain, which has no queue.",
               "Leave out mode=plain, or leave out wait.");
+    if (s.given("handover") && (s.text("mode") == "plain" || s.text("wait") == "poll"))
+        d.add(s.display(), "handover has no effect without a queue.",
+              "Leave it out, or leave out mode=plain and wait=poll.");
     if (s.scheme != "rediss")
         for (const char* option : {"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file"})
             if (s.given(option))

@@ -14,10 +14,11 @@ struct Options {
     long long database = 0;
     std::string user;
     spi::Secret password;
-    std::string prefix;      ///< the namespace
-    bool plain = false;      ///< mode=plain
-    bool queue = true;       ///< wait=queue
-    long long replicas = 0;  ///< min_replicas_ack
+    std::string prefix;             ///< the namespace
+    bool plain = false;             ///< mode=plain
+    bool queue = true;              ///< wait=queue
+    long long replicas = 0;         ///< min_replicas_ack
+    bool confirm_handover = false;  ///< handover=confirmed
     bool tls = false, tls_verify = true;
     std::string tls_ca_file, tls_cert_file, tls_key_file;
     std::string display;  ///< "redis://cache1:6379/2"

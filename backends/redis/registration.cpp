@@ -9,7 +9,7 @@ spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "redis";
     d.schemes = {"redis", "rediss"};
-    d.summary = "one Redis server: fencing tokens, a fair line of waiters, told of a release";
+    d.summary = "one Redis server: fencing tokens, a fair queue, notified waiters";
     d.example = "redis://127.0.0.1:6379";
     d.options = option_table();
     d.hosts = spi::Descriptor::Hosts::one;
@@ -20,8 +20,8 @@ spi::Descriptor describe() {
     d.check = check;
     d.capabilities = promises;
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
-        if (s.text("mode") == "plain") return std::make_unique<PlainBackend>(s, c);
-        return std::make_unique<FencedBackend>(s, c);
+        if (!Options(s).queue) return std::make_unique<RedisBackend>(s, c);
+        return std::make_unique<QueueBackend>(s, c);
     };
     return d;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "errors.hpp"
-#include "gate.hpp"
 #include "lane.hpp"
 
 namespace holdfast::redlock {
@@ -19,21 +18,25 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
     fabric_ = std::make_shared<Fabric>();
     fabric_->executor = c.engine;
     fabric_->set = set_;
-    fabric_->warn = [sink = &context_.sink](std::string text) { sink->warn(std::move(text)); };
-    set_->majority_back = [sink = &context_.sink] { sink->doubt({}); };
+    fabric_->warn = [events = &context_.events](std::string text) {
+        events->warn(std::move(text));
+    };
+    set_->majority_back = [events = &context_.events] { events->at_risk({}); };
     for (const auto& node : set_->nodes) {
         tls_.push_back(redis::make_tls(node->shared->options));
+        for (const std::string& text : redis::exposures(node->shared->options, "redlocks://"))
+            c.events.warn(text);
         fabric_->lines.push_back(std::make_shared<Line>(c.engine, set_, *node, tls_.back().get()));
     }
     Scripts::all();
     if (set_->size() % 2 == 0)
-        c.sink.warn(s.display() +
-                    ": an even number of nodes bears no more failures than one node "
-                    "less, and more can fail");
+        c.events.warn(s.display() +
+                      ": an even number of nodes tolerates no more failures than one node "
+                      "less");
     if (!set_->options.fencing)
-        c.sink.warn(s.display() +
-                    ": fencing=off: leases have no token, so a store cannot refuse "
-                    "the late write of a holder that was paused");
+        c.events.warn(s.display() +
+                      ": fencing=off: leases have no token, so a store cannot refuse "
+                      "the late write of a paused holder");
 }
 
 error_code RedlockBackend::check_name(std::string_view name) const noexcept {
@@ -42,7 +45,7 @@ error_code RedlockBackend::check_name(std::string_view name) const noexcept {
 }
 
 awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
-    const auto gate = std::make_shared<Gate>(context_.engine);
+    const auto under_way = std::make_shared<Countdown>(context_.engine);
     const auto now = boot_clock::now();
     // Callers that want one name would only split the votes among themselves: one of them asks.
     std::map<std::string_view, Attempt*> first;
@@ -57,8 +60,8 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
                 continue;
             }
             const auto known = busy_.find(a->name);
-            if (a->again && known != busy_.end() && now < known->second.until) {
-                a->outcome = Attempt::Busy{known->second.look_again, true};
+            if (a->repeated && known != busy_.end() && now < known->second.until) {
+                a->outcome = Attempt::Busy{known->second.look_within, true};
                 continue;
             }
             const auto [at, fresh] = first.emplace(a->name, a);
@@ -66,12 +69,12 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
                 others.emplace_back(a, at->second);
                 continue;
             }
-            gate->enter();
-            const auto round = std::make_shared<Acquire>(fabric_, *a, [gate] { gate->leave(); });
-            round->start();
+            under_way->begin();
+            const auto round = std::make_shared<AcquireRound>(fabric_->setting(), *a);
+            drive(fabric_, round, [under_way] { under_way->end(); });
         }
     }
-    auto task = Gate::wait(gate);
+    auto task = Countdown::over(under_way);
     co_await std::move(task);
     for (const auto& [a, leader] : others) {
         if (std::holds_alternative<Attempt::Granted>(leader->outcome))
@@ -84,59 +87,62 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     const auto until = boot_clock::now() + share_;
     for (const auto& [name, leader] : first)
         if (const auto* b = std::get_if<Attempt::Busy>(&leader->outcome))
-            busy_.insert_or_assign(std::string(name), Busy{until, b->look_again});
+            busy_.insert_or_assign(std::string(name), Busy{until, b->look_within});
 }
 
-awaitable<error_code> RedlockBackend::withdraw(std::span<Attempt* const> all) {
-    const auto gate = std::make_shared<Gate>(context_.engine);
-    std::vector<std::shared_ptr<Release>> rounds;
+awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
+    const auto under_way = std::make_shared<Countdown>(context_.engine);
+    std::vector<std::shared_ptr<ReleaseRound>> rounds(all.size());
     {
         const Together together(*fabric_);
-        for (Attempt* a : all) {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const Attempt* a = all[i];
             const Place* p = find_place(a->place);
             if (p == nullptr || p->value.empty()) continue;  // every failed round undid itself
-            gate->enter();
-            rounds.push_back(std::make_shared<Release>(fabric_, a->name, a->place, a->ttl,
-                                                       a->deadline, [gate] { gate->leave(); }));
-            rounds.back()->start();
+            under_way->begin();
+            rounds[i] = std::make_shared<ReleaseRound>(fabric_->setting(), a->name, a->place,
+                                                       a->ttl, a->deadline, true);
+            drive(fabric_, rounds[i], [under_way] { under_way->end(); });
         }
     }
-    auto task = Gate::wait(gate);
+    auto task = Countdown::over(under_way);
     co_await std::move(task);
-    for (const auto& round : rounds)
-        if (round->result() == ReleaseResult::unreachable) co_return make(Error::no_quorum);
-    for (Attempt* a : all)
-        if (Place* p = find_place(a->place)) p->value.clear();
-    co_return error_code();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i]->withdrawal = {};
+        if (rounds[i] && rounds[i]->result() == ReleaseResult::unreachable)
+            all[i]->withdrawal = make(Error::no_quorum);
+        else if (Place* p = find_place(all[i]->place))
+            p->value.clear();
+    }
 }
 
 awaitable<void> RedlockBackend::renew(std::span<Held* const> all) {
-    const auto gate = std::make_shared<Gate>(context_.engine);
+    const auto under_way = std::make_shared<Countdown>(context_.engine);
     {
         const Together together(*fabric_);
         for (Held* h : all) {
-            gate->enter();
-            const auto round = std::make_shared<Renew>(fabric_, *h, [gate] { gate->leave(); });
-            round->start();
+            under_way->begin();
+            const auto round = std::make_shared<RenewRound>(fabric_->setting(), *h);
+            drive(fabric_, round, [under_way] { under_way->end(); });
         }
     }
-    auto task = Gate::wait(gate);
+    auto task = Countdown::over(under_way);
     co_await std::move(task);
 }
 
 awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
-    const auto gate = std::make_shared<Gate>(context_.engine);
-    std::vector<std::shared_ptr<Release>> rounds;
+    const auto under_way = std::make_shared<Countdown>(context_.engine);
+    std::vector<std::shared_ptr<ReleaseRound>> rounds;
     {
         const Together together(*fabric_);
         for (const Held* h : all) {
-            gate->enter();
-            rounds.push_back(std::make_shared<Release>(fabric_, h->name, h->place, h->ttl,
-                                                       h->deadline, [gate] { gate->leave(); }));
-            rounds.back()->start();
+            under_way->begin();
+            rounds.push_back(std::make_shared<ReleaseRound>(fabric_->setting(), h->name, h->place,
+                                                            h->ttl, h->deadline, true));
+            drive(fabric_, rounds.back(), [under_way] { under_way->end(); });
         }
     }
-    auto task = Gate::wait(gate);
+    auto task = Countdown::over(under_way);
     co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i]->released = rounds[i]->result();
@@ -148,6 +154,7 @@ std::unique_ptr<spi::Lane> RedlockBackend::open_lane() {
 }
 
 awaitable<void> RedlockBackend::close() {
+    fabric_->stop();
     // What is owed at nodes that answer takes one more round trip; the others free it by its ttl.
     const auto until = boot_clock::now() + milliseconds(150);
     const auto owing = [this] {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rounds.hpp"
+#include "drive.hpp"
 
 namespace holdfast::redlock {
 
@@ -17,11 +17,11 @@ public:
     RedlockBackend(const spi::Settings&, spi::Context);
 
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
-    std::size_t max_batch() const noexcept override { return 128; }
+    std::size_t max_batch(spi::Verb) const noexcept override { return 128; }
     error_code check_name(std::string_view name) const noexcept override;
 
     awaitable<void> attempt(std::span<spi::Attempt* const>) override;
-    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
+    awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
@@ -30,10 +30,10 @@ public:
     awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail) override;
-    awaitable<result<Broken>> break_lock(std::string_view name,
-                                         std::optional<FencingToken> if_token, bool now,
-                                         boot_clock::time_point deadline,
-                                         std::string& detail) override;
+    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
+                                                      const BreakOptions& options,
+                                                      boot_clock::time_point deadline,
+                                                      std::string& detail) override;
     awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
                                           std::string& detail) override;
     std::unique_ptr<spi::Lane> open_lane() override;
@@ -60,7 +60,7 @@ private:
     /// A name that was found busy a moment ago: who waits for it need not ask again yet.
     struct Busy {
         boot_clock::time_point until;
-        milliseconds look_again;
+        milliseconds look_within;
     };
 
     const Capabilities capabilities_;

@@ -5,7 +5,7 @@
 namespace holdfast::redlock {
 namespace {
 
-constexpr milliseconds longest_pause{500}, after_refusal{250};
+constexpr milliseconds pause_at_most{500}, after_refusal{250};
 
 }  // namespace
 
@@ -22,19 +22,13 @@ void Debts::add(std::string key, std::string value, boot_clock::time_point again
     values.modify(at, [&](Debt& d) {
         d.again = std::max(d.again, again);
         d.until = std::max(d.until, until);
-        d.due = may_send ? boot_clock::time_point::min() : d.until;
-        d.answered = false;
+        d.reset(may_send);
     });
 }
 
-void Debts::resume() {
+void Debts::reset(bool may_send) {
     for (auto at = all_.begin(); at != all_.end(); ++at)
-        all_.modify(at, [](Debt& d) { d.due = boot_clock::time_point::min(), d.answered = false; });
-}
-
-void Debts::suspend() {
-    for (auto at = all_.begin(); at != all_.end(); ++at)
-        all_.modify(at, [](Debt& d) { d.due = d.until, d.answered = false; });
+        all_.modify(at, [may_send](Debt& d) { d.reset(may_send); });
 }
 
 boot_clock::time_point Debts::due() const noexcept {
@@ -54,7 +48,7 @@ void Debts::answered(const std::string& value, boot_clock::time_point sent, bool
     values.modify(at, [&](Debt& d) {
         d.answered = true;
         d.due = std::min(d.until, refused ? now + after_refusal : std::min(d.again, now + d.pause));
-        d.pause = std::min(d.pause * 2, longest_pause);
+        d.pause = std::min(d.pause * 2, pause_at_most);
     });
 }
 

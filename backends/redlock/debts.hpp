@@ -15,10 +15,14 @@ struct Debt {
     std::string key, value;
     boot_clock::time_point again;  ///< until then what is undone may still arrive
     boot_clock::time_point until;  ///< from then on the key is gone by itself
-    boot_clock::time_point
-        due{};  ///< when something is to be done: a release, or, at `until`, none
+    boot_clock::time_point due{};  ///< for a release; at `until`, to be forgotten
     milliseconds pause{20};
     bool answered = false;
+    /// As if never sent: due at once where the node can be told, else kept until its end.
+    void reset(bool may_send) noexcept {
+        due = may_send ? boot_clock::time_point::min() : until;
+        answered = false;
+    }
 };
 
 /// Engine thread only. Thousands may be owed after an outage: only a connection's begin and end,
@@ -32,8 +36,8 @@ public:
     void add(std::string key, std::string value, boot_clock::time_point again,
              boot_clock::time_point until, bool may_send);
     /// The node can be told now: all are due. It cannot: all are kept until their end.
-    void resume();
-    void suspend();
+    void resume() { reset(true); }
+    void suspend() { reset(false); }
     /// When pay() is wanted next; the end of time for an empty one.
     boot_clock::time_point due() const noexcept;
     /// Forgets what is over by itself, and gives each that is due to `send`, once.
@@ -45,6 +49,8 @@ public:
     void clear() noexcept { all_.clear(); }
 
 private:
+    void reset(bool may_send);
+
     struct ByValue {};
     struct ByDue {};
     boost::multi_index_container<

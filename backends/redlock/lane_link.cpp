@@ -4,8 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/ip/address.hpp>
 #include <cerrno>
+
+#include "holdfast/spi/net/socket.hpp"
 
 namespace holdfast::redlock {
 namespace {
@@ -35,18 +36,17 @@ void LaneLink::close(const error_code& why, std::string words) {
     words_ = std::move(words);
 }
 
+void LaneLink::leave_replica(boot_clock::time_point now) {
+    if (state_ != State::ready || now - left_ < std::chrono::seconds(1)) return;
+    left_ = now;
+    close(redis::make(redis::Error::read_only));
+}
+
 bool LaneLink::connect(boot_clock::time_point now) {
-    const auto& shared = *node_->shared;
-    auto where = shared.reached();
-    if (!where) {
-        error_code named;
-        const auto address = asio::ip::make_address(shared.options.host, named);
-        if (named) return close(redis::make(redis::Error::unresolved)), false;
-        where.emplace(address, shared.options.port);
-    }
-    fd_ = ::socket(where->protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const auto where = node_->shared->reached();
+    if (!where) return close(redis::make(redis::Error::unresolved)), false;
+    fd_ = spi::net::open_socket(where->protocol());
     if (fd_ < 0) return close(redis::make(redis::Error::refused), system_words(errno)), false;
-    redis::prepare_socket(fd_);
     heard_ = now;
     ++generation_;
     state_ = State::connecting;
@@ -83,17 +83,17 @@ void LaneLink::check() {
 void LaneLink::drain(boot_clock::time_point now) {
     if (state_ != State::ready || pending_ == 0) return;
     advance(now);
-    unsigned ignored = 0;
+    std::uint64_t ignored = 0;
     while (next(ignored) != nullptr) {
     }
 }
 
-void LaneLink::put(const Command& c, unsigned number, boot_clock::time_point now) {
+void LaneLink::put(const Command& c, std::uint64_t number, boot_clock::time_point now) {
     if (pending_ == most_pending) return close(redis::make(redis::Error::no_answer));
+    c.encode(out_);  // throws, or queues all of it
     if (pending_ == 0) heard_ = now;
     numbers_[(first_ + pending_) % most_pending] = number;
     ++pending_;
-    c.encode(out_);
     node_->shared->requests.fetch_add(1, std::memory_order_relaxed);
     flush();
 }
@@ -124,10 +124,7 @@ short LaneLink::events() const noexcept {
 
 bool LaneLink::advance(boot_clock::time_point now) {
     if (state_ == State::connecting) {
-        int failed = 0;
-        socklen_t size = sizeof failed;
-        if (::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
-        if (failed != 0)
+        if (const int failed = spi::net::connect_error(fd_); failed != 0)
             close(redis::make(redis::Error::refused), system_words(failed));
         else
             greet(now);
@@ -161,7 +158,7 @@ bool LaneLink::read(boot_clock::time_point now) {
     }
 }
 
-const Reply* LaneLink::next(unsigned& number) {
+const Reply* LaneLink::next(std::uint64_t& number) {
     if (state_ != State::ready) return nullptr;
     const auto next = codec_->next();
     if (next == redis::Codec::Next::more) return nullptr;

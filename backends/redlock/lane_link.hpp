@@ -28,7 +28,7 @@ public:
     /// Notices a connection that the node has closed meanwhile.
     void check();
     /// Sends one command. Only when ready.
-    void put(const Command&, unsigned number, boot_clock::time_point now);
+    void put(const Command&, std::uint64_t number, boot_clock::time_point now);
     /// What poll() is to wait for; 0: nothing.
     short events() const noexcept;
     int descriptor() const noexcept { return fd_; }
@@ -37,7 +37,7 @@ public:
     bool advance(boot_clock::time_point now);
     /// The next answer that has arrived, and its request's number; null: none. Lives until the next
     /// call of a member.
-    const Reply* next(unsigned& number);
+    const Reply* next(std::uint64_t& number);
     /// Reads and drops answers that nobody waits for any more.
     void drain(boot_clock::time_point now);
     bool overdue(boot_clock::time_point now, milliseconds patience) const noexcept {
@@ -47,6 +47,9 @@ public:
     /// Since when it owes an answer and nothing has come.
     boot_clock::time_point quiet_since() const noexcept { return heard_; }
     void close(const error_code& why, std::string words = {});
+    /// The node answered that it is a replica: closes, at most once a second, as the address may
+    /// lead to the new primary by now.
+    void leave_replica(boot_clock::time_point now);
     /// Another one after each connect: requests of one are executed in their order.
     unsigned generation() const noexcept { return generation_; }
     const error_code& why() const noexcept { return why_; }
@@ -65,9 +68,9 @@ private:
     std::size_t sent_ = 0;
     std::unique_ptr<redis::Codec> codec_;
     std::unique_ptr<redis::Handshake> handshake_;
-    std::array<unsigned, most_pending> numbers_{};  // a ring
+    std::array<std::uint64_t, most_pending> numbers_{};  // a ring
     unsigned first_ = 0, pending_ = 0, generation_ = 0;
-    boot_clock::time_point heard_{};
+    boot_clock::time_point heard_{}, left_{};
     error_code why_;
     std::string words_;
     std::array<char, 4096> in_{};

@@ -66,8 +66,7 @@ void Line::look() {
     if (state_ == State::ready) {
         // Its answer, or its silence, decides.
         if (!pending_.empty()) return;
-        Request ping;
-        ping.words = words("PING");
+        Request ping{Ask::of(nullptr, "PING")};
         ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
             if (r != nullptr) self->node_.set_up();
         };
@@ -115,8 +114,7 @@ void Line::opened(const error_code& ec, const std::string& words) {
 
 void Line::prove() {
     state_ = State::proving;
-    Request ping;
-    ping.words = words("PING");
+    Request ping{Ask::of(nullptr, "PING")};
     ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
         if (r != nullptr && self->state_ == State::proving) self->become_ready();
     };
@@ -169,44 +167,50 @@ void Line::flush() {
 }
 
 void Line::post(Call call) {
-    Command c;
-    const Verb* const verb = call.requests.front().verb;
-    const std::size_t n = call.requests.size(), keys = verb == nullptr ? 0 : verb->keys;
-    if (verb != nullptr) {
-        const Script& script = n == 1 ? verb->one : *verb->many;
-        redis::begin(c, script, static_cast<long long>(keys) * static_cast<long long>(n));
-        if (call.text) redis::with_text(c, script);
+    const bool first = pending_.empty();
+    bool placed = false;
+    try {
+        pending_.emplace_back();
+        placed = true;
+        Command c;
+        write(c, call.requests, node_.shared->clock, call.text);
+        c.encode(out_);
+    } catch (const std::exception&) {
+        // Out of memory. An entry without its request would take the next one's answer.
+        if (placed) pending_.pop_back();
+        for (Request& r : call.requests)
+            r.done(nullptr, make_error_code(boost::system::errc::not_enough_memory), false);
+        return;
     }
-    for (const Request& r : call.requests)
-        for (std::size_t i = 0; i < keys; ++i)
-            c.add((*r.words)[i]);
-    for (const Request& r : call.requests)
-        for (std::size_t i = keys; i < r.words->size(); ++i) {
-            if (i == r.deadline_word && i != 0)
-                c.add_number(node_.shared->clock.server_ms(r.deadline));
-            else
-                c.add((*r.words)[i]);
-        }
-    c.encode(out_);
+    pending_.back() = std::move(call);
     node_.shared->requests.fetch_add(1, std::memory_order_relaxed);
-    if (pending_.empty()) heard_ = boot_clock::now();
-    pending_.push_back(std::move(call));
-    if (!writing_) start_write();
-    if (!watching_) watch_silence();
+    if (first) heard_ = boot_clock::now();
+    try {
+        if (!writing_) start_write();
+        if (!watching_) watch_silence();
+    } catch (const std::exception&) {
+        fail(redis::make(redis::Error::closed), "", false);
+    }
 }
 
 void Line::start_write() {
     writing_ = true;
     // The bytes belong to the write: it may outlive this link by a moment.
-    const auto bytes = std::make_shared<const std::string>(std::exchange(out_, {}));
+    const auto bytes = std::make_shared<std::string>();
+    bytes->swap(out_);
     link_->write(asio::buffer(*bytes),
                  [self = shared_from_this(), link = link_, bytes](error_code ec, std::size_t) {
                      if (self->link_ != link) return;
                      if (ec) return self->fail(redis::make(redis::Error::closed), "", false);
-                     if (self->out_.empty())
+                     if (self->out_.empty()) {
                          self->writing_ = false;
-                     else
+                         return;
+                     }
+                     try {
                          self->start_write();
+                     } catch (const std::exception&) {
+                         self->fail(redis::make(redis::Error::closed), "", false);
+                     }
                  });
 }
 
@@ -236,7 +240,16 @@ void Line::read(std::size_t bytes) {
         answer(std::move(call), codec.reply());
         if (link_ != link) return;  // what was answered has closed it
     }
-    start_read();
+    if (std::exchange(demoted_, false)) leave_replica();
+    if (link_ == link) start_read();
+}
+
+// The address may lead to the new primary by now.
+void Line::leave_replica() {
+    const auto now = boot_clock::now();
+    if (now - left_ < std::chrono::seconds(1)) return;
+    left_ = now;
+    fail(redis::make(redis::Error::read_only), "", false);
 }
 
 bool Line::Call::fits(const Reply& r) const noexcept {
@@ -251,7 +264,7 @@ void Line::answer(Call call, const Reply& reply) {
     }
     const bool together = call.requests.size() > 1, error = reply.is(Reply::Type::error);
     // Nothing was done, as one of the names is not for this user; the others may be.
-    const bool each = together && error && reply.text.starts_with("NOPERM");
+    const bool each = together && error && redis::of_one_key(redis::from_reply(reply.text));
     for (std::size_t i = 0; i < call.requests.size(); ++i) {
         if (each)
             post_request(std::move(call.requests[i]));
@@ -261,8 +274,10 @@ void Line::answer(Call call, const Reply& reply) {
 }
 
 void Line::answer(Request r, const Reply& reply) {
-    const bool late = r.deadline_word != 0 && reply.is_text() && reply.text.starts_with("l ");
-    if (late) {
+    if (reply.is(Reply::Type::error) &&
+        redis::from_reply(reply.text) == redis::make(redis::Error::read_only))
+        demoted_ = true;
+    if (r.late(reply)) {
         // Our idea of its clock was wrong, or the request was long under way.
         node_.shared->clock.sample(late_time(reply) * 1000, boot_clock::now());
         if (!std::exchange(r.repeated, true) && boot_clock::now() < r.deadline)
@@ -273,7 +288,7 @@ void Line::answer(Request r, const Reply& reply) {
 
 void Line::watch_silence() {
     watching_ = true;
-    silence_.expires_at(redis::steady(heard_ + set_->options.patience));
+    silence_.expires_at(spi::net::steady(heard_ + set_->options.patience));
     silence_.async_wait([self = shared_from_this()](error_code ec) {
         self->watching_ = false;
         if (ec || self->pending_.empty()) return;
@@ -355,9 +370,7 @@ void Line::pay() {
     if (ready) flush();  // nothing that is owed may go ahead of what it gives back
     const auto now = boot_clock::now();
     owed_.pay(now, [&](const Debt& d) {
-        Request r;
-        r.verb = &Scripts::all().release;
-        r.words = words(d.key, d.value);
+        Request r{release_ask(d.key, d.value)};
         r.done = [self = shared_from_this(), value = d.value, sent = now](const Reply* reply,
                                                                           const error_code&, bool) {
             if (reply == nullptr) return;  // the connection has failed: it stays owed
@@ -378,7 +391,7 @@ void Line::arm_chores() {
     if (chores_armed_ && due >= chores_due_) return;
     chores_armed_ = true;
     chores_due_ = due;
-    chores_.expires_at(redis::steady(due));
+    chores_.expires_at(spi::net::steady(due));
     chores_.async_wait([self = shared_from_this()](error_code ec) {
         if (ec || self->state_ == State::closed) return;
         self->chores_armed_ = false;

@@ -3,7 +3,6 @@
 #include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/container/small_vector.hpp>
-#include <concepts>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -23,33 +22,13 @@ class Line : public std::enable_shared_from_this<Line> {
 public:
     Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, asio::ssl::context*);
 
-    /// The same for all nodes of a round.
-    using Words = std::shared_ptr<const std::vector<std::string>>;
-    static Words words(std::vector<std::string> w) {
-        return std::make_shared<const std::vector<std::string>>(std::move(w));
-    }
-    /// Without the second copy of each that a list in braces would make.
-    template <std::convertible_to<std::string>... Word>
-    static Words words(Word&&... w) {
-        std::vector<std::string> all;
-        all.reserve(sizeof...(w));
-        (all.emplace_back(std::forward<Word>(w)), ...);
-        return words(std::move(all));
-    }
-
-    struct Request {
-        const Verb* verb = nullptr;  ///< nothing: the words are a command
-        Words words;                 ///< its keys, then its arguments
-        /// In the place of words[deadline_word] this deadline is sent, in the node's own time; 0:
-        /// none. `late` answers are asked again once by the line.
-        std::size_t deadline_word = 0;
-        boot_clock::time_point deadline{};
+    struct Request : Ask {
         /// Called once, perhaps inside ask(); without a reply `sent` says whether it may have
         /// acted.
-        std::function<void(const Reply*, const error_code& why, bool sent)> done;
+        std::function<void(const Reply*, const error_code& why, bool sent)> done{};
         /// Asked before it is sent after having waited for the connection. Empty: always wanted.
         std::function<bool()> wanted{};
-        bool repeated = false;
+        bool repeated = false;  ///< asked again, since it was late
     };
     /// `patient`: a node that is down is tried now, and waited for.
     void ask(Request, bool patient);
@@ -72,6 +51,7 @@ public:
 
 private:
     enum class State : std::uint8_t { fresh, opening, proving, ready, broken, down, closed };
+
     /// One command and its answer: of one request, or of several with the same verb.
     struct Call {
         boost::container::small_vector<Request, 1> requests;
@@ -93,6 +73,7 @@ private:
     void answer(Call, const Reply&);
     void answer(Request, const Reply&);
     void fail(const error_code& why, const std::string& words, bool down);
+    void leave_replica();
     void watch_silence();
     void pay();
     void arm_chores();
@@ -110,7 +91,8 @@ private:
     std::string out_;
     std::array<char, 16384> in_{};
     bool writing_ = false, watching_ = false, chores_armed_ = false, gathering_ = false;
-    boot_clock::time_point heard_{}, next_try_{}, chores_due_{};
+    bool demoted_ = false;  // it answered that it is a replica
+    boot_clock::time_point heard_{}, next_try_{}, chores_due_{}, left_{};
     milliseconds pause_{50};
     asio::steady_timer silence_, chores_;
 };

@@ -2,7 +2,8 @@
 //
 // What a node keeps of a name beside the lock itself is one string, "1:FFFFFFFFFFFFFFFF:OWNER": the
 // format, the highest token that was written to this node (16 digits, so that texts compare as
-// numbers do), and for whom. It expires a day after the token, or after its last use.
+// numbers do), and for whom. It expires a day after the token, or after its last use, whichever is
+// later by this node's clock.
 // A number becomes text by string.format only: Lua's own conversion keeps 14 digits.
 #pragma once
 
@@ -13,20 +14,24 @@ inline constexpr const char* clock = R"lua(
 local call = redis.call
 local t = call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local function till(token, ttl)
+  return string.format('%.0f', math.max(math.floor(token / 1000), now) + 86400000 + ttl)
+end
 )lua";
 
 /// KEYS lock, state; ARGV 1 owner, 2 ttl ms, 3 deadline in this node's ms, 4 token ('': none is
-/// wanted), 5 when the state expires. One vote: the lock is taken if it is free, and the token is
-/// written if it is higher than what is there. Answers:
+/// wanted; '?': the client does not know the time yet). One vote: the lock is taken if it is free,
+/// and the token is written if it is higher than what is there. Answers:
 ///   g          taken, the token is written
-///   h TOKEN    taken, but the token is too low: ask again with one higher than this
+///   h TOKEN    taken, but no token is written: ask again with one higher than this (0: none here)
 ///   b MS       somebody else has it, for so long (-1: for ever)
 ///   l MS       came too late, and it is now
-///   k          the key holds something else
-/// A token far behind this node's clock is refused, too: a client that has seen no clock begins
-/// with 1, and tokens are to grow even where a node has lost its data.
+///   k          the key holds something else, or the token's key something that is no token or
+///              could not grow on in 16 digits
+/// This node's clock has no say in the token: how the nodes' clocks are weighed is the client's
+/// matter.
 inline constexpr const char* enter = R"lua(
-local function enter(lock, state, owner, ttl, deadline, token, till)
+local function enter(lock, state, owner, ttl, deadline, token)
   if now > tonumber(deadline) then return 'l ' .. string.format('%.0f', now) end
   if not call('SET', lock, owner, 'NX', 'PX', ttl) then
     local cur = redis.pcall('GET', lock)
@@ -35,33 +40,30 @@ local function enter(lock, state, owner, ttl, deadline, token, till)
     call('PEXPIRE', lock, ttl)
   end
   if token == '' then return 'g' end
-  local low
+  local low, last = token == '?', '0'
   local s = redis.pcall('GET', state)
   if s then
-    if type(s) == 'table' or string.sub(s, 1, 2) ~= '1:' then
+    last = type(s) == 'string' and string.match(s, '^1:(%d+):')
+    if not last or #last ~= 16 or last > '9999000000000000' then
       call('DEL', lock)
       return 'k'
     end
-    local last = string.sub(s, 3, 18)
-    if last > token or (last == token and string.sub(s, 20) ~= owner) then low = last end
+    low = low or last > token or (last == token and string.sub(s, 20) ~= owner)
   end
-  if low or tonumber(token) < (now - 3600000) * 1000 then
-    local us = string.format('%016.0f', now * 1000)
-    return 'h ' .. (low and low > us and low or us)
-  end
-  call('SET', state, '1:' .. token .. ':' .. owner, 'PXAT', till)
+  if low then return 'h ' .. last end
+  call('SET', state, '1:' .. token .. ':' .. owner, 'PXAT', till(token, ttl))
   return 'g'
 end
 )lua";
 inline constexpr const char* enter_one = R"lua(
-return enter(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+return enter(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 )lua";
 /// The same for many locks: KEYS and ARGV lock by lock, and an answer each.
 inline constexpr const char* enter_many = R"lua(
 local out = {}
 for i = 1, #KEYS / 2 do
-  local k, a = 2 * i - 1, 5 * i - 4
-  out[i] = enter(KEYS[k], KEYS[k + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+  local k, a = 2 * i - 1, 4 * i - 3
+  out[i] = enter(KEYS[k], KEYS[k + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
 end
 return out
 )lua";
@@ -86,16 +88,16 @@ end
 return out
 )lua";
 
-/// KEYS lock, state; ARGV 1 owner, 2 ttl ms, 3 deadline in this node's ms, 4 when the state expires
-/// ('': there is none). Answers y renewed, x revoked, e nothing there, n somebody else's, l MS
+/// KEYS lock, state; ARGV 1 owner, 2 ttl ms, 3 deadline in this node's ms, 4 the token ('': it has
+/// none). Answers y renewed, x revoked, e nothing there, n somebody else's, l MS
 /// late. Never makes a lock: a renewal that comes late must not bring one back.
 inline constexpr const char* renew = R"lua(
-local function renew(lock, state, owner, ttl, deadline, till)
+local function renew(lock, state, owner, ttl, deadline, token)
   if now > tonumber(deadline) then return 'l ' .. string.format('%.0f', now) end
   local cur = redis.pcall('GET', lock)
   if cur == owner then
     call('PEXPIRE', lock, ttl)
-    if till ~= '' then call('PEXPIREAT', state, till) end
+    if token ~= '' then call('PEXPIREAT', state, till(token, ttl)) end
     return 'y'
   end
   if cur == '!' .. owner then return 'x' end

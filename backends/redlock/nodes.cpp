@@ -5,38 +5,53 @@
 #include <charconv>
 
 #include "errors.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
+#include "votes.hpp"
 
 namespace holdfast::redlock {
 namespace {
-
-/// The value of "key:" in the text of INFO.
-std::string_view fact(std::string_view info, std::string_view key) noexcept {
-    for (std::size_t at = 0; (at = info.find(key, at)) != info.npos; at += key.size()) {
-        const bool line = at == 0 || info[at - 1] == '\n';
-        if (!line || !info.substr(at + key.size()).starts_with(':')) continue;
-        const auto rest = info.substr(at + key.size() + 1);
-        return rest.substr(0, rest.find_first_of("\r\n"));
-    }
-    return {};
-}
-
-long long number(std::string_view text) noexcept {
-    long long n = 0;
-    std::from_chars(text.data(), text.data() + text.size(), n);
-    return n;
-}
-
-bool too_old(std::string_view version) noexcept {
-    const auto dot = version.find('.');
-    const auto major = number(version);
-    const auto minor = dot == version.npos ? 0 : number(version.substr(dot + 1));
-    return major < 6 || (major == 6 && minor < 2);
-}
 
 std::string key_of_mark(const std::string& prefix) {
     std::string out;
     redis::sibling(out, prefix + "redlock", 'n');
     return out;
+}
+
+/// "2:PARAMETERS SET". The parameters are what makes a node vote again after its start: a client
+/// that waits less than another one's leases last would grant beside them.
+struct Mark {
+    bool known = false;
+    std::string_view parameters, set;
+    explicit Mark(std::string_view m) {
+        const auto space = m.find(' ', m.find("durable="));
+        known = m.starts_with("2:") && space != m.npos;
+        if (!known) return;
+        parameters = m.substr(2, space - 2);
+        set = m.substr(space + 1);
+    }
+};
+
+std::string mark_of(const Options& o) {
+    return "2:max_ttl=" + std::to_string(o.max_ttl.count()) +
+           "ms durable=" + (o.durable ? "yes" : "no") + " " + o.set;
+}
+
+/// Why a node with a mark of others is refused, and what to do.
+std::string reason(const Mark& theirs, const Mark& ours, const std::string& key) {
+    if (!theirs.known)
+        return " is marked by another version of Holdfast, which may have another max_ttl. Stop "
+               "all clients of that version, wait for the longer max_ttl, and delete the key " +
+               key + " on every node";
+    if (theirs.set != ours.set)
+        return " is used with another set of nodes (" + std::string(theirs.set) +
+               "). All clients must list the same hosts, or set the same "
+               "node_set. If those clients are gone, delete the key " +
+               key + " on every node";
+    return " is used with " + std::string(theirs.parameters) + ", and here it is " +
+           std::string(ours.parameters) +
+           ". All clients of these nodes must use the same values. To change them, stop all "
+           "clients, wait for the longer max_ttl, and delete the key " +
+           key + " on every node";
 }
 
 std::string seconds(boot_clock::duration d) {
@@ -108,31 +123,34 @@ error_code Node::introduced(const Reply& info, std::string& detail) {
     if (info.is(Reply::Type::error)) {
         if (!set_.options.durable) {
             detail = std::string(redis::shown(info.text)) +
-                     ": INFO is needed to notice a node that has restarted (or say durable=yes)";
+                     ": INFO is required to notice a restarted node (or set durable=yes)";
             return redis::from_reply(info.text);
         }
         met_.store(true, std::memory_order_release);
         return {};
     }
     if (!info.is_text()) return redis::make(redis::Error::protocol);
+    using redis::fact;
     if (fact(info.text, "redis_mode") == "cluster") {
         detail = "this is a Redis Cluster";
         return redis::make(redis::Error::cluster);
     }
     const std::string_view version = fact(info.text, "redis_version");
-    if (!version.empty() && too_old(version)) {
+    if (!version.empty() && redis::too_old(version)) {
         detail = "the server is Redis " + std::string(version);
         return redis::make(redis::Error::too_old);
     }
     const std::string_view id = fact(info.text, "run_id");
     const std::string_view uptime = fact(info.text, "uptime_in_seconds");
-    if (id.empty() || uptime.empty()) return redis::make(redis::Error::protocol);
+    long long up_for = -1;
+    std::from_chars(uptime.data(), uptime.data() + uptime.size(), up_for);
+    if (id.empty() || up_for < 0) return redis::make(redis::Error::protocol);
     const auto now = boot_clock::now();
     const std::lock_guard hold(set_.mutex_);
     if (run_id_ != id) {
         run_id_ = id;
         // Whole seconds, rounded down: it started at the latest at the beginning of this one.
-        const auto up = std::chrono::seconds(number(uptime));
+        const auto up = std::chrono::seconds(up_for);
         if (!set_.options.durable)
             votes_from_.store(now - up + set_.options.max_ttl + std::chrono::seconds(1));
         set_.judge();
@@ -159,7 +177,7 @@ error_code Node::marked(const Reply& r, std::string& detail) {
 // --------------------------------------------------------------------------------
 
 NodeSet::NodeSet(const spi::Settings& s)
-    : options(s), mark_key(key_of_mark(options.prefix)), mark("1:" + options.set) {
+    : options(s), mark_key(key_of_mark(options.prefix)), mark(mark_of(options)) {
     unsigned i = 0;
     for (const spi::Endpoint& e : s.hosts)
         nodes.push_back(std::make_unique<Node>(s, e, *this, i++));
@@ -182,11 +200,7 @@ void NodeSet::judge() {
     for (std::size_t i = 0; i < nodes.size() && !why; ++i) {
         if (!nodes[i]->foreign_mark_.empty()) {
             why = make(Error::other_nodes);
-            words = nodes[i]->where + " is used with another set of nodes (" +
-                    nodes[i]->foreign_mark_.substr(nodes[i]->foreign_mark_.find(':') + 1) +
-                    "). All clients must name the same nodes in the same words, or give them one "
-                    "node_set. If those clients are gone, delete the key " +
-                    mark_key + " on every node";
+            words = nodes[i]->where + reason(Mark(nodes[i]->foreign_mark_), Mark(mark), mark_key);
         }
         for (std::size_t j = 0; j < i && !why; ++j) {
             if (nodes[i]->run_id_.empty() || nodes[i]->run_id_ != nodes[j]->run_id_) continue;
@@ -206,19 +220,26 @@ error_code NodeSet::refused(std::string* detail) const {
     return wrong_why_;
 }
 
-std::uint64_t NodeSet::propose(boot_clock::time_point now) const {
+std::uint64_t NodeSet::time_us(boot_clock::time_point now) const {
     std::array<std::int64_t, 31> times{};
     std::size_t n = 0;
     for (const auto& node : nodes)
         if (node->met()) times[n++] = node->shared->clock.server_us(now);
-    std::uint64_t proposal = 0;
-    if (n > 0) {
-        // The middle one: a single clock that is far ahead shall not take the others with it.
-        const auto middle = times.begin() + static_cast<std::ptrdiff_t>(n / 2);
-        std::nth_element(times.begin(), middle, times.begin() + static_cast<std::ptrdiff_t>(n));
-        proposal = static_cast<std::uint64_t>(std::max<std::int64_t>(*middle, 0));
-    }
-    return std::max(proposal, last_token_.load(std::memory_order_relaxed) + 1);
+    if (n < quorum()) return 0;
+    const auto ours = std::chrono::system_clock::now().time_since_epoch();
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(ours).count();
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(middle({times.data(), n}, us), 0));
+}
+
+std::uint64_t NodeSet::propose(boot_clock::time_point now) const {
+    const std::uint64_t time = time_us(now), last = last_token_.load(std::memory_order_relaxed);
+    // A token that some wrong clock has taken far ahead is that one lock's matter.
+    return time == 0 || last > time + 1'000'000 ? time : std::max(time, last + 1);
+}
+
+std::string NodeSet::trouble(std::size_t node, boot_clock::time_point now) const {
+    const Node& n = *nodes[node];
+    return n.down() || !n.votes(now) ? n.words(now) : std::string();
 }
 
 void NodeSet::saw(std::uint64_t token) noexcept {

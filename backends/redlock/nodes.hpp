@@ -10,14 +10,12 @@
 
 #include "../redis/node.hpp"
 #include "options.hpp"
+#include "requests.hpp"
+#include "voters.hpp"
 
 namespace holdfast::redlock {
 
 namespace asio = boost::asio;
-using redis::Command;
-using redis::Reply;
-using redis::Script;
-
 class NodeSet;
 
 /// One Redis server. Thread-safe; stable address.
@@ -71,7 +69,7 @@ private:
 };
 
 /// Thread-safe.
-class NodeSet {
+class NodeSet final : public Voters {
 public:
     explicit NodeSet(const spi::Settings&);
 
@@ -79,23 +77,29 @@ public:
     std::vector<std::unique_ptr<Node>> nodes;
     /// Engine thread: a majority is up that was not before. Set before any line is opened.
     std::function<void()> majority_back = [] {};
-    std::size_t size() const noexcept { return nodes.size(); }
-    std::size_t quorum() const noexcept { return nodes.size() / 2 + 1; }
     /// Nodes that are not known to be down.
     std::size_t up() const noexcept;
-    /// A majority is there, if only to say that it cannot now (nodes that may not vote yet).
-    bool answers() const noexcept;
-
-    /// The configuration does not fit the servers: nothing may be granted. `detail` then says why.
-    error_code refused(std::string* detail) const;
-    /// A token that is most likely higher than any before: the servers' time in us, and more than
-    /// the last one this client has seen. Whether it is one, the nodes decide.
-    std::uint64_t propose(boot_clock::time_point now) const;
-    void saw(std::uint64_t token) noexcept;
+    /// The nodes' time in us, as middle() of the clocks that are known; 0 before those are a
+    /// majority.
+    std::uint64_t time_us(boot_clock::time_point now) const;
     std::uint64_t requests() const noexcept;
 
-    const std::string mark_key;  ///< where each node keeps what its set is called
-    const std::string mark;
+    // --- Voters
+    std::size_t size() const noexcept override { return nodes.size(); }
+    bool votes(std::size_t node, boot_clock::time_point now) const noexcept override {
+        return nodes[node]->votes(now);
+    }
+    bool answers() const noexcept override;
+    error_code refused(std::string* detail) const override;
+    std::uint64_t propose(boot_clock::time_point now) const override;
+    void saw(std::uint64_t token) noexcept override;
+    const std::string& where(std::size_t node) const noexcept override {
+        return nodes[node]->where;
+    }
+    std::string trouble(std::size_t node, boot_clock::time_point now) const override;
+
+    const std::string mark_key;  ///< where each node keeps what all its clients must have alike
+    const std::string mark;      ///< that: max_ttl, durable, and what the set of nodes is called
 
 private:
     friend class Node;

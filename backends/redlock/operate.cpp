@@ -6,7 +6,6 @@
 
 #include "backend.hpp"
 #include "errors.hpp"
-#include "gate.hpp"
 #include "holdfast/spi/owner.hpp"
 
 namespace holdfast::redlock {
@@ -26,7 +25,7 @@ struct State {
 /// A value at one node or more.
 struct Seen {
     std::size_t nodes = 0;
-    milliseconds left{-1};
+    std::optional<milliseconds> left;
     bool revoked = false;
     std::uint64_t token = 0;
 };
@@ -46,38 +45,30 @@ Holder person(std::string_view value, const Seen& seen) {
     return h;
 }
 
-std::string fact(std::string_view info, std::string_view key) {
-    const auto at = info.find("\n" + std::string(key) + ":");
-    if (at == info.npos) return {};
-    const auto from = at + key.size() + 2;
-    return std::string(info.substr(from, info.find_first_of("\r\n", from) - from));
-}
-
 }  // namespace
 
 awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
     std::vector<std::vector<std::string>> commands, const Verb* verb,
     boot_clock::time_point deadline) {
-    const auto gate = std::make_shared<Gate>(context_.engine);
+    const auto under_way = std::make_shared<Countdown>(context_.engine);
     const auto answers = std::make_shared<std::vector<Said>>(commands.size());
     const auto over = std::make_shared<bool>(false);
     const bool patient = fabric_->patient();
     // The whole call ends at its deadline, whatever a node does.
-    asio::steady_timer timer(context_.engine, redis::steady(deadline));
+    asio::steady_timer timer(context_.engine, spi::net::steady(deadline));
     const auto open = std::make_shared<std::size_t>(0);
-    timer.async_wait([gate, over, open](error_code ec) {
+    timer.async_wait([under_way, over, open](error_code ec) {
         if (ec || std::exchange(*over, true)) return;
         for (; *open > 0; --*open)
-            gate->leave();
+            under_way->end();
     });
     for (std::size_t i = 0; i < commands.size(); ++i) {
         if (commands[i].empty()) continue;
-        gate->enter();
+        under_way->begin();
         ++*open;
-        Line::Request r;
-        r.words = Line::words(std::move(commands[i]));
-        r.verb = verb;
-        r.done = [gate, answers, over, open, i](const Reply* reply, const error_code& why, bool) {
+        Line::Request r{Ask::of(verb, std::move(commands[i]))};
+        r.done = [under_way, answers, over, open, i](const Reply* reply, const error_code& why,
+                                                     bool) {
             if (*over) return;
             Said& said = (*answers)[i];
             said.why = why;
@@ -85,11 +76,11 @@ awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
                 said.why = redis::from_reply(reply->text);
             if (reply != nullptr) said.reply = std::make_unique<Reply>(*reply);
             --*open;
-            gate->leave();
+            under_way->end();
         };
         fabric_->lines[i]->ask(std::move(r), patient);
     }
-    auto task = Gate::wait(gate);
+    auto task = Countdown::over(under_way);
     co_await std::move(task);
     *over = true;
     for (std::size_t i = 0; i < answers->size(); ++i)
@@ -137,10 +128,20 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
                                                    std::string& detail, std::string& value_held) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
-    const std::vector<std::string> command{keys.lock, keys.state};
+    // A script that only reads may be asked for with permission to read only, from Redis 7.0 on.
+    const Verb& verb = Scripts::all().inspect;
+    const std::vector<std::string> command{"EVAL_RO", verb.one.text(), "2", keys.lock, keys.state};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
-    auto task = ask_all(std::move(commands), &Scripts::all().inspect, deadline);
-    const auto said = co_await std::move(task);
+    auto task = ask_all(std::move(commands), nullptr, deadline);
+    auto said = co_await std::move(task);
+    std::vector<std::vector<std::string>> others(set_->size());
+    const std::vector<std::string> words{keys.lock, keys.state};
+    for (std::size_t i = 0; i < said.size(); ++i)
+        if (said[i].why == errc::not_supported || said[i].why == errc::denied) others[i] = words;
+    auto second = ask_all(others, &verb, deadline);
+    auto again = co_await std::move(second);
+    for (std::size_t i = 0; i < said.size(); ++i)
+        if (!others[i].empty()) said[i] = std::move(again[i]);
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;
     Inspection out;
@@ -161,7 +162,8 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
             const std::string& value = reply->elements[0].text;
             const State state(reply->elements[2].text);
             out.last_token.value = std::max(out.last_token.value, state.token);
-            view.ttl_left = milliseconds(reply->elements[1].integer);
+            if (reply->elements[1].integer >= 0)
+                view.ttl_left = milliseconds(reply->elements[1].integer);
             view.owner = owner_in(value);
             if (!value.empty()) {
                 bool revoked = false;
@@ -186,7 +188,7 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
             if (out.holders.empty()) value_held = value;
             Holder h = person(value, seen);
             // A token is the time of its grant, unless some clock was ahead.
-            const std::uint64_t now_us = set_->propose(boot_clock::now());
+            const std::uint64_t now_us = set_->time_us(boot_clock::now());
             if (seen.token != 0 && now_us >= seen.token)
                 h.held_for = milliseconds((now_us - seen.token) / 1000);
             out.holders.push_back(std::move(h));
@@ -262,22 +264,22 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_vie
     co_return names;
 }
 
-awaitable<result<Broken>> RedlockBackend::break_lock(std::string_view name,
-                                                     std::optional<FencingToken> if_token, bool now,
-                                                     boot_clock::time_point deadline,
-                                                     std::string& detail) {
+awaitable<result<std::vector<Broken>>> RedlockBackend::break_lock(std::string_view name,
+                                                                  const BreakOptions& options,
+                                                                  boot_clock::time_point deadline,
+                                                                  std::string& detail) {
     std::string value;
     auto first = look(name, deadline, detail, value);
     const auto seen = co_await std::move(first);
     if (!seen) co_return seen.error();
     if (seen->holders.empty()) co_return make_error_code(errc::not_held);
-    if (if_token && seen->holders.front().token != *if_token) {
+    if (options.if_token && seen->holders.front().token != *options.if_token) {
         detail = "it is held with another token";
         co_return make_error_code(errc::not_held);
     }
     Keys keys;
     keys.assign(set_->options.prefix, name);
-    const std::vector<std::string> command{keys.lock, value, now ? "1" : "0"};
+    const std::vector<std::string> command{keys.lock, value, options.now ? "1" : "0"};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), &Scripts::all().break_lock, deadline);
     const auto said = co_await std::move(task);
@@ -295,8 +297,8 @@ awaitable<result<Broken>> RedlockBackend::break_lock(std::string_view name,
     Broken out;
     out.holder = seen->holders.front();
     out.holder.revoked = true;
-    out.free_in = milliseconds(now ? 0 : left);
-    co_return out;
+    out.free_in = milliseconds(options.now ? 0 : left);
+    co_return std::vector<Broken>(1, out);
 }
 
 awaitable<result<Capabilities>> RedlockBackend::probe(boot_clock::time_point deadline,
@@ -305,7 +307,7 @@ awaitable<result<Capabilities>> RedlockBackend::probe(boot_clock::time_point dea
     std::vector<std::vector<std::string>> infos(set_->size(), {"INFO"});
     auto task = ask_all(std::move(infos), nullptr, deadline);
     const auto said = co_await std::move(task);
-    std::vector<std::vector<std::string>> configs(set_->size(), {"CONFIG", "GET", "appendfsync"});
+    std::vector<std::vector<std::string>> configs(set_->size(), {"CONFIG", "GET", "*append*"});
     auto second = ask_all(std::move(configs), nullptr, deadline);
     const auto synced = co_await std::move(second);
     const error_code few = no_quorum(said, detail);
@@ -313,33 +315,33 @@ awaitable<result<Capabilities>> RedlockBackend::probe(boot_clock::time_point dea
     std::size_t durable = 0;
     for (std::size_t i = 0; i < said.size(); ++i) {
         if (said[i].why || !said[i].reply->is_text()) {
-            context_.sink.warn(set_->nodes[i]->where + ": " +
-                               set_->nodes[i]->words(boot_clock::now()));
+            context_.events.warn(set_->nodes[i]->where + ": " +
+                                 set_->nodes[i]->words(boot_clock::now()));
             continue;
         }
         const std::string& info = said[i].reply->text;
         const std::string& where = set_->nodes[i]->where;
-        if (fact(info, "role") == "slave")
-            context_.sink.warn(where + ": this server is a replica and takes no locks");
-        const auto replicas = fact(info, "connected_slaves");
+        const auto fact = [&](std::string_view key) { return redis::fact(info, key); };
+        if (fact("role") == "slave")
+            context_.events.warn(where + ": this server is a replica and accepts no locks");
+        const auto replicas = fact("connected_slaves");
         if (!replicas.empty() && replicas != "0")
-            context_.sink.warn(where +
-                               ": it has replicas; a switch to one of them counts as a "
-                               "restart without data");
-        const auto policy = fact(info, "maxmemory_policy");
-        if (!policy.empty() && policy != "noeviction" && fact(info, "maxmemory") != "0")
-            context_.sink.warn(where + ": maxmemory-policy is " + policy +
-                               ": when memory is short the server may throw locks away; "
-                               "noeviction is right for locks");
-        const bool told = !synced[i].why && synced[i].reply->is(Reply::Type::array) &&
-                          synced[i].reply->count == 2;
-        const bool keeps = fact(info, "aof_enabled") == "1" && told &&
-                           synced[i].reply->elements[1].text == "always";
-        durable += keeps ? 1 : 0;
-        if (set_->options.durable && !keeps)
-            context_.sink.warn(where +
-                               ": the configuration says durable=yes, but this server does "
-                               "not keep every write (appendonly yes, appendfsync always)");
+            context_.events.warn(where +
+                                 ": it has replicas; a failover to one of them counts as a "
+                                 "restart without data");
+        const auto policy = fact("maxmemory_policy");
+        if (!policy.empty() && policy != "noeviction" && fact("maxmemory") != "0")
+            context_.events.warn(where + ": maxmemory-policy is " + std::string(policy) +
+                                 ": a server short of memory may evict locks; set "
+                                 "noeviction");
+        const std::string lost =
+            redis::unsynced(info, synced[i].why ? nullptr : synced[i].reply.get());
+        durable += lost.empty() ? 1 : 0;
+        if (set_->options.durable && !lost.empty())
+            context_.events.warn(where +
+                                 ": the configuration says durable=yes, but a crash of this server "
+                                 "may lose writes: " +
+                                 lost);
     }
     found.set(Capability::survives_server_crash, set_->options.fencing && durable == set_->size());
     co_return found;

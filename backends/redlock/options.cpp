@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "holdfast/spi/net/endpoint.hpp"
+
 namespace holdfast::redlock {
 namespace {
 
@@ -33,11 +35,6 @@ milliseconds silence(const spi::Settings& s) {
 
 }  // namespace
 
-std::string text_of(const spi::Endpoint& e) {
-    const bool v6 = e.host.find(':') != e.host.npos && !e.host.starts_with('[');
-    return (v6 ? "[" + e.host + "]" : e.host) + ":" + std::to_string(e.port);
-}
-
 Options::Options(const spi::Settings& s)
     : fencing(s.flag("fencing")),
       durable(s.flag("durable")),
@@ -64,37 +61,39 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "fencing",
          .type = OptionType::boolean,
          .fallback = "on",
-         .meaning = "on: every grant has a token that a majority of the nodes keeps. off: only "
-                    "SET NX PX and compare-and-delete, as the documents have it; no token."},
+         .meaning = "on: every grant has a fencing token that a majority of the nodes keeps. off: "
+                    "only SET NX PX and compare-and-delete, the published algorithm; no token."},
         {.name = "durable",
          .type = OptionType::boolean,
          .fallback = "no",
-         .meaning = "The nodes keep every write over a crash (appendonly yes, appendfsync always). "
-                    "Without it a node that has started does not vote before max_ttl has passed."},
+         .meaning = "The nodes keep every write in a crash (appendonly yes, appendfsync always). "
+                    "Otherwise a node does not vote until max_ttl after its start. The nodes "
+                    "refuse clients with a different value."},
         {.name = "max_ttl",
          .type = OptionType::duration,
          .fallback = "60s",
-         .meaning = "The longest ttl that any client of these nodes uses; the same for all of "
-                    "them. A longer one is refused.",
+         .meaning = "Longest ttl that any client of these nodes may use. The nodes refuse clients "
+                    "with a different value.",
          .min = 1000,
          .max = 86'400'000},
         {.name = "node_timeout",
          .type = OptionType::duration,
          .fallback = "",
-         .meaning = "A node that is silent for so long counts as down. Without it: half of the "
+         .meaning = "A node that does not answer for this long counts as down. By default half of "
                     "request_timeout, at most 250ms.",
          .min = 5,
          .max = 10'000},
         {.name = "node_set",
          .type = OptionType::text,
          .fallback = "",
-         .meaning = "What all clients call this set of nodes, where they do not all write the same "
-                    "list of hosts. Without it: the list. A node refuses clients of another set.",
+         .meaning = "Name of this set of nodes, for clients that write different lists of hosts. "
+                    "By default the list itself. A node refuses clients of another set.",
          .max = 128},
         {.name = "tls_ca_file",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "redlocks: certificates to trust, in PEM. Without it: those of the system."},
+         .meaning =
+             "redlocks: PEM file of the trusted certificates. By default those of the system."},
         {.name = "tls_verify",
          .type = OptionType::boolean,
          .fallback = "yes",
@@ -102,11 +101,11 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "tls_cert_file",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "redlocks: our own certificate, in PEM, where the nodes ask for one."},
+         .meaning = "redlocks: PEM file of the client certificate."},
         {.name = "tls_key_file",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "redlocks: the private key of tls_cert_file, in PEM."},
+         .meaning = "redlocks: PEM file of the private key of tls_cert_file."},
     };
     return table;
 }
@@ -114,9 +113,7 @@ const std::vector<spi::OptionSpec>& option_table() {
 void check(const spi::Settings& s, Diagnostics& d) {
     const std::size_t n = s.hosts.size();
     if (n < fewest)
-        d.add(s.display(),
-              "redlock needs at least three nodes, and here " +
-                  std::string(n == 1 ? "is one." : "are " + std::to_string(n) + "."),
+        d.add(s.display(), "redlock needs at least three nodes, not " + std::to_string(n) + ".",
               n == 1 ? "For one server write redis://HOST:PORT. For a majority name three or five "
                        "independent servers: redlock://H1:PORT,H2:PORT,H3:PORT."
                      : "Name three or five independent servers: "

@@ -21,8 +21,6 @@ struct Options {
     explicit Options(const spi::Settings&);
 };
 
-/// "cache1:6379", "[::1]:6379"
-std::string text_of(const spi::Endpoint&);
 /// The settings of one node, as backends/redis reads them.
 spi::Settings node_settings(const spi::Settings&, const spi::Endpoint&);
 

@@ -9,8 +9,7 @@ spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "redlock";
     d.schemes = {"redlock", "redlocks"};
-    d.summary =
-        "a majority of independent Redis servers: no server is needed for the others to go on";
+    d.summary = "a majority of independent Redis servers: no single point of failure";
     d.example = "redlock://h1:6379,h2:6379,h3:6379";
     d.options = option_table();
     d.hosts = spi::Descriptor::Hosts::many;

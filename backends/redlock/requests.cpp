@@ -1,7 +1,5 @@
 #include "requests.hpp"
 
-#include <algorithm>
-
 #include "lua_texts.hpp"
 
 namespace holdfast::redlock {
@@ -26,40 +24,35 @@ void Keys::assign(std::string_view prefix, std::string_view name) {
     redis::sibling(state, lock, 't');
 }
 
-void TokenTexts::assign(std::uint64_t number, std::int64_t now_ms, milliseconds ttl) {
-    token.clear();
-    till.clear();
-    if (number == 0) return;
-    const std::string digits = std::to_string(number);
-    if (digits.size() < 16) token.append(16 - digits.size(), '0');
-    token += digits;
-    // A day after the token, or from now where that is later; and never before the lease ends.
-    const auto from = std::max(static_cast<std::int64_t>(number / 1000), now_ms);
-    till = std::to_string(from + 86'400'000 + ttl.count());
+std::string token_text(std::uint64_t token) {
+    if (token == 0) return {};
+    std::string digits = std::to_string(token);
+    if (digits.size() < 16) digits.insert(0, 16 - digits.size(), '0');
+    return digits;
 }
 
-void add_enter(Command& c, const Keys& k, std::string_view value, milliseconds ttl,
-               std::int64_t deadline_ms, const TokenTexts& t, bool plain) {
-    if (plain) {
-        c.clear();
-        c.add("SET").add(k.lock).add(value).add("NX").add("PX").add_number(ttl.count());
-        return;
-    }
-    redis::begin(c, Scripts::all().enter.one, 2);
-    c.add(k.lock).add(k.state).add(value).add_number(ttl.count()).add_number(deadline_ms);
-    c.add(t.token).add(t.till);
+Ask enter_ask(const Keys& k, const std::string& value, milliseconds ttl, std::string token,
+              boot_clock::time_point deadline) {
+    Ask a = Ask::of(&Scripts::all().enter, k.lock, k.state, value, std::to_string(ttl.count()), "0",
+                    std::move(token));
+    a.deadline_word = 4;
+    a.deadline = deadline;
+    return a;
 }
 
-void add_release(Command& c, const Keys& k, std::string_view value) {
-    redis::begin(c, Scripts::all().release.one, 1);
-    c.add(k.lock).add(value);
+Ask plain_ask(const Keys& k, const std::string& value, milliseconds ttl) {
+    return Ask::of(nullptr, "SET", k.lock, value, "NX", "PX", std::to_string(ttl.count()));
 }
 
-void add_renew(Command& c, const Keys& k, std::string_view value, milliseconds ttl,
-               std::int64_t deadline_ms, const TokenTexts& t) {
-    redis::begin(c, Scripts::all().renew.one, 2);
-    c.add(k.lock).add(k.state).add(value).add_number(ttl.count()).add_number(deadline_ms);
-    c.add(t.till);
+Ask renew_ask(const Keys& k, const std::string& value, milliseconds ttl, std::string token,
+              boot_clock::time_point deadline) {
+    Ask a = enter_ask(k, value, ttl, std::move(token), deadline);
+    a.verb = &Scripts::all().renew;
+    return a;
+}
+
+Ask release_ask(std::string key, std::string value) {
+    return Ask::of(&Scripts::all().release, std::move(key), std::move(value));
 }
 
 }  // namespace holdfast::redlock

@@ -1,13 +1,22 @@
 // The commands of this backend, for the engine and for lanes alike: what is written here once is
 // what both send.
 #pragma once
+#include <boost/container/small_vector.hpp>
+#include <concepts>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "nodes.hpp"
+#include "../redis/node.hpp"
 
 namespace holdfast::redlock {
+
+using redis::Command;
+using redis::Reply;
+using redis::Script;
 
 /// A call for one lock. Where there is `many`, it is the call for several: the keys of all, then
 /// the arguments of all; an array of their answers.
@@ -29,18 +38,68 @@ struct Keys {
     void assign(std::string_view prefix, std::string_view name);
 };
 
-/// A token as the nodes keep it, and until when they do; both empty for none.
-struct TokenTexts {
-    std::string token, till;
-    /// `now_ms`: some node's time.
-    void assign(std::uint64_t token, std::int64_t now_ms, milliseconds ttl);
+/// A token as the nodes keep it; empty for none.
+std::string token_text(std::uint64_t token);
+/// In place of one: what each node has is asked for.
+inline constexpr const char* no_proposal = "?";
+
+/// One request, the same for all nodes of a round.
+struct Ask {
+    using Words = boost::container::small_vector<std::string, 6>;
+    const Verb* verb = nullptr;  ///< nothing: the words are a command
+    /// Its keys, then its arguments.
+    std::shared_ptr<const Words> words{};
+    /// In the place of words[deadline_word] this deadline is sent, in the node's own time; 0: none.
+    std::size_t deadline_word = 0;
+    boot_clock::time_point deadline{};
+
+    /// Without the second copy of each word that a list in braces would make.
+    template <std::convertible_to<std::string>... Word>
+    static Ask of(const Verb* verb, Word&&... word) {
+        const auto all = std::make_shared<Words>();
+        (all->emplace_back(std::forward<Word>(word)), ...);
+        return {verb, all, 0, {}};
+    }
+    static Ask of(const Verb* verb, std::vector<std::string> all) {
+        return {verb, std::make_shared<const Words>(std::make_move_iterator(all.begin()),
+                                                    std::make_move_iterator(all.end()))};
+    }
+    /// The node says that it came too late by its clock, and did nothing.
+    bool late(const Reply& r) const noexcept {
+        return deadline_word != 0 && r.is_text() && r.text.starts_with("l ");
+    }
 };
 
-/// `fencing=off`: SET NX PX. Else the script. Texts must live until the command is encoded.
-void add_enter(Command&, const Keys&, std::string_view value, milliseconds ttl,
-               std::int64_t deadline_ms, const TokenTexts&, bool plain);
-void add_release(Command&, const Keys&, std::string_view value);
-void add_renew(Command&, const Keys&, std::string_view value, milliseconds ttl,
-               std::int64_t deadline_ms, const TokenTexts&);
+Ask enter_ask(const Keys&, const std::string& value, milliseconds ttl, std::string token,
+              boot_clock::time_point deadline);
+/// `fencing=off`: SET NX PX.
+Ask plain_ask(const Keys&, const std::string& value, milliseconds ttl);
+Ask renew_ask(const Keys&, const std::string& value, milliseconds ttl, std::string token,
+              boot_clock::time_point deadline);
+Ask release_ask(std::string key, std::string value);
+
+/// One command for one or for several with the same verb; `text`: the script is sent whole. The
+/// words must live until the command is encoded.
+template <class Asks>
+void write(Command& c, const Asks& asks, const redis::ClockOffset& clock, bool text) {
+    c.clear();
+    const Verb* const verb = asks.begin()->verb;
+    const std::size_t keys = verb == nullptr ? 0 : verb->keys;
+    if (verb != nullptr) {
+        const Script& script = asks.size() == 1 ? verb->one : *verb->many;
+        redis::begin(c, script, static_cast<long long>(keys * asks.size()));
+        if (text) redis::with_text(c, script);
+    }
+    for (const Ask& a : asks)
+        for (std::size_t i = 0; i < keys; ++i)
+            c.add((*a.words)[i]);
+    for (const Ask& a : asks)
+        for (std::size_t i = keys; i < a.words->size(); ++i) {
+            if (i == a.deadline_word && i != 0)
+                c.add_number(clock.server_ms(a.deadline));
+            else
+                c.add((*a.words)[i]);
+        }
+}
 
 }  // namespace holdfast::redlock

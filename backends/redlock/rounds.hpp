@@ -1,149 +1,175 @@
-// One acquisition, renewal or release at all nodes at once, on the engine thread. Each object lives
-// as long as answers may come; its owner is told once.
+// One acquisition, renewal or release at all nodes at once: whom to ask what, what the answers come
+// to, and what has to be put right afterwards. No sockets, no clock, no thread: whoever drives a
+// round (drive.hpp for the engine, lane.hpp for blocking callers) tells it the time and what came
+// back, in any order.
 #pragma once
-#include <boost/asio/steady_timer.hpp>
-#include <functional>
+#include <boost/container/small_vector.hpp>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "holdfast/spi/backend.hpp"
-#include "line.hpp"
 #include "place.hpp"
+#include "requests.hpp"
 #include "votes.hpp"
 
 namespace holdfast::redlock {
 
-/// What the engine's side shares.
-struct Fabric {
-    asio::any_io_executor executor;
-    std::shared_ptr<NodeSet> set;
-    std::vector<std::shared_ptr<Line>> lines;
-    std::function<void(std::string)> warn;  ///< told once per text
-
-    /// Fewer than a majority are up: then those that are down are waited for.
-    bool patient() const noexcept { return set->up() < set->quorum(); }
-    /// Gives a value back at one node, for sure.
-    void owe(std::size_t node, const std::string& key, const std::string& value,
-             boot_clock::time_point again, milliseconds ttl) const;
+/// What a round leaves to be done at single nodes; done even when nobody waits for it any more.
+class Aftermath {
+public:
+    virtual ~Aftermath() = default;
+    /// Gives a value back at one node, for sure; once more after `again`, where a request of ours
+    /// may arrive until then.
+    virtual void owe(std::size_t node, const std::string& key, const std::string& value,
+                     boot_clock::time_point again, milliseconds ttl) = 0;
     /// Takes a lock that a majority has granted at one more node. Its bit in `repairs` is set.
-    void extend(std::size_t node, const Keys&, const std::string& value, milliseconds ttl,
-                const TokenTexts&, boot_clock::time_point deadline,
-                const std::shared_ptr<void>& place) const;
+    virtual void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) = 0;
 };
 
-/// While it lives, what is asked at a node waits; then it goes out, in as few calls as can be.
-class Together {
-public:
-    explicit Together(const Fabric&);
-    ~Together();
-    Together(const Together&) = delete;
-    Together& operator=(const Together&) = delete;
-
-private:
-    const Fabric& fabric_;
+/// What all rounds of one client share. Outlives them.
+struct Setting {
+    Voters& voters;
+    Aftermath& after;
+    std::string_view prefix;
+    bool fencing = true;
 };
 
-/// What rounds have in common: a deadline, and being told once.
-class Round : public std::enable_shared_from_this<Round> {
+/// begin(); then ask whom wants() names, and say so by asked(), after begin() and after each
+/// phase(); tell each answer, or that there is none; until phase() is not `open`, or the deadline
+/// has come; then finish(), once. Answers that come later are told as well.
+class Round {
 public:
+    enum class Phase : std::uint8_t {
+        open,     ///< more answers are needed
+        decided,  ///< they are not; those to come would save requests
+        closed    ///< nor would they
+    };
     virtual ~Round() = default;
-    bool finished() const noexcept { return finished_; }
+    Round(const Round&) = delete;
+    Round& operator=(const Round&) = delete;
+
+    virtual void begin(boot_clock::time_point now) = 0;
+    bool wants(std::size_t node) const noexcept { return peers_[node].wanted; }
+    const Ask& request() const noexcept { return request_; }
+    /// This node is being asked. The number goes with the answer.
+    unsigned asked(std::size_t node) noexcept;
+    /// `in_order`: over the connection of the acquisition's own request.
+    void answered(std::size_t node, unsigned number, const Reply&, boot_clock::time_point now,
+                  bool in_order = false);
+    /// No answer will come; `sent`: the request may have acted, or may still.
+    void missing(std::size_t node, unsigned number, const error_code& why, std::string words,
+                 bool sent);
+    /// May begin anew with another request: then wants() is true for some.
+    virtual Phase phase(boot_clock::time_point now) = 0;
+    /// Writes the outcome, which is not touched later.
+    virtual void finish(boot_clock::time_point now) = 0;
+    /// useful() may say no.
+    virtual bool ages() const noexcept { return false; }
+    /// A request that has waited for its connection is still of use.
+    virtual bool useful(std::size_t, boot_clock::time_point) const noexcept { return true; }
+
+    const boot_clock::time_point deadline;
 
 protected:
-    Round(std::shared_ptr<const Fabric> f, boot_clock::time_point deadline,
-          std::function<void()> done)
-        : fabric_(std::move(f)),
-          deadline_(deadline),
-          timer_(fabric_->executor),
-          done_(std::move(done)) {}
-    template <class R>
-    std::shared_ptr<R> self() {
-        return std::static_pointer_cast<R>(shared_from_this());
-    }
-    void arm(std::function<void()> at_deadline);
-    void finish();
+    Round(const Setting&, std::string_view name, std::shared_ptr<void> place, milliseconds ttl,
+          boot_clock::time_point deadline);
+    virtual void said(std::size_t node, bool current, const Reply&, boot_clock::time_point now,
+                      bool in_order) = 0;
+    virtual void silent(std::size_t node, bool current, const error_code& why,
+                        std::string words) = 0;
+    void owe(std::size_t node, boot_clock::time_point again);
+    /// What the key holds: a word of the request.
+    const std::string& value() const noexcept { return (*request_.words)[value_word_]; }
+    /// Takes the lock there, too, unless it is being given back.
+    void extend(std::size_t node, std::string token);
 
-    const std::shared_ptr<const Fabric> fabric_;
-    const boot_clock::time_point deadline_;
-    asio::steady_timer timer_;
-    bool starting_ = true, finished_ = false;
-
-private:
-    std::function<void()> done_;
+    struct Peer {
+        bool wanted = false;  ///< to be asked
+        bool taken = false;   ///< acquire: some answer said that it may be there
+        unsigned open = 0;    ///< requests that may still act
+    };
+    const Setting setting_;
+    const std::shared_ptr<void> place_;
+    const milliseconds ttl_;
+    Keys keys_;
+    Ask request_;
+    std::size_t value_word_ = 2;
+    unsigned number_ = 0;
+    bool finished_ = false;
+    boost::container::small_vector<Peer, 7> peers_;
 };
 
-/// Asks every node for the lock, with a higher token as often as need be, and undoes everything
-/// where that was no majority.
-class Acquire final : public Round {
+/// Asks for the lock, with a higher token as often as need be; undoes everything where that was no
+/// majority.
+class AcquireRound final : public Round {
 public:
-    Acquire(std::shared_ptr<const Fabric>, spi::Attempt&, std::function<void()> done);
-    void start();
+    AcquireRound(const Setting&, spi::Attempt&);
+    void begin(boot_clock::time_point now) override;
+    Phase phase(boot_clock::time_point now) override;
+    void finish(boot_clock::time_point now) override;
+    bool ages() const noexcept override { return true; }
+    bool useful(std::size_t node, boot_clock::time_point now) const noexcept override;
 
 private:
-    void propose(std::uint64_t token, boot_clock::time_point now);
-    void ask(std::size_t node);
-    void answered(std::size_t node, unsigned proposal, const Reply*, const error_code&, bool sent);
-    void judge();
-    void raise();
-    void lost(Tally::Verdict);
+    void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
+    void silent(std::size_t, bool, const error_code&, std::string) override;
+    void propose(std::uint64_t token);
     void win();
+    void lose(bool contended, const error_code& wrong, std::string words,
+              boot_clock::time_point now);
 
     spi::Attempt* attempt_;
-    std::shared_ptr<void> place_;
-    Keys keys_;
-    std::string value_;
-    milliseconds ttl_;
-    Line::Words words_;
     std::uint64_t token_ = 0;
-    unsigned proposal_ = 0;
     bool won_ = false;
     Tally tally_;
-    std::vector<bool> sent_;  // a request may have acted there, or may still
 };
 
-class Renew final : public Round {
+class RenewRound final : public Round {
 public:
-    Renew(std::shared_ptr<const Fabric>, spi::Held&, std::function<void()> done);
-    void start();
+    RenewRound(const Setting&, spi::Held&);
+    void begin(boot_clock::time_point now) override;
+    Phase phase(boot_clock::time_point now) override;
+    void finish(boot_clock::time_point now) override;
 
 private:
     enum class Say : std::uint8_t { waiting, renewed, empty, gone, revoked, missing };
-    void answered(std::size_t node, const Reply*, const error_code&);
-    void judge();
-    void repair(std::size_t node);
-    void give_up();
+    void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
+    void silent(std::size_t, bool, const error_code&, std::string) override;
+    std::size_t count(Say) const noexcept;
+    std::size_t over() const noexcept;
+    void repair(std::size_t node, boot_clock::time_point now);
+    void give_up(boot_clock::time_point now);
 
     spi::Held* held_;
-    std::shared_ptr<void> place_;
-    Keys keys_;
-    std::string value_;
-    milliseconds ttl_;
-    TokenTexts texts_;
+    std::string token_;
     bool renewed_ = false;
-    std::vector<Say> said_;
+    boost::container::small_vector<Say, 16> said_;
 };
 
-/// Compare-and-delete at every node; where there is no answer it is owed.
-class Release final : public Round {
+/// Compare-and-delete at every node; where there is no answer, or something may still arrive, it is
+/// owed.
+class ReleaseRound final : public Round {
 public:
-    Release(std::shared_ptr<const Fabric>, std::string_view name, std::shared_ptr<void> place,
-            milliseconds ttl, boot_clock::time_point deadline, std::function<void()> done);
-    void start();
-    ReleaseResult result() const { return tally_.result(fabric_->set->size()); }
+    /// `engine`: driven by the thread that takes note of what has arrived (Place).
+    ReleaseRound(const Setting&, std::string_view name, std::shared_ptr<void> place,
+                 milliseconds ttl, boot_clock::time_point deadline, bool engine);
+    void begin(boot_clock::time_point now) override;
+    Phase phase(boot_clock::time_point now) override;
+    void finish(boot_clock::time_point now) override;
+    ReleaseResult result() const noexcept { return tally_.result(peers_.size()); }
 
 private:
-    void answered(std::size_t node, const Reply*);
-    void owe(std::size_t node);
-    void judge();
+    void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
+    void silent(std::size_t, bool, const error_code&, std::string) override;
 
-    std::shared_ptr<void> place_;
-    Keys keys_;
-    std::string value_;
-    milliseconds ttl_;
+    struct UnderWay {
+        boot_clock::time_point any, in_order;
+    };
+    const bool engine_;
+    boot_clock::time_point begun_{};
+    std::size_t waiting_ = 0;
     Released tally_;
-    std::vector<bool> settled_;
-    std::size_t open_ = 0;
+    boost::container::small_vector<UnderWay, 7> under_way_;
 };
 
 }  // namespace holdfast::redlock

@@ -2,20 +2,24 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "errors.hpp"
 
 namespace holdfast::redlock {
 namespace {
 
-std::int64_t number(std::string_view text) noexcept {
-    std::int64_t n = 0;
-    std::from_chars(text.data(), text.data() + text.size(), n);
-    return n;
-}
-
 std::string_view behind_letter(const Reply& r) noexcept {
     return r.text.size() > 2 ? std::string_view(r.text).substr(2) : std::string_view();
+}
+
+// The script sees to it; but a false one would be the token of this and of every later grant.
+std::optional<std::uint64_t> token_from(std::string_view text) noexcept {
+    constexpr std::uint64_t most = 9'999'000'000'000'000;
+    std::uint64_t n = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc() || end != text.data() + text.size() || n > most) return std::nullopt;
+    return n;
 }
 
 }  // namespace
@@ -37,10 +41,11 @@ Vote vote_from(const Reply& r, bool plain) {
             case 'g':
                 return {.kind = Kind::granted};
             case 'h':
-                return {.kind = Kind::low,
-                        .token = static_cast<std::uint64_t>(number(behind_letter(r)))};
+                if (const auto token = token_from(behind_letter(r)))
+                    return {.kind = Kind::low, .token = *token};
+                return {.kind = Kind::refused, .why = make(Error::sealed)};
             case 'b':
-                return {.kind = Kind::busy, .left = milliseconds(number(behind_letter(r)))};
+                return {.kind = Kind::busy, .left = milliseconds(redis::number(behind_letter(r)))};
             case 'l':
                 return {.kind = Kind::late};
             case 'k':
@@ -53,11 +58,12 @@ Vote vote_from(const Reply& r, bool plain) {
 }
 
 std::int64_t late_time(const Reply& r) noexcept {
-    return number(behind_letter(r));
+    return redis::number(behind_letter(r));
 }
 
 void Tally::begin(std::size_t nodes) {
-    votes_.assign(nodes, Vote{});
+    votes_.clear();
+    votes_.resize(nodes);
 }
 
 std::size_t Tally::count(Vote::Kind k) const noexcept {
@@ -66,7 +72,7 @@ std::size_t Tally::count(Vote::Kind k) const noexcept {
 }
 
 Tally::Verdict Tally::verdict() const noexcept {
-    const std::size_t quorum = votes_.size() / 2 + 1;
+    const std::size_t quorum = majority(votes_.size());
     const std::size_t granted = count(Vote::Kind::granted), low = count(Vote::Kind::low);
     const std::size_t waiting = count(Vote::Kind::waiting), busy = count(Vote::Kind::busy);
     if (granted >= quorum) return Verdict::granted;
@@ -96,7 +102,7 @@ milliseconds Tally::busy_for() const noexcept {
 }
 
 error_code Tally::why() const noexcept {
-    const std::size_t quorum = votes_.size() / 2 + 1;
+    const std::size_t quorum = majority(votes_.size());
     // The same refusal by so many that the others cannot be a majority.
     for (const Vote& v : votes_) {
         if (v.kind != Vote::Kind::refused && v.kind != Vote::Kind::missing) continue;
@@ -109,33 +115,33 @@ error_code Tally::why() const noexcept {
     return make(Error::no_quorum);
 }
 
-std::string Tally::words(const NodeSet& set, boot_clock::time_point now) const {
+std::string Tally::words(const Voters& voters, boot_clock::time_point now) const {
     const std::size_t held = count(Vote::Kind::granted) + count(Vote::Kind::low);
     std::string out = std::to_string(held) + " of " + std::to_string(votes_.size()) +
-                      " nodes granted it, " + std::to_string(set.quorum()) + " are needed";
+                      " nodes granted it, " + std::to_string(voters.quorum()) + " are needed";
     for (std::size_t i = 0; i < votes_.size(); ++i) {
         const Vote& v = votes_[i];
-        out += "; " + set.nodes[i]->where + ": ";
+        out += "; " + voters.where(i) + ": ";
         switch (v.kind) {
             case Vote::Kind::granted:
             case Vote::Kind::low:
                 out += "granted";
                 break;
             case Vote::Kind::busy:
-                out += "held by another";
+                out += "held by another client";
                 break;
             case Vote::Kind::waiting:
                 out += "no answer yet";
                 break;
             case Vote::Kind::late:
-                out += "the request came too late";
+                out += "the request arrived too late";
                 break;
             case Vote::Kind::missing:
             case Vote::Kind::refused:
                 if (!v.words.empty())
                     out += v.words;
-                else if (set.nodes[i]->down() || !set.nodes[i]->votes(now))
-                    out += set.nodes[i]->words(now);
+                else if (const auto trouble = voters.trouble(i, now); !trouble.empty())
+                    out += trouble;
                 else
                     out += v.why ? v.why.message() : "not asked";
                 break;
@@ -144,13 +150,19 @@ std::string Tally::words(const NodeSet& set, boot_clock::time_point now) const {
     return out;
 }
 
+std::int64_t middle(std::span<std::int64_t> clocks, std::int64_t own) noexcept {
+    std::sort(clocks.begin(), clocks.end());
+    const std::size_t half = clocks.size() / 2;
+    return clocks.size() % 2 == 1 ? clocks[half] : std::clamp(own, clocks[half - 1], clocks[half]);
+}
+
 void Released::add(const Reply& r) noexcept {
     if (!r.is(Reply::Type::integer)) return;
     ++(r.integer == 1 ? ones : r.integer == 2 ? twos : zeros);
 }
 
 ReleaseResult Released::result(std::size_t nodes) const noexcept {
-    const std::size_t quorum = nodes / 2 + 1;
+    const std::size_t quorum = majority(nodes);
     if (answered() < quorum) return ReleaseResult::unreachable;
     // Nodes that did not answer may have been among those that held it.
     if (ones > 0 && ones + (nodes - answered()) >= quorum) return ReleaseResult::released;

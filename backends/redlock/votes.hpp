@@ -1,13 +1,17 @@
 // Counting: what each node said in one round, and what follows from it. No sockets, no clock: the
 // engine and lanes count with the same code, and a test can try every order of answers.
 #pragma once
+#include <boost/container/small_vector.hpp>
+#include <span>
 #include <string>
-#include <vector>
 
+#include "../redis/node.hpp"
 #include "holdfast/lease.hpp"
-#include "nodes.hpp"
+#include "voters.hpp"
 
 namespace holdfast::redlock {
+
+using redis::Reply;
 
 struct Vote {
     enum class Kind : std::uint8_t {
@@ -24,7 +28,6 @@ struct Vote {
     milliseconds left{-1};    ///< busy: for how long still; negative: unknown
     error_code why{};         ///< missing, refused
     std::string words{};      ///< refused, missing
-    bool acted = false;       ///< missing: it may have acted all the same
     bool holds() const noexcept { return kind == Kind::granted || kind == Kind::low; }
 };
 
@@ -55,11 +58,16 @@ public:
     /// Why there is no quorum: what a node refuses for good, else no_quorum.
     error_code why() const noexcept;
     /// One sentence that says what every node said.
-    std::string words(const NodeSet&, boot_clock::time_point now) const;
+    std::string words(const Voters&, boot_clock::time_point now) const;
 
 private:
-    std::vector<Vote> votes_;
+    boost::container::small_vector<Vote, 7> votes_;
 };
+
+/// The middle one of the nodes' clocks; `own`, the client's, decides between the two in the middle
+/// of an even number. Right where fewer than half of those that count are wrong, in either
+/// direction.
+std::int64_t middle(std::span<std::int64_t> clocks, std::int64_t own) noexcept;
 
 /// What a release came to: `ones` deleted it, `twos` have somebody else's, `zeros` nothing.
 struct Released {

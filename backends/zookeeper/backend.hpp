@@ -17,7 +17,7 @@ public:
     ~ZooKeeperBackend() override;
 
     awaitable<void> attempt(std::span<spi::Attempt* const>) override;
-    awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
+    awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
@@ -26,10 +26,10 @@ public:
     awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail) override;
-    awaitable<result<Broken>> break_lock(std::string_view name,
-                                         std::optional<FencingToken> if_token, bool now,
-                                         boot_clock::time_point deadline,
-                                         std::string& detail) override;
+    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
+                                                      const BreakOptions& options,
+                                                      boot_clock::time_point deadline,
+                                                      std::string& detail) override;
     awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
                                           std::string& detail) override;
     awaitable<void> close() override;
@@ -41,10 +41,10 @@ private:
     /// Retired and idle sessions end.
     void tidy();
     awaitable<void> end_session(SessionPtr);
-    awaitable<void> settle(spi::Attempt*, PlacePtr);
-    awaitable<void> granted(spi::Attempt*, PlacePtr, SessionPtr);
-    awaitable<error_code> mark(SessionPtr, PlacePtr, boot_clock::time_point deadline);
-    awaitable<bool> left(PlacePtr, boot_clock::time_point deadline);
+    awaitable<void> settle(spi::Attempt*, QueueNodePtr);
+    awaitable<void> granted(spi::Attempt*, QueueNodePtr, SessionPtr);
+    awaitable<error_code> mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
+    awaitable<bool> left(QueueNodePtr, boot_clock::time_point deadline);
     awaitable<result<std::vector<Standing>>> standing(SessionPtr, std::string name, bool all,
                                                       boot_clock::time_point deadline);
 

@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "gate.hpp"
+#include "holdfast/spi/net/gate.hpp"
 
 namespace holdfast::zookeeper {
+
+namespace asio = boost::asio;
+template <class T>
+using awaitable = asio::awaitable<T>;
 
 /// Filled in by the client library's callback; `then` runs inside that callback, in the order of
 /// the answers, and may send further requests.
@@ -19,7 +23,7 @@ struct Call {
     std::int64_t czxid = 0, mzxid = 0, session = 0;
     std::int32_t version = 0;
     std::function<void(Call&)> then;
-    Gate gate;
+    spi::net::Gate gate;
 
     void finish(int code) {
         done = true;

@@ -14,7 +14,7 @@ constexpr milliseconds ghost_patience{1500};
 
 }  // namespace
 
-void Session::look_for(const PlacePtr& p) {
+void Session::look_for(const QueueNodePtr& p) {
     Line& l = line(p->parent);
     p->list = l.sent + 1;
     if (std::find(l.doubtful.begin(), l.doubtful.end(), p) == l.doubtful.end())
@@ -24,8 +24,8 @@ void Session::look_for(const PlacePtr& p) {
 
 void Session::resolve_doubts(Line& l, std::uint64_t number,
                              const std::vector<std::string>& children) {
-    std::vector<PlacePtr> ready;
-    std::erase_if(l.doubtful, [&](const PlacePtr& p) {
+    std::vector<QueueNodePtr> ready;
+    std::erase_if(l.doubtful, [&](const QueueNodePtr& p) {
         if (p->list > number) return false;
         ready.push_back(p);
         return true;
@@ -35,15 +35,15 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
     for (const std::string& node : children)
         if (node.starts_with("_c_") && node.size() > 39)
             by_guid[std::string_view(node).substr(3, 36)].push_back(&node);
-    for (const PlacePtr& p : ready) {
-        if (!p->in_doubt || p->state != Place::State::creating) continue;
+    for (const QueueNodePtr& p : ready) {
+        if (!p->in_doubt || p->state != QueueNode::State::creating) continue;
         auto nodes = by_guid[p->guid];
         std::erase_if(nodes, [](const std::string* n) { return !sequence_of(*n); });
         if (nodes.empty()) {
             p->in_doubt = false;
-            ghosts_.push_back({p->parent, p->guid, boot_clock::now() + ghost_patience});
+            ghosts_.push_back({p->parent, p->guid, {}, boot_clock::now() + ghost_patience});
             if (p->leaving) {
-                end_place(p, Place::State::gone, {});
+                end_place(p, QueueNode::State::gone, {});
             } else {
                 p->guid = make_guid();
                 create_node(p);
@@ -51,31 +51,34 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
             continue;
         }
         std::sort(nodes.begin(), nodes.end(),
-                  [&](const auto* a, const auto* b) { return *l.key_of(*a) < *l.key_of(*b); });
+                  [](const auto* a, const auto* b) { return sequence_of(*a) < sequence_of(*b); });
         for (std::size_t i = 1; i < nodes.size(); ++i)
-            handle_->remove(p->parent + "/" + *nodes[i]);
+            remove_ghost(p->parent, *nodes[i]);
         adopt(p, *nodes.front());
     }
 }
 
-void Session::adopt(const PlacePtr& p, const std::string& node) {
+void Session::adopt(const QueueNodePtr& p, const std::string& node) {
     handle_->get(p->parent + "/" + node, false, [weak = weak_from_this(), p, node](Call& c) {
         const auto self = weak.lock();
-        if (!self || p->state != Place::State::creating) return;
+        if (!self || p->state != QueueNode::State::creating) return;
         if (unanswered(c.rc)) return;  // the next connection looks again
+        if (c.rc != ZOK && c.rc != ZNONODE) {
+            // It may be its own, and would stand ahead of a second one: the next heartbeat looks.
+            Line& l = self->line(p->parent);
+            p->list = l.sent + 1;
+            return l.doubtful.push_back(p);
+        }
         p->in_doubt = false;
         if (c.rc == ZOK && c.session == self->handle_->session()) {
-            p->node = node;
-            p->czxid = c.czxid;
-            p->state = Place::State::queued;
-            Line& l = self->line(p->parent);
-            l.add(p);
+            if (!self->stands(p, node, c.czxid)) return;
             if (p->leaving) return self->remove_node(p);
+            Line& l = self->line(p->parent);
             p->list = l.sent + 1;
             return self->want_list(l);
         }
         // Another session's: never ours, whatever its name says.
-        if (p->leaving) return self->end_place(p, Place::State::gone, {});
+        if (p->leaving) return self->end_place(p, QueueNode::State::gone, {});
         p->guid = make_guid();
         self->create_node(p);
     });
@@ -88,13 +91,28 @@ void Session::sweep_ghosts(boot_clock::time_point now) {
         due.push_back(std::move(g));
         return true;
     });
-    for (const Ghost& g : due)
+    for (const Ghost& g : due) {
+        if (!g.node.empty()) {
+            remove_ghost(g.parent, g.node);
+            continue;
+        }
         handle_->list(g.parent, [weak = weak_from_this(), g](Call& c) {
             const auto self = weak.lock();
             if (!self) return;
+            if (c.rc != ZOK && c.rc != ZNONODE)
+                self->ghosts_.push_back({g.parent, g.guid, {}, boot_clock::now()});
             for (const std::string& node : c.children)
-                if (made_by(node, g.guid)) self->handle_->remove(g.parent + "/" + node);
+                if (made_by(node, g.guid)) self->remove_ghost(g.parent, node);
         });
+    }
+}
+
+void Session::remove_ghost(const std::string& parent, const std::string& node) {
+    handle_->remove(parent + "/" + node, [weak = weak_from_this(), parent, node](Call& c) {
+        const auto self = weak.lock();
+        if (self && c.rc != ZOK && c.rc != ZNONODE)
+            self->ghosts_.push_back({parent, {}, node, boot_clock::now()});
+    });
 }
 
 }  // namespace holdfast::zookeeper

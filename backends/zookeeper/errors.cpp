@@ -3,71 +3,47 @@
 #include <string>
 
 #include "client_library.hpp"
+#include "holdfast/spi/net/category.hpp"
 
 namespace holdfast::zookeeper {
 namespace {
 
-class Category final : public boost::system::error_category {
-public:
-    const char* name() const noexcept override { return "zookeeper"; }
-    std::string message(int code) const override {
-        switch (code) {
-            case static_cast<int>(Error::unresolved):
-                return "no host name could be resolved";
-            case static_cast<int>(Error::unreachable):
-                return "no server could be reached";
-            case static_cast<int>(Error::no_answer):
-                return "no server answered in time";
-            case static_cast<int>(Error::stale):
-                return "the session has not been confirmed for too long";
-            case ZCONNECTIONLOSS:
-                return "the connection to the server broke";
-            case ZOPERATIONTIMEOUT:
-                return "the server did not answer in time";
-            case ZSESSIONEXPIRED:
-                return "the session has ended";
-            case ZSESSIONMOVED:
-                return "the session has moved to another server";
-            case ZNOAUTH:
-                return "the server refused the right to do that";
-            case ZAUTHFAILED:
-                return "the server refused the user or the password";
-            case ZNONODE:
-                return "the node does not exist";
-            case ZNODEEXISTS:
-                return "the node exists already";
-            case ZNOCHILDRENFOREPHEMERALS:
-                return "the node above is ephemeral, so it is none of a lock";
-            case ZUNIMPLEMENTED:
-                return "the server is too old: ZooKeeper 3.5 or newer is needed";
-            case ZTHROTTLEDOP:
-                return "the server has too much to do";
-            default:
-                return "the ZooKeeper client says: " + std::string(zerror(code));
-        }
-    }
-    boost::system::error_condition default_error_condition(int code) const noexcept override {
-        switch (code) {
-            case ZNOAUTH:
-            case ZAUTHFAILED:
-            case ZINVALIDACL:
-            case ZSESSIONCLOSEDREQUIRESASLAUTH:
-                return make_error_condition(errc::denied);
-            case ZNOCHILDRENFOREPHEMERALS:
-                return make_error_condition(errc::kind_mismatch);
-            case ZUNIMPLEMENTED:
-            case ZBADARGUMENTS:
-                return make_error_condition(errc::not_supported);
-            default:
-                return make_error_condition(errc::unavailable);
-        }
-    }
+constexpr spi::net::Meaning meanings[] = {
+    {Error::unresolved, errc::unavailable, "no host name could be resolved"},
+    {Error::unreachable, errc::unavailable, "no server could be reached"},
+    {Error::no_answer, errc::unavailable, "no server answered in time"},
+    {Error::too_short, errc::bad_config,
+     "the session is too short to be confirmed in time; see tick_time"},
+    {Error::used_up, errc::unavailable,
+     "the sequence numbers below the lock's node are used up: remove that node while nobody holds "
+     "the lock or waits for it (the servers remove an empty container within a minute)"},
+    {Error::no_ensemble, errc::bad_config, "the hosts are not the servers of one ensemble"},
+    {ZCONNECTIONLOSS, errc::unavailable, "the connection to the server broke"},
+    {ZOPERATIONTIMEOUT, errc::unavailable, "the server did not answer in time"},
+    {ZSESSIONEXPIRED, errc::unavailable, "the session has ended"},
+    {ZSESSIONMOVED, errc::unavailable, "the session has moved to another server"},
+    {ZNOAUTH, errc::denied, "the server denied permission"},
+    {ZAUTHFAILED, errc::denied, "the server refused the user or the password"},
+    {ZINVALIDACL, errc::denied},
+    {ZSESSIONCLOSEDREQUIRESASLAUTH, errc::denied},
+    {ZNONODE, errc::unavailable, "the node does not exist"},
+    {ZNODEEXISTS, errc::unavailable, "the node exists already"},
+    {ZNOCHILDRENFOREPHEMERALS, errc::kind_mismatch,
+     "the parent node is ephemeral, so it is not that of a lock"},
+    {ZUNIMPLEMENTED, errc::not_supported,
+     "the server is too old: ZooKeeper 3.5 or newer is needed"},
+    {ZBADARGUMENTS, errc::not_supported},
+    {ZTHROTTLEDOP, errc::unavailable, "the server is overloaded"},
 };
+
+std::string words_of_client(int code) {
+    return "the ZooKeeper client reports: " + std::string(zerror(code));
+}
 
 }  // namespace
 
 const boost::system::error_category& category() noexcept {
-    static const Category c;
+    static const spi::net::Category c("zookeeper", meanings, words_of_client);
     return c;
 }
 

@@ -9,7 +9,9 @@ enum class Error : int {
     unresolved = 1,   ///< no host name could be resolved
     unreachable = 2,  ///< no server took the connection
     no_answer = 3,    ///< connected, or asked, and nothing came back in time
-    stale = 4,        ///< the session proves nothing any more
+    too_short = 5,    ///< the ttl, or the servers' sessions, are shorter than a proof takes
+    used_up = 6,      ///< the line's numbers have come to their end
+    no_ensemble = 7,  ///< there are several hosts, and one of them stands alone
 };
 
 /// Codes are the client's (negative: ZNONODE, ZCONNECTIONLOSS, ...) or those of Error.

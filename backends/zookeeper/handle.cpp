@@ -45,7 +45,7 @@ std::int64_t Handle::session() const noexcept {
 
 milliseconds Handle::connect_limit() const noexcept {
     const auto first = std::min(timeout_ / 3, milliseconds(1000));
-    const auto grown = first * (1 + std::min(failures_ / static_cast<unsigned>(servers_), 3U));
+    const auto grown = first * (1 + std::min(silences_ / static_cast<unsigned>(servers_), 3U));
     return std::max(milliseconds(50), std::min(grown, timeout_ * 2 / 3));
 }
 
@@ -127,6 +127,7 @@ void Handle::turn(int events) {
         if (rest <= rest.zero() && fd_ >= 0) {
             trouble_ = hosts_text(shared_->options) + ": no answer";
             trouble_code_ = make(Error::no_answer);
+            ++silences_;
             return cut();
         }
         due = std::min(due, rest);
@@ -263,12 +264,14 @@ void Handle::session_event(int state) {
     if (state == ZOO_CONNECTED_STATE) {
         connected_ = true;
         down_ = false;
-        failures_ = 0;
+        failures_ = silences_ = 0;
         unanswered_ = 0;
         connected_since_ = boot_clock::now();
         trouble_.clear();
         trouble_code_ = {};
-        timeout_ = milliseconds(zoo_recv_timeout(zh_));
+        // Servers may differ in what they grant. What is proved was granted before.
+        const milliseconds granted(zoo_recv_timeout(zh_));
+        timeout_ = seen_ ? std::min(timeout_, granted) : granted;
         ear_->connected(!std::exchange(seen_, true));
     } else if (connected_) {
         connected_ = false;
@@ -312,7 +315,7 @@ awaitable<void> Handle::close(boot_clock::time_point deadline) {
                                                         0xFF, 0xF0, 0xFF, 0xFF, 0xFF, 0xF5};
         const auto sent = ::send(fd_, request.data(), request.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         bool open = sent == static_cast<ssize_t>(request.size());
-        asio::steady_timer limit(shared_->engine, steady(deadline));
+        asio::steady_timer limit(shared_->engine, spi::net::steady(deadline));
         limit.async_wait([weak = weak_from_this()](error_code ec) {
             const auto alive = weak.lock();
             error_code ignored;

@@ -49,7 +49,7 @@ public:
     boot_clock::time_point connected_since() const noexcept { return connected_since_; }
     /// The request that made the session, or the present connection, was not sent before this.
     boot_clock::time_point connect_sent() const noexcept { return connect_sent_; }
-    /// As negotiated with the server.
+    /// As negotiated: the least that a server has granted since the session began.
     milliseconds timeout() const noexcept { return timeout_; }
     std::int64_t session() const noexcept;
     /// Why there is no connection, in words; empty when none was tried.
@@ -114,7 +114,8 @@ private:
     bool gathering_ = false;  ///< until the next turn
     bool connected_ = false, seen_ = false, over_ = false, closing_ = false, started_ = false;
     bool retry_pending_ = false, down_ = false, timer_armed_ = false;
-    unsigned failures_ = 0;
+    unsigned failures_ = 0;       ///< since the last connection
+    unsigned silences_ = 0;       ///< of them: taken, and not answered in time
     std::size_t unanswered_ = 0;  ///< requests on the present connection
     boot_clock::time_point silent_since_;
     std::unordered_set<std::string> watches_;  ///< the nodes that the client library watches

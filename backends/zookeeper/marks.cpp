@@ -27,7 +27,7 @@ std::string Session::mark_path(const std::string& name) const {
     return zookeeper::mark_path(shared_->options, name);
 }
 
-std::optional<std::string> mark_left_by(const Place& p) {
+std::optional<std::string> mark_left_by(const QueueNode& p) {
     if (p.told) {
         if (p.how == Outcome::abandoned) return std::string(abandoned);
         return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<std::string> mark_left_by(const Place& p) {
     return std::nullopt;
 }
 
-awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, PlacePtr p,
+awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
                                              boot_clock::time_point deadline) {
     const std::string path = session->mark_path(p->name);
     const std::string own = std::to_string(p->czxid) + " " + p->owner;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "place.hpp"
+#include "queue_node.hpp"
 #include "shared.hpp"
 
 namespace holdfast::zookeeper {
@@ -13,6 +13,6 @@ std::string mark_path(const Options&, const std::string& name);
 
 /// What the mark is to say once this place is left; nothing: it is to be deleted, which says that
 /// the release was clean. A place that core was never told of hands on what it had found.
-std::optional<std::string> mark_left_by(const Place&);
+std::optional<std::string> mark_left_by(const QueueNode&);
 
 }  // namespace holdfast::zookeeper

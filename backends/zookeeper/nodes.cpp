@@ -5,20 +5,16 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <system_error>
+
+#include "holdfast/spi/net/percent.hpp"
 
 namespace holdfast::zookeeper {
 namespace {
 
 constexpr std::string_view hex = "0123456789ABCDEF";
 constexpr std::string_view data_mark = "hf1 ";
-
-void append_escaped(std::string& out, char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += hex[byte >> 4U];
-    out += hex[byte & 15U];
-}
 
 std::optional<unsigned> digit(char c) noexcept {
     const auto at = hex.find(c);
@@ -36,7 +32,7 @@ std::string escape(std::string_view name, bool at_root) {
     for (std::size_t i = 0; i < name.size(); ++i) {
         const char c = name[i];
         if (c < ' ' || c > '~' || c == '/' || c == '%' || (kept && i == 0))
-            append_escaped(out, c);
+            spi::net::append_percent(out, c);
         else
             out += c;
     }
@@ -106,6 +102,10 @@ std::optional<std::int32_t> sequence_of(std::string_view node) noexcept {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
     if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
     return n;
+}
+
+bool is_unique(std::int32_t sequence) noexcept {
+    return sequence >= 0 && sequence < std::numeric_limits<std::int32_t>::max();
 }
 
 bool made_by(std::string_view node, std::string_view guid) noexcept {

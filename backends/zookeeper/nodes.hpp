@@ -21,6 +21,9 @@ std::string node_prefix(std::string_view guid);
 /// The sequence of a node that stands in line: Curator's and ours end in "lock-<n>", kazoo's in
 /// "__lock__<n>". Nothing for foreign names. The number wraps from 2147483647 to -2147483648.
 std::optional<std::int32_t> sequence_of(std::string_view node) noexcept;
+/// No other node of the same line has, or will have, this number. At the end of 32 bits the server
+/// gives the last ones again and again, for as long as the line's own node is there.
+bool is_unique(std::int32_t sequence) noexcept;
 /// True when the node was made by the acquisition with that guid.
 bool made_by(std::string_view node, std::string_view guid) noexcept;
 

@@ -8,6 +8,7 @@
 #include "client_library.hpp"
 #include "errors.hpp"
 #include "handle.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::zookeeper {
 
@@ -32,7 +33,7 @@ std::string hosts_text(const Options& o) {
     std::string out;
     for (const spi::Endpoint& e : o.hosts) {
         if (!out.empty()) out += ", ";
-        out += e.host + ":" + std::to_string(e.port);
+        out += text_of(e);
     }
     return out;
 }

@@ -63,13 +63,8 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::sta
         out.push_back(std::move(s));
     }
     if (out.empty()) co_return out;
-    const std::int32_t anchor = out.front().sequence;
-    const auto distance = [anchor](const Standing& s) {
-        return static_cast<std::int32_t>(static_cast<std::uint32_t>(s.sequence) -
-                                         static_cast<std::uint32_t>(anchor));
-    };
     std::sort(out.begin(), out.end(),
-              [&](const Standing& a, const Standing& b) { return distance(a) < distance(b); });
+              [](const Standing& a, const Standing& b) { return a.sequence < b.sequence; });
     if (!all) out.resize(1);
     std::vector<CallPtr> asked;
     asked.reserve(out.size());
@@ -107,7 +102,7 @@ awaitable<result<Inspection>> ZooKeeperBackend::inspect(std::string_view name,
         (out.holders.empty() ? out.holders : out.waiters).push_back(s.shown());
     for (Holder& w : out.waiters) {
         w.token = {};
-        w.ttl_left = milliseconds(-1);
+        w.ttl_left.reset();
     }
     if (!out.holders.empty()) out.last_token = out.holders.front().token;
     co_return out;
@@ -158,10 +153,10 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_v
     co_return names;
 }
 
-awaitable<result<Broken>> ZooKeeperBackend::break_lock(std::string_view name,
-                                                       std::optional<FencingToken> if_token,
-                                                       bool now, boot_clock::time_point deadline,
-                                                       std::string& detail) {
+awaitable<result<std::vector<Broken>>> ZooKeeperBackend::break_lock(std::string_view name,
+                                                                    const BreakOptions& options,
+                                                                    boot_clock::time_point deadline,
+                                                                    std::string& detail) {
     const SessionPtr session = session_for(shared_->options.ttl);
     auto ready = session->ready(deadline, &detail);
     const error_code why = co_await std::move(ready);
@@ -173,24 +168,24 @@ awaitable<result<Broken>> ZooKeeperBackend::break_lock(std::string_view name,
     if (!found) co_return found.error();
     if (found->empty()) co_return make_error_code(errc::not_held);
     const Standing& s = found->front();
-    if (if_token && if_token->value != static_cast<std::uint64_t>(s.czxid))
+    if (options.if_token && options.if_token->value != static_cast<std::uint64_t>(s.czxid))
         co_return make_error_code(errc::not_held);
     Broken out;
     out.holder = s.shown();
     const std::string path = parent + "/" + s.node;
-    if (now) {
+    if (options.now) {
         CallPtr removed = session->handle().remove(path);
         auto wait = finished(shared_->engine, removed, deadline);
         if (!co_await std::move(wait)) co_return make(Error::no_answer);
         if (removed->rc == ZNONODE) co_return make_error_code(errc::not_held);
         if (removed->rc != ZOK) co_return from_rc(removed->rc);
         out.holder.revoked = true;
-        co_return out;
+        co_return std::vector<Broken>(1, out);
     }
     if (!s.data) {
         detail =
-            "another library's client holds it and would not see the revocation; break it now "
-            "(--now) to delete its node";
+            "a client of another library holds it and would not notice the revocation; to delete "
+            "its node, break it with --now";
         co_return make_error_code(errc::not_supported);
     }
     // Its session sees the change before any later write of its own is acknowledged, so no renewal
@@ -206,7 +201,7 @@ awaitable<result<Broken>> ZooKeeperBackend::break_lock(std::string_view name,
     if (marked->rc != ZOK && marked->rc != ZBADVERSION) co_return from_rc(marked->rc);
     out.holder.revoked = true;
     out.free_in = milliseconds(s.data->ttl_ms);
-    co_return out;
+    co_return std::vector<Broken>(1, out);
 }
 
 awaitable<result<Capabilities>> ZooKeeperBackend::probe(boot_clock::time_point deadline,

@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include "nodes.hpp"
+#include "validity.hpp"
 
 namespace holdfast::zookeeper {
 namespace {
@@ -44,9 +45,6 @@ Options::Options(const spi::Settings& s)
       display(s.display()) {
     if (base.empty()) base = default_base;
     if (base == "/") base.clear();
-    for (spi::Endpoint& e : hosts)
-        if (e.host.size() > 2 && e.host.front() == '[' && e.host.back() == ']')
-            e.host = e.host.substr(1, e.host.size() - 2);
 }
 
 std::string parent_path(const Options& o, std::string_view name) {
@@ -55,44 +53,56 @@ std::string parent_path(const Options& o, std::string_view name) {
     return o.base + "/" + escape(full, o.base.empty());
 }
 
+std::string too_short(std::string_view what, milliseconds length, milliseconds tick) {
+    if (length >= Validity::least_timeout(tick)) return {};
+    return "A " + std::string(what) + " of " + spi::format_duration(length) +
+           " is too short with tick_time=" + spi::format_duration(tick) +
+           ": three heartbeats, half a tick_time apart, have to fit in.";
+}
+
+std::string too_short_remedy(milliseconds tick) {
+    return "Set ttl to at least " + spi::format_duration(Validity::least_timeout(tick)) +
+           ", or tick_time to the tickTime of the servers if that is less.";
+}
+
 const std::vector<spi::OptionSpec>& option_table() {
     using spi::OptionType;
     static const std::vector<spi::OptionSpec> table{
         {.name = "robust",
          .type = OptionType::boolean,
          .fallback = "no",
-         .meaning = "Keep a mark for each holder, so that the next one is told what became of it "
-                    "(previous_holder): one more write per grant."},
+         .meaning = "Report the state of the previous holder (previous_holder). Costs one more "
+                    "write per grant."},
         {.name = "acl",
          .type = OptionType::choice,
          .fallback = "open",
          .meaning =
-             "Who may touch the nodes. open: everybody. creator: only this user, which needs "
-             "a user and a password.",
+             "Access to the nodes. open: every client. creator: only this user; requires a user "
+             "and a password.",
          .choices = "open|creator"},
         {.name = "auth",
          .type = OptionType::choice,
          .fallback = "digest",
-         .meaning = "How user and password are shown to the server. sasl is refused: the client "
-                    "library of Debian has none.",
+         .meaning = "Authentication scheme. sasl is refused: Debian's client library does not "
+                    "support it.",
          .choices = "digest|sasl"},
         {.name = "tls",
          .type = OptionType::boolean,
          .fallback = "no",
-         .meaning = "yes is refused: the client library of Debian has no TLS."},
+         .meaning = "yes is refused: Debian's client library does not support TLS."},
         {.name = "parents",
          .type = OptionType::choice,
          .fallback = "container",
-         .meaning = "The node above a lock. container: the server removes it when it is empty. "
-                    "persistent: it stays; for servers without containers, where it is chosen by "
-                    "itself.",
+         .meaning = "Parent node of each lock. container: the server removes it when it is empty. "
+                    "persistent: it stays. Servers without container nodes always get "
+                    "persistent ones.",
          .choices = "container|persistent"},
         {.name = "tick_time",
          .type = OptionType::duration,
-         .fallback = "2s",
-         .meaning =
-             "tickTime of the servers. Heartbeats are at least half of it apart; half of the "
-             "ttl is the most that is taken for it.",
+         .fallback = "3s",
+         .meaning = "tickTime of the servers (3s unless their configuration sets it). It must not "
+                    "be less than theirs: exclusion depends on it. The ttl must be at least "
+                    "twice tick_time.",
          .min = 10,
          .max = 60'000},
     };
@@ -120,11 +130,11 @@ void check(const spi::Settings& s, Diagnostics& d) {
         d.add("", "A user's name cannot contain a colon: digest authentication ends it there.",
               "Choose another user.");
     if (s.text("acl") == "creator" && s.user.empty())
-        d.add("", "acl=creator needs a user: otherwise nobody would have a right.",
+        d.add("", "acl=creator needs a user.",
               "Add a user and password_file or password_env, or leave acl out.");
-    if (s.given("tick_time") && 2 * s.duration("tick_time") > s.duration("ttl"))
-        d.add("", "ttl is less than twice tick_time: servers refuse such short sessions.",
-              "Set ttl to at least twice the tickTime of the servers, better four times.");
+    const milliseconds tick = s.duration("tick_time");
+    if (std::string words = too_short("ttl", s.duration("ttl"), tick); !words.empty())
+        d.add("", std::move(words), too_short_remedy(tick));
 }
 
 Capabilities promises(const spi::Settings& s) {

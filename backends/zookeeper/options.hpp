@@ -1,6 +1,7 @@
 // The backend's options, typed, and the table that core checks and documents.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/capabilities.hpp"
@@ -15,7 +16,7 @@ struct Options {
     std::string user;
     spi::Secret password;
     milliseconds ttl{10'000};
-    milliseconds tick{2000};   ///< the servers' tickTime
+    milliseconds tick{3000};   ///< the servers' tickTime
     bool creator_acl = false;  ///< acl=creator
     bool robust = false;
     bool containers = true;
@@ -26,6 +27,10 @@ struct Options {
 
 /// The node above those of one lock.
 std::string parent_path(const Options&, std::string_view name);
+
+/// Why a ttl, or a session, of that length cannot be kept proved; empty when it can.
+std::string too_short(std::string_view what, milliseconds length, milliseconds tick);
+std::string too_short_remedy(milliseconds tick);
 
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);

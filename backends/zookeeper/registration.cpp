@@ -9,14 +9,14 @@ spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "zookeeper";
     d.schemes = {"zookeeper"};
-    d.summary = "a ZooKeeper ensemble: consensus, fencing tokens, a fair line of waiters";
+    d.summary = "a ZooKeeper ensemble: consensus, fencing tokens, a fair queue";
     d.example = "zookeeper://zk1,zk2,zk3/locks";
     d.options = option_table();
     d.hosts = spi::Descriptor::Hosts::many;
     d.default_port = 2181;
     d.takes_credentials = true;
     d.path = spi::Descriptor::Path::optional;
-    d.path_meaning = "the node below which the locks are; default /holdfast, made when missing";
+    d.path_meaning = "the parent node of the locks, created if missing; by default /holdfast";
     d.check = check;
     d.capabilities = promises;
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {

@@ -53,7 +53,9 @@ void done_data(int rc, const char* value, int size, const Stat* s, const void* d
 }
 void done_list(int rc, const String_vector* all, const void* data) {
     const CallPtr c = take(data);
-    if (rc == ZOK && all != nullptr) c->children.assign(all->data, all->data + all->count);
+    if (rc == ZOK && all != nullptr)
+        for (std::int32_t i = 0; i < all->count; ++i)
+            if (all->data[i] != nullptr) c->children.emplace_back(all->data[i]);
     c->finish(rc);
 }
 

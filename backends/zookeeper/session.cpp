@@ -11,7 +11,9 @@ namespace holdfast::zookeeper {
 Session::Session(std::shared_ptr<Shared> shared, milliseconds ttl)
     : shared_(std::move(shared)),
       ttl_(ttl),
+      validity_(shared_->options.tick),
       last_used_(boot_clock::now()),
+      ensemble_known_(shared_->options.hosts.size() < 2),
       beat_timer_(shared_->engine),
       beacon_(shared_->options.base + "/_hf_session-" + make_guid()) {
     handle_ = std::make_shared<Handle>(shared_, ttl_, *this);
@@ -26,18 +28,14 @@ void Session::start() {
     arm_beat(boot_clock::now() + interval());
 }
 
-milliseconds Session::closest() const {
-    return std::max(milliseconds(10), std::min(shared_->options.tick / 2, handle_->timeout() / 4));
-}
-
 milliseconds Session::interval() const {
-    return std::max(closest(), handle_->timeout() / 8);
+    return std::max(Validity::spacing(shared_->options.tick), handle_->timeout() / 8);
 }
 
 milliseconds Session::pace(boot_clock::time_point now) const {
     const milliseconds t = handle_->timeout();
     const bool late = validity_.base() && now - *validity_.base() > t / 2;
-    return late ? closest() : interval();
+    return late ? Validity::spacing(shared_->options.tick) : interval();
 }
 
 boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_point sent) const {
@@ -50,24 +48,36 @@ boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_poin
 
 bool Session::usable() const {
     if (over_ || retired_ || refused_) return false;
+    return !validity_.base() || well_proved(boot_clock::now());
+}
+
+bool Session::well_proved(boot_clock::time_point now) const {
     const auto base = validity_.base();
-    if (!base) return true;
+    if (!base) return false;
     const milliseconds t = handle_->timeout();
-    return *base + t - spi::drift(t) - boot_clock::now() > t / 3;
+    // Just before the next heartbeat is answered three of them have passed; half of what is left
+    // then is trouble.
+    const milliseconds least = std::min(t / 3, (t - 3 * interval()) / 2);
+    return *base + t - spi::drift(t) - now > least;
+}
+
+boot_clock::duration Session::unanswered_for(boot_clock::time_point now) const {
+    return beating_ ? now - beat_sent_ : boot_clock::duration::zero();
 }
 
 awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
     last_used_ = boot_clock::now();
     if (!handle_->connected()) handle_->hurry();
-    while (!over_ && !refused_ && !handle_->connected() && boot_clock::now() < deadline) {
+    const auto is_ready = [this] { return handle_->connected() && ensemble_known_; };
+    while (!over_ && !refused_ && !is_ready() && boot_clock::now() < deadline) {
         auto wait = state_gate_.wait(shared_->engine, deadline);
         co_await std::move(wait);
     }
-    if (detail != nullptr) *detail = handle_->trouble();
+    if (detail != nullptr) *detail = refusal_words_.empty() ? handle_->trouble() : refusal_words_;
     if (refused_) co_return refused_;
     if (over_) co_return from_rc(ZSESSIONEXPIRED);
-    if (handle_->connected()) co_return error_code();
+    if (is_ready()) co_return error_code();
     if (handle_->trouble_code()) co_return handle_->trouble_code();
     co_return make(Error::no_answer);
 }
@@ -79,6 +89,21 @@ void Session::connected(bool first) {
     if (over_) return;
     disconnected_since_.reset();
     if (first) validity_.created(handle_->connect_sent());
+    const milliseconds length = handle_->timeout(), tick = shared_->options.tick;
+    if (std::string words = too_short("session", length, tick); !words.empty()) {
+        // The servers' maxSessionTimeout: nothing of this length could be believed for long.
+        words += " The servers grant no more: see their maxSessionTimeout.";
+        return refuse(make(Error::too_short), std::move(words));
+    }
+    if (first && length > ttl_ && length / 2 > tick)
+        shared_->events->warn("The servers grant no session shorter than " +
+                              spi::format_duration(length) +
+                              ", by default two of their ticks, so their tickTime may be longer "
+                              "than tick_time=" +
+                              spi::format_duration(tick) +
+                              ". Exclusion depends on it: set tick_time to their tickTime.");
+    // Before all else, so that no grant comes before the answer.
+    if (!ensemble_known_) ask_for_ensemble();
     beating_ = false;
     chain_due_ = boot_clock::now();
     send_beat(true);
@@ -89,39 +114,60 @@ void Session::connected(bool first) {
     }
     const auto all = places_;
     std::unordered_set<std::string> synced;
-    for (const PlacePtr& p : all) {
+    for (const QueueNodePtr& p : all) {
         p->removing = false;
         if (p->in_doubt && synced.insert(p->parent).second) handle_->sync(p->parent);
         if (p->in_doubt)
             look_for(p);
         else if (p->leaving)
             remove_node(p);
-        else if (p->state == Place::State::idle)
-            create_node(p);
-        else if (p->state == Place::State::queued)
+        else if (p->state == QueueNode::State::queued)
             want_list(line(p->parent));
         else if (p->told && p->renewed_before)
             watch_own(p);
     }
+    let_in();
     state_gate_.open();
+}
+
+void Session::refuse(error_code why, std::string words) {
+    refused_ = why;
+    refusal_words_ = std::move(words);
+    state_gate_.open();
+}
+
+void Session::ask_for_ensemble() {
+    handle_->get("/zookeeper/config", false, [weak = weak_from_this()](Call& c) {
+        const auto self = weak.lock();
+        if (!self || unanswered(c.rc)) return;
+        self->ensemble_known_ = true;
+        self->state_gate_.open();
+        // One line for each server, none where it stands alone. Unreadable: as configured.
+        const auto one = c.text.find("server.");
+        if (c.rc != ZOK || (one != c.text.npos && c.text.find("server.", one + 1) != c.text.npos))
+            return;
+        self->refuse(make(Error::no_ensemble),
+                     "The server that answered, one of " + hosts_text(self->shared_->options) +
+                         ", is in no ensemble, so the others would grant the same lock. Name only "
+                         "that server, or make them one ensemble.");
+    });
 }
 
 void Session::disconnected() {
     disconnected_since_ = boot_clock::now();
     validity_.disconnected();
+    behind_ = true;
     beating_ = false;
     prove_soon_ = false;
-    for (auto& [parent, ground] : known_parents_)
-        ground = {};
+    for (auto& [parent, verified_parent] : known_parents_)
+        verified_parent = {};
     for (auto& [parent, l] : lines_)
         l.unwatch();
-    for (const PlacePtr& p : places_)
+    for (const QueueNodePtr& p : places_)
         p->watched = false;
     shared_->beats.open();
-    // Core hears of many leases by their renewals, which are due soon and fail at once.
-    std::size_t told = 0;
-    for (const PlacePtr& p : places_)
-        if (p->told && !p->leaving && ++told <= 64) shared_->sink->doubt(p->owner);
+    for (const QueueNodePtr& p : places_)
+        if (p->told && !p->leaving) shared_->events->at_risk(p->owner);
 }
 
 void Session::ended(int rc) {
@@ -139,15 +185,15 @@ void Session::ended(int rc) {
 
 void Session::fail_all(error_code why) {
     const auto all = places_;
-    std::size_t told = 0;
-    for (const PlacePtr& p : all) {
+    for (const QueueNodePtr& p : all) {
         const bool lost = p->told && !p->leaving;
-        const bool waits = p->state == Place::State::queued && !p->leaving;
-        end_place(p, Place::State::gone, why);
-        if (lost && ++told <= 64) shared_->sink->lost(p->owner, why);
-        if (waits) shared_->sink->wake(p->owner);
+        const bool waits = p->state == QueueNode::State::queued && !p->leaving;
+        end_place(p, QueueNode::State::gone, why);
+        if (lost) shared_->events->lost(p->owner, why);
+        if (waits) shared_->events->wake(p->owner);
     }
     lines_.clear();
+    entering_.clear();
 }
 
 void Session::give_up_waiting(boot_clock::time_point now) {
@@ -160,11 +206,11 @@ void Session::give_up_waiting(boot_clock::time_point now) {
     if (std::exchange(gave_up_, true)) return;
     retired_ = true;
     const auto all = places_;
-    for (const PlacePtr& p : all) {
+    for (const QueueNodePtr& p : all) {
         if (p->told || p->leaving) continue;
         leave(p, Outcome::abandoned);
         p->gate.open();
-        shared_->sink->wake(p->owner);
+        shared_->events->wake(p->owner);
     }
     state_gate_.open();
 }
@@ -173,7 +219,7 @@ void Session::give_up_waiting(boot_clock::time_point now) {
 // --------------------------------------------------------------------------------------
 
 void Session::arm_beat(boot_clock::time_point due) {
-    beat_timer_.expires_at(steady(due));
+    beat_timer_.expires_at(spi::net::steady(due));
     beat_timer_.async_wait([weak = weak_from_this()](error_code ec) {
         const auto self = weak.lock();
         if (!ec && self && !self->over_) self->beat();
@@ -183,10 +229,12 @@ void Session::arm_beat(boot_clock::time_point due) {
 void Session::beat() {
     const auto now = boot_clock::now();
     expire_places(now);
-    for (auto at = lines_.begin(); at != lines_.end();)
-        at = at->second.places == 0 ? lines_.erase(at) : std::next(at);
     if (handle_->connected()) {
+        see_to_lines();
         sweep_ghosts(now);
+        // Those whose delete was refused as well.
+        for (const QueueNodePtr& p : places_)
+            if (p->leaving) remove_node(p);
         // Nothing else would tell that this server hangs, or is cut off from the others.
         const auto patience =
             std::max<boot_clock::duration>(handle_->timeout() / 4, 2 * interval());
@@ -246,12 +294,21 @@ void Session::beat_answered(boot_clock::time_point sent, bool chained, bool crea
     if (written || (creating && rc == ZNODEEXISTS)) has_beacon_ = true;
     if (written) {
         answered_ = sent_;
-        if (chained) validity_.acknowledged(sent);
+        if (chained) {
+            const auto now = boot_clock::now();
+            const auto before = validity_.base();
+            const bool late = before && now - *before > handle_->timeout() / 2;
+            validity_.acknowledged(sent, now);
+            // The servers are there again. A lease whose renewal failed meanwhile would ask again
+            // when its pause is over, which may be too late.
+            if (std::exchange(behind_, false) || (late && validity_.base() != before))
+                shared_->events->at_risk({});
+            chain_due_ = std::max(chain_due_, validity_.next());
+        }
     } else if (rc == ZNONODE) {
         has_beacon_ = false;
-    } else if (rc != ZNODEEXISTS) {
-        refused_ = from_rc(rc);
-        state_gate_.open();
+    } else if (const error_code why = from_rc(rc); rc != ZNODEEXISTS && why != errc::unavailable) {
+        refuse(why);
     }
     if (std::exchange(prove_soon_, false)) send_beat(boot_clock::now() >= chain_due_);
     shared_->beats.open();

@@ -1,14 +1,15 @@
 // One session at the servers: the places in line that live and die with it, the heartbeat that says
 // how long it surely lives, and the clean-up of whatever must not stay.
 #pragma once
+#include <deque>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ground.hpp"
 #include "handle.hpp"
 #include "line.hpp"
 #include "validity.hpp"
+#include "verified_parent.hpp"
 
 namespace holdfast::zookeeper {
 
@@ -22,9 +23,16 @@ public:
     /// New acquisitions may begin on it: it has not ended, and what it proves is not nearly used
     /// up.
     bool usable() const;
+    /// Of the session's time as much is proved as its heartbeats can keep proved.
+    bool well_proved(boot_clock::time_point now) const;
+    /// How long the heartbeat under way, if there is one, has been waiting for its answer.
+    boot_clock::duration unanswered_for(boot_clock::time_point now) const;
     bool over() const noexcept { return over_; }
     /// The servers refuse what every session needs; no error while they do not.
     error_code refusal() const noexcept { return refused_; }
+    std::string refusal_words() const {
+        return refusal_words_.empty() ? refused_.message() : refusal_words_;
+    }
     /// Connected with rights, at the latest at `deadline`, or why not.
     awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
     Handle& handle() noexcept { return *handle_; }
@@ -32,19 +40,22 @@ public:
     boot_clock::time_point last_used() const noexcept { return last_used_; }
 
     // --- places
-    PlacePtr make_place(std::string_view name, std::string_view owner, milliseconds ttl);
-    /// Asks for its node, as soon as there is a connection.
-    void enter(const PlacePtr&);
-    bool first(const Place&) const;
+    QueueNodePtr make_place(std::string_view name, std::string_view owner, milliseconds ttl);
+    /// Asks for its node, as soon as there is a connection and room: so many are asked for at once
+    /// that they can be answered in time, and the others wait here.
+    void enter(const QueueNodePtr&);
+    /// When a node was asked for last.
+    boot_clock::time_point asked_last() const noexcept { return asked_last_; }
+    bool first(const QueueNode&) const;
     /// Somebody of this client holds the name or stands in line for it, so that one try fails
     /// without a request.
     bool known_busy(std::string_view name) const;
     /// Sees that the one ahead of it is watched, and the whole line now and then.
-    void keep_waiting(const PlacePtr&);
+    void keep_waiting(const QueueNodePtr&);
     /// Nothing of it is to be left: deletes its node, now or when that is possible.
-    void leave(const PlacePtr&, Outcome);
+    void leave(const QueueNodePtr&, Outcome);
     /// Asks what its own node says, and to be told when that changes.
-    void watch_own(const PlacePtr&);
+    void watch_own(const QueueNodePtr&);
 
     /// Where robust=true keeps what became of the last holder.
     std::string mark_path(const std::string& name) const;
@@ -58,10 +69,8 @@ public:
     /// Returns the number of that write.
     std::uint64_t prove();
     milliseconds interval() const;
-    /// The least time between two writes that prove something, one after the other.
-    milliseconds closest() const;
-    /// Until the next one: what was proved last is too old after an outage, and then three writes
-    /// have to be acknowledged before the leases' time is over.
+    /// From one to the next: what was proved last is too old after an outage, and then three writes
+    /// have to be acknowledged before the leases' time is over, as close as the chain allows.
     milliseconds pace(boot_clock::time_point now) const;
 
     /// No new acquisition begins on it.
@@ -81,24 +90,33 @@ private:
     void create_base();
     void create_parents(const std::string& parent);
     void watch_parent(const std::string& parent);
-    void find_rank(const PlacePtr&);
-    void note_clear(const Place&);
-    void create_node(const PlacePtr&);
-    void created(const PlacePtr&, Call&);
-    void look_for(const PlacePtr&);
+    void find_rank(const QueueNodePtr&);
+    void note_clear(const QueueNode&);
+    void let_in();
+    void give_room(QueueNode&);
+    void create_node(const QueueNodePtr&);
+    void created(const QueueNodePtr&, Call&);
+    /// Its node is there. False: its number may be another's as well, so it goes again.
+    bool stands(const QueueNodePtr&, std::string node, std::int64_t czxid);
+    void look_for(const QueueNodePtr&);
     void resolve_doubts(Line&, std::uint64_t number, const std::vector<std::string>& children);
-    void adopt(const PlacePtr&, const std::string& node);
+    void adopt(const QueueNodePtr&, const std::string& node);
     void sweep_ghosts(boot_clock::time_point now);
+    void remove_ghost(const std::string& parent, const std::string& node);
+    void refuse(error_code, std::string words = {});
+    void ask_for_ensemble();
     void want_list(Line&);
+    /// Forgets lines that nobody stands in, and looks again where a look for a node was refused.
+    void see_to_lines();
     void listed(const std::string& parent, std::uint64_t number, Call&);
     void look_along(Line&);
     void ask_watch(Line&, std::int64_t key, Line::Entry&);
     void vanished(Line&, std::int64_t key);
-    void remove_node(const PlacePtr&);
-    void removed(const PlacePtr&, int rc);
-    void end_place(const PlacePtr&, Place::State, error_code);
-    void own_changed(const PlacePtr&, bool deleted);
-    void own_seen(const PlacePtr&, Call&);
+    void remove_node(const QueueNodePtr&);
+    void removed(const QueueNodePtr&, int rc);
+    void end_place(const QueueNodePtr&, QueueNode::State, error_code);
+    void own_changed(const QueueNodePtr&, bool deleted);
+    void own_seen(const QueueNodePtr&, Call&);
     void arm_beat(boot_clock::time_point);
     void beat();
     void send_beat(bool chained);
@@ -113,17 +131,23 @@ private:
     Validity validity_;
     bool over_ = false, retired_ = false, has_containers_ = true, gave_up_ = false;
     error_code refused_;
-    Gate state_gate_;
+    std::string refusal_words_;
+    spi::net::Gate state_gate_;
     boot_clock::time_point last_used_;
+    bool ensemble_known_;  ///< that several hosts are one ensemble, or cannot be asked
     std::optional<boot_clock::time_point> disconnected_since_;
 
-    std::set<PlacePtr> places_;
+    std::set<QueueNodePtr> places_;
+    std::deque<QueueNodePtr> entering_;
+    std::size_t asking_ = 0;
+    boot_clock::time_point asked_last_;
     std::unordered_map<std::string, Line> lines_;
-    std::unordered_map<std::string, Ground> known_parents_;
+    std::unordered_map<std::string, VerifiedParent> known_parents_;
     std::uint64_t lives_ = 0;
-    /// Acquisitions that ended in doubt: a request of theirs may still come in by another way.
+    /// What is to be deleted, with a heartbeat, until the servers say that it is gone. Without a
+    /// node: whatever has that guid, a request of which may still come in by another way.
     struct Ghost {
-        std::string parent, guid;
+        std::string parent, guid, node;
         boot_clock::time_point due;
     };
     std::vector<Ghost> ghosts_;
@@ -131,6 +155,7 @@ private:
     asio::steady_timer beat_timer_;
     const std::string beacon_;
     bool has_beacon_ = false, beating_ = false, prove_soon_ = false;
+    bool behind_ = false;  ///< nothing was written since the connection broke
     std::uint64_t sent_ = 0, answered_ = 0;
     boot_clock::time_point chain_due_, beat_sent_;
 };

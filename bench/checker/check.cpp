@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checker/huge.hpp"
 #include "checker/name_check.hpp"
 
 namespace holdfast::bench::history {
@@ -22,7 +23,7 @@ std::vector<std::vector<std::uint32_t>> by_name(const std::vector<Entry>& all, s
         if (e.name < names) ++sizes[e.name];
     std::vector<std::vector<std::uint32_t>> out(names);
     for (std::size_t i = 0; i < names; ++i)
-        out[i].reserve(sizes[i]);
+        reserve_huge(out[i], sizes[i]);
     for (std::uint32_t i = 0; i < all.size(); ++i)
         if (all[i].name < names) out[all[i].name].push_back(i);
     return out;
@@ -52,8 +53,8 @@ void NameCheck::gather(const std::vector<std::uint32_t>& acquisitions) {
     by_token_.clear();
     first_unknown_ = never;
     crossed_ = false;
-    beliefs_.reserve(acquisitions.size());
-    requests_.reserve(acquisitions.size());
+    reserve_huge(beliefs_, acquisitions.size());
+    reserve_huge(requests_, acquisitions.size());
     for (const std::uint32_t index : acquisitions) {
         const Acquisition& a = at(index);
         if (!a.counts()) continue;

@@ -108,9 +108,9 @@ void Diary::believes(Entry& entry, const Lease& lease) {
     if (entry.until > before) recorder_->renewed(entry.ticket, entry.until);
 }
 
-void Diary::releasing(Entry& entry, const Lease& lease) {
+void Diary::releasing(Entry& entry, const Lease& lease, Outcome outcome) {
     extend(entry, lease);
-    releasing(entry);
+    if (recorder_) recorder_->releasing(entry.ticket, entry.until, outcome == Outcome::abandoned);
 }
 
 void Diary::releasing(Entry& entry) {

@@ -37,7 +37,8 @@ public:
     void failed(const Entry&, error_code);
     /// Says that the belief goes on, when it was renewed since.
     void believes(Entry&, const Lease&);
-    void releasing(Entry&, const Lease&);  ///< before the release is sent
+    /// Before the release is sent, with what it will say.
+    void releasing(Entry&, const Lease&, Outcome = Outcome::done);
     void releasing(Entry&);
     void released(const Entry&, ReleaseResult);
     void lost(Entry&, const Lease&);

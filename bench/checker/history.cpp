@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "checker/blocks.hpp"
+#include "checker/huge.hpp"
 
 namespace holdfast::bench::history {
 
@@ -360,7 +361,7 @@ History read(const std::vector<std::filesystem::path>& files, Verdict& verdict) 
         if (const auto size = std::filesystem::file_size(file, ignored); !ignored) bytes += size;
     }
     // Four records for most acquisitions; a little too much costs address space only.
-    history.acquisitions.reserve(static_cast<std::size_t>(bytes / record_size / 3));
+    reserve_huge(history.acquisitions, static_cast<std::size_t>(bytes / record_size / 3));
     history.files.reserve(files.size());
     for (const auto& file : files)
         reader.file(file);

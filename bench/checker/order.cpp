@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "checker/huge.hpp"
 #include "checker/name_check.hpp"
 
 namespace holdfast::bench::history {
@@ -36,7 +37,7 @@ void NameCheck::tell_order(const Acquisition& earlier, const Acquisition& later)
 void NameCheck::tokens() {
     // Belief after belief is grant after grant, where exclusion holds.
     std::vector<const Belief*> ends;
-    ends.reserve(beliefs_.size());
+    reserve_huge(ends, beliefs_.size());
     for (const Belief& b : beliefs_)
         ends.push_back(&b);
     const auto ends_before = [](const Belief* x, const Belief* y) { return x->to < y->to; };
@@ -91,6 +92,7 @@ void NameCheck::tokens_by_request() {
 
 void NameCheck::repeated_tokens() {
     std::vector<Token> all;
+    reserve_huge(all, beliefs_.size() + empty_.size());
     for (const Belief& b : beliefs_)
         if (b.token != 0) all.push_back({b.token, b.index});
     for (const std::uint32_t index : empty_)
@@ -113,7 +115,7 @@ void NameCheck::inversions() {
         std::uint32_t index = 0;
     };
     std::vector<Place> places;
-    places.reserve(beliefs_.size());
+    reserve_huge(places, beliefs_.size());
     std::uint64_t known = 0;
     for (const Belief& b : beliefs_) {
         const Acquisition& a = at(b.index);
@@ -126,6 +128,7 @@ void NameCheck::inversions() {
     v_.figures.inversions_judged += known;
     if (known == 0) return;
     std::vector<const Place*> by_end;
+    reserve_huge(by_end, places.size());
     for (const Place& p : places)
         by_end.push_back(&p);
     std::sort(by_end.begin(), by_end.end(),

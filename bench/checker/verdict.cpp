@@ -35,7 +35,7 @@ const Words& words_of(Trouble t) noexcept {
     return words[static_cast<std::size_t>(t)];
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
@@ -158,18 +158,18 @@ std::string Verdict::json() const {
     out += sound() ? "true" : "false";
     out += ",\"exit_code\":" + std::to_string(exit_code()) + ",\"figures\":{";
     for (const auto& [name, value] : numbers(figures))
-        out += quoted(name) + ':' + std::to_string(value) + ',';
+        out += json_text(name) + ':' + std::to_string(value) + ',';
     out += "\"longest_alone_s\":" + seconds(figures.longest_alone_ns) +
-           ",\"longest_alone\":" + quoted(figures.longest_alone) + "},\"counts\":{";
+           ",\"longest_alone\":" + json_text(figures.longest_alone) + "},\"counts\":{";
     for (std::size_t i = 0; i < troubles; ++i)
-        out += (i == 0 ? "" : ",") + quoted(words[i].name) + ':' + std::to_string(counts_[i]);
+        out += (i == 0 ? "" : ",") + json_text(words[i].name) + ':' + std::to_string(counts_[i]);
     out += "},\"findings\":[";
     const char* comma = "";
     for (const Finding& f : first_) {
         out += comma;
-        out += "{\"trouble\":" + quoted(to_string(f.trouble)) +
-               ",\"gravity\":" + quoted(word(gravity(f.trouble))) + ",\"line\":" + quoted(f.line) +
-               '}';
+        out += "{\"trouble\":" + json_text(to_string(f.trouble)) +
+               ",\"gravity\":" + json_text(word(gravity(f.trouble))) +
+               ",\"line\":" + json_text(f.line) + '}';
         comma = ",";
     }
     return out + "]}\n";

@@ -134,7 +134,8 @@ void report(Bench& bench, const SetUp& set_up, const Tally& tally) {
     row.backend = set_up.backend;
     row.variant = set_up.variant;
     row.n = tally.runs;
-    row.note = "of " + std::to_string(tally.runs) + " runs; " + set_up.note;
+    row.note = "of " + std::to_string(tally.runs) + " runs; " +
+               (set_up.safe ? "" : "there to be caught; ") + set_up.note;
     const auto count = [&](const char* metric, std::size_t value) {
         row.metric = metric;
         row.status = set_up.safe && value > 0 ? Status::violated : Status::ok;

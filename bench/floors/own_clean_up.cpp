@@ -108,7 +108,7 @@ CleanUp clean_up_own(const Deployment& own) {
     done.words = fmt::format("{} locks held below {}", held->size(), own.prefix);
     if (done.still_held != 0) return done;  // kept for somebody to look at
 
-    const auto chosen = choose(own.open, own.config_file, spi::Registry::linked(), words);
+    const auto chosen = resolve(own.open, own.config_file, spi::Registry::linked(), words);
     if (!chosen) throw SelfCheck(words.text());
     const Removed removed = own.backend == "redis"    ? clean_redis(chosen->settings, own.prefix)
                             : own.backend == "sqlite" ? clean_sqlite(chosen->settings, own.prefix)

@@ -41,7 +41,7 @@ public:
         LockOptions fixed;
         if (options.job != "count" && options.job != "buy")
             fixed.ttl = milliseconds(options.ttl_ms);
-        auto lock = client_->lock(options.name, fixed);
+        auto lock = client_->make_lock(options.name, fixed);
         if (!lock) throw SelfCheck(lock.error().message());
         lock_ = std::move(*lock);
         name_ = diary_.name(options.name, &lock_->capabilities());

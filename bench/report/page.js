@@ -235,7 +235,7 @@ function runs() {
 }
 
 function verdicts() {
-  const tone = { confirmed: 'good', refuted: 'bad', 'holds only if': 'warn', 'not measured': 'none' };
+  const tone = { confirmed: 'good', refuted: 'bad', 'holds only if': 'warn', 'too few runs': 'warn', 'not measured': 'none' };
   document.getElementById('verdicts').innerHTML = report.verdicts.map((v) => `<div class="verdict">
     <div><span class="tag ${tone[v.finding]}">${v.finding}</span></div>
     <div><p class="claim"><span class="id">${v.id}</span> ${escape(v.claim)}</p>

@@ -25,7 +25,7 @@ struct Paint {
     std::string dim(const std::string& t) const { return in("2", t); }
 };
 
-std::string label(const Row& row) {
+std::string row_name(const Row& row) {
     return row.variant == "default" || row.variant.empty() ? row.backend
                                                            : row.backend + " " + row.variant;
 }
@@ -53,7 +53,7 @@ void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
         const auto rate = [&](double x) {
             return cell(find(rows, {"C1", row->backend, row->variant, "cycles per second", x}));
         };
-        fmt::print(out, "{:<36} {:>9} {:>9} {:>21} {:>9} {:>9} {:>9}\n", label(*row),
+        fmt::print(out, "{:<36} {:>9} {:>9} {:>21} {:>9} {:>9} {:>9}\n", row_name(*row),
                    figure(row->value), cell(find(rows, {"C1", row->backend, row->variant, "p99"})),
                    figure(row->min) + " .. " + figure(row->max), rate(1), rate(64), rate(1000));
     }
@@ -63,7 +63,7 @@ void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
           "throughput over its floor in flight", "throughput over one by one in flight"})
         for (const Row* row : find_all(rows, {"C1", {}, {}, metric}))
             fmt::print(out, "  {:<58} {:>6} x  ({} .. {})\n",
-                       label(*row) + ": " + metric +
+                       row_name(*row) + ": " + metric +
                            (row->x > 0 ? fmt::format(" n={:.0f}", row->x) : std::string()),
                        figure(row->value), figure(row->min), figure(row->max));
 }
@@ -78,10 +78,10 @@ void print_open_loop(std::FILE* out, const Rows& rows) {
         const auto of = [&](const char* metric, double x) {
             return cell(find(rows, {"C1", row->backend, row->variant, metric, x}));
         };
-        fmt::print(out, "{:<36} {:>7.0f} % {:>9} {:>9} {:>9} {:>17} {:>11} {:>11}\n", label(*row),
-                   row->x, of("open loop: cycles per second", row->x), figure(row->value),
-                   of("open loop: p99", row->x), of("open loop: p99 from the call", row->x),
-                   of("p50", 1), of("p99", 1));
+        fmt::print(out, "{:<36} {:>7.0f} % {:>9} {:>9} {:>9} {:>17} {:>11} {:>11}\n",
+                   row_name(*row), row->x, of("open loop: cycles per second", row->x),
+                   figure(row->value), of("open loop: p99", row->x),
+                   of("open loop: p99 from the call", row->x), of("p50", 1), of("p99", 1));
     }
 }
 
@@ -97,7 +97,7 @@ void print_peers(std::FILE* out, const Rows& rows, const Paint& paint) {
             return find(rows, {peers_scenario, row->backend, row->variant, metric});
         };
         const Row* ratio = of(peer_over_floor);
-        fmt::print(out, "{:<46} {:>9} {:>9} {:>9}  {}\n", label(*row), figure(row->value),
+        fmt::print(out, "{:<46} {:>9} {:>9} {:>9}  {}\n", row_name(*row), figure(row->value),
                    cell(of("p99")), cell(ratio),
                    ratio == nullptr ? "" : figure(ratio->min) + " .. " + figure(ratio->max));
     }
@@ -105,7 +105,7 @@ void print_peers(std::FILE* out, const Rows& rows, const Paint& paint) {
         if (row->variant.starts_with("peer: "))
             fmt::print(out, "  {}\n", paint.dim(row->variant.substr(6) + ": " + row->note));
     for (const Row* row : missing)
-        fmt::print(out, "  {}: {}\n", label(*row), row->note);
+        fmt::print(out, "  {}: {}\n", row_name(*row), row->note);
 }
 
 void print_hand_off(std::FILE* out, const Rows& rows) {
@@ -117,18 +117,18 @@ void print_hand_off(std::FILE* out, const Rows& rows) {
         const auto of = [&](const char* metric) {
             return cell(find(rows, {"C3", row->backend, row->variant, metric, row->x}));
         };
-        fmt::print(out, "{:<36} {:>9} {:>9} {:>13} {:>13} {:>9}\n", label(*row), figure(row->x),
+        fmt::print(out, "{:<36} {:>9} {:>9} {:>13} {:>13} {:>9}\n", row_name(*row), figure(row->x),
                    of("time per hand-off"), of("requests per hand-off"),
                    of("notifications per hand-off"), of("hand-off p99"));
     }
     for (const char* metric :
          {"time per hand-off over its floor", "time per hand-off over that of 100 waiters"})
         for (const Row* row : find_all(rows, {"C3", {}, {}, metric}))
-            fmt::print(out, "  {:<58} {:>6} x  ({} .. {})\n", label(*row) + ": " + metric,
+            fmt::print(out, "  {:<58} {:>6} x  ({} .. {})\n", row_name(*row) + ": " + metric,
                        figure(row->value), figure(row->min), figure(row->max));
     for (const Row* row : find_all(rows, {"C5a", {}, {}, "requests per waiter and second"}))
         fmt::print(out, "  idle: {:<50} {:>9} requests per waiter and second\n",
-                   label(*row) + fmt::format(" ({:.0f})", row->x), figure(row->value));
+                   row_name(*row) + fmt::format(" ({:.0f})", row->x), figure(row->value));
 }
 
 void print_bursts(std::FILE* out, const Rows& rows) {
@@ -140,8 +140,9 @@ void print_bursts(std::FILE* out, const Rows& rows) {
         fmt::print(out,
                    "  half of {:.0f} killed: {:<44} half of the others served after {:>7} ms, all "
                    "after {:>7} ms, {} requests each\n",
-                   row->x, label(*row), of("burst: time until half of the survivors were served"),
-                   figure(row->value), of("burst: requests per survivor"));
+                   row->x, row_name(*row),
+                   of("burst: time until half of the survivors were served"), figure(row->value),
+                   of("burst: requests per survivor"));
     }
 }
 
@@ -150,7 +151,7 @@ void print_ensembles(std::FILE* out, const Rows& rows) {
     if (all.empty()) return;
     fmt::print(out, "\n");
     for (const Row* row : all)
-        fmt::print(out, "{:<44} {:<34} {:>9} {:<4} ({} .. {})\n", label(*row), row->metric,
+        fmt::print(out, "{:<44} {:<34} {:>9} {:<4} ({} .. {})\n", row_name(*row), row->metric,
                    figure(row->value), row->unit, figure(row->min), figure(row->max));
 }
 
@@ -164,7 +165,7 @@ void print_conflicts(std::FILE* out, const Rows& rows) {
         const auto of = [&](const char* metric) {
             return cell(find(rows, {"C5", row->backend, row->variant, metric, row->x}));
         };
-        fmt::print(out, "{:<36} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", label(*row),
+        fmt::print(out, "{:<36} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n", row_name(*row),
                    row->x, figure(row->value), of("time to grant p50"), of("time to grant p99"),
                    of("time to grant, longest"), of("guarded jobs per second"),
                    of("other jobs per second"), of("asked in vain"));
@@ -180,7 +181,7 @@ void print_readers(std::FILE* out, const Rows& rows) {
         const auto of = [&](const char* metric) {
             return cell(find(rows, {"C23", row->backend, row->variant, metric, row->x}));
         };
-        fmt::print(out, "{:<36} {:>7.0f} % {:>9} {:>9} {:>9} {:>15}\n", label(*row), row->x,
+        fmt::print(out, "{:<36} {:>7.0f} % {:>9} {:>9} {:>9} {:>15}\n", row_name(*row), row->x,
                    figure(row->value), of("reads per second"), of("requests per grant"),
                    of("writer's longest wait"));
     }
@@ -201,11 +202,11 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
             if (row->metric.rfind("timeline: ", 0) == 0 || row->metric == "declares fifo" ||
                 row->metric == "duration" || row->metric == "failed")
                 continue;
-            const auto line =
-                fmt::format("{:<4} {:<38} {:<58} {:>9} {}", row->scenario, label(*row), row->metric,
-                            row->unit.starts_with("of ") ? fmt::format("{:.0f}", row->value)
-                                                         : figure(row->value),
-                            row->unit);
+            const auto line = fmt::format(
+                "{:<4} {:<38} {:<58} {:>9} {}", row->scenario, row_name(*row), row->metric,
+                row->unit.starts_with("of ") ? fmt::format("{:.0f}", row->value)
+                                             : figure(row->value),
+                row->unit);
             fmt::print(out, "{}\n", row->status == Status::ok ? line : paint.red(line));
         }
     }
@@ -227,7 +228,7 @@ void print_histories(std::FILE* out, const Rows& rows, const Paint& paint) {
             return found->unit.empty() ? fmt::format("{:.0f}", found->value) : cell(found);
         };
         const auto line = fmt::format("{:<38} {:>9.0f} {:>9} {:>7} {:>7} {:>7} {:>7} {:>9} {:>9}",
-                                      label(*row), row->value, of(history_overlaps),
+                                      row_name(*row), row->value, of(history_overlaps),
                                       of(history_tokens), of(history_fenced), of(history_order),
                                       of(history_words), of(history_unfenced), of(history_alone));
         fmt::print(out, "{}\n", broken ? paint.red(line) : line);
@@ -235,7 +236,7 @@ void print_histories(std::FILE* out, const Rows& rows, const Paint& paint) {
     for (const Row* row : all)
         for (const Row* found : find_all(rows, {history_scenario, row->backend, row->variant}))
             if (found->note.rfind(history_expected, 0) == 0)
-                fmt::print(out, "  {}: {}: {}\n", label(*found), found->metric,
+                fmt::print(out, "  {}: {}: {}\n", row_name(*found), found->metric,
                            paint.dim(history_expected));
     if (const Row* cost = find(rows, {history_scenario, {}, {}, history_cost}))
         fmt::print(out, "  {} ns to record one acquisition\n", figure(cost->value));
@@ -250,8 +251,9 @@ void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
         const auto word = fmt::format("{:<13}", to_string(v.finding));
         const auto shown = v.finding == Finding::confirmed ? paint.green(word)
                            : v.finding == Finding::refuted ? paint.red(word)
-                           : v.finding == Finding::only_if ? paint.yellow(word)
-                                                           : paint.dim(word);
+                           : v.finding == Finding::only_if || v.finding == Finding::too_few
+                               ? paint.yellow(word)
+                               : paint.dim(word);
         fmt::print(out, "{:<4} {} {}\n", v.id, shown, v.claim);
         if (!v.figure.empty()) fmt::print(out, "     {}\n", paint.dim(v.figure));
     }
@@ -289,7 +291,7 @@ void print_tables(std::FILE* out, const Report& report) {
                        paint.red(fmt::format(
                            "{}: {} {}: {} {}",
                            row.status == Status::violated ? "GUARANTEE VIOLATED" : "INVALID",
-                           row.scenario, label(row), row.metric, row.note)));
+                           row.scenario, row_name(row), row.metric, row.note)));
     fmt::print(out, "\n{:.0f} s, seed {}{}\n", report.seconds, report.seed,
                report.partial ? ", PARTIAL: ended by ^C" : "");
 }

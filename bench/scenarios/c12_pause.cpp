@@ -160,7 +160,7 @@ void add_up(Sum& sum, const Trial& trial) {
 void report(Bench& bench, const Deployment& d, const Sum& sum, bool fenced, int ttl_ms) {
     Row row = row_of(id, d, ttl_ms);
     row.n = sum.overlap.size();
-    row.note = "over " + std::to_string(row.n) + " trials";
+    row.unit = "in " + std::to_string(row.n) + " runs";
     const auto count = [&](const char* metric, double value) {
         row.metric = metric;
         bench.add_value(row, value);
@@ -175,7 +175,7 @@ void report(Bench& bench, const Deployment& d, const Sum& sum, bool fenced, int 
         count("rightful writes refused by a fenced store", sum.good_refused);
         row.status = Status::ok;
     } else {
-        row.note += "; this mode gives no token: nothing for a store to check";
+        row.note = "this mode gives no token: nothing for a store to check";
     }
     row.unit = "ms";
     row.metric = "time until the next holder";

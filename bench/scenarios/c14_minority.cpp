@@ -75,7 +75,9 @@ void add_rows(Bench& bench, std::size_t killed, const std::vector<Seen>& all, in
         cycles.merge(seen.cycles);
     }
     row.metric = "holders that kept their lease";
+    row.unit = "of " + std::to_string(row.n) + " runs";
     bench.add_value(row, static_cast<double>(kept));
+    row.unit.clear();
     row.n = asked;
     row.metric = "share of attempts granted";
     bench.add_value(row, static_cast<double>(granted) / static_cast<double>(asked));

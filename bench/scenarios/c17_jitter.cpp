@@ -86,10 +86,11 @@ void add_rows(Bench& bench, std::span<const Level> levels) {
         row.x = level.jitter_ms;
         row.n = level.runs;
         row.metric = "leases lost";
-        row.note = fmt::format(
-            "of {} runs; x: each piece is late by up to so many ms, both ways; ttl {} ms",
-            level.runs, ttl_ms);
+        row.unit = fmt::format("of {} runs", level.runs);
+        row.note =
+            fmt::format("x: each piece is late by up to so many ms, both ways; ttl {} ms", ttl_ms);
         bench.add_value(row, static_cast<double>(level.lost));
+        row.unit.clear();
         if (level.kept_ms.empty()) continue;
         row.metric = "held until it was lost";
         row.unit = "ms";

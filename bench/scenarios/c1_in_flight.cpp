@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* id = "C1";
 constexpr const char* over_floor = "throughput over its floor in flight";
+constexpr const char* over_plain = "throughput over the plain pair in flight";
 constexpr const char* over_one_by_one = "throughput over one by one in flight";
 constexpr std::size_t most = 1000, sqlite_callers = 100;
 
@@ -52,6 +53,7 @@ constexpr Compared prices[] = {
 };
 constexpr Compared throughputs[] = {
     {"redis", "default", "floor: same bytes", over_floor},
+    {"redis", "default", "floor: plain pair", over_plain},
     {"redis", "plain", "floor: plain pair", over_floor},
     {"redlock", "default", "floor: five at once", over_floor},
     {"redlock", "no token", "floor: five at once", over_floor},

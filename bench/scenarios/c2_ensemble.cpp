@@ -1,4 +1,6 @@
 // C2: what a lock costs at one ZooKeeper server, and at ensembles of three and five.
+#include <fmt/format.h>
+
 #include <deque>
 
 #include "measure/cpu.hpp"
@@ -51,7 +53,7 @@ struct Ensemble {
             throw SelfCheck("C2: a release was not answered");
     }
     void create_and_delete() {
-        const auto path = std::string(node) + "/" + std::to_string(made++);
+        const auto path = fmt::format("{}/{}", node, made++);
         if (!bare.create(path, ZooKeeperSession::Kind::ephemeral).ok() || !bare.remove(path).ok())
             throw SelfCheck("C2: create and delete");
     }

@@ -20,7 +20,7 @@ struct Trial {
     Deployment deployment;
     int ttl_ms = 0;
     std::size_t pauses = 0, lost_to_pauses = 0, silences = 0, lost_to_silence = 0;
-    std::vector<double> without_ms;
+    std::vector<double> without_ms;  ///< one for each run
 };
 
 /// A process that holds the lock through proxies of its own and writes down what it believes.
@@ -130,8 +130,7 @@ void add_rows(Bench& bench, const Trial& trial) {
     const auto share = [&](const char* metric, std::size_t lost, std::size_t all) {
         if (all == 0) return;
         row.metric = metric;
-        row.unit = "%";
-        row.n = all;
+        row.unit = fmt::format("% in {} runs", row.n);
         row.note = fmt::format("{} of {}: {}, {} and {} ms", lost, all, pauses_ms[0], pauses_ms[1],
                                pauses_ms[2]);
         bench.add_value(row, 100.0 * static_cast<double>(lost) / static_cast<double>(all));
@@ -148,7 +147,7 @@ void run(Bench& bench) {
     for (const Deployment& d : across_processes(bench.site))
         for (const int ttl : ttls)
             trials.push_back({d, ttl, 0, 0, 0, 0, {}});
-    for (int round = 0; round < bench.options.pick(1, 1, 3) && !bench.stopped(); ++round) {
+    for (int round = 0; round < bench.options.pick(1, 1, 10) && !bench.stopped(); ++round) {
         std::vector<std::function<void()>> jobs;  // all at once: each mostly waits
         for (std::size_t i = 0; i < trials.size(); ++i)
             jobs.emplace_back(

@@ -50,7 +50,7 @@ public:
             w.lock = Bench::lock(client_, d, "bench/idle");
             auto handler = [this](error_code, const Lease& granted) {
                 ++ended_;
-                if (granted) ++granted_;
+                if (granted.valid()) ++granted_;
             };
             w.lock->async_acquire({},
                                   asio::bind_cancellation_slot(w.stop.slot(), std::move(handler)));

@@ -95,7 +95,7 @@ public:
                 lock_->async_acquire(
                     {}, asio::bind_cancellation_slot(waiters_.emplace_back().slot(),
                                                      [this](error_code ec, const Lease& lease) {
-                                                         if (lease) ++granted_;
+                                                         if (lease.valid()) ++granted_;
                                                          if (ec != errc::cancelled) why_ = ec;
                                                          ++ended_;
                                                      }));

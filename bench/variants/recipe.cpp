@@ -20,10 +20,12 @@ public:
             take(*a);
         co_return;
     }
-    spi::awaitable<error_code> withdraw(std::span<spi::Attempt* const> items) override {
-        for (spi::Attempt* a : items)
+    spi::awaitable<void> withdraw(std::span<spi::Attempt* const> items) override {
+        for (spi::Attempt* a : items) {
             if (a->place) give_back(std::string(a->name), std::string(a->owner), a->detail);
-        co_return error_code();
+            a->withdrawal = {};
+        }
+        co_return;
     }
     spi::awaitable<void> renew(std::span<spi::Held* const> items) override {
         for (spi::Held* h : items)
@@ -35,22 +37,6 @@ public:
         for (spi::Held* h : items)
             h->released = give_back(std::string(h->name), std::string(h->owner), words);
         co_return;
-    }
-    spi::awaitable<result<Inspection>> inspect(std::string_view, boot_clock::time_point,
-                                               std::string&) override {
-        co_return make_error_code(errc::not_supported);
-    }
-    spi::awaitable<result<std::vector<std::string>>> list(std::string_view, std::size_t,
-                                                          boot_clock::time_point,
-                                                          std::string&) override {
-        co_return make_error_code(errc::not_supported);
-    }
-    spi::awaitable<result<Broken>> break_lock(std::string_view, std::optional<FencingToken>, bool,
-                                              boot_clock::time_point, std::string&) override {
-        co_return make_error_code(errc::not_supported);
-    }
-    spi::awaitable<result<Capabilities>> probe(boot_clock::time_point, std::string&) override {
-        co_return capabilities_;
     }
     std::uint64_t requests() const noexcept override {
         return counted_ == nullptr ? 0 : counted_.load()->requests();
@@ -68,7 +54,7 @@ private:
                 spi::Attempt::Granted granted;
                 granted.ttl = recipe().believes(a.ttl);
                 a.outcome = granted;
-            } else if (const auto pause = recipe().look_again()) {
+            } else if (const auto pause = recipe().look_within()) {
                 a.outcome = spi::Attempt::Busy{*pause};
             } else {
                 a.outcome = spi::Attempt::Failed(make_error_code(errc::contended), true);

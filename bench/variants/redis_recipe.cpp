@@ -41,7 +41,7 @@ public:
             how_.checked ? send({"EVALSHA", sha_, "1", name, owner}) : send({"DEL", name});
         return reply->integer == 1 ? ReleaseResult::released : ReleaseResult::already_expired;
     }
-    std::optional<milliseconds> look_again() const override { return how_.pause; }
+    std::optional<milliseconds> look_within() const override { return how_.pause; }
 
 private:
     RedisReply send(const std::vector<std::string>& words) {

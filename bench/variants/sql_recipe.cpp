@@ -72,7 +72,7 @@ public:
         return gone.affected_rows() == 1 ? ReleaseResult::released : ReleaseResult::already_expired;
     }
 
-    std::optional<milliseconds> look_again() const override {
+    std::optional<milliseconds> look_within() const override {
         if (how_.pause == milliseconds::zero()) return std::nullopt;
         return how_.pause;
     }

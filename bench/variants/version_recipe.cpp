@@ -54,7 +54,7 @@ public:
                    : ReleaseResult::already_expired;
     }
 
-    std::optional<milliseconds> look_again() const override {
+    std::optional<milliseconds> look_within() const override {
         if (how_.pause == milliseconds::zero()) return std::nullopt;
         return how_.pause;
     }

@@ -1,5 +1,7 @@
 #include "variants/zookeeper_herd.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -141,11 +143,9 @@ void watch_until_killed(const std::string& servers, const std::string& name,
 
 ParentHerdResult parent_herd(const std::string& servers, std::size_t waiters, std::size_t others) {
     const auto holder = connect(servers);
-    const auto other = [](std::size_t i) {
-        return std::string(parent) + "/other-" + std::to_string(i);
-    };
+    const auto other = [](std::size_t i) { return fmt::format("{}/other-{}", parent, i); };
     holder->create(parent, Kind::persistent);
-    must(holder->create(std::string(parent) + "/mine", Kind::ephemeral), "hold");
+    must(holder->create(fmt::format("{}/mine", parent), Kind::ephemeral), "hold");
     for (std::size_t i = 0; i < others; ++i)
         must(holder->create(other(i), Kind::ephemeral), "hold another");
 

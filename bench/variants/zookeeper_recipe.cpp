@@ -38,7 +38,7 @@ public:
                    ? ReleaseResult::released
                    : ReleaseResult::already_expired;
     }
-    std::optional<milliseconds> look_again() const override { return how_.pause; }
+    std::optional<milliseconds> look_within() const override { return how_.pause; }
 
 private:
     /// Asks again after a lost connection, with a new session when the old one is over: as any

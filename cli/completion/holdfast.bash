@@ -1,7 +1,7 @@
 # Bash completion for holdfast: subcommands, options, backends of the configuration, and the names
-# of locks that are held (asked of the server, for at most a second).
+# of held locks, for which it queries the server for at most a second.
 
-# What the global options so far say about the backend, for asking the server ourselves.
+# The global options so far that choose the backend, for that query.
 _holdfast_target() {
     local i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -9,6 +9,26 @@ _holdfast_target() {
             --) return ;;
             --local) printf '%s\n' --local ;;
             --backend | --config) printf '%s\n' "${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}" ;;
+        esac
+    done
+}
+
+# Offers the arguments that continue the current word. Text from a server or a file is data: it is
+# never expanded (as compgen -W would), and is inserted so that the shell reads it as one word.
+_holdfast_offer() {
+    local name quoted
+    COMPREPLY=()
+    for name in "$@"; do
+        case "$name" in
+            '' | *\\*) continue ;; # shown escaped: not the name itself
+        esac
+        printf -v quoted %q "$name"
+        case "$cur" in
+            [\'\"]*)
+                # Inside the user's own quotes nothing can be quoted again.
+                [[ $quoted == "$name" && $name == "${cur:1}"* ]] && COMPREPLY+=("$name") ;;
+            *)
+                [[ $quoted == "$cur"* || $name == "$cur"* ]] && COMPREPLY+=("$quoted") ;;
         esac
     done
 }
@@ -44,8 +64,10 @@ _holdfast() {
         --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur"); return ;;
         --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
         --backend)
-            mapfile -t COMPREPLY < <(compgen -W "$(timeout 1 holdfast config check 2>/dev/null |
-                sed -n 's/^  \([^ ]*\) .*/\1/p')" -- "$cur")
+            local backends
+            mapfile -t backends < <(timeout 1 holdfast config check 2>/dev/null |
+                sed -n 's/^  \([^ ]*\) .*/\1/p')
+            _holdfast_offer "${backends[@]}"
             return
             ;;
         --url | --wait | --timeout | -w | --ttl | --min-hold | --max-hold | --grace | --label | -E | \
@@ -59,7 +81,7 @@ _holdfast() {
         list) options='--long --limit' ;;
         break) options='--if-token --now --force' ;;
         config) options='check show init' ;;
-        schema) options='postgresql sqlite' ;;
+        schema) options=$(timeout 1 holdfast schema 2>/dev/null) ;;
         demo) options='--seed counter oversell queue takeover' ;;
     esac
     if [[ $cur == -* || -z $command || $command == config || $command == schema || $command == demo ]]; then
@@ -68,10 +90,11 @@ _holdfast() {
     fi
     case "$command" in
         run | inspect | break | list)
-            local target
+            local target names
             mapfile -t target < <(_holdfast_target)
-            mapfile -t COMPREPLY < <(compgen -W \
-                "$(timeout 1 holdfast "${target[@]}" list --limit 200 2>/dev/null)" -- "$cur")
+            mapfile -t names < <(timeout 1 holdfast "${target[@]}" list --limit 200 2>/dev/null)
+            _holdfast_offer "${names[@]}"
+            declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"
             ;;
     esac
 }

@@ -1,10 +1,38 @@
 // The Lock that Client::lock makes: a name at a backend.
 #pragma once
+#include <atomic>
+#include <string>
+
 #include "engine.hpp"
 #include "holdfast/lock.hpp"
-#include "lock_info.hpp"
 
 namespace holdfast {
+
+/// What is fixed for one Lock object and shared with its acquisitions and leases.
+struct LockInfo {
+    std::string name;
+    milliseconds ttl{}, request_timeout{}, max_hold{forever};
+    bool renew = true;
+    /// The last attempt found it busy: a blocking caller then queues at once.
+    mutable std::atomic<bool> busy{false};
+
+    /// How long a server may keep what was asked for here: some grant more than the ttl.
+    milliseconds longest() const noexcept { return milliseconds(longest_.load()); }
+    void granted(milliseconds length) const noexcept {
+        if (length > longest()) longest_ = length.count();
+    }
+    void set_ttl(milliseconds length) noexcept { ttl = length, longest_ = length.count(); }
+
+private:
+    mutable std::atomic<milliseconds::rep> longest_{0};
+};
+
+/// now + wait, without overflow.
+inline boot_clock::time_point after(boot_clock::time_point now, milliseconds wait) noexcept {
+    const auto room = boot_clock::time_point::max() - now;
+    return wait >= std::chrono::floor<milliseconds>(room) ? boot_clock::time_point::max()
+                                                          : now + wait;
+}
 
 class BackendLock final : public Lock {
 public:
@@ -23,7 +51,8 @@ protected:
 private:
     error_code refuse() const noexcept;
     result<Lease> wait_on_engine(std::string owner, const AcquireOptions&, const std::stop_token&,
-                                 boot_clock::time_point started, spi::Attempt* left);
+                                 boot_clock::time_point started, Lanes::Loan = {},
+                                 spi::Attempt* left = nullptr);
 
     std::shared_ptr<Handle> handle_;
     std::shared_ptr<const LockInfo> info_;

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "backend_lock.hpp"
+#include "config/secret.hpp"
 #include "engine.hpp"
 #include "names.hpp"
+#include "operator_call.hpp"
 
 namespace holdfast {
 
@@ -19,31 +21,48 @@ constexpr milliseconds least_ttl{100};
 constexpr milliseconds most_ttl = std::chrono::hours(24);
 
 /// Every required capability must be there; says which one is not.
-error_code missing(const Chosen& chosen, const Capabilities& has, Diagnostics& diagnostics) {
+error_code missing(const ResolvedBackend& resolved, const Capabilities& has,
+                   Diagnostics& diagnostics) {
     error_code ec;
-    for (const std::string& word : chosen.settings.list("require")) {
+    for (const std::string& word : resolved.settings.list("require")) {
         const auto wanted = capability_from(word);
         if (wanted && has.has(*wanted)) continue;
-        diagnostics.add(chosen.settings.display(),
-                        "this deployment does not promise \"" + word + "\", which is required",
+        diagnostics.add(resolved.settings.display(),
+                        "this deployment does not provide \"" + word + "\", which `require` names",
                         "Choose another backend or deployment (`holdfast backends` compares them), "
-                        "or drop it from `require`.");
+                        "or remove it from `require`.");
         ec = make_error_code(errc::not_supported);
     }
     return ec;
 }
 
-error_code refuse_name(const Chosen& chosen, spi::Backend& backend, std::string_view name,
-                       Diagnostics* diagnostics) {
+error_code refuse_name(const ResolvedBackend& resolved, spi::Backend& backend,
+                       std::string_view name, Diagnostics* diagnostics) {
     if (const auto fault = name_fault(name); !fault.empty()) {
         if (diagnostics != nullptr)
-            diagnostics->add("", std::string(fault), "Use 1 to 512 bytes of UTF-8.");
+            diagnostics->add(resolved.settings.display(), std::string(fault),
+                             "Use 1 to 512 bytes of UTF-8.");
         return make_error_code(errc::bad_name);
     }
     const auto ec = backend.check_name(name);
     if (ec && diagnostics != nullptr)
-        diagnostics->add(chosen.settings.display(), ec.message(), "Choose another name.");
+        diagnostics->add(resolved.settings.display(), ec.message(), "Choose another name.");
     return ec;
+}
+
+error_code out_of_range(const LockInfo& lock, const LockOptions& o, Diagnostics* diagnostics) {
+    std::string what, remedy;
+    if (lock.ttl < least_ttl || lock.ttl > most_ttl) {
+        what = "a ttl of " + std::to_string(lock.ttl.count()) + " ms is out of range";
+        remedy = "Use 100 ms to 24 h.";
+    } else if (o.max_hold <= milliseconds::zero()) {
+        what = "max_hold is not positive";
+        remedy = "Use a duration above zero; leave it out for no limit.";
+    } else {
+        return {};
+    }
+    if (diagnostics != nullptr) diagnostics->add("", std::move(what), std::move(remedy));
+    return make_error_code(errc::bad_config);
 }
 
 }  // namespace
@@ -53,14 +72,17 @@ result<Client> Client::open(std::string_view what, const ClientOptions& options)
     Diagnostics& diagnostics = options.diagnostics != nullptr ? *options.diagnostics : own;
     const spi::Registry& registry =
         options.registry != nullptr ? *options.registry : spi::Registry::linked();
-    auto chosen = choose(what, options.config_file, registry, diagnostics);
-    if (!chosen) return chosen.error();
-    auto engine = Engine::start(std::move(*chosen), options, diagnostics);
+    auto resolved = resolve(what, options.config_file, registry, diagnostics);
+    if (!resolved) return resolved.error();
+    auto engine = Engine::start(std::move(*resolved), options, diagnostics);
     if (!engine) return engine.error();
+    if (auto text = spi::exposure((*engine)->resolved.settings); !text.empty())
+        (*engine)->events->warn(std::move(text));
     auto impl = std::make_shared<Impl>();
     impl->handle = std::make_shared<Handle>(std::move(*engine), options.close_grace);
     Client client(std::move(impl));
-    if (const Chosen& c = client.impl_->engine().chosen; !c.settings.list("require").empty()) {
+    if (const ResolvedBackend& c = client.impl_->engine().resolved;
+        !c.settings.list("require").empty()) {
         const auto found = client.probe(&diagnostics);
         if (!found) return found.error();
         if (const auto ec = missing(c, *found, diagnostics)) return ec;
@@ -68,16 +90,16 @@ result<Client> Client::open(std::string_view what, const ClientOptions& options)
     return client;
 }
 
-result<std::unique_ptr<Lock>> Client::lock(std::string_view name, const LockOptions& o) const {
+result<std::unique_ptr<Lock>> Client::make_lock(std::string_view name, const LockOptions& o,
+                                                Diagnostics* diagnostics) const {
     Engine& e = impl_->engine();
     if (e.forked()) return make_error_code(errc::forked);
     if (e.closed()) return make_error_code(errc::closed);
-    if (const auto ec = refuse_name(e.chosen, e.backend(), name, nullptr)) return ec;
+    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     auto info = std::make_shared<LockInfo>();
     info->name = name;
-    info->ttl = o.ttl.value_or(e.timing.ttl);
-    if (info->ttl < least_ttl || info->ttl > most_ttl || o.max_hold <= milliseconds::zero())
-        return make_error_code(errc::bad_config);
+    info->set_ttl(o.ttl.value_or(e.timing.ttl));
+    if (const auto ec = out_of_range(*info, o, diagnostics)) return ec;
     info->request_timeout = e.timing.request(info->ttl);
     info->max_hold = o.max_hold;
     info->renew = o.renew;
@@ -89,7 +111,8 @@ const Capabilities& Client::capabilities() const noexcept {
 }
 
 result<Capabilities> Client::probe(Diagnostics* diagnostics) const {
-    return impl_->engine().ask<Capabilities>(
+    return operator_call<Capabilities>(
+        impl_->engine(),
         [](spi::Backend& b, boot_clock::time_point deadline, std::string& detail) {
             return b.probe(deadline, detail);
         },
@@ -98,8 +121,9 @@ result<Capabilities> Client::probe(Diagnostics* diagnostics) const {
 
 result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnostics) const {
     Engine& e = impl_->engine();
-    if (const auto ec = refuse_name(e.chosen, e.backend(), name, diagnostics)) return ec;
-    return e.ask<Inspection>(
+    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
+    return operator_call<Inspection>(
+        e,
         [n = std::string(name)](spi::Backend& b, boot_clock::time_point deadline,
                                 std::string& detail) { return b.inspect(n, deadline, detail); },
         diagnostics);
@@ -107,7 +131,8 @@ result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnosti
 
 result<std::vector<std::string>> Client::list(std::string_view prefix, std::size_t limit,
                                               Diagnostics* diagnostics) const {
-    auto names = impl_->engine().ask<std::vector<std::string>>(
+    auto names = operator_call<std::vector<std::string>>(
+        impl_->engine(),
         [p = std::string(prefix), limit](spi::Backend& b, boot_clock::time_point deadline,
                                          std::string& detail) {
             return b.list(p, limit, deadline, detail);
@@ -117,14 +142,15 @@ result<std::vector<std::string>> Client::list(std::string_view prefix, std::size
     return names;
 }
 
-result<Broken> Client::break_lock(std::string_view name, std::optional<FencingToken> if_token,
-                                  bool now, Diagnostics* diagnostics) const {
+result<std::vector<Broken>> Client::break_lock(std::string_view name, const BreakOptions& options,
+                                               Diagnostics* diagnostics) const {
     Engine& e = impl_->engine();
-    if (const auto ec = refuse_name(e.chosen, e.backend(), name, diagnostics)) return ec;
-    return e.ask<Broken>(
-        [n = std::string(name), if_token, now](spi::Backend& b, boot_clock::time_point deadline,
-                                               std::string& detail) {
-            return b.break_lock(n, if_token, now, deadline, detail);
+    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
+    return operator_call<std::vector<Broken>>(
+        e,
+        [n = std::string(name), options](spi::Backend& b, boot_clock::time_point deadline,
+                                         std::string& detail) {
+            return b.break_lock(n, options, deadline, detail);
         },
         diagnostics);
 }
@@ -135,11 +161,11 @@ Stats Client::stats() const {
 }
 
 std::string Client::url() const {
-    return impl_->engine().chosen.settings.display();
+    return impl_->engine().resolved.settings.display();
 }
 
 std::string_view Client::backend() const noexcept {
-    return impl_->engine().chosen.backend->name;
+    return impl_->engine().resolved.backend->name;
 }
 
 void Client::close() noexcept {

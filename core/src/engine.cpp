@@ -4,9 +4,9 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "grant.hpp"
-#include "ride.hpp"
-#include "waiter.hpp"
+#include "acquisition.hpp"
+#include "holdfast/spi/signal_masked_thread.hpp"
+#include "lease_impl.hpp"
 
 namespace holdfast {
 namespace {
@@ -23,47 +23,77 @@ Timing read_timing(const spi::Settings& s) {
 /// The pool asks for another look when its work waits; the schedule does that without a thread.
 class PoolWatch final : public Timed {
 public:
-    explicit PoolWatch(UserPool& pool) : pool_(&pool) {}
+    explicit PoolWatch(CallbackPool& pool) : pool_(&pool) {}
     void fire(boot_clock::time_point) override { pool_->check(); }
 
 private:
-    UserPool* pool_;
+    CallbackPool* pool_;
 };
 
 }  // namespace
 
-result<std::shared_ptr<Engine>> Engine::start(Chosen chosen, const ClientOptions& options,
+/// What becomes of a batch: every verb goes the same way.
+template <class Item, class Step>
+struct RoundTrip {
+    spi::Verb verb;
+    const char* name;
+    Step* (Item::*prepare)(boot_clock::time_point);  ///< null: nothing is left to ask
+    spi::awaitable<void> (spi::Backend::*call)(std::span<Step* const>);
+    bool (Item::*heard)() const noexcept;  ///< the server itself has answered
+    void (Item::*answered)();
+};
+
+namespace {
+
+constexpr RoundTrip<Acquisition, spi::Attempt> attempting{
+    spi::Verb::attempt,     "attempt",           &Acquisition::prepare_attempt,
+    &spi::Backend::attempt, &Acquisition::heard, &Acquisition::answered};
+constexpr RoundTrip<Acquisition, spi::Attempt> withdrawing{spi::Verb::withdraw,
+                                                           "withdraw",
+                                                           &Acquisition::prepare_withdrawal,
+                                                           &spi::Backend::withdraw,
+                                                           &Acquisition::is_withdrawn,
+                                                           &Acquisition::withdrawn};
+constexpr RoundTrip<LeaseImpl, spi::Held> renewing{spi::Verb::renew,
+                                                   "renew",
+                                                   &LeaseImpl::prepare_renewal,
+                                                   &spi::Backend::renew,
+                                                   &LeaseImpl::renewal_heard,
+                                                   &LeaseImpl::renewed};
+constexpr RoundTrip<LeaseImpl, spi::Held> releasing{
+    spi::Verb::release,          "release",
+    &LeaseImpl::prepare_release, &spi::Backend::release,
+    &LeaseImpl::release_heard,   &LeaseImpl::release_answered};
+
+}  // namespace
+
+result<std::shared_ptr<Engine>> Engine::start(ResolvedBackend resolved,
+                                              const ClientOptions& options,
                                               Diagnostics& diagnostics) {
-    std::shared_ptr<Engine> engine(new Engine(std::move(chosen), options));
+    std::shared_ptr<Engine> engine(new Engine(std::move(resolved), options));
     try {
         const spi::Context context{engine->io_.get_executor(), *engine};
-        engine->backend_ = engine->chosen.backend->make(engine->chosen.settings, context);
+        engine->backend_ = engine->resolved.backend->make(engine->resolved.settings, context);
         engine->lanes_ = std::make_unique<Lanes>(*engine->backend_);
-        engine->sole_lane_ = std::make_unique<SoleLane>(*engine->backend_);
-        engine->thread_ = std::thread([engine] { engine->run_thread(); });
+        engine->thread_ = spi::signal_masked_thread([engine] { engine->run_thread(); });
         engine->thread_id_ = engine->thread_.get_id();
     } catch (const boost::system::system_error& e) {
-        diagnostics.add(engine->chosen.settings.display(), e.what());
+        diagnostics.add(engine->resolved.settings.display(), e.what());
         return e.code();
     } catch (const std::exception& e) {
-        diagnostics.add(engine->chosen.settings.display(), e.what());
+        diagnostics.add(engine->resolved.settings.display(), e.what());
         return make_error_code(errc::bad_config);
     }
     return engine;
 }
 
-asio::any_completion_executor bare(asio::any_completion_executor e) noexcept {
-    if (const auto* loop = e.target<asio::io_context::executor_type>()) return *loop;
-    return e;
-}
-
-Engine::Engine(Chosen c, const ClientOptions& options)
-    : chosen(std::move(c)),
-      timing(read_timing(chosen.settings)),
-      pool_([this] { schedule_.set(*pool_watch_, boot_clock::now() + UserPool::patience); }),
+Engine::Engine(ResolvedBackend c, const ClientOptions& options)
+    : resolved(std::move(c)),
+      timing(read_timing(resolved.settings)),
+      pool_([this] { schedule_.set(*pool_watch_, boot_clock::now() + CallbackPool::patience); }),
       schedule_(io_),
       pool_watch_(std::make_shared<PoolWatch>(pool_)),
-      where_else_(options.executor ? bare(options.executor) : PoolExecutor(pool_)) {
+      default_executor_(options.executor ? bare(options.executor) : PoolExecutor(pool_)) {
     events = std::make_shared<Events>(options.events, pool_);
 }
 
@@ -94,44 +124,12 @@ bool Engine::put(const std::shared_ptr<Item>& item,
     return true;
 }
 
-void Engine::submit(const std::shared_ptr<Waiter>& w) {
-    if (!put(w, &Inbox::waiters)) w->refuse(make_error_code(errc::closed));
+void Engine::submit(const std::shared_ptr<Acquisition>& w) {
+    if (!put(w, &Inbox::acquisitions)) w->refuse(make_error_code(errc::closed));
 }
 
-void Engine::submit(const std::shared_ptr<Grant>& g) {
+void Engine::submit(const std::shared_ptr<LeaseImpl>& g) {
     if (!put(g, &Inbox::releases)) g->refuse_release();
-}
-
-void Engine::go_on(const std::shared_ptr<Waiter>& w) {
-    if (!on_engine_thread()) return submit(w);
-    w->start();
-}
-
-void Engine::go_on(const std::shared_ptr<Grant>& g) {
-    if (!on_engine_thread()) return submit(g);
-    g->start_release();
-}
-
-SoleLane::Ptr Engine::borrow_sole_lane() {
-    // Calls that come together share their requests on the engine's connection.
-    const bool alone = counters.waiting.load(std::memory_order_relaxed) == 0 && ends_ == 0;
-    if (!alone || closed()) return nullptr;
-    auto lane = sole_lane_->borrow();
-    if (lane) return lane;
-    if (auto cold = sole_lane_->to_open())
-        pool_.post([self = shared_from_this(), cold = std::move(cold)]() mutable {
-            cold->open(boot_clock::now() + self->timing.request(self->timing.ttl));
-            self->sole_lane_->give_back(std::move(cold));
-        });
-    return nullptr;
-}
-
-std::optional<Passage> Engine::passage(SoleLane::Ptr lane,
-                                       const asio::any_completion_executor& where) {
-    if (auto executor = Ride::waits_on(where))
-        return Passage{std::move(lane), std::move(*executor)};
-    sole_lane_->give_back(std::move(lane));
-    return std::nullopt;
 }
 
 void Engine::start_submitted() {
@@ -141,27 +139,27 @@ void Engine::start_submitted() {
         std::swap(all, inbox_);
     }
     flushing_ = true;  // what they ask for goes out below, not a turn of the loop later
-    for (const auto& grant : all.releases)
-        grant->start_release();
-    for (const auto& waiter : all.waiters)
-        waiter->start();
+    for (const auto& lease : all.releases)
+        lease->start_release();
+    for (const auto& acquisition : all.acquisitions)
+        acquisition->start();
     flush();
 }
 
-void Engine::attempt(std::shared_ptr<Waiter> w) {
-    attempts_.push_back(std::move(w));
+void Engine::attempt(std::shared_ptr<Acquisition> w) {
+    attempts_.add(std::move(w));
     flush_soon();
 }
-void Engine::withdraw(std::shared_ptr<Waiter> w) {
-    withdrawals_.push_back(std::move(w));
+void Engine::withdraw(std::shared_ptr<Acquisition> w) {
+    withdrawals_.add(std::move(w));
     flush_soon();
 }
-void Engine::renew(std::shared_ptr<Grant> g) {
-    renewals_.push_back(std::move(g));
+void Engine::renew(std::shared_ptr<LeaseImpl> g) {
+    renewals_.add(std::move(g));
     flush_soon();
 }
-void Engine::release(std::shared_ptr<Grant> g) {
-    releases_.push_back(std::move(g));
+void Engine::release(std::shared_ptr<LeaseImpl> g) {
+    releases_.add(std::move(g));
     flush_soon();
 }
 
@@ -172,167 +170,102 @@ void Engine::flush_soon() {
 
 void Engine::flush() {
     flushing_ = false;
-    // What frees a lock goes first: a waiter of this client may want it.
-    spawn(releases_, &Engine::run_releases);
-    spawn(withdrawals_, &Engine::run_withdrawals);
-    spawn(renewals_, &Engine::run_renewals);
-    spawn(attempts_, &Engine::run_attempts);
+    // What frees a lock goes first: an acquisition of this client may want it.
+    send(releases_, releasing);
+    send(withdrawals_, withdrawing);
+    send(renewals_, renewing);
+    send(attempts_, attempting);
 }
 
-template <class Item>
-void Engine::spawn(std::vector<std::shared_ptr<Item>>& queue,
-                   spi::awaitable<void> (Engine::*verb)(std::vector<std::shared_ptr<Item>>)) {
-    std::vector<std::shared_ptr<Item>> all;
-    all.swap(queue);
-    const std::size_t most = std::max<std::size_t>(backend_->max_batch(), 1);
+template <class Item, class Step>
+void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
+    auto all = queue.take();
+    const std::size_t most = std::max<std::size_t>(backend_->max_batch(trip.verb), 1);
     for (std::size_t at = 0; at < all.size(); at += most) {
         const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
         const auto to = all.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, all.size()));
         std::vector<std::shared_ptr<Item>> batch(std::make_move_iterator(from),
                                                  std::make_move_iterator(to));
-        auto task = (this->*verb)(std::move(batch));
+        auto task = run(queue, trip, std::move(batch));
         asio::co_spawn(io_, std::move(task), asio::detached);
     }
 }
 
-spi::awaitable<void> Engine::run_attempts(std::vector<std::shared_ptr<Waiter>> batch) {
+template <class Item, class Step>
+spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Step>& trip,
+                                 std::vector<std::shared_ptr<Item>> batch) {
     const auto self = shared_from_this();
-    std::vector<spi::Attempt*> items;
-    items.reserve(batch.size());
+    std::vector<Step*> steps;
+    steps.reserve(batch.size());
     const auto now = boot_clock::now();
-    for (const auto& w : batch) {
-        spi::Attempt& a = w->prepare_attempt(now);
-        a.outcome = spi::Attempt::Doubt{make_error_code(errc::unavailable)};
-        items.push_back(&a);
-    }
-    ++verbs_;
+    for (const auto& item : batch)
+        if (Step* step = ((*item).*trip.prepare)(now)) steps.push_back(step);
     try {
-        auto verb = backend_->attempt(items);
-        co_await std::move(verb);
-    } catch (const std::exception& e) {
-        events->warn(std::string("attempt: ") + e.what());
-    }
-    --verbs_;
-    for (const auto& w : batch)
-        w->answered();
-}
-
-spi::awaitable<void> Engine::run_withdrawals(std::vector<std::shared_ptr<Waiter>> batch) {
-    const auto self = shared_from_this();
-    std::vector<spi::Attempt*> items;
-    items.reserve(batch.size());
-    const auto now = boot_clock::now();
-    for (const auto& w : batch)
-        items.push_back(&w->prepare_withdrawal(now));
-    error_code ec = make_error_code(errc::unavailable);
-    ++verbs_;
-    try {
-        auto verb = backend_->withdraw(items);
-        ec = co_await std::move(verb);
-    } catch (const std::exception& e) {
-        events->warn(std::string("withdraw: ") + e.what());
-    }
-    --verbs_;
-    for (const auto& w : batch)
-        w->withdrawn(ec);
-}
-
-spi::awaitable<void> Engine::run_renewals(std::vector<std::shared_ptr<Grant>> batch) {
-    const auto self = shared_from_this();
-    std::vector<spi::Held*> items;
-    items.reserve(batch.size());
-    const auto now = boot_clock::now();
-    for (const auto& g : batch)
-        if (g->lives()) items.push_back(&g->prepare_renewal(now));
-    ++verbs_;
-    try {
-        if (!items.empty()) {
-            auto verb = backend_->renew(items);
-            co_await std::move(verb);
+        if (!steps.empty()) {
+            auto asking = ((*backend_).*trip.call)(steps);
+            co_await std::move(asking);
         }
     } catch (const std::exception& e) {
-        events->warn(std::string("renew: ") + e.what());
+        events->warn(std::string(trip.name) + ": " + e.what());
     }
-    --verbs_;
-    for (const auto& g : batch)
-        g->renewed();
-}
-
-spi::awaitable<void> Engine::run_releases(std::vector<std::shared_ptr<Grant>> batch) {
-    const auto self = shared_from_this();
-    std::vector<spi::Held*> items;
-    items.reserve(batch.size());
-    const auto now = boot_clock::now();
-    for (const auto& g : batch)
-        items.push_back(&g->prepare_release(now));
-    ++verbs_;
-    try {
-        auto verb = backend_->release(items);
-        co_await std::move(verb);
-    } catch (const std::exception& e) {
-        events->warn(std::string("release: ") + e.what());
+    bool heard = false;
+    for (const auto& item : batch) {
+        heard = heard || ((*item).*trip.heard)();
+        ((*item).*trip.answered)();
     }
-    --verbs_;
-    for (const auto& g : batch)
-        g->release_answered();
+    if (queue.answered(batch.size(), heard)) flush_soon();
 }
 
 // --- what the backend says
 // --------------------------------------------------------------------------
 
-void Engine::enrol(std::string_view owner, std::shared_ptr<Waiter> w) {
-    waiters_.emplace(owner, std::move(w));
+void Engine::add(std::string_view owner, std::shared_ptr<Acquisition> w) {
+    acquisitions_.emplace(owner, std::move(w));
 }
 
-void Engine::dismiss(std::string_view owner) {
-    waiters_.erase(owner);
+void Engine::remove(std::string_view owner) {
+    acquisitions_.erase(owner);
 }
 
 void Engine::wake(std::string_view owner) {
     if (!on_engine_thread())
         return post([self = shared_from_this(), o = std::string(owner)] { self->wake(o); });
-    const auto at = waiters_.find(owner);
-    if (at == waiters_.end()) return;
+    const auto at = acquisitions_.find(owner);
+    if (at == acquisitions_.end()) return;
     const auto alive = at->second;
     alive->wake();
 }
 
-template <class F>
-void Engine::on_grants(std::string_view owner, F f) {
-    for (const auto& timed : schedule_.all())
-        if (const auto grant = std::dynamic_pointer_cast<Grant>(timed))
-            if (owner.empty() || grant->owned_by(owner)) f(*grant);
-}
-
-void Engine::doubt(std::string_view owner) {
-    post([self = shared_from_this(), o = std::string(owner)] {
-        self->on_grants(o, [&](Grant& g) {
-            if (!o.empty() || g.at_risk()) g.renew_now();
+void Engine::at_risk(std::string_view owner) {
+    if (owner.empty())
+        return post([self = shared_from_this()] {
+            for (const auto& lease : self->leases_.all())
+                if (lease->at_risk()) lease->renew_now();
         });
+    post([self = shared_from_this(), o = std::string(owner)] {
+        if (const auto lease = self->leases_.find(o)) lease->renew_now();
     });
 }
 
 void Engine::lost(std::string_view owner, error_code why) {
     post([self = shared_from_this(), o = std::string(owner), why] {
-        self->on_grants(o, [&](Grant& g) { g.lose(why, false); });
+        if (const auto lease = self->leases_.find(o)) lease->lose(why, false);
     });
 }
 
 // --- the end
 // ----------------------------------------------------------------------------------------
 
-void Engine::end_end() {
+void Engine::cleanup_done() {
     if (--ends_ == 0 && all_ended_) std::exchange(all_ended_, {})();
 }
 
 void Engine::give_up_everything() {
-    for (const auto& timed : schedule_.all())
-        if (const auto ride = std::dynamic_pointer_cast<Ride>(timed))
-            ride->give_up(make_error_code(errc::closed));
-    const auto waiting = waiters_;
-    for (const auto& [owner, waiter] : waiting)
-        waiter->cancel(make_error_code(errc::closed));
-    on_grants({}, [](Grant& g) { g.lose(make_error_code(errc::closed), true); });
+    const auto waiting = acquisitions_;
+    for (const auto& [owner, acquisition] : waiting)
+        acquisition->cancel(make_error_code(errc::closed));
+    for (const auto& lease : leases_.all())
+        lease->lose(make_error_code(errc::closed), true);
 }
 
 spi::awaitable<void> Engine::stop_backend(std::function<void()> stopped) {
@@ -348,36 +281,43 @@ spi::awaitable<void> Engine::stop_backend(std::function<void()> stopped) {
 
 void Engine::close(milliseconds grace) noexcept {
     if (forked()) return;
-    std::call_once(closing_, [&] {
-        closed_.store(true, std::memory_order_release);
-        const auto self = shared_from_this();
-        if (on_engine_thread()) {
-            // A user's handler died here, unrun: nobody may wait, so the rest happens by itself.
-            thread_.detach();
-            closes_itself_ = grace;
-            post([self] { self->close_itself(); });
-            return;
-        }
-        const auto until = boot_clock::now() + grace;
-        auto ended = std::make_shared<Latch<bool>>();
-        post([self, ended] {
-            self->give_up_everything();
-            if (self->ends_ == 0) return ended->set(true);
-            self->all_ended_ = [ended] { ended->set(true); };
-        });
-        ended->take_until(until);
-        lanes_->stop();
-        sole_lane_->stop();
-        auto stopped = std::make_shared<Latch<bool>>();
-        post([self, stopped] {
-            asio::co_spawn(self->io_, self->stop_backend([stopped] { stopped->set(true); }),
-                           asio::detached);
-        });
-        stopped->take_until(boot_clock::now() + milliseconds(200));
-        finish();
-        if (thread_.joinable()) thread_.join();
-        end(grace);
+    if (closing_.exchange(true)) {
+        // Handlers that die while it closes may own the client: whoever closes it waits for them.
+        const bool by_ourselves = on_engine_thread() || closer_ == std::this_thread::get_id();
+        if (!by_ourselves) close_done_.wait(false);
+        return;
+    }
+    closer_ = std::this_thread::get_id();
+    closed_.store(true, std::memory_order_release);
+    if (!on_engine_thread()) return close_and_wait(grace);
+    // A user's handler died here, unrun: nobody may wait, so the rest happens by itself.
+    thread_.detach();
+    closes_itself_ = grace;
+    post([self = shared_from_this()] { self->close_itself(); });
+}
+
+void Engine::close_and_wait(milliseconds grace) noexcept {
+    const auto self = shared_from_this();
+    const auto until = boot_clock::now() + grace;
+    auto ended = std::make_shared<OneShot<bool>>();
+    post([self] { self->give_up_everything(); });
+    // What a blocking call finds in doubt is the engine's to give back.
+    lanes_->stop();
+    lanes_->wait(until);
+    post([self, ended] {
+        if (self->ends_ == 0) return ended->set(true);
+        self->all_ended_ = [ended] { ended->set(true); };
     });
+    ended->take_until(until);
+    auto stopped = std::make_shared<OneShot<bool>>();
+    post([self, stopped] {
+        asio::co_spawn(self->io_, self->stop_backend([stopped] { stopped->set(true); }),
+                       asio::detached);
+    });
+    stopped->take_until(boot_clock::now() + milliseconds(200));
+    finish();
+    if (thread_.joinable()) thread_.join();
+    end(grace);
 }
 
 void Engine::close_itself() {
@@ -387,7 +327,6 @@ void Engine::close_itself() {
         if (std::exchange(self->backend_stopping_, true)) return;
         timer->cancel();
         self->lanes_->stop();
-        self->sole_lane_->stop();
         asio::co_spawn(self->io_, self->stop_backend([self] { self->finish(); }), asio::detached);
     };
     if (ends_ == 0) return stop();
@@ -413,11 +352,16 @@ void Engine::end(milliseconds grace) {
     drain(boot_clock::now() + milliseconds(1000));
     // Nobody will ask the server again; those who wait for its answer keep the engine alive.
     all_ended_ = {};
-    on_grants({}, [](Grant& g) { g.forget(); });
-    const auto waiting = waiters_;
-    for (const auto& [owner, waiter] : waiting)
-        waiter->forget();
+    for (const auto& lease : leases_.all())
+        lease->forget();
+    const auto waiting = acquisitions_;
+    for (const auto& [owner, acquisition] : waiting)
+        acquisition->forget();
+    // They keep the engine alive, too.
+    attempts_.clear(), withdrawals_.clear(), releases_.clear(), renewals_.clear();
     pool_.stop(grace);
+    close_done_ = true;
+    close_done_.notify_all();
 }
 
 void Engine::drain(boot_clock::time_point until) {

@@ -1,38 +1,35 @@
 // The engine of one client: its thread, its backend, and the queues that turn concurrent callers'
-// requests into batches. The wait loop is in waiter.cpp, the renewal loop in grant.cpp; both only
-// ever hand themselves to these queues and to the schedule.
+// requests into batches. The wait loop is in acquisition.cpp, the renewal loop in lease_impl.cpp;
+// both only ever hand themselves to these queues and to the schedule.
 #pragma once
-#include <boost/asio/any_completion_executor.hpp>
-#include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
-#include <boost/asio/system_executor.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "batches.hpp"
+#include "completion.hpp"
 #include "counters.hpp"
 #include "events.hpp"
 #include "explain.hpp"
-#include "fork_guard.hpp"
 #include "holdfast/config.hpp"
+#include "holdfast/spi/fork_generation.hpp"
 #include "lanes.hpp"
-#include "latch.hpp"
+#include "lease_index.hpp"
+#include "one_shot.hpp"
 #include "schedule.hpp"
-#include "sole_lane.hpp"
-#include "user_pool.hpp"
 
 namespace holdfast {
 
-class Waiter;
-class Grant;
+class Acquisition;
+class LeaseImpl;
 
 /// What the configuration says about time, read once.
 struct Timing {
@@ -45,33 +42,17 @@ struct Timing {
     }
 };
 
-/// A user's handler, where it wants to run, and the work that keeps a loop there running until
-/// then. Handler and work go together to the end: a loop may be gone as soon as its handler has
-/// run.
-template <class Signature>
-struct Callback {
-    asio::any_completion_handler<Signature> handler;
-    asio::any_completion_executor where, work;
-    explicit operator bool() const noexcept { return static_cast<bool>(handler); }
-};
+template <class Item, class Step>
+struct RoundTrip;
 
-/// A lane in halves, and the caller's executor that waits for its answers.
-struct Passage {
-    SoleLane::Ptr lane;
-    asio::any_io_executor where;
-};
-
-/// The same executor without what any_io_executor wraps around it: that would need the heap for
-/// each copy that counts as work.
-asio::any_completion_executor bare(asio::any_completion_executor) noexcept;
-
-class Engine final : public std::enable_shared_from_this<Engine>, public spi::Sink {
+class Engine final : public std::enable_shared_from_this<Engine>, public spi::BackendEvents {
 public:
-    static result<std::shared_ptr<Engine>> start(Chosen, const ClientOptions&, Diagnostics&);
+    static result<std::shared_ptr<Engine>> start(ResolvedBackend, const ClientOptions&,
+                                                 Diagnostics&);
     ~Engine() override;
 
     // --- facts
-    const Chosen chosen;
+    const ResolvedBackend resolved;
     const Timing timing;
     spi::Backend& backend() noexcept { return *backend_; }
     bool forked() const noexcept { return fork_generation() != born_; }
@@ -83,78 +64,65 @@ public:
 
     // --- any thread
     Lanes& lanes() noexcept { return *lanes_; }
-    SoleLane& sole_lane() noexcept { return *sole_lane_; }
-    /// For a call with this handler; none: the call takes the engine.
-    template <class Signature>
-    std::optional<Passage> passage(const asio::any_completion_handler<Signature>&);
     Schedule& schedule() noexcept { return schedule_; }
-    UserPool& pool() noexcept { return pool_; }
-    /// Runs on the engine thread, never inside this call; not at all once that has ended.
+    LeaseIndex& leases() noexcept { return leases_; }
+    CallbackPool& pool() noexcept { return pool_; }
+    /// Runs on the engine thread, never inside this call; not at all once that has ended, nor in a
+    /// forked child, which has no such thread.
     template <class F>
     void post(F&& f) {
-        if (ended_.load(std::memory_order_acquire)) return;
+        if (ended_.load(std::memory_order_acquire) || forked()) return;
         asio::post(io_, std::forward<F>(f));
     }
-    /// Where a user's handler wants to run.
-    template <class Signature>
-    asio::any_completion_executor executor_of(const asio::any_completion_handler<Signature>&);
-    /// For one that is called later.
-    template <class Signature>
-    Callback<Signature> callback(asio::any_completion_handler<Signature>);
-    /// Runs it where it wants to run, never on the engine thread, never inside this call.
+    /// A handler that names no executor runs here.
+    const asio::any_completion_executor& default_executor() const noexcept {
+        return default_executor_;
+    }
+    /// See Callback::complete.
     template <class Signature, class... Args>
-    void complete(Callback<Signature>, Args... args);
-    /// The same from a user's thread.
+    void complete(Callback<Signature>& callback, Args... args) {
+        callback.complete(pool_, std::move(args)...);
+    }
+    /// The same for one that need not wait.
     template <class Signature, class... Args>
-    void complete_later(asio::any_completion_handler<Signature>, Args... args);
-    template <class Signature, class... Args>
-    void complete_later(Callback<Signature>, Args... args);
+    void complete(asio::any_completion_handler<Signature> handler, Args... args) {
+        Callback<Signature>(std::move(handler), default_executor_)
+            .complete(pool_, std::move(args)...);
+    }
     /// Starts a new waiter, or a release, together with those of other callers.
-    void submit(const std::shared_ptr<Waiter>&);
-    void submit(const std::shared_ptr<Grant>&);
-    /// The same after a ride: at once when this is the engine thread.
-    void go_on(const std::shared_ptr<Waiter>&);
-    void go_on(const std::shared_ptr<Grant>&);
-    /// Runs one operator's question on the engine and waits for its answer.
-    template <class T, class Ask>
-    result<T> ask(Ask, Diagnostics*);
+    void submit(const std::shared_ptr<Acquisition>&);
+    void submit(const std::shared_ptr<LeaseImpl>&);
+    asio::io_context::executor_type executor() noexcept { return io_.get_executor(); }
     /// Gives everything up and waits for the answers, at most `grace`. Idempotent.
     void close(milliseconds grace) noexcept;
 
     // --- engine thread only
-    void attempt(std::shared_ptr<Waiter>);
-    void withdraw(std::shared_ptr<Waiter>);
-    void renew(std::shared_ptr<Grant>);
-    void release(std::shared_ptr<Grant>);
+    void attempt(std::shared_ptr<Acquisition>);
+    void withdraw(std::shared_ptr<Acquisition>);
+    void renew(std::shared_ptr<LeaseImpl>);
+    void release(std::shared_ptr<LeaseImpl>);
     /// Keeps it alive, and wake() finds it, until dismissed. The view must live in the waiter.
-    void enrol(std::string_view owner, std::shared_ptr<Waiter>);
-    void dismiss(std::string_view owner);
+    void add(std::string_view owner, std::shared_ptr<Acquisition>);
+    void remove(std::string_view owner);
     /// Open ends: withdrawals and releases that close() waits for.
-    void begin_end() noexcept { ++ends_; }
-    void end_end();
+    void cleanup_started() noexcept { ++ends_; }
+    void cleanup_done();
 
-    // --- spi::Sink, any thread
+    // --- spi::BackendEvents, any thread
     void wake(std::string_view owner) override;
-    void doubt(std::string_view owner) override;
+    void at_risk(std::string_view owner) override;
     void lost(std::string_view owner, error_code) override;
     void warn(std::string text) override { events->warn(std::move(text)); }
 
 private:
-    template <class T>
-    using Answer = std::pair<result<T>, std::string>;
-    template <class T, class Ask>
-    spi::awaitable<void> run_question(Ask, boot_clock::time_point deadline,
-                                      std::shared_ptr<Latch<Answer<T>>>);
-    Engine(Chosen, const ClientOptions&);
+    Engine(ResolvedBackend, const ClientOptions&);
     /// What callers have asked for since the engine last looked.
     struct Inbox {
-        std::vector<std::shared_ptr<Waiter>> waiters;
-        std::vector<std::shared_ptr<Grant>> releases;
-        bool empty() const noexcept { return waiters.empty() && releases.empty(); }
+        std::vector<std::shared_ptr<Acquisition>> acquisitions;
+        std::vector<std::shared_ptr<LeaseImpl>> releases;
+        bool empty() const noexcept { return acquisitions.empty() && releases.empty(); }
     };
     void run_thread();
-    SoleLane::Ptr borrow_sole_lane();
-    std::optional<Passage> passage(SoleLane::Ptr, const asio::any_completion_executor&);
     /// False: the engine has ended and will never look.
     template <class Item>
     bool put(const std::shared_ptr<Item>&, std::vector<std::shared_ptr<Item>> Inbox::*);
@@ -162,6 +130,7 @@ private:
     void flush_soon();
     void flush();
     void give_up_everything();
+    void close_and_wait(milliseconds grace) noexcept;
     /// On the engine thread, which cannot wait for itself.
     void close_itself();
     void finish();
@@ -170,30 +139,28 @@ private:
     /// Runs what is ready.
     void drain(boot_clock::time_point until);
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
-    template <class Item>
-    void spawn(std::vector<std::shared_ptr<Item>>&,
-               spi::awaitable<void> (Engine::*verb)(std::vector<std::shared_ptr<Item>>));
-    spi::awaitable<void> run_attempts(std::vector<std::shared_ptr<Waiter>>);
-    spi::awaitable<void> run_withdrawals(std::vector<std::shared_ptr<Waiter>>);
-    spi::awaitable<void> run_renewals(std::vector<std::shared_ptr<Grant>>);
-    spi::awaitable<void> run_releases(std::vector<std::shared_ptr<Grant>>);
-    template <class F>
-    void on_grants(std::string_view owner, F);
+    /// Hands a queue's items to a verb of the backend, so many together as that takes.
+    template <class Item, class Step>
+    void send(Batches<Item>&, const RoundTrip<Item, Step>&);
+    template <class Item, class Step>
+    spi::awaitable<void> run(Batches<Item>&, const RoundTrip<Item, Step>&,
+                             std::vector<std::shared_ptr<Item>>);
 
     const std::uint64_t born_ = fork_generation();
     asio::io_context io_{1};
     asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
-    UserPool pool_;
+    CallbackPool pool_;
     Schedule schedule_;
     std::shared_ptr<Timed> pool_watch_;
-    const asio::any_completion_executor where_else_;  // a handler runs that names no executor
+    const asio::any_completion_executor default_executor_;  // a handler runs that names no executor
     std::unique_ptr<spi::Backend> backend_;
     std::unique_ptr<Lanes> lanes_;
-    std::unique_ptr<SoleLane> sole_lane_;
+    LeaseIndex leases_;
     std::thread thread_;
     std::thread::id thread_id_;
     std::atomic<bool> closed_{false}, ended_{false};
-    std::once_flag closing_;
+    std::atomic<bool> closing_{false}, close_done_{false};
+    std::atomic<std::thread::id> closer_{};
     bool backend_stopping_ = false;              // engine thread only
     std::optional<milliseconds> closes_itself_;  // within so long; engine thread only
 
@@ -201,12 +168,15 @@ private:
     Inbox inbox_;
     bool inbox_shut_ = false;
 
-    std::vector<std::shared_ptr<Waiter>> attempts_, withdrawals_;
-    std::vector<std::shared_ptr<Grant>> renewals_, releases_;
+    /// More of them at a time than any server is quicker with.
+    static constexpr std::size_t most_under_way = 1024;
+    Batches<Acquisition> attempts_{most_under_way}, withdrawals_{most_under_way};
+    Batches<LeaseImpl> releases_{most_under_way};
+    Batches<LeaseImpl> renewals_{std::numeric_limits<std::size_t>::max()};  // a lease must not wait
     bool flushing_ = false;
-    boost::unordered_flat_map<std::string_view, std::shared_ptr<Waiter>> waiters_;
-    std::atomic<std::size_t> ends_{0};  // others may look
-    std::size_t verbs_ = 0;
+    boost::unordered_flat_map<std::string_view, std::shared_ptr<Acquisition>, OwnerHash>
+        acquisitions_;
+    std::size_t ends_ = 0;
     std::function<void()> all_ended_;
 };
 
@@ -220,92 +190,5 @@ public:
     std::shared_ptr<Engine> engine;
     const milliseconds grace;
 };
-
-template <class Signature>
-asio::any_completion_executor Engine::executor_of(
-    const asio::any_completion_handler<Signature>& handler) {
-    return bare(asio::get_associated_executor(handler, where_else_));
-}
-
-template <class Signature>
-std::optional<Passage> Engine::passage(const asio::any_completion_handler<Signature>& handler) {
-    auto lane = borrow_sole_lane();
-    if (!lane) return std::nullopt;
-    return passage(std::move(lane), executor_of(handler));
-}
-
-template <class Signature>
-Callback<Signature> Engine::callback(asio::any_completion_handler<Signature> handler) {
-    auto where = executor_of(handler);
-    auto work = asio::prefer(where, asio::execution::outstanding_work.tracked);
-    return {std::move(handler), std::move(where), std::move(work)};
-}
-
-template <class Signature, class... Args>
-void Engine::complete(Callback<Signature> callback, Args... args) {
-    auto slot = asio::get_associated_cancellation_slot(callback.handler);
-    const asio::any_completion_executor where = std::move(callback.where);
-    auto job = [callback = std::move(callback), slot,
-                args = std::make_tuple(std::move(args)...)]() mutable {
-        callback.work = {};
-        // On the handler's own executor, where an emission for the slot would run as well.
-        slot.clear();
-        std::apply(std::move(callback.handler), std::move(args));
-    };
-    // The system executor would run it right here, and user code never runs on the engine.
-    if (where.target<asio::system_executor>() != nullptr)
-        pool_.post(std::move(job));
-    else if (const auto* loop = where.target<asio::io_context::executor_type>())
-        asio::dispatch(*loop, std::move(job));  // the same, with one allocation less
-    else
-        asio::dispatch(where, std::move(job));
-}
-
-template <class Signature, class... Args>
-void Engine::complete_later(asio::any_completion_handler<Signature> handler, Args... args) {
-    complete_later(callback(std::move(handler)), std::move(args)...);
-}
-
-template <class Signature, class... Args>
-void Engine::complete_later(Callback<Signature> callback, Args... args) {
-    // A posted job may outlive the caller's handle; the engine has to be there for it.
-    pool_.post([self = shared_from_this(), callback = std::move(callback),
-                args = std::make_tuple(std::move(args)...)]() mutable {
-        std::apply([&](auto&&... a) { self->complete(std::move(callback), std::move(a)...); },
-                   std::move(args));
-    });
-}
-
-template <class T, class Ask>
-result<T> Engine::ask(Ask ask, Diagnostics* diagnostics) {
-    if (forked()) return make_error_code(errc::forked);
-    if (closed()) return make_error_code(errc::closed);
-    if (on_engine_thread()) return make_error_code(errc::would_deadlock);
-    auto answer = std::make_shared<Latch<Answer<T>>>();
-    const auto deadline = boot_clock::now() + timing.request(timing.ttl);
-    auto question = run_question<T, Ask>(std::move(ask), deadline, answer);
-    asio::co_spawn(io_, std::move(question), asio::detached);
-    auto got = answer->take_until(deadline + std::chrono::seconds(1));
-    if (!got) got.emplace(make_error_code(errc::unavailable), std::string());
-    if (!got->first && diagnostics != nullptr)
-        explain(*diagnostics, chosen, got->first.error(), got->second);
-    return std::move(got->first);
-}
-
-template <class T, class Ask>
-spi::awaitable<void> Engine::run_question(Ask ask, boot_clock::time_point deadline,
-                                          std::shared_ptr<Latch<Answer<T>>> answer) {
-    const auto self = shared_from_this();
-    std::string detail;
-    ++verbs_;
-    try {
-        auto verb = ask(*backend_, deadline, detail);
-        result<T> r = co_await std::move(verb);
-        answer->set(Answer<T>(std::move(r), std::move(detail)));
-    } catch (const std::exception& e) {
-        answer->set(Answer<T>(make_error_code(errc::unavailable), e.what()));
-    }
-    --verbs_;
-}
 
 }  // namespace holdfast

@@ -1,7 +1,8 @@
 // Core's error category, and the text of diagnostics.
 #include "holdfast/error.hpp"
 
-#include "core_error.hpp"
+#include "config/text.hpp"
+#include "explain.hpp"
 
 namespace holdfast {
 namespace {
@@ -11,9 +12,9 @@ constexpr int max_hold = 100;  // a code of its own, with the condition errc::lo
 const char* words(errc e) noexcept {
     switch (e) {
         case errc::contended:
-            return "held by another";
+            return "another client holds the lock";
         case errc::timed_out:
-            return "still held by another when the wait ended";
+            return "another client still held the lock when the wait ended";
         case errc::cancelled:
             return "cancelled";
         case errc::unavailable:
@@ -21,23 +22,23 @@ const char* words(errc e) noexcept {
         case errc::no_quorum:
             return "fewer than a majority of nodes granted";
         case errc::in_doubt:
-            return "the server did not answer; the request is being undone";
+            return "the server did not answer; Holdfast is undoing the request";
         case errc::lost:
             return "the lease is lost";
         case errc::revoked:
-            return "the lease was broken by an operator";
+            return "an operator broke the lock";
         case errc::not_held:
             return "not held";
         case errc::denied:
-            return "the server refused the credentials or the right";
+            return "authentication or permission denied";
         case errc::not_supported:
             return "not supported by this backend";
         case errc::kind_mismatch:
-            return "the name exists at the server as something else";
+            return "the name holds something other than a lock at the server";
         case errc::bad_name:
             return "not a valid lock name";
         case errc::bad_config:
-            return "the configuration is wrong";
+            return "wrong configuration";
         case errc::would_deadlock:
             return "a blocking call on the engine's own thread";
         case errc::closed:
@@ -77,6 +78,11 @@ error_code max_hold_error() noexcept {
 
 boost::system::error_condition make_error_condition(errc e) noexcept {
     return {static_cast<int>(e), category()};
+}
+
+void Diagnostics::add(std::string where, std::string what, std::string remedy) {
+    entries.push_back({config::printable(std::move(where)), config::printable(std::move(what)),
+                       config::printable(std::move(remedy))});
 }
 
 std::string Diagnostics::text() const {

@@ -1,5 +1,6 @@
-// Events on their way to the user's sink: in order, rate-limited, never on the engine thread.
+// Events on their way to the user's sink: one at a time, in order, never on the engine thread.
 #pragma once
+#include <array>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -7,28 +8,42 @@
 #include <string>
 #include <unordered_map>
 
+#include "callback_pool.hpp"
 #include "holdfast/event.hpp"
-#include "user_pool.hpp"
 
 namespace holdfast {
 
-/// Thread-safe. Costs one branch when there is no sink.
+/// Thread-safe. Costs one branch when there is no sink. A sink that blocks costs no memory without
+/// bound: of each rank so many events wait at most, then its oldest one is dropped and counted.
+/// Every loss of a client's is worth more than any number of acquisitions, so each has its own
+/// rank, and neither takes the other's place.
 class Events : public std::enable_shared_from_this<Events> {
 public:
-    Events(EventSink sink, UserPool& pool) : sink_(std::move(sink)), pool_(&pool) {}
+    enum Rank : std::size_t { routine, trouble, loss, ranks };
+    static constexpr std::array<std::size_t, ranks> most{4'096, 4'096, 65'536};
+
+    Events(EventSink sink, CallbackPool& pool) : sink_(std::move(sink)), pool_(&pool) {}
     bool wanted() const noexcept { return static_cast<bool>(sink_); }
     void tell(Event);
-    /// Told once per text.
+    /// Told once per text, as far as the last texts are remembered.
     void warn(std::string text);
 
 private:
+    struct Waiting {
+        std::uint64_t number;
+        Event event;
+    };
     bool too_soon(const Event&);
+    void queue(Event);
+    bool next(Event&);
     void deliver();
 
     const EventSink sink_;
-    UserPool* pool_;
+    CallbackPool* pool_;
     std::mutex mutex_;
-    std::deque<Event> queue_;
+    std::array<std::deque<Waiting>, ranks> queues_;  // in order of their numbers
+    std::array<std::uint64_t, ranks> dropped_{};     // since the last one that was delivered
+    std::uint64_t last_number_ = 0;
     bool delivering_ = false;
     std::unordered_map<std::string, boot_clock::time_point> last_;
     std::set<std::string> warned_;

@@ -1,4 +1,4 @@
-#include "fork_guard.hpp"
+#include "holdfast/spi/fork_generation.hpp"
 
 #include <pthread.h>
 #include <sys/mman.h>

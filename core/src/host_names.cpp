@@ -15,7 +15,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "holdfast/spi/quiet_thread.hpp"
+#include "holdfast/spi/signal_masked_thread.hpp"
 
 namespace holdfast::spi {
 namespace asio = boost::asio;
@@ -85,7 +85,7 @@ public:
     const std::string& host() const noexcept { return host_; }
     /// Throws std::system_error.
     void start() {
-        quiet_thread([self = shared_from_this()] { self->run(); }).detach();
+        signal_masked_thread([self = shared_from_this()] { self->run(); }).detach();
     }
     void run() noexcept {
         try {

@@ -13,20 +13,34 @@ Lanes::Loan Lanes::borrow() {
             return {this, std::move(lane)};
         }
     }
-    auto lane = backend_->open_lane();
-    if (!lane) {
-        const std::lock_guard hold(mutex_);
-        none_ = true;
-        --out_;
-        return {};
+    std::unique_ptr<spi::Lane> lane;
+    bool none = false;
+    try {
+        lane = backend_->open_lane();
+        none = !lane;
+    } catch (const std::exception&) {
+        // Perhaps for want of memory: the next caller tries again, this one takes the engine.
     }
-    return {this, std::move(lane)};
+    if (lane) return {this, std::move(lane)};
+    const std::lock_guard hold(mutex_);
+    none_ = none_ || none;
+    back_with_none();
+    return {};
 }
 
 void Lanes::give_back(std::unique_ptr<spi::Lane> lane) {
     const std::lock_guard hold(mutex_);
-    --out_;
     if (!stopped_) idle_.push_back(std::move(lane));
+    back_with_none();
+}
+
+void Lanes::back_with_none() {
+    if (--out_ == 0 && stopped_) back_.notify_all();
+}
+
+void Lanes::wait(boot_clock::time_point until) {
+    std::unique_lock hold(mutex_);
+    back_.wait_for(hold, until - boot_clock::now(), [&] { return out_ == 0; });
 }
 
 void Lanes::stop() {

@@ -5,7 +5,7 @@
 #include <boost/asio/system_executor.hpp>
 #include <exception>
 
-#include "fork_guard.hpp"
+#include "holdfast/spi/fork_generation.hpp"
 #include "holdfast/spi/lease_body.hpp"
 
 namespace holdfast {
@@ -31,7 +31,12 @@ Lease::~Lease() {
 void Lease::drop() noexcept {
     if (!body_) return;
     const bool unwinding = std::uncaught_exceptions() > exceptions_;
-    body_->drop(unwinding ? Outcome::abandoned : Outcome::done);
+    drop(unwinding ? Outcome::abandoned : Outcome::done);
+}
+
+void Lease::drop(Outcome outcome) noexcept {
+    if (!body_) return;
+    body_->drop(outcome);
     body_.reset();
 }
 

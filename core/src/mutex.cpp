@@ -1,59 +1,93 @@
 #include "holdfast/mutex.hpp"
 
+#include <algorithm>
+#include <condition_variable>
 #include <exception>
-#include <system_error>
+#include <mutex>
+
+#include "holdfast/spi/fork_generation.hpp"
 
 namespace holdfast {
 namespace {
 
+/// Longer than any program runs, and short enough for every clock to count.
+constexpr milliseconds long_wait = std::chrono::hours(24 * 365 * 100);
+
 [[noreturn]] void fail(const error_code& ec) {
-    throw std::system_error(static_cast<std::error_code>(ec), "holdfast::mutex");
+    throw boost::system::system_error(ec, "holdfast::mutex");
 }
 
 }  // namespace
 
-mutex::mutex(result<std::unique_ptr<Lock>> lock) {
-    if (!lock) fail(lock.error());
-    lock_ = std::move(*lock);
+/// Where threads of one process queue.
+struct mutex::Gate {
+    std::mutex guard;
+    std::condition_variable opened;
+    bool taken = false;
+    int exceptions = 0;  // under way in the holder's thread when it locked; the holder's only
+    const std::uint64_t born = fork_generation();
+
+    /// In a child threads of the parent may be inside, for ever.
+    bool forked() const noexcept { return fork_generation() != born; }
+    bool enter(milliseconds wait) {
+        std::unique_lock hold(guard);
+        const auto open = [&] { return !taken; };
+        if (wait == forever)
+            opened.wait(hold, open);
+        else if (!opened.wait_for(hold, std::min(wait, long_wait), open))
+            return false;
+        taken = true;
+        return true;
+    }
+    void leave() noexcept {
+        {
+            const std::lock_guard hold(guard);
+            taken = false;
+        }
+        opened.notify_one();
+    }
+};
+
+mutex::mutex(std::unique_ptr<Lock> lock)
+    : lock_(std::move(lock)), gate_(std::make_unique<Gate>()) {}
+
+mutex::~mutex() {
+    // Its condition variable waits for those who wait on it, and here they never go.
+    if (gate_->forked()) (void)gate_.release();
 }
 
 bool mutex::enter(milliseconds wait) {
-    const auto until = boot_clock::now();
-    {
-        std::unique_lock hold(gate_);
-        const auto open = [&] { return !taken_; };
-        if (wait == forever)
-            free_.wait(hold, open);
-        else if (!free_.wait_for(hold, wait, open))
-            return false;
-        taken_ = true;
-    }
-    const auto spent = std::chrono::ceil<milliseconds>(boot_clock::now() - until);
+    if (gate_->forked()) fail(make_error_code(errc::forked));
+    const auto start = boot_clock::now();
+    if (!gate_->enter(wait)) return false;
+    // However this ends, by an exception of a Lock's as well, the next thread gets its turn.
+    const auto leave = [](Gate* gate) { gate->leave(); };
+    std::unique_ptr<Gate, decltype(leave)> inside(gate_.get(), leave);
+    const auto spent = std::chrono::ceil<milliseconds>(boot_clock::now() - start);
+    if (!acquire(wait == forever ? wait : std::max(wait - spent, milliseconds::zero())))
+        return false;
+    gate_->exceptions = std::uncaught_exceptions();
+    (void)inside.release();
+    return true;
+}
+
+bool mutex::acquire(milliseconds wait) {
     AcquireOptions options;
-    options.wait = wait == forever ? wait : std::max(wait - spent, milliseconds::zero());
+    options.wait = wait;
     auto lease = lock_->acquire(options);
     if (lease) {
         lease_ = std::move(*lease);
         return true;
     }
-    {
-        const std::lock_guard hold(gate_);
-        taken_ = false;
-    }
-    free_.notify_one();
     if (lease.error() == errc::contended || lease.error() == errc::timed_out) return false;
     fail(lease.error());
 }
 
 void mutex::unlock() noexcept {
-    const bool unwinding = std::uncaught_exceptions() > 0;
+    const bool unwinding = std::uncaught_exceptions() > gate_->exceptions;
     lease_.release(unwinding ? Outcome::abandoned : Outcome::done);
     lease_ = {};
-    {
-        const std::lock_guard hold(gate_);
-        taken_ = false;
-    }
-    free_.notify_one();
+    if (!gate_->forked()) gate_->leave();
 }
 
 }  // namespace holdfast

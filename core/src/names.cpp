@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "config/text.hpp"
 #include "holdfast/capabilities.hpp"
 #include "holdfast/event.hpp"
 #include "holdfast/lease.hpp"
@@ -122,39 +123,13 @@ std::string_view to_string(Event::Kind k) noexcept {
     return "?";
 }
 
-namespace {
-
-/// Length of the well-formed UTF-8 sequence at the front (Unicode table 3-7), 0 when there is none.
-std::size_t sequence(std::string_view s) noexcept {
-    const auto at = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-    const auto tail = [&](std::size_t i) { return i < s.size() && (at(i) & 0xC0U) == 0x80U; };
-    const unsigned char c = at(0);
-    if (c < 0x80) return 1;
-    if (c >= 0xC2 && c <= 0xDF) return tail(1) ? 2 : 0;
-    if (c >= 0xE0 && c <= 0xEF) {
-        if (!tail(1) || !tail(2)) return 0;
-        if (c == 0xE0 && at(1) < 0xA0) return 0;
-        if (c == 0xED && at(1) > 0x9F) return 0;
-        return 3;
-    }
-    if (c >= 0xF0 && c <= 0xF4) {
-        if (!tail(1) || !tail(2) || !tail(3)) return 0;
-        if (c == 0xF0 && at(1) < 0x90) return 0;
-        if (c == 0xF4 && at(1) > 0x8F) return 0;
-        return 4;
-    }
-    return 0;
-}
-
-}  // namespace
-
 std::string_view name_fault(std::string_view name) noexcept {
-    if (name.empty()) return "a lock's name is empty";
-    if (name.size() > max_name) return "a lock's name is longer than 512 bytes";
+    if (name.empty()) return "The lock name is empty.";
+    if (name.size() > max_name) return "The lock name is longer than 512 bytes.";
     for (std::size_t i = 0; i < name.size();) {
-        const std::size_t n = sequence(name.substr(i));
-        if (n == 0) return "a lock's name is not valid UTF-8";
-        if (name[i] == '\0') return "a lock's name contains a NUL character";
+        const std::size_t n = config::utf8_sequence(name.substr(i));
+        if (n == 0) return "The lock name is not UTF-8.";
+        if (name[i] == '\0') return "The lock name contains a NUL character.";
         i += n;
     }
     return {};

@@ -12,8 +12,8 @@
 #include <optional>
 #include <system_error>
 
-#include "config_text.hpp"
-#include "fork_guard.hpp"
+#include "config/text.hpp"
+#include "holdfast/spi/fork_generation.hpp"
 
 namespace holdfast::spi {
 namespace {
@@ -59,9 +59,7 @@ std::optional<std::string> decode(std::string_view text) {
     for (const char c : text)
         if (!plain(c) && c != '%') return std::nullopt;
     std::optional<std::string> decoded = config::decode_percent(text);
-    if (decoded)
-        for (char& c : *decoded)
-            if (config::is_control(c)) c = '?';
+    if (decoded) decoded = config::printable(std::move(*decoded));
     return decoded;
 }
 

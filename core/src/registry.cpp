@@ -5,9 +5,15 @@
 
 namespace holdfast::spi {
 
-void Registry::add(Descriptor descriptor) {
-    if (find(descriptor.name)) return;
-    all_.push_back(std::make_unique<Descriptor>(std::move(descriptor)));
+void Registry::add(unsigned compiled_with, const char* name, Descriptor* descriptor) {
+    if (compiled_with != version) {
+        refused_.push_back(
+            "backend " + std::string(name) + " was built for another Holdfast (interface " +
+            std::to_string(compiled_with) + ", this is " + std::to_string(version) + ")");
+        return;
+    }
+    if (!find(descriptor->name))
+        all_.push_back(std::make_unique<Descriptor>(std::move(*descriptor)));
 }
 
 const Descriptor* Registry::find_scheme(std::string_view scheme) const noexcept {

@@ -43,19 +43,13 @@ void Schedule::take_out(Timed& t) noexcept {
 
 void Schedule::stop() {
     boost::system::error_code ignored;
+    const std::lock_guard hold(mutex_);  // other threads still set and cancel
     timer_.close(ignored);
-}
-
-std::vector<std::shared_ptr<Timed>> Schedule::all() {
-    std::vector<std::shared_ptr<Timed>> out;
-    const std::lock_guard hold(mutex_);
-    for (Timed& t : set_)
-        if (auto alive = t.weak_from_this().lock()) out.push_back(std::move(alive));
-    return out;
 }
 
 void Schedule::arm(boot_clock::time_point due) noexcept {
     armed_ = due;
+    if (!timer_.is_open()) return;  // stopped; the number may be another's descriptor by now
     const auto ns = std::max<std::int64_t>(due.time_since_epoch().count(), 1);
     itimerspec when{};
     when.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);

@@ -39,10 +39,8 @@ public:
 
     void set(Timed&, boot_clock::time_point due);
     void cancel(Timed&) noexcept;
+    /// Nothing fires any more. Only while the engine thread is not in here; others may be.
     void stop();
-
-    /// A copy of everything that is scheduled; for rare walks over all of it.
-    std::vector<std::shared_ptr<Timed>> all();
 
 private:
     void take_out(Timed&) noexcept;

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     const std::string file = argv[2];
     const int times = std::atoi(argv[3]);
     auto client = holdfast::Client::open(argv[1]).value();
-    holdfast::mutex mutex{client.lock("counter")};
+    holdfast::mutex mutex{client.make_lock("counter")};
 
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t) {

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
         std::cerr << words.text() << '\n';
         return 78;
     }
-    auto lock = client->lock("orders/42").value();
+    auto lock = client->make_lock("orders/42").value();
     auto lease = lock->acquire({.wait = 5s, .note = "example", .diagnostics = &words});
     if (!lease && lease.error() == holdfast::errc::timed_out) {
         std::cerr << "somebody else has it\n";

@@ -25,7 +25,7 @@ asio::awaitable<void> order(holdfast::Lock& lock) {
 int main(int argc, char** argv) {
     asio::io_context context;
     auto client = holdfast::Client::open(argc > 1 ? argv[1] : "").value();
-    auto lock = client.lock("orders/42").value();
+    auto lock = client.make_lock("orders/42").value();
     int status = 0;
     asio::co_spawn(context, order(*lock), [&status](const std::exception_ptr& failure) {
         if (!failure) return;

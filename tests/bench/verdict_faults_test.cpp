@@ -15,6 +15,85 @@ Row runs(const char* scenario, const char* backend, const char* variant, double 
 
 }  // namespace
 
+TEST_CASE("what is said of runs is confirmed by ten of them, and not by fewer (F62)") {
+    const auto rows = [](std::uint64_t n, double caught) {
+        return Rows{runs("C13", "redis", "cut, then promoted", caught, n),
+                    runs("C13", "redis", "replicated, then promoted", 0, n)};
+    };
+    CHECK(finding(rows(10, 10), "C13") == Finding::confirmed);
+    CHECK(finding(rows(10, 9), "C13") == Finding::confirmed);
+    CHECK(finding(rows(10, 8), "C13") == Finding::refuted);
+    CHECK(finding(rows(1, 1), "C13") == Finding::too_few);
+    CHECK(finding(rows(9, 9), "C13") == Finding::too_few);
+    CHECK(verdict(rows(1, 1), "C13")
+              .figure.ends_with("1 run of a set-up: to be confirmed it takes 10"));
+    CHECK(finding(rows(1, 0), "C13") == Finding::refuted);
+    // One set-up that ran less often than the others is enough.
+    auto few = rows(10, 10);
+    few.push_back(runs("C13", "redis", "cut, then promoted, min_replicas_ack 1", 0, 3));
+    CHECK(finding(few, "C13") == Finding::too_few);
+}
+
+namespace {
+
+/// The same in `n` runs instead of ten, for the rows of one metric; all others keep their ten.
+Rows with_few(Rows rows, const std::string& metric, std::uint64_t n) {
+    for (Row& r : rows)
+        if (r.metric == metric) r.n = n, r.value *= static_cast<double>(n) / 10;
+    return rows;
+}
+
+}  // namespace
+
+TEST_CASE("C12, C14, C17, C31: each row that sums up runs needs ten of them (F62)") {
+    // As the scenarios write them: the unit says that n is a number of runs.
+    struct Case {
+        const char* scenario;
+        const char* metric;
+        Rows rows;
+    };
+    const auto of = [](const char* scenario, const char* backend, const char* metric, double x,
+                       double value, const char* unit) {
+        Row r = runs(scenario, backend, "default", value, 10, metric);
+        r.x = x;
+        r.unit = unit;
+        return r;
+    };
+    const char* stale = "stale writes accepted by a store without a fence";
+    const char* refused = "stale writes refused by a fenced store";
+    const char* kept = "holders that kept their lease";
+    const char* share = "share of attempts granted";
+    const char* lost = "leases lost";
+    const char* paused = "leases lost to pauses of the process";
+    const char* killed = "time without a holder after SIGKILL";
+    const Case all[] = {
+        {"C12",
+         stale,
+         {of("C12", "redis", stale, 0, 30, "in 10 runs"),
+          of("C12", "redis", refused, 0, 30, "in 10 runs")}},
+        {"C14",
+         kept,
+         {of("C14", "redlock", kept, 1, 10, "of 10 runs"), of("C14", "redlock", share, 1, 1, ""),
+          of("C14", "redlock", kept, 2, 10, "of 10 runs"), of("C14", "redlock", share, 2, 1, ""),
+          of("C14", "redlock", kept, 3, 0, "of 10 runs"), of("C14", "redlock", share, 3, 0, "")}},
+        {"C17",
+         lost,
+         {of("C17", "zookeeper", lost, 0, 0, "of 10 runs"),
+          of("C17", "zookeeper", lost, 1000, 5, "of 10 runs"),
+          of("C17", "zookeeper", "runs with two holders", 0, 0, "")}},
+        {"C31",
+         paused,
+         {of("C31", "redis", killed, 500, 500, "ms"), of("C31", "redis", killed, 2000, 2000, "ms"),
+          of("C31", "redis", paused, 500, 67, "% in 10 runs"),
+          of("C31", "redis", paused, 2000, 0, "% in 10 runs")}}};
+    for (const Case& c : all) {
+        INFO(c.scenario);
+        CHECK(finding(c.rows, c.scenario) == Finding::confirmed);
+        CHECK(finding(with_few(c.rows, c.metric, 9), c.scenario) == Finding::too_few);
+        CHECK(finding(with_few(c.rows, c.metric, 1), c.scenario) == Finding::too_few);
+    }
+}
+
 TEST_CASE("C4: five nodes against one") {
     const auto rows = [](double us, double cpu, double requests) {
         Rows all;
@@ -36,17 +115,18 @@ TEST_CASE("C4: five nodes against one") {
 }
 
 TEST_CASE("C17: delays") {
-    const auto rows = [](double whole, double late, double both) {
+    const auto rows = [](double whole, double late, double both, std::uint64_t n = 10) {
         Rows all;
         for (const auto& [ms, lost] : {std::pair(0.0, whole), {1000.0, late}}) {
-            all.push_back(runs("C17", "zookeeper", "default", lost, 2, "leases lost"));
+            all.push_back(runs("C17", "zookeeper", "default", lost, n, "leases lost"));
             all.back().x = ms;
-            all.push_back(runs("C17", "zookeeper", "default", ms > 0 ? both : 0, 2));
+            all.push_back(runs("C17", "zookeeper", "default", ms > 0 ? both : 0, n));
             all.back().x = ms;
         }
         return all;
     };
     CHECK(finding(rows(0, 2, 0), "C17") == Finding::confirmed);
+    CHECK(finding(rows(0, 2, 0, 2), "C17") != Finding::confirmed);
     CHECK(finding(rows(0, 2, 1), "C17") == Finding::only_if);
     CHECK(finding(rows(0, 0, 0), "C17") == Finding::refuted);
     CHECK(finding(rows(1, 2, 0), "C17") == Finding::refuted);
@@ -94,6 +174,17 @@ TEST_CASE("C13: the replica that had not heard of it") {
     CHECK(finding(rows(10, 1, 0), "C13") == Finding::refuted);
     CHECK(finding(rows(10, 0, 1), "C13") == Finding::refuted);
     CHECK(finding(rows(10, 0, 0, 1), "C13") == Finding::refuted);
+    // A server that is asked before it misses its replica grants what nobody else hears of.
+    const auto at_once = [&](double seen) {
+        auto all = rows(10, 0, 0);
+        all.push_back(runs("C13", "redis",
+                           "cut, then promoted, min-replicas-to-write 1, asked at once", seen));
+        return all;
+    };
+    CHECK(finding(at_once(10), "C13") == Finding::confirmed);
+    CHECK(finding(at_once(8), "C13") == Finding::refuted);
+    CHECK(verdict(at_once(10), "C13").figure.find("asked at once: 10 of 10 runs") !=
+          std::string::npos);
     CHECK(finding({runs("C13", "redis", "cut, then promoted", 10)}, "C13") ==
           Finding::not_measured);
     CHECK(verdict(rows(10, 0, 0), "C13").figure.find("no token went back") != std::string::npos);

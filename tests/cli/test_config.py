@@ -48,10 +48,14 @@ class Config(CliTest):
     def test_init_writes_what_check_accepts(self):
         path = self.path("new.toml")
         self.assertEqual(self.holdfast("config", "init", path, url=None).code, 0)
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)  # F113
         result = self.holdfast("--json", "config", "check", path, url=None)
         self.assertEqual(json.loads(result.out)["backends"], 1, result)
         with open(path) as f:
             before = f.read()
+        # Uncommented, each value is TOML: a string, a number, true or false.
+        self.assertIn("\n# private = false\n", before)
+        self.assertNotRegex(before, r'(?m)^# \w+ = (?!"|[0-9]|true$|false$)')
         again = self.holdfast("config", "init", path, url=None)
         self.assertEqual(again.code, 78, again)
         self.assertIn("nothing was written", again.err)

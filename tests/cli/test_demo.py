@@ -35,7 +35,7 @@ class OnSqlite(CliTest):
 
     def test_takeover(self):
         out = self.demo("takeover")
-        tokens = [int(t) for t in re.findall(r"worker \d (?:holds|has) .*token (\d+)", out)]
+        tokens = [int(t) for t in re.findall(r"worker \d (?:holds|acquired) .*token (\d+)", out)]
         self.assertEqual(len(tokens), 3)
         self.assertTrue(tokens[0] < tokens[1] < tokens[2])
         self.assertIn(f"writes with token {tokens[1]}: refused\n", out)

@@ -1,4 +1,5 @@
 """The manual page, --help and the completion speak of the same options."""
+import json
 import os
 import re
 import subprocess
@@ -71,7 +72,43 @@ class Manual(CliTest):
                                   **self.env, "PATH": os.path.dirname(support.CLI) + ":"
                                   + os.environ["PATH"], "HOLDFAST_URL": self.url})
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout.split()
+        return done.stdout.splitlines()
+
+    def test_completion_never_runs_what_a_name_says(self):
+        """F101: a name comes from the server, from whoever may take a lock there."""
+        names = [f"job$(touch {self.path('ran')})", f"job`touch {self.path('ran')}`",
+                 f"job;touch {self.path('ran')}", "job *", "job'", "job$HOME"]
+        for name in names:
+            self.hold(name)
+        self.hold("job\n")
+        self.hold('job"')
+        offered = self.complete("holdfast", "inspect", "job")
+        self.assertFalse(os.path.exists(self.path("ran")))
+        # What is inserted is one word, and the name itself; names that are shown escaped are left out.
+        for word in offered:
+            done = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True)
+            self.assertIn(done.stdout, names)
+        self.assertEqual(len(offered), len(names), offered)
+        self.assertFalse(os.path.exists(self.path("ran")))
+        self.assertEqual(self.complete("holdfast", "inspect", '"job'), [""])
+
+    def test_completion_of_backends(self):
+        path = self.path("holdfast.toml")
+        with open(path, "w") as f:
+            f.write(f'[backends.better]\nurl = "{self.url}"\n[backends.good]\nurl = "{self.url}"\n')
+        self.env["HOLDFAST_CONFIG"] = path
+        self.assertEqual(self.complete("holdfast", "--backend", ""), ["better", "good"])
+        self.assertEqual(self.complete("holdfast", "--backend", "g"), ["good"])
+
+    def test_completion_of_tables(self):
+        named = self.holdfast("schema", url=None)
+        self.assertEqual((named.code, named.err), (0, ""))
+        self.assertIn("sqlite", named.out.split())
+        for backend in json.loads(self.holdfast("--json", "backends", url=None).out)["backends"]:
+            has_tables = self.holdfast("schema", backend["name"], url=None).code == 0
+            self.assertEqual(backend["name"] in named.out.split(), has_tables, backend)
+        offered = [w for w in self.complete("holdfast", "schema", "") if not w.startswith("-")]
+        self.assertEqual(sorted(offered), sorted(named.out.split()))
 
     def test_completion(self):
         self.assertEqual(set(SUBCOMMANDS) - set(self.complete("holdfast", "")), set())

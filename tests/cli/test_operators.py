@@ -1,5 +1,7 @@
 """inspect, list, break, backends, check: text for people, JSON for programs."""
 import json
+import socket
+import threading
 
 import support
 from support import CliTest
@@ -109,6 +111,33 @@ class OnSqlite(CliTest):
         one = json.loads(self.holdfast("--json", "backends").out)["backends"]
         self.assertEqual([b["name"] for b in one], ["sqlite"])
         self.assertIn("fencing", one[0]["capabilities"])
+
+
+class HostileServer(CliTest):
+    def test_what_a_server_says_cannot_write_to_the_terminal(self):
+        """F108: a server that answers everything with an error that retitles the terminal."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                    with connection:
+                        while connection.recv(4096):
+                            connection.sendall(b"-ERR \x1b]0;owned\x07 \xc2\x9b31m\xe2\x80\xae\r\n")
+                except OSError:
+                    if listener.fileno() < 0:
+                        return
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"redis://127.0.0.1:{listener.getsockname()[1]}"
+        for args in (("list",), ("inspect", "job"), ("break", "--force", "job"), ("backends",),
+                     ("run", "-n", "job", "--", "true")):
+            result = self.holdfast(*args, url=url)
+            self.assertNotEqual(result.code, 0, result)
+            self.assertIn("owned", result.err)
+            for mark in ("\x1b", "\x07", "\x9b", "\u202e"):
+                self.assertNotIn(mark, result.err + result.out)
 
 
 class OnRedis(OnSqlite):

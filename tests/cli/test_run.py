@@ -1,8 +1,10 @@
 """`holdfast run`: exit codes, environment, options, signals while waiting, secrets."""
+import fcntl
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import support
@@ -15,13 +17,26 @@ class ExitCodes(CliTest):
             result = self.holdfast("run", "job", "--", "sh", "-c", f"exit {code}")
             self.assertEqual(result.code, code, result)
             self.assertEqual(result.err.replace(
-                'holdfast: the previous holder of "job" gave up: its work may be half done\n', ""), "")
+                'holdfast: the previous holder of "job" abandoned it: its work may be incomplete\n', ""), "")
         self.assert_free("job")
 
     def test_signals_are_128_plus_n(self):
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
             result = self.holdfast("run", "job", "--", "sh", "-c", f"kill -{int(number)} $$")
             self.assertEqual(result.code, 128 + number, result)
+        self.assert_free("job")
+
+    def test_an_interrupted_command_is_an_interrupted_holdfast(self):
+        """F10: as the shell sees it; a command that handles the signal has ended by itself."""
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            result = self.holdfast("run", "job", "--", "sh", "-c", f"kill -{int(number)} $$")
+            self.assertEqual(result.code, -number, result)
+        result = self.holdfast("run", "job", "--", "sh", "-c", "trap 'exit 130' INT; kill -INT $$")
+        self.assertEqual(result.code, 130, result)
+        result = self.holdfast("run", "job", "--", "env", "--default-signal=INT", "sh", "-c",
+                               "kill -INT $$",
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        self.assertEqual(result.code, 130, result)  # nohup's like: what is ignored stays ignored
         self.assert_free("job")
 
     def test_arguments_arrive_unchanged(self):
@@ -56,6 +71,13 @@ class ExitCodes(CliTest):
             result = self.holdfast("run", "-n", "-E", code, "job", "--", "false")
             self.assertEqual(result.code, int(code), result)
 
+    def test_what_is_offered_to_paste_is_one_word(self):
+        """F101, its other place: a name may hold what a shell would run."""
+        for name, word in (("a/b-1", "a/b-1"), ("a $(id) b", "'a $(id) b'"), ("it's", "NAME")):
+            self.hold(name)
+            result = self.holdfast("run", "-n", name, "--", "true")
+            self.assertIn(f"holdfast run -w 60 {word} -- ...\n", result.err)
+
     def test_a_missing_command_takes_no_lock(self):
         self.hold("job")
         # The lock is held: whoever asked for it would have to wait.
@@ -76,13 +98,44 @@ class ExitCodes(CliTest):
         self.assertEqual(self.holdfast("run", "job", "--", script).code, 9)
 
     def test_an_interpreter_that_is_missing(self):
+        """F86: found before the lock is asked for, which is held here: to ask would be to wait."""
+        self.hold("job")
+
+        def script(name, first_line):
+            with open(self.path(name), "w") as f:
+                f.write(first_line + "\n")
+            os.chmod(self.path(name), 0o755)
+            return self.path(name)
+        plain = self.path("plain")
+        with open(plain, "w") as f:
+            f.write("text")
+        missing = script("one", "#! /no/such/interpreter -x")
+        with open(sys.executable, "rb") as f:
+            program = f.read().replace(b"/lib64/ld-", b"/lib65/ld-").replace(b"/lib/ld-", b"/lib./ld-")
+        with open(self.path("program"), "wb") as f:
+            f.write(program)
+        os.chmod(self.path("program"), 0o755)
+        for path, code, word in ((missing, 127, "/no/such/interpreter"),
+                                 (script("two", "#!" + missing), 127, "/no/such/interpreter"),
+                                 (script("three", "#!" + plain), 126, plain),
+                                 (self.path("program"), 127, "/ld-")):
+            result = self.holdfast("run", "job", "--", path)
+            self.assertEqual(result.code, code, result)
+            self.assertIn("its interpreter", result.err)
+            self.assertIn(word, result.err)
+            self.assertIn("NOT taken", result.err)
+
+    def test_what_only_the_kernel_finds(self):
+        """F86: then the lock was taken, and it is said."""
         script = self.path("script")
         with open(script, "w") as f:
-            f.write("#!/no/such/interpreter\n")
+            f.write("#!" + script + "\n")
         os.chmod(script, 0o755)
         result = self.holdfast("run", "job", "--", script)
-        self.assertEqual(result.code, 127, result)
-        self.assert_free("job")
+        self.assertEqual(result.code, 126, result)
+        self.assertIn("acquired and released; nothing ran", result.err)
+        self.assertEqual(self.holdfast("run", "job", "--", "sh", "-c", "echo $HOLDFAST_PREVIOUS").out,
+                         "released\n")
 
 
 class Usage(CliTest):
@@ -97,7 +150,7 @@ class Usage(CliTest):
         self.refused(words=["run, check, inspect"])
         self.refused("rnu", "x", words=['"rnu"', "did you mean run?"])
         self.refused("run", "--tll", "5s", "x", "--", "true", words=["did you mean --ttl?"])
-        self.refused("run", "x", words=["nothing to run"])
+        self.refused("run", "x", words=["missing command to run"])
         self.refused("run", "x", "true", words=["after --"])
         self.refused("run", "--", "true", words=["NAME"])
         self.refused("run", "-w", "soon", "x", "--", "true", words=["--wait", '"soon"'])
@@ -114,7 +167,7 @@ class Usage(CliTest):
 
     def test_options_of_flock_that_are_not_offered(self):
         for option in ("-o", "--close", "-u", "-F", "-c", "-s", "--shared", "--permits"):
-            self.refused("run", option, "x", "--", "true", words=[option, "is not offered"])
+            self.refused("run", option, "x", "--", "true", words=[option, "is not supported"])
         self.assertEqual(self.holdfast("run", "-x", "x", "--", "true").code, 0)
 
     def test_names_that_are_subcommands(self):
@@ -161,7 +214,7 @@ class Environment(CliTest):
     def test_a_failed_command_leaves_abandoned_work(self):
         self.assertEqual(self.holdfast("run", "jobs/a b", "--", "false").code, 1)
         result = self.holdfast("run", "jobs/a b", "--", "true")
-        self.assertIn("gave up: its work may be half done", result.err)
+        self.assertIn("abandoned it: its work may be incomplete", result.err)
         self.holdfast("run", "jobs/a b", "--", "false")
         self.assertEqual(self.variables()["HOLDFAST_PREVIOUS"], "abandoned")
 
@@ -171,7 +224,7 @@ class Environment(CliTest):
         holder.wait()
         result = self.holdfast("run", "job", "--", "sh", "-c", "echo $HOLDFAST_PREVIOUS")
         self.assertEqual(result.out, "crashed\n", result)
-        self.assertIn('the previous holder of "job" crashed: its work may be half done', result.err)
+        self.assertIn('the previous holder of "job" crashed: its work may be incomplete', result.err)
 
     def test_check_in_the_command(self):
         script = f'"{CLI}" check && "{CLI}" --json check'
@@ -209,7 +262,7 @@ class Time(CliTest):
     def test_max_hold(self):
         result = self.holdfast("run", "--max-hold", "1s", "job", "--", "sleep", "1000")
         self.assertEqual(result.code, 76, result)
-        self.assertIn("--max-hold 1.0 s is over", result.err)
+        self.assertIn("--max-hold is 1.0 s", result.err)
 
     def test_renewals_outlast_the_ttl(self):
         began = support.boot_ns()
@@ -231,7 +284,9 @@ class Waiting(CliTest):
             until(lambda: "waiting for" in (waiter.stderr.readline()), "it says that it waits")
             began = time.monotonic()
             waiter.send_signal(number)
-            self.assertEqual(waiter.wait(timeout=5), 128 + number)
+            # Of an interrupt it dies itself, which a shell shows as 130 and ends its loop for.
+            self.assertEqual(waiter.wait(timeout=5), -number if number == signal.SIGINT
+                             else 128 + number)
             self.assertLess(time.monotonic() - began, 2)
             self.assertEqual(self.inspect("job")["waiters"], [])
 
@@ -269,7 +324,7 @@ class Signals(CliTest):
         self.assertEqual(process.stdout.readline(), "ready\n")
         process.send_signal(signal.SIGINT)
         # Two pending signals of one kind are one: the first must have been read.
-        until(lambda: not pending(process.pid, signal.SIGINT), "the first is taken")
+        until(lambda: not support.pending(process.pid, signal.SIGINT), "the first is taken")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=10), 137)
         self.assert_free("job")
@@ -278,12 +333,6 @@ class Signals(CliTest):
         result = self.holdfast("run", "job", "--", "sh", "-c", "kill -HUP $$; echo alive",
                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         self.assertEqual(result.out, "alive\n", result)
-
-
-def pending(pid, number):
-    with open(f"/proc/{pid}/status") as f:
-        mask = next(int(line.split()[1], 16) for line in f if line.startswith("ShdPnd"))
-    return mask >> (number - 1) & 1
 
 
 class StatusFd(CliTest):
@@ -321,6 +370,62 @@ class StatusFd(CliTest):
         self.assertIn("mine\n", result.out)
         self.assertIn('"event":"released"', result.out)
 
+    def away_until(self, event, before, then):
+        """The server is paused after `before`, until `event`; `then` must follow, and the end."""
+        server = support.Redis()
+        self.addCleanup(server.close)
+        holder = self.hold("job", "--ttl", "60s", url=server.url) if before == "waiting" else None
+        out, into = os.pipe()
+        process = self.start("-v", "run", "-w", "15", "--ttl", "6s", "--grace", "0.1", "--status-fd", str(into),
+                             "job", "--", "timeout", "15", "cat", url=server.url, pass_fds=[into],
+                             stdin=subprocess.PIPE)
+        os.close(into)
+        with os.fdopen(out) as f:
+            def read_until(kind):
+                for line in f:
+                    if json.loads(line)["event"] == kind:
+                        return
+                self.fail(f"no event {kind}: " + process.stderr.read())
+            read_until(before)
+            server.say("pause")
+            read_until(event)
+            server.say("resume")
+            if holder:
+                holder.terminate()
+            read_until(then)
+            process.stdin.close()
+            self.assertEqual(process.wait(timeout=10), 0)
+            read_until("released")
+        return process.stderr.read()
+
+    def test_at_risk_and_recovered(self):
+        """Readers: operations.md promises these events."""
+        err = self.away_until("at_risk", "acquired", "recovered")
+        self.assertIn("did not answer a renewal", err)
+        self.assertIn("answers renewals of", err)
+
+    def test_in_doubt(self):
+        """Readers: operations.md promises this event."""
+        self.assertIn("resolving the request", self.away_until("in_doubt", "waiting", "acquired"))
+
+    def test_that_nobody_reads(self):
+        """F3: a full pipe costs events, which is said, and not the job."""
+        out, into = os.pipe()
+        self.addCleanup(os.close, out)
+        fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
+        os.write(into, b"." * 3800)  # room for the first line or two
+        process = self.start("run", "--ttl", "2s", "--status-fd", str(into), "job", "--", "sleep",
+                             "3", pass_fds=[into])
+        os.close(into)
+        self.assertEqual(process.wait(timeout=10), 0)
+        self.assertRegex(process.stderr.read(), r"--status-fd \d+: dropped \d events")
+        self.assertIn(b'"event":"acquired"', os.read(out, 4096))
+
+    def test_the_command_may_wait_where_it_is_shared(self):
+        program = "import os; print(os.get_blocking(1))"
+        result = self.holdfast("run", "--status-fd", "1", "job", "--", sys.executable, "-c", program)
+        self.assertIn("True\n", result.out)
+
     def test_a_lost_lock(self):
         result, events = self.events("--max-hold", "700ms", "job", "--", "sleep", "100")
         self.assertEqual(result.code, 76)
@@ -330,6 +435,23 @@ class StatusFd(CliTest):
 
 
 class Secrets(CliTest):
+    def test_a_password_is_in_no_usage_error(self):
+        """F113: where a URL stands by mistake, too."""
+        for secret, url in (("open-sesame-7", "redis://:open-sesame-7@host"),
+                            ("open-sesame-7", "redis://jobs:open-sesame-7@host:1/x?ttl=5s"),
+                            ("open-sesame-7", "redis://host?password=open-sesame-7"),
+                            ("open/ses?me@7", "redis://:open/ses?me@7@host"),
+                            ('open"sesame', 'redis://:open"sesame@host')):
+            for args in ([url, "list"], ["list", "a", url], ["run", url, "x", "--", "true"],
+                         ["list", "--color", url], ["list", "--limit", url], ["list", "--ulr=" + url],
+                         ["--url", url, "--url", url, "list"], ["run", "x", "-w", url, "--", "true"],
+                         ["--backend", url, "list"], ["config", "check", url],
+                         ["schema", url], ["demo", url], ["--config", url, "list"]):
+                result = self.holdfast(*args, url=None)
+                self.assertNotEqual(result.code, 0, result)
+                for form in (secret, secret.replace('"', '\\"')):
+                    self.assertNotIn(form, result.err + result.out, args)
+
     def test_a_password_is_not_in_our_arguments(self):
         server = support.Redis("--password=open-sesame-7")
         self.addCleanup(server.close)

@@ -60,14 +60,9 @@ class Shell:
         os.waitpid(self.pid, 0)
 
 
-def parent(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        return int(f.read().rsplit(")", 1)[1].split()[1])
-
-
 def holdfast_of(command):
     """The command's parent is the guardian, whose parent is holdfast."""
-    return parent(parent(command))
+    return support.parent(support.parent(command))
 
 
 class Terminal(CliTest):
@@ -111,6 +106,53 @@ class Terminal(CliTest):
         self.assertEqual(self.shell.code(), 130)
         self.assertFalse(alive(pid))
         self.assert_free("job")
+
+    loop = ("for i in 1 2 3; do {run} run job -- sh -c 'echo $$ >pid; exec sleep 1000'; "
+            "echo again.; done; echo after.")
+
+    def ends_with_one_interrupt(self, line, code=130):
+        self.shell.type(line + "\n")
+        pid = self.pid_file()
+        until(lambda: state(pid) == "S", "it sleeps")
+        self.shell.type("\x03")
+        rest = self.shell.expect("([^<]*)<prompt>").group(1)
+        self.assertNotIn("again", rest)
+        self.assertNotIn("after", rest)
+        self.assertEqual(self.shell.code(), code)
+        self.assertFalse(alive(pid))
+        self.assert_free("job")
+        os.unlink(self.path("pid"))
+
+    def test_one_interrupt_ends_a_loop(self):
+        """F10, F84: as with a plain command, in an interactive shell and in scripts."""
+        self.ends_with_one_interrupt(self.loop.format(run="hf"))
+        for shell in ("bash", "dash"):
+            with open(self.path("script"), "w") as f:
+                f.write(self.loop.format(run=f'"{CLI}"') + "\n")
+            self.ends_with_one_interrupt(f"{shell} script")
+
+    def test_one_interrupt_ends_a_loop_that_waits(self):
+        self.hold("job")
+        with open(self.path("script"), "w") as f:
+            f.write(self.loop.format(run=f'"{CLI}"') + "\n")
+        self.shell.type("bash script\n")
+        self.shell.expect("waiting for")
+        self.shell.type("\x03")
+        rest = self.shell.expect("([^<]*)<prompt>").group(1)
+        self.assertNotIn("again", rest)
+        self.assertEqual(self.shell.code(), 130)
+
+    def test_interrupts_are_the_commands_to_handle(self):
+        """F85: at a terminal they reach the command alone, however many."""
+        script = "trap 'echo caught.' INT; echo ready.; for i in 1 2 3; do read line; done; exit 5"
+        self.shell.type(f'hf run job -- bash -c "{script}"\n')
+        self.shell.expect("ready")
+        for _ in range(2):
+            self.shell.type("\x03")
+            self.shell.expect("caught")
+        self.shell.type("\n\n\n")
+        self.shell.expect("<prompt>")
+        self.assertEqual(self.shell.code(), 5)
 
     def test_stop_and_continue(self):
         pid = self.sleeper("--ttl 30s")

@@ -21,7 +21,7 @@ TEST_CASE("a lease is held, valid, named, and released", "[basics]") {
     const auto lock = lock_of(client, name);
     const auto before = now();
     auto lease = hold(*lock);
-    CHECK(lease);
+    CHECK(lease.valid());
     CHECK(lease.state() == hf::LeaseState::held);
     CHECK(lease.name() == name);
     CHECK(lease.owner_id().size() >= 22);
@@ -38,6 +38,7 @@ TEST_CASE("a lease is held, valid, named, and released", "[basics]") {
 }
 
 TEST_CASE("busy is a value: contended at once, timed_out at the deadline", "[basics]") {
+    Trial& trial = this_trial();
     const auto client = open();
     const auto name = fresh_name("busy");
     const auto lock = lock_of(client, name);
@@ -45,21 +46,18 @@ TEST_CASE("busy is a value: contended at once, timed_out at the deadline", "[bas
     auto lease = hold(*lock);
     CHECK(other->try_acquire().error() == errc::contended);
     CHECK(lock->try_acquire().error() == errc::contended);  // the holder's own Lock is no key
-    auto start = now();
-    const auto ended = test_support::ask_in_peace(
-        [&] {
-            start = now();
-            return other->acquire({.wait = 500ms}).error();
-        },
-        [](hf::error_code ec) { return ec == errc::in_doubt; }, 500ms);
-    CHECK(ended == errc::timed_out);
-    CHECK(ms(now() - start) >= 499);
-    CHECK(ms(now() - start) < 500 + patience * 300 + stood_still().count());
+    const auto start = now();
+    const auto ended = other->acquire({.wait = 500ms}).error();
+    const auto took = now() - start;
+    // A last request that a stall leaves unanswered is in doubt, rightly.
+    trial.holds(ended == errc::timed_out, 500ms, ended.message());
+    CHECK(ms(took) >= 499);
+    trial.within(took, 800ms, "the end of a wait of 500 ms");
     lease.release();
     require_clean(name);
 }
 
-TEST_CASE("a waiter gets it when the holder releases", "[basics]") {
+TEST_CASE("a waiter gets it when the holder releases", "[basics][races]") {
     const auto name = fresh_name("handover");
     const auto lock = lock_of(open(), name);
     const auto other = lock_of(open(), name);
@@ -126,7 +124,7 @@ TEST_CASE("T28: an exception releases as abandoned and is what the caller sees",
         CHECK(next.previous_holder() == hf::PreviousHolder::abandoned);
     next.release();
 
-    hf::mutex guarded{client.lock(name)};
+    hf::mutex guarded{client.make_lock(name)};
     const auto fail_guarded = [&] {
         const std::lock_guard hold_it(guarded);
         throw std::runtime_error("the guarded work failed");
@@ -139,10 +137,10 @@ TEST_CASE("T28: an exception releases as abandoned and is what the caller sees",
     require_clean(name);
 }
 
-TEST_CASE("the std family works over two locks and four threads", "[basics]") {
+TEST_CASE("the std family works over two locks and four threads", "[basics][races]") {
     const auto client = open();
     const auto a_name = fresh_name("std-a"), b_name = fresh_name("std-b");
-    hf::mutex a{client.lock(a_name)}, b{client.lock(b_name)};
+    hf::mutex a{client.make_lock(a_name)}, b{client.make_lock(b_name)};
     int unguarded = 0;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
@@ -162,18 +160,45 @@ TEST_CASE("the std family works over two locks and four threads", "[basics]") {
     CHECK(unguarded == 40);
     {
         std::unique_lock held(a);
-        CHECK(a.lease());
+        CHECK(a.lease().valid());
         std::thread([&] {
             CHECK_FALSE(a.try_lock());
             CHECK_FALSE(a.try_lock_for(20ms));
         }).join();
     }
-    CHECK_THROWS_AS(hf::mutex{client.lock("")}, std::system_error);
+    CHECK_THROWS_AS(hf::mutex{client.make_lock("")}, boost::system::system_error);
     require_clean(a_name);
     require_clean(b_name);
 }
 
-TEST_CASE("completion tokens: coroutine, future, callback", "[basics]") {
+TEST_CASE("four threads on one Lock object take turns", "[basics][races]") {
+    const auto client = open("ttl=30s&request_timeout=10s");
+    const auto name = fresh_name("one-lock");
+    const auto lock = lock_of(client, name);
+    std::atomic<int> inside{0}, together{0}, refused{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 10; ++i) {
+                auto lease = lock->acquire({.wait = 60s});
+                if (!lease) {
+                    ++refused;
+                    continue;
+                }
+                if (++inside != 1) ++together;
+                --inside;
+                lease->release();
+            }
+        });
+    for (auto& t : threads)
+        t.join();
+    CHECK(refused == 0);
+    CHECK(together == 0);
+    CHECK(client.stats().acquired == 40);
+    require_clean(name);
+}
+
+TEST_CASE("completion tokens: coroutine, future, callback", "[basics][races]") {
     asio::io_context io;
     const auto name = fresh_name("async");
     bool coroutine_done = false, wrong = false;
@@ -192,7 +217,7 @@ TEST_CASE("completion tokens: coroutine, future, callback", "[basics]") {
 
     auto future = lock->async_acquire({}, asio::use_future);
     auto lease = future.get();
-    CHECK(lease);
+    CHECK(lease.valid());
 
     std::promise<hf::error_code> told;
     lock->async_acquire({.wait = 1s}, [&](hf::error_code ec, hf::Lease l) {
@@ -211,7 +236,7 @@ TEST_CASE("completion tokens: coroutine, future, callback", "[basics]") {
     require_clean(name);
 }
 
-TEST_CASE("who waits for the loss of a lease can stop waiting", "[basics]") {
+TEST_CASE("who waits for the loss of a lease can stop waiting", "[basics][races]") {
     asio::io_context io;
     const auto name = fresh_name("async-lost");
     const auto lock = lock_of(open(), name);
@@ -269,7 +294,7 @@ TEST_CASE("T20: a release by somebody who does not hold it frees nothing", "[T20
 TEST_CASE("T21: names are refused clearly or kept apart exactly", "[T21]") {
     const auto client = open();
     const auto refused = [&](const std::string& name) {
-        const auto lock = client.lock(name);
+        const auto lock = client.make_lock(name);
         return !lock && lock.error() == errc::bad_name;
     };
     CHECK(refused(""));
@@ -316,7 +341,7 @@ TEST_CASE("T21: names are refused clearly or kept apart exactly", "[T21]") {
     std::vector<hf::Lease> all;
     for (const auto& n : names) {
         INFO(n);
-        const auto lock = client.lock(n + tail);
+        const auto lock = client.make_lock(n + tail);
         REQUIRE(lock.has_value());
         auto lease = (*lock)->try_acquire();
         REQUIRE(lease.has_value());  // no two of them are one
@@ -348,6 +373,43 @@ TEST_CASE("T32: namespaces keep clients apart, and inspect shows where one looks
     CHECK(*names == std::vector<std::string>{name});
     held.release();
     CHECK(one.list(name)->empty());
+}
+
+TEST_CASE("T32: two modes on one name exclude each other, and leave each other's lease alone",
+          "[T32]") {
+    const auto mode = backend().other_mode();
+    if (mode.empty()) return;
+    const auto name = fresh_name("modes");
+    const auto one = open("ttl=10s"), other = open("ttl=10s&" + mode);
+    hf::FencingToken last;
+    for (int i = 0; i < 4; ++i) {
+        const auto &holder = i % 2 == 0 ? one : other, &guest = i % 2 == 0 ? other : one;
+        INFO((i % 2 == 0 ? "held without " : "held with ") << mode);
+        auto lease = hold(*lock_of(holder, name));
+        wait_held_everywhere(name);
+        const auto lock = lock_of(guest, name);
+        CHECK(lock->try_acquire().error() == errc::contended);
+        CHECK(lock->acquire({.wait = 300ms}).error() == errc::timed_out);
+        const auto seen = guest.inspect(name);
+        REQUIRE(seen.has_value());
+        REQUIRE(seen->holders.size() == 1);
+        CHECK(seen->holders[0].owner == lease.owner_id());
+        CHECK(lease.renew().has_value());
+        // The mode without tokens in between takes none of them back.
+        if (lease.fencing_token()) {
+            CHECK(lease.fencing_token() > last);
+            last = lease.fencing_token();
+        }
+        hf::result<hf::Lease> next = hf::Lease();
+        std::thread waiting([&] { next = lock->acquire({.wait = 20s}); });
+        lab::wait_until([&] { return guest.stats().waiting == 1; }, 10s, "it waits");
+        CHECK(lease.release() == hf::ReleaseResult::released);
+        waiting.join();
+        REQUIRE(next.has_value());
+        CHECK(next->release() == hf::ReleaseResult::released);
+        require_clean(name);
+    }
+    CHECK(last);
 }
 
 TEST_CASE("inspect, list and break do what is declared", "[basics][T33]") {

@@ -1,6 +1,6 @@
-"""Merges what the suite counted into the table of docs/cases.md, and checks it.
+"""Merges what the suite counted into the table of docs/developing/cases.md, and checks it.
 
-usage: case_table.py FOLDER BLANK DOC [--write]
+usage: case_table.py FOLDER BLANK DOC BACKEND... [--write]
 FOLDER has one file `cases.BACKEND` for each backend (lines "CASE ASSERTIONS"), written by the suite.
 Fails on an empty cell without a reason in BLANK, on a reason for a cell that is filled, and, without
 --write, when the set of filled cells in DOC is another.
@@ -9,14 +9,12 @@ import pathlib
 import re
 import sys
 
-BACKENDS = ["memory", "sqlite", "postgresql", "redis", "redis-poll", "redis-plain", "redlock", "redlock-plain",
-            "zookeeper"]
 CASES = [f"T{i}" for i in range(1, 35)]
 
 
-def main(folder, blank, doc, write):
+def main(folder, blank, doc, backends, write):
     counted = {}
-    for b in BACKENDS:
+    for b in backends:
         path = pathlib.Path(folder) / f"cases.{b}"
         if not path.exists():
             sys.exit(f"{path} is missing: run `ctest -L conformance` first")
@@ -31,14 +29,16 @@ def main(folder, blank, doc, write):
             else:
                 reasons[case, backend] = reason
     for case, reason in general.items():
-        for b in BACKENDS:
+        for b in backends:
             if case not in counted[b]:
                 reasons.setdefault((case, b), reason)
     wrong = []
     rows = []
+    unknown = {b for _, b in reasons} - set(backends)
+    wrong += [f"blank.txt knows {b}, which no backend is called" for b in sorted(unknown)]
     for case in CASES:
         cells = []
-        for b in BACKENDS:
+        for b in backends:
             n, why = counted[b].get(case), reasons.get((case, b))
             if n is None and why is None:
                 wrong.append(f"{case} {b}: nothing was asserted, and blank.txt has no reason")
@@ -47,16 +47,16 @@ def main(folder, blank, doc, write):
             cells.append(n or "")
         print(case.ljust(4), *[c.rjust(12) for c in cells])
         rows.append([case] + cells)
-    text = ["| case | " + " | ".join(BACKENDS) + " |", "|---" * (len(BACKENDS) + 1) + "|"]
+    text = ["| case | " + " | ".join(backends) + " |", "|---" * (len(backends) + 1) + "|"]
     text += ["| " + " | ".join(r) + " |" for r in rows]
     notes = [f"- {c} {b}: {why}" for (c, b), why in reasons.items() if general.get(c) != why]
     notes += [f"- {c}: {why}" for c, why in general.items()]
     notes.sort(key=lambda n: int(re.match(r"- T(\d+)", n)[1]))
     path = pathlib.Path(doc)
     old = path.read_text() if path.exists() else ""
-    new = ("# The fault catalogue, case by backend\n\nAssertions that the conformance suite made in the "
-           "run that wrote this page (`tests/conformance/case_table.py --write`); the test `case-table` "
-           "fails when a cell fills or empties. The cases are described in tests/conformance.\n\n"
+    new = ("# Conformance cases by backend\n\nNumber of assertions that the conformance suite made for each "
+           "case in the run that wrote this page (`tests/conformance/case_table.py --write`). The test "
+           "`case-table` fails if another cell is empty. `tests/conformance` describes the cases.\n\n"
            + "\n".join(text) + "\n\n## Empty cells\n\n" + "\n".join(notes) + "\n")
     if write:
         path.write_text(new)
@@ -71,4 +71,5 @@ def main(folder, blank, doc, write):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], "--write" in sys.argv)
+    words = [w for w in sys.argv[1:] if w != "--write"]
+    main(*words[:3], words[3:], "--write" in sys.argv)

@@ -39,17 +39,22 @@ public:
         return sqlite3_close(std::exchange(writer_, nullptr)) == SQLITE_OK;
     }
     bool durable() const override { return true; }
+    bool plant_stranger(const std::string& name) override {
+        hf::Diagnostics ignored;
+        (void)hf::Client::open(url()).value().probe(&ignored);  // makes the table
+        return changed(
+            "INSERT INTO holdfast_lease(name, token, expires, boot_id, acquired, meta) "
+            "VALUES (?, 0, 0, '', 0, 'semaphore')",
+            name);
+    }
+    bool stranger_is_whole(const std::string& name) override {
+        return changed(
+            "UPDATE holdfast_lease SET meta = meta WHERE name = ? AND meta = 'semaphore' AND "
+            "owner IS NULL",
+            name);
+    }
     bool erase_behind(const std::string& name) override {
-        sqlite3* db = nullptr;
-        if (sqlite3_open(path().c_str(), &db) != SQLITE_OK) return false;
-        sqlite3_busy_timeout(db, 5000);
-        sqlite3_stmt* s = nullptr;
-        sqlite3_prepare_v2(db, "DELETE FROM holdfast_lease WHERE name = ?", -1, &s, nullptr);
-        sqlite3_bind_text(s, 1, name.c_str(), -1, SQLITE_TRANSIENT);
-        const bool done = sqlite3_step(s) == SQLITE_DONE && sqlite3_changes(db) == 1;
-        sqlite3_finalize(s);
-        sqlite3_close(db);
-        return done;
+        return changed("DELETE FROM holdfast_lease WHERE name = ?", name);
     }
 
 protected:
@@ -57,6 +62,19 @@ protected:
 
 private:
     std::string path() const { return (dir_.path() / "locks.db").string(); }
+    /// One row of the name was.
+    bool changed(const char* sql, const std::string& name) const {
+        sqlite3* db = nullptr;
+        if (sqlite3_open(path().c_str(), &db) != SQLITE_OK) return false;
+        sqlite3_busy_timeout(db, 5000);
+        sqlite3_stmt* s = nullptr;
+        sqlite3_prepare_v2(db, sql, -1, &s, nullptr);
+        sqlite3_bind_text(s, 1, name.c_str(), -1, SQLITE_TRANSIENT);
+        const bool done = sqlite3_step(s) == SQLITE_DONE && sqlite3_changes(db) == 1;
+        sqlite3_finalize(s);
+        sqlite3_close(db);
+        return done;
+    }
     lab::TempDir dir_;
     sqlite3* writer_ = nullptr;
 };
@@ -66,7 +84,11 @@ public:
     Redis(std::string name, std::string query)
         : Harness(std::move(name)), query_(std::move(query)), proxy_(server_.port()) {}
     Proxies* proxy() override { return &proxies_; }
-    RedisNodes* redis() override { return &nodes_; }
+    RedisNodes* foreign_client() override { return &nodes_; }
+    bool restartable() const override { return true; }
+    std::string other_mode() const override {
+        return query_ == "?mode=plain" ? "mode=fenced" : "mode=plain";
+    }
     bool kill_server() override {
         nodes_.kill();
         return !nodes_.alive();
@@ -84,9 +106,11 @@ public:
         return true;
     }
     bool durable() const override { return true; }
+    bool close_takes_back() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         return server_.cli({"RPUSH", name, "not a lock"}).integer == 1;
     }
+    bool stranger_is_whole(const std::string& name) override { return nodes_.is_stranger(name); }
     bool erase_behind(const std::string& name) override {
         return server_.cli({"DEL", name}).integer == 1;
     }
@@ -132,7 +156,11 @@ public:
         all_proxies_ = std::make_unique<Proxies>(proxies);
     }
     Proxies* proxy() override { return all_proxies_.get(); }
-    RedisNodes* redis() override { return nodes_.get(); }
+    RedisNodes* foreign_client() override { return nodes_.get(); }
+    bool restartable() const override { return true; }
+    std::string other_mode() const override {
+        return query_.empty() ? "fencing=off" : "fencing=on";
+    }
     bool kill_server() override {
         nodes_->kill();
         return !nodes_->alive();
@@ -150,9 +178,13 @@ public:
         return true;
     }
     bool durable() const override { return true; }
+    std::string waits_for_late_answers() const override {
+        return "request_timeout=5s&node_timeout=3s";
+    }
     bool plant_stranger(const std::string& name) override {
         return nodes_->cli({"RPUSH", name, "not a lock"}).integer == 1;
     }
+    bool stranger_is_whole(const std::string& name) override { return nodes_->is_stranger(name); }
     bool erase_behind(const std::string& name) override {
         long long gone = 0;
         for (const auto& server : servers_)
@@ -189,6 +221,7 @@ class Postgresql final : public Harness {
 public:
     Postgresql() : Harness("postgresql"), proxy_(server_.port()) {}
     Proxies* proxy() override { return &proxies_; }
+    bool restartable() const override { return true; }
     bool kill_server() override {
         server_.kill();
         return !server_.alive();
@@ -211,6 +244,12 @@ public:
         (void)hf::Client::open(url()).value().probe(&ignored);  // makes the table
         server_.sql("INSERT INTO holdfast_lease(name, meta) VALUES ('" + name + "', 'semaphore')");
         return true;
+    }
+    bool stranger_is_whole(const std::string& name) override {
+        return !server_
+                    .sql("SELECT 1 FROM holdfast_lease WHERE name = '" + name +
+                         "' AND meta = 'semaphore' AND owner IS NULL")
+                    .empty();
     }
     bool erase_behind(const std::string& name) override {
         return server_.sql("DELETE FROM holdfast_lease WHERE name = '" + name + "' RETURNING 1")
@@ -237,9 +276,11 @@ public:
           query_(std::move(query)),
           servers_(start(count)),
           proxy_(servers_.port(0)) {}
-    // Through one proxy a client sees one server.
-    Proxies* proxy() override { return servers_.size() == 1 ? &proxies_ : nullptr; }
+    // Before one server of them: a client has one connection.
+    Proxies* proxy() override { return &proxies_; }
     lab::ZooKeeperServers* zookeeper() override { return &servers_; }
+    bool reads_lag() const override { return servers_.size() > 1; }
+    bool renews_sessions() const override { return true; }
     bool pause_server() override {
         for (std::size_t i = 0; i < servers_.size(); ++i)
             servers_.pause(i);
@@ -342,10 +383,12 @@ Harness& Harness::instance() {
     static const std::unique_ptr<Harness> one = [] {
         const char* wanted = std::getenv("HOLDFAST_TEST_BACKEND");
         const auto at = makers().find(wanted == nullptr ? "" : wanted);
-        if (at == makers().end())
-            throw std::runtime_error(
-                "set HOLDFAST_TEST_BACKEND to memory, sqlite, postgresql, redis, redis-poll, "
-                "redis-plain, redlock, redlock-plain, zookeeper or zookeeper-3");
+        if (at == makers().end()) {
+            std::string all;
+            for (const auto& name : names())
+                all += ' ' + name;
+            throw std::runtime_error("set HOLDFAST_TEST_BACKEND to one of:" + all);
+        }
         return at->second();
     }();
     return *one;

@@ -47,6 +47,14 @@ public:
             node->resume();
     }
     bool alive() { return nodes_.front()->alive(); }
+    /// At each of them the name is the list that a stranger made of it.
+    bool is_stranger(const std::string& name) {
+        for (auto* node : nodes_) {
+            const auto found = node->cli({"LRANGE", name, "0", "-1"});
+            if (found.elements.size() != 1 || found.elements[0].text != "not a lock") return false;
+        }
+        return true;
+    }
 
 private:
     std::vector<lab::RedisServer*> nodes_;
@@ -125,12 +133,21 @@ public:
         return join(proxied_base_url(), query);
     }
     virtual Proxies* proxy() { return nullptr; }
-    /// The server, where it is Redis, or servers that are.
-    virtual RedisNodes* redis() { return nullptr; }
+    /// What a client without Holdfast tells the server, or all of them, where it is Redis.
+    virtual RedisNodes* foreign_client() { return nullptr; }
+    /// The server, or all of them, can be killed and restarted by the next two. With sessions that
+    /// is a subject of its own, in zookeeper.cpp.
+    virtual bool restartable() const { return false; }
     /// Kills the server process, or all of them. False where there is none.
     virtual bool kill_server() { return false; }
     /// Starts it again, ending it first where it runs. False where there is none.
     virtual bool restart_server(lab::Data) { return false; }
+    /// A server may answer a reader from what it has heard so far.
+    virtual bool reads_lag() const { return false; }
+    /// A lease is renewed with its session, and not by its name.
+    virtual bool renews_sessions() const { return false; }
+    /// Options for another kind of lock that shares the name; empty where there is none.
+    virtual std::string other_mode() const { return {}; }
     /// Stops the server process, or all of them, as it is (SIGSTOP); a file has its write lock
     /// taken. False where there is neither.
     virtual bool pause_server() { return false; }
@@ -141,8 +158,14 @@ public:
     virtual bool durable() const { return false; }
     /// Other processes can reach the same locks.
     virtual bool shared_between_processes() const { return true; }
-    /// Puts something that is not a lock under the name, where the backend has such a thing.
+    /// Puts something under the name that is not a lock. False where there is no such thing.
     virtual bool plant_stranger(const std::string&) { return false; }
+    /// It is as it was put there.
+    virtual bool stranger_is_whole(const std::string&) { return false; }
+    /// Options with which an answer that comes 800 ms late is waited for.
+    virtual std::string waits_for_late_answers() const { return "request_timeout=5s"; }
+    /// A request that close() cuts has been taken back when it returns, whatever its answer.
+    virtual bool close_takes_back() const { return false; }
     /// Removes all traces of the name behind the library's back, as an operator or a crash might,
     /// the token's memory included where that is possible.
     virtual bool erase_behind(const std::string&) { return false; }

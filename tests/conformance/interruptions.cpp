@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -41,8 +42,10 @@ std::string text_of(const std::filesystem::path& file) {
 }  // namespace
 
 TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and disturbs nobody",
-          "[T5]") {
+          "[T5][T20][T33]") {
     if (!backend().shared_between_processes()) return;
+    const bool broken = GENERATE(false, true);  // an operator does not wait for its ttl to be over
+    INFO((broken ? "broken meanwhile" : "left alone"));
     const auto name = fresh_name("stopped");
     lab::TempDir dir;
     lab::ProcessOptions o;
@@ -58,6 +61,11 @@ TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and dist
     lab::wait_until([&] { return !text_of(dir.path() / "held").empty(); }, patience * 30s,
                     "it holds");
     worker.pause();
+    if (broken) {
+        const auto told = open().break_lock(name);
+        REQUIRE(told.has_value());
+        CHECK(told->front().free_in > 0ms);  // it may still believe
+    }
     // Nobody was told anything: it is free when its time is over.
     auto next = hold(*lock_of(open("ttl=10s"), name), patience * 20s);
     REQUIRE(worker.state() == lab::ProcessState::stopped);
@@ -75,8 +83,50 @@ TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and dist
     require_clean(name);
 }
 
+TEST_CASE("a process that is killed during an acquire leaves nothing beyond its ttl", "[T5]") {
+    if (!backend().shared_between_processes()) return;
+    const auto name = fresh_name("killed-asking");
+    const auto seed = std::random_device{}();
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    const auto client = open("ttl=30s");
+    const auto lock = lock_of(client, name);
+    for (int i = 0; i < 6; ++i) {
+        const bool held = i % 2 == 0;  // it waits, or is about to be granted
+        INFO((held ? "while it waits" : "while it is granted"));
+        hf::Lease holder;
+        if (held) holder = hold(*lock);
+        lab::TempDir dir;
+        lab::ProcessOptions o;
+        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
+                  backend().url("ttl=1500ms&request_timeout=1s"),
+                  name,
+                  dir.path().string(),
+                  "0",
+                  "0",
+                  "stopped"};
+        o.log = dir.path() / "log";
+        lab::Process worker(o);
+        lab::wait_until([&] { return !text_of(dir.path() / "asked").empty(); }, patience * 30s,
+                        "it asks");
+        if (held && has(Capability::fifo))
+            lab::wait_until([&] { return waiters_of(name) == 1; }, 10s, "it waits");
+        const auto until = now() + std::chrono::microseconds(random() % 5000);
+        while (now() < until) {
+        }
+        worker.kill();
+        holder.release();
+        // A grant that nobody knows of, or a place in line, ends by its ttl.
+        auto next = hold(*lock, 10s);
+        CHECK(next.valid());
+        next.release();
+        require_clean(name, 2500ms);  // its ttl, and a second
+    }
+}
+
 TEST_CASE("T3: a server that hangs costs the request's time-out, and nothing is left of it",
           "[T3]") {
+    Trial& trial = this_trial();
     if (backend().proxy() == nullptr) return;
     const auto name = fresh_name("hang");
     const auto client = open("ttl=3s&request_timeout=1s");
@@ -93,18 +143,18 @@ TEST_CASE("T3: a server that hangs costs the request's time-out, and nothing is 
     const auto released = returned.release();
     const auto all = now();
     const bool told = lab::reached([&] { return kept.lost().stop_requested(); }, 10s);
-    const auto late = ms(now() - kept.valid_until());
+    const auto late = now() - kept.valid_until();
     REQUIRE(backend().resume_server());
     REQUIRE_FALSE(got.has_value());
     CHECK(unanswered(got.error()));
-    CHECK(ms(acquired - start) < 1200 + patience * 1000 + stood_still().count());
+    trial.within(acquired - start, 2200ms, "an acquire that waits for 1200 ms");
     CHECK_FALSE(renewed.has_value());
-    CHECK(ms(after_renewal - acquired) < 1000 + patience * 1000 + stood_still().count());
+    trial.within(after_renewal - acquired, 2s, "a renewal that is not answered");
     CHECK(released != hf::ReleaseResult::released);
-    CHECK(ms(all - after_renewal) < 1000 + patience * 1000 + stood_still().count());
+    trial.within(all - after_renewal, 2s, "a release that is not answered");
     CHECK(told);
     CHECK(kept.lost_reason() == errc::lost);
-    CHECK(late < patience * 500 + stood_still().count());
+    trial.within(late, 500ms, "lost(), from the lease's end");
     // What was sent is executed now, or refused as too late. Without a deadline in the request,
     // as in the plain modes, it may hold for a ttl.
     for (const char* end : {"", "-kept", "-returned"})
@@ -186,15 +236,17 @@ TEST_CASE("T1: a connection that is reset during acquire, renew and release", "[
 }
 
 TEST_CASE("T8: a server that refuses connections is said in time, and tried again", "[T8]") {
+    Trial& trial = this_trial();
     auto* proxy = backend().proxy();
     if (proxy == nullptr) return;
+    proxy->heal();
     const auto name = fresh_name("refused");
     proxy->refuse();
     const auto client = open_proxied("request_timeout=300ms");
     const auto lock = lock_of(client, name);
     const auto start = now();
     const auto got = lock->acquire({.wait = 500ms});
-    CHECK(ms(now() - start) < 500 + patience * 1000 + stood_still().count());
+    trial.within(now() - start, 1500ms, "the refusal of a wait of 500 ms");
     REQUIRE_FALSE(got.has_value());
     CHECK((got.error() == errc::unavailable || got.error() == errc::no_quorum));
     hf::result<hf::Lease> waited = hf::Lease();
@@ -235,7 +287,13 @@ TEST_CASE("T26: a program that is started inherits no descriptor of ours", "[T26
         std::error_code ignored;
         INFO(fd << " -> "
                 << std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), ignored));
-        CHECK((flags & FD_CLOEXEC) != 0);
+        // libpq sets the flag by a call of its own, right after it has made a socket.
+        CHECK(lab::reached(
+            [&] {
+                const int now = ::fcntl(fd, F_GETFD);
+                return now < 0 || (now & FD_CLOEXEC) != 0;
+            },
+            100ms));
     }
     CHECK(ours > 0);
     lease.release();

@@ -1,41 +1,19 @@
 // Leases that end against their holder's will, and what is told about it.
-#include <dirent.h>
-
 #include <future>
 #include <thread>
 
-#include "stalls.hpp"
 #include "suite.hpp"
 
 using namespace suite;
 
-namespace {
-
-std::size_t entries_of(const char* folder) {
-    std::size_t n = 0;
-    DIR* d = ::opendir(folder);
-    while (::readdir(d) != nullptr)
-        ++n;
-    ::closedir(d);
-    return n;
-}
-std::size_t threads_now() {
-    return entries_of("/proc/self/task");
-}
-std::size_t descriptors_now() {
-    return entries_of("/proc/self/fd");
-}
-
-}  // namespace
-
-TEST_CASE("renewal keeps a lease beyond its ttl; a fixed lease ends at it", "[basics][T6]") {
+TEST_CASE("renewal keeps a lease beyond its ttl; a fixed lease ends at it", "[basics][T6][races]") {
+    Trial& trial = this_trial();
     const auto client = open();
     const auto kept_name = fresh_name("kept"), fixed_name = fresh_name("fixed");
     const auto kept = lock_of(client, kept_name, {.ttl = 2s});
     const auto fixed = lock_of(client, fixed_name, {.ttl = 1200ms, .renew = false});
     auto a = hold(*kept), b = hold(*fixed);
     const auto other = lock_of(open(), fixed_name);
-    const test_support::Stalls stalls;
     std::atomic<long long> told_late{-1000};
     const auto until = b.valid_until();
     const std::stop_callback lost(b.lost(), [&] { told_late = ms(now() - until); });
@@ -44,7 +22,7 @@ TEST_CASE("renewal keeps a lease beyond its ttl; a fixed lease ends at it", "[ba
     CHECK_FALSE(b.valid());
     lab::wait_until([&] { return told_late > -1000; }, 5s, "lost() is told");
     CHECK(told_late >= 0);
-    CHECK(told_late < patience * 100 + stalls.of_two());
+    trial.within(hf::milliseconds(told_late), 100ms, "lost(), from the lease's end");
     CHECK(b.lost_reason() == errc::lost);
     CHECK(b.renew().error() == errc::lost);
     if (has(Capability::previous_holder)) {
@@ -80,18 +58,32 @@ TEST_CASE("T5: after a loss the same Lock works, and the old lease frees nothing
     require_clean(name);
 }
 
-TEST_CASE("T6: after release nothing is renewed, and after close nothing stays behind", "[T6]") {
+TEST_CASE("T6: after release nothing is renewed, and after close nothing stays behind",
+          "[T6][races]") {
     const auto name = fresh_name("quiet");
     const auto threads = threads_now();
     const auto descriptors = descriptors_now();
     {
-        auto client = open("ttl=2s");
+        // What is sent tells more than the client's own count. ZooKeeper's paths have no "suite/".
+        auto* proxy = backend().proxy();
+        const auto speaks_of_it = [&] {
+            return proxy != nullptr &&
+                   proxy->recorded(lab::Direction::to_server).find(name.substr(6)) !=
+                       std::string::npos;
+        };
+        auto client = proxy == nullptr ? open("ttl=2s") : open_proxied("ttl=2s");
         const auto lock = lock_of(client, name);
         auto lease = hold(*lock);
         lab::wait_until([&] { return client.stats().renewals >= 1; }, 5s, "a renewal");
+        if (proxy != nullptr) proxy->record();
+        const auto renewals = client.stats().renewals;
+        lab::wait_until([&] { return client.stats().renewals > renewals; }, 5s, "another");
+        CHECK((proxy == nullptr || backend().renews_sessions() || speaks_of_it()));
         lease.release();
+        if (proxy != nullptr) proxy->record();
         const auto before = client.stats();
         CHECK(lab::stays_true([&] { return client.stats().renewals == before.renewals; }, 800ms));
+        CHECK_FALSE(speaks_of_it());
         CHECK(client.stats().held == 0);
         // cancelled while it waits
         const auto holder = lock_of(client, name);
@@ -106,14 +98,15 @@ TEST_CASE("T6: after release nothing is renewed, and after close nothing stays b
         require_clean(name);
         client.close();
         CHECK(lock->acquire().error() == errc::closed);
-        CHECK(client.lock(name).error() == errc::closed);
+        CHECK(client.make_lock(name).error() == errc::closed);
         client.close();
     }
     CHECK(lab::reached([&] { return threads_now() <= threads; }, 5s));
     CHECK(lab::reached([&] { return descriptors_now() <= descriptors; }, 5s));
 }
 
-TEST_CASE("T29: a slow callback on lost() delays no other lease", "[T29]") {
+TEST_CASE("T29: a slow callback on lost() delays no other lease", "[T29][races]") {
+    Trial& trial = this_trial();
     const auto client = open();
     const auto slow_name = fresh_name("slow"), quick_name = fresh_name("quick"),
                kept_name = fresh_name("kept");
@@ -124,7 +117,6 @@ TEST_CASE("T29: a slow callback on lost() delays no other lease", "[T29]") {
     auto a = hold(*slow), b = hold(*quick), c = hold(*kept);
     std::promise<void> entered, leave;
     auto may_leave = leave.get_future();
-    const test_support::Stalls stalls;
     std::atomic<long long> late{-1};
     const std::stop_callback blocks(a.lost(), [&] {
         entered.set_value();
@@ -133,8 +125,10 @@ TEST_CASE("T29: a slow callback on lost() delays no other lease", "[T29]") {
     const auto until = b.valid_until();
     const std::stop_callback told(b.lost(), [&] { late = ms(now() - until); });
     entered.get_future().wait();
-    lab::wait_until([&] { return late >= 0; }, 5s, "the other is told while the first blocks");
-    CHECK(late < patience * 150 + stalls.of_two());
+    const bool other_told = lab::reached([&] { return late >= 0; }, 5s);
+    if (!other_told) leave.set_value();  // or the failure would wait for the callback
+    REQUIRE(other_told);
+    trial.within(hf::milliseconds(late), 150ms, "lost() beside a callback that blocks");
     CHECK(lab::stays_true([&] { return c.valid(); }, 3500ms));
     CHECK(hold(*lock_of(client, fresh_name("grant"))).valid());
     leave.set_value();
@@ -164,19 +158,19 @@ TEST_CASE("T31: max_hold ends a lease whose process is alive and renews", "[T31]
     require_clean(name);
 }
 
-TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once", "[T33]") {
+TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once", "[T33][races]") {
     const auto client = open();
     const auto name = fresh_name("break");
     const auto lock = lock_of(client, name, {.ttl = 2s});
     auto lease = hold(*lock);
-    CHECK(client.break_lock(name, hf::FencingToken{lease.fencing_token().value + 1}).error() ==
+    CHECK(client.break_lock(name, {.if_token = {{lease.fencing_token().value + 1}}}).error() ==
           errc::not_held);
     CHECK(lease.renew().has_value());
     const auto broken = client.break_lock(name);
     REQUIRE(broken.has_value());
-    CHECK(broken->holder.owner == lease.owner_id());
-    CHECK(broken->free_in > 0ms);
-    CHECK(broken->free_in <= 2s);
+    CHECK(broken->front().holder.owner == lease.owner_id());
+    CHECK(broken->front().free_in > 0ms);
+    CHECK(broken->front().free_in <= 2s);
     CHECK(lock_of(client, name)->try_acquire().error() == errc::contended);
     auto next = hold(*lock_of(open(), name));
     CHECK_FALSE(lease.valid());
@@ -188,15 +182,38 @@ TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once"
 
     auto again = hold(*lock_of(client, name, {.ttl = 30s}));
     if (has(Capability::fencing))
-        REQUIRE(client.break_lock(name, again.fencing_token(), true).has_value());
+        REQUIRE(
+            client.break_lock(name, {.if_token = again.fencing_token(), .now = true}).has_value());
     else
-        REQUIRE(client.break_lock(name, {}, true).has_value());
+        REQUIRE(client.break_lock(name, {.now = true}).has_value());
     auto taken = hold(*lock_of(open(), name), 2s);
     CHECK(taken.valid());
     const auto renewal = again.renew();
     CHECK(!renewal);
     CHECK((again.lost_reason() == errc::lost || again.lost_reason() == errc::revoked));
     taken.release();
+    require_clean(name);
+}
+
+TEST_CASE("T33: break revokes a holder that is cut off, and never makes two", "[T33]") {
+    auto* proxy = backend().proxy();
+    if (proxy == nullptr) return;
+    const auto name = fresh_name("break-cut-off");
+    const auto client = open_proxied("ttl=3s");
+    auto lease = hold(*lock_of(client, name));
+    proxy->black_hole();
+    const auto operators = open();
+    REQUIRE(operators.break_lock(name).has_value());
+    auto next = hold(*lock_of(operators, name));
+    CHECK(now() >= lease.valid_until());
+    CHECK_FALSE(lease.valid());
+    CHECK(next.valid());
+    const bool told = lab::reached([&] { return lease.lost().stop_requested(); }, 5s);
+    proxy->heal();
+    CHECK(told);
+    CHECK((lease.lost_reason() == errc::lost || lease.lost_reason() == errc::revoked));
+    CHECK(next.renew().has_value());
+    next.release();
     require_clean(name);
 }
 
@@ -207,10 +224,7 @@ TEST_CASE("a key that vanished is a loss at the next renewal, and tokens go on",
     auto lease = hold(*lock);
     const auto token = lease.fencing_token();
     wait_held_everywhere(name);
-    if (!backend().erase_behind(name)) {
-        CHECK(backend().name() == "memory");  // nobody can get behind its back
-        return;
-    }
+    if (!backend().erase_behind(name)) return;  // nobody can get behind its back
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 5s, "the loss is told");
     CHECK(lease.lost_reason() == errc::lost);
     auto next = hold(*lock);
@@ -219,7 +233,7 @@ TEST_CASE("a key that vanished is a loss at the next renewal, and tokens go on",
     require_clean(name);
 }
 
-TEST_CASE("events tell the story in order, and stats count it", "[basics]") {
+TEST_CASE("events tell the story in order, and stats count it", "[basics][races]") {
     using Kind = hf::Event::Kind;
     std::mutex mutex;
     std::vector<hf::Event> told;

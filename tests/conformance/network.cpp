@@ -1,20 +1,16 @@
 // What a network and a server can do to a request. Only backends with a network have these faults;
 // for the others tests/conformance/blank.txt says why the cell is empty.
-#include <boost/asio.hpp>
 #include <future>
 #include <iostream>
 #include <random>
 #include <thread>
 
-#include "stalls.hpp"
 #include "suite.hpp"
 
 using namespace suite;
 using lab::Direction;
 
 namespace {
-
-constexpr auto not_yet = std::future_status::timeout;
 
 /// No answer, or none of a majority.
 bool unreachable(const hf::error_code& ec) {
@@ -31,46 +27,33 @@ struct Exchange {
     std::function<void(hf::Client&, const std::string&name)> prepare, run;
 };
 
-}  // namespace
-
-TEST_CASE("T1: a connection cut after every byte of acquire, renew and release", "[T1]") {
+/// Cuts at each byte of what a blocking caller sends and is sent; of the other ways' at one in
+/// `others`, from a byte on that differs from run to run.
+void cut_everywhere(std::size_t others) {
     auto* proxy = proxy_or_none();
     if (proxy == nullptr) return;
     const auto name = fresh_name("cut");
     const auto watcher = open();
     std::size_t positions = 0;
+    const auto seed = std::random_device{}();
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
 
-    std::vector<std::string> ways{"on a lane", "on the engine"};
-    // Elsewhere a loop of the caller's own is the engine once more.
-    if (backend().redis() != nullptr && backend().name().starts_with("redis"))
-        ways.emplace_back("on a loop of its own");
-    for (const std::string& way : ways)
+    for (const std::string way : {"on a lane", "on the engine"})
         for (const std::string what : {"acquire", "renew", "release"})
             for (const Direction direction : {Direction::to_server, Direction::to_client}) {
-                boost::asio::io_context loop;  // outlives the client, as executors have to
                 // A long ttl: no renewal but those that are asked for falls into an exchange. What
                 // is cut is known at once; only a machine that stands still needs a time-out.
                 auto client = open_proxied("ttl=60s&request_timeout=20s");
                 const auto lock = lock_of(client, name);
-                const auto told = [&](auto future) {
-                    while (way == "on a loop of its own" && future.wait_for(0s) == not_yet) {
-                        loop.restart();
-                        loop.run_one_for(100ms);
-                    }
-                    return future.get();
-                };
                 const auto acquire = [&]() -> hf::result<hf::Lease> {
                     if (way == "on a lane") return lock->acquire({.wait = 5s});
                     std::promise<std::pair<hf::error_code, hf::Lease>> got;
                     const auto handler = [&](hf::error_code ec, hf::Lease l) {
                         got.set_value({ec, std::move(l)});
                     };
-                    if (way == "on the engine")
-                        lock->async_acquire({.wait = 5s}, handler);
-                    else
-                        lock->async_acquire({.wait = 5s},
-                                            boost::asio::bind_executor(loop, handler));
-                    auto [ec, lease] = told(got.get_future());
+                    lock->async_acquire({.wait = 5s}, handler);
+                    auto [ec, lease] = got.get_future().get();
                     if (ec) return ec;
                     return std::move(lease);
                 };
@@ -80,18 +63,13 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                     const auto handler = [&](hf::error_code, hf::ReleaseResult r) {
                         got.set_value(r);
                     };
-                    if (way == "on the engine")
-                        lease.async_release(hf::Outcome::done, handler);
-                    else
-                        lease.async_release(hf::Outcome::done,
-                                            boost::asio::bind_executor(loop, handler));
-                    return told(got.get_future());
+                    lease.async_release(hf::Outcome::done, handler);
+                    return got.get_future().get();
                 };
                 // The size of one exchange on warm connections: the least of three, since a
                 // heartbeat may fall into one of them.
                 const auto measure = [&] {
-                    // A loop of its own: until that is worth a connection.
-                    for (int i = 0; i < (way == "on a loop of its own" ? 20 : 2); ++i) {
+                    for (int i = 0; i < 2; ++i) {
                         auto warm = acquire();
                         REQUIRE(warm.has_value());
                         REQUIRE(warm->renew().has_value());
@@ -109,7 +87,8 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                     return what == "acquire" ? acquired : proxy->recorded(direction).size();
                 };
                 const auto size = std::min({measure(), measure(), measure()});
-                for (std::size_t n = 0; n < size; ++n) {
+                const std::size_t step = way == "on a lane" ? 1 : others;
+                for (std::size_t n = random() % step; n < size; n += step) {
                     INFO(what << ' ' << way << ", cut after " << n << " of " << size << " bytes "
                               << (direction == Direction::to_server ? "to the server"
                                                                     : "to the client"));
@@ -120,7 +99,7 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                     REQUIRE(lease->valid());
                     if (what == "renew") {
                         cut();
-                        lease->renew();
+                        (void)lease->renew();
                         REQUIRE(lease->valid());
                     }
                     if (what == "release") cut();
@@ -132,29 +111,45 @@ TEST_CASE("T1: a connection cut after every byte of acquire, renew and release",
                     const bool took_effect = proxy->fired();
                     if (n + 8 < size) REQUIRE(took_effect);
                     proxy->heal();
-                    const auto seen = watcher.inspect(name);
-                    REQUIRE(seen.has_value());
-                    REQUIRE(seen->holders.empty());
-                    REQUIRE(seen->waiters.empty());
+                    const auto nothing_left = [&] {
+                        const auto seen = watcher.inspect(name);
+                        return seen && seen->holders.empty() && seen->waiters.empty();
+                    };
+                    REQUIRE((nothing_left() ||
+                             (backend().reads_lag() && lab::reached(nothing_left, 1s))));
                     positions += took_effect ? 1 : 0;
                 }
             }
-    std::cout << backend().name() << ": T1 cut at " << positions << " positions\n";
+    std::cout << backend().name() << ": T1 cut at " << positions << " positions, seed " << seed
+              << "\n";
     CHECK(positions > 300);
     require_clean(name);
 }
 
-TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[T9]") {
+}  // namespace
+
+TEST_CASE("T1: a connection cut after every byte of acquire, renew and release", "[T1]") {
+    cut_everywhere(7);
+}
+
+TEST_CASE("T1: the same for every byte in every way to ask", "[.][long]") {
+    cut_everywhere(1);
+}
+
+TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[T9][races]") {
     auto* proxy = proxy_or_none();
     const auto name = fresh_name("cancel");
     const auto seed = std::random_device{}();
     INFO("seed " << seed);
     std::mt19937 random(seed);
-    const auto client = proxy == nullptr ? open() : open_proxied();
+    // What is left behind outlives the test.
+    const std::string query = "ttl=60s&request_timeout=10s";
+    const auto client = proxy == nullptr ? open(query) : open_proxied(query);
     const auto lock = lock_of(client, name);
     int cancelled = 0, granted = 0;
     // Cancellation at random moments around the grant, the holder letting go meanwhile.
     for (int i = 0; i < 60; ++i) {
+        INFO("round " << i);
         auto holder = hold(*lock_of(client, name));
         std::stop_source stop;
         hf::result<hf::Lease> got = hf::Lease();
@@ -175,14 +170,15 @@ TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[
             ++cancelled;
             CHECK(got.error() == errc::cancelled);
         }
+        require_clean(name);  // after each of them
     }
     std::cout << backend().name() << ": T9 seed " << seed << ": " << cancelled << " cancelled, "
               << granted << " granted\n";
-    require_clean(name);
+    CHECK(cancelled > 0);
     if (proxy == nullptr) return;
     // The answer is swallowed and the caller's wait ends: a grant may be at the server.
     for (int i = 0; i < 8; ++i) {
-        const auto fresh = open_proxied("request_timeout=100ms&ttl=20s");
+        const auto fresh = open_proxied("request_timeout=100ms&ttl=60s");
         const auto victim = lock_of(fresh, name);
         // A machine that stalls for as long as this request may last needs more than one.
         lab::wait_until(
@@ -202,14 +198,68 @@ TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[
     }
 }
 
-TEST_CASE("T3: in a black hole lost() comes in time and every wait is bounded", "[T3]") {
+TEST_CASE("T9: cancelled while a message of it is on its way, an acquire leaves nothing (F64)",
+          "[T9][races]") {
+    auto* proxy = proxy_or_none();
+    if (proxy == nullptr) return;
+    const auto name = fresh_name("boundary");
+    struct Boundary {
+        const char* message;
+        bool held, released;
+        Direction direction;
+    };
+    for (const Boundary& at :
+         {Boundary{"the request for a free lock", false, false, Direction::to_server},
+          Boundary{"the grant", false, false, Direction::to_client},
+          Boundary{"the request for a held lock", true, false, Direction::to_server},
+          Boundary{"the answer that it is held", true, false, Direction::to_client},
+          Boundary{"the word that it is free", true, true, Direction::to_client},
+          Boundary{"what follows that word", true, true, Direction::to_server}}) {
+        INFO(at.message);
+        // A blocking caller may be at its own request, for the request's time and not longer.
+        const auto client = open_proxied("ttl=60s&request_timeout=3s");
+        const auto lock = lock_of(client, name);
+        for (int i = 0; i < 3; ++i)
+            hold(*lock).release();  // its connections are there
+        const auto others = open("ttl=60s");
+        hf::Lease holder;
+        if (at.held) holder = hold(*lock_of(others, name));
+        const auto attempts = client.stats().attempts;
+        const auto before = proxy->counters().delayed;
+        // Held back until it is healed.
+        const auto hold_back = [&] { proxy->delay(at.direction, 30s); };
+        if (!at.released) hold_back();
+        std::stop_source stop;
+        auto asked = std::async(std::launch::async,
+                                [&] { return lock->acquire({.wait = 20s}, stop.get_token()); });
+        if (at.released) {
+            CHECK(lab::reached([&] { return client.stats().attempts > attempts; }, 5s));
+            hold_back();
+            holder.release();
+        }
+        const bool on_its_way =
+            lab::reached([&] { return proxy->counters().delayed > before; }, 5s);
+        stop.request_stop();
+        const bool at_once = asked.wait_for(5s) == std::future_status::ready;
+        proxy->heal();
+        const auto got = asked.get();
+        CHECK(on_its_way);
+        CHECK(at_once);  // who cancels waits for no more than one request
+        REQUIRE_FALSE(got.has_value());
+        CHECK(got.error() == errc::cancelled);
+        holder.release();
+        require_clean(name);
+    }
+}
+
+TEST_CASE("T3: in a black hole lost() comes in time and every wait is bounded", "[T3][races]") {
+    Trial& trial = this_trial();
     auto* proxy = proxy_or_none();
     if (proxy == nullptr) return;
     const auto name = fresh_name("hole");
     const auto client = open_proxied("ttl=2500ms");
     const auto lock = lock_of(client, name);
     auto lease = hold(*lock);
-    const test_support::Stalls stalls;
     std::atomic<long long> late{-100000};
     const auto other = lock_of(client, fresh_name("hole-other"));
     proxy->black_hole();
@@ -218,10 +268,10 @@ TEST_CASE("T3: in a black hole lost() comes in time and every wait is bounded", 
     const auto failed = other->acquire({.wait = 300ms});
     CHECK_FALSE(failed.has_value());
     CHECK((unreachable(failed.error()) || failed.error() == errc::in_doubt));
-    CHECK(ms(now() - start) < 300 + patience * 300 + stalls.of_two());
+    trial.within(now() - start, 600ms, "the end of a wait of 300 ms");
     lab::wait_until([&] { return late > -100000; }, 10s, "lost() in spite of the hole");
     CHECK(late >= 0);
-    CHECK(late < patience * 150 + stalls.of_two());
+    trial.within(hf::milliseconds(late), 150ms, "lost(), from the lease's end");
     CHECK(lease.lost_reason() == errc::lost);
     CHECK(proxy->counters().stalled > 0);  // bytes did arrive and wait
     proxy->heal();
@@ -230,8 +280,7 @@ TEST_CASE("T3: in a black hole lost() comes in time and every wait is bounded", 
 }
 
 TEST_CASE("T4: a place in line that vanished is taken anew until the deadline", "[T4]") {
-    if (backend().proxy() == nullptr) return;
-    if (backend().zookeeper() != nullptr) return;  // sessions: a case of its own, in zookeeper.cpp
+    if (!backend().restartable()) return;
     const auto name = fresh_name("place");
     auto holder = hold(*lock_of(open(), name, {.ttl = 3s}));
     const auto client = open();
@@ -252,7 +301,7 @@ TEST_CASE("T4: a place in line that vanished is taken anew until the deadline", 
     require_clean(name);
 }
 
-TEST_CASE("T7: one failed renewal is not a loss", "[T7]") {
+TEST_CASE("T7: one failed renewal is not a loss", "[T7][races]") {
     auto* proxy = proxy_or_none();
     if (proxy == nullptr) return;
     const auto name = fresh_name("one-renewal");
@@ -275,15 +324,16 @@ TEST_CASE("T7: one failed renewal is not a loss", "[T7]") {
     require_clean(name);
 }
 
-TEST_CASE("T8: a dead server neither hangs nor throws where leases and clients end", "[T8]") {
+TEST_CASE("T8: a dead server neither hangs nor throws where leases and clients end",
+          "[T8][races]") {
+    Trial& trial = this_trial();
     auto* proxy = proxy_or_none();
     if (proxy == nullptr) return;
     const auto name = fresh_name("dead");
     for (const bool hang : {false, true}) {
-        const test_support::Stalls stalls;
         const auto start = now();
         {
-            const auto client = open_proxied("ttl=2s");
+            const auto client = open_proxied("ttl=2s&request_timeout=700ms");
             auto lease = hold(*lock_of(client, name));
             auto second = hold(*lock_of(client, name + "-2"));
             wait_held_everywhere(name);
@@ -294,8 +344,8 @@ TEST_CASE("T8: a dead server neither hangs nor throws where leases and clients e
                 proxy->refuse(), proxy->cut_all();
             CHECK(second.release() == hf::ReleaseResult::unreachable);
         }
-        CHECK(ms(now() - start) <
-              1000 + 700 + 500 + patience * 500 + stalls.of_two());  // close_grace, request, slack
+        // close_grace, what a request may last for this ttl, and as much again for all else
+        trial.within(now() - start, 2700ms, "a release and an end without a server");
         proxy->heal();
         auto freed = hold(*lock_of(open(), name), 6s);  // by the ttl
         freed.release();
@@ -305,12 +355,13 @@ TEST_CASE("T8: a dead server neither hangs nor throws where leases and clients e
     }
 }
 
-TEST_CASE("T8: who is granted while another thread closes the client holds nothing", "[T8]") {
+TEST_CASE("T8: who is granted while another thread closes the client holds nothing",
+          "[T8][races]") {
     auto* proxy = proxy_or_none();
     if (proxy == nullptr) return;
     const auto name = fresh_name("closing");
     // Elsewhere closing cuts the request, or a node is given up: by its ttl, then.
-    const bool at_once = backend().name().starts_with("redis");
+    const bool at_once = backend().close_takes_back();
     auto client = open_proxied(at_once ? "ttl=60s&request_timeout=10s" : "ttl=3s");
     const auto lock = lock_of(client, name);
     for (int i = 0; i < 3; ++i)
@@ -331,7 +382,8 @@ TEST_CASE("T8: who is granted while another thread closes the client holds nothi
     require_clean(name);
 }
 
-TEST_CASE("T11: a missed wake-up costs at most min(ttl/3, 1 s)", "[T11]") {
+TEST_CASE("T11: a missed wake-up costs at most min(ttl/3, 1 s)", "[T11][races]") {
+    Trial& trial = this_trial();
     if (backend().proxy() == nullptr) return;
     const auto name = fresh_name("missed");
     const auto holder_client = open();
@@ -352,43 +404,80 @@ TEST_CASE("T11: a missed wake-up costs at most min(ttl/3, 1 s)", "[T11]") {
         holder.release();
         waiting.join();
         REQUIRE(got.has_value());
-        CHECK(ms(granted - released) <= 1000 + patience * 500 + stood_still().count());
+        trial.within(granted - released, 1500ms, "the grant after a missed wake-up");
         got->release();
     }
     require_clean(name);
 }
 
+TEST_CASE("T11: a wake-up that is swallowed costs at most min(ttl/3, 1 s) (F64)", "[T11][races]") {
+    auto* proxy = proxy_or_none();
+    if (proxy == nullptr || !has(Capability::notified)) return;  // who polls misses no word
+    Trial& trial = this_trial();
+    const auto name = fresh_name("swallowed");
+    const auto holder_client = open("ttl=30s");
+    const auto client = open_proxied("ttl=30s");
+    const auto lock = lock_of(client, name);
+    hold(*lock).release();
+    auto holder = hold(*lock_of(holder_client, name));
+    hf::result<hf::Lease> got = hf::Lease();
+    hf::boot_clock::time_point granted;
+    const auto attempts = client.stats().attempts;
+    std::thread waiting([&] {
+        got = lock->acquire({.wait = 20s});
+        granted = now();
+    });
+    const bool waits = lab::reached(
+        [&] {
+            return client.stats().attempts > attempts &&
+                   (!has(Capability::fifo) || waiters_of(name) == 1);
+        },
+        10s);
+    const auto before = proxy->counters().swallowed_to_client;
+    proxy->swallow(Direction::to_client);
+    const auto released = now();
+    holder.release();
+    const bool swallowed =
+        lab::reached([&] { return proxy->counters().swallowed_to_client > before; }, 5s);
+    proxy->heal();
+    waiting.join();
+    CHECK(waits);
+    CHECK(swallowed);
+    REQUIRE(got.has_value());
+    // A request whose answer was swallowed with it lasts for as long again.
+    trial.within(granted - released, 2500ms, "the grant after a swallowed word");
+    got->release();
+    require_clean(name);
+}
+
 TEST_CASE("T22: what somebody else keeps under the name is never overwritten", "[T22]") {
     const auto name = fresh_name("stranger");
-    if (!backend().plant_stranger(name)) {
-        CHECK(backend().redis() == nullptr);
-        return;
-    }
+    if (!backend().plant_stranger(name)) return;
     const auto lock = lock_of(open(), name);
     const auto refused = lock->try_acquire();
     REQUIRE_FALSE(refused.has_value());
-    CHECK((refused.error() == errc::kind_mismatch || refused.error() == errc::contended));
-    if (backend().redis() == nullptr) {  // still there: a second one cannot be made of it
-        CHECK_FALSE(lock->try_acquire().has_value());
-        CHECK(backend().erase_behind(name));
-        return;
-    }
-    CHECK(backend().redis()->cli({"LRANGE", name, "0", "-1"}).elements.at(0).text == "not a lock");
-    backend().redis()->cli({"DEL", name});
-    // a plain key of another client is a holder
-    backend().redis()->cli({"SET", name, "somebody"});
+    // SET NX alone does not tell what is there.
+    CHECK((refused.error() == errc::kind_mismatch ||
+           (!has(Capability::fencing) && refused.error() == errc::contended)));
+    CHECK_FALSE(lock->acquire({.wait = 1s}).has_value());
+    CHECK(backend().stranger_is_whole(name));
+    CHECK(backend().erase_behind(name));
+    auto* foreign = backend().foreign_client();
+    if (foreign == nullptr) return;
+    // A plain key of another client is a holder.
+    foreign->cli({"SET", name, "somebody"});
     CHECK(lock->try_acquire().error() == errc::contended);
     CHECK(lock->acquire({.wait = 1s}).error() == errc::timed_out);
-    CHECK(backend().redis()->cli({"GET", name}).text == "somebody");
+    CHECK(foreign->cli({"GET", name}).text == "somebody");
     const auto seen = open().inspect(name);
     REQUIRE(seen->holders.size() == 1);
     CHECK(seen->holders[0].foreign);
-    backend().redis()->cli({"DEL", name});
+    foreign->cli({"DEL", name});
     require_clean(name);
 }
 
 TEST_CASE("T27: what a Redis server may answer instead", "[T27]") {
-    auto* server = backend().redis();
+    auto* server = backend().foreign_client();
     if (server == nullptr) return;
     const auto name = fresh_name("answers");
     const auto client = open("ttl=4s");
@@ -439,7 +528,7 @@ TEST_CASE("T27: what a Redis server may answer instead", "[T27]") {
     }
     SECTION("a restart in between") {
         auto lease = hold(*lock);
-        server->restart(lab::Data::keep);
+        REQUIRE(backend().restart_server(lab::Data::keep));
         lab::wait_until([&] { return lease.renew().has_value() || !lease.valid(); }, 5s,
                         "the lease is renewed or told");
         CHECK(lease.valid());
@@ -451,8 +540,7 @@ TEST_CASE("T27: what a Redis server may answer instead", "[T27]") {
 }
 
 TEST_CASE("T15: tokens grow over a killed server", "[T15]") {
-    if (backend().proxy() == nullptr || !has(Capability::fencing)) return;
-    if (backend().zookeeper() != nullptr) return;  // the same with sessions, in zookeeper.cpp
+    if (!backend().restartable() || !has(Capability::fencing)) return;
     const auto name = fresh_name("token-kill");
     const auto client = open("ttl=2s&request_timeout=2s");
     hf::FencingToken last;

@@ -1,9 +1,10 @@
-// A server that goes away under all leases of a client at once: for half a ttl, which none of them
-// may notice, and for longer, which each of them has to be told, once and in time.
+// A server that goes away under all leases of a client at once: for half a ttl, which costs no
+// lease, and for longer, which each of them is told, once and in time.
 #include <algorithm>
 #include <atomic>
 #include <functional>
 #include <iostream>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -14,13 +15,7 @@ using namespace suite;
 namespace {
 
 /// So many are asked for at once, as a program would start them.
-constexpr std::size_t at_once = 500;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::size_t how_many = 1'000;
-#else
-constexpr std::size_t how_many = 10'000;
-#endif
+constexpr std::size_t at_once = 100;
 
 /// One lease, and how often its end was told in each of the three ways.
 struct One {
@@ -48,14 +43,19 @@ public:
         (void)lab::reached([&] { return completed_ == held_; });  // handlers that count here
     }
 
-    /// Returns when all are held, and says how long that took.
-    hf::milliseconds acquire() {
+    /// Asks for each of them once, and returns when all are answered.
+    void acquire() {
         const auto start = now();
         for (std::size_t i = 0; i < std::min(at_once, all_.size()); ++i)
             ask_next();
-        lab::wait_until([&] { return held_ == all_.size(); }, patience * 120s, "all are held");
-        return hf::milliseconds(ms(now() - start));
+        lab::wait_until([&] { return held_ + refused_ == all_.size(); }, patience * 120s,
+                        "all are answered");
+        effort_ = hf::milliseconds(ms(now() - start));
     }
+    /// How long that took.
+    hf::milliseconds effort() const { return effort_; }
+    /// So many were not granted.
+    std::size_t refused() const { return refused_; }
 
     std::size_t count(const std::function<bool(const One&)>& f) const {
         return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), f));
@@ -95,12 +95,18 @@ private:
         if (i < all_.size()) ask(i);
     }
     void ask(std::size_t i) {
-        const auto lock = client_.lock(name(i), {.ttl = ttl_});
-        if (!lock) return;
+        const auto lock = client_.make_lock(name(i), {.ttl = ttl_});
+        if (!lock) {
+            ++refused_;
+            return;
+        }
         (*lock)->async_acquire({}, [this, i](hf::error_code ec, hf::Lease lease) {
-            if (ec) return ask(i);  // a busy machine may be late with an answer
-            listen(all_[i], std::move(lease));
-            ++held_;
+            if (ec) {
+                ++refused_;
+            } else {
+                listen(all_[i], std::move(lease));
+                ++held_;
+            }
             ask_next();
         });
     }
@@ -123,7 +129,8 @@ private:
     const hf::milliseconds ttl_;
     const std::string name_;
     std::vector<One> all_;
-    std::atomic<std::size_t> next_{0}, held_{0}, completed_{0};
+    std::atomic<std::size_t> next_{0}, held_{0}, refused_{0}, completed_{0};
+    hf::milliseconds effort_{0};
     hf::Client client_;
 };
 
@@ -136,11 +143,9 @@ public:
     ~Away() { backend().resume_server(); }
 };
 
-/// The server is away for half a ttl. Returns how long after it all were renewed; nothing when
-/// leases were lost and the machine itself has stood still for a good part of what they had left.
-std::optional<long long> survive_half_a_ttl(const Crowd& crowd) {
+/// The server is away for half a ttl. Returns how long after it all were renewed.
+long long survive_half_a_ttl(const Crowd& crowd) {
     const auto& client = crowd.client();
-    const test_support::Stalls stalls;
     // The worst moment: the first of them is just about to be renewed.
     lab::wait_until([&] { return crowd.first_end() - now() < crowd.ttl() * 2 / 3 + 20ms; },
                     crowd.ttl(), "a renewal is due");
@@ -164,15 +169,14 @@ std::optional<long long> survive_half_a_ttl(const Crowd& crowd) {
     const auto took = ms(now() - back);
     INFO(crowd.count(renewed) << " of " << crowd.size() << " were renewed " << took
                               << " ms after the outage");
-    if (client.stats().lost > 0 && stalls.of_two() > crowd.ttl().count() / 20) return std::nullopt;
-    CHECK(all);
     REQUIRE(client.stats().lost == 0);
+    REQUIRE(all);
     CHECK(crowd.all([](const One& one) { return one.lease.valid() && one.told(0); }));
     return took;
 }
 
 /// The server is away until all have been told, or should have been.
-void lose_all(const Crowd& crowd) {
+void lose_all(const Crowd& crowd, Trial& trial) {
     const Away away;
     const auto failed = crowd.client().stats().renewals_failed;
     std::size_t too_long = 0;
@@ -190,12 +194,11 @@ void lose_all(const Crowd& crowd) {
     CHECK(told);
     CHECK(too_long == 0);
     CHECK(crowd.client().stats().renewals_failed > failed);
-    INFO("told " << crowd.latest() << " ms late");
-    CHECK(crowd.latest() < patience * 1000 + stood_still().count());
+    trial.within(hf::milliseconds(crowd.latest()), 1s, "the last word, from its lease's end");
 }
 
 /// Returns how long after the outage the last name was free.
-long long wait_until_free(const Crowd& crowd) {
+long long wait_until_free(const Crowd& crowd, Trial& trial) {
     const auto back = now();
     const auto observer = open();
     std::string left;
@@ -205,42 +208,29 @@ long long wait_until_free(const Crowd& crowd) {
             left = names ? std::to_string(names->size()) + " are held" : names.error().message();
             return names && names->empty();
         },
-        crowd.ttl() + patience * 1s + stood_still());
+        crowd.ttl() + 1s);
     const auto took = ms(now() - back);
     INFO(left);
-    CHECK(free);
+    trial.holds(free, 1s, "all names are free a second after their ttl");
     for (const std::size_t i : {std::size_t{0}, crowd.size() / 2, crowd.size() - 1})
         require_clean(crowd.name(i));
     return took;
 }
 
-}  // namespace
-
-TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, each is told once",
-          "[T30]") {
-    if (!backend().shared_between_processes()) return;  // nothing that could be away
-    // A sixth of a ttl may be left after the outage, an eighth with ZooKeeper: enough to connect
-    // and to renew all of them, on this machine as busy as it is, and where it stands still as long
-    // as it has.
-    const auto effort = Crowd(how_many, 60s).acquire();
-    const auto least = std::min<hf::milliseconds>(
-        60s, (backend().zookeeper() != nullptr ? 20s : 12s) + 5 * stood_still());
-    auto ttl = std::clamp<hf::milliseconds>(8 * effort, least, 60s);
-    std::optional<Crowd> held;
-    std::optional<long long> renewed;
-    for (int tries = 3; !renewed && tries > 0; --tries) {
-        held.emplace(how_many, ttl);
-        held->acquire();
-        renewed = survive_half_a_ttl(*held);
-        ttl = std::min<hf::milliseconds>(2 * ttl, 60s);
-    }
-    REQUIRE(renewed.has_value());
-    const Crowd& crowd = *held;
-    lose_all(crowd);
-    const auto freed = wait_until_free(crowd);
+/// Half a ttl without a server, and then so long that all are lost. False: the trial is void.
+bool outage(Crowd& crowd, Trial& trial) {
+    crowd.acquire();
+    INFO("of " << crowd.size() << " leases, acquired in " << crowd.effort().count() << " ms, "
+               << crowd.refused() << " were not granted");
+    // One request may last for a second, and what a stall leaves unanswered is in doubt.
+    if (!trial.holds(crowd.refused() == 0, 1s, "each is granted at its first asking")) return false;
+    REQUIRE(crowd.refused() == 0);
+    const auto renewed = survive_half_a_ttl(crowd);
+    lose_all(crowd, trial);
+    const auto freed = wait_until_free(crowd, trial);
     std::cout << backend().name() << ": T30: " << crowd.size() << " leases, acquired in "
-              << effort.count() << " ms; ttl " << crowd.ttl().count() << " ms; all renewed "
-              << *renewed << " ms after an outage of half of it, told at most " << crowd.latest()
+              << crowd.effort().count() << " ms; ttl " << crowd.ttl().count() << " ms; all renewed "
+              << renewed << " ms after an outage of half of it, told at most " << crowd.latest()
               << " ms late, free " << freed << " ms after a longer one\n";
     CHECK(crowd.all([](const One& one) {
         return one.told(1) && one.lease.state() == hf::LeaseState::lost &&
@@ -252,4 +242,75 @@ TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, ea
     if (has(Capability::fencing)) CHECK(again.fencing_token() > crowd[0].lease.fencing_token());
     again.release();
     require_clean(crowd.name(0));
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("T34: the servers restart with leases held and waiters queued", "[T34]") {
+    if (!backend().restartable()) return;
+    const auto name = fresh_name("restart");
+    const auto client = open("ttl=60s"), waiting_client = open("ttl=60s");
+    auto lease = hold(*lock_of(client, name)), other = hold(*lock_of(client, name + "-2"));
+    wait_held_everywhere(name);
+    wait_held_everywhere(name + "-2");
+    constexpr std::size_t n = 5;
+    const auto lock = lock_of(waiting_client, name);
+    std::mutex mutex;
+    std::vector<std::size_t> order;
+    std::atomic<std::size_t> ended{0};
+    for (std::size_t i = 0; i < n; ++i) {
+        lock->async_acquire({.wait = 120s}, [&, i](hf::error_code ec, hf::Lease l) {
+            {
+                const std::lock_guard hold_it(mutex);
+                order.push_back(ec ? n : i);
+            }
+            l.release();
+            ++ended;
+        });
+        lab::wait_until(
+            [&] {
+                return waiting_client.stats().waiting == i + 1 &&
+                       (!has(Capability::fifo) || waiters_of(name) == i + 1);
+            },
+            10s, "in line");
+    }
+    REQUIRE(backend().restart_server(lab::Data::keep));
+    CHECK(ended == 0);
+    for (hf::Lease* l : {&lease, &other}) {
+        CHECK(lab::reached([&] { return l->renew().has_value(); }, 20s));
+        CHECK(l->state() == hf::LeaseState::held);
+    }
+    CHECK(ended == 0);  // nobody else is granted while the holder believes
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    CHECK(other.release() == hf::ReleaseResult::released);
+    lab::wait_until([&] { return ended == n; }, patience * 60s, "all are served");
+    CHECK(std::count(order.begin(), order.end(), n) == 0);
+    if (has(Capability::fifo)) CHECK(std::is_sorted(order.begin(), order.end()));
+    require_clean(name);
+    require_clean(name + "-2");
+}
+
+TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, each is told once",
+          "[T30]") {
+    if (!backend().shared_between_processes()) return;  // nothing that could be away
+    Trial& trial = this_trial();
+    Crowd crowd(500, 10s);
+    outage(crowd, trial);
+}
+
+TEST_CASE("T30: the same with ten thousand leases", "[.][long]") {
+    if (!backend().shared_between_processes()) return;
+    Trial& trial = this_trial();
+    constexpr std::size_t n = 10'000;
+    // A sixth of a ttl is left after the outage, an eighth with ZooKeeper: enough to connect and to
+    // renew all of them, however many this server manages.
+    hf::milliseconds effort;
+    {
+        Crowd first(n, 60s);
+        first.acquire();
+        effort = first.effort();
+    }
+    Crowd crowd(n, std::clamp<hf::milliseconds>(8 * effort, 20s, 60s));
+    outage(crowd, trial);
 }

@@ -81,34 +81,47 @@ Witnessed witness(int n, int each, bool locked, bool kill_some) {
     return out;
 }
 
+/// The same witness for threads of one process.
+Witnessed witness_threads(bool locked) {
+    const auto client = open();
+    const auto name = fresh_name("threads");
+    lab::TempDir dir;
+    const auto file = dir.path() / "witness";
+    std::atomic<int> overlaps{0};
+    std::atomic<long long> counter{0};  // read and written in two steps
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            const auto lock = *client.make_lock(name);
+            for (int i = 0; i < 100; ++i) {
+                hf::result<hf::Lease> lease = hf::Lease();
+                if (locked) lease = lock->acquire();
+                if (!lease || std::filesystem::exists(file)) ++overlaps;
+                const long long n = counter;
+                std::ofstream(file) << i;
+                counter = n + 1;
+                std::filesystem::remove(file);
+                lease->release();
+            }
+        });
+    for (auto& t : threads)
+        t.join();
+    Witnessed out;
+    out.counter = counter;
+    out.expected = 400;
+    out.overlaps = overlaps;
+    return out;
+}
+
 }  // namespace
 
 TEST_CASE("exclusion, witnessed from outside, and the witness can complain", "[exclusion]") {
     if (!backend().shared_between_processes()) {
-        // The same witness for threads of one process.
-        const auto client = open();
-        const auto name = fresh_name("threads");
-        lab::TempDir dir;
-        const auto file = dir.path() / "witness";
-        std::atomic<int> overlaps{0};
-        long long counter = 0;
-        std::vector<std::thread> threads;
-        for (int t = 0; t < 4; ++t)
-            threads.emplace_back([&] {
-                const auto lock = *client.lock(name);
-                for (int i = 0; i < 100; ++i) {
-                    auto lease = lock->acquire();
-                    if (!lease || std::filesystem::exists(file)) ++overlaps;
-                    std::ofstream(file) << i;
-                    ++counter;
-                    std::filesystem::remove(file);
-                    lease->release();
-                }
-            });
-        for (auto& t : threads)
-            t.join();
-        CHECK(overlaps == 0);
-        CHECK(counter == 400);
+        const auto locked = witness_threads(true);
+        CHECK(locked.overlaps == 0);
+        CHECK(locked.counter == 400);
+        const auto control = witness_threads(false);
+        CHECK((control.overlaps > 0 || control.counter < control.expected));
         return;
     }
     const auto locked = witness(4, 60, true, false);

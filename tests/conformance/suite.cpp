@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 
 namespace suite {
 
@@ -31,7 +32,7 @@ hf::Client open_proxied(const std::string& query) {
 
 std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
                                   const hf::LockOptions& options) {
-    auto lock = client.lock(name, options);
+    auto lock = client.make_lock(name, options);
     REQUIRE(lock.has_value());
     return std::move(*lock);
 }
@@ -53,27 +54,29 @@ bool has(Capability c) {
     return all.has(c);
 }
 
-void require_clean(const std::string& name) {
+void require_clean(const std::string& name, hf::milliseconds within) {
     const auto client = open();
     std::string seen;
-    const bool clean = lab::reached(
-        [&] {
-            const auto found = client.inspect(name);
-            seen = found ? std::to_string(found->holders.size()) + " hold, " +
-                               std::to_string(found->waiters.size()) + " wait"
-                         : found.error().message();
-            if (found)
-                for (const hf::NodeView& n : found->nodes)
-                    seen += "; " + n.node + ": " + n.owner + " " +
-                            std::to_string(n.ttl_left.count()) + " ms " + n.error.message();
-            // Not at a single node, either, where there are several.
-            return found && found->holders.empty() && found->waiters.empty() &&
-                   std::all_of(found->nodes.begin(), found->nodes.end(),
-                               [](const hf::NodeView& n) { return n.owner.empty() && !n.error; });
-        },
-        patience * 1s + 2 * stood_still());
-    INFO(name << ": " << seen);
-    REQUIRE(clean);
+    const auto clean = [&] {
+        const auto found = client.inspect(name);
+        seen = found ? std::to_string(found->holders.size()) + " hold, " +
+                           std::to_string(found->waiters.size()) + " wait"
+                     : found.error().message();
+        if (found)
+            for (const hf::NodeView& n : found->nodes)
+                seen += "; " + n.node + ": " + n.owner + " " +
+                        std::to_string(n.ttl_left.value_or(-1ms).count()) + " ms " +
+                        n.error.message();
+        // Not at a single node, either, where there are several.
+        return found && found->holders.empty() && found->waiters.empty() &&
+               std::all_of(found->nodes.begin(), found->nodes.end(),
+                           [](const hf::NodeView& n) { return n.owner.empty() && !n.error; });
+    };
+    for (Trial trial; trial.again();) {
+        const bool soon = lab::reached(clean, within);
+        INFO(name << ": " << seen);
+        trial.holds(soon, within, "it is neither held nor queued for");
+    }
 }
 
 void wait_held_everywhere(const std::string& name) {
@@ -87,6 +90,24 @@ void wait_held_everywhere(const std::string& name) {
                                 [](const hf::NodeView& n) { return n.owner.empty(); });
         },
         5s, "it is held at each node");
+}
+
+namespace {
+
+std::size_t entries_of(const char* folder) {
+    std::size_t n = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder))
+        ++n;
+    return n;
+}
+
+}  // namespace
+
+std::size_t threads_now() {
+    return entries_of("/proc/self/task");
+}
+std::size_t descriptors_now() {
+    return entries_of("/proc/self/fd");
 }
 
 std::size_t waiters_of(const std::string& name) {

@@ -5,13 +5,14 @@
 #include "catch.hpp"
 #include "harness.hpp"
 #include "holdfast/lab/wait_until.hpp"
-#include "stalls.hpp"
+#include "trial.hpp"
 
 namespace suite {
 
 using hf::Capability;
 using hf::errc;
-using test_support::stood_still;
+using test_support::this_trial;
+using test_support::Trial;
 
 inline Harness& backend() {
     return Harness::instance();
@@ -33,12 +34,15 @@ hf::Lease hold(hf::Lock&, hf::milliseconds wait = 10s);
 
 bool has(Capability);
 
-/// Fails unless the server itself says that the name is neither held nor queued for, within a
-/// second; more where the machine has stood still.
-void require_clean(const std::string& name);
+/// Fails unless the server itself says, within the time, that the name is neither held nor queued
+/// for.
+void require_clean(const std::string& name, hf::milliseconds within = std::chrono::seconds(1));
 /// Waits until each node has it, where there are several: a majority is enough to be granted, and
 /// what is still on its way to another would come behind what is done next.
 void wait_held_everywhere(const std::string& name);
+/// How many this process has.
+std::size_t threads_now();
+std::size_t descriptors_now();
 /// How many wait for the name, as the server sees it.
 std::size_t waiters_of(const std::string& name);
 

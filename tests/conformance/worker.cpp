@@ -1,7 +1,8 @@
-// One process that works under a lock: WORKER URL NAME FOLDER STORE-PORT ROUNDS lock|no-lock, or
-// with `clock`, that lets its wall clock jump while it holds (STORE-PORT is then the jump in
-// seconds), or with `stopped`, that holds, is stopped from outside, and looks when there is a file
-// FOLDER/resumed. What it does with its locks it records in FOLDER/<process>.history.
+// One process that works under a lock: WORKER URL NAME FOLDER STORE-PORT ROUNDS lock|no-lock, and
+// records in FOLDER/<process>.history what it does with its locks. Other modes: `clock` lets its
+// wall clock jump while it holds (STORE-PORT is then the jump in seconds); `stopped` holds, is
+// stopped from outside, and looks when there is a file FOLDER/resumed; `try` asks for a
+// second, and ends with 2 where somebody else holds.
 #include <signal.h>
 #include <unistd.h>
 
@@ -45,7 +46,7 @@ int work(const std::string& url, const std::string& name, const std::string& fol
         std::cerr << words.text() << '\n';
         return 1;
     }
-    const auto lock = client->lock(name).value();
+    const auto lock = client->make_lock(name).value();
     lab::RedisConnection store("127.0.0.1", static_cast<std::uint16_t>(port));
     const std::string witness = folder + "/witness";
     hf::bench::Diary diary(folder + "/" + std::to_string(::getpid()) + ".history", "worker");
@@ -102,7 +103,7 @@ int work(const std::string& url, const std::string& name, const std::string& fol
 
 int jump(const std::string& url, const std::string& name, const std::string& seconds) {
     const auto client = hf::Client::open(url).value();
-    const auto lock = client.lock(name, {.ttl = 2s}).value();
+    const auto lock = client.make_lock(name, {.ttl = 2s}).value();
     auto lease = lock->acquire().value();
     const auto before = std::time(nullptr);
     lab::WallClock clock(std::getenv("HOLDFAST_CLOCK_SHIM"));
@@ -126,20 +127,29 @@ int jump(const std::string& url, const std::string& name, const std::string& sec
 
 int stopped(const std::string& url, const std::string& name, const std::string& folder) {
     const auto client = hf::Client::open(url).value();
-    const auto lock = client.lock(name).value();
+    const auto lock = client.make_lock(name).value();
+    std::ofstream(folder + "/asked") << ::getpid() << "\n";
     auto lease = lock->acquire({.wait = 30s}).value();
     std::ofstream(folder + "/held") << lease.fencing_token().value << "\n";
     // No pause between the look at the file and the look at the lease: no timer shall be quicker.
     const std::string resumed = folder + "/resumed";
     while (::access(resumed.c_str(), F_OK) != 0) {
     }
-    if (lease) return 2;
+    if (lease.valid()) return 2;
     if (lease.state() != hf::LeaseState::lost) return 3;
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "the loss is told");
     if (lease.renew()) return 4;
     if (lease.release() == hf::ReleaseResult::released) return 5;
     if (lock->try_acquire().error() != hf::errc::contended) return 6;
-    return lease ? 7 : 0;
+    return lease.valid() ? 7 : 0;
+}
+
+int try_once(const std::string& url, const std::string& name) {
+    const auto client = hf::Client::open(url).value();
+    const auto lease = client.make_lock(name).value()->acquire({.wait = 1s});
+    if (lease) return 0;
+    std::cerr << lease.error().message() << '\n';
+    return lease.error() == hf::errc::timed_out ? 2 : 1;
 }
 
 }  // namespace
@@ -149,6 +159,7 @@ int main(int argc, char** argv) try {
     const std::string mode = argv[6];
     if (mode == "clock") return jump(argv[1], argv[2], argv[4]);
     if (mode == "stopped") return stopped(argv[1], argv[2], argv[3]);
+    if (mode == "try") return try_once(argv[1], argv[2]);
     return work(argv[1], argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]), mode == "lock");
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';

@@ -1,13 +1,14 @@
 // Cases that only a backend with sessions and a line of nodes has, on one server and on three. On
-// three the leader is killed before each test.
+// three the leader is killed before each test that a change of leader might break.
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <iostream>
+#include <set>
 #include <thread>
 
 // Version 2 shows its listeners only to whoever asks before the first include.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
-#include "stalls.hpp"
 #include "suite.hpp"
 #include "zookeeper_client.hpp"
 
@@ -38,12 +39,23 @@ std::vector<std::string> line_of(ZooKeeperClient& client, const std::string& nam
     return nodes;
 }
 
-/// Kills the leader, starts it again, and waits until there is a leader, before each test.
+/// Kills the leader, starts it again, and waits until there is a leader, before each test that a
+/// change of leader might break and that is over within seconds.
 struct LeaderKiller {
     static bool on() { return std::getenv("HOLDFAST_TEST_KILL_LEADER") != nullptr; }
-    static void before_test() {
+    static void before_test(const Catch::TestCaseInfo& test) {
         auto* servers = on() ? servers_or_none() : nullptr;
         if (servers == nullptr || servers->size() < 3) return;
+        const std::set<std::string> wanted{"basics", "exclusion", "fifo", "T2",  "T4",  "T10",
+                                           "T15",    "T17",       "T20",  "T22", "T33", "T34"};
+        const bool one = std::any_of(test.tags.begin(), test.tags.end(), [&](const auto& tag) {
+#if __has_include(<catch2/catch_all.hpp>)
+            return wanted.contains(std::string(tag.original));
+#else
+            return wanted.contains(tag);
+#endif
+        });
+        if (!one) return;
         const auto killed = servers->kill_leader();
         if (servers->alive(killed)) throw std::runtime_error("the leader was not killed");
         servers->restart(killed);
@@ -56,12 +68,16 @@ struct LeaderKiller {
 #if __has_include(<catch2/catch_all.hpp>)
 struct Killing : Catch::EventListenerBase {
     using EventListenerBase::EventListenerBase;
-    void testCaseStarting(const Catch::TestCaseInfo&) override { LeaderKiller::before_test(); }
+    void testCaseStarting(const Catch::TestCaseInfo& test) override {
+        LeaderKiller::before_test(test);
+    }
 };
 #else
 struct Killing : Catch::TestEventListenerBase {
     using TestEventListenerBase::TestEventListenerBase;
-    void testCaseStarting(const Catch::TestCaseInfo&) override { LeaderKiller::before_test(); }
+    void testCaseStarting(const Catch::TestCaseInfo& test) override {
+        LeaderKiller::before_test(test);
+    }
 };
 #endif
 CATCH_REGISTER_LISTENER(Killing)
@@ -82,6 +98,7 @@ hf::Lease hold_at_last(hf::Lock& lock) {
 }  // namespace
 
 TEST_CASE("T2: a node of the old session is never adopted, and waited for", "[T2]") {
+    Trial& trial = this_trial();
     auto* servers = servers_or_none();
     auto* proxy = backend().proxy();
     if (servers == nullptr || proxy == nullptr) return;
@@ -94,13 +111,12 @@ TEST_CASE("T2: a node of the old session is never adopted, and waited for", "[T2
     const auto old_line = line_of(plain, name);
     REQUIRE(old_line.size() == 1);
     const auto old_node = plain.get(parent_of(name) + "/" + old_line[0]);
-    const test_support::Stalls stalls;
     proxy->black_hole();
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "the loss");
     // The server keeps the session a little longer than its client believes in it, which only a
     // look in time can see.
     const bool there = plain.get(parent_of(name) + "/" + old_line[0]).rc == ZOK;
-    CHECK((there || stalls.longest() > 50));
+    trial.holds(there, 200ms, "the server keeps the node a little longer");
     proxy->cut_all();
     proxy->heal();
     auto next = hold(*lock);
@@ -169,6 +185,7 @@ TEST_CASE("T4: a waiter whose node or session ended stands in line again", "[T4]
 }
 
 TEST_CASE("T10: one deadline over ten predecessors", "[T10]") {
+    Trial& trial = this_trial();
     auto* servers = servers_or_none();
     if (servers == nullptr) return;
     const auto name = fresh_name("deadline");
@@ -186,7 +203,6 @@ TEST_CASE("T10: one deadline over ten predecessors", "[T10]") {
     }
     const auto client = open();
     std::atomic<bool> ended{false};
-    const test_support::Stalls stalls;
     const auto start = now();
     hf::result<hf::Lease> got = hf::Lease();
     std::thread waiting([&] {
@@ -202,7 +218,7 @@ TEST_CASE("T10: one deadline over ten predecessors", "[T10]") {
     waiting.join();
     CHECK(got.error() == errc::timed_out);
     CHECK(ms(now() - start) >= 1499);
-    CHECK(ms(now() - start) < 1500 + patience * 400 + stalls.of_two());
+    trial.within(now() - start, 1900ms, "the end of a wait of 1500 ms");
     CHECK(steps >= 2);
     for (const auto& node : nodes)
         plain.remove(node);
@@ -210,6 +226,7 @@ TEST_CASE("T10: one deadline over ten predecessors", "[T10]") {
 }
 
 TEST_CASE("T11: a missed wake-up costs at most min(ttl/3, 1 s), with a watch as well", "[T11]") {
+    Trial& trial = this_trial();
     auto* proxy = backend().proxy();
     if (servers_or_none() == nullptr || proxy == nullptr) return;
     const auto name = fresh_name("missed");
@@ -228,7 +245,7 @@ TEST_CASE("T11: a missed wake-up costs at most min(ttl/3, 1 s), with a watch as 
         holder.release();
         waiting.join();
         REQUIRE(got.has_value());
-        CHECK(ms(granted - released) <= 1000 + patience * 500 + stood_still().count());
+        trial.within(granted - released, 1500ms, "the grant after a missed wake-up");
         got->release();
     }
     require_clean(name);

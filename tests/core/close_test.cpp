@@ -33,7 +33,7 @@ TEST_CASE("closing tells everybody who waits, however short its grace", "[core]"
     std::atomic<int> told{0};
     {
         const auto client = hf::Client::open("memory:", {.close_grace = 0ms}).value();
-        const auto lock = client.lock("one").value();
+        const auto lock = client.make_lock("one").value();
         auto holder = lock->acquire().value();
         for (int i = 0; i < many; ++i)
             lock->async_acquire({.wait = 600s}, [&](hf::error_code, hf::Lease) {
@@ -48,14 +48,14 @@ TEST_CASE("closing tells everybody who waits, however short its grace", "[core]"
 // client must be closed by him all the same, who then finds the lock free.
 TEST_CASE("a client that goes right after its lease has given it back", "[core]") {
     const auto other = hf::Client::open("memory:close-test").value();
-    const auto first = other.lock("name").value();
+    const auto first = other.make_lock("name").value();
     for (int i = 0; i < 300; ++i) {
         INFO("round " << i);
         auto held = first->acquire({.wait = 0ms});
         REQUIRE(held.has_value());
         {
             const auto client = hf::Client::open("memory:close-test").value();
-            const auto lock = client.lock("name").value();
+            const auto lock = client.make_lock("name").value();
             std::thread frees([&] {
                 holdfast::lab::wait_until([&] { return client.stats().waiting == 1; }, 10s,
                                           "waits");
@@ -70,12 +70,12 @@ TEST_CASE("a client that goes right after its lease has given it back", "[core]"
 
 TEST_CASE("a client whose last owner is a handler that dies unrun closes itself", "[core]") {
     const auto other = hf::Client::open("memory:close-test").value();
-    auto held = other.lock("mine").value()->acquire().value();
+    auto held = other.make_lock("mine").value()->acquire().value();
     {
         auto client = std::make_shared<hf::Client>(hf::Client::open("memory:close-test").value());
-        const auto lock = client->lock("yours").value();
+        const auto lock = client->make_lock("yours").value();
         auto lease = std::make_shared<hf::Lease>(lock->acquire().value());
-        const auto waits = client->lock("mine").value();
+        const auto waits = client->make_lock("mine").value();
         auto handler = [client, lease](hf::error_code, hf::Lease) {};
         waits->async_acquire({.wait = 600s}, boost::asio::bind_executor(Careless(), handler));
         client.reset();
@@ -83,5 +83,5 @@ TEST_CASE("a client whose last owner is a handler that dies unrun closes itself"
     }
     held.release();
     CHECK(holdfast::lab::reached(
-        [&] { return other.lock("yours").value()->try_acquire().has_value(); }, 10s));
+        [&] { return other.make_lock("yours").value()->try_acquire().has_value(); }, 10s));
 }

@@ -1,4 +1,6 @@
 // holdfast.toml, and which configuration is chosen.
+#include <sys/stat.h>
+
 #include "config_fixture.hpp"
 
 using namespace config_test;
@@ -188,11 +190,11 @@ TEST_CASE("an entry that is not linked in is an error only when chosen", "[confi
     const std::string path = clean.folder.write(
         "f.toml", "[backends.a]\nurl = \"redis://h\"\n[backends.b]\nurl = \"sqlite:x.db\"\n");
     Diagnostics diagnostics;
-    const auto b = choose("b", path, some, diagnostics);
+    const auto b = resolve("b", path, some, diagnostics);
     INFO(lines(diagnostics));
     REQUIRE(b.has_value());
     CHECK(b->settings.path == (clean.folder.path / "x.db").string());
-    const auto a = choose("a", path, some, diagnostics);
+    const auto a = resolve("a", path, some, diagnostics);
     REQUIRE_FALSE(a.has_value());
     CHECK(a.error() == errc::not_supported);
     CHECK_THAT(lines(diagnostics), ContainsSubstring("link Holdfast::redis"));
@@ -202,15 +204,15 @@ TEST_CASE("what is chosen, from an argument, the environment or a file", "[confi
     Clean clean;
     const auto chosen = [](std::string_view what, const std::string& file = {}) {
         Diagnostics diagnostics;
-        const auto c = choose(what, file, registry(), diagnostics);
+        const auto c = resolve(what, file, registry(), diagnostics);
         return c ? c->source + " " + c->settings.display() : lines(diagnostics);
     };
     CHECK(chosen("") ==
-          ": Nothing is configured: Holdfast does not know which server holds the locks. | Set "
+          ": No backend is configured. | Set "
           "HOLDFAST_URL=redis://HOST:6379, write a holdfast.toml (see `holdfast config init`), or "
-          "use --local for locks on this machine only.\n");
+          "use --local for locks of this user on this machine.\n");
     CHECK(chosen("redis") ==
-          ": \"redis\" is not a URL, and there is no holdfast.toml that could name a backend so. | "
+          ": \"redis\" is not a URL, and there is no holdfast.toml that could define it. | "
           "For a URL, write it as in redis://127.0.0.1:6379.\n");
     CHECK(chosen("redis://h") == "URL redis://h:6379");
 
@@ -220,13 +222,13 @@ TEST_CASE("what is chosen, from an argument, the environment or a file", "[confi
     CHECK(chosen("", one) == one + ":1 redis://a:6379");
     CHECK(chosen("bb", two) == two + ":3 redis://b:6379");
     CHECK(chosen("", two) == two +
-                                 ": The file names 2 backends and says of none that it is the "
-                                 "default. | Write default = \"aa\" at its top, or name one of: "
+                                 ": The file names 2 backends and no default. | Write default = "
+                                 "\"aa\" at its top, or name one of: "
                                  "aa, bb.\n");
     CHECK(chosen("bbb", two) == two + ": There is no backend named \"bbb\". | Did you mean bb?\n");
-    CHECK(chosen("", clean.folder.path) ==
-          clean.folder.path.string() +
-              ": The configuration file is a folder. | Name a file that exists and is readable.\n");
+    CHECK(chosen("", clean.folder.path) == clean.folder.path.string() +
+                                               ": The configuration file is a directory. | Name a "
+                                               "file that exists and is readable.\n");
     {
         const Variable url("HOLDFAST_URL", "redis://env");
         CHECK(chosen("") == "HOLDFAST_URL redis://env:6379");
@@ -258,6 +260,46 @@ TEST_CASE("the current directory is never searched", "[config]") {
     const std::string found = find_config();
     std::filesystem::current_path(before);
     CHECK((found.empty() || found.starts_with("/etc/")));
+}
+
+TEST_CASE("F114: a file too deep or too large for anybody's good is refused", "[config]") {
+    std::string deep = "a";
+    for (int n = 0; n < 200'000; ++n)
+        deep += ".a";
+    CHECK(mistakes(deep + " = 1\n") ==
+          "f.toml: The file is larger than 64 KiB. | Is it the right file?\n");
+    CHECK(mistakes(deep.substr(0, 60'001) + " = 1\n") ==
+          "f.toml: The file has more than 2048 dots. | Is it the right file?\n");
+    // What remains is read on any stack.
+    std::string most = deep.substr(0, 4'097) + " = 1\n";
+    CHECK_THAT(mistakes(most), ContainsSubstring("\"a\" is not a key of this file."));
+}
+
+TEST_CASE("F114: only a regular file is read, and nothing is waited for", "[config]") {
+    const Clean clean;
+    const auto problem = [](const std::string& path) {
+        Diagnostics diagnostics;
+        CHECK_FALSE(read_config(path, registry(), diagnostics).has_value());
+        return lines(diagnostics);
+    };
+    const std::string fifo = (clean.folder.path / "fifo").string();
+    REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+    for (const std::string& path : {fifo, std::string("/dev/zero")})
+        CHECK_THAT(problem(path), ContainsSubstring("is not a regular file."));
+}
+
+TEST_CASE("F113: what every user may write is not trusted", "[config]") {
+    const Clean clean;
+    const std::string path = clean.folder.write("h.toml", "[backends.main]\nurl = \"redis://h\"\n");
+    Diagnostics diagnostics;
+    REQUIRE(::chmod(path.c_str(), 0664) == 0);
+    CHECK(read_config(path, registry(), diagnostics).has_value());
+    REQUIRE(::chmod(path.c_str(), 0666) == 0);
+    CHECK_FALSE(read_config(path, registry(), diagnostics).has_value());
+    CHECK(lines(diagnostics) == path +
+                                    ": The configuration file may be written by every user of "
+                                    "this machine. | Run chmod o-w " +
+                                    path + ".\n");
 }
 
 TEST_CASE("the reference has every option once, sorted, whatever the order of linking",

@@ -7,6 +7,7 @@
 
 #include "../support/catch.hpp"
 #include "holdfast/config.hpp"
+#include "holdfast/spi/reference.hpp"
 
 namespace config_test {
 

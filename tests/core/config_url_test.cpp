@@ -23,14 +23,14 @@ struct Mistake {
 }  // namespace
 
 TEST_CASE("a URL's parts arrive decoded, with defaults filled in", "[config]") {
-    const auto s = good("redis://us%40er:p%3Aw:x@cache1/2?ttl=30s&namespace=a%20b&verify=off");
+    const auto s = good("redis://us%40er:p%3Aw:x@cache1/2?ttl=30s&namespace=a%20b:&verify=off");
     CHECK(s.scheme == "redis");
     CHECK(s.hosts == std::vector<spi::Endpoint>{{"cache1", 6379}});
     CHECK(s.path == "/2");
     CHECK(s.user == "us@er");
     CHECK(s.password.read().value() == "p:w:x");
     CHECK(s.duration("ttl") == milliseconds(30000));
-    CHECK(s.text("namespace") == "a b");
+    CHECK(s.text("namespace") == "a b:");
     CHECK_FALSE(s.flag("verify"));
     CHECK(s.text("wait") == "queue");
     CHECK(s.integer("pool") == 4);
@@ -167,11 +167,15 @@ TEST_CASE("all mistakes of a URL are told at once", "[config]") {
 
 TEST_CASE("a backend of ours that is not linked in says what to link", "[config]") {
     Registry none;
-    for (const auto& [url, target] :
-         std::vector<std::pair<std::string, std::string>>{{"redis://h", "Holdfast::redis"},
-                                                          {"rediss://h", "Holdfast::redis"},
-                                                          {"sqlite:x", "Holdfast::sqlite"},
-                                                          {"memory:", "Holdfast::memory"}}) {
+    for (const auto& [url, target] : std::vector<std::pair<std::string, std::string>>{
+             {"redis://h", "Holdfast::redis"},
+             {"rediss://h", "Holdfast::redis"},
+             {"sqlite:x", "Holdfast::sqlite"},
+             {"redlocks://h", "Holdfast::redlock"},
+             {"postgres://h", "Holdfast::postgresql"},
+             {"postgresql://h", "Holdfast::postgresql"},
+             {"zookeeper://h", "Holdfast::zookeeper"},
+             {"memory:", "Holdfast::memory"}}) {
         Diagnostics diagnostics;
         const auto chosen = parse_url(url, none, diagnostics);
         REQUIRE_FALSE(chosen.has_value());
@@ -179,6 +183,8 @@ TEST_CASE("a backend of ours that is not linked in says what to link", "[config]
         CHECK_THAT(lines(diagnostics),
                    ContainsSubstring("link " + target + " (CMake: target_link_libraries(app " +
                                      target + "))"));
+        CHECK_THAT(lines(diagnostics),
+                   ContainsSubstring("with -DHOLDFAST_BACKEND_") && ContainsSubstring("=ON; "));
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "config/secret.hpp"
 #include "config_fixture.hpp"
 
 using namespace config_test;
@@ -98,4 +99,84 @@ TEST_CASE("the nearest word", "[settings]") {
     CHECK(nearest("banana", words).empty());
     CHECK(nearest("", words).empty());
     CHECK(nearest(std::string(10000, 'x'), words).empty());
+}
+
+TEST_CASE("F113: a password file that every user may write is refused", "[settings]") {
+    const Folder folder;
+    const std::string path = folder.write("secret", "word\n");
+    const Secret file(Secret::Source::file, path);
+    std::string why;
+    for (const mode_t mode : {0600, 0640, 0660, 0644}) {
+        REQUIRE(::chmod(path.c_str(), mode) == 0);
+        CHECK(file.read(&why).value() == "word");
+    }
+    for (const mode_t mode : {0602, 0666, 0777}) {
+        REQUIRE(::chmod(path.c_str(), mode) == 0);
+        CHECK(file.read(&why).error() == errc::bad_config);
+        CHECK(why == "The password file \"" + path +
+                         "\" may be written by every user of this machine (chmod 600 it).");
+    }
+}
+
+TEST_CASE("F113: a password file that every user may read is remarked on", "[settings]") {
+    const Folder folder;
+    const std::string path = folder.write("secret", "word\n");
+    const auto remark = [&] {
+        Diagnostics diagnostics;
+        const auto chosen = parse_url("redis://h?password_file=" + path, registry(), diagnostics);
+        REQUIRE(chosen.has_value());
+        return exposure(chosen->settings);
+    };
+    for (const mode_t mode : {0600, 0640, 0660}) {
+        REQUIRE(::chmod(path.c_str(), mode) == 0);
+        CHECK(remark().empty());
+    }
+    REQUIRE(::chmod(path.c_str(), 0644) == 0);
+    CHECK(remark() == "The password file \"" + path +
+                          "\" may be read by every user of this machine (chmod 600 it).");
+    std::filesystem::remove(path);
+    CHECK(remark().empty());  // which is an error when it is needed
+    Diagnostics diagnostics;
+    CHECK(exposure(parse_url("redis://h", registry(), diagnostics).value().settings).empty());
+}
+
+TEST_CASE("F52, F115: two namespaces never meet", "[settings]") {
+    // Every namespace and every name of up to three of these letters.
+    std::vector<std::string> words{""};
+    for (std::size_t at = 0; at < words.size(); ++at)
+        if (words[at].size() < 3)
+            for (const char c : {'a', '2', ':', '/'})
+                words.push_back(words[at] + c);
+    std::map<std::string, std::string> owners;  // what the server sees, and whose it is
+    int accepted = 0;
+    for (const std::string& space : words) {
+        if (space.empty()) continue;
+        Diagnostics diagnostics;
+        const auto chosen = parse_url("redis://h?namespace=" + space, registry(), diagnostics);
+        if (!chosen) continue;
+        ++accepted;
+        for (const std::string& name : words) {
+            const auto [at, first] = owners.emplace(space + name, space);
+            INFO(space << " + " << name << " is also a name of " << at->second);
+            CHECK((first || at->second == space));
+        }
+    }
+    CHECK(accepted == 2 * (1 + 2 + 4));  // at most two letters, then : or /
+}
+
+TEST_CASE("F52: a namespace that could meet another says how to mend it", "[settings]") {
+    const auto said = [](const std::string& space) {
+        Diagnostics diagnostics;
+        (void)parse_url("redis://h?namespace=" + space, registry(), diagnostics);
+        return lines(diagnostics);
+    };
+    CHECK(said("app:").empty());
+    CHECK(said("team.app-2/").empty());
+    CHECK(said("").empty());
+    CHECK(said("app") ==
+          "redis://h: namespace \"app\" does not end in : or /, so that it could meet another "
+          "namespace. | Write namespace=app:.\n");
+    CHECK(said("my:app:") ==
+          "redis://h: namespace \"my:app:\" has a : or / before its end, so that it could meet "
+          "another namespace. | Keep the last one only, or put such a prefix into the names.\n");
 }

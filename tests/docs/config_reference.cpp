@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "holdfast/config.hpp"
+#include "holdfast/spi/reference.hpp"
 
 namespace {
 
@@ -22,7 +23,7 @@ std::string read(const std::string& path) {
 }
 
 int compare(const std::string& path) {
-    const std::string want = holdfast::configuration_reference(Registry::linked());
+    const std::string want = holdfast::spi::configuration_reference(Registry::linked());
     const std::string have = read(path);
     if (have == want) return 0;
     std::istringstream a(have), b(want);
@@ -81,7 +82,7 @@ int main(int argc, char** argv) {
     const std::string_view what = argv[1];
     if (what == "--compare") return compare(argv[2]);
     if (what == "--write") {
-        std::ofstream(argv[2]) << holdfast::configuration_reference(Registry::linked());
+        std::ofstream(argv[2]) << holdfast::spi::configuration_reference(Registry::linked());
         return 0;
     }
     if (what != "--samples") return 64;

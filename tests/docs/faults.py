@@ -1,21 +1,29 @@
 #!/usr/bin/env python3
-"""faults.py ROOT [--write | --selftest]: docs/faults.md is whole, and what it names is there.
+"""faults.py ROOT [--write | --selftest]: docs/developing/faults.md is whole, and what it names is there.
 
 Every fault has, for every backend, a test that exists or a written reason. A case of the conformance
-suite has to assert something on that backend, by the table in docs/cases.md. --write makes the table
+suite has to assert something on that backend, by the table in docs/developing/cases.md. --write makes the table
 at the top anew from the rows below it; --selftest breaks the page in each way and wants each complaint.
 """
 import pathlib
 import re
 import sys
 
-BACKENDS = ["zookeeper", "postgresql", "redlock", "redis", "sqlite"]
 REASONS = ["not applicable", "not provoked"]
 BEGIN, END = "<!-- at a glance -->\n", "<!-- /at a glance -->"
 REFERENCE = re.compile(r'`([^`]+)`: "([^"]+)"')
 
 
-def cells_of(page):
+def backends_of(root, page):
+    """Every backend of the tree but memory, which has no server and no file that could fail: in the order of the
+    page's table, and what it lacks at the end."""
+    texts = [p.read_text(encoding="utf-8") for p in (root / "backends").rglob("CMakeLists.txt")]
+    built = {n for t in texts for n in re.findall(r"holdfast_backend\((\w+)", t)} - {"memory"}
+    columns = [word.strip() for word in page.split(BEGIN)[1].splitlines()[0].split("|")]
+    return [b for b in columns if b in built] + sorted(built - set(columns))
+
+
+def cells_of(page, known):
     """{fault: {backend: text}} in the page's order, and what is wrong with the rows themselves."""
     cells, wrong = {}, []
     for line in page.split(END)[-1].splitlines():
@@ -28,7 +36,7 @@ def cells_of(page):
         fault, backends, text = parts
         row = cells.setdefault(fault, {})
         for b in re.split(r",\s*", backends):
-            if b not in BACKENDS:
+            if b not in known:
                 wrong.append(f"{fault}: there is no backend {b!r}")
             elif b in row:
                 wrong.append(f"{fault}: {b} is there twice")
@@ -54,7 +62,7 @@ def tests_of(root, path):
 def asserted(root):
     """{backend: the cases of which the conformance suite asserts something}."""
     rows = [[c.strip() for c in line.strip("|\n").split("|")]
-            for line in (root / "docs/cases.md").read_text(encoding="utf-8").splitlines()
+            for line in (root / "docs/developing/cases.md").read_text(encoding="utf-8").splitlines()
             if line.startswith("|")]
     return {b: {row[0] for row in rows[2:] if row[i]} for i, b in enumerate(rows[0])}
 
@@ -67,10 +75,11 @@ def kind_of(text):
 
 
 def complaints(root, page):
-    cells, wrong = cells_of(page)
+    known = backends_of(root, page)
+    cells, wrong = cells_of(page, known)
     cases = asserted(root)
     for fault, row in cells.items():
-        for b in BACKENDS:
+        for b in known:
             text = row.get(b, "")
             at = f"{fault}: {b}"
             if not text:
@@ -93,19 +102,19 @@ def complaints(root, page):
                     wrong.append(f"{at}: tests/{path} is of another backend")
                 elif path.startswith("conformance/"):
                     numbers = re.findall(r"\[(T\d+)\]", tests[name])
-                    if numbers and not cases[b].intersection(numbers):
+                    if numbers and not cases.get(b, set()).intersection(numbers):
                         wrong.append(f"{at}: the suite asserts nothing of {name!r} there")
     if not cells:
         wrong.append("the page has no rows")
-    if glance(cells) not in page:
+    if glance(cells, known) not in page:
         wrong.append("the table at the top is another: run tests/docs/faults.py with --write")
     return wrong
 
 
-def glance(cells):
-    lines = ["| fault | " + " | ".join(BACKENDS) + " |", "|---" * (len(BACKENDS) + 1) + "|"]
+def glance(cells, known):
+    lines = ["| fault | " + " | ".join(known) + " |", "|---" * (len(known) + 1) + "|"]
     for fault, row in cells.items():
-        lines.append(f"| {fault} | " + " | ".join(kind_of(row.get(b, "")) for b in BACKENDS) + " |")
+        lines.append(f"| {fault} | " + " | ".join(kind_of(row.get(b, "")) for b in known) + " |")
     kinds = [kind_of(text) for row in cells.values() for text in row.values()]
     return "\n".join(lines) + f"\n\n{len(cells)} faults, {len(kinds)} cells: " + ", ".join(
         f"{kinds.count(k)} {k}" for k in ["test"] + REASONS) + ".\n"
@@ -147,14 +156,15 @@ def selftest(root, page):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    file = root / "docs/faults.md"
+    file = root / "docs/developing/faults.md"
     page = file.read_text(encoding="utf-8")
     if "--write" in sys.argv:
         head, rest = page.split(BEGIN)[0], page.split(END)[1]
-        page = head + BEGIN + glance(cells_of(END + rest)[0]) + END + rest
+        known = backends_of(root, page)
+        page = head + BEGIN + glance(cells_of(END + rest, known)[0], known) + END + rest
         file.write_text(page, encoding="utf-8")
     wrong = selftest(root, page) if "--selftest" in sys.argv else complaints(root, page)
-    print(*wrong, f"docs/faults.md: {len(wrong)} complaints", sep="\n")
+    print(*wrong, f"docs/developing/faults.md: {len(wrong)} complaints", sep="\n")
     sys.exit(1 if wrong else 0)
 
 

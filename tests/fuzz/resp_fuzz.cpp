@@ -1,5 +1,6 @@
 // Fuzzes the reader of the Redis protocol. Build with clang++ -fsanitize=fuzzer,address and link
-// backends/redis/codec.cpp and hiredis; the first byte chooses how the rest is cut into pieces.
+// backends/redis/wire/codec.cpp and hiredis; the first byte chooses how the rest is cut into
+// pieces.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

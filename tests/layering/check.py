@@ -14,17 +14,20 @@ SCRIPTS = {".py", ".sh", ".cmake", ".txt", ".md", ".json", ".toml", ".in", ".mjs
            ".yml", ""}
 SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
 
-# The client libraries, by the folder that may include them.
-CLIENTS = {
-    "hiredis": "backends/redis", "sqlite3.h": "backends/sql/sqlite", "openssl": "backends/redis",
-    "boost/asio/ssl": "backends/redis", "pqxx": "backends/sql/postgresql",
-    "libpq-fe.h": "backends/sql/postgresql",
-    "libpq-events.h": "backends/sql/postgresql", "zookeeper": "backends/zookeeper",
-}
+# What every part may include from outside: the system's headers and these libraries. Whatever else there
+# is belongs to a client library, and each client library to the one backend that includes it.
+SYSTEM = re.compile(r"((arpa|linux|net|netinet|sys)/.+|(dirent|elf|errno|fcntl|limits|link|netdb|poll|pthread|sched"
+                    r"|signal|spawn|stdlib|string|termios|time|unistd)\.h|known_schemes\.inc)")
+LIBRARIES = ("boost/", "fmt/", "CLI/", "toml++/")
+NOT_FOR_ALL = "boost/asio/ssl"  # brings OpenSSL
 # One backend that builds on another, through one header that says so.
 STATED = {("backends/redlock", "backends/redis"): "backends/redis/node.hpp"}
+# What a family of backends has alike: for these alone, and it knows none of them.
+FAMILIES = {"backends/sql/common": ("backends/sql/postgresql", "backends/sql/sqlite")}
 # Who may talk to a client library beside its backend: witnesses and floors do so on purpose.
 WITNESSES = ("tests/", "bench/")
+# What backends with a network have in common is no part of what users include.
+NET_USERS = ("core/src/", "core/include/holdfast/spi/", "backends/", "tests/")
 CORE_PRIVATE_USERS = ("core/", "tests/core/", "tests/fuzz/")
 
 
@@ -58,20 +61,42 @@ def resolve(tree, path, name):
     return None
 
 
-def check_include(tree, path, name):
+def client_library(name):
+    """The client library that a header from outside the tree belongs to, or None."""
+    if name.startswith(NOT_FOR_ALL):
+        return NOT_FOR_ALL
+    if "/" not in name and "." not in name or SYSTEM.fullmatch(name) or name.startswith(LIBRARIES):
+        return None
+    return re.split(r"[/.]", name)[0]
+
+
+def owners(tree):
+    """The backends that include each client library."""
+    found = {}
+    for file in (tree / "backends").rglob("*"):
+        path = file.relative_to(tree).as_posix()
+        if file.suffix in SOURCES:
+            for _, name in includes(file.read_text(encoding="utf-8")):
+                if resolve(tree, path, name) is None and client_library(name):
+                    found.setdefault(client_library(name), set()).add(part_of(path))
+    return found
+
+
+def check_include(tree, path, name, owned):
     """The mistake in one include, or None."""
     mine = part_of(path)
-    public = path.startswith("core/include/")
-    for client, owner in CLIENTS.items():
-        if name == client or name.startswith(client + "/") or name.startswith(client + "."):
-            if public:
-                return f"a public header includes the client library {name}"
-            if path.startswith(WITNESSES) or mine == owner:
-                return None
-            return f"only {owner} may include {name}"
     target = resolve(tree, path, name)
     if target is None:
+        library = client_library(name) or (name if name in owned else None)
+        if library is None or path.startswith(WITNESSES):
+            return None
+        if not mine.startswith("backends/") or mine in FAMILIES:
+            return f"only a backend may include the client library {name}"
+        if len(owned[library]) > 1:
+            return f"{name} belongs to one backend, and is included by {', '.join(sorted(owned[library]))}"
         return None
+    if target.startswith("core/include/holdfast/spi/net/") and not path.startswith(NET_USERS):
+        return f"{target} is for backends; nobody else may include it"
     theirs = part_of(target)
     if theirs == mine:
         return None
@@ -88,7 +113,7 @@ def check_include(tree, path, name):
     if theirs == "core":
         return None
     if theirs.startswith("backends/"):
-        if STATED.get((mine, theirs)) == target:
+        if STATED.get((mine, theirs)) == target or mine in FAMILIES.get(theirs, ()):
             return None
         if mine == "tests/backends" or mine == "tests/fuzz":
             return None
@@ -110,21 +135,31 @@ def check_include(tree, path, name):
 WORDS = [
     (re.compile(r"\b(sleep_" + r"for|sleep_" + r"until|u" + r"sleep|nano" + r"sleep)\b"),
      ("tests/", "bench/"), SOURCES, "waits for a time instead of a condition"),
+    (re.compile(r"stays_true\(\s*\[[^]]*\]\s*(\(\))?\s*\{\s*return tr" + r"ue;"),
+     ("tests/", "bench/"), SOURCES, "waits for a time instead of a condition"),
     (re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b"), ("",), SOURCES | SCRIPTS,
      "is unfinished"),
     (re.compile(r"(?<![\w.$}])/(work|root|home/[a-z]+)/"), ("",), SOURCES | SCRIPTS,
      "names a folder of one machine"),
+    (re.compile(r"\bstd::(thread|jthread|async)\s*[({]|\bstd::jthread\b|\bpthread_create\b"),
+     ("core/", "backends/"), SOURCES, "starts a thread that takes signals"),
 ]
+# The one place that starts threads.
+STARTS_THREADS = "core/include/holdfast/spi/signal_masked_thread.hpp"
 # Where time itself is the subject, with the reason.
 SLEEPS_ALLOWED = {
     "tests/lab/src/wait_until.cpp": "the one loop that looks again until a condition holds",
+    "tests/lab/selftest.cpp": "that loop itself is tried, and processes that only have to be there",
+    "tests/soak/director.cpp": "a fault that lasts is what is made",
+    "bench/processes/believer.cpp": "it stays until it is killed",
+    "bench/scenarios/c31_ttl.cpp": "the length of a pause is what is measured",
     "bench/scenarios/c5a_idle_waiters.cpp": "a fixed polling period is what is measured",
     "bench/processes/worker.cpp": "a polling loop is the variant under test",
 }
 
 
 def check(tree):
-    mistakes = []
+    mistakes, owned = [], owners(tree)
     for file in sorted(tree.rglob("*")):
         path = file.relative_to(tree).as_posix()
         if SKIPPED & set(path.split("/")) or not file.is_file() or file.is_symlink():
@@ -137,13 +172,15 @@ def check(tree):
             continue
         if file.suffix in SOURCES:
             for number, name in includes(text):
-                mistake = check_include(tree, path, name)
+                mistake = check_include(tree, path, name, owned)
                 if mistake:
                     mistakes.append(f"{path}:{number}: {mistake}")
         for pattern, folders, suffixes, meaning in WORDS:
             if file.suffix not in suffixes or not path.startswith(folders):
                 continue
             if path in SLEEPS_ALLOWED and "waits" in meaning:
+                continue
+            if path == STARTS_THREADS and "thread" in meaning:
                 continue
             for number, line in enumerate(text.splitlines(), 1):
                 if pattern.search(line):
@@ -157,7 +194,16 @@ BAD = {
     "backends/sql/sqlite/d.cpp": '#include "../../redis/c.hpp"\n',
     "backends/redlock/p.cpp": '#include "../redis/c.hpp"\n',
     "backends/sql/sqlite/q.cpp": '#include "../../redis/node.hpp"\n',
+    "backends/redis/aa.cpp": '#include "../sql/common/ab.hpp"\n',
+    "backends/sql/common/ac.hpp": '#include "../sqlite/ad.hpp"\n',
+    "backends/sql/common/ae.hpp": "#include <sqlite3.h>\n",
+    "backends/sql/sqlite/af.cpp": '#include "../postgresql/ag.hpp"\n',
     "backends/memory/e.cpp": '#include <sqlite3.h>\n',
+    "backends/sql/sqlite/ah.cpp": '#include <sqlite3.h>\n',
+    "core/src/ai.cpp": '#include <pigeon/client.h>\n',
+    "core/src/aj.cpp": '#include <pigeon>\n',
+    "core/src/ak.cpp": '#include <boost/asio/ssl/stream.hpp>\n',
+    "cli/al.cpp": '#include <loft.h>\n',
     "backends/memory/f.cpp": '#include "secret.hpp"\n',
     "cli/g.cpp": '#include "../tests/lab/include/holdfast/lab/h.hpp"\n',
     "bench/i.cpp": '#include "../tests/conformance/j.hpp"\n',
@@ -167,15 +213,29 @@ BAD = {
     "tests/core/x.cpp": '#include "t.hpp"\n',
     "tests/lab/src/k.cpp": '#include "holdfast/ok.hpp"\n',
     "tests/core/l.cpp": "void f() { std::this_thread::sleep_" + "for(1s); }\n",
+    "tests/core/s.cpp": "void f() { stays_true([] { return tr" + "ue; }, 1s); }\n",
     "core/src/m.cpp": "// TO" + "DO later\n",
+    "backends/memory/z.cpp": "auto t = std::thread([] {});\n",
+    "cli/net.cpp": '#include "holdfast/spi/net/gate.hpp"\n',
+    "core/include/holdfast/net.hpp": '#include "holdfast/spi/net/gate.hpp"\n',
     "docs/n.md": "look at /wo" + "rk/main\n",
 }
 GOOD = {
     "core/include/holdfast/ok.hpp": "#include <vector>\n",
+    "core/include/holdfast/spi/net/gate.hpp": "#include <vector>\n",
+    "backends/pigeon/am.cpp": '#include <pigeon/client.h>\n#include <loft.h>\n#include <sys/types.h>\n',
+    "cli/an.cpp": '#include <CLI/App.hpp>\n#include <unistd.h>\n',
+    "core/src/net/socket.cpp": '#include "holdfast/spi/net/gate.hpp"\n',
+    "backends/memory/net.cpp": '#include "holdfast/spi/net/gate.hpp"\n',
     "core/src/secret.hpp": '#include "holdfast/ok.hpp"\n',
     "backends/redis/c.hpp": '#include <hiredis/hiredis.h>\n#include "holdfast/ok.hpp"\n',
     "backends/redis/node.hpp": '#include "c.hpp"\n',
     "backends/redlock/r.cpp": '#include "../redis/node.hpp"\n',
+    "backends/sql/common/ab.hpp": '#include "holdfast/ok.hpp"\n',
+    "backends/sql/sqlite/ad.hpp": '#include "../common/ab.hpp"\n',
+    "backends/sql/postgresql/ag.hpp": '#include "../common/ab.hpp"\n#include <pqxx/pqxx>\n',
+    STARTS_THREADS: "return std::thread(f);\n",
+    "core/src/z.hpp": "std::thread thread_;\n",
     "tests/core/o.cpp": '#include "secret.hpp"\n',
     "tests/lab/include/holdfast/lab/h.hpp": "#include <string>\n",
     "tests/conformance/j.hpp": '#include "holdfast/lab/h.hpp"\n#include "holdfast/ok.hpp"\n',

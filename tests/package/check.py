@@ -6,27 +6,34 @@ check.py --source TREE --work FOLDER [--cxx C++] [--flags F] [--launcher ccache]
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
 import sys
 
 BACKENDS = {
-    # name: (URL, what a first acquire does, a scheme that is not linked, the target to link for it)
-    "memory": ("memory:", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
-    "sqlite": ("sqlite://{work}/consumer.db", "acquire", "redis://127.0.0.1:1", "Holdfast::redis"),
+    # name: (URL, what a first acquire does, a scheme that is not linked, the target to link for it,
+    #        its client libraries)
+    "memory": ("memory:", "acquire", "redis://127.0.0.1:1", "Holdfast::redis", set()),
+    "sqlite": ("sqlite://{work}/consumer.db", "acquire", "redis://127.0.0.1:1", "Holdfast::redis",
+               {"libsqlite3"}),
     "postgresql": ("postgresql://127.0.0.1:{closed}/x", "unreachable", "sqlite:///x.db",
-                   "Holdfast::sqlite"),
-    "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite"),
+                   "Holdfast::sqlite", {"libpqxx", "libpq", "libssl"}),
+    "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite",
+              {"libhiredis", "libssl"}),
     "redlock": ("redlock://127.0.0.1:{closed},127.0.0.2:{closed},127.0.0.3:{closed}", "unreachable",
-                "redis://127.0.0.1:1", "Holdfast::redis"),
+                "redis://127.0.0.1:1", "Holdfast::redis", {"libhiredis", "libssl"}),
     "zookeeper": ("zookeeper://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db",
-                  "Holdfast::sqlite"),
+                  "Holdfast::sqlite", {"libzookeeper_st"}),
 }
-CLIENT_LIBRARIES = {"memory": set(), "sqlite": {"libsqlite3"}, "redis": {"libhiredis", "libssl"},
-                    "postgresql": {"libpqxx", "libpq", "libssl"}, "redlock": {"libhiredis", "libssl"},
-                    "zookeeper": {"libzookeeper_st"}}
-EVERY_CLIENT_LIBRARY = {"libsqlite3", "libhiredis", "libssl", "libpqxx", "libpq", "libzookeeper_st"}
+EVERY_CLIENT_LIBRARY = set().union(*(backend[-1] for backend in BACKENDS.values()))
+
+
+def not_tried(source):
+    """The backends of the tree that are not above, and the other way round."""
+    texts = [p.read_text() for p in (source / "backends").rglob("CMakeLists.txt")]
+    return {n for t in texts for n in re.findall(r"holdfast_backend\((\w+)", t)} ^ set(BACKENDS)
 
 
 class Failed(Exception):
@@ -64,8 +71,13 @@ class Check:
         self.work = arguments.work / arguments.linkage
         self.prefix = self.work / "prefix"
         self.cxx = arguments.cxx
+        # All is compiled here once more, many files as one and without words for a debugger; the build
+        # folders of both linkages differ in one word only, so that a compiler cache serves the second one.
+        os.environ["CCACHE_BASEDIR"] = str(self.source)
         self.cmake = ["cmake", "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={arguments.cxx}",
                       f"-DCMAKE_CXX_FLAGS={arguments.flags}", "-DCMAKE_BUILD_TYPE=Debug",
+                      "-DCMAKE_CXX_FLAGS_DEBUG=", "-DCMAKE_UNITY_BUILD=ON",
+                      "-DCMAKE_UNITY_BUILD_BATCH_SIZE=10",
                       f"-DBUILD_SHARED_LIBS={'ON' if self.shared else 'OFF'}"]
         if arguments.launcher:
             self.cmake.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={arguments.launcher}")
@@ -95,15 +107,16 @@ class Check:
         return next(self.prefix.glob("lib*/**/pkgconfig")).parent
 
     def use(self, program, backend, way):
-        url, ending, foreign, target = BACKENDS[backend]
+        url, ending, foreign, target, own = BACKENDS[backend]
         url = url.format(work=self.work, closed=self.port)
         env = dict(os.environ, LD_LIBRARY_PATH=str(self.libdir()))
         output = run(program, url, ending, foreign, env=env)
         expect(f"{way}: a program with Holdfast::{backend} alone opens {url.split(':')[0]}:", True)
         expect(f"{way}: it is told to link {target}", f"link {target}" in output, output)
         libraries = run("ldd", program, env=env)
-        others = {name for name in EVERY_CLIENT_LIBRARY - CLIENT_LIBRARIES[backend]
-                  if name in libraries}
+        expect(f"{way}: its client libraries are in its ldd", all(name in libraries for name in own),
+               libraries)
+        others = {name for name in EVERY_CLIENT_LIBRARY - own if name in libraries}
         expect(f"{way}: no other client library in its ldd", not others, libraries)
 
     def find_package(self, backend):
@@ -167,6 +180,7 @@ class Check:
         expect("docs/examples: the installed Holdfast builds and runs them", "token" in output, output)
 
     def all(self):
+        expect("every backend of the tree is tried", not not_tried(self.source), str(not_tried(self.source)))
         self.install()
         for backend in BACKENDS:
             self.find_package(backend)

@@ -1,61 +1,78 @@
 // How long this machine lets a thread wait that has something to do: what a promise to tell "in
-// time" cannot answer for, measured while it is checked.
+// time" cannot answer for, measured while it is checked, and never carried over to the next check.
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 
 namespace test_support {
 
-/// Watches from its making to its end. Any thread may ask.
-class Stalls {
+/// One thread of the program, from before the first test, that sleeps 5 ms at a time and writes
+/// down how late it was woken.
+class StallLog {
 public:
-    /// The longest so far, in ms.
-    long long longest() const noexcept { return longest_; }
-    /// For a word that passes through two threads, one after the other.
-    long long of_two() const noexcept { return 2 * longest_; }
+    using clock = std::chrono::steady_clock;
+    using milliseconds = std::chrono::milliseconds;
+
+    static StallLog& instance() {
+        static StallLog log;
+        return log;
+    }
+    StallLog() = default;
+    StallLog(const StallLog&) = delete;
+    StallLog& operator=(const StallLog&) = delete;
+
+    /// The longest stall that ended, or still lasts, at `start` or later.
+    milliseconds longest_since(clock::time_point start) {
+        const std::lock_guard hold_it(mutex_);
+        // What was over before counts for nothing, though it is written down only now.
+        const auto from = [&](clock::time_point began, clock::time_point end) {
+            return std::chrono::floor<milliseconds>(end - std::max(began, start));
+        };
+        milliseconds most = std::max(from(due_, clock::now()), milliseconds(0));
+        for (const Stall& s : stalls_)
+            if (s.end >= start) most = std::max(most, from(s.end - s.late, s.end));
+        return most;
+    }
 
 private:
+    struct Stall {
+        clock::time_point end;
+        milliseconds late;
+    };
     void watch(const std::stop_token& stop) {
-        using clock = std::chrono::steady_clock;
-        std::mutex mutex;
         std::condition_variable_any never;
-        std::unique_lock hold(mutex);
+        std::unique_lock hold(mutex_);
         while (!stop.stop_requested()) {
-            const auto due = clock::now() + std::chrono::milliseconds(5);
-            never.wait_until(hold, stop, due, [] { return false; });
-            const auto late = std::chrono::floor<std::chrono::milliseconds>(clock::now() - due);
-            longest_ = std::max<long long>(longest_, late.count());
+            const auto end = clock::now();
+            const auto late = std::chrono::floor<milliseconds>(end - due_);
+            // Only one that is longer than all after it can be the longest since any moment.
+            while (!stalls_.empty() && stalls_.back().late <= late)
+                stalls_.pop_back();
+            stalls_.push_back({end, late});
+            due_ = end + milliseconds(5);
+            never.wait_until(hold, stop, due_, [] { return false; });
         }
     }
 
-    std::atomic<long long> longest_{0};
+    std::mutex mutex_;
+    clock::time_point due_ = clock::now();
+    std::deque<Stall> stalls_;  ///< ever shorter, so few
     std::jthread thread_{[this](const std::stop_token& stop) { watch(stop); }};
 };
+inline StallLog& stall_log = StallLog::instance();
 
-/// From before the first test.
-inline const Stalls since_the_start;
+/// From its making on. Any thread may ask.
+class Stalls {
+public:
+    /// The longest so far, in ms.
+    long long longest() const { return stall_log.longest_since(start_).count(); }
 
-/// What a bound on time leaves to this machine: twice the longest that it has stood still.
-inline std::chrono::milliseconds stood_still() {
-    return std::chrono::milliseconds(since_the_start.of_two());
-}
-
-/// Asks again, a few times, while the answer is not one to judge by and this machine has stood
-/// still for about as long as the question was given: what it leaves unanswered for too long is in
-/// doubt, rightly.
-template <class Ask, class Unwanted>
-auto ask_in_peace(Ask ask, Unwanted unwanted,
-                  std::chrono::milliseconds given = std::chrono::seconds(1)) {
-    auto answer = ask();
-    for (int left = 3; left > 0 && unwanted(answer); --left) {
-        if (stood_still() < given) break;
-        answer = ask();
-    }
-    return answer;
-}
+private:
+    StallLog::clock::time_point start_ = StallLog::clock::now();
+};
 
 }  // namespace test_support

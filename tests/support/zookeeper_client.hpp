@@ -71,6 +71,16 @@ public:
                 [](int rc, const Stat* s, const void* into) { finish(answer(into), rc, s); }, to);
         });
     }
+    /// What everybody may do there: ZOO_PERM_ALL, or less.
+    Answer allow(const std::string& path, int permissions) {
+        ACL one{permissions, ZOO_ANYONE_ID_UNSAFE};
+        const ACL_vector all{1, &one};
+        return ask([&](void* to) {
+            return zoo_aset_acl(
+                zh_, path.c_str(), -1, const_cast<ACL_vector*>(&all),
+                [](int rc, const void* into) { finish(answer(into), rc, nullptr); }, to);
+        });
+    }
     Answer get(const std::string& path) {
         return ask([&](void* to) {
             return zoo_aget(

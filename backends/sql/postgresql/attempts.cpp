@@ -7,26 +7,9 @@ namespace {
 /// A row that is free, or was, and could not be had: somebody is just at it.
 constexpr milliseconds just_missed{10};
 
-PreviousHolder verdict(std::int64_t mark) noexcept {
-    switch (mark) {
-        case 0:
-            return PreviousHolder::none;
-        case mark_released:
-            return PreviousHolder::released;
-        case mark_abandoned:
-            return PreviousHolder::abandoned;
-        case mark_crashed:
-            return PreviousHolder::crashed;
-        default:
-            return PreviousHolder::unknown;
-    }
-}
-
 void granted(Step& s, std::int64_t token, std::int64_t previous) {
-    s.done = true;
+    s.granted(token, previous);
     s.placed = s.next > 0;
-    s.outcome =
-        spi::Attempt::Granted{{static_cast<std::uint64_t>(token)}, verdict(previous), s.ttl, {}};
 }
 
 void busy(Step& s, const Row& row) {
@@ -34,39 +17,35 @@ void busy(Step& s, const Row& row) {
     s.placed = row.placed;
     s.holder = row.owner;
     s.left_us = row.left_us;
-    s.outcome = spi::Attempt::Busy{look_again(row.left_us, s.ttl), false};
+    s.outcome = spi::Attempt::Busy{look_within(row.left_us, s.ttl), false};
 }
 
-/// False when an error was written into the steps.
-bool grant(Connection& c, const Steps& steps) {
-    if (steps.empty()) return true;
+void grant(Connection& c, Steps steps) {
+    if (steps.empty()) return;
     const auto deadline = [&](const Step& s) { return c.shared().server_us(s.deadline); };
     // First of all, as the server's clock is known from the connection.
     Said said;
     said.error = c.open(last_deadline(steps), said.detail);
-    if (said.error) {
-        for (Step* s : steps)
-            refuse(*s, said);
-        return false;
+    if (!went_well(said, steps)) return;
+    Steps off;
+    const Shared::Asking asking(c.shared(), steps, off);
+    said.error = make_error_code(errc::closed);
+    went_well(said, off);
+    if (steps.size() > 1) {
+        exchange(c, Sql::grant_many, steps,
+                 {keys(steps), owners(steps), ttls(steps), array(steps, deadline), c.shared().me,
+                  array(steps, [](const Step& s) { return s.next; })},
+                 [](Step& s, const pqxx::row& r) { granted(s, number(r, 1), number(r, 2)); });
+    } else if (!steps.empty()) {
+        Step& s = *steps.front();
+        said = c.run(
+            Sql::grant,
+            {s.key, s.owner, text(s.ttl.count()), text(deadline(s)), c.shared().me, text(s.next)},
+            s.deadline);
+        if (!went_well(said, steps)) return;
+        for (const auto& r : said.rows)
+            granted(s, number(r, 0), number(r, 1));
     }
-    if (steps.size() > 1)
-        return exchange(
-            c, Sql::grant_many, steps,
-            {keys(steps), owners(steps), ttls(steps), array(steps, deadline), c.shared().me,
-             array(steps, [](const Step& s) { return s.next; })},
-            [](Step& s, const pqxx::row& r) { granted(s, number(r, 1), number(r, 2)); });
-    Step& s = *steps.front();
-    said =
-        c.run(Sql::grant,
-              {s.key, s.owner, text(s.ttl.count()), text(deadline(s)), c.shared().me, text(s.next)},
-              s.deadline);
-    if (said.error) {
-        refuse(s, said);
-        return false;
-    }
-    for (const auto& r : said.rows)
-        granted(s, number(r, 0), number(r, 1));
-    return true;
 }
 
 /// They are busy, or left alone for a moment: so that somebody tells us when they are free.
@@ -93,6 +72,22 @@ void stand(Connection& c, const Steps& unplaced, Rows& known) {
 
 }  // namespace
 
+Shared::Asking::Asking(Shared& shared, Steps& steps, Steps& off) : shared_(shared), steps_(&steps) {
+    const std::lock_guard hold(shared_.mutex_);
+    for (Step* s : std::exchange(steps, {})) {
+        const bool wanted = !shared_.closing_ && !s->called_off;
+        s->asked = s->asked || wanted;
+        (wanted ? steps : off).push_back(s);
+    }
+    shared_.asked_.push_back(steps_);
+}
+
+bool Shared::call_off(Step& s) {
+    const std::lock_guard hold(mutex_);
+    if (!s.asked) s.called_off = true;
+    return s.called_off;
+}
+
 void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     Steps first, missing, again, unplaced;
     for (Step* s : wave) {
@@ -103,7 +98,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
             s->left_us = std::chrono::microseconds(courtesy).count();
             s->outcome = spi::Attempt::Busy{courtesy, false};
             unplaced.push_back(s);
-        } else if (at != known.end() && at->second.live() && at->second.owner != s->owner)
+        } else if (at != known.end() && at->second.held() && at->second.owner != s->owner)
             busy(*s, at->second);
         else if (s->expect_free)
             first.push_back(s);
@@ -112,7 +107,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     for (const Step* s : first) {
         if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
         Row row;
-        row.owned = true;
+        row.state = Row::State::held;
         row.placed = s->placed;
         row.owner = s->owner;
         row.left_us = std::int64_t{s->ttl.count()} * 1000;
@@ -120,18 +115,9 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     }
     const Steps open = still_open(wave);
     if (open.empty()) return stand(c, unplaced, known);
-    std::vector<std::pair<std::string, Row>> rows;
-    const Said said = look(c, keys_of(open), last_deadline(open), rows);
-    if (said.error) {
-        // What was asked before was answered with "not yours".
-        Said nothing = said;
-        nothing.nothing_done = true;
-        for (Step* s : open)
-            refuse(*s, nothing);
-        return;
-    }
-    for (auto& [key, row] : rows)
-        known.insert_or_assign(key, std::move(row));
+    Said said = look(c, keys_of(open), last_deadline(open), known);
+    said.nothing_done = true;  // what was asked before was answered with "not yours"
+    if (!went_well(said, open)) return;
     for (Step* s : open) {
         const auto at = known.find(s->key);
         if (at == known.end()) {
@@ -140,7 +126,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
         } else if (!at->second.plain) {
             s->done = true;
             s->outcome = spi::Attempt::Failed{make(Error::foreign_row)};
-        } else if (at->second.live() && (at->second.owner != s->owner || at->second.revoked)) {
+        } else if (at->second.held() && (at->second.owner != s->owner || at->second.revoked)) {
             busy(*s, at->second);
             if (s->since != 0 && !s->placed) unplaced.push_back(s);
         } else {

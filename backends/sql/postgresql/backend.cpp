@@ -4,7 +4,6 @@
 #include <boost/asio/detached.hpp>
 
 #include "errors.hpp"
-#include "questions.hpp"
 
 namespace holdfast::postgresql {
 namespace {
@@ -15,10 +14,13 @@ Place& place_of(std::shared_ptr<void>& place) {
 }
 
 constexpr milliseconds leave_patience{2000};
+/// What core gives to the end of a backend has to be enough for this, and for stop().
+constexpr milliseconds last_words{100};
 
 Step leaving(std::string key, boot_clock::time_point deadline) {
     Step s;
-    s.kind = Step::Kind::leave;
+    s.kind = Step::Kind::withdraw;
+    s.only_line = true;
     s.key = std::move(key);
     s.deadline = deadline;
     return s;
@@ -26,54 +28,28 @@ Step leaving(std::string key, boot_clock::time_point deadline) {
 
 }  // namespace
 
-Step step_of(const Shared& shared, Step::Kind kind, const spi::Attempt& a) {
-    Step s;
-    s.kind = kind;
-    s.key = shared.options.prefix;
-    s.key += a.name;
-    s.owner = a.owner;
-    s.deadline = a.deadline;
-    s.ttl = a.ttl;
-    if (a.place) s.ghost = static_cast<const Place*>(a.place.get())->ghost;
-    return s;
-}
-
-Step step_of(const Shared& shared, Step::Kind kind, const spi::Held& h) {
-    Step s;
-    s.kind = kind;
-    s.key = shared.options.prefix;
-    s.key += h.name;
-    s.owner = h.owner;
-    s.deadline = h.deadline;
-    s.ttl = h.ttl;
-    s.token = static_cast<std::int64_t>(h.token.value);
-    s.how = h.how;
-    if (h.place) s.ghost = static_cast<const Place*>(h.place.get())->ghost;
-    return s;
-}
-
 void take(Step&& s, const Shared& shared, spi::Attempt& a) {
     a.outcome = s.outcome;
     a.detail = std::move(s.detail);
-    if (std::holds_alternative<spi::Attempt::Doubt>(a.outcome)) {
+    if (std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome)) {
         Place& p = place_of(a.place);
         p.touched = true;
-        p.ghost = std::max(p.ghost, shared.server_us(a.deadline));
+        p.ghost = std::max(p.ghost, shared.latest_us(a.deadline));
     } else if (std::holds_alternative<spi::Attempt::Granted>(a.outcome)) {
         // Core may find that nobody wants it any more, or that it came too late.
         place_of(a.place).touched = true;
     }
 }
 
-Backend::Backend(const spi::Settings& settings, spi::Context context)
-    : capabilities_(promises()),
-      context_(context),
+Backend::Backend(const spi::Settings& settings, const spi::Context& context)
+    : sql::Backend<Step, Connection, Questions>(promises(), settings, context),
       shared_(std::make_shared<Shared>(settings, context.engine)),
-      line_(std::make_shared<Line>(context)),
-      grants_(std::make_shared<Worker>(shared_, context.engine)),
-      keeping_(std::make_shared<Worker>(shared_, context.engine)),
-      listener_(std::make_shared<Listener>(shared_, context, grants_, line_)) {
-    shared_->warn = [sink = &context_.sink](std::string text) { sink->warn(std::move(text)); };
+      line_(std::make_shared<Line>(context)) {
+    shared_->line = line_;
+    shared_->warnings.report_to(&context.events);
+    asking_ = std::make_shared<Worker>(shared_, context.engine);
+    keeping_ = std::make_shared<Worker>(shared_, context.engine);
+    listener_ = std::make_shared<Listener>(shared_, context, asking_, line_);
 }
 
 Backend::~Backend() {
@@ -82,9 +58,10 @@ Backend::~Backend() {
 
 void Backend::stop() noexcept {
     line_->close();
+    shared_->warnings.report_to(nullptr);
     shared_->watchdog->close();
     listener_->close();
-    grants_->close();
+    asking_->close();
     keeping_->close();
 }
 
@@ -92,18 +69,12 @@ error_code Backend::gone() const noexcept {
     return shared_->watchdog->closing() ? make_error_code(errc::closed) : make(Error::no_answer);
 }
 
-std::shared_ptr<Job> Backend::job(std::size_t steps) const {
-    auto made = std::make_shared<Job>(context_.engine);
-    made->steps.reserve(steps);
-    return made;
-}
-
 spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
-    auto work = job(items.size());
+    auto work = job();
     std::vector<spi::Attempt*> asked;
     const auto now = boot_clock::now();
     for (spi::Attempt* a : items) {
-        Step s = step_of(*shared_, Step::Kind::attempt, *a);
+        Step s(Step::Kind::attempt, prefix_, *a);
         const auto plan = line_->plan(s.key, *a, now);
         if (plan == Line::Plan::wait) {
             line_->enter(s.key, a->owner, now);
@@ -113,20 +84,22 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         s.expect_free = plan == Line::Plan::take;
         s.behind = plan == Line::Plan::stand;
         if (a->queue) line_->place(s, now, *shared_);
-        work->deadline = std::max(work->deadline, a->deadline);
-        work->steps.push_back(std::move(s));
+        work->add(std::move(s));
         asked.push_back(a);
     }
     if (!line_->empty()) listener_->want();
     if (asked.empty()) co_return;
-    auto run = grants_->run(work);
+    auto run = asking_->run(work);
     const bool answered = co_await std::move(run);
     const auto then = boot_clock::now();
     for (std::size_t i = 0; i < asked.size(); ++i) {
         spi::Attempt& a = *asked[i];
         if (!answered) {
-            Step lost = step_of(*shared_, Step::Kind::attempt, a);
-            lost.outcome = spi::Attempt::Doubt{gone()};
+            Step lost;
+            if (shared_->call_off(work->steps[i]))
+                lost.outcome = spi::Attempt::Failed{gone()};
+            else
+                lost.outcome = spi::Attempt::NoAnswer{gone()};
             take(std::move(lost), *shared_, a);
             continue;
         }
@@ -145,148 +118,65 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
 }
 
 void Backend::leave_line(const std::string& key) {
-    auto work = job(1);
-    work->deadline = boot_clock::now() + leave_patience;
-    work->steps.push_back(leaving(key, work->deadline));
+    auto work = job();
+    work->add(leaving(key, boot_clock::now() + leave_patience));
     // Nobody waits for the answer: who is told in vain passes it on.
     auto run = keeping_->run(std::move(work));
     asio::co_spawn(context_.engine, std::move(run), asio::detached);
 }
 
-spi::awaitable<error_code> Backend::withdraw(std::span<spi::Attempt* const> items) {
-    auto work = job(items.size());
-    for (const spi::Attempt* a : items) {
-        if (line_->leave(a->owner)) {
-            work->steps.push_back(
-                leaving(shared_->options.prefix + std::string(a->name), a->deadline));
-            work->deadline = std::max(work->deadline, a->deadline);
-        }
-        if (!a->place || !static_cast<const Place*>(a->place.get())->touched) continue;
-        work->steps.push_back(step_of(*shared_, Step::Kind::withdraw, *a));
-        work->deadline = std::max(work->deadline, a->deadline);
+spi::awaitable<void> Backend::withdraw(std::span<spi::Attempt* const> items) {
+    auto work = job();
+    std::vector<std::pair<spi::Attempt*, std::size_t>> asked;  // and which step is for it
+    for (spi::Attempt* a : items) {
+        a->withdrawal = {};
+        Step s(Step::Kind::withdraw, prefix_, *a);
+        if (line_->leave(a->owner)) work->add(leaving(s.key, a->deadline));
+        const bool touched = a->place && static_cast<const Place*>(a->place.get())->touched;
+        if (!touched) continue;
+        asked.emplace_back(a, work->steps.size());
+        work->add(std::move(s));
     }
-    if (work->steps.empty()) co_return error_code();
+    if (work->steps.empty()) co_return;
     auto run = keeping_->run(work);
     const bool answered = co_await std::move(run);
-    if (!answered) co_return gone();
-    error_code first;
-    for (const Step& s : work->steps) {
+    for (const auto& [attempt, step] : asked)
+        attempt->withdrawal = answered ? work->steps[step].error : gone();
+    if (!answered) co_return;
+    for (const Step& s : work->steps)
         if (s.freed && !s.handed_on) line_->freed(s.key);
-        if (s.kind == Step::Kind::withdraw && s.error && !first) first = s.error;
-    }
-    co_return first;
 }
 
-spi::awaitable<void> Backend::renew(std::span<spi::Held* const> items) {
-    auto work = job(items.size());
-    for (const spi::Held* h : items) {
-        work->steps.push_back(step_of(*shared_, Step::Kind::renew, *h));
-        work->deadline = std::max(work->deadline, h->deadline);
-    }
-    auto run = keeping_->run(work);
-    const bool answered = co_await std::move(run);
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        items[i]->renewal = spi::Held::Renewal::unknown;
-        items[i]->renewal_error = gone();
-        if (!answered) continue;
-        items[i]->renewal = work->steps[i].renewal;
-        items[i]->renewal_error = work->steps[i].error;
-    }
-}
-
-spi::awaitable<void> Backend::release(std::span<spi::Held* const> items) {
-    auto work = job(items.size());
-    for (const spi::Held* h : items) {
-        work->steps.push_back(step_of(*shared_, Step::Kind::release, *h));
-        work->deadline = std::max(work->deadline, h->deadline);
-    }
-    auto run = keeping_->run(work);
-    const bool answered = co_await std::move(run);
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        items[i]->released = ReleaseResult::unreachable;
-        if (!answered) continue;
-        items[i]->released = work->steps[i].released;
-        const Step& s = work->steps[i];
-        items[i]->handed_on = s.handed_on;
-        if (s.handed_on)
-            line_->handed_on(s.key);
-        else if (s.freed)
-            line_->freed(s.key);
-    }
-}
-
-template <class T, class Ask>
-spi::awaitable<result<T>> Backend::question(Ask ask, boot_clock::time_point deadline,
-                                            std::string* detail) {
-    struct Answer {
-        result<T> value = make_error_code(errc::unavailable);
-        std::string detail;
-    };
-    auto answer = std::make_shared<Answer>();
-    auto work = job(0);
-    work->deadline = deadline;
-    work->ask = [answer, ask = std::move(ask)](Connection& c) {
-        try {
-            answer->value = ask(c, answer->detail);
-        } catch (const std::exception& e) {
-            c.close();
-            answer->detail = e.what();
-        }
-    };
-    auto run = grants_->run(work);
-    const bool answered = co_await std::move(run);
-    if (!answered) co_return gone();
-    *detail = std::move(answer->detail);
-    co_return std::move(answer->value);
-}
-
-spi::awaitable<result<Inspection>> Backend::inspect(std::string_view name,
-                                                    boot_clock::time_point deadline,
-                                                    std::string& detail) {
-    auto ask = [name = std::string(name), deadline](Connection& c, std::string& words) {
-        return postgresql::inspect(c, name, deadline, words);
-    };
-    return question<Inspection>(std::move(ask), deadline, &detail);
-}
-
-spi::awaitable<result<std::vector<std::string>>> Backend::list(std::string_view prefix,
-                                                               std::size_t limit,
-                                                               boot_clock::time_point deadline,
-                                                               std::string& detail) {
-    auto ask = [prefix = std::string(prefix), limit, deadline](Connection& c, std::string& words) {
-        return postgresql::list(c, prefix, limit, deadline, words);
-    };
-    return question<std::vector<std::string>>(std::move(ask), deadline, &detail);
-}
-
-spi::awaitable<result<Broken>> Backend::break_lock(std::string_view name,
-                                                   std::optional<FencingToken> if_token, bool now,
-                                                   boot_clock::time_point deadline,
-                                                   std::string& detail) {
-    auto ask = [name = std::string(name), if_token, now, deadline, line = line_](
-                   Connection& c, std::string& words) {
-        auto broken = postgresql::break_lock(c, name, if_token, now, deadline, words);
-        if (broken && now) line->freed_elsewhere(c.shared().options.prefix + name);
-        return broken;
-    };
-    return question<Broken>(std::move(ask), deadline, &detail);
-}
-
-spi::awaitable<result<Capabilities>> Backend::probe(boot_clock::time_point deadline,
-                                                    std::string& detail) {
-    auto ask = [deadline](Connection& c, std::string& words) {
-        return postgresql::probe(c, deadline, words);
-    };
-    return question<Capabilities>(std::move(ask), deadline, &detail);
+void Backend::heard(const Step& s, spi::Held& h) {
+    h.handed_on = s.handed_on;
+    if (s.handed_on)
+        line_->handed_on(s.key);
+    else if (s.freed)
+        line_->freed(s.key);
 }
 
 std::unique_ptr<spi::Lane> Backend::open_lane() {
-    return make_lane(shared_, line_);
+    return make_lane(shared_);
 }
 
 spi::awaitable<void> Backend::close() {
+    // The server may grant what was asked for and is cut now; nobody would give it back.
+    auto work = job();
+    const auto deadline = boot_clock::now() + last_words;
+    shared_->stop_asking([&](const Step& asked) {
+        Step s;
+        s.kind = Step::Kind::withdraw;
+        s.key = asked.key;
+        s.owner = asked.owner;
+        s.deadline = deadline;
+        s.ghost = shared_->latest_us(asked.deadline);
+        work->add(std::move(s));
+    });
+    if (!work->steps.empty()) {
+        auto run = keeping_->run(work);
+        (void)co_await std::move(run);
+    }
     stop();
-    co_return;
 }
 
 }  // namespace holdfast::postgresql

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <cctype>
 
 #include "errors.hpp"
@@ -19,17 +20,32 @@ bool is_address(const std::string& host) {
            ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
 
+/// The loopback interface, or a Unix socket.
+bool on_this_machine(const std::string& address) {
+    if (address.empty()) return true;
+    error_code ec;
+    const auto ip = boost::asio::ip::make_address(address, ec);
+    return !ec && (ip.is_loopback() ||
+                   (ip.is_v6() && ip.to_v6().is_v4_mapped() &&
+                    boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, ip.to_v6())
+                        .is_loopback()));
+}
+
+/// So long a look-up may keep waiting who knows an address already.
+constexpr milliseconds patience_with_names{750};
+
 /// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
 std::vector<std::string> targets(Shared& shared, bool resolve, boot_clock::time_point deadline,
                                  std::string& detail) {
     const Options& o = shared.options;
     if (!o.socket.empty()) return {std::string()};
     if (is_address(o.host)) return {o.host};
-    if (!resolve) {
-        if (auto known = shared.reached(); !known.empty()) return {known};
-        return {};
-    }
+    std::vector<std::string> known;
+    if (auto reached = shared.reached(); !reached.empty()) known.push_back(std::move(reached));
+    if (!resolve) return known;
+    if (!known.empty()) deadline = std::min(deadline, boot_clock::now() + patience_with_names);
     const auto found = shared.names.wait_for(o.host, deadline);
+    if (!found && !known.empty()) return known;
     if (!found) {
         detail += ": " + spi::HostNames::words(found.error());
         return {};
@@ -55,6 +71,11 @@ public:
             const auto state = state_in(message);
             if (!state.empty()) why = make(from_state(state));
             detail = words_of(message);
+            if (why == make(Error::refused) && PQsslInUse(h.get()) == 0 &&
+                !shared_.options.tls_chosen && message.find("SSL was required") != message.npos)
+                detail +=
+                    "; sslmode=prefer in the URL does without, and shows everybody on the "
+                    "way the password";
         }
         return {nullptr, &PQfinish};
     }
@@ -78,6 +99,7 @@ private:
         add("client_encoding", utf8_);
         for (const auto& [name, value] : o.libpq)
             add(name.c_str(), value);
+        if (!o.tls_chosen && !on_this_machine(address)) add("sslmode", require_);
         names.push_back(nullptr);
         values.push_back(nullptr);
         return {PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
@@ -102,7 +124,7 @@ private:
 
     Shared& shared_;
     const boot_clock::time_point until_;
-    const std::string utf8_ = "UTF8";
+    const std::string utf8_ = "UTF8", require_ = "require";
 };
 
 }  // namespace

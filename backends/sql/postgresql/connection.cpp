@@ -52,20 +52,6 @@ std::string_view text_of(const pqxx::field& f) {
     return f.is_null() ? std::string_view() : std::string_view(f.c_str());
 }
 
-error_code judge_table(std::string_view comment, std::string& detail) {
-    constexpr std::string_view before = comment_before_format;
-    if (!comment.starts_with(before)) {
-        detail = "its comment is not \"" + table_comment() + "\": see `holdfast schema postgresql`";
-        return make(Error::foreign_table);
-    }
-    const std::string number(comment.substr(before.size()));
-    const long format = std::strtol(number.c_str(), nullptr, 10);
-    if (format == table_format) return {};
-    if (format > table_format) return make(Error::newer_format);
-    detail = "when nothing is held any more, drop it: it is made again";
-    return make(Error::older_format);
-}
-
 }  // namespace
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
@@ -168,10 +154,64 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
     return said;
 }
 
+error_code Connection::judge_table(const pqxx::row& hello, boot_clock::time_point deadline,
+                                   std::string& detail) {
+    constexpr std::string_view before = comment_before_format;
+    const std::string which(text_of(hello[5]));
+    statements_ = shared_->statements_in(std::string(text_of(hello[8])));
+    const bool ours_alone = text_of(hello[6]) == "t";
+    if (!ours_alone && !shared_->audited(which))
+        if (const auto why = audit(deadline, detail)) return why;
+    const auto comment = text_of(hello[4]);
+    if (!comment.starts_with(before)) {
+        detail = "its comment is not \"" + table_comment() + "\": see `holdfast schema postgresql`";
+        return make(Error::foreign_table);
+    }
+    const std::string number(comment.substr(before.size()));
+    const long format = std::strtol(number.c_str(), nullptr, 10);
+    if (format > table_format) return make(Error::newer_format);
+    if (format < table_format) {
+        detail = "when nothing is held any more, drop it: it is made again";
+        return make(Error::older_format);
+    }
+    if (!ours_alone) shared_->audit_passed(which);
+    return {};
+}
+
+error_code Connection::audit(boot_clock::time_point deadline, std::string& detail) {
+    Said said =
+        guarded(deadline, [&](pqxx::nontransaction& tx) { return tx.exec(statements_->audit()); });
+    if (said.error) {
+        detail = std::move(said.detail);
+        return said.error;
+    }
+    const auto found = said.rows[0];
+    if (const auto owner = text_of(found[0]); !owner.empty()) {
+        detail = "it belongs to the role " + std::string(owner) +
+                 ", which is neither this role, nor one that it is a member of, nor the database's "
+                 "owner, nor a superuser (and for a superuser only the last will do); drop it if "
+                 "you do not know it, or ALTER TABLE holdfast_lease OWNER TO one of these, or "
+                 "connect as its owner, or use a schema of this role's own (schema=NAME)";
+        return make(Error::untrusted_table);
+    }
+    if (const auto code = text_of(found[1]); !code.empty()) {
+        detail = "it has what Holdfast did not make: " + std::string(code) + "; drop that";
+        return make(Error::untrusted_table);
+    }
+    if (const auto others = text_of(found[2]); !others.empty())
+        shared_->warnings.tell("the permission TRIGGER on holdfast_lease lets " +
+                               std::string(others) +
+                               " run code with this role's permissions: REVOKE it");
+    return {};
+}
+
 error_code Connection::introduce(boot_clock::time_point deadline, std::string& detail) {
     for (int round = 0;; ++round) {
         const int pid = PQbackendPID(session_->raw());
-        const std::vector<std::string> parameters{std::to_string(pid)};
+        const Options& o = shared_->options;
+        const std::vector<std::string> parameters{
+            std::to_string(pid), std::to_string(o.silent.count()),
+            std::to_string(o.probe_every().count()), std::to_string(Options::probes)};
         Said said = guarded(deadline, [&](pqxx::nontransaction& tx) {
             return execute(tx, false, shared_->statements.hello(), parameters);
         });
@@ -181,8 +221,7 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
         }
         const auto row = said.rows[0];
         pooled_ = row[0].as<int>() != pid;
-        fsync_ = text_of(row[3]) == "on";
-        shared_->heard_clock(row[4].as<std::int64_t>());
+        shared_->heard_clock(row[3].as<std::int64_t>());
         if (text_of(row[1]) == "t") {
             detail = "it is a standby: connect to the primary";
             return make(Error::read_only);
@@ -191,17 +230,15 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
             detail = "default_transaction_read_only is on for this role or database";
             return make(Error::read_only);
         }
-        if (shared_->warn && !shared_->watchdog->closing()) {
-            if (pooled_)
-                shared_->warn(
-                    "a connection pooler stands between: nobody is told of a release, "
-                    "waiters look once a second");
-            if (!fsync_)
-                shared_->warn("fsync is off: a crash of the server's machine forgets grants");
-        }
-        if (text_of(row[6]) == "t") {
-            return judge_table(text_of(row[5]), detail);
-        }
+        if (pooled_)
+            shared_->warnings.tell(
+                "a connection pooler stands between: nobody is told of a release, waiters look "
+                "once a second");
+        forgetful_ = !text_of(row[7]).empty();
+        if (forgetful_)
+            shared_->warnings.tell(std::string(text_of(row[7])) +
+                                   ": a crash of the server's machine forgets grants");
+        if (!row[5].is_null()) return judge_table(row, deadline, detail);
         if (round > 0) {
             detail = "the table was made and is not there: look at the schemas of search_path";
             return make(Error::no_table);
@@ -229,8 +266,8 @@ error_code Connection::create(boot_clock::time_point deadline, std::string& deta
 Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
                       boot_clock::time_point deadline) {
     const auto at = static_cast<std::size_t>(sql);
-    const Statements& s = shared_->statements;
-    if (pooled_)
+    const Statements& s = *statements_;
+    if (pooled_ || shared_->ending())
         return guarded(deadline, [&](pqxx::nontransaction& tx) {
             return execute(tx, false, s.text(sql), parameters);
         });
@@ -243,7 +280,7 @@ Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
 
 Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
                      boot_clock::time_point deadline) {
-    for (;;) {
+    for (bool dropped = false;;) {
         Said said;
         said.error = open(deadline, said.detail);
         if (said.error) return said;
@@ -256,10 +293,10 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
             pooled_ = true;
             continue;
         }
-        if (state_ == "42P01" && time_left && session_) {  // dropped since we looked
-            said.error = create(deadline, said.detail);
-            if (!said.error) continue;
-            return said;
+        // Dropped since we looked: what is there now, or is made, has to be judged.
+        if (state_ == "42P01" && time_left && !std::exchange(dropped, true)) {
+            close();
+            continue;
         }
         if (!worth_repeating(state_) || !time_left) return said;
     }

@@ -32,8 +32,8 @@ public:
     bool is_open() const noexcept { return session_ != nullptr; }
     /// A pooler stands between: the session is not ours alone.
     bool pooled() const noexcept { return pooled_; }
-    /// As the server said when this connection began.
-    bool fsync() const noexcept { return fsync_; }
+    /// As the server said when this connection began: a crash of its machine forgets commits.
+    bool forgetful() const noexcept { return forgetful_; }
     void close() noexcept;
 
     /// Runs one statement, connecting where needed. Statements that conflict with others are
@@ -53,6 +53,8 @@ private:
     template <class F>
     Said guarded(boot_clock::time_point deadline, F&& statement);
     bool stale() const noexcept;
+    error_code judge_table(const pqxx::row& hello, boot_clock::time_point, std::string& detail);
+    error_code audit(boot_clock::time_point, std::string& detail);
     error_code introduce(boot_clock::time_point deadline, std::string& detail);
     error_code create(boot_clock::time_point deadline, std::string& detail);
     Said once(Sql, const std::vector<std::string>&, boot_clock::time_point deadline);
@@ -61,8 +63,9 @@ private:
     const Resolve resolve_;
     Watchdog::Guard guard_;
     std::unique_ptr<Session> session_;
+    std::shared_ptr<const Statements> statements_;  // for the table that was judged
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
-    bool pooled_ = false, fsync_ = true, listening_ = false;
+    bool pooled_ = false, forgetful_ = false, listening_ = false;
     boot_clock::time_point used_;
     std::string state_;  // the SQLSTATE of the last error
 };

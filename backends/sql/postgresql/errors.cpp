@@ -36,7 +36,10 @@ public:
             case Error::no_right:
                 return "this role may not use the table holdfast_lease";
             case Error::foreign_table:
-                return "the database has a table holdfast_lease that is not ours";
+                return "the table holdfast_lease of the database belongs to another program";
+            case Error::untrusted_table:
+                return "the table holdfast_lease could run the code of others with this role's "
+                       "permissions";
             case Error::newer_format:
                 return "the table was made by a newer version of Holdfast";
             case Error::older_format:
@@ -68,6 +71,7 @@ public:
             case Error::foreign_table:
                 return make_error_condition(errc::kind_mismatch);
             case Error::no_database:
+            case Error::untrusted_table:
             case Error::newer_format:
             case Error::older_format:
                 return make_error_condition(errc::bad_config);

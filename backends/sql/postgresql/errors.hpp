@@ -19,6 +19,7 @@ enum class Error {
     no_table,          ///< the table is missing, and we may not make it
     no_right,          ///< the table is there, and we may not use it
     foreign_table,     ///< a table of that name that is not ours
+    untrusted_table,   ///< its owner, or code of its, would have our rights
     newer_format,      ///< made by a newer version
     older_format,      ///< made by an older version
     foreign_row,       ///< the row is another kind of lock

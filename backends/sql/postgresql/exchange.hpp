@@ -1,8 +1,8 @@
 // How steps become a statement: arrays of what they say, and the rows that come back.
 #pragma once
 #include <algorithm>
-#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "errors.hpp"
 #include "steps.hpp"
@@ -10,7 +10,6 @@
 namespace holdfast::postgresql {
 
 using Steps = std::vector<Step*>;
-using Rows = std::map<std::string, Row, std::less<>>;
 
 inline std::string text(std::int64_t n) {
     return std::to_string(n);
@@ -26,17 +25,20 @@ inline std::int64_t number(const pqxx::row& r, int at) {
     return f.is_null() ? 0 : f.as<std::int64_t>();
 }
 
-/// Writes an error of the whole statement, or of the way to it, into one step.
 inline void refuse(Step& s, const Said& said) {
-    s.error = said.error;
-    s.detail = said.detail;
-    s.done = true;
     if (said.nothing_done)
-        s.outcome = spi::Attempt::Failed{said.error, cannot_now(said.error)};
+        s.refused(said.error, said.detail,
+                  spi::Attempt::Failed{said.error, cannot_now(said.error)});
     else
-        s.outcome = spi::Attempt::Doubt{said.error};
-    s.renewal = spi::Held::Renewal::unknown;
-    s.released = ReleaseResult::unreachable;
+        s.refused(said.error, said.detail, spi::Attempt::NoAnswer{said.error});
+}
+
+/// False when there is an error, which is then written into all of them.
+inline bool went_well(const Said& said, const Steps& steps) {
+    if (said.error)
+        for (Step* s : steps)
+            refuse(*s, said);
+    return !said.error;
 }
 
 inline boot_clock::time_point last_deadline(const Steps& steps) {
@@ -77,6 +79,9 @@ inline std::string owners(const Steps& steps) {
 inline std::string ttls(const Steps& steps) {
     return array(steps, [](const Step& s) { return std::int64_t{s.ttl.count()}; });
 }
+inline std::string tokens(const Steps& steps) {
+    return array(steps, [](const Step& s) { return s.token; });
+}
 
 /// Several waves where one name is there more than once: in each, names are distinct.
 template <class F>
@@ -96,12 +101,8 @@ inline void in_waves(Steps steps, F&& run) {
 template <class F>
 bool exchange(Connection& c, Sql sql, const Steps& steps, const std::vector<std::string>& p,
               F&& with_row) {
-    Said said = c.run(sql, p, last_deadline(steps));
-    if (said.error) {
-        for (Step* s : steps)
-            refuse(*s, said);
-        return false;
-    }
+    const Said said = c.run(sql, p, last_deadline(steps));
+    if (!went_well(said, steps)) return false;
     std::unordered_map<std::string_view, Step*> by_key;
     for (Step* s : steps)
         by_key.emplace(s->key, s);

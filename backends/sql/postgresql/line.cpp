@@ -48,7 +48,7 @@ milliseconds Line::pause(const std::string& key, milliseconds ttl,
     const auto at = names_.find(key);
     if (at == names_.end()) return milliseconds(1);
     const auto left = std::chrono::duration_cast<microseconds>(at->second.held_until - now);
-    return look_again(left.count() > 0 ? left.count() : 1'000'000, ttl);
+    return look_within(left.count() > 0 ? left.count() : 1'000'000, ttl);
 }
 
 void Line::enter(const std::string& key, std::string_view owner, boot_clock::time_point now) {
@@ -75,7 +75,7 @@ bool Line::leave(std::string_view owner) {
     }
     // The news was for whoever is first, and so is asking for a place.
     const bool something_to_do = n.hint || (hearing_ && !n.placed);
-    if (first && something_to_do && !closed_) context_.sink.wake(n.waiters.front().owner);
+    if (first && something_to_do && !closed_) context_.events.wake(n.waiters.front().owner);
     return false;
 }
 
@@ -109,7 +109,7 @@ bool Line::freed(const std::string& key) {
     n.told = boot_clock::now();
     n.placed = false;  // who is told is out of the line
     n.held_until = {};
-    context_.sink.wake(n.waiters.front().owner);
+    context_.events.wake(n.waiters.front().owner);
     return true;
 }
 

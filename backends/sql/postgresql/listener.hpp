@@ -12,8 +12,8 @@ namespace holdfast::postgresql {
 
 class Listener : public std::enable_shared_from_this<Listener> {
 public:
-    Listener(std::shared_ptr<Shared> shared, spi::Context context, std::shared_ptr<Worker> worker,
-             std::shared_ptr<Line> line)
+    Listener(std::shared_ptr<Shared> shared, spi::Context context,
+             std::shared_ptr<sql::Worker<Step, Connection>> worker, std::shared_ptr<Line> line)
         : shared_(std::move(shared)),
           context_(context),
           worker_(std::move(worker)),
@@ -33,7 +33,7 @@ private:
 
     const std::shared_ptr<Shared> shared_;
     const spi::Context context_;
-    const std::shared_ptr<Worker> worker_;
+    const std::shared_ptr<sql::Worker<Step, Connection>> worker_;
     const std::shared_ptr<Line> line_;
     std::unique_ptr<Connection> connection_;
     std::unique_ptr<asio::posix::stream_descriptor> socket_;

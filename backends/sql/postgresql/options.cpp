@@ -1,5 +1,10 @@
 #include "options.hpp"
 
+#include <libpq-fe.h>
+
+#include <cstdlib>
+#include <memory>
+
 namespace holdfast::postgresql {
 namespace {
 
@@ -14,6 +19,16 @@ std::string database_of(std::string_view path) {
     return std::string(path);
 }
 
+/// What libpq takes where the URL says nothing: from its environment, or the service that this
+/// names, or as it was compiled.
+std::string default_sslmode() {
+    const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> all(PQconndefaults(),
+                                                                           &PQconninfoFree);
+    for (const auto* o = all.get(); o != nullptr && o->keyword != nullptr; ++o)
+        if (o->keyword == std::string_view("sslmode") && o->val != nullptr) return o->val;
+    return "prefer";
+}
+
 }  // namespace
 
 Options::Options(const spi::Settings& s)
@@ -25,11 +40,19 @@ Options::Options(const spi::Settings& s)
       password(s.password),
       prefix(s.text("namespace")),
       schema(s.text("schema")),
-      display(s.display()) {
+      display(s.display()),
+      silent(std::chrono::ceil<std::chrono::seconds>(s.duration("keepalive"))) {
     if (host.size() > 2 && host.front() == '[' && host.back() == ']')
         host = host.substr(1, host.size() - 2);
+    // What has no default here is left to libpq, which asks its environment.
+    const bool gss_chosen = s.given("gssencmode") || std::getenv("PGGSSENCMODE") == nullptr;
     for (const char* option : passed_on)
-        if (!s.text(option).empty()) libpq.emplace_back(option, s.text(option));
+        if (!s.text(option).empty() && (gss_chosen || option != std::string_view("gssencmode")))
+            libpq.emplace_back(option, s.text(option));
+    tls_chosen = s.given("sslmode") || default_sslmode() != "prefer";
+    libpq.emplace_back("keepalives_idle", std::to_string(silent.count()));
+    libpq.emplace_back("keepalives_interval", std::to_string(probe_every().count()));
+    libpq.emplace_back("keepalives_count", std::to_string(probes));
 }
 
 const std::vector<spi::OptionSpec>& option_table() {
@@ -38,55 +61,64 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "schema",
          .type = OptionType::text,
          .fallback = "",
-         .meaning = "The schema of the table holdfast_lease. Without it: the first of search_path.",
+         .meaning = "Schema of the table holdfast_lease. By default the first one of search_path.",
          .max = static_cast<long long>(longest_identifier)},
         {.name = "socket",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "The folder of the server's Unix socket, used instead of the host; the port "
-                    "still names the socket in it."},
+         .meaning = "Directory of the server's Unix socket, which replaces the host. The port "
+                    "selects the socket."},
         {.name = "sslmode",
          .type = OptionType::choice,
-         .fallback = "prefer",
-         .meaning = "As libpq's: whether TLS is used, and how much of the certificate is checked. "
-                    "Only verify-full knows the server.",
+         .fallback = "",
+         .meaning = "libpq's sslmode: use of TLS and check of the certificate. Only verify-full "
+                    "proves which server answers. By default PGSSLMODE or that of PGSERVICE "
+                    "unless it is prefer, else require to another machine and prefer on this one.",
          .choices = "disable|allow|prefer|require|verify-ca|verify-full"},
         {.name = "sslrootcert",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "As libpq's: certificates to trust, in PEM."},
+         .meaning = "libpq's sslrootcert: PEM file of the trusted certificates."},
         {.name = "sslcert",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "As libpq's: our own certificate, in PEM."},
+         .meaning = "libpq's sslcert: PEM file of the client certificate."},
         {.name = "sslkey",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "As libpq's: the private key of sslcert."},
+         .meaning = "libpq's sslkey: private key of sslcert."},
         {.name = "sslcrl",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "As libpq's: certificates that were revoked."},
+         .meaning = "libpq's sslcrl: certificate revocation list."},
         {.name = "channel_binding",
          .type = OptionType::choice,
-         .fallback = "prefer",
-         .meaning = "As libpq's: bind the password's exchange to the TLS connection.",
+         .fallback = "",
+         .meaning = "libpq's channel_binding: binds authentication to the TLS connection. By "
+                    "default PGCHANNELBINDING, else prefer.",
          .choices = "disable|prefer|require"},
         {.name = "gssencmode",
          .type = OptionType::choice,
          .fallback = "disable",
-         .meaning = "As libpq's: encryption by GSSAPI.",
+         .meaning = "libpq's gssencmode: encryption by GSSAPI. PGGSSENCMODE replaces the default.",
          .choices = "disable|prefer|require"},
         {.name = "krbsrvname",
          .type = OptionType::text,
          .fallback = "",
-         .meaning = "As libpq's: the Kerberos service name of the server.",
+         .meaning = "libpq's krbsrvname: Kerberos service name of the server.",
          .max = 255},
         {.name = "application_name",
          .type = OptionType::text,
          .fallback = "holdfast",
-         .meaning = "As libpq's: what pg_stat_activity shows.",
+         .meaning = "libpq's application_name, shown in pg_stat_activity.",
          .max = static_cast<long long>(longest_identifier)},
+        {.name = "keepalive",
+         .type = OptionType::duration,
+         .fallback = "30s",
+         .meaning = "Idle time after which client and server probe their TCP connection. Without "
+                    "an answer they close it after the same time again.",
+         .min = 1000,
+         .max = 7'200'000},
     };
     return table;
 }

@@ -6,14 +6,19 @@
 
 namespace holdfast::postgresql {
 
-result<Inspection> inspect(Connection&, const std::string& name, boot_clock::time_point deadline,
-                           std::string& detail);
-result<std::vector<std::string>> list(Connection&, const std::string& prefix, std::size_t limit,
+/// What sql::Backend asks of a connection; `detail` receives the words for an error.
+struct Questions {
+    static result<Inspection> inspect(Connection&, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail);
-result<Broken> break_lock(Connection&, const std::string& name,
-                          std::optional<FencingToken> if_token, bool now,
-                          boot_clock::time_point deadline, std::string& detail);
-/// What this server really promises.
-result<Capabilities> probe(Connection&, boot_clock::time_point deadline, std::string& detail);
+    static result<std::vector<std::string>> list(Connection&, const std::string& prefix,
+                                                 std::size_t limit, boot_clock::time_point deadline,
+                                                 std::string& detail);
+    static result<std::vector<Broken>> break_lock(Connection&, const std::string& name,
+                                                  const BreakOptions& options,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail);
+    static result<Capabilities> probe(Connection&, boot_clock::time_point deadline,
+                                      std::string& detail);
+};
 
 }  // namespace holdfast::postgresql

@@ -16,7 +16,7 @@ spi::Descriptor descriptor() {
     d.hosts = spi::Descriptor::Hosts::one;
     d.default_port = 5432;
     d.takes_credentials = true;
-    d.path_meaning = "the name of the database; without it: that of the user's name";
+    d.path_meaning = "the name of the database; by default the user's name";
     d.schema = Statements({}).create();
     d.check = check;
     d.capabilities = [](const spi::Settings&) { return promises(); };

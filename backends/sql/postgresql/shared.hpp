@@ -2,11 +2,12 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "../common/warnings.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/spi/host_names.hpp"
 #include "holdfast/spi/owner.hpp"
@@ -16,6 +17,9 @@
 
 namespace holdfast::postgresql {
 
+class Line;
+struct Step;
+
 /// Microseconds of the clock that deadlines are given in.
 inline std::int64_t local_us(boot_clock::time_point t) noexcept {
     return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
@@ -24,26 +28,65 @@ inline std::int64_t local_us(boot_clock::time_point t) noexcept {
 struct Shared {
     Shared(const spi::Settings& s, const boost::asio::any_io_executor& engine)
         : options(s),
-          statements(options.schema),
+          statements(as_identifier(options.schema)),
           me(spi::make_owner({}).substr(0, 22)),
           watchdog(std::make_shared<Watchdog>(engine)) {}
 
     const Options options;
-    const Statements statements;
+    const Statements statements;  ///< until it is known in which schema the table is
     spi::HostNames names;
     const std::string me;  ///< this client in a line
     const std::shared_ptr<Watchdog> watchdog;
+    std::shared_ptr<Line> line;  ///< who of this client waits; set with the client
     std::atomic<std::uint64_t> requests{0};
-    /// For what an operator should know; not after the watchdog was closed.
-    std::function<void(std::string)> warn;
+    sql::Warnings warnings;
 
     /// The server's clock when it was read, and ours at the receipt: a lower bound of the true
     /// offset, so a deadline in the server's time is never too late.
     void heard_clock(std::int64_t server_us) noexcept {
-        offset_ = server_us - local_us(boot_clock::now());
+        const std::int64_t offset = server_us - local_us(boot_clock::now());
+        offset_ = offset;
+        for (auto seen = greatest_.load(); seen < offset;)
+            if (greatest_.compare_exchange_weak(seen, offset)) break;
     }
     std::int64_t server_us(boot_clock::time_point t) const noexcept {
         return offset_ + local_us(t);
+    }
+
+    /// As late as it was ever said to the server: a request of then may act until then.
+    std::int64_t latest_us(boot_clock::time_point t) const noexcept {
+        return greatest_ + local_us(t);
+    }
+
+    /// Requests for grants that are not answered yet, so that the end can take them back.
+    class Asking {
+    public:
+        /// Moves from `steps` to `off` what was called off; all of it once the client closes. What
+        /// is left stays until this object ends.
+        Asking(Shared&, std::vector<Step*>& steps, std::vector<Step*>& off);
+        ~Asking() {
+            const std::lock_guard hold(shared_.mutex_);
+            std::erase(shared_.asked_, steps_);
+        }
+        Asking(const Asking&) = delete;
+        Asking& operator=(const Asking&) = delete;
+
+    private:
+        Shared& shared_;
+        const std::vector<Step*>* steps_;
+    };
+    /// The engine waits no longer. True when it was not asked for and never will be.
+    bool call_off(Step&);
+    /// True after stop_asking(): what is said now has to be said in one message.
+    bool ending() const noexcept { return closing_; }
+    /// Lets nobody ask for a grant any more, and calls `f` for each step that is still asked for.
+    template <class F>
+    void stop_asking(F&& f) {
+        const std::lock_guard hold(mutex_);
+        closing_ = true;
+        for (const auto* steps : asked_)
+            for (const Step* s : *steps)
+                f(*s);
     }
 
     /// The server had no connection left: spare ones are not made until then.
@@ -52,6 +95,27 @@ struct Shared {
     }
     boot_clock::time_point crowded_until() const noexcept {
         return boot_clock::time_point(boot_clock::duration(crowded_until_));
+    }
+
+    /// The table, as it is now, was looked at by another connection and may be used.
+    bool audited(const std::string& which) const {
+        const std::lock_guard hold(mutex_);
+        return audited_ == which;
+    }
+    void audit_passed(const std::string& which) {
+        const std::lock_guard hold(mutex_);
+        audited_ = which;
+    }
+
+    /// The statements for the table in that schema, which names it for good: search_path may lead
+    /// to another one at any time.
+    std::shared_ptr<const Statements> statements_in(const std::string& schema) {
+        const std::lock_guard hold(mutex_);
+        if (schema_ != schema || !pinned_) {
+            pinned_ = std::make_shared<const Statements>(schema);
+            schema_ = schema;
+        }
+        return pinned_;
     }
 
     /// The address that was reached last: where a caller's thread connects without asking DNS.
@@ -65,9 +129,12 @@ struct Shared {
     }
 
 private:
-    std::atomic<std::int64_t> offset_{0}, crowded_until_{0};
+    std::atomic<std::int64_t> offset_{0}, greatest_{INT64_MIN / 2}, crowded_until_{0};
     mutable std::mutex mutex_;
-    std::string reached_;
+    std::string reached_, audited_, schema_;
+    std::shared_ptr<const Statements> pinned_;
+    std::vector<const std::vector<Step*>*> asked_;
+    std::atomic<bool> closing_{false};
 };
 
 }  // namespace holdfast::postgresql

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace holdfast::postgresql {
 
@@ -33,9 +34,6 @@ enum class Sql : std::uint8_t {
     count_
 };
 
-/// mark: what the next holder is told: 0 none, 1 released, 2 abandoned, 3 crashed.
-inline constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
-
 // The line of a name: the clients that wait for it and can be told, each with the time since when
 // the first of its callers waits. `tell` takes the one who waits longest out of the line of a free
 // name and sends the name on that client's channel; nothing is written into a row while nobody
@@ -56,22 +54,31 @@ inline std::string table_comment() {
     return comment_before_format + std::to_string(table_format);
 }
 
+/// An identifier as SQL has it; of nothing, nothing.
+std::string as_identifier(std::string_view name);
+
 /// The statements for one table. Immutable, safe to share.
 class Statements {
 public:
-    /// `schema`: of the table; empty: as search_path says.
+    /// `schema`: of the table, as SQL has it (see as_identifier); empty: as search_path says.
     explicit Statements(const std::string& schema);
 
     const std::string& text(Sql s) const noexcept { return texts_[static_cast<std::size_t>(s)]; }
     /// The name of the prepared statement: made of its text, so that no two versions share one.
     const std::string& name(Sql s) const noexcept { return names_[static_cast<std::size_t>(s)]; }
     const std::string& create() const noexcept { return create_; }
-    /// Asked first on each connection. One parameter: the process id that the server gave us.
+    /// Asked first on each connection. Parameters: the process id that the server gave us; seconds
+    /// of silence until TCP asks whether we are there, and between its questions; their number.
     const std::string& hello() const noexcept { return hello_; }
+    /// Its owner, if not to be trusted with our rights; code that it has; others who may give it
+    /// triggers.
+    const std::string& audit() const noexcept { return audit_; }
+    /// Whether a standby may take over that has not heard of the last commits.
+    const std::string& followed() const noexcept { return followed_; }
 
 private:
     std::array<std::string, static_cast<std::size_t>(Sql::count_)> texts_, names_;
-    std::string create_, hello_;
+    std::string create_, hello_, audit_, followed_;
 };
 
 }  // namespace holdfast::postgresql

@@ -3,23 +3,17 @@
 namespace holdfast::postgresql {
 namespace {
 
-std::string tokens(const Steps& steps) {
-    return array(steps, [](const Step& s) { return s.token; });
-}
-std::int64_t mark_of(const Step& s) noexcept {
-    return s.how == Outcome::done ? mark_released : mark_abandoned;
-}
-
-Rows look_at(Connection& c, const Steps& steps, Said& said) {
-    Rows out;
-    std::vector<std::pair<std::string, Row>> rows;
-    said = look(c, keys_of(steps), last_deadline(steps), rows);
-    for (auto& [key, row] : rows)
-        out.insert_or_assign(key, std::move(row));
-    if (said.error)
-        for (Step* s : steps)
-            refuse(*s, said);
-    return out;
+/// Looks at the rows of those that are still open: `judge` is told what each of them found.
+template <class F>
+void judge_open(Connection& c, const Steps& wave, F&& judge) {
+    const Steps open = still_open(wave);
+    if (open.empty()) return;
+    Rows rows;
+    if (!went_well(look(c, keys_of(open), last_deadline(open), rows), open)) return;
+    for (Step* s : open) {
+        s->done = true;
+        judge(*s, rows[s->key]);  // an absent row is held by nobody
+    }
 }
 
 void renew_wave(Connection& c, const Steps& wave) {
@@ -30,25 +24,13 @@ void renew_wave(Connection& c, const Steps& wave) {
     if (!exchange(c, Sql::renew, wave, {keys(wave), owners(wave), tokens(wave), ttls(wave)},
                   renewed))
         return;
-    const Steps open = still_open(wave);
-    if (open.empty()) return;
-    Said said;
-    const Rows rows = look_at(c, open, said);
-    if (said.error) return;
-    for (Step* s : open) {
-        s->done = true;
-        const auto at = rows.find(s->key);
-        const bool ours = at != rows.end() && at->second.plain && at->second.token == s->token;
-        if (ours && at->second.revoked) {
-            s->renewal = spi::Held::Renewal::lost;
-            s->error = make_error_code(errc::revoked);
-        } else if (ours && at->second.live() && at->second.owner == s->owner) {
-            s->error = make(Error::conflict);  // locked by somebody for a moment: once more, soon
-        } else {
-            s->renewal = spi::Held::Renewal::lost;
-            s->error = make_error_code(errc::lost);
-        }
-    }
+    judge_open(c, wave, [](Step& s, const Row& row) {
+        s.error = why_lost(row, s);
+        if (s.error)
+            s.renewal = spi::Held::Renewal::lost;
+        else
+            s.error = make(Error::conflict);  // locked by somebody for a moment: once more, soon
+    });
 }
 
 void tell_of(Connection& c, const Steps& contended) {
@@ -56,6 +38,21 @@ void tell_of(Connection& c, const Steps& contended) {
     for (const std::string& key : tell(c, keys_of(contended), last_deadline(contended), false))
         for (Step* s : contended)
             if (s->key == key) s->handed_on = true;
+}
+
+/// Somebody else has locked a row of these for longer than we wait for it. Each by itself then, so
+/// that it costs the others nothing; but renewals wait behind all of them.
+template <class F>
+void one_by_one(const Steps& steps, F&& run) {
+    constexpr milliseconds patience{300};
+    const auto until = boot_clock::now() + patience;
+    for (Step* s : steps) {
+        if (boot_clock::now() >= std::min(until, s->deadline)) return;
+        s->done = false;
+        s->error = {};
+        s->detail.clear();
+        run(Steps{s});
+    }
 }
 
 void withdraw_all(Connection& c, const Steps& steps) {
@@ -78,14 +75,14 @@ void withdraw_all(Connection& c, const Steps& steps) {
     }
     const Said said =
         c.run(Sql::withdraw, {key.take(), owner.take(), last.take()}, last_deadline(steps));
-    for (Step* s : steps) {
-        if (said.error)
-            refuse(*s, said);
-        else
-            s->done = true;
+    if (!went_well(said, steps)) {
+        if (steps.size() > 1 && said.error == make(Error::timed_out))
+            one_by_one(steps, [&](const Steps& one) { withdraw_all(c, one); });
+        return;
     }
-    if (said.error) return;
     Steps contended;
+    for (Step* s : steps)
+        s->done = true;
     for (const auto& r : said.rows)
         for (Step* s : steps)
             if (s->key == column(r, 0)) {
@@ -103,15 +100,18 @@ void release_wave(Connection& c, const Steps& wave) {
         if (column(r, 1) == "t") contended.push_back(&s);
     };
     if (wave.size() > 1) {
-        const auto marks = array(wave, mark_of);
+        const auto marks = array(wave, [](const Step& s) { return std::int64_t{s.mark()}; });
         if (!exchange(c, Sql::release_many, wave, {keys(wave), owners(wave), tokens(wave), marks},
-                      released))
+                      released)) {
+            if (wave.front()->error == make(Error::timed_out))
+                one_by_one(wave, [&](const Steps& one) { release_wave(c, one); });
             return;
+        }
     } else {
         Step& s = *wave.front();
         const Said said =
-            c.run(Sql::release, {s.key, s.owner, text(s.token), text(mark_of(s))}, s.deadline);
-        if (said.error) return refuse(s, said);
+            c.run(Sql::release, {s.key, s.owner, text(s.token), text(s.mark())}, s.deadline);
+        if (!went_well(said, wave)) return;
         for (const auto& r : said.rows)
             released(s, r);
     }
@@ -121,49 +121,36 @@ void release_wave(Connection& c, const Steps& wave) {
     for (Step* s : wave)
         if (s->done && s->ghost > c.shared().server_us(boot_clock::now())) haunted.push_back(s);
     if (!haunted.empty()) withdraw_all(c, haunted);
-    const Steps open = still_open(wave);
-    if (open.empty()) return;
-    Said said;
-    const Rows rows = look_at(c, open, said);
-    if (said.error) return;
-    for (Step* s : open) {
-        s->done = true;
-        const auto at = rows.find(s->key);
-        const Row* row = at == rows.end() ? nullptr : &at->second;
-        if (row != nullptr && row->plain && row->token == s->token)
-            // Free with our token: an earlier release of ours got through, unless it was broken.
-            s->released = !row->owned && !row->revoked ? ReleaseResult::released
-                                                       : ReleaseResult::already_expired;
-        else
-            s->released = row != nullptr && row->live() ? ReleaseResult::owned_by_other
-                                                        : ReleaseResult::already_expired;
-    }
+    judge_open(c, wave, [](Step& s, const Row& row) { s.released = nothing_to_free(row, s); });
 }
 
 }  // namespace
 
-milliseconds look_again(std::int64_t left_us, milliseconds ttl) noexcept {
+milliseconds look_within(std::int64_t left_us, milliseconds ttl) noexcept {
     const auto longest = std::max(std::min(ttl / 3, milliseconds(1000)), milliseconds(1));
     return std::clamp(milliseconds(left_us / 1000 + 1), milliseconds(1), longest);
 }
 
 Said look(Connection& c, const std::vector<std::string>& names, boot_clock::time_point deadline,
-          std::vector<std::pair<std::string, Row>>& rows) {
+          Rows& rows) {
     Said said = c.run(Sql::look, {array_of(names), c.shared().me}, deadline);
     if (said.error) return said;
     for (const auto& r : said.rows) {
         Row row;
-        row.owned = !r[1].is_null();
+        const bool owned = !r[1].is_null();
         row.owner = column(r, 1);
         row.token = number(r, 2);
-        row.left_us = row.owned ? number(r, 3) : 0;
-        row.held_us = row.owned && !r[4].is_null() ? number(r, 4) : -1;
+        row.left_us = owned ? number(r, 3) : 0;
+        row.held_us = owned && !r[4].is_null() ? number(r, 4) : -1;
+        row.state = !owned            ? Row::State::free
+                    : row.left_us > 0 ? Row::State::held
+                                      : Row::State::expired;
         row.mark = static_cast<int>(number(r, 5));
         row.revoked = column(r, 6) == "t";
         row.plain = column(r, 7) == "t";
         row.placed = column(r, 8) == "t";
         c.shared().heard_clock(number(r, 9));
-        rows.emplace_back(column(r, 0), std::move(row));
+        rows.insert_or_assign(std::string(column(r, 0)), std::move(row));
     }
     return said;
 }
@@ -179,11 +166,11 @@ std::vector<std::string> tell(Connection& c, const std::vector<std::string>& key
 }
 
 void run_steps(Connection& c, std::span<Step* const> all) {
-    const auto of_kind = [&](Step::Kind kind) {
+    const auto of_kind = [&](Step::Kind kind, bool only_line = false) {
         Steps steps;
         const auto now = boot_clock::now();
         for (Step* s : all) {
-            if (s->kind != kind || s->done) continue;
+            if (s->kind != kind || s->only_line != only_line || s->done) continue;
             if (now < s->deadline) {
                 steps.push_back(s);
                 continue;
@@ -194,13 +181,14 @@ void run_steps(Connection& c, std::span<Step* const> all) {
         }
         return steps;
     };
-    // First, so that nothing that is freed here is told to whoever leaves.
-    if (const Steps leaving = of_kind(Step::Kind::leave); !leaving.empty())
+    // First, since time runs for them only.
+    in_waves(of_kind(Step::Kind::renew), [&](const Steps& wave) { renew_wave(c, wave); });
+    // Before the others, so that nothing that is freed here is told to whoever leaves.
+    if (const Steps leaving = of_kind(Step::Kind::withdraw, true); !leaving.empty())
         tell(c, keys_of(leaving), last_deadline(leaving), true);
     in_waves(of_kind(Step::Kind::release), [&](const Steps& wave) { release_wave(c, wave); });
     if (const Steps leaving = of_kind(Step::Kind::withdraw); !leaving.empty())
         withdraw_all(c, leaving);
-    in_waves(of_kind(Step::Kind::renew), [&](const Steps& wave) { renew_wave(c, wave); });
     Rows known;
     in_waves(of_kind(Step::Kind::attempt),
              [&](const Steps& wave) { attempt_wave(c, wave, known); });

@@ -1,58 +1,53 @@
 // The verbs as steps on one blocking connection: a lane runs one at a time, a worker as many as
 // have queued up. Steps of one kind share a statement; names are distinct in it.
 #pragma once
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "../common/step.hpp"
 #include "connection.hpp"
-#include "holdfast/spi/backend.hpp"
 
 namespace holdfast::postgresql {
 
-/// One attempt, withdrawal, renewal or release, or leaving a line. Owns its texts, since the caller
-/// may give up at its deadline while the server hangs.
-struct Step {
-    enum class Kind : std::uint8_t { attempt, withdraw, renew, release, leave };
-    Kind kind{};
-    std::string key;  ///< namespace and name
-    std::string owner;
-    boot_clock::time_point deadline;
-    milliseconds ttl{};
-    std::int64_t token = 0;
+/// What stays with an acquisition from one verb to the next.
+struct Place {
+    bool touched = false;    ///< something of it may be at the server
+    std::int64_t ghost = 0;  ///< until when a request of its own that was not answered may act
+};
+
+struct Step : sql::Step {
+    Step() = default;
+    template <class Item>
+    Step(Kind k, const std::string& prefix, const Item& item) : sql::Step(k, prefix, item) {
+        if (item.place) ghost = static_cast<const Place*>(item.place.get())->ghost;
+    }
+
+    bool only_line = false;   ///< a withdrawal that leaves the line, and has no grant to give back
     std::int64_t since = 0;   ///< since when it waits, in the server's us; 0: nobody can tell it
     std::int64_t next = -1;   ///< what becomes of our place in line with a grant: see Sql::grant
     bool expect_free = true;  ///< false: look first, as it is probably held
     bool behind = false;      ///< another client was told of it: only stand in line
     std::int64_t ghost = 0;   ///< until when an unanswered request of this owner may still act
-    Outcome how = Outcome::done;
+    bool asked = false, called_off = false;  ///< of a grant; under the mutex of Shared
 
     // --- what became of it
-    decltype(spi::Attempt::outcome) outcome;
-    spi::Held::Renewal renewal = spi::Held::Renewal::unknown;
-    ReleaseResult released = ReleaseResult::unreachable;
-    error_code error;
-    std::string detail;
     std::string holder;        ///< busy: who holds it, where that was read
     std::int64_t left_us = 0;  ///< busy: for how long, at least
     bool placed = false;       ///< this client stands in line now
-    bool freed = false;        ///< somebody else can have it now
-    bool handed_on = false;    ///< and another client was told so
-    bool done = false;         ///< answered; later stages leave it alone
+    bool handed_on = false;    ///< it was freed, and another client was told so
 };
 
-/// The row of one name as it was read.
-struct Row {
-    std::string owner;
-    bool owned = false, plain = true, revoked = false, placed = false;
-    std::int64_t token = 0, left_us = 0, held_us = -1;
-    int mark = 0;
-    bool live() const noexcept { return owned && left_us > 0; }
+struct Row : sql::Row {
+    bool placed = false;  ///< this client stands in line
 };
 
-/// Reads the rows of these keys, in no order; absent ones are left out.
+using Rows = std::map<std::string, Row, std::less<>>;
+
+/// Reads the rows of these keys into `rows`; absent ones are left out.
 Said look(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline,
-          std::vector<std::pair<std::string, Row>>& rows);
+          Rows& rows);
 
 /// Tells of those of these names that are free whoever stands first in line, and returns those of
 /// which it was another client than this one. `leave`: this one goes out of the lines. Best effort:
@@ -65,11 +60,11 @@ inline constexpr milliseconds courtesy{20};
 
 /// How long a waiter sleeps when nobody wakes it: until the lease ends, and at most
 /// min(ttl/3, 1 s).
-milliseconds look_again(std::int64_t left_us, milliseconds ttl) noexcept;
+milliseconds look_within(std::int64_t left_us, milliseconds ttl) noexcept;
 
-/// Runs the steps, what frees something first, and writes what became of each. Blocks at most until
-/// the last deadline. A step whose deadline has passed before anything was sent has surely done
-/// nothing.
+/// Runs the steps, renewals first and then what frees something, and writes what became of each.
+/// Blocks at most until the last deadline. A step whose deadline has passed before anything was
+/// sent has surely done nothing.
 void run_steps(Connection&, std::span<Step* const>);
 
 /// Looks at the next thousand rows and deletes those that are free after a clean release and older

@@ -1,56 +1,31 @@
 // The sqlite backend: verbs hand their items to the worker's thread; lanes run them on the
 // caller's.
 #pragma once
-#include <memory>
-
+#include "../common/backend.hpp"
 #include "holdfast/spi/registry.hpp"
+#include "questions.hpp"
 #include "worker.hpp"
 
 namespace holdfast::sqlite {
 
-/// What a file promises, before it was looked at.
-Capabilities promised() noexcept;
-
-class Backend final : public spi::Backend {
+class Backend final : public sql::Backend<Step, Connection, Questions> {
 public:
-    Backend(const spi::Settings&, spi::Context);
+    Backend(const spi::Settings&, const spi::Context&);
     ~Backend() override;
 
-    const Capabilities& capabilities() const noexcept override { return capabilities_; }
-    std::size_t max_batch() const noexcept override { return 256; }
     spi::awaitable<void> attempt(std::span<spi::Attempt* const>) override;
-    spi::awaitable<error_code> withdraw(std::span<spi::Attempt* const>) override;
-    spi::awaitable<void> renew(std::span<spi::Held* const>) override;
-    spi::awaitable<void> release(std::span<spi::Held* const>) override;
-    spi::awaitable<result<Inspection>> inspect(std::string_view, boot_clock::time_point,
-                                               std::string& detail) override;
-    spi::awaitable<result<std::vector<std::string>>> list(std::string_view, std::size_t limit,
-                                                          boot_clock::time_point,
-                                                          std::string& detail) override;
-    spi::awaitable<result<Broken>> break_lock(std::string_view, std::optional<FencingToken>,
-                                              bool now, boot_clock::time_point,
-                                              std::string& detail) override;
-    spi::awaitable<result<Capabilities>> probe(boot_clock::time_point,
-                                               std::string& detail) override;
+    spi::awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     spi::awaitable<void> close() override;
     std::uint64_t requests() const noexcept override { return place_->requests; }
 
 private:
-    std::shared_ptr<Job> job(std::size_t steps) const;
-    template <class T, class Ask>
-    spi::awaitable<result<T>> question(Ask ask, boot_clock::time_point deadline,
-                                       std::string* detail);
+    error_code gone() const noexcept override;
+    void stop() noexcept;
 
-    const Capabilities capabilities_;
     const std::shared_ptr<Place> place_;
-    const spi::Context context_;
-    const std::shared_ptr<Worker> worker_;
 };
 
-/// A step with everything that a verb's item says.
-Step step_of(const Place&, Step::Kind, const spi::Attempt&);
-Step step_of(const Place&, Step::Kind, const spi::Held&);
 std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Place>);
 
 }  // namespace holdfast::sqlite

@@ -6,7 +6,11 @@
 
 #include <array>
 #include <fstream>
+#include <mutex>
+#include <optional>
 #include <string_view>
+
+#include "of_process.hpp"
 
 namespace holdfast::sqlite {
 namespace {
@@ -24,16 +28,34 @@ std::string link_text(const char* path) {
 }
 
 /// Containers may run in a time namespace whose boot time is shifted; two of them can share a file.
-std::int64_t namespace_offset_us() {
+/// Nothing: the offset cannot be determined.
+std::optional<std::int64_t> namespace_offset_us() {
+    const std::string own = link_text("/proc/self/ns/time");
+    // A kernel without time namespaces has one clock; a process that does not see itself in /proc
+    // may be in any.
+    if (own.empty()) {
+        if (link_text("/proc/self").empty()) return {};
+        return 0;
+    }
+    if (own == "time:[4026531834]") return 0;  // the kernel's first namespace
     // The file tells the offsets for children; they are ours unless this process prepares another
     // namespace for its children.
-    if (link_text("/proc/self/ns/time") != link_text("/proc/self/ns/time_for_children")) return 0;
+    if (own != link_text("/proc/self/ns/time_for_children")) return {};
     std::ifstream in("/proc/self/timens_offsets");
     std::string clock;
     std::int64_t seconds = 0, nanoseconds = 0;
     while (in >> clock >> seconds >> nanoseconds)
         if (clock == "boottime" || clock == "7") return seconds * 1'000'000 + nanoseconds / 1000;
-    return 0;
+    return {};
+}
+
+const std::optional<std::int64_t>& offset_us() {
+    // The child of a fork may be in another namespace than its parent.
+    struct Offset {
+        std::mutex mutex;
+        const std::optional<std::int64_t> value = namespace_offset_us();
+    };
+    return of_process<Offset>().value;
 }
 
 std::int64_t real_wall_us() noexcept {
@@ -43,8 +65,11 @@ std::int64_t real_wall_us() noexcept {
 }  // namespace
 
 std::int64_t boot_us() noexcept {
-    static const std::int64_t offset = namespace_offset_us();
-    return read_clock(CLOCK_BOOTTIME) - offset;
+    return read_clock(CLOCK_BOOTTIME) - offset_us().value_or(0);
+}
+
+bool boot_clock_known() noexcept {
+    return offset_us().has_value();
 }
 
 const std::string& boot_id() {

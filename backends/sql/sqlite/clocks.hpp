@@ -6,10 +6,14 @@
 namespace holdfast::sqlite {
 
 /// Microseconds of the machine's CLOCK_BOOTTIME, the same in every process of this kernel: the
-/// offset of a time namespace is taken out.
+/// offset of a time namespace is taken out. Means nothing where boot_clock_known() is false.
 std::int64_t boot_us() noexcept;
 
-/// The kernel's boot id. A lease of another boot id has run out: its holder is gone.
+/// False where the offset of this process' time namespace cannot be read.
+bool boot_clock_known() noexcept;
+
+/// What /proc says of this boot; empty where it cannot be read. Containers may see an id of their
+/// own, so it decides nothing about who holds.
 const std::string& boot_id();
 
 /// Microseconds since 1970 for tokens. Tests set the pointer to make the clock jump.

@@ -2,14 +2,17 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <random>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "clocks.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/fork_generation.hpp"
+#include "of_process.hpp"
 
 namespace holdfast::sqlite {
 namespace {
@@ -28,7 +31,7 @@ std::string words(int rc, const std::string& path, const char* message, int syst
             return "no space is left for " + path + "; free some on its file system";
         case SQLITE_READONLY:
         case SQLITE_PERM:
-            return "no right to write " + path;
+            return "no permission to write " + path;
         case SQLITE_NOTADB:
             return path + " is not an SQLite database; choose another path, or move it away";
         case SQLITE_CORRUPT:
@@ -47,11 +50,60 @@ std::string words(int rc, const std::string& path, const char* message, int syst
 
 }  // namespace
 
+/// Those of this process. In the child of a fork SQLite itself still has the parent's: it takes
+/// their locks for its own, and a mutex of its may be one that a thread of the parent holds.
+class Connection::Others {
+public:
+    static Others& here() { return of_process<Others>(); }
+
+    /// The first call in the child of a fork.
+    void inherit(Others& parents) noexcept {
+        const std::unique_lock list(parents.mutex, std::try_to_lock);
+        usable = parents.usable && list.owns_lock() &&
+                 std::all_of(parents.all.begin(), parents.all.end(),
+                             [](Connection* c) { return c->in_use_.try_lock(); });
+        if (!usable) return;
+        for (Connection* c : parents.all)
+            c->shut(false);
+    }
+
+    std::mutex mutex;
+    std::vector<Connection*> all;
+    bool usable = true;  ///< no thread was inside SQLite when this process was forked
+};
+
 std::string_view Query::text(int column) const noexcept {
     const auto* bytes = sqlite3_column_text(stmt_, column);
     if (bytes == nullptr) return {};
     return {reinterpret_cast<const char*>(bytes),
             static_cast<std::size_t>(sqlite3_column_bytes(stmt_, column))};
+}
+
+Connection::Connection(std::shared_ptr<Place> place)
+    : place_(std::move(place)), owner_process_(fork_generation()) {
+    Others& others = Others::here();
+    const std::lock_guard hold(others.mutex);
+    others.all.push_back(this);
+}
+
+Connection::~Connection() {
+    {
+        const auto in_use = use();
+        close();
+    }
+    Others& others = Others::here();
+    const std::lock_guard hold(others.mutex);
+    std::erase(others.all, this);
+}
+
+void Connection::close_without_log() noexcept {
+    Others& others = Others::here();
+    const std::lock_guard hold(others.mutex);
+    for (Connection* c : others.all) {
+        if (c == this || !c->in_use_.try_lock()) continue;
+        if (c->is_open() && !c->intact()) c->close();
+        c->in_use_.unlock();
+    }
 }
 
 int Connection::wait_for_lock(void* self, int times) noexcept {
@@ -68,11 +120,27 @@ int Connection::wait_for_lock(void* self, int times) noexcept {
 }
 
 error_code Connection::open(boot_clock::time_point deadline, std::string& detail) {
-    if (db_ != nullptr && still_there()) return {};
+    if (db_ != nullptr && intact()) return {};
     close();
+    if (!Others::here().usable) return make_error(Finding::forked_inside);
+    if (!boot_clock_known()) {
+        detail =
+            "/proc/self cannot be read, and without it two processes may have different clocks; "
+            "mount /proc for this process";
+        return make_error(Finding::unknown_clock);
+    }
     if (const auto ec = check_place(place_->path, detail)) return ec;
+    if (place_->personal)
+        if (const auto ec = check_private(place_->path, detail)) return ec;
+    make_file(place_->path);
+    if (place_->personal) {
+        make_private(place_->path);
+        if (const auto name = readers_only(place_->path); !name.empty()) {
+            detail = "private=yes: " + readers_words(name);
+            return make_error(Finding::not_private);
+        }
+    }
     deadline_ = deadline;
-    owner_process_ = ::getpid();
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     const int rc = sqlite3_open_v2(place_->path.c_str(), &db_, flags, nullptr);
@@ -82,13 +150,64 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
         return ec;
     }
     sqlite3_busy_handler(db_, wait_for_lock, this);
+    // Whoever may write the file can put code into its schema, which would run here.
+    for (const int allowed : {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER,
+                              SQLITE_DBCONFIG_ENABLE_VIEW})
+        sqlite3_db_config(db_, allowed, 0, nullptr);
     const auto id = file_id(place_->path);
     int moved = 1;
     sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    auto ec = id && moved == 0 ? set_up(detail) : make_error(SQLITE_BUSY);
-    if (id) file_ = *id;
-    if (ec) close();
-    return ec;
+    if (!id || moved != 0) {
+        close();
+        return make_error(SQLITE_BUSY);
+    }
+    file_ = *id;
+    sqlite3_wal_hook(db_, after_commit, this);
+    if (const auto ec = set_up(detail)) {
+        close();
+        return ec;
+    }
+    ++openings_;
+    for (std::string& text : doubts_about(place_->path))
+        place_->warnings.tell(std::move(text));
+    return {};
+}
+
+/// The log that this connection uses is the one beside the file. SQLite shares its index among all
+/// connections of a process, also after it was removed: one that is still open hands the removed
+/// index on to those that come.
+bool Connection::find_log() {
+    const std::string real = sqlite3_db_filename(db_, "main");  // behind symbolic links
+    log_path_ = real + "-wal", index_path_ = real + "-shm";
+    const auto log = file_id(log_path_), index = file_id(index_path_);
+    if (!log || !index || !open_in_this_process(*index)) return false;
+    log_ = *log, index_ = *index;
+    return true;
+}
+
+int Connection::after_commit(void* self, sqlite3*, const char*, int pages) noexcept {
+    static_cast<Connection*>(self)->log_pages_ = pages;
+    return SQLITE_OK;
+}
+
+void Connection::checkpoint() noexcept {
+    // As often as SQLite by itself; but a log that others cannot see stays out of the file.
+    constexpr int enough = 1000, patience_ms = 50;
+    if (!is_open() || std::exchange(log_pages_, 0) < enough || !intact()) return;
+    // Beside a commit that begins the log anew, SQLite can lose pages (its WAL-reset bug): so
+    // nobody commits meanwhile.
+    sqlite3* guard = nullptr;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int rc = sqlite3_open_v2(place_->path.c_str(), &guard, flags, nullptr);
+    if (rc == SQLITE_OK) {
+        sqlite3_db_config(guard, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+        sqlite3_wal_autocheckpoint(guard, 0);
+        sqlite3_busy_timeout(guard, patience_ms);
+        rc = sqlite3_exec(guard, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
+    }
+    if (rc == SQLITE_OK && intact())
+        sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+    sqlite3_close_v2(guard);
 }
 
 bool Connection::still_there() const noexcept {
@@ -96,16 +215,28 @@ bool Connection::still_there() const noexcept {
     return id && *id == file_;
 }
 
+bool Connection::intact() const noexcept {
+    if (!still_there()) return false;
+    const auto log = file_id(log_path_), index = file_id(index_path_);
+    return log && index && *log == log_ && *index == index_;
+}
+
 void Connection::close() noexcept {
     if (db_ == nullptr) return;
     // A child of fork() must not touch its parent's connection: the log would be damaged.
-    if (owner_process_ == ::getpid()) {
-        for (sqlite3_stmt*& s : cache_)
-            sqlite3_finalize(std::exchange(s, nullptr));
-        sqlite3_close_v2(db_);
-    }
+    // What is in a log without a name is nobody's, and the one that has the name is another's.
+    if (owner_process_ == fork_generation()) shut(intact());
     cache_.fill(nullptr);
+    log_pages_ = 0;
     db_ = nullptr;
+}
+
+void Connection::shut(bool may_write) noexcept {
+    if (db_ == nullptr) return;
+    for (sqlite3_stmt*& s : cache_)
+        sqlite3_finalize(std::exchange(s, nullptr));
+    if (!may_write) sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    sqlite3_close_v2(std::exchange(db_, nullptr));
 }
 
 int Connection::execute(const char* sql) noexcept {
@@ -133,6 +264,18 @@ int Connection::ask(const char* sql, std::string& answer) {
 error_code Connection::set_up(std::string& detail) {
     std::string answer;
     int rc = ask("PRAGMA journal_mode = WAL", answer);
+    // The log is there after the first reading. An index that tells of one that is gone is an
+    // error.
+    std::string any;
+    if (rc == SQLITE_OK && answer == "wal") rc = ask("PRAGMA schema_version", any);
+    if (kind_of(rc) == SQLITE_IOERR) close_without_log();
+    if (!any.empty() && !find_log()) {
+        close_without_log();
+        wait_for_lock(this, 10);
+        detail = "the -wal or -shm of " + place_->path +
+                 " was removed while this process had it open; close its other connections to it";
+        return make_error(SQLITE_BUSY);
+    }
     if (rc != SQLITE_OK) return fail(rc, detail);
     if (answer != "wal") {
         detail = place_->path + " stays in journal mode " + answer +
@@ -148,52 +291,6 @@ error_code Connection::set_up(std::string& detail) {
         return make_error(Finding::no_wal);
     }
     return create_tables(detail);
-}
-
-error_code Connection::create_tables(std::string& detail) {
-    constexpr const char* which =
-        "SELECT sum(name = 'holdfast_format') * 2 + sum(name = 'holdfast_lease') FROM "
-        "sqlite_master WHERE name IN ('holdfast_format', 'holdfast_lease')";
-    std::string found;
-    int rc = ask(which, found);
-    if (rc == SQLITE_OK && found.empty()) {
-        rc = ask("BEGIN IMMEDIATE", found);
-        if (rc == SQLITE_OK) {
-            // Another process may have been first.
-            rc = ask(which, found);
-            if (rc == SQLITE_OK && found.empty()) rc = execute(create_schema);
-            if (rc == SQLITE_OK) rc = execute("COMMIT");
-            if (rc != SQLITE_OK) {
-                const auto ec = fail(rc, detail);
-                if (db_ != nullptr) execute("ROLLBACK");
-                return ec;
-            }
-            found = "3";
-        }
-    }
-    if (rc != SQLITE_OK) return fail(rc, detail);
-    std::string format;
-    if (found == "3" || found == "2") {
-        rc = ask("SELECT format FROM holdfast_format WHERE id = 1", format);
-        if (rc != SQLITE_OK && kind_of(rc) != SQLITE_ERROR) return fail(rc, detail);
-    }
-    if (!format.empty() && format != std::to_string(layout_format)) {
-        detail = "the tables in " + place_->path + " have format " + format +
-                 ", and this version knows format " + std::to_string(layout_format) +
-                 "; use a newer Holdfast, or another file";
-        return make_error(Finding::newer_format);
-    }
-    bool ours = found == "3" && !format.empty();
-    for (std::size_t i = 0; ours && i < statements.size(); ++i) {
-        rc = sqlite3_prepare_v3(db_, statements[i].data(), static_cast<int>(statements[i].size()),
-                                SQLITE_PREPARE_PERSISTENT, &cache_[i], nullptr);
-        if (rc != SQLITE_OK && kind_of(rc) != SQLITE_ERROR) return fail(rc, detail);
-        ours = rc == SQLITE_OK;
-    }
-    if (ours) return {};
-    detail = "a table holdfast_lease or holdfast_format in " + place_->path +
-             " was not made by Holdfast; choose another file";
-    return make_error(Finding::foreign_table);
 }
 
 sqlite3_stmt* Connection::statement(Sql which) noexcept {
@@ -217,6 +314,14 @@ int Connection::commit() noexcept {
 
 void Connection::rollback() noexcept {
     if (db_ != nullptr && sqlite3_get_autocommit(db_) == 0) run(Sql::rollback);
+}
+
+bool Connection::may_have_committed(int rc) noexcept {
+    if (kind_of(rc) == SQLITE_IOERR) return true;
+    // Where a torn write may take its neighbours with it, the log is padded after the record.
+    int undisturbed = -1;
+    sqlite3_file_control(db_, "main", SQLITE_FCNTL_POWERSAFE_OVERWRITE, &undisturbed);
+    return kind_of(rc) == SQLITE_FULL && undisturbed == 0;
 }
 
 error_code Connection::fail(int rc, std::string& detail) {

@@ -7,9 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "../common/warnings.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 #include "local_file.hpp"
@@ -21,7 +23,9 @@ namespace holdfast::sqlite {
 struct Place {
     std::string path;  ///< absolute
     std::string name_prefix;
-    bool extra = false;  ///< synchronous=EXTRA instead of FULL
+    bool extra = false;     ///< synchronous=EXTRA instead of FULL
+    bool personal = false;  ///< nobody else may have put the file there
+    sql::Warnings warnings;
     std::atomic<std::uint64_t> requests{0};
     std::atomic<bool> closing{false};  ///< ends every wait for the write lock
 };
@@ -58,19 +62,29 @@ private:
 
 class Connection {
 public:
-    explicit Connection(std::shared_ptr<Place> place) noexcept : place_(std::move(place)) {}
+    explicit Connection(std::shared_ptr<Place> place);
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
-    ~Connection() { close(); }
+    ~Connection();
+
+    /// Kept by the thread that uses it; between uses a connection of this process that finds its
+    /// log removed may close it.
+    [[nodiscard]] std::unique_lock<std::mutex> use() { return std::unique_lock(in_use_); }
 
     Place& place() const noexcept { return *place_; }
-    /// Opens unless it is open; makes the file and the tables on demand. Blocks until `deadline` at
-    /// the latest. Errors: see Finding, and SQLite's own; `detail` receives the words.
+    /// Opens unless it is open and intact; makes the file and the tables on demand. Blocks until
+    /// `deadline` at the latest. Errors: see Finding, and SQLite's own; `detail` receives the
+    /// words.
     error_code open(boot_clock::time_point deadline, std::string& detail);
     bool is_open() const noexcept { return db_ != nullptr; }
     /// False when the path leads to another file by now, or to none.
     bool still_there() const noexcept;
+    /// The same for the file, its log and the log's index: others do not see what is written into
+    /// a log that has no name any more.
+    bool intact() const noexcept;
     const FileId& file() const noexcept { return file_; }
+    /// How often it was opened: what was known of the file before may be true no more.
+    unsigned openings() const noexcept { return openings_; }
     /// For tracing; null while it is not open.
     sqlite3* handle() const noexcept { return db_; }
     void close() noexcept;
@@ -79,6 +93,10 @@ public:
     int begin(boot_clock::time_point deadline) noexcept;
     int commit() noexcept;
     void rollback() noexcept;
+    /// Between transactions: brings a long log into the file, unless somebody else is writing.
+    void checkpoint() noexcept;
+    /// A failed commit with that code may have left its record in the log, to come back.
+    bool may_have_committed(int sqlite_code) noexcept;
     sqlite3_stmt* statement(Sql) noexcept;
     /// Runs a statement without parameters and results.
     int run(Sql) noexcept;
@@ -87,18 +105,32 @@ public:
     error_code fail(int sqlite_code, std::string& detail);
 
 private:
+    class Others;
+    /// `may_write`: what is in the log goes into the file, where this connection is the last.
+    void shut(bool may_write) noexcept;
     error_code set_up(std::string& detail);
+    bool find_log();
+    void close_without_log() noexcept;
     error_code create_tables(std::string& detail);
+    int make_tables(std::string& found);
+    /// `format` is what it is afterwards; `held`: so many leases of layout 1 were in the way.
+    int take_over(std::string& format, std::int64_t& held);
+    error_code failed(int rc, std::string& detail);
     int execute(const char* sql) noexcept;
     int ask(const char* sql, std::string& answer);
     static int wait_for_lock(void* self, int times) noexcept;
+    static int after_commit(void* self, sqlite3*, const char* database, int pages) noexcept;
 
     std::shared_ptr<Place> place_;
     sqlite3* db_ = nullptr;
-    FileId file_;
+    FileId file_, log_, index_;
+    std::string log_path_, index_path_;
     std::array<sqlite3_stmt*, static_cast<std::size_t>(Sql::count_)> cache_{};
     boot_clock::time_point deadline_{};
-    long owner_process_ = 0;
+    int log_pages_ = 0;  // as of the last commit
+    unsigned openings_ = 0;
+    std::mutex in_use_;
+    const std::uint64_t owner_process_;
 };
 
 }  // namespace holdfast::sqlite

@@ -10,13 +10,17 @@ using boost::system::error_condition;
 const char* words(Finding f) noexcept {
     switch (f) {
         case Finding::missing_folder:
-            return "the folder of the database file does not exist";
+            return "the directory of the database file does not exist";
         case Finding::no_permission:
-            return "no right to read and write the database file";
+            return "no permission to read and write the database file";
         case Finding::network_file_system:
             return "the file system is not known to be local";
         case Finding::linked_twice:
             return "the database file has more than one hard link";
+        case Finding::mounted_alone:
+            return "the database file is mounted without its directory";
+        case Finding::not_private:
+            return "the database file could be replaced by another user";
         case Finding::not_a_file:
             return "the path is not a file";
         case Finding::no_wal:
@@ -24,13 +28,22 @@ const char* words(Finding f) noexcept {
         case Finding::newer_format:
             return "the tables were made by a newer version of Holdfast";
         case Finding::foreign_table:
-            return "the database has a table of that name that is not ours";
+            return "the table of that name in the database belongs to another program";
         case Finding::foreign_row:
             return "the row of that name is not an exclusive lock";
         case Finding::replaced:
             return "the database file was replaced or deleted";
+        case Finding::older_leases:
+            return "an older version of Holdfast still holds leases in the database";
+        case Finding::unknown_clock:
+            return "the machine's boot time cannot be determined";
         case Finding::bad_deadline:
             return "the deadline had passed before the request began";
+        case Finding::hung:
+            return "the disk did not answer within the request time-out";
+        case Finding::forked_inside:
+            return "a thread of the parent process was inside SQLite at the fork, so this process "
+                   "cannot use it: let it execute another program";
     }
     return "unknown finding";
 }
@@ -38,13 +51,17 @@ const char* words(Finding f) noexcept {
 errc condition_of(Finding f) noexcept {
     switch (f) {
         case Finding::no_permission:
+        case Finding::not_private:
             return errc::denied;
         case Finding::foreign_table:
         case Finding::foreign_row:
             return errc::kind_mismatch;
         case Finding::replaced:
             return errc::lost;
+        case Finding::older_leases:
         case Finding::bad_deadline:
+        case Finding::hung:
+        case Finding::forked_inside:
             return errc::unavailable;
         default:
             return errc::bad_config;

@@ -15,21 +15,24 @@ public:
     }
 
     void attempt(spi::Attempt& a) noexcept override {
+        const auto use = connection_.use();
         try {
-            Step s = step_of(connection_.place(), Step::Kind::attempt, a);
+            Step s(Step::Kind::attempt, connection_.place().name_prefix, a);
             run(s);
+            connection_.checkpoint();
             a.outcome = s.outcome;
             a.detail = std::move(s.detail);
         } catch (const std::exception&) {
             // Whether the transaction ended is not known here; the engine finds out.
             connection_.close();
-            a.outcome = spi::Attempt::Doubt{make_error(SQLITE_NOMEM)};
+            a.outcome = spi::Attempt::NoAnswer{make_error(SQLITE_NOMEM)};
         }
     }
 
     void release(spi::Held& h) noexcept override {
+        const auto use = connection_.use();
         try {
-            Step s = step_of(connection_.place(), Step::Kind::release, h);
+            Step s(Step::Kind::release, connection_.place().name_prefix, h);
             run(s);
             h.released = s.released;
             if (s.freed) kick_neighbours(connection_.file());
@@ -37,6 +40,7 @@ public:
                 until_sweep_ = 1024;
                 sweep(connection_, std::min(h.deadline, boot_clock::now() + milliseconds(20)));
             }
+            connection_.checkpoint();
         } catch (const std::exception&) {
             connection_.close();
             h.released = ReleaseResult::unreachable;

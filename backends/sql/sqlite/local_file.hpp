@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "holdfast/error.hpp"
 
@@ -21,10 +22,33 @@ struct FileId {
 /// The file that the path leads to now. Errors: no_such_file_or_directory and other system codes.
 result<FileId> file_id(const std::string& path) noexcept;
 
-/// Refuses what no lock can rest on, before SQLite touches it: a missing folder, a file system that
-/// is not known to be local, a second hard link, a path that is no file. Never opens the file, as
-/// closing any descriptor of it would drop SQLite's locks. `detail` receives the words.
+/// True when some descriptor of this process is open on that file.
+bool open_in_this_process(const FileId&) noexcept;
+
+/// Refuses what no lock can rest on, before SQLite touches it: a missing directory, a file system
+/// that is not known to be local, a second hard link, a mount of the file alone, a path that is no
+/// file. Never opens the file, as closing any descriptor of it would drop SQLite's locks. `detail`
+/// receives the words.
 error_code check_place(const std::string& path, std::string& detail);
+
+/// Makes an empty file that its group may use as well if the umask lets it write: who may only read
+/// the file may stop every lock in it. Does nothing where there is one.
+void make_file(const std::string& path) noexcept;
+
+/// Refuses a file that somebody else could put in the place of ours: one that is not this user's or
+/// is a symbolic link, a directory that others may write, a way to it through those of others.
+error_code check_private(const std::string& path, std::string& detail);
+
+/// Takes the file, its log and the log's index from everybody else, where they are this user's.
+void make_private(const std::string& path) noexcept;
+
+/// The name of one of these three that somebody may read who may not write it; empty: none.
+std::string readers_only(const std::string& path);
+/// What is to be said of it.
+std::string readers_words(const std::string& name);
+
+/// What an operator should know of the file's permissions, owner and directory.
+std::vector<std::string> doubts_about(const std::string& path);
 
 /// True when the file is kept in memory only and ends with the machine (tmpfs).
 bool in_memory(const std::string& path) noexcept;

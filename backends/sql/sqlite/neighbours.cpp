@@ -3,6 +3,7 @@
 #include <iterator>
 #include <map>
 
+#include "of_process.hpp"
 #include "worker.hpp"
 
 namespace holdfast::sqlite {
@@ -13,16 +14,10 @@ struct Registry {
     std::map<FileId, std::vector<std::weak_ptr<Worker>>> files;
 };
 
-Registry& registry() {
-    // Never destroyed: a thread may outlive the destructors of static objects.
-    static Registry* const instance = new Registry;
-    return *instance;
-}
-
 }  // namespace
 
 void join_neighbours(const FileId& file, const std::shared_ptr<Worker>& worker) {
-    Registry& r = registry();
+    auto& r = of_process<Registry>();
     const std::lock_guard hold(r.mutex);
     for (auto it = r.files.begin(); it != r.files.end();) {
         std::erase_if(it->second, [](const auto& w) { return w.expired(); });
@@ -32,7 +27,7 @@ void join_neighbours(const FileId& file, const std::shared_ptr<Worker>& worker) 
 }
 
 void kick_neighbours(const FileId& file) noexcept {
-    Registry& r = registry();
+    auto& r = of_process<Registry>();
     std::vector<std::shared_ptr<Worker>> workers;  // the last owner must not die under the mutex
     {
         const std::lock_guard hold(r.mutex);

@@ -4,28 +4,11 @@
 
 #include "clocks.hpp"
 #include "errors.hpp"
-#include "holdfast/spi/owner.hpp"
 #include "steps.hpp"
+#include "worker.hpp"
 
 namespace holdfast::sqlite {
 namespace {
-
-constexpr int mark_crashed = 3;
-
-Holder holder_of(const Row& row) {
-    const spi::Owner o = spi::parse_owner(row.owner);
-    Holder h;
-    h.owner = row.owner;
-    h.host = o.host;
-    h.pid = o.pid;
-    h.note = o.note;
-    h.foreign = !o.ours;
-    h.token = {static_cast<std::uint64_t>(row.token)};
-    h.ttl_left = milliseconds(row.left_us / 1000);
-    h.held_for = milliseconds(row.held_us < 0 ? -1 : row.held_us / 1000);
-    h.revoked = row.revoked;
-    return h;
-}
 
 error_code step_error(Connection& c, int rc, std::string& detail) {
     const error_code ec = c.fail(rc, detail);
@@ -35,21 +18,33 @@ error_code step_error(Connection& c, int rc, std::string& detail) {
 
 }  // namespace
 
-result<Inspection> inspect(Connection& c, const std::string& name, boot_clock::time_point deadline,
-                           std::string& detail) {
+Capabilities promised() noexcept {
+    using enum Capability;
+    return {SafetyClass::b,
+            {fencing, cross_process, renewal, previous_holder, inspect, list, break_lock,
+             survives_client_clock_jump, survives_server_crash}};
+}
+
+bool may_lose_commits(int version) noexcept {
+    const auto within = [version](int first, int last) {
+        return version >= first && version <= last;
+    };
+    return within(3'007'000, 3'051'002) && !within(3'044'006, 3'044'999) &&
+           !within(3'050'007, 3'050'999);
+}
+
+result<Inspection> Questions::inspect(Connection& c, const std::string& name,
+                                      boot_clock::time_point deadline, std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
     Row row;
     const std::string key = c.place().name_prefix + name;
     if (const int rc = look(c, key, row); rc != SQLITE_OK) return step_error(c, rc, detail);
-    Inspection found;
-    found.name = name;
-    found.last_token = {static_cast<std::uint64_t>(row.token)};
-    if (row.state == Row::State::held) found.holders.push_back(holder_of(row));
-    return found;
+    return inspection_of(name, row);
 }
 
-result<std::vector<std::string>> list(Connection& c, const std::string& prefix, std::size_t limit,
-                                      boot_clock::time_point deadline, std::string& detail) {
+result<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
+                                                 std::size_t limit, boot_clock::time_point deadline,
+                                                 std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
     const std::string& space = c.place().name_prefix;
     const std::string key = space + prefix;
@@ -61,7 +56,7 @@ result<std::vector<std::string>> list(Connection& c, const std::string& prefix, 
     while (names.size() < limit && (rc = q.step()) == SQLITE_ROW) {
         const std::string_view name = q.text(0);
         if (name.substr(0, key.size()) != key) break;
-        if (q.text(1) != boot_id() || q.number(2) <= boot_us()) continue;
+        if (left_us(q.number(1), q.number(2), boot_us()) <= 0) continue;
         std::string shown(name.substr(space.size()));
         if (names.empty() || names.back() != shown) names.push_back(std::move(shown));
         if (boot_clock::now() >= deadline) {
@@ -74,9 +69,10 @@ result<std::vector<std::string>> list(Connection& c, const std::string& prefix, 
     return names;
 }
 
-result<Broken> break_lock(Connection& c, const std::string& name,
-                          std::optional<FencingToken> if_token, bool now,
-                          boot_clock::time_point deadline, std::string& detail) {
+result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::string& name,
+                                                  const BreakOptions& options,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
     int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
@@ -84,17 +80,13 @@ result<Broken> break_lock(Connection& c, const std::string& name,
     const std::string key = c.place().name_prefix + name;
     rc = look(c, key, row);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    const FencingToken token{static_cast<std::uint64_t>(row.token)};
     error_code refused;
-    if (row.state != Row::State::held) {
-        detail = "nobody holds it";
-        refused = make_error_code(errc::not_held);
-    } else if (if_token && *if_token != token) {
-        detail = "the holder has another token: " + std::to_string(token.value);
-        refused = make_error_code(errc::not_held);
-    } else if (!row.plain) {
+    if (row.format != layout_format)
+        refused = make_error(Finding::newer_format);
+    else if (!row.plain)
         refused = make_error(Finding::foreign_row);
-    }
+    else
+        refused = why_not_broken(row, options, detail);
     if (refused) {
         c.rollback();
         return refused;
@@ -103,29 +95,34 @@ result<Broken> break_lock(Connection& c, const std::string& name,
         Query q(c.statement(Sql::revoke));
         rc = q.bind(1, std::string_view(key)).step();
     }
-    if (rc == SQLITE_DONE && now) {
+    if (rc == SQLITE_DONE && options.now) {
         Query q(c.statement(Sql::release));
-        rc = q.bind(1, std::string_view(key)).bind(2, mark_crashed).step();
+        rc = q.bind(1, std::string_view(key)).bind(2, sql::mark_crashed).step();
     }
     if (rc != SQLITE_DONE) return step_error(c, rc, detail);
     rc = c.commit();
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    Broken broken;
-    broken.holder = holder_of(row);
-    broken.holder.revoked = true;
-    broken.free_in = now ? milliseconds(0) : milliseconds(row.left_us / 1000 + 1);
-    return broken;
+    if (options.now) kick_neighbours(c.file());
+    return broken_of(row, options);
 }
 
-error_code probe(Connection& c, Capabilities& promised, boot_clock::time_point deadline,
-                 std::string& detail) {
+result<Capabilities> Questions::probe(Connection& c, boot_clock::time_point deadline,
+                                      std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
     // Only the write lock proves that the file can be written.
     const int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
     c.rollback();
-    if (in_memory(c.place().path)) promised.set(Capability::survives_server_crash, false);
-    return {};
+    if (may_lose_commits(sqlite3_libversion_number()))
+        c.place().warnings.tell(
+            std::string("SQLite ") + sqlite3_libversion() +
+            " can, very rarely, lose a commit when the log begins anew beside a checkpoint by "
+            "another program or an older Holdfast (its WAL-reset bug, up to 3.51.2, unless your "
+            "distribution has mended it): a lock could be given twice. 3.51.3, 3.50.7 and 3.44.6 "
+            "have the fix");
+    Capabilities found = promised();
+    if (in_memory(c.place().path)) found.set(Capability::survives_server_crash, false);
+    return found;
 }
 
 }  // namespace holdfast::sqlite

@@ -9,14 +9,24 @@
 
 namespace holdfast::sqlite {
 
-/// All of them block until `deadline` at the latest; `detail` receives the words for an error.
-result<Inspection> inspect(Connection&, const std::string& name, boot_clock::time_point deadline,
-                           std::string& detail);
-result<std::vector<std::string>> list(Connection&, const std::string& prefix, std::size_t limit,
+/// What sql::Backend asks of a connection; `detail` receives the words for an error.
+struct Questions {
+    static result<Inspection> inspect(Connection&, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail);
-result<Broken> break_lock(Connection&, const std::string& name, std::optional<FencingToken>,
-                          bool now, boot_clock::time_point deadline, std::string& detail);
-/// Takes away what this very file does not promise: one in memory does not survive the machine.
-error_code probe(Connection&, Capabilities&, boot_clock::time_point deadline, std::string& detail);
+    static result<std::vector<std::string>> list(Connection&, const std::string& prefix,
+                                                 std::size_t limit, boot_clock::time_point deadline,
+                                                 std::string& detail);
+    static result<std::vector<Broken>> break_lock(Connection&, const std::string& name,
+                                                  const BreakOptions& options,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail);
+    static result<Capabilities> probe(Connection&, boot_clock::time_point deadline,
+                                      std::string& detail);
+};
+
+/// What a file promises, before it was looked at.
+Capabilities promised() noexcept;
+/// Upstream's WAL-reset bug is in that version of SQLite, as numbered by it.
+bool may_lose_commits(int version) noexcept;
 
 }  // namespace holdfast::sqlite

@@ -28,17 +28,23 @@ spi::Descriptor descriptor() {
     spi::Descriptor d;
     d.name = "sqlite";
     d.schemes = {"sqlite"};
-    d.summary = "a file shared by the processes of one machine";
+    d.summary = "a file that the processes of one machine share";
     d.example = "sqlite:///var/lib/app/locks.db";
-    d.options = {{.name = "synchronous",
-                  .type = spi::OptionType::choice,
-                  .fallback = "full",
-                  .meaning = "How each commit is made durable, as SQLite's PRAGMA of that name.",
-                  .choices = "full|extra"}};
+    d.options = {
+        {.name = "synchronous",
+         .type = spi::OptionType::choice,
+         .fallback = "full",
+         .meaning = "SQLite's PRAGMA synchronous: how each commit is synced to disk.",
+         .choices = "full|extra"},
+        {.name = "private",
+         .type = spi::OptionType::boolean,
+         .fallback = "no",
+         .meaning = "Refuse files that another user could have placed: symbolic links, other "
+                    "owners, directories that others may write. --local sets this."}};
     d.hosts = spi::Descriptor::Hosts::none;
     d.path = spi::Descriptor::Path::required;
     d.path_is_file = true;
-    d.path_meaning = "the database file, made on demand; its folder must exist";
+    d.path_meaning = "the database file, created on demand in an existing directory";
     d.schema = sql_script();
     d.check = check;
     d.capabilities = [](const spi::Settings&) { return promised(); };

@@ -9,7 +9,7 @@
 namespace holdfast::sqlite {
 
 /// The layout of the tables below; a file with a greater number is refused.
-inline constexpr int layout_format = 1;
+inline constexpr int layout_format = 2;
 
 enum class Sql : std::uint8_t {
     begin,
@@ -31,6 +31,8 @@ enum class Sql : std::uint8_t {
 
 /// mark: what the next holder is told: 0 none, 1 released, 2 abandoned, 3 crashed.
 /// previous: what the holder of now was told; a withdrawn grant hands it on.
+/// ttl: what `expires` was counted from when it was written. A row is held only within it, so that
+/// one from before a restart of the machine keeps nobody out for longer. The boot id is for people.
 /// meta: empty for an exclusive lock; other kinds of lock write it, and are not touched.
 inline constexpr const char* create_schema =
     "CREATE TABLE holdfast_format("
@@ -40,27 +42,39 @@ inline constexpr const char* create_schema =
     " name TEXT NOT NULL, slot INTEGER NOT NULL DEFAULT 0, owner TEXT, token INTEGER NOT NULL,"
     " expires INTEGER NOT NULL, boot_id TEXT NOT NULL, acquired INTEGER NOT NULL,"
     " mark INTEGER NOT NULL DEFAULT 0, previous INTEGER NOT NULL DEFAULT 0,"
-    " revoked INTEGER NOT NULL DEFAULT 0, meta TEXT, PRIMARY KEY (name, slot)) WITHOUT ROWID;"
-    "INSERT INTO holdfast_format(id, format, last) VALUES (1, 1, 0);";
+    " revoked INTEGER NOT NULL DEFAULT 0, meta TEXT, ttl INTEGER NOT NULL DEFAULT 0,"
+    " PRIMARY KEY (name, slot)) WITHOUT ROWID;"
+    "INSERT INTO holdfast_format(id, format, last) VALUES (1, 2, 0);";
+
+/// From layout 1, which had no ttl. Since its grant every renewal of a lease has moved `expires`
+/// ahead, so what lies between the two is at least its ttl; no ttl is longer than a day.
+inline constexpr const char* from_layout_1 =
+    "ALTER TABLE holdfast_lease ADD COLUMN ttl INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE holdfast_lease SET ttl = min(expires - acquired, 86400000000) WHERE owner IS NOT NULL;"
+    "UPDATE holdfast_format SET format = 2;";
+/// Whether a lease of layout 1 may be alive: its holder cannot renew it in layout 2.
+inline constexpr const char* held_in_layout_1 =
+    "SELECT count(*) FROM holdfast_lease WHERE owner IS NOT NULL AND expires > ?1 AND "
+    "acquired <= ?1 AND boot_id = ?2";
 
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::count_)> statements{
     "BEGIN IMMEDIATE",
     "COMMIT",
     "ROLLBACK",
-    "SELECT f.format, f.last, l.owner, l.token, l.expires, l.boot_id, l.acquired, l.mark, "
+    "SELECT f.format, f.last, l.owner, l.token, l.expires, l.ttl, l.acquired, l.mark, "
     "l.previous, l.revoked, l.meta FROM holdfast_format f "
     "LEFT JOIN holdfast_lease l ON l.name = ?1 AND l.slot = 0 WHERE f.id = 1",
     "UPDATE holdfast_format SET last = ?1 WHERE id = 1",
-    "INSERT INTO holdfast_lease(name, owner, token, expires, boot_id, acquired, previous) "
-    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name, slot) DO UPDATE SET "
+    "INSERT INTO holdfast_lease(name, owner, token, expires, boot_id, acquired, previous, "
+    "ttl) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name, slot) DO UPDATE SET "
     "owner = excluded.owner, token = excluded.token, expires = excluded.expires, "
     "boot_id = excluded.boot_id, acquired = excluded.acquired, previous = excluded.previous, "
-    "mark = 0, revoked = 0",
-    "UPDATE holdfast_lease SET expires = ?2 WHERE name = ?1 AND slot = 0",
+    "mark = 0, revoked = 0, ttl = excluded.ttl",
+    "UPDATE holdfast_lease SET expires = ?2, ttl = ?3 WHERE name = ?1 AND slot = 0",
     "UPDATE holdfast_lease SET owner = NULL, expires = 0, mark = ?2 WHERE name = ?1 AND slot = 0",
     "UPDATE holdfast_lease SET revoked = 1 WHERE name = ?1 AND slot = 0",
     "PRAGMA data_version",
-    "SELECT name, boot_id, expires FROM holdfast_lease WHERE name >= ?1 AND owner IS NOT NULL "
+    "SELECT name, expires, ttl FROM holdfast_lease WHERE name >= ?1 AND owner IS NOT NULL "
     "ORDER BY name, slot",
     "SELECT l.name, l.slot, l.owner IS NULL AND l.mark = 1 AND l.token < ?1 "
     "FROM holdfast_format f JOIN holdfast_lease l ON l.name > f.swept WHERE f.id = 1 "

@@ -8,22 +8,7 @@
 namespace holdfast::sqlite {
 namespace {
 
-constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
-
-PreviousHolder verdict(int mark) noexcept {
-    switch (mark) {
-        case 0:
-            return PreviousHolder::none;
-        case mark_released:
-            return PreviousHolder::released;
-        case mark_abandoned:
-            return PreviousHolder::abandoned;
-        case mark_crashed:
-            return PreviousHolder::crashed;
-        default:
-            return PreviousHolder::unknown;
-    }
-}
+using sql::mark_crashed;
 
 std::int64_t us(milliseconds ms) noexcept {
     return std::int64_t{ms.count()} * 1000;
@@ -38,14 +23,14 @@ bool is_busy(const error_code& why) noexcept {
     return (why.value() & 0xff) == SQLITE_BUSY && why.value() < 1 << 24;
 }
 
-/// Writes an error of the whole transaction, or of the way to it, into one step.
+/// The file is there and only cannot now: a caller who can wait goes on asking.
+bool cannot_now(const error_code& why) noexcept {
+    return is_busy(why) || why == make_error(Finding::older_leases);
+}
+
+/// Surely nothing was done.
 void refuse(Step& s, error_code why, const std::string& detail) {
-    s.error = why;
-    s.detail = detail;
-    s.done = true;
-    s.outcome = spi::Attempt::Failed{why, is_busy(why)};
-    s.renewal = spi::Held::Renewal::unknown;
-    s.released = ReleaseResult::unreachable;
+    s.refused(why, detail, spi::Attempt::Failed{why, cannot_now(why)});
     s.freed = false;
 }
 
@@ -65,7 +50,7 @@ int free_row(Transaction& t, Step& s, int mark) {
 
 int renew_row(Transaction& t, const Step& s) {
     Query q(t.c.statement(Sql::renew));
-    q.bind(1, std::string_view(s.key)).bind(2, boot_us() + us(s.ttl));
+    q.bind(1, std::string_view(s.key)).bind(2, boot_us() + us(s.ttl)).bind(3, us(s.ttl));
     t.wrote = true;
     return finished(q.step());
 }
@@ -86,12 +71,11 @@ int attempt(Transaction& t, Step& s, const Row& row) {
     const bool mine = row.owner == s.owner;
     if (row.state == Row::State::held && mine && !row.revoked) {
         // Asked again, as the first answer was lost: the same grant, from now on.
-        s.outcome = spi::Attempt::Granted{
-            {static_cast<std::uint64_t>(row.token)}, verdict(row.previous), s.ttl, {}};
+        s.granted(row.token, row.previous);
         return renew_row(t, s);
     }
     if (row.state == Row::State::held) {
-        s.outcome = spi::Attempt::Busy{look_again(row.left_us), false};
+        s.outcome = spi::Attempt::Busy{look_within(row.left_us), false};
         return SQLITE_OK;
     }
     int previous = row.mark;
@@ -102,10 +86,9 @@ int attempt(Transaction& t, Step& s, const Row& row) {
     Query grant(t.c.statement(Sql::grant));
     grant.bind(1, std::string_view(s.key)).bind(2, std::string_view(s.owner)).bind(3, token);
     grant.bind(4, now + us(s.ttl)).bind(5, std::string_view(boot_id())).bind(6, now);
-    grant.bind(7, previous);
+    grant.bind(7, previous).bind(8, us(s.ttl));
     t.wrote = true;
-    s.outcome =
-        spi::Attempt::Granted{{static_cast<std::uint64_t>(token)}, verdict(previous), s.ttl, {}};
+    s.granted(token, previous);
     return finished(grant.step());
 }
 
@@ -118,35 +101,16 @@ int withdraw(Transaction& t, Step& s, const Row& row) {
 
 int renew(Transaction& t, Step& s, const Row& row) {
     s.done = true;
-    const bool ours = row.plain && row.token == s.token;
-    if (ours && row.revoked) {
-        s.renewal = spi::Held::Renewal::lost;
-        s.error = make_error_code(errc::revoked);
-    } else if (ours && row.owner == s.owner && row.state == Row::State::held) {
-        s.renewal = spi::Held::Renewal::renewed;
-        return renew_row(t, s);
-    } else {
-        s.renewal = spi::Held::Renewal::lost;
-        s.error = make_error_code(errc::lost);
-    }
-    return SQLITE_OK;
+    s.error = why_lost(row, s);
+    s.renewal = s.error ? spi::Held::Renewal::lost : spi::Held::Renewal::renewed;
+    return s.error ? SQLITE_OK : renew_row(t, s);
 }
 
 int release(Transaction& t, Step& s, const Row& row) {
     s.done = true;
-    if (row.plain && row.token == s.token) {
-        if (row.state == Row::State::held && row.owner == s.owner) {
-            s.released = ReleaseResult::released;
-            return free_row(t, s, s.how == Outcome::done ? mark_released : mark_abandoned);
-        }
-        // Free with our token: an earlier release of ours got through, unless it was broken.
-        s.released = row.state == Row::State::free && !row.revoked ? ReleaseResult::released
-                                                                   : ReleaseResult::already_expired;
-        return SQLITE_OK;
-    }
-    s.released = row.state == Row::State::held ? ReleaseResult::owned_by_other
-                                               : ReleaseResult::already_expired;
-    return SQLITE_OK;
+    const bool ours = row.granted_to(s) && row.held() && row.owner == s.owner;
+    s.released = ours ? ReleaseResult::released : nothing_to_free(row, s);
+    return ours ? free_row(t, s, s.mark()) : SQLITE_OK;
 }
 
 int run_step(Transaction& t, Step& s, Row& row) {
@@ -203,7 +167,7 @@ void run_locked(Connection& c, std::span<Step* const> steps) {
     bool committing = false;
     if (rc == SQLITE_OK) {
         rc = c.commit();
-        committing = rc != SQLITE_OK && t.wrote && (rc & 0xff) == SQLITE_IOERR;
+        committing = rc != SQLITE_OK && t.wrote && c.may_have_committed(rc);
     }
     if (rc == SQLITE_OK) return;
     std::string detail;
@@ -213,7 +177,7 @@ void run_locked(Connection& c, std::span<Step* const> steps) {
     for (Step* s : steps) {
         refuse(*s, why, detail);
         // An unsure sync: the record of the commit may be in the log and come back.
-        if (committing) s->outcome = spi::Attempt::Doubt{why};
+        if (committing) s->outcome = spi::Attempt::NoAnswer{why};
     }
 }
 
@@ -241,15 +205,17 @@ bool drop_late(std::span<Step* const> steps, error_code why, const std::string& 
 bool run_once(Connection& c, std::span<Step* const> steps) {
     for (;;) {
         std::string detail;
-        error_code why = c.open(first_deadline(steps), detail);
+        error_code why;
+        if (!c.is_open()) why = c.open(first_deadline(steps), detail);
         if (!why) {
             const int rc = c.begin(first_deadline(steps));
             if (rc == SQLITE_OK) {
                 run_locked(c, steps);
-                return !c.is_open() || c.still_there();
+                // It counts where everybody sees it who comes by that path.
+                return !c.is_open() || c.intact();
             }
             why = c.fail(rc, detail);
-            if (is_fatal(rc)) c.close();
+            if (is_fatal(rc) || !c.intact()) c.close();
         }
         if (is_busy(why) && !c.place().closing && drop_late(steps, why, detail)) continue;
         for (Step* s : steps)
@@ -260,8 +226,16 @@ bool run_once(Connection& c, std::span<Step* const> steps) {
 
 }  // namespace
 
-milliseconds look_again(std::int64_t left_us) noexcept {
-    return milliseconds(std::clamp<std::int64_t>(left_us / 1000 + 1, 1, 1000));
+std::int64_t left_us(std::int64_t expires, std::int64_t ttl, std::int64_t now) noexcept {
+    // The clocks of two time namespaces are rounded on their own.
+    constexpr std::int64_t rounding = 1000, longest_ttl = 86'400'000'000;
+    if (expires < 0) return 0;
+    const std::int64_t left = expires - now;
+    return left <= std::min(ttl, longest_ttl) + rounding ? left : 0;
+}
+
+milliseconds look_within(std::int64_t left) noexcept {
+    return milliseconds(std::clamp<std::int64_t>(left / 1000 + 1, 1, 1000));
 }
 
 int look(Connection& c, std::string_view key, Row& row) {
@@ -287,23 +261,32 @@ int look(Connection& c, std::string_view key, Row& row) {
         return SQLITE_OK;
     }
     const std::int64_t now = boot_us();
-    const bool this_boot = q.text(5) == boot_id();
-    row.left_us = this_boot ? q.number(4) - now : 0;
-    row.held_us = this_boot ? now - q.number(6) : -1;
+    row.left_us = left_us(q.number(4), q.number(5), now);
+    const std::int64_t acquired = q.number(6);
+    row.held_us = acquired >= 0 && acquired <= now ? now - acquired : -1;
     row.state = row.left_us > 0 ? Row::State::held : Row::State::expired;
     return SQLITE_OK;
 }
 
 void run_steps(Connection& c, std::span<Step* const> steps) {
     if (run_once(c, steps)) return;
-    // The file was replaced under the transaction: what it says counts for nobody. Once more, on
-    // the file that the path leads to now.
+    // The file was replaced under the transaction: what it says counts for nobody, unless that file
+    // comes back. Once more, on the file that the path leads to now.
     c.close();
-    for (Step* s : steps)
+    std::vector<Step*> granted;
+    for (Step* s : steps) {
+        if (std::holds_alternative<spi::Attempt::Granted>(s->outcome)) granted.push_back(s);
         s->done = s->freed = false;
-    if (run_once(c, steps)) return;
-    for (Step* s : steps)
-        refuse(*s, make_error(SQLITE_BUSY), "the database file is being replaced");
+    }
+    if (!run_once(c, steps)) {
+        for (Step* s : steps) {
+            if (std::holds_alternative<spi::Attempt::Granted>(s->outcome)) granted.push_back(s);
+            refuse(*s, make_error(SQLITE_BUSY), "the database file is being replaced");
+        }
+    }
+    for (Step* s : granted)
+        if (const auto* failed = std::get_if<spi::Attempt::Failed>(&s->outcome))
+            s->outcome = spi::Attempt::NoAnswer{failed->why};
 }
 
 void sweep(Connection& c, boot_clock::time_point deadline) noexcept {

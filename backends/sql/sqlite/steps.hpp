@@ -5,43 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "../common/step.hpp"
 #include "connection.hpp"
-#include "holdfast/spi/backend.hpp"
 
 namespace holdfast::sqlite {
 
-/// One attempt, withdrawal, renewal or release. Owns its texts, since the caller may give up at its
-/// deadline while a disk hangs.
-struct Step {
-    enum class Kind : std::uint8_t { attempt, withdraw, renew, release };
-    Kind kind{};
-    std::string key;  ///< namespace and name
-    std::string owner;
-    boot_clock::time_point deadline;
-    milliseconds ttl{};
-    std::int64_t token = 0;
-    bool queue = false;
-    Outcome how = Outcome::done;
+using sql::Step;
 
-    // --- what became of it
-    decltype(spi::Attempt::outcome) outcome;
-    spi::Held::Renewal renewal = spi::Held::Renewal::unknown;
-    ReleaseResult released = ReleaseResult::unreachable;
-    error_code error;
-    std::string detail;
-    bool freed = false;  ///< somebody else can have it now
-    bool done = false;   ///< answered; later stages leave it alone
-};
-
-/// The row of one name, as the state machine sees it.
-struct Row {
-    enum class State : std::uint8_t { absent, free, expired, held };
-    State state = State::absent;
-    bool plain = true;  ///< false: another kind of lock keeps this row
-    std::string owner;
-    std::int64_t token = 0, left_us = 0, held_us = -1;
-    int mark = 0, previous = 0;
-    bool revoked = false;
+/// The row of one name, and what stands beside it.
+struct Row : sql::Row {
+    int previous = 0;
     std::int64_t last = 0;  ///< of the whole file
     int format = 0;
 };
@@ -49,8 +22,12 @@ struct Row {
 /// Reads one row. SQLITE_OK, or an error code.
 int look(Connection&, std::string_view key, Row&);
 
+/// Microseconds for which a row with that end and ttl is still held; 0 or less: it has run out, or
+/// is from before the machine was started.
+std::int64_t left_us(std::int64_t expires, std::int64_t ttl, std::int64_t now) noexcept;
+
 /// How long a waiter sleeps when nobody wakes it: until the lease ends, at most a second.
-milliseconds look_again(std::int64_t left_us) noexcept;
+milliseconds look_within(std::int64_t left_us) noexcept;
 
 /// Runs the steps in one transaction and writes what became of each. Blocks, at most until the last
 /// deadline unless the disk hangs. A step whose deadline passes before the write lock is ours has

@@ -12,7 +12,7 @@ bool Watch::answers(Step& s) const {
     if (it == names_.end() || it->second.holder == s.owner) return false;
     const std::int64_t left = it->second.held_until - boot_us();
     if (left <= 0) return false;
-    s.outcome = spi::Attempt::Busy{look_again(left), false};
+    s.outcome = spi::Attempt::Busy{look_within(left), false};
     s.done = true;
     return true;
 }
@@ -20,8 +20,10 @@ bool Watch::answers(Step& s) const {
 void Watch::refresh(Connection& c) {
     Query q(c.statement(Sql::data_version));
     const std::int64_t now = q.step() == SQLITE_ROW ? q.number(0) : -1;
-    if (now != version_ || now == -1) forget();
+    // The numbers of a connection begin anew with it.
+    if (now != version_ || now == -1 || c.openings() != openings_) forget();
     version_ = now;
+    openings_ = c.openings();
 }
 
 void Watch::forget() noexcept {

@@ -23,7 +23,7 @@ public:
     bool answers(Step&) const;
     /// Reads whether another connection wrote since the last call; forgets what was known then.
     void refresh(Connection&);
-    /// Forgets what was known, as after a new connection.
+    /// Forgets what was known.
     void forget() noexcept;
 
     /// Keeps books of a step that is done: enters waiters, takes out those that leave or were
@@ -48,6 +48,7 @@ private:
     std::unordered_map<std::string, Name> names_;
     std::unordered_map<std::string, std::string> line_of_;  // owner -> key
     std::int64_t version_ = -1, next_expiry_ = 0;
+    unsigned openings_ = 0;  // of the connection that the version is of
 };
 
 }  // namespace holdfast::sqlite

@@ -33,23 +33,23 @@ struct ClientOptions {
 
 /// One holder, or one waiter in its place in line.
 struct Holder {
-    std::string owner;          ///< owner id as the server has it
-    std::string host;           ///< empty when a foreign client holds it
-    long pid = 0;               ///< 0 when unknown
-    std::string note;           ///< AcquireOptions::note
-    FencingToken token{};       ///< 0 for waiters and foreign holders
-    milliseconds ttl_left{-1};  ///< negative: never expires, or a waiter
-    milliseconds held_for{-1};  ///< negative: unknown
-    bool foreign = false;       ///< not one of Holdfast's
-    bool revoked = false;       ///< broken, and free when ttl_left has passed
+    std::string owner;                          ///< owner id as the server has it
+    std::string host;                           ///< empty when a foreign client holds it
+    long pid = 0;                               ///< 0 when unknown
+    std::string note;                           ///< AcquireOptions::note
+    FencingToken token{};                       ///< 0 for waiters and foreign holders
+    std::optional<milliseconds> ttl_left = {};  ///< none: never expires, or a waiter
+    std::optional<milliseconds> held_for = {};  ///< none: unknown
+    bool foreign = false;                       ///< not one of Holdfast's
+    bool revoked = false;                       ///< broken, and free when ttl_left has passed
 };
 
 /// What one server says by itself, where a lock is kept by a majority of several.
 struct NodeView {
-    std::string node;           ///< "127.0.0.1:7001"
-    std::string owner;          ///< owner id there; empty: free, or no answer
-    milliseconds ttl_left{-1};  ///< negative: free, or never expires
-    error_code error;           ///< no answer, and why
+    std::string node;                           ///< "127.0.0.1:7001"
+    std::string owner;                          ///< owner id there; empty: free, or no answer
+    std::optional<milliseconds> ttl_left = {};  ///< none: free, or never expires
+    error_code error;                           ///< no answer, and why
 };
 
 struct Inspection {
@@ -59,7 +59,14 @@ struct Inspection {
     FencingToken last_token{};    ///< highest token ever given, as far as the server remembers
 };
 
-/// Who was broken, and when the name is free.
+struct BreakOptions {
+    /// Only the grant with this token. Default: whoever holds the name.
+    std::optional<FencingToken> if_token = {};
+    /// Free at once. Two holders are possible until the last validity given has run out.
+    bool now = false;
+};
+
+/// One holder that lost the name, and when its part of it is free.
 struct Broken {
     Holder holder;
     milliseconds free_in{0};
@@ -77,28 +84,33 @@ public:
     /// `options.config_file` is given), else the file's `default`, else an error that says what to
     /// do. Errors: bad_config, not_supported (a requirement is not met), and with `require`
     /// unavailable and denied. The words are in `options.diagnostics`.
-    static result<Client> open(std::string_view what = {}, const ClientOptions& options = {});
+    [[nodiscard]] static result<Client> open(std::string_view what = {},
+                                             const ClientOptions& options = {});
 
-    /// Makes the lock object; sends nothing. Errors: bad_name, bad_config (ttl out of range),
-    /// closed.
-    result<std::unique_ptr<Lock>> lock(std::string_view name, const LockOptions& = {}) const;
+    /// Makes the lock object, which holds nothing yet; sends nothing. Errors: bad_name, bad_config
+    /// (ttl or max_hold out of range), closed, forked.
+    [[nodiscard]] result<std::unique_ptr<Lock>> make_lock(std::string_view name,
+                                                          const LockOptions& = {},
+                                                          Diagnostics* = nullptr) const;
 
     /// As configured; a deployment's own facts (persistence, replicas) are in probe().
     const Capabilities& capabilities() const noexcept;
     /// Connects and asks the server what it promises. Blocks for at most the request time-out.
-    result<Capabilities> probe(Diagnostics* = nullptr) const;
+    [[nodiscard]] result<Capabilities> probe(Diagnostics* = nullptr) const;
 
     /// Who holds the name, and who waits. Blocks for at most the request time-out.
-    result<Inspection> inspect(std::string_view name, Diagnostics* = nullptr) const;
+    [[nodiscard]] result<Inspection> inspect(std::string_view name, Diagnostics* = nullptr) const;
     /// Names that are held now and begin with `prefix`, sorted, at most `limit`.
-    result<std::vector<std::string>> list(std::string_view prefix = {}, std::size_t limit = 10000,
-                                          Diagnostics* = nullptr) const;
-    /// Revokes the lease: no renewal of it succeeds any more and its holder is told. The name is
-    /// free when the last validity given has run out; with `now` at once, and until then two
-    /// holders are possible. With `if_token` only that grant is broken. Errors: not_held when
-    /// nobody holds it.
-    result<Broken> break_lock(std::string_view name, std::optional<FencingToken> if_token = {},
-                              bool now = false, Diagnostics* = nullptr) const;
+    [[nodiscard]] result<std::vector<std::string>> list(std::string_view prefix = {},
+                                                        std::size_t limit = 10000,
+                                                        Diagnostics* = nullptr) const;
+    /// Revokes the lease: no renewal of it succeeds any more, and its holder reports the loss. The
+    /// name is free when the last validity given has run out, or at once (BreakOptions::now). One
+    /// entry per holder. Errors: not_held (nobody holds it, or not with that token), not_supported,
+    /// kind_mismatch, unavailable, denied. Blocks for at most the request time-out.
+    [[nodiscard]] result<std::vector<Broken>> break_lock(std::string_view name,
+                                                         const BreakOptions& = {},
+                                                         Diagnostics* = nullptr) const;
 
     Stats stats() const;
     /// What it was opened with, secrets left out: "redis://cache1:6379".
@@ -108,8 +120,9 @@ public:
 
     /// Gives up every lease (as abandoned) and every wait; blocks at most close_grace for answers,
     /// as long again for handlers of yours in the pool, and 1.2 s if overloaded. Idempotent. An
-    /// acquisition of another thread that is granted meanwhile is given back and answers `closed`;
-    /// where its request is cut instead, the server frees the name by its ttl.
+    /// acquisition of another thread that is granted meanwhile is given back and answers `closed`.
+    /// A request that is not answered is in doubt at its time-out, and given back then: a
+    /// close_grace below request_timeout leaves that to the ttl, as does a connection that is cut.
     void close() noexcept;
 
     struct Impl;

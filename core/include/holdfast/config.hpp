@@ -11,7 +11,7 @@
 namespace holdfast {
 
 /// One backend, chosen and checked.
-struct Chosen {
+struct ResolvedBackend {
     const spi::Descriptor* backend = nullptr;
     spi::Settings settings;
     std::string source;  ///< where it came from: "URL", "HOLDFAST_URL", "/etc/.../holdfast.toml:4"
@@ -28,13 +28,14 @@ struct ConfigFile {
     };
     std::string path;
     std::string default_name;
-    std::vector<Chosen> backends;
+    std::vector<ResolvedBackend> backends;
     std::vector<Unlinked> unlinked;
 };
 
 /// Reads one URL. Errors: bad_config, not_supported (scheme not linked in: the text says which
 /// target to link); all mistakes go to `diagnostics`.
-HOLDFAST_EXPORT result<Chosen> parse_url(std::string_view url, const spi::Registry&, Diagnostics&);
+HOLDFAST_EXPORT result<ResolvedBackend> parse_url(std::string_view url, const spi::Registry&,
+                                                  Diagnostics&);
 
 /// Reads and checks a whole holdfast.toml, with file:line:column for each mistake. Relative paths
 /// of files in it count from the folder of the configuration file. Errors: bad_config.
@@ -53,14 +54,8 @@ HOLDFAST_EXPORT std::string find_config();
 /// What Client::open does with its argument: a URL (it has a ':'), a name in the configuration
 /// file, or empty. Empty means the default of `config_file` where that is given, else HOLDFAST_URL,
 /// else the default of find_config(). Errors: bad_config, not_supported (as parse_url).
-HOLDFAST_EXPORT result<Chosen> choose(std::string_view what, const std::string& config_file,
-                                      const spi::Registry&, Diagnostics&);
-
-/// docs/configuration.md, from the option tables of the given backends.
-HOLDFAST_EXPORT std::string configuration_reference(const spi::Registry&);
-
-/// The candidate nearest to `word` by edit distance; empty when none is near.
-HOLDFAST_EXPORT std::string nearest(std::string_view word,
-                                    const std::vector<std::string>& candidates);
+HOLDFAST_EXPORT result<ResolvedBackend> resolve(std::string_view what,
+                                                const std::string& config_file,
+                                                const spi::Registry&, Diagnostics&);
 
 }  // namespace holdfast

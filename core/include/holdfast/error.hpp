@@ -3,6 +3,7 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/result.hpp>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "holdfast/export.hpp"
@@ -55,14 +56,18 @@ struct Diagnostics {
     };
     std::vector<Entry> entries;
 
-    void add(std::string where, std::string what, std::string remedy = {}) {
-        entries.push_back({std::move(where), std::move(what), std::move(remedy)});
-    }
+    /// Servers have a say in these words, and terminals show them: control characters are replaced,
+    /// and what is longer than 4096 bytes is cut.
+    HOLDFAST_EXPORT void add(std::string where, std::string what, std::string remedy = {});
     /// All entries, one line each (the remedy indented below), without a final newline.
     HOLDFAST_EXPORT std::string text() const;
 };
 
 }  // namespace holdfast
 
+/// Both kinds of code compare with errc: `ec == errc::lost` for an error_code, and for the
+/// std::error_code that it converts to.
 template <>
 struct boost::system::is_error_condition_enum<holdfast::errc> : std::true_type {};
+template <>
+struct std::is_error_condition_enum<holdfast::errc> : std::true_type {};

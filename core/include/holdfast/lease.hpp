@@ -2,7 +2,7 @@
 // destructor. Everything of one acquisition lives here, nothing of it in the Lock.
 //
 // clang-format off
-//  state     entered by                              bool  lost()  renew()   release()
+//  state     entered by                              valid lost()  renew()   release()
 //  empty     default construction, moved from        no    never   not_held  already_expired
 //  held      acquire, an answered renewal            yes   no      renews    released
 //  at_risk   a renewal unanswered, still valid       yes   no      renews    released, unreachable
@@ -10,7 +10,7 @@
 //  released  release()                               no    no      not_held  as the first time
 // clang-format on
 //
-// One thread may use a Lease while others read it (state, valid_until, lost, bool); moving and
+// One thread may use a Lease while others read it (state, valid, valid_until, lost); moving and
 // destroying need exclusive use.
 #pragma once
 #include <boost/asio/any_completion_handler.hpp>
@@ -50,7 +50,8 @@ HOLDFAST_EXPORT std::string_view to_string(ReleaseResult) noexcept;
 
 namespace spi {
 class LeaseBody;
-}
+class ForwardingLease;
+}  // namespace spi
 
 class [[nodiscard, gnu::visibility("default")]] Lease {
 public:
@@ -66,10 +67,7 @@ public:
     ~Lease();
 
     /// Held and still valid *now*: reads the clock, so the first answer after a pause is right.
-    explicit operator bool() const noexcept {
-        return valid();
-    }
-    bool valid() const noexcept;
+    [[nodiscard]] bool valid() const noexcept;
     LeaseState state() const noexcept;
     std::string_view name() const noexcept;
     std::string_view owner_id() const noexcept;
@@ -86,7 +84,7 @@ public:
 
     /// Renews at once instead of at ttl/3. Blocks for at most the request time-out.
     /// Errors: not_held, lost, revoked, unavailable (still held, at risk), forked, closed.
-    result<void> renew();
+    [[nodiscard]] result<void> renew();
     /// Gives the lock up and says what the server answered. Blocks for at most the request
     /// time-out. Idempotent: later calls repeat the first answer.
     ReleaseResult release(Outcome = Outcome::done) noexcept;
@@ -105,6 +103,11 @@ public:
         return asio::async_initiate<Token, ReleaseSignature>(
             [body = body_, outcome](auto h) { start_release(body, outcome, std::move(h)); }, token);
     }
+    /// The work is done.
+    template <asio::completion_token_for<ReleaseSignature> Token>
+    auto async_release(Token && token) {
+        return async_release(Outcome::done, std::forward<Token>(token));
+    }
     /// Completes with the reason when the lease is lost, with not_held when it is released, with
     /// cancelled when cancelled. For coroutines, which cannot await a stop_token.
     template <asio::completion_token_for<RenewSignature> Token>
@@ -121,7 +124,9 @@ private:
     static void start_renew(const Body&, asio::any_completion_handler<RenewSignature>);
     static void start_release(const Body&, Outcome, asio::any_completion_handler<ReleaseSignature>);
     static void start_lost(const Body&, asio::any_completion_handler<RenewSignature>);
+    friend class spi::ForwardingLease;
     void drop() noexcept;
+    void drop(Outcome) noexcept;
 
     Body body_;
     int exceptions_ = 0;  // uncaught when the lease was made: more of them in ~Lease mean unwinding

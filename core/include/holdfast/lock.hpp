@@ -11,7 +11,7 @@
 
 namespace holdfast {
 
-/// The abstract interface. Client::lock makes one; decorators derive from it, too.
+/// The abstract interface. Client::make_lock makes one; decorators derive from it, too.
 class HOLDFAST_EXPORT Lock {
 public:
     virtual ~Lock() = default;
@@ -23,15 +23,19 @@ public:
 
     /// Waits for the lock and holds it.
     ///
-    /// Blocking: at most `wait`. Cancellation: `stop` ends the wait with `cancelled`. On error
-    /// nothing is held and nothing is queued, within a second of the server being reachable.
+    /// Blocking: at most `wait`. Cancellation: `stop` ends it with `cancelled`; a request that this
+    /// thread has under way is waited for. On error nothing is held and nothing is queued, within a
+    /// second of the server being reachable, as long as the Client is open; see Client::close.
     /// Errors: contended (wait was zero), timed_out, cancelled, unavailable, in_doubt, denied,
     /// kind_mismatch, would_deadlock, closed, forked.
-    result<Lease> acquire(const AcquireOptions& options = {}, std::stop_token stop = {}) {
+    [[nodiscard]] result<Lease> acquire(const AcquireOptions& options = {},
+                                        std::stop_token stop = {}) {
         return do_acquire(options, std::move(stop));
     }
     /// As acquire with `wait` zero: one attempt.
-    result<Lease> try_acquire() { return do_acquire({.wait = milliseconds::zero()}, {}); }
+    [[nodiscard]] result<Lease> try_acquire() {
+        return do_acquire({.wait = milliseconds::zero()}, {});
+    }
 
     using Signature = void(error_code, Lease);
     /// As acquire, without blocking.
@@ -39,12 +43,18 @@ public:
     /// Completion: on the handler's executor, else the client's, never inside this call; until then
     /// it is outstanding work there.
     /// Cancellation: terminal, partial and total alike end the wait. Lifetime: the Lock may be
-    /// destroyed meanwhile; an executor bound to the handler must outlive the Client.
+    /// destroyed meanwhile. An io_context or thread_pool destroyed first takes the handler with it,
+    /// unrun, and ends the wait; any other executor bound to the handler must outlive the Client.
     template <asio::completion_token_for<Signature> Token>
     auto async_acquire(const AcquireOptions& options, Token&& token) {
         return asio::async_initiate<Token, Signature>(
             [this](auto h, AcquireOptions o) { do_async_acquire(o, std::move(h)); }, token,
             options);
+    }
+    /// With the options' defaults: waits for as long as it takes.
+    template <asio::completion_token_for<Signature> Token>
+    auto async_acquire(Token&& token) {
+        return async_acquire(AcquireOptions(), std::forward<Token>(token));
     }
 
 protected:

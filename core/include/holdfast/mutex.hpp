@@ -1,7 +1,7 @@
 // The std Lockable family over a Lock: unique_lock, scoped_lock and lock_guard work unchanged.
 #pragma once
-#include <condition_variable>
-#include <mutex>
+#include <concepts>
+#include <memory>
 
 #include "holdfast/lock.hpp"
 
@@ -10,25 +10,36 @@ namespace holdfast {
 /// TimedLockable, not re-entrant.
 ///
 /// A local gate comes first, so threads of one process queue here and the server sees one waiter.
-/// lock() and the try functions throw std::system_error on faults; unlock() never throws and never
-/// reports loss: watch lease().lost().
+/// lock() and the try functions throw boost::system::system_error on faults, as result::value()
+/// does; unlock() never throws and never reports loss: watch lease().lost(). It releases as
+/// abandoned when an exception that was thrown after lock() unwinds this thread's stack. In the
+/// child of a fork() lock() throws `forked`, and unlock() leaves the parent's lease alone.
 class HOLDFAST_EXPORT mutex {
 public:
-    explicit mutex(std::unique_ptr<Lock> lock) noexcept : lock_(std::move(lock)) {}
-    /// Throws std::system_error when the lock could not be made, so that
-    /// `holdfast::mutex m{client.lock("a")}` reads well.
-    explicit mutex(result<std::unique_ptr<Lock>> lock);
+    /// Any Lock, a decorator of your own as well.
+    template <std::derived_from<Lock> L>
+    explicit mutex(std::unique_ptr<L> lock) : mutex(std::unique_ptr<Lock>(std::move(lock))) {}
+    explicit mutex(std::unique_ptr<Lock> lock);
+    /// Throws boost::system::system_error when the lock could not be made, so that
+    /// `holdfast::mutex m{client.make_lock("a")}` reads well.
+    template <std::derived_from<Lock> L>
+    explicit mutex(result<std::unique_ptr<L>> lock)
+        : mutex(std::unique_ptr<Lock>(std::move(lock).value())) {}
     mutex(const mutex&) = delete;
     mutex& operator=(const mutex&) = delete;
+    ~mutex();
 
     void lock() { enter(forever); }
-    bool try_lock() { return enter(milliseconds::zero()); }
+    [[nodiscard]] bool try_lock() { return enter(milliseconds::zero()); }
     template <class R, class P>
-    bool try_lock_for(std::chrono::duration<R, P> wait) {
-        return enter(std::chrono::ceil<milliseconds>(wait));
+    [[nodiscard]] bool try_lock_for(std::chrono::duration<R, P> wait) {
+        // Longer than can be counted in milliseconds is for ever.
+        const bool endless = std::chrono::duration<double, std::milli>(wait).count() >=
+                             static_cast<double>(forever.count());
+        return enter(endless ? forever : std::chrono::ceil<milliseconds>(wait));
     }
     template <class C, class D>
-    bool try_lock_until(std::chrono::time_point<C, D> t) {
+    [[nodiscard]] bool try_lock_until(std::chrono::time_point<C, D> t) {
         return try_lock_for(t - C::now());
     }
     void unlock() noexcept;
@@ -36,11 +47,11 @@ public:
     const Lease& lease() const noexcept { return lease_; }
 
 private:
+    struct Gate;
     bool enter(milliseconds wait);
+    bool acquire(milliseconds wait);
     std::unique_ptr<Lock> lock_;
-    std::mutex gate_;
-    std::condition_variable free_;
-    bool taken_ = false;
+    std::unique_ptr<Gate> gate_;
     Lease lease_;
 };
 

@@ -25,7 +25,8 @@ struct LockOptions {
 struct AcquireOptions {
     /// Bounds the whole call, however many steps it takes. Zero: one attempt.
     milliseconds wait = forever;
-    /// Shown by inspect; at most 128 bytes are kept. Copied by the call.
+    /// Shown by inspect; at most 128 bytes are kept. Copied when the call starts: with a lazy
+    /// completion token (deferred, use_awaitable) it must live until then.
     std::string_view note = {};
     /// Filled on error when given; must outlive the operation.
     Diagnostics* diagnostics = nullptr;

@@ -6,9 +6,10 @@
 #include <iostream>
 #include <thread>
 
+#include "direct.hpp"
+#include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
-#include "rig.hpp"
-#include "stalls.hpp"
+#include "trial.hpp"
 
 using namespace postgresql_tests;
 
@@ -23,11 +24,14 @@ hf::error_code acquire_on_engine(const hf::Client& c, const std::string& name,
     return told.get_future().get();
 }
 
+/// For tests that are about words: a busy machine needs time to say them.
+const std::string slow = "ttl=60s&request_timeout=20s";
+
 /// The words for an acquire that the server refuses again and again. Core's last try may have too
 /// little time left to hear why.
 std::string told_sooner_or_later(const hf::Client& c, const std::string& name) {
     hf::Diagnostics words;
-    for (int i = 0; i < 3 && words.text().find("_timeout") == std::string::npos; ++i) {
+    for (int i = 0; i < 10 && words.text().find("_timeout") == std::string::npos; ++i) {
         words = {};
         const auto lease =
             lock_of(c, name)->acquire({.wait = 0ms, .note = {}, .diagnostics = &words});
@@ -40,6 +44,7 @@ std::string told_sooner_or_later(const hf::Client& c, const std::string& name) {
 }  // namespace
 
 TEST_CASE("T23: a server that hangs costs the request time-out, and its late work nothing") {
+    test_support::Trial& trial = test_support::this_trial();
     auto own = lab::PostgresServer::start();
     const auto client = open(own.url(), "ttl=4s&request_timeout=1s");
     const auto name = fresh("hang");
@@ -52,19 +57,20 @@ TEST_CASE("T23: a server that hangs costs the request time-out, and its late wor
     lab::wait_until(nobody, patience * 5s, "it is released");
     auto lease = hold(client, fresh("kept"));
     own.pause();
-    const test_support::Stalls stalls;
     for (const bool by_lane : {true, false}) {
         INFO((by_lane ? "lane" : "engine"));
         const auto start = boot_clock::now();
         const auto ec = by_lane ? lock_of(client, name)->acquire({.wait = 1200ms}).error()
                                 : acquire_on_engine(client, name, 1200ms);
         CHECK((ec == errc::unavailable || ec == errc::in_doubt));
-        CHECK(ms_since(start) < 1200 + patience * 300 + stalls.of_two());
+        trial.within(std::chrono::milliseconds(ms_since(start)), std::chrono::milliseconds(1500),
+                     "a wait of 1200 ms");
     }
     {
         const auto start = boot_clock::now();
         CHECK_FALSE(client.inspect(name).has_value());
-        CHECK(ms_since(start) < 1200 + patience * 300 + stalls.of_two());
+        trial.within(std::chrono::milliseconds(ms_since(start)), std::chrono::milliseconds(1500),
+                     "a wait of 1200 ms");
     }
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "lost() in spite of it");
     CHECK(lease.lost_reason() == errc::lost);
@@ -76,8 +82,8 @@ TEST_CASE("T23: a server that hangs costs the request time-out, and its late wor
 }
 
 TEST_CASE("T23: a listening client is not held up, and closes in time, while the server hangs") {
+    test_support::Trial& trial = test_support::this_trial();
     auto own = lab::PostgresServer::start();
-    const test_support::Stalls stalls;
     boot_clock::time_point start;
     std::thread waiting;
     {
@@ -96,12 +102,14 @@ TEST_CASE("T23: a listening client is not held up, and closes in time, while the
             5s, "it listens");
         own.pause();
         lab::wait_until([&] { return brief.lost().stop_requested(); }, 10s, "lost() comes");
-        CHECK(ms_since(brief.valid_until()) < patience * 150 + stalls.of_two());
+        trial.within(std::chrono::milliseconds(ms_since(brief.valid_until())),
+                     std::chrono::milliseconds(150), "lost(), from the lease's end");
         start = boot_clock::now();
         client.close();
     }
     waiting.join();
-    CHECK(ms_since(start) < 1500 + patience * 300 + stalls.of_two());
+    trial.within(std::chrono::milliseconds(ms_since(start)), std::chrono::milliseconds(1800),
+                 "a wait of 1500 ms");
     own.resume();
 }
 
@@ -127,6 +135,31 @@ TEST_CASE("T23: killed and restarted: the lease goes on, waiters wait on, nobody
     REQUIRE(got.has_value());
     CHECK(got->fencing_token() > lease.fencing_token());
     CHECK(got->previous_holder() == PreviousHolder::released);
+}
+
+TEST_CASE("F66: an acquire that is cut by close() leaves nothing behind") {
+    const auto name = fresh("closing");
+    lab::Proxy proxy(server().port());
+    const auto url =
+        "postgresql://holdfast@127.0.0.1:" + std::to_string(proxy.port()) + "/holdfast";
+    auto client = open(url, "ttl=60s&request_timeout=10s");
+    const auto lock = lock_of(client, name);
+    for (int i = 0; i < 3; ++i)
+        hold(*lock).release();
+    CHECK_FALSE(acquire_on_engine(client, name, 5s));  // its connections are there
+    require_free(name);
+    const auto before = proxy.counters().delayed;
+    proxy.delay(lab::Direction::to_client, 30s);
+    const bool by_lane = GENERATE(true, false);
+    auto asked = std::async(std::launch::async, [&] {
+        return by_lane ? lock->acquire({.wait = 0ms}).error()
+                       : acquire_on_engine(client, name, 0ms);
+    });
+    lab::wait_until([&] { return proxy.counters().delayed > before; }, 5s, "the answer waits");
+    client.close();
+    proxy.heal();
+    CHECK(asked.get());
+    require_free(name);
 }
 
 TEST_CASE("T23: an administrator ends our sessions under us") {
@@ -176,9 +209,9 @@ TEST_CASE("T23: a standby given by mistake is refused with its reason; promoted,
 
 TEST_CASE("T23: a role whose transactions are read-only") {
     auto own = lab::PostgresServer::start();
-    hold(open(own.url()), "N").release();
+    hold(open(own.url(), slow), "N").release();
     own.sql("ALTER ROLE holdfast SET default_transaction_read_only = on");
-    CHECK_THAT(refused(open(own.url()), "N", errc::unavailable),
+    CHECK_THAT(refused(open(own.url(), slow), "N", errc::unavailable),
                ContainsSubstring("default_transaction_read_only"));
 }
 
@@ -194,7 +227,7 @@ TEST_CASE("T23: too many connections: said; with one connection left everything 
     std::atomic<int> held{0}, wrong{0};
     for (int t = 0; t < 6; ++t)
         threads.emplace_back([&, t] {
-            const auto lock = calm.lock("many/" + std::to_string(t)).value();
+            const auto lock = calm.make_lock("many/" + std::to_string(t)).value();
             for (int i = 0; i < 5; ++i) {
                 auto lease = lock->acquire({.wait = 20s});
                 if (!lease || lease->release() != ReleaseResult::released) ++wrong;
@@ -217,7 +250,7 @@ TEST_CASE("T23: serialisable by default, and time-outs of the administrator's") 
         for (int t = 0; t < 4; ++t)
             threads.emplace_back([&] {
                 const auto client = hf::Client::open(own.url()).value();
-                const auto lock = client.lock("N").value();
+                const auto lock = client.make_lock("N").value();
                 for (int i = 0; i < 25; ++i) {
                     auto lease = lock->acquire({.wait = 60s});
                     if (!lease) {
@@ -234,28 +267,15 @@ TEST_CASE("T23: serialisable by default, and time-outs of the administrator's") 
         CHECK(wrong == 0);
         CHECK(overlaps == 0);
     }
-    SECTION("statement_timeout that no statement can meet") {
-        own.sql(
-            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
-            "'BEGIN PERFORM pg_sleep(0.5); RETURN NEW; END'");
-        own.sql(
-            "CREATE TRIGGER slow BEFORE UPDATE ON holdfast_lease FOR EACH ROW EXECUTE FUNCTION "
-            "slow()");
-        own.sql("ALTER ROLE holdfast SET statement_timeout = '20ms'");
-        CHECK_THAT(told_sooner_or_later(open(own.url(), "request_timeout=1s"), "warm"),
-                   ContainsSubstring("see statement_timeout"));
-        CHECK(own.value("SELECT owner IS NULL FROM holdfast_lease WHERE name = 'warm'") == "t");
-        own.sql("DROP TRIGGER slow ON holdfast_lease");
-        CHECK(hold(open(own.url()), "warm").valid());
-    }
-    SECTION("lock_timeout while somebody has locked the whole table") {
-        own.sql("ALTER ROLE holdfast SET lock_timeout = '20ms'");
+    SECTION("time-outs while somebody has locked the whole table") {
+        const std::string setting = GENERATE("statement_timeout", "lock_timeout");
+        own.sql("ALTER ROLE holdfast SET " + setting + " = '100ms'");
         const auto client = open(own.url(), "request_timeout=1s");
         hold(client, "warm").release();
         std::thread foreign([&] {
-            own.sql(
-                "BEGIN; LOCK TABLE holdfast_lease IN ACCESS EXCLUSIVE MODE; SELECT "
-                "pg_sleep(4); COMMIT");
+            CHECK_THROWS_WITH(own.sql("BEGIN; LOCK TABLE holdfast_lease IN ACCESS EXCLUSIVE MODE; "
+                                      "SELECT pg_sleep(60); COMMIT"),
+                              ContainsSubstring("canceling"));
         });
         lab::wait_until(
             [&] {
@@ -264,7 +284,9 @@ TEST_CASE("T23: serialisable by default, and time-outs of the administrator's") 
                            "'PgSleep'") != "0";
             },
             5s, "the table is locked");
-        CHECK_THAT(told_sooner_or_later(client, "warm"), ContainsSubstring("lock_timeout"));
+        CHECK_THAT(told_sooner_or_later(client, "warm"),
+                   ContainsSubstring("see statement_timeout"));
+        own.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
         foreign.join();
         CHECK(hold(client, "warm").valid());
     }
@@ -340,6 +362,16 @@ TEST_CASE("passwords by file and environment, TLS, Unix sockets; never printed")
     auto lease = hold(open(url, socket), "socket");
     CHECK(own.value("SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = 'holdfast' AND "
                     "client_addr IS NULL") == "t");
+}
+
+TEST_CASE("a name that cannot be looked up any more leads to the address that was reached last") {
+    Direct direct("postgresql://holdfast@nowhere.invalid:" + std::to_string(server().port()) +
+                  "/holdfast");
+    direct.shared->reach("127.0.0.1");
+    std::string detail;
+    const auto why = direct.connection->open(boot_clock::now() + 10s, detail);
+    INFO(detail);
+    CHECK_FALSE(why);
 }
 
 TEST_CASE("host names are resolved, and one that has no address is named") {

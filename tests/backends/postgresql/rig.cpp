@@ -31,7 +31,7 @@ hf::Client open_here(const std::string& query) {
 
 std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
                                   const hf::LockOptions& options) {
-    auto lock = client.lock(name, options);
+    auto lock = client.make_lock(name, options);
     REQUIRE(lock.has_value());
     return std::move(*lock);
 }

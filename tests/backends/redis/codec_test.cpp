@@ -4,7 +4,7 @@
 #include <random>
 
 #include "catch.hpp"
-#include "codec.hpp"
+#include "wire/codec.hpp"
 
 using namespace holdfast::redis;
 

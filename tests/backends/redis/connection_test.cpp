@@ -5,13 +5,13 @@
 #include <fstream>
 
 #include "catch.hpp"
-#include "errors.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/tls_files.hpp"
 #include "rig.hpp"
-#include "stalls.hpp"
+#include "trial.hpp"
+#include "wire/errors.hpp"
 
 using namespace redis_tests;
 using holdfast::Capability;
@@ -33,6 +33,7 @@ std::size_t clients(RedisServer& server) {
 }  // namespace
 
 TEST_CASE("connection: a late answer answers nobody else") {
+    test_support::Trial& trial = test_support::this_trial();
     auto server = RedisServer::start();
     holdfast::lab::Proxy proxy(server.port());
     Rig rig(url_of(proxy.port()));
@@ -43,13 +44,13 @@ TEST_CASE("connection: a late answer answers nobody else") {
     rig.attempt(second, 100ms);
     CHECK(second.in_doubt());
     CHECK(second.error() == errc::unavailable);
-    CHECK(boot_clock::now() - start < 1s + test_support::stood_still());
+    trial.within(boot_clock::now() - start, 1s, "the answer");
     proxy.heal();
     // On a new connection, so it introduces itself first.
     Try third("c");
     const auto before = rig.backend->requests();
     REQUIRE(rig.attempt(third).granted());
-    CHECK(rig.backend->requests() - before == 2);
+    CHECK(rig.backend->requests() - before == 3);
     CHECK(server.cli({"GET", "c"}).text == third.owner);
     REQUIRE(rig.attempt(second).granted());
     CHECK(server.cli({"GET", "b"}).text == second.owner);
@@ -102,6 +103,7 @@ TEST_CASE("connection: forgotten scripts are sent again") {
 }
 
 TEST_CASE("connection: no descriptor left is told at once, and does not last") {
+    test_support::Trial& trial = test_support::this_trial();
     auto server = RedisServer::start();
     Rig rig(server.url());
     Try t("a");
@@ -112,7 +114,7 @@ TEST_CASE("connection: no descriptor left is told at once, and does not last") {
     ::setrlimit(RLIMIT_NOFILE, &none);
     rig.attempt(t, 5s);
     ::setrlimit(RLIMIT_NOFILE, &before);
-    CHECK(boot_clock::now() - start < 2s + test_support::stood_still());
+    trial.within(boot_clock::now() - start, 2s, "the answer");
     CHECK(t.error() == errc::unavailable);
     CHECK_FALSE(t.in_doubt());
     CHECK_THAT(t.a.detail, ContainsSubstring("Too many open files"));
@@ -121,6 +123,7 @@ TEST_CASE("connection: no descriptor left is told at once, and does not last") {
 }
 
 TEST_CASE("connection: refused, unresolvable") {
+    test_support::Trial& trial = test_support::this_trial();
     const auto port = holdfast::lab::free_port();
     Rig refused("redis://127.0.0.1:" + port.text());
     Try t("a");
@@ -134,7 +137,7 @@ TEST_CASE("connection: refused, unresolvable") {
     const auto start = boot_clock::now();
     refused.attempt(w, 5s);
     CHECK(w.error() == errc::unavailable);
-    CHECK(boot_clock::now() - start < 2s + test_support::stood_still());
+    trial.within(boot_clock::now() - start, 2s, "the answer");
     Rig nowhere("redis://no-such-host.invalid:" + port.text());
     Try u("a");
     nowhere.attempt(u, 5s);
@@ -200,8 +203,8 @@ TEST_CASE("connection: passwords, users, rights, databases") {
         Try h("a"), w("a", 10s, true);
         REQUIRE(rig.attempt(h).granted());
         REQUIRE(rig.attempt(w).busy());
-        REQUIRE(rig.sink.warnings.size() == 1);
-        CHECK_THAT(rig.sink.warnings[0], ContainsSubstring("hf:c:"));
+        REQUIRE(rig.events.warnings.size() == 1);
+        CHECK_THAT(rig.events.warnings[0], ContainsSubstring("hf:c:"));
         CHECK(rig.release(h) == ReleaseResult::released);
         CHECK(rig.attempt(w).granted());
     }
@@ -210,7 +213,7 @@ TEST_CASE("connection: passwords, users, rights, databases") {
         const auto found = rig.probe();
         REQUIRE(found.has_value());
         CHECK(found->safety == SafetyClass::d);
-        CHECK(rig.sink.warnings.size() == 1);
+        CHECK(rig.events.warnings.size() == 1);
     }
     SECTION("a database that is not there") {
         Rig rig(server.url_with_password() + "/99");
@@ -304,7 +307,7 @@ TEST_CASE("connection: probe") {
         REQUIRE(found.has_value());
         CHECK(found->safety == SafetyClass::b);
         CHECK(found->has(Capability::survives_server_crash));
-        CHECK(rig.sink.warnings.empty());
+        CHECK(rig.events.warnings.empty());
     }
     SECTION("nothing kept, eviction on") {
         RedisOptions options;
@@ -315,8 +318,8 @@ TEST_CASE("connection: probe") {
         REQUIRE(found.has_value());
         CHECK(found->safety == SafetyClass::d);
         CHECK_FALSE(found->has(Capability::survives_server_crash));
-        REQUIRE(rig.sink.warnings.size() == 1);
-        CHECK_THAT(rig.sink.warnings[0], ContainsSubstring("allkeys-lru"));
+        REQUIRE(rig.events.warnings.size() == 1);
+        CHECK_THAT(rig.events.warnings[0], ContainsSubstring("allkeys-lru"));
     }
     SECTION("a replica") {
         auto server = RedisServer::start();
@@ -324,7 +327,7 @@ TEST_CASE("connection: probe") {
         replica.cli({"REPLICAOF", "127.0.0.1", std::to_string(server.port())});
         Rig rig(replica.url());
         REQUIRE(rig.probe().has_value());
-        CHECK_THAT(rig.sink.warnings.at(0), ContainsSubstring("replica"));
+        CHECK_THAT(rig.events.warnings.at(0), ContainsSubstring("replica"));
         Try t("a");
         rig.attempt(t);
         CHECK(t.error() == errc::unavailable);
@@ -334,7 +337,7 @@ TEST_CASE("connection: probe") {
             [&] { return server.info("replication")["connected_slaves"] == "1"; }, 10s,
             "the replica is there");
         REQUIRE(primary.probe().has_value());
-        CHECK_THAT(primary.sink.warnings.at(0), ContainsSubstring("asynchronous"));
+        CHECK_THAT(primary.events.warnings.at(0), ContainsSubstring("asynchronous"));
     }
     SECTION("a cluster") {
         RedisOptions options;

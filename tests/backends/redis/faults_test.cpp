@@ -114,7 +114,7 @@ TEST_CASE("faults: a server that is loading its data is waited for, and the leas
                       "rdbcompression no"};
     auto server = RedisServer::start(options);
     const auto client = client_of(server.url() + "?ttl=60s&request_timeout=1s");
-    auto lease = client.lock("a").value()->acquire().value();
+    auto lease = client.make_lock("a").value()->acquire().value();
     server.cli({"EVAL",
                 "local text = string.rep('x', 2000) "
                 "for i = 1, 2500 do redis.call('SET', 'k' .. i, text) end",
@@ -130,13 +130,13 @@ TEST_CASE("faults: a server that is loading its data is waited for, and the leas
         },
         30s);
     const auto renewed = lease.renew();
-    const auto refused = client.lock("b").value()->try_acquire();
+    const auto refused = client.make_lock("b").value()->try_acquire();
     bool still = false;
     try {
         still = server.cli({"GET", "a"}).text.starts_with("LOADING");
     } catch (const lab::LabError&) {
     }
-    auto waited = client.lock("b").value()->acquire({.wait = 60s});
+    auto waited = client.make_lock("b").value()->acquire({.wait = 60s});
     restarting.join();
     REQUIRE(loading);
     REQUIRE(still);  // all that time

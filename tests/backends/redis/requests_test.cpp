@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "catch.hpp"
+#include "protocol/scripts.hpp"
 #include "rig.hpp"
-#include "scripts.hpp"
 
 using namespace redis_tests;
 

@@ -17,7 +17,7 @@ Try::Try(std::string lock, milliseconds ttl, bool queue)
 
 holdfast::error_code Try::error() const {
     if (const auto* f = std::get_if<spi::Attempt::Failed>(&a.outcome)) return f->why;
-    if (const auto* d = std::get_if<spi::Attempt::Doubt>(&a.outcome)) return d->why;
+    if (const auto* d = std::get_if<spi::Attempt::NoAnswer>(&a.outcome)) return d->why;
     return {};
 }
 
@@ -30,7 +30,7 @@ spi::Held Try::held(holdfast::Outcome how) const {
     h.place = a.place;
     h.sent = boot_clock::now();
     h.deadline = h.sent + 2s;
-    h.how = how;
+    h.outcome = how;
     return h;
 }
 
@@ -40,7 +40,7 @@ Rig::Rig(const std::string& url, const std::string& query) {
         holdfast::parse_url(query.empty() ? url : url + "?" + query, spi::Registry::linked(), d);
     INFO(d.text());
     REQUIRE(chosen.has_value());
-    backend = chosen->backend->make(chosen->settings, spi::Context{io.get_executor(), sink});
+    backend = chosen->backend->make(chosen->settings, spi::Context{io.get_executor(), events});
 }
 
 Rig::~Rig() {
@@ -80,7 +80,7 @@ void Rig::attempt(const std::vector<Try*>& all, milliseconds request_time) {
     }
     run(backend->attempt(items));
     for (Try* t : all)
-        t->a.again = true;
+        t->a.repeated = true;
 }
 
 Try& Rig::attempt(Try& t, milliseconds request_time) {
@@ -92,7 +92,8 @@ holdfast::error_code Rig::withdraw(Try& t, milliseconds request_time) {
     t.a.sent = boot_clock::now();
     t.a.deadline = t.a.sent + request_time;
     std::vector<spi::Attempt*> items{&t.a};
-    return run(backend->withdraw(items));
+    run(backend->withdraw(items));
+    return t.a.withdrawal;
 }
 
 spi::Held Rig::renew(const Try& t, milliseconds request_time) {
@@ -134,7 +135,11 @@ holdfast::result<std::vector<std::string>> Rig::list(const std::string& prefix, 
 holdfast::result<holdfast::Broken> Rig::break_lock(const std::string& name, bool now,
                                                    std::optional<holdfast::FencingToken> token) {
     detail.clear();
-    return run(backend->break_lock(name, token, now, boot_clock::now() + 2s, detail));
+    const holdfast::BreakOptions options{token, now};
+    const auto all = run(backend->break_lock(name, options, boot_clock::now() + 2s, detail));
+    if (!all) return all.error();
+    REQUIRE(all->size() == 1);
+    return all->front();
 }
 holdfast::result<holdfast::Capabilities> Rig::probe() {
     detail.clear();
@@ -142,7 +147,7 @@ holdfast::result<holdfast::Capabilities> Rig::probe() {
 }
 
 bool Rig::woken(const Try& t) {
-    return std::find(sink.woken.begin(), sink.woken.end(), t.owner) != sink.woken.end();
+    return std::find(events.woken.begin(), events.woken.end(), t.owner) != events.woken.end();
 }
 
 }  // namespace redis_tests

@@ -25,9 +25,9 @@ using holdfast::PreviousHolder;
 using holdfast::lab::RedisServer;
 namespace spi = holdfast::spi;
 
-struct FakeSink final : spi::Sink {
+struct FakeSink final : spi::BackendEvents {
     void wake(std::string_view owner) override { woken.emplace_back(owner); }
-    void doubt(std::string_view) override {}
+    void at_risk(std::string_view) override {}
     void lost(std::string_view, holdfast::error_code) override {}
     void warn(std::string text) override { warnings.push_back(std::move(text)); }
     std::vector<std::string> woken, warnings;
@@ -43,7 +43,7 @@ struct Try {
 
     bool granted() const { return std::holds_alternative<spi::Attempt::Granted>(a.outcome); }
     bool busy() const { return std::holds_alternative<spi::Attempt::Busy>(a.outcome); }
-    bool in_doubt() const { return std::holds_alternative<spi::Attempt::Doubt>(a.outcome); }
+    bool in_doubt() const { return std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome); }
     const spi::Attempt::Granted& grant() const {
         return std::get<spi::Attempt::Granted>(a.outcome);
     }
@@ -92,7 +92,7 @@ public:
     void run(spi::awaitable<void> verb);
 
     boost::asio::io_context io;
-    FakeSink sink;
+    FakeSink events;
     std::unique_ptr<spi::Backend> backend;
     std::string detail;
 };

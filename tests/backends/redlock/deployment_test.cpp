@@ -1,8 +1,11 @@
 // What belongs to the deployment: which nodes, one server once, max_ttl, credentials.
 #include "five.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "rig.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <optional>
 
 using namespace redlock_tests;
 
@@ -68,8 +71,8 @@ TEST_CASE("deployment: clients of different sets of nodes are kept apart", "[con
     Five five;
     const std::string three =
         "redlock://" + five.where(0) + "," + five.where(1) + "," + five.where(2);
-    const auto client = open(five.url());
-    auto lease = hold(*lock_of(client, "name"));
+    std::optional client = open(five.url());
+    auto lease = hold(*lock_of(*client, "name"));
     const auto other = open(three + "?durable=yes");
     std::string words;
     CHECK(refusal(*lock_of(other, "elsewhere"), &words) == errc::bad_config);
@@ -85,12 +88,62 @@ TEST_CASE("deployment: clients of different sets of nodes are kept apart", "[con
         turned += five.where(i) + (i > 0 ? "," : "");
     CHECK(refusal(*lock_of(open(turned + "?durable=yes"), "name")) == errc::contended);
     CHECK(refusal(*lock_of(open(five.url("durable=yes&node_set=main")), "x")) == errc::bad_config);
-    // Once the operator has taken the mark away, the nodes serve a new set, and no longer the old.
+    // Once the operator has stopped all clients, which would mark again where they connect again,
+    // and taken the mark away, the nodes serve a new set, and no longer the old.
     lease.release();
+    lease = {};
+    client.reset();
     for (std::size_t i = 0; i < 5; ++i)
         five[i].cli({"DEL", "{redlock}:hf:n"});
     CHECK(hold(*lock_of(open(three + "?durable=yes"), "name"), 2s).valid());
     CHECK(refusal(*lock_of(open(five.url()), "name")) == errc::bad_config);
+}
+
+TEST_CASE("F23: clients with another max_ttl or durable are kept apart", "[config]") {
+    Five five(false, {}, 3);
+    const auto client = open(five.url("durable=no&max_ttl=2s&ttl=1s"));
+    hold(*lock_of(client, "name"), 20s).release();
+    std::string words;
+    CHECK(refusal(*lock_of(open(five.url("durable=no&max_ttl=1s&ttl=1s")), "x"), &words) ==
+          errc::bad_config);
+    INFO(words);
+    CHECK(words.find("is used with max_ttl=2000ms durable=no, and here it is max_ttl=1000ms "
+                     "durable=no. All clients of these nodes must use the same values") !=
+          words.npos);
+    CHECK(words.find("wait for the longer max_ttl, and delete the key {redlock}:hf:n on every "
+                     "node") != words.npos);
+    CHECK(refusal(*lock_of(open(five.url("durable=yes&max_ttl=2s&ttl=1s")), "x"), &words) ==
+          errc::bad_config);
+    CHECK(words.find("here it is max_ttl=2000ms durable=yes") != words.npos);
+    CHECK(refusal(*lock_of(client, "name")) == hf::error_code());
+}
+
+TEST_CASE("F23: nodes that an older or a newer library has marked say what to do", "[config]") {
+    Five five(false, {}, 3);
+    std::vector<std::string> hosts{five.where(0), five.where(1), five.where(2)};
+    std::sort(hosts.begin(), hosts.end());
+    const std::string set = hosts[0] + "," + hosts[1] + "," + hosts[2];
+    // One node is enough: a majority of it and one more need not meet another one.
+    for (const auto& mark : {"1:" + set, "3:" + set + " of the future"}) {
+        five[1].cli({"SET", "{redlock}:hf:n", mark});
+        const auto client = open(five.url());
+        const auto lock = lock_of(client, "name");
+        std::string words;
+        lab::wait_until([&] { return refusal(*lock, &words) == errc::bad_config; }, 5s,
+                        "it is found out");
+        INFO(words);
+        CHECK(words.find(five.where(1) + " is marked by another version of Holdfast") !=
+              words.npos);
+        CHECK(words.find("delete the key {redlock}:hf:n on every node") != words.npos);
+        CHECK(five[1].cli({"GET", "{redlock}:hf:n"}).text == mark);
+        lab::wait_until([&] { return five.holding("name") == 0; }, 5s, "nothing is held");
+    }
+    for (std::size_t i = 0; i < 3; ++i)
+        five[i].cli({"DEL", "{redlock}:hf:n"});
+    CHECK(hold(*lock_of(open(five.url()), "name")).valid());
+    // What the older library compares: it refuses this one, and shows what follows the colon.
+    const std::string mark = five[1].cli({"GET", "{redlock}:hf:n"}).text;
+    CHECK(mark == "2:max_ttl=60000ms durable=yes " + set);
 }
 
 TEST_CASE("deployment: shared credentials, by URL, file and environment, never shown", "[config]") {
@@ -159,6 +212,27 @@ TEST_CASE("deployment: an even number of nodes and fencing=off are told", "[conf
     four[1].resume();
 }
 
+TEST_CASE("F22: probe believes in a node only where nothing voids the sync of each write",
+          "[config]") {
+    Five three(true, {}, 3);
+    redis_tests::Rig rig(three.url());
+    const auto outlives = [&] {
+        const auto found = rig.probe();
+        REQUIRE(found.has_value());
+        return found->has(hf::Capability::survives_server_crash);
+    };
+    CHECK(outlives());
+    three[1].cli({"CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"});
+    CHECK_FALSE(outlives());
+    REQUIRE_FALSE(rig.events.warnings.empty());
+    INFO(rig.events.warnings.back());
+    CHECK(rig.events.warnings.back().find(three.where(1)) == 0);
+    CHECK(rig.events.warnings.back().find("no-appendfsync-on-rewrite") != std::string::npos);
+    three[1].cli({"CONFIG", "SET", "no-appendfsync-on-rewrite", "no"});
+    three[2].cli({"CONFIG", "SET", "appendfsync", "everysec"});
+    CHECK_FALSE(outlives());
+}
+
 TEST_CASE("deployment: TLS, each node checked by its own name", "[config]") {
     RedisOptions options;
     options.tls = true;
@@ -205,10 +279,42 @@ TEST_CASE("deployment: the rights that the README names are enough", "[config]")
         CHECK(lease.release() == hf::ReleaseResult::released);
     }
     auto lease = hold(*lock);
-    CHECK(client.break_lock("name", {}, true).has_value());
+    CHECK(client.break_lock("name", {.now = true}).has_value());
     CHECK_FALSE(lease.renew().has_value());
     std::string words;
     CHECK(refusal(*lock_of(client, "elsewhere"), &words) == errc::denied);
+}
+
+TEST_CASE("deployment: a user who may only read can inspect (F115)", "[config]") {
+    RedisOptions options;
+    options.users = {
+        "reader on >word %R~* resetchannels -@all +eval_ro +get +pttl +time +info +select +ping"};
+    Five three(false, options, 3);
+    const auto client = open(three.url()),
+               reader = open("redlock://reader:word@" + three.hosts() + "?durable=yes");
+    const auto lease = hold(*lock_of(client, "name"));
+    const auto seen = reader.inspect("name");
+    REQUIRE(seen.has_value());
+    CHECK(seen->holders.at(0).owner == lease.owner_id());
+    for (std::size_t i = 0; i < 3; ++i)
+        three[i].cli({"ACL", "SETUSER", "older", "on", ">word", "~*", "+@all", "-eval_ro"});
+    const auto older = open("redlock://older:word@" + three.hosts() + "?durable=yes");
+    CHECK(older.inspect("name").has_value());
+}
+
+TEST_CASE("deployment: what the network can read or fake is told for each node (F116)",
+          "[config]") {
+    const auto warned = [](const std::string& url) {
+        const redis_tests::Rig rig(url);  // connects to nothing
+        return rig.events.warnings;
+    };
+    CHECK(warned("redlock://:word@127.0.0.1,localhost,[::1]").empty());
+    const auto clear = warned("redlock://:word@127.0.0.1,b.example,c.example");
+    REQUIRE(clear.size() == 2);
+    CHECK(clear[0].find("b.example") != std::string::npos);
+    CHECK(clear[1].find("redlocks://") != std::string::npos);
+    CHECK(clear[1].find("word@") == std::string::npos);
+    CHECK(warned("redlocks://a.example,b.example,c.example?tls_verify=no").size() == 3);
 }
 
 TEST_CASE("deployment: the plain pattern of other clients, and Holdfast", "[interop]") {

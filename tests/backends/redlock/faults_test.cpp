@@ -11,8 +11,8 @@ namespace {
 
 /// Five nodes whose wall clocks a test moves.
 struct Clocks {
-    Clocks() {
-        for (std::size_t i = 0; i < 5; ++i) {
+    explicit Clocks(std::size_t n = 5) {
+        for (std::size_t i = 0; i < n; ++i) {
             clocks.push_back(std::make_unique<lab::WallClock>(dir / std::to_string(i)));
             clocks.back()->set(0ms);
             RedisOptions options;
@@ -112,6 +112,37 @@ TEST_CASE("faults: a node that refuses writes counts as missing, and no more") {
     }
 }
 
+TEST_CASE("faults: a node that has become a replica is left, by every connection (F26)") {
+    Five three(false, {}, 3);
+    lab::Proxy proxy(three[0].port());
+    const auto client = open("redlock://127.0.0.1:" + std::to_string(proxy.port()) + "," +
+                             three.where(1) + "," + three.where(2) + "?durable=yes");
+    const auto lock = lock_of(client, "name");
+    for (const bool async : {false, true}) {
+        INFO((async ? "by the engine" : "by lane"));
+        lab::wait_until(
+            [&] {
+                const auto lease = acquire(*lock, async);
+                return lab::reached(
+                    [&] {
+                        return three[0].cli({"EXISTS", "name"}).integer == 1;
+                    },
+                    200ms);
+            },
+            patience * 10s, "the first node votes");
+        const auto before = proxy.counters().connections_accepted;
+        three[0].cli({"REPLICAOF", "127.0.0.1", "1"});
+        REQUIRE(three[0].cli({"SET", "probe", "x"}).text.starts_with("READONLY"));
+        lab::wait_until(
+            [&] {
+                acquire(*lock, async).release();
+                return proxy.counters().connections_accepted > before;
+            },
+            patience * 10s, "it is connected to anew");
+        three[0].cli({"REPLICAOF", "NO", "ONE"});
+    }
+}
+
 TEST_CASE("faults: one node's clock jumps ahead or back: the majority decides") {
     Clocks five;
     const auto query = std::string("?durable=yes&ttl=10s");
@@ -151,4 +182,36 @@ TEST_CASE("faults: one node's clock jumps ahead or back: the majority decides") 
         CHECK_FALSE(dead.valid());
         CHECK(next.fencing_token() > token);
     }
+}
+
+TEST_CASE(
+    "F24: one clock that is ahead takes no token along, so that a node without data is no step "
+    "back") {
+    const auto wrong = GENERATE(hf::milliseconds(10min), hf::milliseconds(2h));
+    const bool async = GENERATE(false, true);
+    INFO(ms(wrong) << " ms ahead" << (async ? ", by the engine" : ", by lane"));
+    Clocks three(3);
+    const auto url = three.url + "?durable=yes&node_timeout=200ms";
+    // Each is a client that knows nothing yet, as every run of the command is.
+    const auto token = [&] {
+        const auto client = open(url);
+        const auto lease = acquire(*lock_of(client, "name"), async);
+        return lease.fencing_token().value;
+    };
+    const auto all_free = [&] {
+        for (const auto& node : three.nodes)
+            if (node->alive() && node->cli({"EXISTS", "name"}).integer == 1) return false;
+        return true;
+    };
+    three.jump(0, wrong);
+    three.nodes[2]->kill();
+    const auto before = token();
+    lab::wait_until(all_free, 5s, "given back");
+    three.clocks[0]->set(0ms);
+    three.nodes[0]->restart(Data::fresh);
+    three.nodes[2]->restart(Data::fresh);
+    three.nodes[1]->kill();
+    const auto after = token();
+    CHECK(after > before);
+    CHECK(after - before < 60'000'000);  // both are times, in us
 }

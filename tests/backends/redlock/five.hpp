@@ -1,5 +1,6 @@
 // Five real nodes, and clients of them.
 #pragma once
+#include <future>
 #include <holdfast/holdfast.hpp>
 #include <memory>
 #include <string>
@@ -21,12 +22,13 @@ using lab::RedisOptions;
 using lab::RedisServer;
 
 /// Instrumented machines are slow: caps are multiplied by this, claims are not.
-inline constexpr int patience =
+inline constexpr bool instrumented =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    3;
+    true;
 #else
-    1;
+    false;
 #endif
+inline constexpr int patience = instrumented ? 3 : 1;
 
 inline hf::boot_clock::time_point now() {
     return hf::boot_clock::now();
@@ -84,7 +86,7 @@ inline hf::Client open(const std::string& url, hf::ClientOptions options = {}) {
 
 inline std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
                                          const hf::LockOptions& options = {}) {
-    auto lock = client.lock(name, options);
+    auto lock = client.make_lock(name, options);
     REQUIRE(lock.has_value());
     return std::move(*lock);
 }
@@ -99,6 +101,19 @@ inline hf::Lease hold(hf::Lock& lock, hf::milliseconds wait = 10s) {
     INFO((lease ? std::string("held") : lease.error().message()));
     REQUIRE(lease.has_value());
     return std::move(*lease);
+}
+
+/// The same on either path.
+inline hf::Lease acquire(hf::Lock& lock, bool async) {
+    if (!async) return hold(lock, 20s);
+    std::promise<std::pair<hf::error_code, hf::Lease>> got;
+    lock.async_acquire({.wait = 20s}, [&](hf::error_code ec, hf::Lease l) {
+        got.set_value({ec, std::move(l)});
+    });
+    auto [ec, lease] = got.get_future().get();
+    INFO(ec.message());
+    REQUIRE_FALSE(ec);
+    return std::move(lease);
 }
 
 /// The error of one attempt, and its words.

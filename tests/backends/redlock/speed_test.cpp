@@ -74,10 +74,10 @@ private:
 
 template <class F>
 double micros(int cycles, F f) {
-    const auto start = now();
+    const auto began = now();
     for (int i = 0; i < cycles; ++i)
         f();
-    return static_cast<double>((now() - start).count()) / 1000.0 / cycles;
+    return static_cast<double>((now() - began).count()) / 1000.0 / cycles;
 }
 
 double median(std::vector<double> v) {
@@ -118,7 +118,9 @@ TEST_CASE("speed: a cycle costs little more than five bare connections", "[speed
     std::cout << "redlock speed: floor " << median(bare) << " us, fencing=off " << median(off)
               << " us = " << median(off_ratio) << " x, with the token " << median(on)
               << " us = " << median(on_ratio) << " x\n";
-    // The targets are 1.3 and 2, measured by hand on an idle machine; a busy one may be off.
-    CHECK(median(off_ratio) < 2.0 * patience);
-    CHECK(median(on_ratio) < 3.0 * patience);
+    // The targets are 1.3 and 2; blocks take turns, so that a busy machine is slow for all of them.
+    // A sanitizer slows down Holdfast, and not the bare connections.
+    if constexpr (instrumented) return;
+    CHECK(median(off_ratio) < 1.5);
+    CHECK(median(on_ratio) < 2.3);
 }

@@ -81,7 +81,7 @@ TEST_CASE("votes: what a release came to") {
     CHECK(result(0, 0, 0) == ReleaseResult::unreachable);
 }
 
-TEST_CASE("votes: the answers of a node") {
+TEST_CASE("votes: the answers of a node, also as Redis 6.2 words them (F29)") {
     const auto bulk = [](std::string text) {
         Reply r;
         r.type = Reply::Type::bulk;
@@ -90,6 +90,15 @@ TEST_CASE("votes: the answers of a node") {
     };
     CHECK(vote_from(bulk("g"), false).kind == Kind::granted);
     CHECK(vote_from(bulk("h 1795230886476603"), false).token == 1795230886476603U);
+    CHECK(vote_from(bulk("h 0"), false).kind == Kind::low);
+    // A token that no script can have sent would be that of this grant and of all later ones.
+    for (const char* token :
+         {"-5", "-9223372036854775808", "18446744073709551615", "9999000000000001", "", "1x"}) {
+        INFO(token);
+        const Vote v = vote_from(bulk(std::string("h ") + token), false);
+        CHECK(v.kind == Kind::refused);
+        CHECK(v.why == errc::kind_mismatch);
+    }
     CHECK(vote_from(bulk("b 900"), false).left == std::chrono::milliseconds(900));
     CHECK(vote_from(bulk("b -1"), false).left < std::chrono::milliseconds(0));
     CHECK(vote_from(bulk("l 12"), false).kind == Kind::late);
@@ -104,6 +113,14 @@ TEST_CASE("votes: the answers of a node") {
     error.text = "NOPERM this user has no permissions";
     CHECK(vote_from(error, false).kind == Kind::refused);
     CHECK(vote_from(error, false).why == errc::denied);
+    // Redis 6.2 puts the script in front of what a command in it was answered.
+    error.text =
+        "ERR Error running script (call to f_0123): @user_script:20: @user_script: 20: "
+        "-NOREPLICAS Not enough good replicas to write.";
+    CHECK(vote_from(error, false).kind == Kind::missing);
+    error.text = "ERR The user executing the script can't run this command or subcommand";
+    CHECK(vote_from(error, false).why == errc::denied);
+    error.text = "NOPERM this user has no permissions";
     Reply nil;
     CHECK(vote_from(nil, true).kind == Kind::busy);
     // The same refusal by a majority is the answer, not the lack of a quorum.

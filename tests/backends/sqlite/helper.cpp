@@ -43,7 +43,7 @@ int die_in_transaction(const char* path, const char* name) {
 int count(const char* url, const char* name, int times, const char* witness) {
     auto client = Client::open(url);
     if (!client) return fail("open");
-    auto lock = client->lock(name);
+    auto lock = client->make_lock(name);
     if (!lock) return fail("lock");
     for (int i = 0; i < times; ++i) {
         auto lease = (*lock)->acquire({.wait = 60s});
@@ -69,10 +69,11 @@ int count(const char* url, const char* name, int times, const char* witness) {
 int hold(const char* url, const char* name) {
     auto client = Client::open(url);
     if (!client) return fail("open");
-    auto lock = client->lock(name);
+    auto lock = client->make_lock(name);
     if (!lock) return fail("lock");
-    auto lease = (*lock)->acquire({.wait = 10s});
-    if (!lease) return fail("acquire");
+    holdfast::Diagnostics words;
+    auto lease = (*lock)->acquire({.wait = 10s, .note = {}, .diagnostics = &words});
+    if (!lease) return fail(("acquire: " + words.text()).c_str());
     say("held " + std::to_string(lease->fencing_token().value));
     for (;;)
         ::pause();

@@ -1,4 +1,7 @@
 // The rows of the lease table: grants, tokens, verdicts, releases, breaking, names.
+#include <limits>
+#include <thread>
+
 #include "fixture.hpp"
 #include "questions.hpp"
 
@@ -159,13 +162,109 @@ TEST_CASE("the wall clock decides nothing about who holds") {
     }
 }
 
-TEST_CASE("a lease of another boot has run out") {
+TEST_CASE(
+    "F44: a lease from before a restart of the machine keeps others out for its ttl at most") {
     const File file;
     Table t(file);
-    const auto held = t.grant("a", "one");
-    file.sql("UPDATE holdfast_lease SET boot_id = 'another'");
-    CHECK(t.renew("a", "one", held.token).error == errc::lost);
-    CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
+    std::string detail;
+    const auto soon = boot_clock::now() + 10s;
+    t.grant("a", "one", 10s);
+    // The clock began again at 0, so such a row ends at any time of the clock of now.
+    const auto ends_in = [&](std::chrono::microseconds left) {
+        file.sql("UPDATE holdfast_lease SET boot_id = 'another', expires = " +
+                 std::to_string(boot_us() + left.count()));
+    };
+    const auto listed = [&] { return Questions::list(t.connection, "", 10, soon, detail)->size(); };
+    SECTION("it ended long ago, or will in a long time") {
+        ends_in(GENERATE(-1h, 1h));
+        CHECK(listed() == 0);
+        CHECK(Questions::inspect(t.connection, "a", soon, detail)->holders.empty());
+        CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
+    }
+    SECTION("it may be somebody's of now, with a boot id of his own") {
+        ends_in(9s);
+        CHECK(listed() == 1);
+        CHECK(t.busy("a", "two"));
+        ends_in(50ms);
+        CHECK(lab::reached([&] { return !t.busy("a", "two"); }, 1s));
+    }
+}
+
+TEST_CASE("forged times hold nothing for longer than the longest ttl") {
+    constexpr std::int64_t day = 86'400'000'000, now = 5'000'000;
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    constexpr auto least = std::numeric_limits<std::int64_t>::min();
+    CHECK(left_us(now + day, day, now) == day);
+    CHECK(left_us(now + 2 * day, 2 * day, now) == 0);
+    CHECK(left_us(most, most, now) == 0);
+    CHECK(left_us(least, most, now) == 0);
+    CHECK(left_us(now + 1, least, now) == 0);
+}
+
+TEST_CASE("F44: a renewal writes the ttl that its end was counted from") {
+    const File file;
+    Table t(file);
+    const auto held = t.grant("a", "one", 1s);
+    CHECK(t.renew("a", "one", held.token, 60s).renewal == spi::Held::Renewal::renewed);
+    CHECK(t.busy("a", "two"));
+    CHECK(file.sql("SELECT ttl FROM holdfast_lease") == "60000000");
+}
+
+/// What an older version left: a row without ttl, of this boot or of another one.
+void layout_1(const File& file, const std::string& boot, std::int64_t acquired,
+              std::int64_t expires) {
+    file.sql(
+        "PRAGMA journal_mode = WAL;"
+        "CREATE TABLE holdfast_format("
+        " id INTEGER PRIMARY KEY CHECK (id = 1), format INTEGER NOT NULL, last INTEGER NOT NULL,"
+        " swept TEXT NOT NULL DEFAULT '');"
+        "CREATE TABLE holdfast_lease("
+        " name TEXT NOT NULL, slot INTEGER NOT NULL DEFAULT 0, owner TEXT, token INTEGER NOT NULL,"
+        " expires INTEGER NOT NULL, boot_id TEXT NOT NULL, acquired INTEGER NOT NULL,"
+        " mark INTEGER NOT NULL DEFAULT 0, previous INTEGER NOT NULL DEFAULT 0,"
+        " revoked INTEGER NOT NULL DEFAULT 0, meta TEXT, PRIMARY KEY (name, slot)) WITHOUT ROWID;"
+        "INSERT INTO holdfast_format(id, format, last) VALUES (1, 1, 77);"
+        "INSERT INTO holdfast_lease(name, owner, token, expires, boot_id, acquired) "
+        "VALUES ('a', 'old', 77, " +
+        std::to_string(expires) + ", '" + boot + "', " + std::to_string(acquired) + ")");
+}
+
+TEST_CASE("F44: tables of layout 1 are taken over, and cost nobody a lease") {
+    const File file;
+    const auto now = boot_us();
+    const std::int64_t second = 1'000'000;
+    SECTION("a lease of this boot: wait until it ends, as its holder could not renew it") {
+        layout_1(file, boot_id(), now - second, now + second / 2);
+        Table t(file);
+        const Step s = t.attempt("b", "one");
+        const auto* f = std::get_if<spi::Attempt::Failed>(&s.outcome);
+        REQUIRE(f != nullptr);
+        CHECK(f->why == errc::unavailable);
+        CHECK(f->server_alive);
+        CHECK_THAT(s.detail, ContainsSubstring("older Holdfast"));
+        CHECK(file.sql("SELECT format FROM holdfast_format") == "1");
+        CHECK(lab::reached([&] { return !t.refused("b", "one"); }, 2s));
+        CHECK(file.sql("SELECT format FROM holdfast_format") == "2");
+        CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
+    }
+    SECTION("another boot's, which may be somebody's of now") {
+        layout_1(file, "another", now - second, now + 5 * second);
+        Table t(file);
+        CHECK(t.busy("a", "two"));
+        CHECK(t.grant("b", "two").token.value > 77);
+    }
+    SECTION("another boot's, which cannot be") {
+        layout_1(file, "another", now + second, now + 5 * second);
+        Table t(file);
+        CHECK(t.grant("a", "two").token.value > 77);
+    }
+    SECTION("two at once") {
+        layout_1(file, boot_id(), now - 2 * second, now - second);
+        Table t(file), u(file);
+        std::thread other([&] { CHECK(u.grant("b", "one").token.value > 77); });
+        CHECK(t.grant("a", "two").token.value > 77);
+        other.join();
+    }
 }
 
 TEST_CASE("breaking revokes, and now frees at once") {
@@ -174,23 +273,25 @@ TEST_CASE("breaking revokes, and now frees at once") {
     std::string detail;
     const auto soon = [] { return boot_clock::now() + 2s; };
     const auto held = t.grant("a", "one", 10s);
-    const auto wrong = break_lock(t.connection, "a", FencingToken{1}, false, soon(), detail);
+    const auto wrong =
+        Questions::break_lock(t.connection, "a", {.if_token = FencingToken{1}}, soon(), detail);
     REQUIRE(wrong.has_error());
     CHECK(wrong.error() == errc::not_held);
-    const auto broken = break_lock(t.connection, "a", held.token, false, soon(), detail);
+    const auto broken =
+        Questions::break_lock(t.connection, "a", {.if_token = held.token}, soon(), detail);
     REQUIRE(broken.has_value());
-    CHECK(broken->free_in > 5s);
-    CHECK(broken->holder.token == held.token);
+    CHECK(broken->front().free_in > 5s);
+    CHECK(broken->front().holder.token == held.token);
     CHECK(t.renew("a", "one", held.token).error == errc::revoked);
     CHECK(t.busy("a", "two"));
     CHECK(t.busy("a", "one"));  // not even the same owner again
-    const auto now = break_lock(t.connection, "a", {}, true, soon(), detail);
+    const auto now = Questions::break_lock(t.connection, "a", {.now = true}, soon(), detail);
     REQUIRE(now.has_value());
-    CHECK(now->free_in == 0ms);
+    CHECK(now->front().free_in == 0ms);
     CHECK(t.renew("a", "one", held.token).error == errc::revoked);
     CHECK(t.release("a", "one", held.token) == ReleaseResult::already_expired);
     CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
-    const auto nobody = break_lock(t.connection, "b", {}, true, soon(), detail);
+    const auto nobody = Questions::break_lock(t.connection, "b", {.now = true}, soon(), detail);
     REQUIRE(nobody.has_error());
     CHECK(nobody.error() == errc::not_held);
 }
@@ -200,7 +301,8 @@ TEST_CASE("a revoked lease is freed by its own release") {
     Table t(file);
     std::string detail;
     const auto held = t.grant("a", "one");
-    REQUIRE(break_lock(t.connection, "a", {}, false, boot_clock::now() + 2s, detail).has_value());
+    REQUIRE(
+        Questions::break_lock(t.connection, "a", {}, boot_clock::now() + 2s, detail).has_value());
     CHECK(t.release("a", "one", held.token) == ReleaseResult::released);
     CHECK(t.grant("a", "two").previous == PreviousHolder::released);
 }
@@ -236,12 +338,13 @@ TEST_CASE("names are data, and nearly equal ones are kept apart") {
         CHECK(t.busy(name, "two"));
     std::string detail;
     const auto soon = boot_clock::now() + 2s;
-    CHECK(list(t.connection, "", 1000, soon, detail)->size() == names.size());
-    CHECK(*list(t.connection, "100%", 10, soon, detail) == std::vector<std::string>{"100%"});
-    CHECK(*list(t.connection, "a%", 10, soon, detail) == std::vector<std::string>{"a%"});
-    CHECK(list(t.connection, "", 3, soon, detail)->size() == 3);
-    CHECK(list(t.connection, "zzz", 3, soon, detail)->empty());
-    const auto found = inspect(t.connection, names[0], soon, detail);
+    CHECK(Questions::list(t.connection, "", 1000, soon, detail)->size() == names.size());
+    CHECK(*Questions::list(t.connection, "100%", 10, soon, detail) ==
+          std::vector<std::string>{"100%"});
+    CHECK(*Questions::list(t.connection, "a%", 10, soon, detail) == std::vector<std::string>{"a%"});
+    CHECK(Questions::list(t.connection, "", 3, soon, detail)->size() == 3);
+    CHECK(Questions::list(t.connection, "zzz", 3, soon, detail)->empty());
+    const auto found = Questions::inspect(t.connection, names[0], soon, detail);
     REQUIRE(found.has_value());
     REQUIRE(found->holders.size() == 1);
     CHECK(found->holders[0].owner == "one");
@@ -254,8 +357,8 @@ TEST_CASE("a namespace keeps names apart and does not show") {
     auto other = Client::open(file.url + "?namespace=two/");
     REQUIRE(client.has_value());
     REQUIRE(other.has_value());
-    auto here = client->lock("a").value()->try_acquire();
-    auto there = other->lock("a").value()->try_acquire();
+    auto here = client->make_lock("a").value()->try_acquire();
+    auto there = other->make_lock("a").value()->try_acquire();
     REQUIRE(here.has_value());
     REQUIRE(there.has_value());
     CHECK(client->list().value() == std::vector<std::string>{"a"});
@@ -282,13 +385,14 @@ TEST_CASE("rows and tables of another kind are left alone") {
         file.sql(
             "CREATE TABLE holdfast_lease(name, slot, x);"
             "CREATE TABLE holdfast_format(id, format, last, swept);"
-            "INSERT INTO holdfast_format VALUES (1, 1, 0, '')");
+            "INSERT INTO holdfast_format VALUES (1, " +
+            std::to_string(GENERATE(1, 2)) + ", 0, '')");
         Table t(file);
         CHECK(t.refused("a", "one") == errc::kind_mismatch);
     }
     SECTION("a newer layout") {
         { Table(file).grant("a", "one"); }
-        file.sql("UPDATE holdfast_format SET format = 2");
+        file.sql("UPDATE holdfast_format SET format = 3");
         Table t(file);
         CHECK(t.refused("b", "one") == errc::bad_config);
         CHECK_THAT(t.detail, ContainsSubstring("newer Holdfast"));
@@ -296,7 +400,7 @@ TEST_CASE("rows and tables of another kind are left alone") {
     SECTION("a layout that becomes newer under an open connection") {
         Table t(file);
         t.grant("a", "one");
-        file.sql("UPDATE holdfast_format SET format = 2");
+        file.sql("UPDATE holdfast_format SET format = 3");
         CHECK(t.refused("b", "one") == errc::bad_config);
     }
 }

@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "fixture.hpp"
-#include "stalls.hpp"
+#include "trial.hpp"
+#include "worker.hpp"
 
 namespace holdfast::sqlite::test {
 namespace {
@@ -70,6 +73,7 @@ TEST_CASE("many connections make the tables at once") {
     for (int i = 0; i < 12; ++i)
         threads.emplace_back([&, i] {
             Connection c(file.place());
+            const auto use = c.use();
             std::string detail;
             ++ready;
             while (ready < 12)
@@ -83,14 +87,15 @@ TEST_CASE("many connections make the tables at once") {
 }
 
 TEST_CASE("a release reaches the waiters of another client and of another process soon") {
+    test_support::Trial& trial = test_support::this_trial();
     const File file;
     auto holder = Client::open(file.url).value();
     auto waiter = Client::open(file.url).value();
-    auto held = holder.lock("a").value()->acquire({.wait = 2s}).value();
+    auto held = holder.make_lock("a").value()->acquire({.wait = 2s}).value();
     std::atomic<bool> got{false};
     boot_clock::time_point when;
     std::thread waits([&] {
-        auto lease = waiter.lock("a").value()->acquire({.wait = 20s});
+        auto lease = waiter.make_lock("a").value()->acquire({.wait = 20s});
         when = boot_clock::now();
         got = lease.has_value();
     });
@@ -100,25 +105,26 @@ TEST_CASE("a release reaches the waiters of another client and of another proces
     CHECK(held.release() == ReleaseResult::released);
     waits.join();
     CHECK(got);
-    CHECK(when - let_go < 200ms + test_support::stood_still());
+    trial.within(when - let_go, 200ms, "the grant, from the release");
 
     const auto log = [&] { return file.said("other"); };
-    held = holder.lock("a").value()->acquire({.wait = 2s}).value();
+    held = holder.make_lock("a").value()->acquire({.wait = 2s}).value();
     auto other = file.helper({"hold", file.url, "a"}, "other");
-    auto watched = holder.lock("b").value()->acquire({.wait = 2s});  // the file is used meanwhile
+    auto watched =
+        holder.make_lock("b").value()->acquire({.wait = 2s});  // the file is used meanwhile
     REQUIRE(lab::stays_true([&] { return log().empty(); }, 500ms));
     CHECK(held.release() == ReleaseResult::released);
-    CHECK(lab::reached([&] { return log().starts_with("held"); },
-                       500ms + test_support::stood_still()));
+    const bool soon = lab::reached([&] { return log().starts_with("held"); }, 500ms);
+    trial.holds(soon, 500ms, "it is held after the release");
 }
 
 TEST_CASE("waiters of one client cost few statements while nothing happens") {
     const File file;
     auto holder = Client::open(file.url).value();
     auto waiter = Client::open(file.url).value();
-    auto held = holder.lock("a").value()->acquire({.wait = 2s}).value();
+    auto held = holder.make_lock("a").value()->acquire({.wait = 2s}).value();
     constexpr int waiters = 100;
-    auto lock = waiter.lock("a").value();
+    auto lock = waiter.make_lock("a").value();
     std::atomic<int> ended{0};
     for (int i = 0; i < waiters; ++i)
         lock->async_acquire({.wait = 60s}, [&](error_code, Lease) { ++ended; });
@@ -137,7 +143,7 @@ TEST_CASE("waiters of one client cost few statements while nothing happens") {
 TEST_CASE("a cancelled wait leaves nothing") {
     const File file;
     auto client = Client::open(file.url).value();
-    auto lock = client.lock("a").value();
+    auto lock = client.make_lock("a").value();
     auto held = lock->acquire({.wait = 2s}).value();
     std::stop_source stop;
     std::thread ends([&] {
@@ -154,15 +160,119 @@ TEST_CASE("a cancelled wait leaves nothing") {
     CHECK(file.sql("SELECT owner IS NULL AND mark = 1 FROM holdfast_lease") == "1");
 }
 
+/// The exit code of a child that runs `f`, or -1 when it had to be killed.
+template <class F>
+int in_child(F f) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        f();
+        ::_exit(0);
+    }
+    int status = 0;
+    if (lab::reached([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 10s))
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    return -1;
+}
+
+/// Threads that keep `f` going, so that a fork finds them inside.
+template <class F>
+class Busy {
+public:
+    Busy(int threads, F f) {
+        for (int n = 0; n < threads; ++n)
+            threads_.emplace_back([this, f, n] {
+                while (!done_)
+                    f(n);
+            });
+    }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    ~Busy() {
+        done_ = true;
+        for (auto& t : threads_)
+            t.join();
+    }
+
+private:
+    std::atomic<bool> done_{false};
+    std::vector<std::thread> threads_;
+};
+
+TEST_CASE("F6: a child's own client has nothing of the parent's", "[fork]") {
+    const File file;
+    // No renewal: a thread of the client must not be inside SQLite at a fork.
+    const auto client = Client::open(file.url + "?ttl=10m").value();
+    const auto lease = client.make_lock("parent").value()->try_acquire().value();
+    const Busy others(2, [](int) { kick_neighbours(FileId{}); });
+    for (int n = 0; n < 50; ++n) {
+        INFO("child " << n);
+        REQUIRE(in_child([&] {
+                    const auto own = Client::open(file.url).value();
+                    const auto parents = own.make_lock("parent").value()->try_acquire();
+                    if (parents.error() != errc::contended) ::_exit(1);
+                    if (own.inspect("parent").value().holders.size() != 1) ::_exit(2);
+                    if (!own.make_lock("child").value()->try_acquire()) ::_exit(3);
+                }) == 0);
+    }
+    CHECK(lease.valid());
+}
+
+TEST_CASE("F6: in a child of a parent that is inside SQLite, a client says so, and never hangs",
+          "[fork]") {
+    const File file;
+    const auto client = Client::open(file.url).value();
+    const Busy others(2, [&](int n) {
+        const auto held = client.make_lock("busy/" + std::to_string(n)).value()->try_acquire();
+    });
+    for (int n = 0; n < 30; ++n) {
+        INFO("child " << n);
+        REQUIRE(in_child([&] {
+                    const auto own = Client::open(file.url).value();
+                    const auto held = own.make_lock("child").value()->try_acquire();
+                    if (!held && held.error() != errc::unavailable) ::_exit(1);
+                }) == 0);
+    }
+}
+
+TEST_CASE("F6: what a child's client holds outlasts the parent's client", "[fork]") {
+    const File file;
+    auto client = Client::open(file.url).value();
+    auto before = client.make_lock("parent").value()->try_acquire().value();
+    REQUIRE(before.release() == ReleaseResult::released);
+    std::array<int, 2> held{}, closed{};
+    REQUIRE((::pipe(held.data()) == 0 && ::pipe(closed.data()) == 0));
+    std::thread closes([&] {
+        char byte = 0;
+        if (::read(held[0], &byte, 1) == 1) client.close();
+        (void)!::write(closed[1], &byte, 1);
+    });
+    CHECK(in_child([&] {
+              char byte = 0;
+              const auto own = Client::open(file.url).value();
+              auto lease = own.make_lock("child").value()->try_acquire().value();
+              if (::write(held[1], &byte, 1) != 1 || ::read(closed[0], &byte, 1) != 1) ::_exit(1);
+              if (!lease.renew()) ::_exit(2);
+              if (lease.release() != ReleaseResult::released) ::_exit(3);
+              if (!own.make_lock("child").value()->try_acquire()) ::_exit(4);
+          }) == 0);
+    ::close(held[1]);
+    closes.join();
+    for (const int end : {held[0], closed[0], closed[1]})
+        ::close(end);
+}
+
 TEST_CASE("a child of fork disturbs nothing") {
     const File file;
     auto client = Client::open(file.url).value();
-    auto held = client.lock("a").value()->acquire({.wait = 2s}).value();
+    auto held = client.make_lock("a").value()->acquire({.wait = 2s}).value();
     const pid_t pid = ::fork();
     REQUIRE(pid >= 0);
     if (pid == 0) {
-        const bool forked = client.lock("b").error() == errc::forked ||
-                            client.lock("b").value()->try_acquire().error() == errc::forked;
+        const bool forked = client.make_lock("b").error() == errc::forked ||
+                            client.make_lock("b").value()->try_acquire().error() == errc::forked;
         ::_exit(forked ? 0 : 1);
     }
     int status = 0;

@@ -47,11 +47,11 @@ TEST_CASE("an acquire and a release run the statements that the README shows") {
 TEST_CASE("acquisitions at once share a transaction: a look and a row each") {
     const File file;
     auto client = Client::open(file.url).value();
-    client.lock("warm").value()->acquire({.wait = 2s}).value().release();
+    client.make_lock("warm").value()->acquire({.wait = 2s}).value().release();
     constexpr int many = 100;
     std::vector<std::unique_ptr<Lock>> locks;
     for (int i = 0; i < many; ++i)
-        locks.push_back(client.lock("name " + std::to_string(i)).value());
+        locks.push_back(client.make_lock("name " + std::to_string(i)).value());
     std::mutex mutex;
     std::vector<Lease> held;
     const auto count = [&] {

@@ -1,5 +1,7 @@
 // The list that an acquisition leaves out when the numbers say that nobody came in between: it must
 // ask again as soon as they no longer prove that.
+#include <atomic>
+
 #include "rig.hpp"
 
 using namespace zookeeper_tests;
@@ -104,6 +106,41 @@ TEST_CASE("no trust in numbers once the watch was used up by a change", "[ground
     f.proxy.record();
     hold(*f.lock).release();
     CHECK(f.lists() == 0);
+}
+
+TEST_CASE("watches are asked for again after a lost connection: of the one ahead, of one's own",
+          "[ground]") {
+    lab::Proxy proxy(server().port());
+    ZooKeeperClient plain(server().connect_string());
+    const auto client =
+        open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?ttl=10s&tick_time=100ms");
+    // One that waits behind a stranger, and one that is held and was renewed.
+    const auto lock = lock_of(client, "again-waits");
+    hold(*lock).release();
+    const auto made =
+        plain.create("/holdfast/again-waits/_c_11111111-1111-4111-8111-111111111111-lock-", "",
+                     ZOO_EPHEMERAL_SEQUENTIAL);
+    REQUIRE(made.rc == ZOK);
+    std::atomic<bool> granted{false};
+    lock->async_acquire({.wait = 60s}, [&](hf::error_code ec, const hf::Lease&) { granted = !ec; });
+    auto lease = hold(*lock_of(client, "again-held"));
+    REQUIRE(lease.renew().has_value());
+    const auto own =
+        "/holdfast/again-held/" + plain.children("/holdfast/again-held").children.at(0);
+    const auto seen = [&](const std::string& path) {
+        const std::string sent = proxy.recorded(lab::Direction::to_server);
+        return sent.find(path + '\x01') != sent.npos;  // getData, with a watch
+    };
+    for (int i = 0; i < 2; ++i) {
+        proxy.record();
+        CHECK(proxy.cut_all() > 0);
+        CHECK(lab::reached([&] { return seen(made.text) && seen(own); }, 5s));
+    }
+    CHECK(plain.remove(made.text).rc == ZOK);
+    CHECK(lab::reached([&] { return granted.load(); }, 5s));
+    // It is told at once of what happens to its node, without a renewal.
+    CHECK(plain.remove(own).rc == ZOK);
+    CHECK(lab::reached([&] { return lease.lost().stop_requested(); }, 5s));
 }
 
 // The client library would set all its watches again in one request after a reconnect, and a server

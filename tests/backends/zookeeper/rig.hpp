@@ -7,7 +7,7 @@
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
-#include "stalls.hpp"
+#include "trial.hpp"
 #include "zookeeper_client.hpp"
 
 namespace zookeeper_tests {
@@ -19,12 +19,13 @@ using hf::errc;
 using holdfast::testing::ZooKeeperClient;
 using lab::ZooKeeperServers;
 
-inline constexpr int patience =
+inline constexpr bool instrumented =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    3;
+    true;
 #else
-    1;
+    false;
 #endif
+inline constexpr int patience = instrumented ? 3 : 1;
 
 /// One server for all tests that do not harm it.
 inline ZooKeeperServers& server() {
@@ -43,16 +44,14 @@ inline hf::Client open(const std::string& url, hf::ClientOptions options = {}) {
 
 inline std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
                                          const hf::LockOptions& options = {}) {
-    auto lock = client.lock(name, options);
+    auto lock = client.make_lock(name, options);
     REQUIRE(lock.has_value());
     return std::move(*lock);
 }
 
 inline hf::Lease hold(hf::Lock& lock, hf::milliseconds wait = 10s) {
     hf::Diagnostics words;
-    auto lease = test_support::ask_in_peace(
-        [&] { return lock.acquire({.wait = wait, .diagnostics = &words}); },
-        [](const auto& answer) { return !answer; });
+    auto lease = lock.acquire({.wait = wait, .diagnostics = &words});
     INFO(words.text());
     INFO((lease ? std::string("held") : lease.error().message()));
     REQUIRE(lease.has_value());

@@ -70,7 +70,8 @@ TEST_CASE("acquire and release beside the three steps of the bare client", "[spe
         std::cout << (synced ? "synced" : "not synced") << ": bare client " << median(floor)
                   << " us, Holdfast " << median(ours) << " us, " << median(ratio) << " x\n";
         // The bench has the verdict; here only a great loss is a failure, on any machine: by the
-        // least of the rounds, to which a machine that stood still has added nothing.
-        CHECK(least(ours) < 1.5 * patience * least(floor));
+        // least of the rounds, to which a machine that stood still has added nothing. A sanitizer
+        // slows down this client, and not the bare one.
+        if constexpr (!instrumented) CHECK(least(ours) < 1.25 * least(floor));
     }
 }

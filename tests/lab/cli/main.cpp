@@ -31,29 +31,28 @@ constexpr int exit_usage = 64;
 constexpr int exit_unavailable = 69;
 constexpr std::uint64_t most_servers = 100;
 
-constexpr const char* help =
+constexpr const char* help_begin =
     R"(Usage: holdfast-lab SERVER [OPTION]...
 
-Starts real servers in temporary folders on free loopback ports, prints one URL a
-line, and stays until ^C, SIGTERM, or the word quit (or the end) on standard input.
-Nothing is left behind.
+Starts real servers in temporary directories on free loopback ports and prints one URL
+per line. It runs until ^C, SIGTERM, `quit` or the end of standard input, and then
+removes everything.
 
 Servers:
-  redis                 redis-server (Debian package redis-server)
-  postgresql            PostgreSQL (Debian package postgresql-15), on a fresh database
-  zookeeper             ZooKeeper, one server (Debian package libzookeeper-java)
-  zookeeper-3           an ensemble of three; pause, kill mean its leader
+)";
 
+constexpr const char* help_end =
+    R"(
 Options:
-  --count N             so many servers, independent of each other (default 1)
+  --count N             number of independent servers (default 1)
   --proxy               put a fault proxy before each; the URLs lead through it
-  --password[=WORD]     ask clients for a password, random unless given
-  --tls                 TLS for clients, with a fresh certificate (needs openssl)
-  --appendonly          sync every write to the disk (redis: in an append-only file)
-  --config LINE         a further line for the server's configuration; repeatable
-  --help                this text
+  --password[=WORD]     require a password from clients, random by default
+  --tls                 TLS for clients, with a new certificate (needs openssl)
+  --appendonly          sync every write to disk (redis: in an append-only file)
+  --config LINE         another line for the server's configuration; repeatable
+  --help                print this help
 
-While they run, standard input takes commands, and standard error answers:
+Meanwhile it reads commands from standard input, and answers on standard error:
 
 )";
 
@@ -276,7 +275,11 @@ int main(int argc, char** argv) {
     try {
         const auto arguments = read_arguments({argv + 1, argv + argc});
         if (arguments.help) {
-            fmt::print("{}{}", help, session_help);
+            fmt::print("{}", help_begin);
+            for (const auto& kind : server_kinds()) {
+                fmt::print("  {:<20}  {}\n", kind.name, kind.what);
+            }
+            fmt::print("{}{}", help_end, session_help);
             return 0;
         }
         return run(arguments, signals);

@@ -37,6 +37,7 @@ public:
 
 struct ServerKind {
     std::string_view name;
+    std::string_view what;  ///< for --help
     std::function<std::unique_ptr<Server>(const ServerOptions&)> start;
 };
 

@@ -136,12 +136,13 @@ private:
 
 const std::vector<ServerKind>& server_kinds() {
     static const std::vector<ServerKind> kinds = {
-        {"redis", [](const ServerOptions& options) { return std::make_unique<Redis>(options); }},
-        {"postgresql",
+        {"redis", "redis-server (Debian package redis-server)",
+         [](const ServerOptions& options) { return std::make_unique<Redis>(options); }},
+        {"postgresql", "PostgreSQL (Debian package postgresql-15), on a fresh database",
          [](const ServerOptions& options) { return std::make_unique<Postgres>(options); }},
-        {"zookeeper",
+        {"zookeeper", "ZooKeeper, one server (Debian package libzookeeper-java)",
          [](const ServerOptions& options) { return std::make_unique<ZooKeeper>(options, 1); }},
-        {"zookeeper-3",
+        {"zookeeper-3", "an ensemble of three; pause and kill act on its leader",
          [](const ServerOptions& options) { return std::make_unique<ZooKeeper>(options, 3); }},
     };
     return kinds;

@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     }
     print(*client);
 
-    auto lock = client->lock("consumer");
+    auto lock = client->make_lock("consumer");
     if (!lock) return 2;
     auto lease = (*lock)->try_acquire();
     if (std::string_view(argv[2]) == "acquire") {

@@ -8,7 +8,7 @@
 // Verbs run on the engine's one thread, so a backend needs no mutexes of its own for them. Several
 // calls may be under way at once, for different owners; for one owner there is at most one attempt
 // or withdraw, or one renew and one release, under way. A verb writes the outcome of each item,
-// never throws, and ends by itself at the items' deadline.
+// never throws, and ends by itself at the latest of its items' deadlines.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -23,6 +23,7 @@
 
 #include "holdfast/capabilities.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/export.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::spi {
@@ -41,7 +42,7 @@ struct Attempt {
     boot_clock::time_point deadline;  ///< of this request, not of the wait; no effect at the server
                                       ///< after it, where the server can judge that
     bool queue = false;               ///< keep a place in line if busy
-    bool again = false;               ///< not the first attempt of this owner
+    bool repeated = false;            ///< not the first attempt of this owner
 
     // --- out
     struct Granted {
@@ -51,33 +52,40 @@ struct Attempt {
         boot_clock::time_point base;  ///< the grant is not older than this; default: `sent`
     };
     struct Busy {
-        milliseconds look_again{};  ///< when to try without a wake-up, at the latest
+        milliseconds look_within{};  ///< when to try without a wake-up, at the latest
         /// Nobody is granted by waiting longer than this look (poll mode): core adds its back-off.
         bool polling = false;
     };
-    struct Doubt {
+    struct NoAnswer {
         error_code why;
     };               ///< no answer: it may have happened
     struct Failed {  ///< surely nothing was done
-        Failed() : answered(false) {}
-        Failed(error_code w) : why(w), answered(false) {}
-        Failed(error_code w, bool a) : why(w), answered(a) {}
+        Failed() : server_alive(false) {}
+        Failed(error_code w) : why(w), server_alive(false) {}
+        Failed(error_code w, bool alive) : why(w), server_alive(alive) {}
         error_code why;
         /// The server is there and only cannot now (loading, another's transaction): where `why`
         /// means unavailable, core asks again for as long as the caller waits, and not only for one
         /// request time-out as with a server that says nothing.
-        bool answered;
+        bool server_alive;
     };
-    std::variant<Failed, Granted, Busy, Doubt> outcome;
+    /// Nothing is held or queued any more, since what stood for this owner at the server is gone
+    /// (its session has ended): core attempts again, as after Failed with `unavailable`.
+    struct PlaceLost {};
+    std::variant<Failed, Granted, Busy, NoAnswer, PlaceLost> outcome;
     std::string detail;           ///< words for an error, never a secret: "refused by 10.0.0.1"
     std::shared_ptr<void> place;  ///< the backend's own: a ticket, a node path
+
+    // --- withdraw writes this; core sets it to `unavailable` beforehand
+    error_code withdrawal;  ///< no error: nothing of this owner is held or queued
 };
 
 /// One grant that core keeps. The same owner and `place` as in its Attempt.
 struct Held {
     std::string_view name, owner;
     FencingToken token;
-    milliseconds ttl{};
+    milliseconds ttl{};      ///< what a renewal asks for
+    milliseconds granted{};  ///< what the server set last: Granted::ttl, then renewed_ttl
     std::shared_ptr<void> place;
     boot_clock::time_point deadline;  ///< of the request under way
     boot_clock::time_point sent;      ///< set by core just before renew
@@ -87,29 +95,30 @@ struct Held {
     Renewal renewal = Renewal::unknown;
     error_code renewal_error;  ///< lost: why (errc::lost, errc::revoked, native)
     std::optional<boot_clock::time_point> renewed_base;  ///< default: `sent`
+    std::optional<milliseconds> renewed_ttl;  ///< what the server really set; default: `ttl`
 
     // --- release reads and writes these
-    Outcome how = Outcome::done;
+    Outcome outcome = Outcome::done;
     ReleaseResult released = ReleaseResult::unreachable;
     /// Another client was told that it is free: a blocking caller that wants it again queues at
     /// once instead of being quicker than the one who waited.
     bool handed_on = false;
 };
 
-/// Core's ear. Any thread may call it, under no mutex of the backend's. A wake-up is a hint: core
-/// attempts again and believes only the answer (which the backend may give without a request where
-/// its protocol proves it). Calls for an owner that is gone are ignored.
-class Sink {
+/// What a backend reports to core. Any thread may call it, under no mutex of the backend's. A
+/// wake-up is a hint: core attempts again and believes only the answer (which the backend may give
+/// without a request where its protocol proves it). Calls for an owner that is gone are ignored.
+class BackendEvents {
 public:
-    virtual ~Sink() = default;
+    virtual ~BackendEvents() = default;
     /// This attempt may succeed now.
     virtual void wake(std::string_view owner) = 0;
     /// This grant is at risk: renew now. Empty: all those whose last renewal was not answered,
     /// since the server is there again.
-    virtual void doubt(std::string_view owner) = 0;
+    virtual void at_risk(std::string_view owner) = 0;
     /// The server said that this grant is over.
     virtual void lost(std::string_view owner, error_code) = 0;
-    /// Something an operator should know about the deployment; told once per text.
+    /// Something an operator should know about the deployment; each text is reported once.
     virtual void warn(std::string text) = 0;
 };
 
@@ -124,81 +133,67 @@ public:
     virtual void release(Held&) noexcept = 0;
 };
 
-/// A path in halves for one asynchronous call at a time, whose answer the caller's own executor
-/// waits for, so that no other thread has to run: its own connection, nothing shared with the
-/// engine. Core keeps one and lends it to a call when nothing else of this client is under way.
-/// One thread at a time, but for what is said of `abandon`. No verb blocks, but for `open`.
-class AsyncLane {
-public:
-    virtual ~AsyncLane() = default;
-    /// Connects, blocking at most until `deadline`; on a thread of core's. False: not there now.
-    virtual bool open(boot_clock::time_point deadline) noexcept = 0;
-    /// What becomes readable with an answer, or when the exchange is abandoned or broken; negative:
-    /// not connected.
-    virtual int descriptor() const noexcept = 0;
-    /// Sends the request, and never queues. False: nothing was sent; core takes the engine.
-    virtual bool begin(Attempt&) noexcept = 0;
-    virtual bool begin(Held&) noexcept = 0;
-    /// Takes what has come, and writes the outcome when that is all of it. False: there is more to
-    /// come. As with a Lane, core goes on from anything but Granted on the engine.
-    virtual bool finish(Attempt&) noexcept = 0;
-    virtual bool finish(Held&) noexcept = 0;
-    /// Ends the exchange that was begun: nobody waits for its answer any more, so it is in doubt.
-    /// Any thread, while no other verb runs.
-    virtual void abandon(Attempt&) noexcept = 0;
-    virtual void abandon(Held&) noexcept = 0;
-};
+enum class Verb : std::uint8_t { attempt, withdraw, renew, release };
 
-class Backend {
+class HOLDFAST_EXPORT Backend {
 public:
     virtual ~Backend() = default;
     virtual const Capabilities& capabilities() const noexcept = 0;
-    /// How many items one verb call may carry.
-    virtual std::size_t max_batch() const noexcept { return 1; }
+    /// How many items one call of the verb may carry.
+    virtual std::size_t max_batch(Verb) const noexcept { return 1; }
     /// Refuses names that the backend reserves. Any thread.
     virtual error_code check_name(std::string_view) const noexcept { return {}; }
 
-    /// Granted, Busy (perhaps with a place in line), Doubt or Failed, for each.
+    /// Granted, Busy (perhaps with a place in line), PlaceLost, NoAnswer or Failed, for each.
     virtual awaitable<void> attempt(std::span<Attempt* const>) = 0;
     /// Leaves the line and gives back a grant that raced, so that nothing of this owner is held or
     /// queued, and no late request of it takes the lock afterwards. Idempotent; core repeats it
-    /// until it returns no error, or the ttl has passed.
-    virtual awaitable<error_code> withdraw(std::span<Attempt* const>) = 0;
+    /// until `withdrawal` is no error, or the ttl has passed.
+    virtual awaitable<void> withdraw(std::span<Attempt* const>) = 0;
     virtual awaitable<void> renew(std::span<Held* const>) = 0;
     /// Idempotent; core repeats it while `released` is unreachable, until the lease has run out.
     virtual awaitable<void> release(std::span<Held* const>) = 0;
 
-    // What operators ask. `detail` receives the words for an error.
+    // What operators ask: at most one request time-out, until `deadline`. The arguments live until
+    // the answer; `detail` receives the text for an error. A backend that leaves one out answers
+    // not_supported and must not declare the capability of that name.
+
+    /// Holders in the order of their grants, then waiters in the order of their places (their token
+    /// is 0). A free name is no error: it has neither. Reading changes nothing at the server.
     virtual awaitable<result<Inspection>> inspect(std::string_view name,
                                                   boot_clock::time_point deadline,
-                                                  std::string& detail) = 0;
+                                                  std::string& detail);
+    /// Names that are held, without the namespace, in any order; at most `limit`.
     virtual awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
                                                              std::size_t limit,
                                                              boot_clock::time_point deadline,
-                                                             std::string& detail) = 0;
-    virtual awaitable<result<Broken>> break_lock(std::string_view name,
-                                                 std::optional<FencingToken> if_token, bool now,
-                                                 boot_clock::time_point deadline,
-                                                 std::string& detail) = 0;
-    /// Connects, and says what this deployment really promises.
+                                                             std::string& detail);
+    /// From the answer on no renewal of that grant succeeds. Errors: not_held when nobody holds it,
+    /// or not with `if_token`; judged in the same step that breaks it. Broken::free_in counts from
+    /// the answer, and is zero with `now`.
+    virtual awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
+                                                              const BreakOptions&,
+                                                              boot_clock::time_point deadline,
+                                                              std::string& detail);
+    /// Connects, and says what this deployment really promises. Default: capabilities(), without
+    /// connecting.
     virtual awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
-                                                  std::string& detail) = 0;
+                                                  std::string& detail);
 
     /// Null: this backend has no blocking path. Any thread; the lane connects on first use.
     virtual std::unique_ptr<Lane> open_lane() { return nullptr; }
-    /// The same for a path in halves; not connected yet.
-    virtual std::unique_ptr<AsyncLane> open_async_lane() { return nullptr; }
     /// Ends every connection; verbs under way end with an error. Called once, on the engine thread,
     /// before the destructor.
     virtual awaitable<void> close() { co_return; }
-    /// Commands or statements sent so far, lanes included. Any thread.
-    virtual std::uint64_t requests() const noexcept = 0;
+    /// Requests sent so far, lanes included: what the server executes as one, a command, a script,
+    /// a statement, a transaction of several. Default: not counted. Any thread.
+    virtual std::uint64_t requests() const noexcept { return 0; }
 };
 
 /// What core gives a backend; both outlive it.
 struct Context {
     asio::any_io_executor engine;
-    Sink& sink;
+    BackendEvents& events;
 };
 
 }  // namespace holdfast::spi

@@ -1,5 +1,5 @@
-// How far our clock is trusted against a server's: one rule, for core and for backends that have to
-// tell by themselves how long a lease or a session surely lasts.
+// How long something that a server granted is surely there: one rule, for core and for backends
+// that have to tell by themselves how long a lease or a session lasts.
 #pragma once
 
 #include "holdfast/clock.hpp"
@@ -11,6 +11,13 @@ namespace holdfast::spi {
 /// of Redlock have it. Never blocks.
 constexpr milliseconds drift(milliseconds length) noexcept {
     return length / 100 + milliseconds(2);
+}
+
+/// Until when nobody else can have what was granted for `length`. `base` is a moment before the
+/// server began to count, such as that at which the request was sent: never that of the answer.
+constexpr boot_clock::time_point valid_until(boot_clock::time_point base,
+                                             milliseconds length) noexcept {
+    return base + length - drift(length);
 }
 
 }  // namespace holdfast::spi

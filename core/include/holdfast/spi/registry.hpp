@@ -12,6 +12,10 @@
 
 namespace holdfast::spi {
 
+/// Changes with every change of what this folder declares. A backend carries the version that it
+/// was compiled with, and core uses no backend of another one.
+inline constexpr unsigned version = 2;
+
 /// All that core, the command line, the suite and the documentation need to know of a backend.
 struct Descriptor {
     std::string name;                  ///< "redis"; the target is Holdfast::redis
@@ -40,7 +44,12 @@ struct Descriptor {
 class HOLDFAST_EXPORT Registry {
 public:
     /// A second backend of the same name is ignored.
-    void add(Descriptor);
+    void add(Descriptor d) { add(version, d.name.c_str(), &d); }
+    /// A backend compiled with another version is kept in refused(), and nothing of its descriptor
+    /// is looked at.
+    void add(unsigned compiled_with, const char* name, Descriptor*);
+    /// One line for each backend that is linked in and cannot be used.
+    const std::vector<std::string>& refused() const noexcept { return refused_; }
     const Descriptor* find_scheme(std::string_view scheme) const noexcept;
     const Descriptor* find(std::string_view name) const noexcept;
     const std::vector<std::unique_ptr<Descriptor>>& all() const noexcept { return all_; }
@@ -49,6 +58,7 @@ public:
 
 private:
     std::vector<std::unique_ptr<Descriptor>> all_;
+    std::vector<std::string> refused_;
 };
 
 /// A namespace-scope object of this type in the backend's forced object file does the registration.

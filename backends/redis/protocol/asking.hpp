@@ -1,0 +1,68 @@
+// Requests for grants that are not answered yet, so that the end can take back what they get.
+#pragma once
+#include <algorithm>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/spi/backend.hpp"
+
+namespace holdfast::redis {
+
+/// Thread-safe: the engine and lanes ask.
+class Asking {
+public:
+    /// Attempts that are asked for while this lives.
+    class Now {
+    public:
+        Now(Asking& all, std::span<spi::Attempt* const> attempts)
+            : all_(all), attempts_(attempts), allowed_(all.begin(this)) {}
+        ~Now() { all_.end(this); }
+        Now(const Now&) = delete;
+        Now& operator=(const Now&) = delete;
+        /// False after stop(): nothing may be asked for.
+        bool allowed() const noexcept { return allowed_; }
+
+    private:
+        friend class Asking;
+        Asking& all_;
+        const std::span<spi::Attempt* const> attempts_;
+        const bool allowed_;
+    };
+
+    struct Open {
+        std::string name, owner;
+        boot_clock::time_point deadline;
+    };
+    /// Lets nobody ask any more; says what is still asked for.
+    std::vector<Open> stop() {
+        const std::lock_guard hold(mutex_);
+        stopped_ = true;
+        std::vector<Open> out;
+        for (const Now* now : asked_)
+            for (const spi::Attempt* a : now->attempts_)
+                out.push_back({std::string(a->name), std::string(a->owner), a->deadline});
+        return out;
+    }
+
+private:
+    bool begin(const Now* now) {
+        const std::lock_guard hold(mutex_);
+        if (!stopped_) asked_.push_back(now);
+        return !stopped_;
+    }
+    void end(const Now* now) noexcept {
+        const std::lock_guard hold(mutex_);
+        const auto at = std::find(asked_.begin(), asked_.end(), now);
+        if (at == asked_.end()) return;
+        *at = asked_.back();
+        asked_.pop_back();
+    }
+
+    std::mutex mutex_;
+    std::vector<const Now*> asked_;
+    bool stopped_ = false;
+};
+
+}  // namespace holdfast::redis

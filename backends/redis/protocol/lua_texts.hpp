@@ -1,0 +1,390 @@
+// The Lua that the server runs, in the pieces from which the scripts are put together
+// (scripts.cpp).
+//
+// The state of a lock is one string, "1:FFFFFFFFFFFFFFFF:CV:OWNER":
+//   1      format number
+//   F      token of the last grant, 16 digits
+//   C      0 handed over and not yet claimed, 1 claimed, x revoked
+//   V      what the holder was told of the one before, or, while nobody holds, what the next one
+//          will be told: n none, r released, a abandoned, c crashed, u unknown
+//   OWNER  who got the last grant and has not given it back; empty when the lock was given back
+// While somebody holds it is kept for the ttl and eight days, which renewals move, so that a name
+// whose holder crashed is forgotten some day; after a release for 24 hours. Both count from the
+// token where that is ahead of the clock. A text of another form, or with a token that could not
+// grow on as a number of Lua's, is answered "k" and stays as it is.
+// A number becomes text by string.format only: Lua's own conversion keeps 14 digits.
+#pragma once
+
+namespace holdfast::redis::lua {
+
+/// What all of them begin with.
+inline constexpr const char* clock = R"lua(
+local call, pcall_, format, sub = redis.call, redis.pcall, string.format, string.sub
+local t = call('TIME')
+local now_us = t[1] * 1000000 + t[2]
+local now = math.floor(now_us / 1000)
+local function int(x) return format('%.0f', x) end
+)lua";
+
+/// What is read from a state and how long it is kept; behind the quick ways, which take no time for
+/// it.
+inline constexpr const char* state = R"lua(
+local HELD, FREE, MOST = 691200000, 86400000, 9007000000000000
+
+local function parse(s)                       -- last token, claimed, verdict; nil: another form
+  local last, c, v = string.match(s, '^1:(%d+):([01x])([nracu]):')
+  if not last or #last ~= 16 or tonumber(last) > MOST then return nil end
+  return last, c, v
+end
+
+-- Until when a held lock's state is kept: its token counts, or now if that is later.
+local function till(f, ttl) return int(math.max(math.floor(f / 1000), now) + ttl + HELD) end
+
+local function words(e) return type(e) == 'table' and e.err or e end
+)lua";
+
+/// One lock's failure is that lock's answer, and no other's of the same call.
+inline constexpr const char* each = R"lua(
+local function each(f, ...)
+  local ok, got = pcall(f, ...)
+  if ok then return got end
+  return 'E ' .. words(got)
+end
+)lua";
+
+/// The free lock that nobody waits for: most grants end here.
+inline constexpr const char* quick = R"lua(
+local function quick(lock, state, queue, tombs, owner, ttl)
+  if call('EXISTS', lock, queue, tombs) ~= 0 then return nil end
+  local old = call('GET', state)
+  local secs, micros = t[1], t[2]             -- texts, as TIME answers them: format() takes longer
+  local token, v = secs .. sub('00000' .. micros, -6), 'n'
+  if #token ~= 16 then token = format('%016.0f', now_us) end
+  if old then                                 -- another form, or ahead of the clock: the slow way
+    local last, c
+    last, c, v = string.match(old, '^1:(%d+):([01x])([nracu]):')
+    if not last or #last ~= 16 or last >= token then return nil end
+    if #old > 22 then
+      if v == 'c' or c ~= '0' then v = 'c' else v = 'u' end
+    end
+  end
+  call('SET', lock, owner, 'PX', ttl)
+  call('SET', state, '1:' .. token .. ':1' .. v .. ':' .. owner, 'PX', ttl + 691200000)
+  return 'g ' .. token .. ' ' .. v
+end
+)lua";
+
+/// State, line and hand-over.
+inline constexpr const char* line = R"lua(
+local LOCK, STATE, QUEUE, WAIT, TOMB
+local function use(at)
+  LOCK, STATE, QUEUE, WAIT, TOMB = KEYS[at], KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4]
+end
+
+local function read()                         -- last token, claimed, verdict, open owner
+  local s = call('GET', STATE)
+  if not s then return 0, '0', 'n', '' end
+  local last, c, v = parse(s)
+  if not last then return nil end
+  return tonumber(last), c, v, sub(s, 23)
+end
+
+local function next_grant()                   -- the next token, and what its holder is told
+  local f, c, v, o = read()
+  if o ~= '' then v = (v == 'c' or c ~= '0') and 'c' or 'u' end
+  return format('%016.0f', math.max(f + 1, now_us)), v
+end
+
+local function keep(token, claimed, v, owner, ttl)
+  call('SET', STATE, '1:' .. token .. ':' .. claimed .. v .. ':' .. owner, 'PXAT', till(tonumber(token), ttl))
+end
+
+local function keep_free(f, v)                -- 24 h counted from the token, or from now if later
+  call('SET', STATE, '1:' .. format('%016.0f', f) .. ':0' .. v .. ':',
+       'PXAT', int(math.max(math.floor(f / 1000), now) + FREE))
+end
+
+local function forget(owner)
+  call('ZREM', QUEUE, owner)
+  call('HDEL', WAIT, owner)
+end
+
+local function bury(owner, till)              -- late requests of this owner do nothing until then
+  call('ZREMRANGEBYSCORE', TOMB, '-inf', int(now))
+  call('ZADD', TOMB, int(till), owner)
+  local last = call('ZRANGE', TOMB, -1, -1, 'WITHSCORES')
+  call('PEXPIREAT', TOMB, int(tonumber(last[2]) + 1))
+end
+
+-- At this server: a message also reaches those that listen at its replicas. Without the permission
+-- to ask, everybody is taken to listen.
+local function listens(chan)
+  if chan == '' then return false end
+  local named = pcall_('PUBSUB', 'NUMSUB', chan)
+  return named.err ~= nil or tonumber(named[2]) > 0
+end
+
+-- The lock is free: it goes to the first waiter that is alive and listens. 'caller' when that is the
+-- caller, 'handed' when somebody else got it, 'unreached' when only live ones that do not listen are
+-- left, 'more' when the bound was hit, 'none' when nobody waits.
+local function dispatch(caller)
+  if call('EXISTS', QUEUE) == 0 then return 'none' end
+  local at = 0
+  for _ = 1, 512 do
+    local m = call('ZRANGE', QUEUE, at, at)[1]
+    if not m then return at == 0 and 'none' or 'unreached' end
+    if m == caller then return 'caller' end
+    local rec = call('HGET', WAIT, m)
+    local alive, px, chan
+    if rec then alive, px, chan = string.match(rec, '^(%d+) (%d+) (.*)$') end
+    if not alive or tonumber(alive) < now then
+      forget(m)
+    else
+      local token, v = next_grant()
+      if listens(chan) then
+        call('SET', LOCK, m, 'PX', px)
+        keep(token, '0', v, m, px)
+        forget(m)
+        -- The message is the grant, whoever hears it: last, since a server that refuses a write
+        -- ends the script there. Where it is not said, the waiter finds out by itself.
+        pcall_('PUBLISH', chan, m .. ' ' .. token .. ' ' .. v .. ' ' .. LOCK)
+        return 'handed'
+      end
+      at = at + 1                             -- it keeps its place, and looks by itself
+    end
+  end
+  return 'more'
+end
+)lua";
+
+/// One attempt, when quick() had no answer.
+inline constexpr const char* enter = R"lua(
+local function enter(owner, ttl, window, till, ticket, chan)
+  if now > tonumber(till) then return 'l ' .. int(now) end
+  if call('ZSCORE', TOMB, owner) then return 't' end
+  local cur = pcall_('GET', LOCK)
+  if type(cur) == 'table' then return 'k' end
+  local f, c, v, o = read()
+  if not f then return 'k' end
+  if cur == owner then                        -- again, or handed over and now claimed
+    if o ~= owner then return 'k' end
+    if c == 'x' then return 'x' end
+    call('PEXPIRE', LOCK, ttl)
+    local token = format('%016.0f', f)
+    keep(token, '1', v, owner, ttl)
+    return 'g ' .. token .. ' ' .. v
+  end
+  if not cur then
+    local d = dispatch(owner)
+    if d == 'none' or d == 'caller' then
+      if d == 'caller' then forget(owner) end
+      local token, told = next_grant()
+      call('SET', LOCK, owner, 'PX', ttl)
+      keep(token, '1', told, owner, ttl)
+      return 'g ' .. token .. ' ' .. told
+    end
+    f, c, v, o = read()
+  end
+  local left = int(call('PTTL', LOCK))
+  if window == '0' then return 'b ' .. format('%016.0f', f) .. ' ' .. left end
+  local place = call('ZSCORE', QUEUE, owner)
+  if place then
+    place = int(tonumber(place))
+  else
+    place = ticket
+    if place == '' then                       -- later than everybody here, and about now
+      local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
+      place = int(math.max((tonumber(last[2]) or 0) + 1, now_us))
+    end
+    call('ZADD', QUEUE, place, owner)
+  end
+  call('HSET', WAIT, owner, int(now + tonumber(window)) .. ' ' .. window .. ' ' .. chan)
+  call('PEXPIRE', QUEUE, 60000)
+  call('PEXPIRE', WAIT, 60000)
+  local ours = call('GET', LOCK) == o and '1' or '0'
+  return 'q ' .. format('%016.0f', f) .. ' ' .. left .. ' ' .. place .. ' ' ..
+         int(call('ZRANK', QUEUE, owner)) .. ' ' .. ours
+end
+)lua";
+
+/// ARGV 1 channel ('' = none), then per lock: owner, ttl ms, window ms (0: do not queue), deadline
+/// in server ms, ticket ('' = new). KEYS: five per lock. Answers one text per lock.
+inline constexpr const char* enter_one = R"lua(
+if now <= tonumber(ARGV[5]) then
+  local got = quick(KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2], ARGV[3])
+  if got then return got end
+end
+)lua";
+inline constexpr const char* enter_one_slow = R"lua(
+use(1)
+return enter(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[1])
+)lua";
+inline constexpr const char* enter_many = R"lua(
+local function one(k, a)
+  if now <= tonumber(ARGV[a + 3]) then
+    local got = quick(KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 4], ARGV[a], ARGV[a + 1])
+    if got then return got end
+  end
+  use(k)
+  return enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[1])
+end
+local out = {}
+for i = 1, #KEYS / 5 do out[i] = each(one, 5 * i - 4, 5 * i - 3) end
+return out
+)lua";
+
+/// The holder's own release while nobody waits: no clock, no state to read, since the holder knows
+/// its token.
+inline constexpr const char* quick_leave = R"lua(
+local call = redis.call
+local function quick_leave(lock, state, queue, owner, ghost, new_state, till)
+  if ghost ~= '0' or new_state == '' or redis.pcall('GET', lock) ~= owner or
+     call('EXISTS', queue) ~= 0 then return nil end
+  call('DEL', lock)
+  call('SET', state, new_state, 'PXAT', till)
+  return 'r'
+end
+)lua";
+inline constexpr const char* leave = R"lua(
+local function leave(owner, how, ghost)
+  if tonumber(ghost) > now then bury(owner, tonumber(ghost)) end
+  local left, why = pcall(forget, owner)      -- a line of another kind keeps nobody from leaving
+  if not left and not string.find(words(why), 'WRONGTYPE', 1, true) then return 'E ' .. words(why) end
+  local cur = pcall_('GET', LOCK)
+  if type(cur) == 'table' then return 'k' end
+  local result = 'r'
+  if cur == owner then
+    local f, _, v, o = read()
+    if not f then return 'k' end
+    call('DEL', LOCK)
+    if o == owner then
+      if how ~= 'u' then v = how end
+      keep_free(f, v)
+    end
+  elseif cur then
+    return 'o'
+  else
+    result = 'e'
+  end
+  pcall(dispatch, '')                         -- it is free, whoever cannot be told
+  return result
+end
+)lua";
+/// ARGV per lock: owner; how: r done, a abandoned, u never used; until when a request of this owner
+/// that was not answered may still come, server ms (0 = none); the state to leave behind, when the
+/// caller knows its token, else ''; when that state expires. KEYS: five per lock.
+inline constexpr const char* leave_one = R"lua(
+local got = quick_leave(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[3], ARGV[4], ARGV[5])
+if got then return got end
+)lua";
+inline constexpr const char* leave_one_slow = R"lua(
+use(1)
+return each(leave, ARGV[1], ARGV[2], ARGV[3])
+)lua";
+inline constexpr const char* leave_many = R"lua(
+local out = {}
+for i = 1, #KEYS / 5 do
+  local k, a = 5 * i - 4, 5 * i - 4
+  local got = quick_leave(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+  if not got then
+    use(k)
+    got = each(leave, ARGV[a], ARGV[a + 1], ARGV[a + 2])
+  end
+  out[i] = got
+end
+return out
+)lua";
+
+/// KEYS lock, state, tombs per lease; ARGV per lease: owner, ttl ms, '1' = first renewal after a
+/// hand-over, deadline in server ms. Answers y renewed, n lost, x revoked, 'l NOW' late, 'E WORDS'
+/// an error, as all that are asked for many locks do.
+inline constexpr const char* renew = R"lua(
+local out = {}
+for i = 1, #KEYS / 3 do
+  local lock, state, tombs = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
+  local owner, ttl, first, deadline = ARGV[4 * i - 3], ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i]
+  if now > tonumber(deadline) then
+    out[i] = 'l ' .. int(now)
+  elseif pcall_('GET', lock) == owner then
+    local s = pcall_('GET', state)
+    local whole = type(s) == 'string' and sub(s, 23) == owner
+    if whole and sub(s, 20, 20) == 'x' then
+      out[i] = 'x'
+    else
+      call('PEXPIRE', lock, ttl)
+      if whole then
+        if first == '1' then call('SET', state, sub(s, 1, 19) .. '1' .. sub(s, 21), 'KEEPTTL') end
+        -- The grant set eight days: only an older one is looked at again, and moved twice a day.
+        local token = tonumber(sub(s, 3, 18)) or 0
+        if now_us - token > 43200000000 and call('PTTL', state) < 648000000 then
+          call('PEXPIREAT', state, int(now + ttl + 691200000))
+        end
+      end
+      out[i] = 'y'
+    end
+  else
+    out[i] = type(pcall_('ZSCORE', tombs, owner)) == 'string' and 'x' or 'n'
+  end
+end
+return out
+)lua";
+
+/// KEYS as enter. Answers {now us, owner or '', PTTL, state or '', waiters in order...}, or 'k'.
+inline constexpr const char* inspect = R"lua(
+local cur = pcall_('GET', KEYS[1])
+local s = pcall_('GET', KEYS[2])
+if type(cur) == 'table' or type(s) == 'table' then return 'k' end
+local out = {int(now_us), cur or '', call('PTTL', KEYS[1]), s or ''}
+for _, m in ipairs(call('ZRANGE', KEYS[3], 0, 9999)) do
+  local rec = call('HGET', KEYS[4], m)
+  local alive = rec and string.match(rec, '^(%d+) ')
+  if alive and tonumber(alive) >= now then out[#out + 1] = m end
+end
+return out
+)lua";
+
+/// KEYS as enter; ARGV 1 only this token ('' = any), 2 '1' = free at once, 3 '1' = plain mode.
+/// Answers {what, now us, owner, PTTL, state}: what is d done, n not held, t another token, f
+/// foreign (needs now), k another kind.
+inline constexpr const char* break_lock = R"lua(
+use(1)
+local cur = pcall_('GET', LOCK)
+if type(cur) == 'table' then return {'k'} end
+if not cur then return {'n'} end
+local left = call('PTTL', LOCK)
+local s = call('GET', STATE) or ''
+local f, c, v, o = read()
+if not f then return {'k'} end
+local token = ''
+if o == cur then token = format('%.0f', f) end
+if ARGV[1] ~= '' and ARGV[1] ~= token then return {'t'} end
+local answer = {'d', int(now_us), cur, left, s}
+if ARGV[2] == '1' then
+  call('DEL', LOCK)
+  if o == cur then
+    keep_free(f, 'c')
+    if left > 0 then bury(cur, now + left) end
+  end
+  if ARGV[3] ~= '1' then pcall(dispatch, '') end
+elseif ARGV[3] == '1' and left > 0 then
+  if sub(cur, 1, 1) ~= '!' then call('SET', LOCK, '!' .. cur, 'KEEPTTL') end
+elseif o == cur then
+  call('SET', STATE, '1:' .. format('%016.0f', f) .. ':x' .. v .. ':' .. o, 'KEEPTTL')
+else
+  return {'f'}
+end
+return answer
+)lua";
+
+/// mode=plain: the documents' compare-and-delete, and its renewal. A value that begins with '!' was
+/// revoked.
+inline constexpr const char* plain_release =
+    R"lua(if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end)lua";
+inline constexpr const char* plain_renew = R"lua(
+local cur = redis.call('GET', KEYS[1])
+if cur == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if cur == '!' .. ARGV[1] then return 2 end
+return 0
+)lua";
+
+}  // namespace holdfast::redis::lua

@@ -1,0 +1,443 @@
+#include "operations.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+
+#include "../wire/errors.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+using spi::Attempt;
+using spi::Held;
+
+struct Verbs {
+    Verb enter, leave, renew, set, get, plain_release, plain_renew;
+    static const Verbs& all() {
+        static const Verbs verbs = of(Scripts::all());
+        return verbs;
+    }
+
+private:
+    static Verbs of(const Scripts& s) {
+        return {
+            .enter = {&s.enter_one, &s.enter_many, 5, true},
+            .leave = {&s.leave_one, &s.leave_many, 5},
+            .renew = {&s.renew, &s.renew, 3},
+            .set = {nullptr, nullptr, 0},
+            .get = {nullptr, nullptr, 0},
+            .plain_release = {&s.plain_release, nullptr, 1},
+            .plain_renew = {&s.plain_renew, nullptr, 1},
+        };
+    }
+};
+
+const Verb& first_of(const Shared& s, Verb Verbs::*fenced, Verb Verbs::*plain) {
+    return Verbs::all().*(s.options.plain ? plain : fenced);
+}
+
+std::int64_t jitter(std::int64_t middle, std::int64_t percent) {
+    thread_local std::minstd_rand random{std::random_device{}()};
+    const auto spread = std::max<std::int64_t>(middle * percent / 100, 1);
+    return middle + std::uniform_int_distribution<std::int64_t>(-spread, spread)(random);
+}
+
+/// When a queued waiter looks again by itself.
+milliseconds next_look(milliseconds window, std::int64_t left, std::int64_t rank, bool ours) {
+    if (left == -2) return milliseconds(5);  // free: whoever is first is being told
+    std::int64_t look = jitter(window.count() / 3, 10);
+    if (rank == 0) {
+        if (!ours) look = std::min(look, jitter(100, 50));  // a foreign release tells nobody
+        if (left >= 0) look = std::min(look, left + 2);
+    }
+    return milliseconds(std::max<std::int64_t>(look, 1));
+}
+
+milliseconds next_poll(milliseconds ttl, std::int64_t left) {
+    if (left == -2) return milliseconds(5);
+    std::int64_t look = std::min<std::int64_t>(ttl.count() / 3, 1000);
+    if (left >= 0) look = std::min(look, left + 2);
+    return milliseconds(std::max<std::int64_t>(look, 1));
+}
+
+}  // namespace
+
+Operation::Operation(Shared& s, const Keys& k, const Verb& first, milliseconds t,
+                     boot_clock::time_point until)
+    : ttl(t), deadline(until), shared_(s), keys_(k), verb_(&first) {}
+
+void Operation::add_keys(Command& c) const {
+    if (verb_->keys == 5) return keys_.add_to(c);
+    c.add(keys_.lock);
+    if (verb_->keys == 3) c.add(keys_.state).add(keys_.tombs);
+}
+
+void Operation::late(std::string_view server_ms, const Verb* again, Now now) {
+    shared_.clock.sample(number(server_ms) * 1000, now());
+    if (!std::exchange(repeated_, true)) verb_ = again;
+}
+
+void write(Command& c, std::span<Operation* const> all, std::string_view channel) {
+    const Verb& v = *all.front()->wants();
+    c.clear();
+    if (v.one != nullptr) {
+        begin(c, all.size() == 1 ? *v.one : *v.many, static_cast<long long>(v.keys * all.size()));
+        for (const Operation* o : all)
+            o->add_keys(c);
+    }
+    const auto queues = [](const Operation* o) { return o->queues(); };
+    if (v.channel)
+        c.add(std::any_of(all.begin(), all.end(), queues) ? channel : std::string_view());
+    for (Operation* o : all)
+        o->add_arguments(c);
+}
+
+Words words_of(const Reply& r, const Verb& asked) noexcept {
+    if (r.is(Reply::Type::error)) return {r.text, true};
+    if (r.is(Reply::Type::array) && r.count == 1) return words_of(r.elements.front(), asked);
+    // A text of an earlier answer may still be there in one that has none.
+    if (!r.is_text()) return {};
+    const std::string_view text = r.text;
+    // Only scripts for many locks answer so; to any other verb it is somebody's value.
+    return asked.many != nullptr && text.starts_with("E ") ? Words{text.substr(2), true}
+                                                           : Words{text};
+}
+
+// --- acquire
+// ------------------------------------------------------------------------------------
+
+Acquire::Acquire(Shared& s, const Keys& k, Attempt& a)
+    : Operation(s, k, first_of(s, &Verbs::enter, &Verbs::set), a.ttl, a.deadline), attempt_(a) {}
+
+bool Acquire::queues() const noexcept {
+    return attempt_.queue && shared_.options.queue;
+}
+
+void Acquire::add_arguments(Command& c) {
+    const Verbs& v = Verbs::all();
+    const Attempt& a = attempt_;
+    if (verb_ == &v.set) {
+        c.add("SET").add(keys_.lock).add(a.owner).add("NX").add("PX").add_number(a.ttl.count());
+    } else if (verb_ == &v.get) {
+        c.add("GET").add(keys_.lock);
+    } else if (verb_ == &v.plain_renew) {
+        c.add(a.owner).add_number(a.ttl.count());
+    } else {
+        const Place* p = find_place(a.place);
+        c.add(a.owner).add_number(a.ttl.count());
+        c.add_number(queues() ? window_of(a.ttl).count() : 0);
+        c.add_number(shared_.clock.server_ms(a.deadline));
+        c.add(p == nullptr ? std::string_view() : std::string_view(p->ticket));
+    }
+}
+
+void Acquire::answered(const Reply& r, Now now) {
+    const Verbs& v = Verbs::all();
+    const Verb* const asked = std::exchange(verb_, nullptr);
+    if (asked == &v.enter) return entered(words_of(r, *asked), now);
+    if (asked == &v.set) return set(r);
+    if (asked == &v.plain_renew) {
+        if (r.is(Reply::Type::integer) && r.integer == 1) return grant(0, PreviousHolder::unknown);
+        // The lost request cannot take it any more by its own deadline.
+        Place& p = place_of(attempt_.place);
+        if (p.ghost <= shared_.clock.latest_server_ms(now())) p.unanswered = false;
+        return ask_kind();
+    }
+    if (r.is(Reply::Type::error) && from_reply(r.text) == make(Error::wrong_type))
+        refused(r.text);
+    else
+        shared_.texts.add(keys_.lock);
+}
+
+void Acquire::entered(const Words& answer, Now now) {
+    Attempt& a = attempt_;
+    if (answer.error) return refused(answer.text);
+    std::string_view rest = answer.text;
+    const std::string_view what = word(rest);
+    if (what == "g") {
+        const std::int64_t token = number(word(rest));
+        if (token <= 0) {
+            a.outcome = Attempt::NoAnswer{make(Error::protocol)};
+            return;
+        }
+        grant(static_cast<std::uint64_t>(token), previous_from(rest.empty() ? 'u' : rest.front()));
+        if (Place* p = find_place(a.place)) p->queued = p->unclaimed = false, p->handed.reset();
+    } else if (what == "q") {
+        queued(rest, now);
+    } else if (what == "b") {
+        word(rest);
+        a.outcome = Attempt::Busy{next_poll(a.ttl, number(rest)), true};
+    } else if (what == "l") {
+        a.outcome = Attempt::Failed{make(Error::no_answer)};
+        a.detail = "the request came too late to the server";
+        late(rest, &Verbs::all().enter, now);
+    } else if (what == "t") {
+        a.outcome = Attempt::Failed{make_error_code(errc::cancelled)};
+    } else if (what == "x") {
+        a.outcome = Attempt::Failed{make_error_code(errc::revoked)};
+    } else if (what == "k") {
+        a.outcome = Attempt::Failed{make(Error::wrong_type)};
+        a.detail = "a key of this name holds something other than a lock of this format";
+    } else {
+        a.outcome = Attempt::NoAnswer{make(Error::protocol)};
+    }
+}
+
+void Acquire::queued(std::string_view rest, Now now) {
+    Attempt& a = attempt_;
+    Place& p = place_of(a.place);
+    p.queued = true;
+    p.seen = static_cast<std::uint64_t>(number(word(rest)));
+    const std::int64_t left = number(word(rest));
+    p.ticket = word(rest);
+    const std::int64_t rank = number(word(rest));
+    p.base = a.sent;
+    p.window = window_of(a.ttl);
+    a.outcome = Attempt::Busy{next_look(p.window, left, rank, rest == "1"), false};
+    // Told of its turn while the look was under way.
+    if (p.handed) take_handed(a, shared_, now());
+}
+
+void Acquire::set(const Reply& r) {
+    Attempt& a = attempt_;
+    if (r.is(Reply::Type::status)) return grant(0, PreviousHolder::unknown);
+    if (r.is(Reply::Type::error)) return refused(r.text);
+    if (!r.is(Reply::Type::nil)) {
+        a.outcome = Attempt::NoAnswer{make(Error::protocol)};
+        return;
+    }
+    a.outcome = Attempt::Busy{std::min(a.ttl / 3, milliseconds(1000)), true};
+    // An earlier request whose answer was lost may have taken it: then it is ours.
+    const Place* p = find_place(a.place);
+    if (p != nullptr && p->unanswered)
+        verb_ = &Verbs::all().plain_renew;
+    else
+        ask_kind();
+}
+
+// A busy key may be no lock at all, which SET NX does not distinguish.
+void Acquire::ask_kind() {
+    if (!shared_.texts.has(keys_.lock)) verb_ = &Verbs::all().get;
+}
+
+void Acquire::grant(std::uint64_t token, PreviousHolder previous) {
+    Attempt::Granted g;
+    g.token.value = token;
+    g.previous = previous;
+    g.ttl = attempt_.ttl;
+    attempt_.outcome = g;
+}
+
+void Acquire::refused(std::string_view text) {
+    const error_code ec = from_reply(text);
+    attempt_.detail = shown(text);
+    const bool later =
+        ec == make(Error::busy) || ec == make(Error::read_only) || ec == make(Error::no_write);
+    if (nothing_done(ec))
+        attempt_.outcome = Attempt::Failed{ec, later};
+    else
+        attempt_.outcome = Attempt::NoAnswer{ec};
+}
+
+void Acquire::missing(const error_code& why, bool sent, const std::string& detail) {
+    const Verbs& v = Verbs::all();
+    Attempt& a = attempt_;
+    const Verb* const asked = std::exchange(verb_, nullptr);
+    if (asked == &v.get) return;  // busy all the same
+    if (!sent && asked != &v.plain_renew) {
+        a.outcome = Attempt::Failed{why};
+        a.detail = detail;
+        return;
+    }
+    a.outcome = Attempt::NoAnswer{why};
+    Place& p = place_of(a.place);
+    p.unanswered = true;
+    // At least the deadline that was sent, whatever we have learnt of the clock since.
+    p.ghost = std::max(p.ghost, shared_.clock.latest_server_ms(a.deadline) + 1);
+    a.detail = detail.empty() ? shared_.options.display + ": " + why.message() : detail;
+}
+
+bool Acquire::granted() const noexcept {
+    return std::holds_alternative<Attempt::Granted>(attempt_.outcome);
+}
+
+void Acquire::unconfirmed(const error_code& why, const std::string& detail) {
+    place_of(attempt_.place).unanswered = true;  // the next attempt finds our own owner there
+    attempt_.outcome = Attempt::NoAnswer{why};
+    attempt_.detail = detail;
+}
+
+// --- renew
+// --------------------------------------------------------------------------------------
+
+Renew::Renew(Shared& s, const Keys& k, Held& h)
+    : Operation(s, k, first_of(s, &Verbs::renew, &Verbs::plain_renew), h.ttl, h.deadline),
+      held_(h) {
+    h.renewal = Held::Renewal::unknown;
+    h.renewal_error = {};
+}
+
+void Renew::add_arguments(Command& c) {
+    c.add(held_.owner).add_number(held_.ttl.count());
+    if (verb_ == &Verbs::all().plain_renew) return;
+    const Place* p = find_place(held_.place);
+    c.add_number(p != nullptr && p->unclaimed ? 1 : 0);
+    c.add_number(shared_.clock.server_ms(held_.deadline));
+}
+
+void Renew::answered(const Reply& r, Now now) {
+    const Verb* const asked = std::exchange(verb_, nullptr);
+    const bool plain = asked == &Verbs::all().plain_renew;
+    const Words answer = words_of(r, *asked);
+    if (answer.error) {
+        held_.renewal_error = from_reply(answer.text);
+        // The key has become something else: whatever it is, it is not our lock.
+        if (plain && held_.renewal_error == errc::kind_mismatch)
+            held_.renewal = Held::Renewal::lost;
+        return;
+    }
+    std::string_view rest = answer.text;
+    std::string_view what;
+    if (!plain)
+        what = word(rest);
+    else if (r.is(Reply::Type::integer))
+        what = r.integer == 1 ? "y" : r.integer == 2 ? "x" : "n";
+    if (what == "y") {
+        held_.renewal = Held::Renewal::renewed;
+        if (Place* p = find_place(held_.place)) p->unclaimed = false;
+    } else if (what == "n" || what == "x") {
+        held_.renewal = Held::Renewal::lost;
+        held_.renewal_error = make_error_code(what == "x" ? errc::revoked : errc::lost);
+    } else if (what == "l") {
+        held_.renewal_error = make(Error::no_answer);
+        late(rest, asked, now);
+    } else {
+        held_.renewal_error = make(Error::protocol);
+    }
+}
+
+void Renew::missing(const error_code& why, bool, const std::string&) {
+    verb_ = nullptr;
+    held_.renewal_error = why;
+}
+
+bool Renew::granted() const noexcept {
+    return held_.renewal == Held::Renewal::renewed;
+}
+
+void Renew::unconfirmed(const error_code& why, const std::string&) {
+    held_.renewal = Held::Renewal::unknown;
+    held_.renewal_error = why;
+}
+
+// --- leave
+// --------------------------------------------------------------------------------------
+
+Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now)
+    : Operation(s, k, first_of(s, &Verbs::leave, &Verbs::plain_release), h.ttl, h.deadline),
+      owner_(h.owner),
+      place_(find_place(h.place)),
+      token_(h.token),
+      now_(now),
+      how_(h.outcome == Outcome::abandoned ? 'a' : 'r'),
+      find_out_(true) {}
+
+Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point now)
+    : Operation(s, k, first_of(s, &Verbs::leave, &Verbs::plain_release), a.ttl, a.deadline),
+      owner_(a.owner),
+      place_(find_place(a.place)),
+      now_(now),
+      how_('u'),
+      find_out_(false) {}
+
+Leave::Leave(Shared& s, const Keys& k, std::string_view owner, boot_clock::time_point until,
+             std::int64_t ghost)
+    : Operation(s, k, first_of(s, &Verbs::leave, &Verbs::plain_release), {}, until),
+      owner_(owner),
+      place_(nullptr),
+      ghost_(ghost),
+      how_('u'),
+      find_out_(false) {}
+
+// What a clean release writes without reading first.
+void Leave::write_texts() {
+    std::array<char, 24> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), token_.value).ptr;
+    const auto size = static_cast<std::size_t>(end - digits.data());
+    char* out = state_.data();
+    for (const char c : std::string_view("1:"))
+        *out++ = c;
+    out = std::fill_n(out, size < 16 ? 16 - size : 0, '0');
+    out = std::copy_n(digits.data(), size, out);
+    for (const char c : std::string_view(":0r:"))
+        *out++ = c;
+    state_size_ = static_cast<std::size_t>(out - state_.data());
+    // 24 h from the token, or from now where the lease is older than that.
+    const std::int64_t from =
+        std::max(static_cast<std::int64_t>(token_.value / 1000), shared_.clock.server_ms(now_));
+    const auto last =
+        std::to_chars(till_.data(), till_.data() + till_.size(), from + 86'400'000).ptr;
+    till_size_ = static_cast<std::size_t>(last - till_.data());
+}
+
+void Leave::add_arguments(Command& c) {
+    const Verbs& v = Verbs::all();
+    if (verb_ == &v.get) {
+        c.add("GET").add(keys_.lock);
+    } else if (verb_ == &v.plain_release) {
+        c.add(owner_);
+    } else {
+        const std::int64_t last = place_ != nullptr ? place_->ghost : ghost_;
+        const bool ghost = last > shared_.clock.server_ms(now_);
+        c.add(owner_).add(how_ == 'r' ? "r" : how_ == 'a' ? "a" : "u");
+        c.add_number(ghost ? last : 0);
+        if (token_) write_texts();
+        // The quick way out writes a clean release; any other one reads the state.
+        c.add(std::string_view(state_.data(), how_ == 'r' ? state_size_ : 0));
+        c.add(std::string_view(till_.data(), till_size_));
+    }
+}
+
+void Leave::end(ReleaseResult r) {
+    result_ = r;
+    if (how_ == 'u' && place_ != nullptr) place_->queued = false;
+}
+
+void Leave::answered(const Reply& r, Now) {
+    const Verbs& v = Verbs::all();
+    const Verb* const asked = std::exchange(verb_, nullptr);
+    const Words answer = words_of(r, *asked);
+    if (answer.error) {
+        // What is kept under that name is no lock: nothing of ours can be held there.
+        const error_code ec = from_reply(answer.text);
+        if (ec == make(Error::wrong_type)) return end(ReleaseResult::owned_by_other);
+        error_ = ec;
+    } else if (asked == &v.get) {
+        if (r.is(Reply::Type::nil)) end(ReleaseResult::already_expired);
+        if (r.is(Reply::Type::bulk)) end(ReleaseResult::owned_by_other);
+    } else if (asked == &v.plain_release) {
+        if (!r.is(Reply::Type::integer)) {
+            error_ = make(Error::protocol);
+        } else if (r.integer == 1) {
+            end(ReleaseResult::released);
+        } else if (find_out_) {
+            verb_ = &v.get;
+        }
+    } else if (answer.text == "r") {
+        end(ReleaseResult::released);
+    } else if (answer.text == "e") {
+        end(ReleaseResult::already_expired);
+    } else if (answer.text == "o" || answer.text == "k") {
+        end(ReleaseResult::owned_by_other);
+    } else {
+        error_ = make(Error::protocol);
+    }
+}
+
+void Leave::missing(const error_code& why, bool, const std::string&) {
+    verb_ = nullptr;
+    error_ = why;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,62 @@
+#include "place.hpp"
+
+#include <algorithm>
+
+#include "holdfast/spi/drift.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+using Attempt = spi::Attempt;
+
+// How far the server's clock may have run ahead of what we know of it. Beyond that its answers to
+// requests, whose deadlines are in its time, correct us.
+constexpr std::int64_t clock_slack_us = 2'000'000;
+
+}  // namespace
+
+PreviousHolder previous_from(char letter) noexcept {
+    switch (letter) {
+        case 'n':
+            return PreviousHolder::none;
+        case 'r':
+            return PreviousHolder::released;
+        case 'a':
+            return PreviousHolder::abandoned;
+        case 'c':
+            return PreviousHolder::crashed;
+        default:
+            return PreviousHolder::unknown;
+    }
+}
+
+void hear(Place& p, std::uint64_t token, char told, const Shared& shared,
+          boot_clock::time_point now) {
+    const std::int64_t newest = shared.clock.server_us(now) + clock_slack_us;
+    if (newest > 0 && token <= static_cast<std::uint64_t>(newest))
+        p.handed = Place::Handed{token, previous_from(told)};
+}
+
+bool take_handed(Attempt& a, const Shared& shared, boot_clock::time_point now) {
+    // A message says nothing of replicas, and not who wrote it: the look that it causes does.
+    if (shared.options.replicas > 0 || shared.options.confirm_handover) return false;
+    Place* p = find_place(a.place);
+    if (p == nullptr || !p->queued || !p->handed) return false;
+    const Place::Handed handed = *p->handed;
+    p->handed.reset();
+    // Not newer than what the last look saw: that hand-over was over before it.
+    if (handed.token <= p->seen) return false;
+    const auto until = p->base + p->window - spi::drift(p->window);
+    if (until - now < p->window / 3) return false;
+    Attempt::Granted g;
+    g.token.value = handed.token;
+    g.previous = handed.previous;
+    g.ttl = p->window;
+    g.base = p->base;
+    a.outcome = g;
+    p->queued = false;
+    p->unclaimed = true;
+    return true;
+}
+
+}  // namespace holdfast::redis

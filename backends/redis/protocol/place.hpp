@@ -1,0 +1,55 @@
+// What the backend remembers of one acquisition, from its first look to the end of its grant.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "../wire/shared.hpp"
+#include "holdfast/spi/backend.hpp"
+
+namespace holdfast::redis {
+
+/// Written on the engine thread; by a lane only before the engine has seen it.
+struct Place {
+    std::int64_t ghost = 0;       ///< until when an unanswered request may still arrive, server ms
+    bool unanswered = false;      ///< a request of this owner may have taken the lock unknown to us
+    std::string ticket;           ///< the place in line
+    bool queued = false;          ///< a look was answered "queued": the next three belong to it
+    std::uint64_t seen = 0;       ///< the lock's last token at that look
+    boot_clock::time_point base;  ///< when that look was sent
+    milliseconds window{};        ///< for how long a hand-over holds
+
+    struct Handed {
+        std::uint64_t token = 0;
+        PreviousHolder previous = PreviousHolder::unknown;
+    };
+    std::optional<Handed> handed;  ///< told by a message
+    bool unclaimed = false;        ///< granted by the message alone: the first renewal says so
+};
+
+/// The Place behind an Attempt or a Held, made if need be.
+inline Place& place_of(std::shared_ptr<void>& p) {
+    if (!p) p = std::make_shared<Place>();
+    return *static_cast<Place*>(p.get());
+}
+inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
+    return static_cast<Place*>(p.get());
+}
+
+/// How long a hand-over holds before its waiter has spoken.
+inline milliseconds window_of(milliseconds ttl) noexcept {
+    return std::min(ttl, milliseconds(3000));
+}
+PreviousHolder previous_from(char letter) noexcept;
+
+/// What a hand-over message says, kept for take_handed().
+///
+/// Whoever may PUBLISH to the client's channel can write one. So it is believed for the shortest
+/// time that a real one would be, the window, counted from our own last request; and its token must
+/// be one that the server can have given by now, or a store that compares tokens would refuse real
+/// ones for as long as the false one is ahead.
+void hear(Place&, std::uint64_t token, char told, const Shared&, boot_clock::time_point now);
+/// A grant that a message told, if it still holds for long enough. Sends nothing.
+bool take_handed(spi::Attempt&, const Shared&, boot_clock::time_point now);
+
+}  // namespace holdfast::redis

@@ -1,0 +1,21 @@
+// The scripts of this backend.
+#pragma once
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../wire/script.hpp"
+
+namespace holdfast::redis {
+
+/// Made once, on first use.
+struct Scripts {
+    Script enter_one, enter_many, leave_one, leave_many, renew, inspect, break_lock, plain_release,
+        plain_renew;
+    static const Scripts& all();
+};
+
+/// Those that grant, renew and free, which tests/models/redis explores.
+std::vector<std::pair<std::string_view, const Script*>> checked_scripts();
+
+}  // namespace holdfast::redis

@@ -1,0 +1,82 @@
+// The engine's one command connection: requests of all locks go through it one after the other, and
+// are answered in that order.
+#pragma once
+#include <array>
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "link.hpp"
+
+namespace holdfast::redis {
+
+/// Engine thread only. A request that is not answered in time is told so alone, and its answer is
+/// dropped when it comes. When nobody else waits, or nothing has been answered for a second, the
+/// connection is closed; the next request opens a new one.
+class Connection : public std::enable_shared_from_this<Connection> {
+public:
+    Connection(asio::any_io_executor, std::shared_ptr<Shared>, asio::ssl::context*);
+
+    /// Connected, at the latest at `deadline`, or why not.
+    asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
+
+    struct Answer {
+        error_code why;          ///< no answer
+        bool sent = false;       ///< the server may have seen it
+        std::uint64_t link = 0;  ///< which of our connections, one after the other, it went by
+        std::vector<Reply> replies;
+    };
+    /// Sends `commands` commands in one go and waits for their replies. With `link`, by that
+    /// connection or not at all.
+    asio::awaitable<Answer> exchange(std::string bytes, std::size_t commands,
+                                     boot_clock::time_point deadline, std::uint64_t link = 0);
+    /// Connects anew for the next request: this server is not the right one any more. What is
+    /// under way is still answered. False: it has done so within the last second, and stays.
+    bool retire();
+    /// For good: what is under way ends with an error.
+    void close() noexcept;
+
+private:
+    struct Pending {
+        std::size_t commands = 0, answered = 0;
+        boot_clock::time_point sent, deadline;
+        bool told = false;  // its time is over: what still comes for it is dropped
+        Answer answer;
+        // Made in place: Boost 1.81 cannot move-assign one.
+        std::optional<asio::any_completion_handler<void()>> complete;
+    };
+    asio::awaitable<void> connect(boot_clock::time_point deadline);
+    void start_write();
+    void start_read();
+    void read(std::size_t bytes);
+    void fail(error_code why);
+    void tell(Pending&, error_code why);
+    void look_at_time();
+    void watch(boot_clock::time_point deadline);
+    static asio::awaitable<void> completion(Pending&);
+
+    asio::any_io_executor executor_;
+    std::shared_ptr<Shared> shared_;
+    asio::ssl::context* tls_;
+    std::shared_ptr<Link> link_;     // when connected
+    std::shared_ptr<Link> opening_;  // while connecting
+    error_code last_error_;
+    std::string last_detail_;
+    unsigned failures_ = 0;
+    std::uint64_t links_ = 0;  // made so far
+    boot_clock::time_point retired_;
+    spi::net::Gate gate_;  // for the connection
+    std::deque<std::shared_ptr<Pending>> pending_;
+    // One timer for all of them, which is let run when they are answered: a system call now and
+    // then, not with every request.
+    asio::steady_timer watch_;
+    boot_clock::time_point watched_ = boot_clock::time_point::max();
+    std::string out_;
+    std::array<char, 16384> in_{};
+    bool write_under_way_ = false, closed_ = false, retiring_ = false;
+};
+
+}  // namespace holdfast::redis

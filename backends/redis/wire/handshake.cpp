@@ -1,0 +1,77 @@
+#include "handshake.hpp"
+
+#include "errors.hpp"
+
+namespace holdfast::redis {
+
+error_code Handshake::begin(Shared& shared, std::string& out, std::string& detail) {
+    const Options& o = shared.options;
+    Command c;
+    std::string password;
+    if (!o.password.empty()) {
+        auto read = o.password.read(&detail);
+        if (!read) return read.error();
+        password = std::move(*read);
+        c.add("AUTH");
+        if (!o.user.empty()) c.add(o.user);
+        c.add(password);
+        c.encode(out);
+        auth_ = true, ++left_;
+    }
+    if (o.database != 0) {
+        c.clear();
+        c.add("SELECT").add_number(o.database);
+        c.encode(out);
+        select_ = true, ++left_;
+    }
+    // A plain lock has no use for the server's clock, but the answer shows that we may speak.
+    c.clear();
+    c.add(o.plain ? "PING" : "TIME");
+    c.encode(out);
+    ++left_;
+    if (shared.greeting != nullptr) greeting_ = shared.greeting->ask(out);
+    left_ += greeting_;
+    shared.requests.fetch_add(left_, std::memory_order_relaxed);
+    return {};
+}
+
+error_code Handshake::take(const Reply& r, Shared& shared, std::string& detail) {
+    --left_;
+    if (left_ < greeting_) return shared.greeting->answered(greeted_++, r, detail);
+    const bool was_auth = std::exchange(auth_, false);
+    const bool was_select = !was_auth && std::exchange(select_, false);
+    if (r.is(Reply::Type::error)) {
+        const error_code ec = from_reply(r.text);
+        if (was_auth) {
+            // Whatever a server answers to AUTH may repeat the password: only what is known is
+            // shown.
+            detail = r.text.starts_with("WRONGPASS") || ec == make(Error::denied)
+                         ? "wrong user or password"
+                     : r.text.find("without any password") != r.text.npos ||
+                             r.text.find("no password is set") != r.text.npos
+                         ? "the server asks for no password, but the configuration has one"
+                         : "AUTH was refused";
+            return ec == errc::unavailable ? ec : make(Error::denied);
+        }
+        detail = r.text.starts_with("NOAUTH")
+                     ? "the server asks for a password, and the configuration has none"
+                     : std::string(shown(r.text));
+        if (was_select && ec == make(Error::refused_command)) {
+            detail = "there is no database " + std::to_string(shared.options.database);
+            return make_error_code(errc::bad_config);
+        }
+        return ec;
+    }
+    if (was_auth || was_select || shared.options.plain)
+        return r.is(Reply::Type::status) ? error_code() : make(Error::protocol);
+    if (!r.is(Reply::Type::array) || r.count != 2 || !r.elements[0].is_text() ||
+        !r.elements[1].is_text())
+        return make(Error::protocol);
+    const std::int64_t seconds = number(r.elements[0].text), us = number(r.elements[1].text);
+    if (seconds < 0 || seconds > 9'000'000'000 || us < 0 || us > 999'999)
+        return make(Error::protocol);
+    shared.clock.sample(seconds * 1'000'000 + us, boot_clock::now());
+    return {};
+}
+
+}  // namespace holdfast::redis

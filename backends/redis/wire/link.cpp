@@ -1,0 +1,229 @@
+#include "link.hpp"
+
+// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
+#include <openssl/ssl.h>
+
+#include <array>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "errors.hpp"
+#include "handshake.hpp"
+#include "holdfast/spi/net/socket.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+constexpr std::size_t most_buffered = 8U << 20U;  // operators' lists are long; grants are short
+
+/// Closes the link at the deadline, unless it is destroyed before.
+class Watchdog {
+public:
+    Watchdog(const asio::any_io_executor& e, boot_clock::time_point deadline,
+             const std::shared_ptr<Link>& link)
+        : timer_(e, spi::net::steady(deadline)), fired_(std::make_shared<bool>(false)) {
+        timer_.async_wait([weak = std::weak_ptr<Link>(link), fired = fired_](error_code ec) {
+            const auto alive = weak.lock();
+            if (ec || !alive) return;
+            *fired = true;
+            alive->close();
+        });
+    }
+    bool fired() const noexcept { return *fired_; }
+
+private:
+    asio::steady_timer timer_;
+    std::shared_ptr<bool> fired_;
+};
+
+std::string words(const char* what, const std::string& where) {
+    return std::string(what) + " " + where;
+}
+
+bool on_this_machine(const std::string& host) {
+    error_code named;
+    const auto address = asio::ip::make_address(host, named);
+    return named ? host == "localhost" : address.is_loopback();
+}
+
+}  // namespace
+
+std::vector<std::string> exposures(const Options& o, std::string_view secure) {
+    std::vector<std::string> out;
+    if (!o.password.empty() && !o.tls && !on_this_machine(o.host))
+        out.push_back(o.display + ": the password crosses the network in clear; " +
+                      std::string(secure) + " keeps it secret");
+    if (o.tls && !o.tls_verify)
+        out.push_back(
+            o.display +
+            ": tls_verify=no: an attacker on the network path can impersonate the server");
+    return out;
+}
+
+std::unique_ptr<asio::ssl::context> make_tls(const Options& o) {
+    if (!o.tls) return nullptr;
+    auto c = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
+    c->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
+                   asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
+                   asio::ssl::context::no_tlsv1_1);
+    if (o.tls_verify) {
+        c->set_verify_mode(asio::ssl::verify_peer);
+        const std::string host = o.host;
+        const asio::ssl::host_name_verification same_name(host);
+        c->set_verify_callback(same_name);
+    } else {
+        c->set_verify_mode(asio::ssl::verify_none);
+    }
+    const auto use = [](const std::string& file, const char* what, auto load) {
+        error_code ec;
+        load(ec);
+        if (ec)
+            throw boost::system::system_error(
+                make_error_code(errc::bad_config),
+                std::string(what) + ": " + file + " cannot be used (" + ec.message() + ")");
+    };
+    if (o.tls_ca_file.empty()) {
+        error_code ignored;
+        c->set_default_verify_paths(ignored);
+    } else {
+        use(o.tls_ca_file, "tls_ca_file",
+            [&](error_code& ec) { c->load_verify_file(o.tls_ca_file, ec); });
+    }
+    if (!o.tls_cert_file.empty()) {
+        use(o.tls_cert_file, "tls_cert_file",
+            [&](error_code& ec) { c->use_certificate_chain_file(o.tls_cert_file, ec); });
+        use(o.tls_key_file, "tls_key_file", [&](error_code& ec) {
+            c->use_private_key_file(o.tls_key_file, asio::ssl::context::pem, ec);
+        });
+    }
+    return c;
+}
+
+Link::Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, asio::ssl::context* tls)
+    : executor_(std::move(executor)),
+      shared_(std::move(shared)),
+      context_(tls),
+      socket_(executor_),
+      codec_(most_buffered) {}
+
+void Link::close() noexcept {
+    closed_ = true;
+    error_code ignored;
+    socket_.close(ignored);
+}
+
+asio::awaitable<error_code> Link::open(boot_clock::time_point deadline, std::string* detail) {
+    const auto self = shared_from_this();
+    const Watchdog watchdog(executor_, deadline, self);
+    error_code ec = co_await connect(deadline, detail);
+    if (!ec && context_ != nullptr) ec = co_await secure(detail);
+    if (!ec) ec = co_await introduce(detail);
+    if (ec && watchdog.fired()) {
+        ec = make(Error::no_answer);
+        *detail = words("no answer from", shared_->options.display);
+    }
+    if (ec) close();
+    co_return ec;
+}
+
+std::string Link::unanswered() const {
+    if (resolving_)
+        return shared_->options.host + ": " + spi::HostNames::words(asio::error::timed_out);
+    return words("no answer from", shared_->options.display);
+}
+
+asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::string* detail) {
+    const Options& o = shared_->options;
+    std::vector<std::string> hosts{o.host};
+    // A little less than all, so that the error can say who did not answer.
+    const auto soon = deadline - (deadline - boot_clock::now()) / 10;
+    auto looking = shared_->names.look_up(std::move(hosts), soon);
+    resolving_ = true;
+    const auto found = co_await std::move(looking);
+    resolving_ = false;
+    if (!found.front()) {
+        *detail = o.host + ": " + spi::HostNames::words(found.front().error());
+        co_return make(Error::unresolved);
+    }
+    std::vector<tcp::endpoint> all;
+    for (const auto& address : *found.front())
+        all.emplace_back(address, o.port);
+    if (closed_) co_return make(Error::refused);
+    auto task = spi::net::connect(socket_, all, deadline, detail);
+    const auto reached = co_await std::move(task);
+    if (!reached) co_return make(Error::refused);
+    shared_->reached(*reached);
+    co_return error_code();
+}
+
+asio::awaitable<error_code> Link::secure(std::string* detail) {
+    const std::string& host = shared_->options.host;
+    tls_.emplace(socket_, *context_);
+    error_code numeric;
+    asio::ip::make_address(host, numeric);
+    if (numeric) {
+        // SSL_set_tlsext_host_name without its old-style cast.
+        std::string name = host;
+        SSL_ctrl(tls_->native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                 name.data());
+    }
+    error_code ec;
+    auto token = asio::redirect_error(asio::use_awaitable, ec);
+    co_await tls_->async_handshake(asio::ssl::stream_base::client, token);
+    if (!ec) co_return ec;
+    const long verified = SSL_get_verify_result(tls_->native_handle());
+    // The check of the host name leaves no reason of its own.
+    const bool refused =
+        ec.category() == asio::error::get_ssl_category() &&
+        ERR_GET_REASON(static_cast<unsigned long>(ec.value())) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    if (refused && (verified == X509_V_OK || verified == X509_V_ERR_UNSPECIFIED))
+        *detail = "the certificate is not for the host " + host;
+    else
+        *detail = refused ? X509_verify_cert_error_string(verified) : ec.message();
+    co_return make(Error::tls);
+}
+
+asio::awaitable<error_code> Link::introduce(std::string* detail) {
+    Handshake handshake;
+    std::string bytes;
+    error_code ec = handshake.begin(*shared_, bytes, *detail);
+    if (ec) co_return ec;
+    auto token = asio::redirect_error(asio::use_awaitable, ec);
+    const auto out = asio::buffer(bytes);
+    if (tls_)
+        co_await asio::async_write(*tls_, out, token);
+    else
+        co_await asio::async_write(socket_, out, token);
+    std::array<char, 4096> in{};
+    const auto room = asio::buffer(in);
+    while (!ec && handshake.left() > 0) {
+        std::size_t n = 0;
+        if (tls_)
+            n = co_await tls_->async_read_some(room, token);
+        else
+            n = co_await socket_.async_read_some(room, token);
+        if (ec) break;
+        if (!codec_.feed({in.data(), n})) co_return make(Error::protocol);
+        for (auto next = codec_.next(); next != Codec::Next::more; next = codec_.next()) {
+            if (next == Codec::Next::broken || handshake.left() == 0) {
+                *detail = words("no Redis server at", shared_->options.display);
+                co_return make(Error::protocol);
+            }
+            const error_code refused = handshake.take(codec_.reply(), *shared_, *detail);
+            if (refused) co_return refused;
+        }
+    }
+    if (ec) {
+        *detail = shared_->options.display + ": " + ec.message();
+        co_return make(Error::closed);
+    }
+    co_return error_code();
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,55 @@
+// One connection of the engine to the server: resolved, connected, secured, introduced.
+#pragma once
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "codec.hpp"
+#include "holdfast/spi/net/gate.hpp"
+#include "shared.hpp"
+
+namespace holdfast::redis {
+
+/// Plain TCP or TLS. Engine thread only. Once closed it stays closed; close() ends everything under
+/// way on it.
+class Link : public std::enable_shared_from_this<Link> {
+public:
+    Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, asio::ssl::context* tls);
+
+    /// Names are resolved and all addresses tried; ends at `deadline`.
+    asio::awaitable<error_code> open(boot_clock::time_point deadline, std::string* detail);
+    void close() noexcept;
+
+    template <class Handler>
+    auto read_some(asio::mutable_buffer to, Handler&& h) {
+        if (tls_) return tls_->async_read_some(to, std::forward<Handler>(h));
+        return socket_.async_read_some(to, std::forward<Handler>(h));
+    }
+    template <class Handler>
+    auto write(asio::const_buffer from, Handler&& h) {
+        if (tls_) return asio::async_write(*tls_, from, std::forward<Handler>(h));
+        return asio::async_write(socket_, from, std::forward<Handler>(h));
+    }
+    Codec& codec() noexcept { return codec_; }
+    /// Why it is not open yet, in words: for a caller whose time ends before open() does.
+    std::string unanswered() const;
+
+private:
+    asio::awaitable<error_code> connect(boot_clock::time_point deadline, std::string* detail);
+    asio::awaitable<error_code> secure(std::string* detail);
+    asio::awaitable<error_code> introduce(std::string* detail);
+
+    asio::any_io_executor executor_;
+    std::shared_ptr<Shared> shared_;
+    asio::ssl::context* context_;
+    tcp::socket socket_;
+    std::optional<asio::ssl::stream<tcp::socket&>> tls_;
+    Codec codec_;
+    bool closed_ = false, resolving_ = false;
+};
+
+}  // namespace holdfast::redis

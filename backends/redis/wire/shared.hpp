@@ -1,0 +1,124 @@
+// What all connections of one client share.
+#pragma once
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "../options.hpp"
+#include "holdfast/spi/host_names.hpp"
+
+namespace holdfast::redis {
+
+namespace asio = boost::asio;
+using tcp = asio::ip::tcp;
+
+struct Reply;
+
+/// What else is asked of the server at each connect, and judged before the connection is used.
+/// Called by the engine's thread and by those of lanes.
+class Greeting {
+public:
+    virtual ~Greeting() = default;
+    /// Appends commands; says how many.
+    virtual unsigned ask(std::string& out) = 0;
+    /// An error ends the connection.
+    virtual error_code answered(unsigned which, const Reply&, std::string& detail) = 0;
+};
+
+/// The server's clock as seen from here: requests carry a deadline in the server's own time, so
+/// that one that arrives late does nothing.
+///
+/// Thread-safe. Taken at the receipt of an answer, so it is never more than the true difference: a
+/// deadline computed with it is never later than meant.
+class ClockOffset {
+public:
+    void sample(std::int64_t server_us, boot_clock::time_point received) noexcept {
+        const std::int64_t offset = server_us - us(received);
+        offset_us_.store(offset, std::memory_order_relaxed);
+        auto most = most_us_.load(std::memory_order_relaxed);
+        while (offset > most && !most_us_.compare_exchange_weak(most, offset)) {
+        }
+    }
+    std::int64_t server_us(boot_clock::time_point t) const noexcept {
+        return offset_us_.load(std::memory_order_relaxed) + us(t);
+    }
+    std::int64_t server_ms(boot_clock::time_point t) const noexcept { return server_us(t) / 1000; }
+    /// At least what server_ms(t) has ever been: the end of what was sent with it.
+    std::int64_t latest_server_ms(boot_clock::time_point t) const noexcept {
+        return (most_us_.load(std::memory_order_relaxed) + us(t)) / 1000;
+    }
+
+private:
+    static std::int64_t us(boot_clock::time_point t) noexcept {
+        return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
+    }
+    std::atomic<std::int64_t> offset_us_{0};
+    std::atomic<std::int64_t> most_us_{std::numeric_limits<std::int64_t>::min() / 2};
+};
+
+/// Keys that were seen to hold a text. Thread-safe; forgets all of them now and then.
+class Texts {
+public:
+    bool has(std::string_view key) const {
+        const std::lock_guard hold(mutex_);
+        return keys_.find(key) != keys_.end();
+    }
+    void add(std::string_view key) {
+        const std::lock_guard hold(mutex_);
+        if (keys_.size() >= 1024) keys_.clear();
+        keys_.emplace(key);
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::set<std::string, std::less<>> keys_;
+};
+
+struct Shared {
+    explicit Shared(const spi::Settings& s) : options(s) {}
+
+    const Options options;
+    spi::HostNames names;
+    ClockOffset clock;
+    Texts texts;
+    std::atomic<std::uint64_t> requests{0};  ///< commands sent so far
+    Greeting* greeting = nullptr;            ///< outlives every connection; may be null
+
+    /// Where the server was last reached, or its address where the host is one: lanes, which must
+    /// not wait for a name server, go there. Thread-safe.
+    std::optional<tcp::endpoint> reached() const {
+        {
+            const std::lock_guard hold(mutex_);
+            if (reached_) return reached_;
+        }
+        error_code named;
+        const auto address = asio::ip::make_address(options.host, named);
+        if (named) return std::nullopt;
+        return tcp::endpoint(address, options.port);
+    }
+    void reached(const tcp::endpoint& e) {
+        const std::lock_guard hold(mutex_);
+        reached_ = e;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::optional<tcp::endpoint> reached_;
+};
+
+/// What the network can read or fake, for an operator. `secure`: the scheme that avoids it.
+std::vector<std::string> exposures(const Options&, std::string_view secure);
+
+/// Throws boost::system::system_error when a certificate file cannot be used.
+std::unique_ptr<asio::ssl::context> make_tls(const Options&);
+
+}  // namespace holdfast::redis

@@ -1,0 +1,150 @@
+#include "subscriber.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "errors.hpp"
+#include "holdfast/spi/owner.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+constexpr milliseconds shortest_pause{50}, longest_pause{1000}, connect_time{2000};
+// An operator may have granted the permission by then.
+constexpr std::chrono::minutes refused_for{1};
+
+}  // namespace
+
+Subscriber::Subscriber(asio::any_io_executor e, std::shared_ptr<Shared> s, asio::ssl::context* tls,
+                       Ear ear)
+    : executor_(std::move(e)),
+      shared_(std::move(s)),
+      tls_(tls),
+      ear_(std::move(ear)),
+      // Random, so that nobody else listens on it or can guess it.
+      channel_("hf:c:" + spi::make_owner({}).substr(0, 22)),
+      pause_(executor_) {}
+
+std::string_view Subscriber::channel() const noexcept {
+    return boot_clock::now() < refused_until_ ? std::string_view() : std::string_view(channel_);
+}
+
+asio::awaitable<void> Subscriber::ready(boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    while (!subscribed_ && !channel().empty() && !closed_) {
+        if (!running_) {
+            running_ = true;
+            auto task = run();
+            asio::co_spawn(executor_, std::move(task), asio::detached);
+            continue;  // it may have failed already
+        }
+        // What did not work a moment ago is not waited for again: waiters look by themselves.
+        failed_ = failed_ || boot_clock::now() >= deadline;
+        if (failed_) co_return;
+        auto wait = gate_.wait(executor_, deadline);
+        co_await std::move(wait);
+    }
+}
+
+asio::awaitable<void> Subscriber::run() {
+    const auto self = shared_from_this();
+    milliseconds pause = shortest_pause;
+    while (!closed_) {
+        const auto link = std::make_shared<Link>(executor_, shared_, tls_);
+        link_ = link;
+        std::string detail;
+        const auto deadline = boot_clock::now() + connect_time;
+        error_code ec;
+        Ended ended = Ended::lost;
+        try {
+            ec = co_await link->open(deadline, &detail);
+            if (!ec && !closed_) ended = co_await listen(link);
+        } catch (const std::exception&) {
+            // Out of memory or of descriptors: tried again below.
+        }
+        link->close();
+        link_.reset();
+        if (std::exchange(subscribed_, false))
+            pause = shortest_pause;
+        else
+            failed_ = true;
+        gate_.open();
+        if (closed_) break;
+        if (ended == Ended::refused) {
+            refused_until_ = boot_clock::now() + refused_for;
+            break;
+        }
+        if (!ear_.wanted() && !gate_.anyone_waits()) break;
+        pause_.expires_after(pause);
+        pause = std::min(pause * 2, longest_pause);
+        auto token = asio::redirect_error(asio::use_awaitable, ec);
+        co_await pause_.async_wait(token);
+    }
+    running_ = false;
+    gate_.open();
+}
+
+asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link) {
+    Command c;
+    c.add("SUBSCRIBE").add(channel_);
+    const auto bytes = std::make_shared<std::string>();
+    c.encode(*bytes);
+    shared_->requests.fetch_add(1, std::memory_order_relaxed);
+    link->write(asio::buffer(*bytes), [link, bytes](error_code ec, std::size_t) {
+        if (ec) link->close();
+    });
+    error_code ec;
+    const auto room = asio::buffer(in_);
+    // A server that never confirms must not keep us here.
+    asio::steady_timer patience(executor_, connect_time);
+    patience.async_wait([link](error_code stopped) {
+        if (!stopped) link->close();
+    });
+    while (!closed_) {
+        auto token = asio::redirect_error(asio::use_awaitable, ec);
+        const std::size_t n = co_await link->read_some(room, token);
+        if (ec || !link->codec().feed({in_.data(), n})) co_return Ended::lost;
+        Codec& codec = link->codec();
+        for (auto next = codec.next(); next != Codec::Next::more; next = codec.next()) {
+            if (next == Codec::Next::broken) co_return Ended::lost;
+            const Reply& r = codec.reply();
+            if (r.is(Reply::Type::error)) {
+                const error_code why = from_reply(r.text);
+                if (why != make(Error::denied) && why != make(Error::refused_command))
+                    co_return Ended::lost;
+                if (!std::exchange(warned_, true)) ear_.refused(std::string(shown(r.text)));
+                co_return Ended::refused;
+            }
+            if (!r.is(Reply::Type::array) || r.count != 3) co_return Ended::lost;
+            const auto items = r.items();
+            if (items[0].text == "subscribe") {
+                patience.cancel();
+                subscribed_ = true;
+                gate_.open();
+                const bool missed = std::exchange(failed_, false);
+                if (std::exchange(ever_, true) || missed) ear_.again();
+            } else if (items[0].text == "message" && items[2].is_text()) {
+                ear_.message(items[2].text);
+            } else {
+                co_return Ended::lost;
+            }
+        }
+    }
+    co_return Ended::lost;
+}
+
+void Subscriber::reconnect() noexcept {
+    if (link_) link_->close();
+}
+
+void Subscriber::close() noexcept {
+    closed_ = true;
+    if (link_) link_->close();
+    pause_.cancel();
+    gate_.open();
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,100 @@
+// The engine's way to run rounds: over its own connections, many at once.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/intrusive/list.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "line.hpp"
+#include "rounds.hpp"
+
+namespace holdfast::redlock {
+
+/// A round that the engine has begun and not finished.
+class Running {
+public:
+    using Hook = boost::intrusive::list_member_hook<
+        boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+    virtual ~Running() = default;
+    virtual void stop(boot_clock::time_point now) = 0;
+    Hook hook;
+};
+using RunningList =
+    boost::intrusive::list<Running,
+                           boost::intrusive::member_hook<Running, Running::Hook, &Running::hook>,
+                           boost::intrusive::constant_time_size<false>>;
+
+/// What a lane asks for.
+struct Asked {
+    std::string key, value;
+    boot_clock::time_point deadline;
+    milliseconds ttl{};
+    bool open = false;  ///< not answered yet
+};
+
+/// What the engine's side shares. Engine thread only, except for `asked`.
+struct Fabric final : Aftermath {
+    asio::any_io_executor executor;
+    std::shared_ptr<NodeSet> set;
+    std::vector<std::shared_ptr<Line>> lines;
+    std::function<void(std::string)> warn;  ///< told once per text
+    RunningList running;
+    std::mutex mutex;
+    std::vector<Asked*> asked;  ///< one of each lane; under the mutex, as they are themselves
+
+    /// Fewer than a majority are up: then those that are down are waited for.
+    bool patient() const noexcept { return set->up() < set->quorum(); }
+    Setting setting() { return setting(*this); }
+    Setting setting(Aftermath& after) const {
+        return {*set, after, set->options.prefix, set->options.fencing};
+    }
+    void owe(std::size_t node, const std::string& key, const std::string& value,
+             boot_clock::time_point again, milliseconds ttl) override;
+    void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) override;
+    /// Finishes all rounds, so that what they may have taken is owed, and so is what lanes ask for.
+    void stop();
+};
+
+/// While it lives, what is asked at a node waits; then it goes out, in as few calls as can be.
+class Together {
+public:
+    explicit Together(const Fabric&);
+    ~Together();
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+
+private:
+    const Fabric& fabric_;
+};
+
+/// Begins a round. `done` is called once, at the latest at its deadline, perhaps before this
+/// returns; the round lives on while answers may come.
+void drive(std::shared_ptr<Fabric>, std::shared_ptr<Round>, std::function<void()> done);
+
+/// A coroutine's way to wait for several callbacks. Engine thread only. Hold it by shared_ptr in
+/// every callback, which may come late.
+class Countdown {
+public:
+    explicit Countdown(asio::any_io_executor e) : executor_(std::move(e)) {}
+    void begin() noexcept { ++count_; }
+    void end() {
+        if (--count_ == 0) gate_.open();
+    }
+    /// Ends when all have ended.
+    static asio::awaitable<void> over(std::shared_ptr<Countdown> all) {
+        while (all->count_ > 0) {
+            auto wait = all->gate_.wait(all->executor_, boot_clock::time_point::max());
+            co_await std::move(wait);
+        }
+    }
+
+private:
+    asio::any_io_executor executor_;
+    std::size_t count_ = 0;
+    spi::net::Gate gate_;
+};
+
+}  // namespace holdfast::redlock

@@ -1,0 +1,149 @@
+// The frame of a backend on a table: verbs and questions become jobs of a worker, and its answers
+// become outcomes. What a grant needs beside the table (a line, a watch) is the backend's own.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "worker.hpp"
+
+namespace holdfast::sql {
+
+/// `Questions` answers operators on a connection: static inspect, list, break_lock and probe, which
+/// block until the deadline at the latest.
+template <class Step, class Connection, class Questions>
+class Backend : public spi::Backend {
+public:
+    const Capabilities& capabilities() const noexcept final { return capabilities_; }
+    std::size_t max_batch(spi::Verb) const noexcept final { return most_steps; }
+    spi::awaitable<void> renew(std::span<spi::Held* const>) final;
+    spi::awaitable<void> release(std::span<spi::Held* const>) final;
+
+    spi::awaitable<result<Inspection>> inspect(std::string_view name,
+                                               boot_clock::time_point deadline,
+                                               std::string& detail) final {
+        auto ask = [name = std::string(name), deadline](Connection& c, std::string& words) {
+            return Questions::inspect(c, name, deadline, words);
+        };
+        return question<Inspection>(std::move(ask), deadline, &detail);
+    }
+    spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
+                                                          std::size_t limit,
+                                                          boot_clock::time_point deadline,
+                                                          std::string& detail) final {
+        auto ask = [prefix = std::string(prefix), limit, deadline](Connection& c,
+                                                                   std::string& words) {
+            return Questions::list(c, prefix, limit, deadline, words);
+        };
+        return question<std::vector<std::string>>(std::move(ask), deadline, &detail);
+    }
+    spi::awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
+                                                           const BreakOptions& options,
+                                                           boot_clock::time_point deadline,
+                                                           std::string& detail) final {
+        auto ask = [name = std::string(name), options, deadline](Connection& c,
+                                                                 std::string& words) {
+            return Questions::break_lock(c, name, options, deadline, words);
+        };
+        return question<std::vector<Broken>>(std::move(ask), deadline, &detail);
+    }
+    spi::awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
+                                               std::string& detail) final {
+        auto ask = [deadline](Connection& c, std::string& words) {
+            return Questions::probe(c, deadline, words);
+        };
+        return question<Capabilities>(std::move(ask), deadline, &detail);
+    }
+
+protected:
+    using Work = sql::Job<Step, Connection>;
+    using Thread = sql::Worker<Step, Connection>;
+
+    Backend(const Capabilities& capabilities, const spi::Settings& settings,
+            const spi::Context& context)
+        : capabilities_(capabilities), context_(context), prefix_(settings.text("namespace")) {}
+
+    /// Why a job was not answered.
+    virtual error_code gone() const noexcept = 0;
+    /// A release was answered.
+    virtual void heard(const Step&, spi::Held&) {}
+
+    std::shared_ptr<Work> job() const { return std::make_shared<Work>(context_.engine); }
+    template <class Item>
+    std::shared_ptr<Work> job(typename Step::Kind kind, std::span<Item* const> items) const {
+        auto made = job();
+        made->steps.reserve(items.size());
+        for (const Item* i : items)
+            made->add(Step(kind, prefix_, *i));
+        return made;
+    }
+
+    const Capabilities capabilities_;
+    const spi::Context context_;
+    const std::string prefix_;  ///< namespace, before every name
+    /// The one for renewals and releases, and the one for questions; made by the constructor.
+    std::shared_ptr<Thread> keeping_, asking_;
+
+private:
+    template <class T, class Ask>
+    spi::awaitable<result<T>> question(Ask ask, boot_clock::time_point deadline,
+                                       std::string* detail);
+};
+
+template <class Step, class Connection, class Questions>
+spi::awaitable<void> Backend<Step, Connection, Questions>::renew(
+    std::span<spi::Held* const> items) {
+    auto work = job(Step::Kind::renew, items);
+    auto run = keeping_->run(work);
+    const bool answered = co_await std::move(run);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        items[i]->renewal = spi::Held::Renewal::unknown;
+        items[i]->renewal_error = gone();
+        if (!answered) continue;
+        items[i]->renewal = work->steps[i].renewal;
+        items[i]->renewal_error = work->steps[i].error;
+    }
+}
+
+template <class Step, class Connection, class Questions>
+spi::awaitable<void> Backend<Step, Connection, Questions>::release(
+    std::span<spi::Held* const> items) {
+    auto work = job(Step::Kind::release, items);
+    auto run = keeping_->run(work);
+    const bool answered = co_await std::move(run);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        items[i]->released = ReleaseResult::unreachable;
+        if (!answered) continue;
+        items[i]->released = work->steps[i].released;
+        heard(work->steps[i], *items[i]);
+    }
+}
+
+template <class Step, class Connection, class Questions>
+template <class T, class Ask>
+spi::awaitable<result<T>> Backend<Step, Connection, Questions>::question(
+    Ask ask, boot_clock::time_point deadline, std::string* detail) {
+    // The caller may give up while the thread still writes.
+    struct Answer {
+        result<T> value = make_error_code(errc::closed);  // a client that closes asks nobody
+        std::string detail;
+    };
+    auto answer = std::make_shared<Answer>();
+    auto work = job();
+    work->deadline = deadline;
+    work->ask = [answer, ask = std::move(ask)](Connection& c) {
+        try {
+            answer->value = ask(c, answer->detail);
+        } catch (const std::exception& e) {
+            c.close();
+            answer->value = make_error_code(errc::unavailable);
+            answer->detail = e.what();
+        }
+    };
+    auto run = asking_->run(work);
+    const bool answered = co_await std::move(run);
+    if (!answered) co_return gone();
+    *detail = std::move(answer->detail);
+    co_return std::move(answer->value);
+}
+
+}  // namespace holdfast::sql

@@ -1,0 +1,197 @@
+// A thread of the client that talks to the table for the engine: takes what has queued up, so that
+// concurrent calls share a statement or a transaction. Blocking client libraries may hang for
+// longer than a caller waits, so the engine goes on at the deadline, and at the end without the
+// thread.
+#pragma once
+#include <pthread.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <condition_variable>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/signal_masked_thread.hpp"
+
+namespace holdfast::sql {
+
+/// How many steps go together.
+inline constexpr std::size_t most_steps = 256;
+
+/// What the engine hands over: steps, or a question. The engine reads the answers after `done`.
+template <class Step, class Connection>
+struct Job {
+    explicit Job(const asio::any_io_executor& engine) : timer(engine) {}
+    void add(Step s) {
+        deadline = std::max(deadline, s.deadline);
+        steps.push_back(std::move(s));
+    }
+    std::vector<Step> steps;
+    std::function<void(Connection&)> ask;
+    boot_clock::time_point deadline = boot_clock::time_point::min();
+    asio::steady_timer timer;
+    bool done = false;  ///< engine thread only
+};
+
+template <class Step, class Connection>
+class Worker : public std::enable_shared_from_this<Worker<Step, Connection>> {
+public:
+    using Job = sql::Job<Step, Connection>;
+    using Jobs = std::vector<std::shared_ptr<Job>>;
+
+    Worker(asio::any_io_executor engine, const char* name)
+        : engine_(std::move(engine)), name_(name) {}
+    virtual ~Worker() = default;
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+
+    /// Engine thread. True when the answers are in the job; false when the deadline passed first,
+    /// as on a disk that hangs. The thread starts with the first job.
+    spi::awaitable<bool> run(std::shared_ptr<Job> job);
+    /// Ends the thread; waits for it a moment, and leaves it alone when it hangs. Jobs under way
+    /// end with an error. Engine thread, after what makes its calls end.
+    void close() noexcept;
+
+protected:
+    // --- the thread's own part
+    /// Returns when something is due, or earlier. The mutex is held before and after.
+    virtual void wait(std::unique_lock<std::mutex>& hold) {
+        news_.wait(hold, [this] { return due(); });
+    }
+    /// Answers these, of which there may be none, and delivers them.
+    virtual void process(Jobs) = 0;
+    /// The last call.
+    virtual void end() noexcept = 0;
+    void deliver(Jobs);
+    /// Takes those out of them that ask: they may take long, and nobody's steps wait behind them.
+    static Jobs take_questions(Jobs&);
+    /// Calls `f` on the engine's thread, unless the engine went away without us.
+    template <class F>
+    void on_engine(F f) {
+        const std::lock_guard hold(delivery_);
+        if (!deaf_) asio::post(engine_, std::move(f));
+    }
+
+    bool due() const noexcept { return closing_ || !queue_.empty(); }
+
+    std::mutex mutex_;
+    std::condition_variable news_;
+
+private:
+    /// Past a job's deadline: the thread's own answer at the deadline is the better one.
+    static constexpr milliseconds grace{50};
+    /// So long the end waits for the thread.
+    static constexpr milliseconds patience{150};
+
+    void main();
+    Jobs take();
+
+    const asio::any_io_executor engine_;
+    const char* const name_;
+    Jobs queue_;
+    bool closing_ = false, ended_ = false;
+    std::condition_variable gone_;
+    std::thread thread_;
+
+    std::mutex delivery_;
+    bool deaf_ = false;
+};
+
+template <class Step, class Connection>
+spi::awaitable<bool> Worker<Step, Connection>::run(std::shared_ptr<Job> job) {
+    {
+        const std::lock_guard hold(mutex_);
+        if (closing_) co_return false;
+        if (!thread_.joinable())
+            thread_ =
+                spi::signal_masked_thread([self = this->shared_from_this()] { self->main(); });
+        queue_.push_back(job);
+    }
+    news_.notify_one();
+    job->timer.expires_after(job->deadline + grace - boot_clock::now());
+    error_code ended;
+    auto wait = job->timer.async_wait(asio::redirect_error(asio::use_awaitable, ended));
+    co_await std::move(wait);
+    co_return job->done;
+}
+
+template <class Step, class Connection>
+void Worker<Step, Connection>::close() noexcept {
+    std::unique_lock hold(mutex_);
+    closing_ = true;
+    news_.notify_one();
+    if (!thread_.joinable()) return;
+    const bool ended = gone_.wait_for(hold, patience, [this] { return ended_; });
+    hold.unlock();
+    if (ended) return thread_.join();
+    thread_.detach();
+    const std::lock_guard quiet(delivery_);
+    deaf_ = true;
+}
+
+template <class Step, class Connection>
+void Worker<Step, Connection>::main() {
+    ::pthread_setname_np(::pthread_self(), name_);
+    for (;;) {
+        Jobs jobs;
+        {
+            std::unique_lock hold(mutex_);
+            wait(hold);
+            if (closing_ && queue_.empty()) break;
+            jobs = take();
+        }
+        process(std::move(jobs));
+    }
+    end();
+    const std::lock_guard hold(mutex_);
+    ended_ = true;
+    gone_.notify_all();
+}
+
+template <class Step, class Connection>
+typename Worker<Step, Connection>::Jobs Worker<Step, Connection>::take() {
+    std::size_t steps = 0, n = 0;
+    for (; n < queue_.size(); ++n) {
+        steps += queue_[n]->steps.size();
+        if (n > 0 && steps > most_steps && !closing_) break;
+    }
+    const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(n);
+    Jobs jobs(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+    queue_.erase(queue_.begin(), end);
+    return jobs;
+}
+
+template <class Step, class Connection>
+typename Worker<Step, Connection>::Jobs Worker<Step, Connection>::take_questions(Jobs& jobs) {
+    const auto first =
+        std::stable_partition(jobs.begin(), jobs.end(), [](const auto& job) { return !job->ask; });
+    Jobs questions(std::make_move_iterator(first), std::make_move_iterator(jobs.end()));
+    jobs.erase(first, jobs.end());
+    return questions;
+}
+
+template <class Step, class Connection>
+void Worker<Step, Connection>::deliver(Jobs jobs) {
+    if (jobs.empty()) return;
+    const std::lock_guard hold(delivery_);
+    if (deaf_) {
+        new Jobs(std::move(jobs));  // their timers' owner is gone, so they cannot be destroyed
+        return;
+    }
+    asio::post(engine_, [jobs = std::move(jobs)] {
+        for (const auto& job : jobs) {
+            job->done = true;
+            job->timer.cancel();
+        }
+    });
+}
+
+}  // namespace holdfast::sql

@@ -1,0 +1,49 @@
+// A backend's own errors, as a table.
+#pragma once
+#include <span>
+#include <string>
+
+#include "holdfast/error.hpp"
+
+namespace holdfast::spi::net {
+
+/// One code: what it means for a caller, and its words for a person.
+struct Meaning {
+    template <class Code>
+    constexpr Meaning(Code c, errc m, const char* w = nullptr) noexcept
+        : code(static_cast<int>(c)), means(m), words(w) {}
+    int code;
+    errc means;
+    const char* words;
+};
+
+/// Codes that are not in the table mean `unavailable`; `others` finds the words that it lacks.
+class Category final : public boost::system::error_category {
+public:
+    Category(const char* name, std::span<const Meaning> table,
+             std::string (*others)(int code) = nullptr) noexcept
+        : name_(name), table_(table), others_(others) {}
+
+    const char* name() const noexcept override { return name_; }
+    std::string message(int code) const override {
+        const Meaning* m = find(code);
+        if (m != nullptr && m->words != nullptr) return m->words;
+        return others_ != nullptr ? others_(code) : "unknown error";
+    }
+    boost::system::error_condition default_error_condition(int code) const noexcept override {
+        const Meaning* m = find(code);
+        return make_error_condition(m != nullptr ? m->means : errc::unavailable);
+    }
+
+private:
+    const Meaning* find(int code) const noexcept {
+        for (const Meaning& m : table_)
+            if (m.code == code) return &m;
+        return nullptr;
+    }
+    const char* name_;
+    std::span<const Meaning> table_;
+    std::string (*others_)(int);
+};
+
+}  // namespace holdfast::spi::net

@@ -1,0 +1,96 @@
+// One acquisition on the engine: the one wait loop, for queueing, notified, polling and session
+// backends alike.
+#pragma once
+#include "backend_lock.hpp"
+#include "backoff.hpp"
+#include "engine.hpp"
+#include "holdfast/lock.hpp"
+
+namespace holdfast {
+
+/// attempting -> granted, or busy -> parked -> (woken, or time to look) -> attempting -> ...
+/// The caller is told at its deadline or cancellation at once; what may be left at the server is
+/// then withdrawn in the background, and repeated until the server has answered or the ttl has
+/// passed. Engine thread only, but for the constructor.
+class Acquisition final : public Timed, private Orphan {
+public:
+    using SyncResult = std::pair<error_code, Lease>;
+
+    struct Caller {  ///< who is told: one of the two
+        Callback<Lock::Signature>::Handler handler;
+        std::shared_ptr<OneShot<SyncResult>> latch;
+        Diagnostics* diagnostics = nullptr;
+    };
+
+    Acquisition(std::shared_ptr<Engine>, std::weak_ptr<Handle>, std::shared_ptr<const LockInfo>,
+                std::string owner, milliseconds wait, boot_clock::time_point started, Caller);
+    ~Acquisition() override;
+
+    /// Takes over what a lane's attempt of the same owner left behind. Before submit().
+    void adopt(spi::Attempt&);
+
+    void start();
+    /// Instead of start(), on the caller's thread: the engine had ended before it was asked.
+    void refuse(error_code why) { finish(why); }
+    void fire(boot_clock::time_point now) override;
+    void wake();
+    void cancel(error_code);
+
+    /// Others are under way first, see Batches. The time of a request begins when it is sent, so a
+    /// long queue of our own puts nobody in doubt; it fails when the server answers nothing at all.
+    void queued_here() noexcept { queued_here_ = true; }
+    void unanswered(boot_clock::time_point now);
+    /// False: an attempt whose caller waits no more; it is not sent.
+    bool to_be_sent();
+    spi::Attempt* prepare_attempt(boot_clock::time_point now);
+    /// The outcome is an answer of the server's.
+    bool heard() const noexcept { return has_answered(attempt_); }
+    void answered();
+    spi::Attempt* prepare_withdrawal(boot_clock::time_point now);
+    bool is_withdrawn() const noexcept { return !attempt_.withdrawal; }
+    void withdrawn();
+    /// The engine is gone: what may be left at the server is left to the ttl.
+    void forget() { end(); }
+
+private:
+    enum class Phase : std::uint8_t { idle, attempting, parked, withdrawing, resting, done };
+
+    std::shared_ptr<void> orphaned() override;
+    void join_engine();
+    static bool has_answered(const spi::Attempt&) noexcept;
+    /// Until when the server has to have answered something.
+    boot_clock::time_point contact_until() const noexcept;
+
+    void look();
+    void look_at(boot_clock::time_point);
+    void rearm();
+    void granted();
+    /// Makes the lease and tells the caller; not when it is over already, or the client is.
+    error_code deliver();
+    void retry(error_code, bool in_doubt);
+    void finish(error_code, Lease = {});
+    void leave();
+    void end();
+    std::shared_ptr<Acquisition> self() {
+        return std::static_pointer_cast<Acquisition>(shared_from_this());
+    }
+
+    std::shared_ptr<Engine> engine_;
+    std::weak_ptr<Handle> handle_;
+    std::shared_ptr<const LockInfo> info_;
+    std::string owner_;
+    spi::Attempt attempt_;
+    std::shared_ptr<OneShot<SyncResult>> latch_;
+    Diagnostics* diagnostics_;
+    Phase phase_ = Phase::idle;
+    bool told_ = false, queued_ = false, doubtful_ = false, ending_ = false;
+    bool woken_ = false, hurried_ = false;  // hurried_: attempted again without a pause
+    bool under_way_ = false, queued_here_ = false, joined_ = false;
+    bool sent_ever_ = false, answered_ever_ = false, wait_zero_ = false, asked_whole_ = false;
+    boot_clock::time_point started_, deadline_, first_sent_, look_, last_request_;
+    error_code last_error_;
+    Backoff poll_, retry_;
+    Callback<Lock::Signature> callback_;
+};
+
+}  // namespace holdfast

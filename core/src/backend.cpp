@@ -1,0 +1,25 @@
+// What a backend need not write.
+#include "holdfast/spi/backend.hpp"
+
+namespace holdfast::spi {
+
+awaitable<result<Inspection>> Backend::inspect(std::string_view, boot_clock::time_point,
+                                               std::string&) {
+    co_return make_error_code(errc::not_supported);
+}
+
+awaitable<result<std::vector<std::string>>> Backend::list(std::string_view, std::size_t,
+                                                          boot_clock::time_point, std::string&) {
+    co_return make_error_code(errc::not_supported);
+}
+
+awaitable<result<std::vector<Broken>>> Backend::break_lock(std::string_view, const BreakOptions&,
+                                                           boot_clock::time_point, std::string&) {
+    co_return make_error_code(errc::not_supported);
+}
+
+awaitable<result<Capabilities>> Backend::probe(boot_clock::time_point, std::string&) {
+    co_return capabilities();
+}
+
+}  // namespace holdfast::spi

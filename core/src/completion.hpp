@@ -1,0 +1,194 @@
+// A user's handler between its call and its run: where it wants to run, that nothing of it runs on
+// the engine thread, and that it ends with its loop when that is destroyed first.
+#pragma once
+#include <atomic>
+#include <boost/asio/any_completion_executor.hpp>
+#include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/system_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/intrusive/list.hpp>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "callback_pool.hpp"
+#include "holdfast/spi/fork_generation.hpp"
+
+namespace holdfast {
+
+namespace asio = boost::asio;
+
+/// The same executor without what any_io_executor wraps around it: that would need the heap for
+/// each copy that counts as work.
+asio::any_completion_executor bare(asio::any_completion_executor) noexcept;
+
+/// Counts as work of its loop for as long as it lives. A composed operation names such a one.
+template <class Executor>
+using Tracked =
+    asio::require_result<Executor, asio::execution::outstanding_work_t::tracked_t>::type;
+
+/// Calls `f` with the executor as its own type if that is one of these.
+template <class... Types, class Executor, class F>
+bool if_one_of(const Executor& e, F f) {
+    const auto one = [&](const auto* same) { return same != nullptr && (f(*same), true); };
+    return (one(e.template target<Types>()) || ...);
+}
+/// Calls `f` with the executor as its own type, and with the one inside where it is a strand, if it
+/// is one that is known to queue what it is posted. False: nothing is known of it; it may run user
+/// code right on the thread that calls it.
+template <class Executor, class F>
+bool if_loop(const Executor& e, F f) {
+    using Loop = asio::io_context::executor_type;
+    using Threads = asio::thread_pool::executor_type;
+    return if_one_of<Loop, Threads, Tracked<Loop>, Tracked<Threads>>(e, f);
+}
+template <class F>
+bool if_it_queues(const asio::any_completion_executor& e, F f) {
+    using Loop = asio::io_context::executor_type;
+    using Threads = asio::thread_pool::executor_type;
+    if (if_loop(e, [&](const auto& loop) { f(loop, loop); })) return true;
+    if (const auto* s = e.target<asio::strand<asio::any_io_executor>>())
+        return if_loop(s->get_inner_executor(), [&](const auto& loop) { f(*s, loop); });
+    return if_one_of<asio::strand<Loop>, asio::strand<Threads>, asio::strand<Tracked<Loop>>,
+                     asio::strand<Tracked<Threads>>>(
+        e, [&](const auto& s) { f(s, s.get_inner_executor()); });
+}
+
+/// What is known of a loop (an Asio execution_context) for as long as a handler waits to run there.
+/// A loop should outlive the calls that complete on it. One that does not takes its handlers with
+/// it, unrun, as it does with those of Asio's own operations: nothing is posted to it any more.
+class LoopEnd {
+public:
+    class Waiting : public boost::intrusive::list_base_hook<> {
+    protected:
+        ~Waiting() = default;
+
+    private:
+        friend class LoopEnd;
+        /// Under the mutex: everything that must not outlive the loop, for the caller to destroy.
+        virtual CallbackPool::Job remains() = 0;
+    };
+
+    /// That of the loop behind this executor; null: nothing is known of it.
+    static std::shared_ptr<LoopEnd> of(const asio::any_completion_executor&);
+
+    std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+    // --- under the lock
+    bool came() const noexcept { return came_; }
+    void add(Waiting& w) noexcept { waiting_.push_back(w); }
+    void remove(Waiting& w) noexcept {
+        if (w.is_linked()) waiting_.erase(waiting_.iterator_to(w));
+    }
+    // ---
+    /// The loop is being destroyed.
+    void come();
+
+private:
+    const std::uint64_t born_ = fork_generation();
+    std::mutex mutex_;
+    std::atomic<bool> came_{false};  // written under the mutex
+    boost::intrusive::list<Waiting, boost::intrusive::constant_time_size<false>> waiting_;
+};
+
+/// Whom it concerns that a handler ended with its loop.
+class Orphan {
+public:
+    /// Under a mutex of the loop's: must not destroy the callback. Returns what keeps this alive.
+    virtual std::shared_ptr<void> orphaned() = 0;
+
+protected:
+    ~Orphan() = default;
+};
+
+/// A user's handler, where it wants to run, and the work that keeps a loop there running until
+/// then. Handler and work go together to the end: a loop may be gone as soon as its handler has
+/// run. One thread at a time, but for the end of its loop.
+template <class Signature>
+class Callback final : private LoopEnd::Waiting {
+public:
+    using Handler = asio::any_completion_handler<Signature>;
+
+    Callback() = default;
+    /// `default_executor`: runs a handler that names no executor.
+    Callback(Handler handler, const asio::any_completion_executor& default_executor,
+             Orphan* owner = nullptr)
+        : handler_(std::move(handler)), owner_(owner) {
+        if (!handler_) return;
+        where_ = bare(asio::get_associated_executor(handler_, default_executor));
+        work_ = asio::prefer(where_, asio::execution::outstanding_work.tracked);
+        loop_ = LoopEnd::of(where_);
+        if (!loop_) return;
+        const auto hold = loop_->lock();
+        if (!loop_->came()) loop_->add(*this);
+    }
+    ~Callback() {
+        if (!loop_) return;
+        const auto hold = loop_->lock();
+        loop_->remove(*this);
+    }
+    Callback(const Callback&) = delete;
+    Callback& operator=(const Callback&) = delete;
+
+    /// Calls `f`, which may use what the handler owns: unless it has ended with its loop, and in a
+    /// time in which it cannot. Under a mutex of the loop's. Before complete().
+    template <class F>
+    void while_alive(F f) {
+        std::unique_lock<std::mutex> hold;
+        if (loop_) hold = loop_->lock();
+        if (!loop_ || !loop_->came()) f();
+    }
+
+    /// Runs the handler, once, where it wants to run: never on the engine thread, never inside this
+    /// call. Not at all when its loop is gone.
+    template <class... Args>
+    void complete(CallbackPool& pool, Args... args) {
+        const auto loop = std::move(loop_);
+        std::unique_lock<std::mutex> hold;
+        if (loop) {
+            hold = loop->lock();
+            loop->remove(*this);
+        }
+        if (!handler_ || (loop && loop->came())) return;
+        auto slot = asio::get_associated_cancellation_slot(handler_);
+        const asio::any_completion_executor where = std::move(where_);
+        auto job = [handler = std::move(handler_), work = std::move(work_), slot,
+                    args = std::make_tuple(std::move(args)...)]() mutable {
+            work = {};
+            // On the handler's own executor, where an emission for the slot would run as well.
+            slot.clear();
+            std::apply(std::move(handler), std::move(args));
+        };
+        // Under the mutex, so that the loop is there.
+        if (loop)
+            if_it_queues(where, [&](const auto& e, const auto&) { asio::post(e, std::move(job)); });
+        // The others may run it right where they are called: user code on a thread for that.
+        else if (where.target<asio::system_executor>() || where.target<PoolExecutor>())
+            pool.post(std::move(job));
+        else
+            pool.post(
+                [where, job = std::move(job)]() mutable { asio::dispatch(where, std::move(job)); });
+    }
+
+private:
+    CallbackPool::Job remains() override {
+        auto keep = owner_ != nullptr ? owner_->orphaned() : nullptr;
+        return [keep = std::move(keep), handler = std::move(handler_), where = std::move(where_),
+                work = std::move(work_)] {};
+    }
+
+    Handler handler_;
+    asio::any_completion_executor where_, work_;
+    std::shared_ptr<LoopEnd> loop_;  // its mutex guards all of it
+    Orphan* owner_ = nullptr;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,105 @@
+// Reading a secret at the moment it is needed, so that a rotated one is found at the next
+// reconnect.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "config/secret.hpp"
+
+namespace holdfast::spi {
+namespace {
+
+constexpr std::size_t longest_line = 64 * 1024;
+
+struct OpenFile {
+    int fd = -1;
+    explicit OpenFile(int f) : fd(f) {}
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    ~OpenFile() {
+        if (fd >= 0) ::close(fd);
+    }
+};
+
+std::string system_text(int code) {
+    return std::system_category().message(code);
+}
+
+// The first line without its end; `problem` is set when there is none.
+std::string first_line(const std::string& path, std::string& problem) {
+    // O_NONBLOCK: a FIFO must not hold up the engine's thread; it is then refused below.
+    const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat facts {};
+    if (file.fd < 0 || ::fstat(file.fd, &facts) != 0) {
+        problem = "cannot be read (" + system_text(errno) + ")";
+        return {};
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        problem = "is not a regular file";
+        return {};
+    }
+    if ((facts.st_mode & S_IWOTH) != 0) {
+        problem = "may be written by every user of this machine (chmod 600 it)";
+        return {};
+    }
+    std::string line;
+    std::array<char, 4096> block{};
+    while (true) {
+        const ssize_t n = ::read(file.fd, block.data(), block.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            problem = "cannot be read (" + system_text(errno) + ")";
+            return {};
+        }
+        line.append(block.data(), static_cast<std::size_t>(n));
+        const std::size_t end = line.find('\n');
+        if (end != std::string::npos) line.resize(end);
+        if (end != std::string::npos || n == 0) break;
+        if (line.size() > longest_line) {
+            problem = "has a first line longer than 64 KiB";
+            return {};
+        }
+    }
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty()) problem = "has an empty first line";
+    return line;
+}
+
+}  // namespace
+
+std::string exposure(const Settings& settings) {
+    if (settings.password.source() != Secret::Source::file) return {};
+    const std::string path(settings.text("password_file"));
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0 || (facts.st_mode & S_IROTH) == 0) return {};
+    return "The password file \"" + path +
+           "\" may be read by every user of this machine (chmod 600 it).";
+}
+
+result<std::string> Secret::read(std::string* why) const {
+    std::string problem, secret;
+    switch (source_) {
+        case Source::none:
+            return std::string();
+        case Source::literal:
+            return where_;
+        case Source::file:
+            secret = first_line(where_, problem);
+            if (!problem.empty()) problem = "The password file \"" + where_ + "\" " + problem + ".";
+            break;
+        case Source::environment:
+            if (const char* value = ::secure_getenv(where_.c_str())) secret = value;
+            if (secret.empty()) problem = "The environment variable " + where_ + " is not set.";
+            break;
+    }
+    if (problem.empty()) return secret;
+    if (why) *why = std::move(problem);
+    return make_error_code(errc::bad_config);
+}
+
+}  // namespace holdfast::spi

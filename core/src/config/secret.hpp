@@ -1,0 +1,12 @@
+// What is to be said of a password's keeping, before it is needed.
+#pragma once
+#include <string>
+
+#include "holdfast/spi/settings.hpp"
+
+namespace holdfast::spi {
+
+/// One sentence when every user of the machine may read the password file; else empty.
+std::string exposure(const Settings&);
+
+}  // namespace holdfast::spi

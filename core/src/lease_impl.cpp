@@ -1,0 +1,338 @@
+#include "lease_impl.hpp"
+
+#include <algorithm>
+
+#include "explain.hpp"
+#include "holdfast/spi/drift.hpp"
+
+namespace holdfast {
+
+std::optional<LeaseImpl::Facts> LeaseImpl::facts_of(const spi::Attempt& a,
+                                                    boot_clock::time_point started) {
+    const auto& g = std::get<spi::Attempt::Granted>(a.outcome);
+    // Counted from before the request was sent, whatever the answer took.
+    const auto base = g.base == boot_clock::time_point{} ? a.sent : g.base;
+    const auto until = spi::valid_until(base, g.ttl);
+    if (until <= boot_clock::now()) return std::nullopt;
+    return Facts{g.token, g.previous, g.ttl, base, until, started};
+}
+
+std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
+                                           std::shared_ptr<Handle> handle,
+                                           std::shared_ptr<const LockInfo> info, std::string owner,
+                                           std::shared_ptr<void> place, const Facts& facts) {
+    auto grant = std::make_shared<LeaseImpl>(std::move(engine), std::move(handle), std::move(info),
+                                             std::move(owner), std::move(place), facts);
+    Counters::add(grant->engine_->counters.acquired);
+    Counters::add(grant->engine_->counters.held);
+    grant->info_->granted(facts.ttl);
+    grant->tell(Event::Kind::acquired, {}, facts.started);
+    grant->engine_->leases().add(*grant);
+    grant->schedule_next();
+    return grant;
+}
+
+LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> handle,
+                     std::shared_ptr<const LockInfo> info, std::string owner,
+                     std::shared_ptr<void> place, const Facts& facts)
+    : engine_(std::move(engine)),
+      handle_(std::move(handle)),
+      info_(std::move(info)),
+      owner_(std::move(owner)),
+      place_(std::move(place)),
+      token_(facts.token),
+      previous_(facts.previous),
+      valid_until_(facts.valid_until.time_since_epoch().count()),
+      granted_(facts.ttl.count()),
+      asked_until_(spi::valid_until(facts.base, info_->ttl)),
+      ends_at_(after(facts.base, info_->max_hold)),
+      retry_(std::max(engine_->timing.backoff_first, facts.ttl / 100),
+             std::max(engine_->timing.backoff_first, facts.ttl / 10), true) {
+    plan_renewal(facts.base, facts.ttl);
+}
+
+void LeaseImpl::plan_renewal(boot_clock::time_point base, milliseconds length) noexcept {
+    // A fixed lease as well, where the server set less than was asked for.
+    const bool renew = info_->renew || valid_until() < asked_until_;
+    next_renewal_ = renew ? base + length / 3 : boot_clock::time_point::max();
+}
+
+LeaseImpl::~LeaseImpl() {
+    // A release on another thread may have come between the engine's look at the state and its
+    // scheduling of the next moment, which then finds nothing left to do.
+    engine_->schedule().cancel(*this);
+    if (!forked()) engine_->leases().remove(*this);  // its mutex is the parent's
+}
+
+bool LeaseImpl::lives() const noexcept {
+    const LeaseState s = state_.load(std::memory_order_acquire);
+    return s == LeaseState::held || s == LeaseState::at_risk;
+}
+
+LeaseState LeaseImpl::state() const noexcept {
+    const LeaseState s = state_.load(std::memory_order_acquire);
+    // The clock may be ahead of the timer, after a pause for instance.
+    if ((s == LeaseState::held || s == LeaseState::at_risk) && boot_clock::now() >= valid_until())
+        return LeaseState::lost;
+    return s;
+}
+
+bool LeaseImpl::valid() const noexcept {
+    if (forked()) return false;
+    const LeaseState s = state();
+    return s == LeaseState::held || s == LeaseState::at_risk;
+}
+
+boot_clock::time_point LeaseImpl::valid_until() const noexcept {
+    return boot_clock::time_point(
+        boot_clock::duration(valid_until_.load(std::memory_order_acquire)));
+}
+
+std::stop_token LeaseImpl::lost() {
+    if (forked()) {
+        std::stop_source lost_here;
+        lost_here.request_stop();
+        return lost_here.get_token();
+    }
+    const std::lock_guard hold(mutex_);
+    if (!stop_) {
+        stop_.emplace();
+        if (state_.load() == LeaseState::lost) stop_->request_stop();
+    }
+    return stop_->get_token();
+}
+
+error_code LeaseImpl::lost_reason() const noexcept {
+    if (forked()) return make_error_code(errc::forked);
+    const std::lock_guard hold(mutex_);
+    if (!reason_ && state() == LeaseState::lost) return make_error_code(errc::lost);
+    return reason_;
+}
+
+spi::Held LeaseImpl::held(boot_clock::time_point now, boot_clock::time_point deadline) const {
+    spi::Held h;
+    h.name = info_->name;
+    h.owner = owner_;
+    h.token = token_;
+    h.ttl = info_->ttl;
+    h.granted = milliseconds(granted_.load());
+    h.place = place_;
+    h.sent = now;
+    h.deadline = deadline;
+    return h;
+}
+
+void LeaseImpl::tell(Event::Kind kind, error_code reason,
+                     std::optional<boot_clock::time_point> since) {
+    if (!engine_->events->wanted()) return;
+    const auto now = boot_clock::now();
+    Event e;
+    e.kind = kind;
+    e.name = info_->name, e.owner = owner_, e.token = token_, e.reason = reason;
+    if (since) e.took = std::chrono::floor<milliseconds>(now - *since);
+    e.left = std::max(milliseconds(0), std::chrono::floor<milliseconds>(valid_until() - now));
+    engine_->events->tell(std::move(e));
+}
+
+// --- renewal and loss
+// -------------------------------------------------------------------------------
+
+void LeaseImpl::schedule_next() {
+    auto due = std::min(valid_until(), ends_at_);
+    if (!renewing_) due = std::min(due, next_renewal_);
+    engine_->schedule().set(*this, due);
+}
+
+void LeaseImpl::fire(boot_clock::time_point now) {
+    if (releasing_) {
+        if (now >= answer_by()) {
+            // One that waits in this client does so while the server answers others.
+            if (ending_ && queued_here_)
+                ending_->answer_by = now + info_->request_timeout;
+            else
+                answer_release(ReleaseResult::unreachable);
+        }
+        if (!release_sent_ && now >= next_release_) {
+            release_sent_ = true;
+            engine_->release(self());
+        }
+        if (releasing_)
+            engine_->schedule().set(
+                *this, release_sent_ ? answer_by() : std::min(answer_by(), next_release_));
+        return;
+    }
+    if (!lives()) return;
+    if (now >= valid_until()) return lose(make_error_code(errc::lost), true);
+    // The server keeps it until its ttl: the work may need that long to stop.
+    if (now >= ends_at_) return lose(max_hold_error(), false);
+    if (!renewing_ && now >= next_renewal_) {
+        renewing_ = true;
+        engine_->renew(self());
+    }
+    schedule_next();
+}
+
+void LeaseImpl::renew_now() {
+    if (releasing_ || !lives()) return;
+    // The one under way may be too old to be answered in time.
+    if (renewing_) {
+        again_at_once_ = true;
+        return;
+    }
+    renewing_ = true;
+    engine_->renew(self());
+}
+
+spi::Held* LeaseImpl::prepare_renewal(boot_clock::time_point now) {
+    if (!lives()) return nullptr;
+    renewal_ = held(now, std::min(now + info_->request_timeout,
+                                  std::max(valid_until(), now + milliseconds(1))));
+    return &renewal_;
+}
+
+void LeaseImpl::renewed() {
+    using Renewal = spi::Held::Renewal;
+    renewing_ = false;
+    const bool at_once = std::exchange(again_at_once_, false);
+    auto waiting = std::exchange(renewals_, {});
+    const auto answer = [&](error_code ec) {
+        for (Renewing& told : waiting)
+            std::move(told)(ec);
+    };
+    {
+        std::unique_lock hold(mutex_);
+        const LeaseState s = state_.load(std::memory_order_acquire);
+        if (s == LeaseState::lost || s == LeaseState::released) {
+            const error_code ec = s == LeaseState::lost ? reason_ : make_error_code(errc::not_held);
+            hold.unlock();
+            return answer(ec);
+        }
+        if (renewal_.renewal == Renewal::renewed) {
+            const auto base = renewal_.renewed_base.value_or(renewal_.sent);
+            const auto length = renewal_.renewed_ttl.value_or(renewal_.ttl);
+            const auto until = spi::valid_until(base, length);
+            // Never back by an older base; but what the server set for less ends sooner.
+            const bool less = length < milliseconds(granted_.exchange(length.count()));
+            if (until > valid_until() || less) valid_until_.store(until.time_since_epoch().count());
+            info_->granted(length);
+            state_.store(LeaseState::held, std::memory_order_release);
+            plan_renewal(base, length);
+            retry_.reset();
+            hold.unlock();
+            Counters::add(engine_->counters.renewals);
+            if (s == LeaseState::at_risk) tell(Event::Kind::recovered);
+        } else if (renewal_.renewal == Renewal::unknown) {
+            state_.store(LeaseState::at_risk, std::memory_order_release);
+            next_renewal_ = boot_clock::now() + (at_once ? milliseconds(0) : retry_.next());
+            hold.unlock();
+            Counters::add(engine_->counters.renewals_failed);
+            tell(Event::Kind::at_risk, renewal_.renewal_error);
+        }
+    }
+    if (renewal_.renewal == Renewal::lost) {
+        lose(renewal_.renewal_error ? renewal_.renewal_error : make_error_code(errc::lost), false);
+        return answer(lost_reason());
+    }
+    schedule_next();
+    answer(renewal_.renewal == Renewal::renewed ? error_code()
+                                                : make_error_code(errc::unavailable));
+}
+
+void LeaseImpl::lose(error_code why, bool give_back) {
+    std::optional<std::stop_source> stop;
+    std::list<Losing> losing;
+    {
+        const std::lock_guard hold(mutex_);
+        const LeaseState s = state_.load(std::memory_order_acquire);
+        if (s == LeaseState::lost || s == LeaseState::released) return;
+        reason_ = why;
+        state_.store(LeaseState::lost, std::memory_order_release);
+        stop = stop_;
+        losing.swap(losing_);
+        outcome_ = Outcome::abandoned;
+        released_ =
+            why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
+    }
+    engine_->schedule().cancel(*this);
+    Counters::add(engine_->counters.lost);
+    Counters::drop(engine_->counters.held);
+    tell(Event::Kind::lost, why);
+    if (stop) engine_->pool().post([s = std::move(*stop)]() mutable { s.request_stop(); });
+    for (Losing& l : losing)
+        engine_->complete(l.callback, why);
+    for (Renewing& told : std::exchange(renewals_, {}))
+        std::move(told)(why);
+    if (give_back) release_in_background();
+}
+
+// --- renewal on demand
+// ------------------------------------------------------------------------------
+
+void LeaseImpl::renew_in_background(Renewing told) {
+    const LeaseState s = state();
+    if (s == LeaseState::lost) return std::move(told)(lost_reason());
+    if (s == LeaseState::released) return std::move(told)(make_error_code(errc::not_held));
+    renewals_.push_back(std::move(told));
+    renew_now();
+}
+
+result<void> LeaseImpl::renew() {
+    if (forked()) return make_error_code(errc::forked);
+    if (engine_->closed()) return make_error_code(errc::closed);
+    if (engine_->on_engine_thread()) return make_error_code(errc::would_deadlock);
+    auto answer = std::make_shared<OneShot<error_code>>();
+    engine_->post([self = self(), answer] {
+        self->renew_in_background([answer](error_code ec) { answer->set(ec); });
+    });
+    const auto cap = boot_clock::now() + info_->request_timeout + std::chrono::seconds(1);
+    const auto ec = answer->take_until(cap).value_or(make_error_code(errc::unavailable));
+    if (ec) return ec;
+    return {};
+}
+
+void LeaseImpl::async_renew(asio::any_completion_handler<Lease::RenewSignature> handler) {
+    if (forked()) return;
+    if (engine_->closed())
+        return engine_->complete(std::move(handler), make_error_code(errc::closed));
+    using Told = Callback<Lease::RenewSignature>;
+    auto told = [self = self(), callback = std::make_unique<Told>(std::move(handler),
+                                                                  engine_->default_executor())](
+                    error_code ec) { self->engine_->complete(*callback, ec); };
+    engine_->post([self = self(), told = Renewing(std::move(told))]() mutable {
+        self->renew_in_background(std::move(told));
+    });
+}
+
+void LeaseImpl::async_lost(asio::any_completion_handler<Lease::RenewSignature> handler) {
+    if (forked()) return;
+    std::unique_lock hold(mutex_);
+    const LeaseState s = state_.load();
+    if (s == LeaseState::lost || s == LeaseState::released) {
+        const error_code ec = s == LeaseState::lost ? reason_ : make_error_code(errc::not_held);
+        hold.unlock();
+        return engine_->complete(std::move(handler), ec);
+    }
+    const std::uint64_t id = ++last_losing_;
+    // Under the mutex and first: once it is in the list it may complete, which clears the slot.
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    if (slot.is_connected())
+        slot.assign([weak = weak_from_this(), id](asio::cancellation_type) {
+            if (auto alive = std::static_pointer_cast<LeaseImpl>(weak.lock()))
+                alive->stop_telling(id);
+        });
+    losing_.emplace_back(id, std::move(handler), *engine_);
+}
+
+void LeaseImpl::stop_telling(std::uint64_t id) {
+    std::list<Losing> cancelled;
+    {
+        const std::lock_guard hold(mutex_);
+        const auto at = std::find_if(losing_.begin(), losing_.end(),
+                                     [&](const Losing& l) { return l.id == id; });
+        if (at == losing_.end()) return;
+        cancelled.splice(cancelled.begin(), losing_, at);
+    }
+    engine_->complete(cancelled.front().callback, make_error_code(errc::cancelled));
+}
+
+}  // namespace holdfast

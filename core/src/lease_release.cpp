@@ -1,0 +1,194 @@
+// How a lease ends by its holder's will: on a lane, or on the engine with retries.
+#include <algorithm>
+
+#include "holdfast/spi/drift.hpp"
+#include "lease_impl.hpp"
+
+namespace holdfast {
+
+bool LeaseImpl::begin_release(Outcome outcome) noexcept {
+    std::list<Losing> losing;
+    {
+        const std::lock_guard hold(mutex_);
+        const LeaseState s = state_.load(std::memory_order_acquire);
+        if (s == LeaseState::lost || s == LeaseState::released) return false;
+        state_.store(LeaseState::released, std::memory_order_release);
+        outcome_ = outcome;
+        losing.swap(losing_);
+    }
+    engine_->schedule().cancel(*this);
+    Counters::drop(engine_->counters.held);
+    for (Losing& l : losing)
+        engine_->complete(l.callback, make_error_code(errc::not_held));
+    return true;
+}
+
+ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
+    if (forked()) return ReleaseResult::unreachable;
+    if (!begin_release(outcome)) {
+        const std::lock_guard hold(mutex_);
+        return released_;
+    }
+    const auto now = boot_clock::now();
+    const auto deadline = now + info_->request_timeout;
+    auto lane = engine_->lanes().borrow();
+    if (lane) {
+        const auto answer = release_on(*lane, outcome, now);
+        if (answer != ReleaseResult::unreachable) return answer;
+        in_doubt_ = true;
+    }
+    auto answer = std::make_shared<OneShot<ReleaseResult>>();
+    ending_.emplace(answer, deadline);
+    submit_release();
+    lane.give_back();  // not before: whoever closes waits for lanes first, then for the engine
+    if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
+    return answer->take_until(deadline + std::chrono::seconds(1))
+        .value_or(ReleaseResult::unreachable);
+}
+
+void LeaseImpl::give_back(spi::Lane& lane) noexcept {
+    if (begin_release(Outcome::abandoned))
+        (void)release_on(lane, Outcome::abandoned, boot_clock::now());
+}
+
+ReleaseResult LeaseImpl::release_on(spi::Lane& lane, Outcome outcome, boot_clock::time_point now) {
+    spi::Held h = held(now, now + info_->request_timeout);
+    h.outcome = outcome;
+    lane.release(h);
+    if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
+    if (h.released == ReleaseResult::unreachable) return h.released;
+    Counters::add(engine_->counters.released);
+    tell(Event::Kind::released);
+    const std::lock_guard hold(mutex_);
+    released_ = h.released;
+    return h.released;
+}
+
+void LeaseImpl::async_release(Outcome outcome,
+                              asio::any_completion_handler<Lease::ReleaseSignature> handler) {
+    if (forked()) return;  // there is no thread in the child that could tell
+    if (!begin_release(outcome)) {
+        std::unique_lock hold(mutex_);
+        const ReleaseResult r = released_;
+        hold.unlock();
+        return engine_->complete(std::move(handler), error_code(), r);
+    }
+    ending_.emplace(std::move(handler), *engine_, boot_clock::now() + info_->request_timeout);
+    submit_release();
+}
+
+void LeaseImpl::drop(Outcome outcome) noexcept {
+    // The schedule and every mutex are the parent's, in whatever state the fork found them: a
+    // child's copy stays as it is.
+    if (forked()) {
+        keep_ = self();
+        return;
+    }
+    if (begin_release(outcome)) submit_release();
+    // The last handle closes the engine, and that waits for the release just posted. It must be the
+    // caller's thread that does so.
+    handle_.reset();
+}
+
+void LeaseImpl::submit_release() {
+    engine_->submit(self());
+}
+
+void LeaseImpl::start_release() {
+    if (!in_doubt_) begin_answer_time();  // else a lane has had that time already
+    release_in_background();
+}
+
+void LeaseImpl::refuse_release() {
+    answer_release(ReleaseResult::unreachable);
+}
+
+void LeaseImpl::release_in_background() {
+    if (releasing_) return;
+    releasing_ = true;
+    keep_ = self();
+    engine_->cleanup_started();
+    retry_.reset();
+    release_sent_ = true;
+    engine_->release(self());
+    engine_->schedule().set(*this, answer_by());
+}
+
+void LeaseImpl::unanswered(boot_clock::time_point now) {
+    if (ending_ && now + info_->request_timeout / 2 >= ending_->answer_by)
+        answer_release(ReleaseResult::unreachable);
+}
+
+void LeaseImpl::begin_answer_time() {
+    if (!ending_) return;
+    ending_->answer_by = std::max(ending_->answer_by, boot_clock::now() + info_->request_timeout);
+}
+
+bool LeaseImpl::to_be_sent() {
+    queued_here_ = false;
+    begin_answer_time();
+    if (ending_) engine_->schedule().set(*this, answer_by());
+    return true;
+}
+
+spi::Held* LeaseImpl::prepare_release(boot_clock::time_point now) {
+    release_ = held(now, now + info_->request_timeout);
+    release_.outcome = outcome_;
+    return &release_;
+}
+
+void LeaseImpl::release_answered() {
+    release_sent_ = false;
+    const auto now = boot_clock::now();
+    ReleaseResult r = release_.released;
+    if (release_.handed_on) info_->busy.store(true, std::memory_order_relaxed);
+    if (r == ReleaseResult::unreachable) {
+        in_doubt_ = true;
+        if (now >= valid_until() + spi::drift(milliseconds(granted_.load()))) {  // by its ttl
+            answer_release(r);
+            return stop_releasing();
+        }
+        next_release_ = now + retry_.next();
+        engine_->schedule().set(*this, std::min(answer_by(), next_release_));
+        return;
+    }
+    // An earlier request of ours may have been the one that did it.
+    if (in_doubt_ && r != ReleaseResult::released)
+        r = now < valid_until() ? ReleaseResult::released : ReleaseResult::unreachable;
+    if (state_.load() == LeaseState::released) {
+        Counters::add(engine_->counters.released);
+        tell(Event::Kind::released);
+        const std::lock_guard hold(mutex_);
+        released_ = r;
+    }
+    answer_release(r);
+    stop_releasing();
+}
+
+void LeaseImpl::forget() {
+    if (!releasing_) return;
+    answer_release(ReleaseResult::unreachable);
+    stop_releasing();
+}
+
+boot_clock::time_point LeaseImpl::answer_by() const noexcept {
+    return ending_ ? ending_->answer_by : boot_clock::time_point::max();
+}
+
+void LeaseImpl::answer_release(ReleaseResult r) {
+    if (!ending_) return;
+    error_code ec;
+    if (r == ReleaseResult::unreachable) ec = make_error_code(errc::unavailable);
+    if (ending_->latch) ending_->latch->set(r);
+    engine_->complete(ending_->callback, ec, r);
+    ending_.reset();
+}
+
+void LeaseImpl::stop_releasing() {
+    releasing_ = false;
+    engine_->schedule().cancel(*this);
+    engine_->cleanup_done();
+    const auto last = std::move(keep_);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,388 @@
+// Whom a client trusts: a table of others, a server without TLS. And what a server that forgets is
+// said to promise.
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include "direct.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+
+using namespace postgresql_tests;
+
+namespace {
+
+lab::PostgresServer& own() {
+    static lab::PostgresServer one = lab::PostgresServer::start();
+    return one;
+}
+
+std::string url_of(const std::string& role) {
+    return "postgresql://" + role + "@127.0.0.1:" + std::to_string(own().port()) + "/holdfast";
+}
+
+/// Roles of their own for each test: a victim with a secret right, and somebody else.
+struct Roles {
+    const std::string victim = fresh("victim"), other = fresh("other"), group = fresh("group");
+    const std::string schema = fresh("place");
+    Roles() {
+        own().sql("CREATE ROLE \"" + victim + "\" LOGIN; CREATE ROLE \"" + other +
+                  "\" LOGIN; CREATE ROLE \"" + group + "\"; CREATE SCHEMA \"" + schema +
+                  "\"; GRANT ALL ON SCHEMA \"" + schema + "\" TO PUBLIC");
+    }
+    std::string table() const { return "\"" + schema + "\".holdfast_lease"; }
+    void make_table(const std::string& owner) const {
+        hold(open(url_of("postgres"), "schema=" + schema), "first").release();
+        own().sql("ALTER TABLE " + table() + " OWNER TO \"" + owner +
+                  "\"; GRANT SELECT, INSERT, "
+                  "UPDATE, DELETE ON " +
+                  table() + " TO PUBLIC");
+    }
+    hf::Client client(const std::string& role) const {
+        return open(url_of(role), "schema=" + schema);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("F105: a table of another role runs nothing with our rights") {
+    const Roles r;
+    r.make_table(r.other);
+    own().sql("CREATE FUNCTION \"" + r.schema +
+              "\".take() RETURNS trigger LANGUAGE plpgsql AS $$ "
+              "BEGIN EXECUTE 'ALTER ROLE \"" +
+              r.other +
+              "\" SUPERUSER'; RETURN NEW; END $$; "
+              "CREATE TRIGGER take BEFORE UPDATE OR INSERT ON " +
+              r.table() + " FOR EACH ROW EXECUTE FUNCTION \"" + r.schema + "\".take()");
+    for (const std::string& who : {r.victim, std::string("postgres")}) {
+        INFO(who);
+        const auto words = refused(r.client(who), "N", errc::bad_config);
+        CHECK_THAT(words, ContainsSubstring("belongs to the role " + r.other) &&
+                              ContainsSubstring("ALTER TABLE holdfast_lease OWNER TO"));
+    }
+    CHECK(own().value("SELECT rolsuper FROM pg_roles WHERE rolname = '" + r.other + "'") == "f");
+}
+
+TEST_CASE("F105: owners that may be trusted: oneself, a group, the database's owner, a superuser") {
+    const Roles r;
+    SECTION("oneself") {
+        CHECK(hold(r.client(r.victim), "N").valid());
+        CHECK(hold(r.client(r.victim), "N").valid());
+    }
+    SECTION("a group that it is a member of, and not one that it is not") {
+        r.make_table(r.group);
+        CHECK_THAT(refused(r.client(r.victim), "N", errc::bad_config), ContainsSubstring(r.group));
+        own().sql("GRANT \"" + r.group + "\" TO \"" + r.victim + "\"");
+        CHECK(hold(r.client(r.victim), "N").valid());
+    }
+    SECTION("the owner of the database, but not with a superuser's rights") {
+        r.make_table("holdfast");
+        CHECK(hold(r.client(r.victim), "N").valid());
+        CHECK_THAT(refused(r.client("postgres"), "N", errc::bad_config),
+                   ContainsSubstring("holdfast"));
+    }
+    SECTION("a superuser") {
+        r.make_table("postgres");
+        CHECK(hold(r.client(r.victim), "N").valid());
+        CHECK(hold(r.client("postgres"), "N").valid());
+    }
+}
+
+TEST_CASE("F105: a table with code of its own is refused, whoever owns it") {
+    const Roles r;
+    r.make_table("postgres");
+    const auto in_place = [&](std::string sql) {
+        for (auto at = sql.find('@'); at != sql.npos; at = sql.find('@', at + 1))
+            sql.replace(at, 1, "\"" + r.schema + "\".");
+        return sql;
+    };
+    own().sql(
+        in_place("CREATE FUNCTION @f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN "
+                 "NEW; END $$; CREATE FUNCTION @f(text) RETURNS text LANGUAGE sql IMMUTABLE "
+                 "AS 'SELECT $1'; CREATE DOMAIN @d AS text CHECK (@f(VALUE) <> '')"));
+    const auto [change, undo, named] = GENERATE(table<std::string, std::string, std::string>({
+        {"CREATE TRIGGER odd BEFORE UPDATE ON @holdfast_lease FOR EACH ROW EXECUTE FUNCTION @f()",
+         "DROP TRIGGER odd ON @holdfast_lease", "trigger odd"},
+        {"CREATE RULE odd AS ON DELETE TO @holdfast_lease DO ALSO NOTIFY x",
+         "DROP RULE odd ON @holdfast_lease", "rule odd"},
+        {"ALTER TABLE @holdfast_lease ADD CONSTRAINT odd CHECK (@f(name) <> '')",
+         "ALTER TABLE @holdfast_lease DROP CONSTRAINT odd", "constraint odd"},
+        {"CREATE INDEX odd ON @holdfast_lease ((@f(name)))", "DROP INDEX @odd", "index odd"},
+        {"ALTER TABLE @holdfast_lease ALTER meta SET DEFAULT "
+         "query_to_xml('SELECT 1', true, true, '')::text",
+         "ALTER TABLE @holdfast_lease ALTER meta DROP DEFAULT", "default of column meta"},
+        {"ALTER TABLE @holdfast_lease ADD odd text GENERATED ALWAYS AS (@f(name)) STORED",
+         "ALTER TABLE @holdfast_lease DROP odd", "default of column odd"},
+        {"ALTER TABLE @holdfast_lease ADD odd @d", "ALTER TABLE @holdfast_lease DROP odd",
+         "type of column odd"},
+        {"ALTER TABLE @holdfast_lease ENABLE ROW LEVEL SECURITY",
+         "ALTER TABLE @holdfast_lease DISABLE ROW LEVEL SECURITY", "row security"},
+    }));
+    own().sql(in_place(change));
+    CHECK_THAT(refused(r.client(r.victim), "N", errc::bad_config), ContainsSubstring(named));
+    own().sql(in_place(undo));
+    CHECK(hold(r.client(r.victim), "N").valid());
+}
+
+TEST_CASE("F51: a schema may be named as a word of the statements' patterns") {
+    for (const std::string name :
+         {"KNOW", "SYNC", "TABLE", "PLACE", "NOW", "it's 'TABLE' @ \"x\""}) {
+        INFO(name);
+        std::string quoted = name, encoded;
+        for (auto at = quoted.find('"'); at != quoted.npos; at = quoted.find('"', at + 2))
+            quoted.insert(at, 1, '"');
+        own().sql("CREATE SCHEMA \"" + quoted + "\" AUTHORIZATION holdfast");
+        for (const char c : name) {
+            constexpr auto* digits = "0123456789ABCDEF";
+            const auto byte = static_cast<unsigned char>(c);
+            encoded += {'%', digits[byte / 16], digits[byte % 16]};
+        }
+        const auto client = open(own().url(), "schema=" + encoded);
+        auto lease = hold(client, "N");
+        CHECK(lease.renew().has_value());
+        CHECK(client.inspect("N")->holders.size() == 1);
+        CHECK(lease.release() == ReleaseResult::released);
+        CHECK(own().value("SELECT count(*) FROM \"" + quoted + "\".holdfast_lease") == "1");
+    }
+}
+
+TEST_CASE("F48: what forgets or may be replaced by what lags behind is class D") {
+    const auto probed = [](const lab::PostgresServer& s) {
+        hf::Diagnostics words;
+        const auto found = open(s.url()).probe(&words);
+        INFO(words.text());
+        REQUIRE(found.has_value());
+        return *found;
+    };
+    constexpr auto survives = hf::Capability::survives_server_crash;
+    SECTION("settings of the server") {
+        lab::PostgresOptions options;
+        options.fsync = true;
+        const auto solid = lab::PostgresServer::start(options);
+        CHECK(probed(solid).safety == hf::SafetyClass::b);
+        CHECK(probed(solid).has(survives));
+        solid.sql("ALTER TABLE holdfast_lease SET UNLOGGED");
+        CHECK(probed(solid).safety == hf::SafetyClass::d);
+        CHECK_FALSE(probed(solid).has(survives));
+        solid.sql("ALTER TABLE holdfast_lease SET LOGGED");
+        solid.sql("ALTER SYSTEM SET full_page_writes = off");
+        solid.sql("SELECT pg_reload_conf()");
+        lab::wait_until([&] { return solid.value("SHOW full_page_writes") == "off"; }, 5s,
+                        "the setting is there");
+        CHECK(probed(solid).safety == hf::SafetyClass::d);
+        solid.sql("ALTER SYSTEM RESET full_page_writes");
+        solid.sql("SELECT pg_reload_conf()");
+        lab::wait_until([&] { return solid.value("SHOW full_page_writes") == "on"; }, 5s,
+                        "the setting is there");
+        CHECK(probed(solid).safety == hf::SafetyClass::b);
+        const auto standby = solid.standby();
+        CHECK(probed(solid).safety == hf::SafetyClass::d);
+        CHECK(probed(solid).has(survives));
+        solid.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        solid.sql("SELECT pg_reload_conf()");
+        lab::wait_until([&] { return solid.value("SHOW synchronous_standby_names") == "*"; }, 5s,
+                        "the setting is there");
+        CHECK(probed(solid).safety == hf::SafetyClass::b);
+        // A second one follows, and commits wait for one of them.
+        const auto second = solid.standby();
+        CHECK(probed(solid).safety == hf::SafetyClass::d);
+        solid.sql("GRANT pg_monitor TO holdfast");
+        CHECK(solid.value("SELECT bool_or(sync_state = 'potential') FROM pg_stat_replication") ==
+              "t");
+        CHECK(probed(solid).safety == hf::SafetyClass::d);
+        solid.sql("ALTER SYSTEM SET synchronous_standby_names = 'ANY 2 (*)'");
+        solid.sql("SELECT pg_reload_conf()");
+        lab::wait_until(
+            [&] {
+                return solid.value(
+                           "SELECT count(*) FROM pg_stat_replication WHERE sync_state = "
+                           "'quorum'") == "2";
+            },
+            5s, "commits wait for both");
+        CHECK(probed(solid).safety == hf::SafetyClass::b);
+    }
+    SECTION("fsync") {
+        CHECK(probed(own()).safety == hf::SafetyClass::d);
+    }
+}
+
+namespace {
+
+/// A server without TLS that takes whatever it is sent.
+class Listener {
+public:
+    explicit Listener(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+        sockaddr_in a{};
+        a.sin_family = AF_INET;
+        ::inet_pton(AF_INET, address.c_str(), &a.sin_addr);
+        socklen_t size = sizeof a;
+        there_ = ::bind(socket_, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 &&
+                 ::listen(socket_, 8) == 0 &&
+                 ::getsockname(socket_, reinterpret_cast<sockaddr*>(&a), &size) == 0;
+        port = ntohs(a.sin_port);
+    }
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+    ~Listener() { ::close(socket_); }
+    bool there() const { return there_; }
+
+    /// Tells each client that there is no TLS, and then asks for its password in clear, until
+    /// nobody comes any more. What the first one said.
+    std::string overheard(const std::atomic<bool>& enough) const {
+        std::string first;
+        while (!enough) {
+            pollfd p{socket_, POLLIN, 0};
+            if (::poll(&p, 1, 20) != 1) continue;
+            const int c = ::accept(socket_, nullptr, nullptr);
+            const auto said = talk(c);
+            ::close(c);
+            if (first.empty()) first = said;
+        }
+        return first;
+    }
+    std::uint16_t port = 0;
+
+private:
+    static std::string talk(int c) {
+        std::string all;
+        std::array<char, 512> buffer{};
+        for (const std::string_view answer :
+             {std::string_view("N"), std::string_view("R\0\0\0\10\0\0\0\3", 9),
+              std::string_view()}) {
+            const auto n = ::read(c, buffer.data(), buffer.size());
+            if (n <= 0) break;
+            all.append(buffer.data(), static_cast<std::size_t>(n));
+            if (::write(c, answer.data(), answer.size()) < 0) break;
+        }
+        return all;
+    }
+
+    int socket_;
+    bool there_ = false;
+};
+
+struct Environment {
+    Environment(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+    ~Environment() { ::unsetenv(name_); }
+    const char* name_;
+};
+
+/// What a server without TLS at that address hears of a client with a password.
+std::string heard_at(const std::string& address, const std::string& query, std::string* words) {
+    const Listener server(address);
+    if (!server.there()) return {};
+    std::atomic<bool> enough{false};
+    auto heard = std::async(std::launch::async, [&] { return server.overheard(enough); });
+    const auto client =
+        open("postgresql://app:s3cret@" + address + ":" + std::to_string(server.port) + "/app",
+             "request_timeout=1s" + query);
+    *words = refused(client, "N", errc::unavailable);
+    enough = true;
+    return heard.get();
+}
+
+/// An address of this machine that is not the loopback's; empty without a network.
+std::string outer_address() {
+    // Connecting a datagram socket sends nothing, and says which address would be used.
+    const int s = ::socket(AF_INET, SOCK_DGRAM, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(9);
+    ::inet_pton(AF_INET, "192.0.2.1", &to.sin_addr);
+    socklen_t size = sizeof to;
+    std::array<char, INET_ADDRSTRLEN> text{};
+    if (::connect(s, reinterpret_cast<sockaddr*>(&to), size) == 0 &&
+        ::getsockname(s, reinterpret_cast<sockaddr*>(&to), &size) == 0)
+        ::inet_ntop(AF_INET, &to.sin_addr, text.data(), text.size());
+    ::close(s);
+    return text.data();
+}
+
+}  // namespace
+
+TEST_CASE("F103: PGSSLMODE and PGCHANNELBINDING count: nothing is said to a server without TLS") {
+    std::string words;
+    SECTION("PGSSLMODE") {
+        const Environment tls("PGSSLMODE", "require");
+        CHECK(heard_at("127.0.0.1", "", &words).size() == 8);  // the question for TLS
+        CHECK_THAT(words, ContainsSubstring("SSL"));
+        CHECK_THAT(heard_at("127.0.0.1", "&sslmode=prefer", &words), ContainsSubstring("s3cret"));
+    }
+    SECTION("PGCHANNELBINDING") {
+        const Environment bind("PGCHANNELBINDING", "require");
+        const auto heard = heard_at("127.0.0.1", "", &words);
+        CHECK(heard.size() > 8);
+        CHECK(heard.find("s3cret") == heard.npos);
+    }
+    SECTION("neither, on this machine") {
+        CHECK_THAT(heard_at("127.0.0.1", "", &words), ContainsSubstring("s3cret"));
+    }
+}
+
+TEST_CASE("F103: to another machine TLS is required unless somebody says otherwise") {
+    const std::string address = outer_address();
+    if (address.empty()) return;  // without a network there is no other machine
+    std::string words;
+    CHECK(heard_at(address, "", &words).size() == 8);
+    CHECK_THAT(words, ContainsSubstring("sslmode=prefer"));
+    CHECK_THAT(heard_at(address, "&sslmode=prefer", &words), ContainsSubstring("s3cret"));
+    {
+        const lab::TempDir dir;
+        const std::string file = dir / "services";
+        std::ofstream(file) << "[app]\nconnect_timeout=5\n[clear]\nsslmode=disable\n";
+        const Environment services("PGSERVICEFILE", file.c_str());
+        const Environment silent("PGSERVICE", "app");  // says nothing of TLS
+        CHECK(heard_at(address, "", &words).size() == 8);
+        const Environment says("PGSERVICE", "clear");
+        CHECK_THAT(heard_at(address, "", &words), ContainsSubstring("application_name"));
+    }
+    {
+        const Environment tls("PGSSLMODE", "prefer");  // libpq's default is no choice
+        CHECK(heard_at(address, "", &words).size() == 8);
+    }
+    const Environment tls("PGSSLMODE", "disable");
+    CHECK_THAT(heard_at(address, "", &words), ContainsSubstring("application_name"));
+}
+
+TEST_CASE("F103: PGGSSENCMODE counts where the URL says nothing") {
+    const auto asked = [](const std::string& query) {
+        std::string mode;
+        const Direct direct(server().url() + query);
+        for (const auto& [option, value] : direct.shared->options.libpq)
+            if (option == "gssencmode") mode = value;
+        return mode;
+    };
+    CHECK(asked("") == "disable");
+    const Environment gss("PGGSSENCMODE", "prefer");
+    CHECK(asked("").empty());  // libpq reads it
+    CHECK(asked("?gssencmode=disable") == "disable");
+}
+
+TEST_CASE("F89: both ends look after a connection that is idle") {
+    const auto client = open_here("keepalive=20s");
+    hold(client, fresh("idle")).release();
+    const auto watched = [](const char* file) {
+        // local, remote, state, queues, timer: 02 is that of keepalives, in hundredths of seconds.
+        std::ifstream in(file);
+        std::string line, port = "0000";
+        std::snprintf(port.data(), port.size() + 1, "%04X", server().port());
+        std::pair<int, int> ends{};
+        while (std::getline(in, line)) {
+            std::istringstream words(line);
+            std::string n, local, remote, state, queues, timer;
+            words >> n >> local >> remote >> state >> queues >> timer;
+            if (state != "01" || !timer.starts_with("02:")) continue;
+            if (std::stoul(timer.substr(3), nullptr, 16) > 2000) continue;
+            ends.first += local.ends_with(":" + port);
+            ends.second += remote.ends_with(":" + port);
+        }
+        return ends;
+    };
+    CHECK(lab::reached([&] { return watched("/proc/net/tcp").first > 0; }));
+    CHECK(watched("/proc/net/tcp").second > 0);
+}

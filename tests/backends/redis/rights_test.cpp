@@ -1,0 +1,243 @@
+// What a server refuses, and to whom: forbidden names (F27), a cluster (F28), the words of older
+// servers (F29), keys of another kind (F87), read-only users (F115), and what is said about
+// passwords on the wire (F116).
+#include <atomic>
+
+#include "catch.hpp"
+#include "peer.hpp"
+#include "rig.hpp"
+#include "wire/errors.hpp"
+
+using namespace redis_tests;
+using holdfast::ReleaseResult;
+using holdfast::lab::RedisOptions;
+using holdfast::redis::Error;
+
+TEST_CASE("rights: a forbidden name does not fail the others of its call (F27)") {
+    RedisOptions options;
+    options.users = {"app on >word ~lock:* ~{lock:* &hf:c:* +@all"};
+    auto server = RedisServer::start(options);
+    const auto at = "@127.0.0.1:" + std::to_string(server.port());
+    for (const char* mode : {"mode=fenced", "mode=plain"}) {
+        INFO(mode);
+        Rig rig("redis://app:word" + at, mode);
+        std::vector<std::unique_ptr<Try>> all;
+        std::vector<Try*> batch;
+        for (int i = 0; i < 8; ++i) {
+            all.push_back(std::make_unique<Try>(i == 3 ? "other" : "lock:" + std::to_string(i), 10s,
+                                                i % 2 == 0));
+            batch.push_back(all.back().get());
+        }
+        rig.attempt(batch);
+        std::vector<spi::Held> held;
+        for (Try* t : batch) {
+            INFO(t->name << ": " << t->error().message() << " " << t->a.detail);
+            CHECK(t->granted() == (t->name != "other"));
+            held.push_back(t->held());
+        }
+        CHECK(batch[3]->error() == errc::denied);
+        std::vector<spi::Held*> items;
+        for (auto& h : held)
+            items.push_back(&h);
+        rig.run(rig.backend->renew(items));
+        for (const auto& h : held) {
+            INFO(h.name);
+            CHECK((h.renewal == spi::Held::Renewal::renewed) == (h.name != "other"));
+        }
+        rig.run(rig.backend->release(items));
+        for (const auto& h : held) {
+            INFO(h.name);
+            CHECK((h.released == ReleaseResult::released) == (h.name != "other"));
+        }
+        Try first("lock:1"), second("other"), third("lock:2");
+        rig.attempt({&first, &second, &third});
+        std::vector<spi::Attempt*> back{&first.a, &second.a, &third.a};
+        for (spi::Attempt* a : back)
+            a->deadline = boot_clock::now() + 2s;
+        rig.run(rig.backend->withdraw(back));
+        CHECK(server.cli({"EXISTS", "lock:1", "lock:2"}).integer == 0);
+    }
+}
+
+TEST_CASE("rights: a Redis Cluster is refused before anything is asked of it (F28)") {
+    RedisOptions options;
+    options.config = {"cluster-enabled yes"};
+    auto server = RedisServer::start(options);
+    server.cli({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"});
+    holdfast::lab::wait_until(
+        [&] {
+            return server.cli({"SET", "probe", "x"}).is_ok();
+        },
+        10s, "the cluster works");
+    for (const char* mode : {"mode=fenced", "mode=plain"}) {
+        INFO(mode);
+        Rig rig(server.url(), mode);
+        Try t("a"), u("b"), v("c");
+        rig.attempt(t);
+        CHECK(t.error() == errc::not_supported);
+        CHECK_THAT(t.a.detail, ContainsSubstring("Cluster"));
+        rig.attempt({&u, &v});
+        CHECK(u.error() == errc::not_supported);
+        auto lane = rig.backend->open_lane();
+        Try w("d");
+        w.a.sent = boot_clock::now();
+        w.a.deadline = w.a.sent + 2s;
+        lane->attempt(w.a);
+        CHECK(w.error() == errc::not_supported);
+        CHECK(rig.inspect("a").error() == errc::not_supported);
+    }
+    CHECK(server.cli({"DBSIZE"}).integer == 1);
+}
+
+TEST_CASE("T27: a peer that redirects is a cluster: nothing is granted, and nothing is in doubt") {
+    // As behind a proxy that hides what the server is: only the keys' commands are redirected.
+    for (const std::string answer : {"MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001"})
+        for (const char* mode : {"mode=fenced", "mode=plain"}) {
+            INFO(answer << ", " << mode);
+            std::atomic<int> redirected{0};
+            Peer peer([&](const Peer::Command& c) -> std::string {
+                if (c[0] == "TIME") return "*2\r\n$10\r\n1700000000\r\n$1\r\n0";
+                if (c[0] == "PING") return "+PONG";
+                if (c[0] == "HELLO") return "-NOPERM this user has no permissions";
+                ++redirected;
+                return "-" + answer;
+            });
+            Rig rig("redis://127.0.0.1:" + std::to_string(peer.port()), mode);
+            Try t("a"), u("b"), v("c");
+            rig.attempt(t);
+            rig.attempt({&u, &v});
+            auto lane = rig.backend->open_lane();
+            Try w("d");
+            w.a.sent = boot_clock::now();
+            w.a.deadline = w.a.sent + 2s;
+            lane->attempt(w.a);
+            for (const Try* one : {&t, &u, &v, &w}) {
+                CHECK(one->error() == errc::not_supported);
+                CHECK_FALSE(one->in_doubt());
+                CHECK_THAT(one->a.detail, ContainsSubstring(answer));
+            }
+            // Whoever held before is not told that the lease is lost: it may be at the other node.
+            CHECK(rig.renew(t).renewal == spi::Held::Renewal::unknown);
+            CHECK(rig.release(t) == ReleaseResult::unreachable);
+            CHECK(rig.withdraw(t) == errc::not_supported);
+            CHECK(rig.inspect("a").error() == errc::not_supported);
+            CHECK(redirected >= 8);
+        }
+}
+
+TEST_CASE("rights: the words of a script's error, as Redis 6.2 and 7.0 send them (F29)") {
+    // Taken from servers 6.2.16 and 7.0.15.
+    const std::string older =
+        "ERR Error running script (call to f_" + std::string(40, 'a') + "): @user_script:48: ";
+    const std::vector<std::pair<std::string, Error>> words{
+        {older + "@user_script: 48: -READONLY You can't write against a read only replica. ",
+         Error::read_only},
+        {older + "@user_script: 48: -NOREPLICAS Not enough good replicas to write. ",
+         Error::no_write},
+        {older + "@user_script: 48: -MISCONF Errors writing to the AOF file: No space left",
+         Error::no_write},
+        {older + "@user_script: 48: -OOM command not allowed when used memory > 'maxmemory'. ",
+         Error::no_write},
+        {older + "WRONGTYPE Operation against a key holding the wrong kind of value",
+         Error::wrong_type},
+        {older + "@user_script: 48: The user executing the script can't run this command or "
+                 "subcommand ",
+         Error::denied},
+        {older + "@user_script: 48: The user executing the script can't access at least one of "
+                 "the keys mentioned in the command arguments ",
+         Error::denied},
+        {"READONLY You can't write against a read only replica. script: x, on @user_script:48.",
+         Error::read_only},
+        {"ERR The user executing the script can't run this command or subcommand script: x, on "
+         "@user_script:48.",
+         Error::denied},
+        {"NOPERM this user has no permissions to access one of the keys used as arguments",
+         Error::denied},
+        {"ERR syntax error", Error::refused_command},
+    };
+    for (const auto& [text, code] : words) {
+        INFO(text);
+        CHECK(holdfast::redis::from_reply(text) == holdfast::redis::make(code));
+    }
+}
+
+TEST_CASE("rights: mode=plain tells a key of another kind from a lock that is held (F87)") {
+    auto server = RedisServer::start();
+    Rig rig(server.url(), "mode=plain");
+    server.cli({"RPUSH", "list", "x"});
+    Try t("list", 10s, true), hasty("list"), good("good"), busy("good", 10s, true);
+    rig.attempt({&t, &hasty, &good});
+    CHECK(t.error() == errc::kind_mismatch);
+    CHECK(hasty.error() == errc::kind_mismatch);
+    CHECK(good.granted());
+    CHECK(server.cli({"LRANGE", "list", "0", "-1"}).elements.size() == 1);
+    // Asked once: a waiter that looks again sends one command as before.
+    REQUIRE(rig.attempt(busy).busy());
+    const auto before = rig.backend->requests();
+    REQUIRE(rig.attempt(busy).busy());
+    CHECK(rig.backend->requests() - before == 1);
+}
+
+TEST_CASE("rights: mode=plain takes a value for a value, whatever it says (F87)") {
+    auto server = RedisServer::start();
+    Rig rig(server.url(), "mode=plain");
+    server.cli({"SET", "a", "E READONLY"});
+    Try t("a", 10s, true), first("b");
+    rig.attempt(t);
+    CHECK(t.busy());
+    REQUIRE(rig.attempt(first).granted());
+    server.cli({"SET", "b", "E READONLY"});
+    CHECK(rig.release(first) == ReleaseResult::owned_by_other);
+    // Nor is the connection given up for it: the next command is not preceded by a handshake.
+    const auto before = rig.backend->requests();
+    Try next("c");
+    REQUIRE(rig.attempt(next).granted());
+    CHECK(rig.backend->requests() - before == 1);
+}
+
+TEST_CASE("rights: a user who may only read can inspect and list (F115)") {
+    RedisOptions options;
+    options.users = {"reader on >word %R~* resetchannels +@read +@connection +time +eval_ro"};
+    auto server = RedisServer::start(options);
+    Rig rig(server.url()), reader("redis://reader:word@127.0.0.1:" + std::to_string(server.port()));
+    Try t("a"), w("a", 10s, true);
+    REQUIRE(rig.attempt(t).granted());
+    REQUIRE(rig.attempt(w).busy());
+    const auto seen = reader.inspect("a");
+    INFO(reader.detail);
+    REQUIRE(seen.has_value());
+    CHECK(seen->holders.at(0).owner == t.owner);
+    CHECK(seen->waiters.at(0).owner == w.owner);
+    CHECK(reader.list("").value() == std::vector<std::string>{"a"});
+    CHECK(reader.break_lock("a").error() == errc::denied);
+    // One who has no right to EVAL_RO, and a server that has not got it.
+    RedisOptions old;
+    old.users = {"app on >word ~* &* +@all -eval_ro"};
+    old.config = {"rename-command EVAL_RO \"\""};
+    old.users = {};
+    auto older = RedisServer::start(old);
+    Rig at_older(older.url());
+    CHECK(at_older.inspect("a").has_value());
+    server.cli({"ACL", "SETUSER", "app", "on", ">word", "~*", "&*", "+@all", "-eval_ro"});
+    Rig app("redis://app:word@127.0.0.1:" + std::to_string(server.port()));
+    CHECK(app.inspect("a").has_value());
+}
+
+TEST_CASE("rights: a password that crosses the network in clear is remarked on (F116)") {
+    const auto warned = [](const std::string& url, const std::string& query = {}) {
+        const Rig rig(url, query);  // connects to nothing
+        return rig.events.warnings;
+    };
+    CHECK(warned("redis://:word@127.0.0.1").empty());
+    CHECK(warned("redis://:word@localhost").empty());
+    CHECK(warned("redis://:word@[::1]").empty());
+    CHECK(warned("redis://cache.example").empty());
+    CHECK(warned("rediss://:word@cache.example").empty());
+    const auto clear = warned("redis://:word@cache.example");
+    REQUIRE(clear.size() == 1);
+    CHECK_THAT(clear[0], ContainsSubstring("rediss://"));
+    CHECK(clear[0].find("word@") == std::string::npos);
+    const auto anybody = warned("rediss://cache.example", "tls_verify=no");
+    REQUIRE(anybody.size() == 1);
+    CHECK_THAT(anybody[0], ContainsSubstring("tls_verify"));
+}

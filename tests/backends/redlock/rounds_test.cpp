@@ -1,0 +1,167 @@
+// What a round leaves at the nodes when its answers come in an unlucky order, and what its answer
+// is worth when it comes late.
+#include "five.hpp"
+#include "requests.hpp"
+#include "rig.hpp"
+#include "voters.hpp"
+
+using namespace redlock_tests;
+using redis_tests::Rig;
+using redis_tests::Try;
+
+namespace {
+
+/// Three nodes, each behind a proxy.
+struct Proxied {
+    Proxied() : nodes(false, {}, 3) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            proxies.push_back(std::make_unique<lab::Proxy>(nodes[i].port()));
+            url += (i > 0 ? ",127.0.0.1:" : "127.0.0.1:") + std::to_string(proxies[i]->port());
+        }
+        url += "?durable=yes&node_set=proxied&node_timeout=1s";
+    }
+    lab::Proxy& operator[](std::size_t i) { return *proxies[i]; }
+    Five nodes;
+    std::vector<std::unique_ptr<lab::Proxy>> proxies;
+    std::string url = "redlock://";
+};
+
+}  // namespace
+
+TEST_CASE("F30: what an earlier proposal took is given back, though the next one was never sent") {
+    const bool by_lane = GENERATE(false, true);
+    INFO((by_lane ? "by lane" : "by the engine"));
+    Proxied three;
+    Rig rig(three.url);
+    const auto lane = rig.backend->open_lane();
+    const auto ask = [&](Try& t) {
+        if (!by_lane) return (void)rig.attempt(t);
+        t.a.sent = now();
+        t.a.deadline = t.a.sent + 1s;
+        lane->attempt(t.a);
+    };
+    three.nodes[2].kill();
+    // Connected to both, with the scripts told.
+    rig.until(
+        [&] {
+            Try first("warm");
+            ask(first);
+            if (!first.granted()) return false;
+            rig.release(first);
+            return true;
+        },
+        "two of three grant");
+    for (const std::size_t i : {0U, 1U})
+        three.nodes[i].cli({"SET", "{name}:hf:t", "1:9000000000000000:x"});
+    // Both answer that the token is too low. The first one is gone then, before the other's answer
+    // has come.
+    three[0].refuse();
+    three[0].cut_after(lab::Direction::to_client,
+                       std::string("$18\r\nh 9000000000000000\r\n").size());
+    three[1].delay(lab::Direction::to_client, 100ms);
+    Try t("name", 60s);
+    ask(t);
+    REQUIRE_FALSE(t.granted());
+    CHECK(three[0].counters().connections_cut >= 1);
+    REQUIRE(three.nodes[0].cli({"GET", "name"}).text == t.owner);
+    three[0].heal();
+    three[1].heal();
+    rig.until([&] { return three.nodes.holding("name") == 0; }, "both have been given it back");
+}
+
+TEST_CASE("F80: a lease counts from its request, however long the answers take") {
+    const bool by_lane = GENERATE(false, true);
+    INFO((by_lane ? "by lane" : "by the engine"));
+    Proxied three;
+    Rig rig(three.url);
+    const auto lane = rig.backend->open_lane();
+    const auto ask = [&](Try& t) {
+        if (!by_lane) return (void)rig.attempt(t);
+        t.a.sent = now();
+        t.a.deadline = t.a.sent + 1s;
+        lane->attempt(t.a);
+    };
+    Try first("warm");
+    ask(first);
+    REQUIRE(first.granted());
+    for (std::size_t i = 0; i < 3; ++i)
+        three[i].delay(lab::Direction::to_client, 200ms);
+    Try t("name");
+    ask(t);
+    REQUIRE(now() - t.a.sent >= 200ms);
+    REQUIRE(t.granted());
+    const auto base = t.grant().base == hf::boot_clock::time_point{} ? t.a.sent : t.grant().base;
+    CHECK(base <= t.a.sent);
+    CHECK(t.grant().ttl <= t.a.ttl);
+    const auto renewed = rig.renew(t);
+    REQUIRE(renewed.renewal == holdfast::spi::Held::Renewal::renewed);
+    REQUIRE(now() - renewed.sent >= 200ms);
+    CHECK(renewed.renewed_base.value_or(renewed.sent) <= renewed.sent);
+}
+
+TEST_CASE("F80: a majority of four is three, for each verb") {
+    Five four(false, {}, 4);
+    Rig rig(four.url());
+    Try t("name");
+    // At all four: a grant is said at three.
+    rig.until(
+        [&] {
+            rig.attempt(t);
+            if (lab::reached([&] { return four.holding("name") == 4; }, 200ms)) return true;
+            rig.release(t);
+            return false;
+        },
+        "all four have it");
+    CHECK(rig.release(t) == hf::ReleaseResult::released);
+    rig.until([&] { return four.holding("name") == 0; }, "free");
+    Try lease("name");
+    REQUIRE(rig.attempt(lease).granted());
+    rig.until([&] { return four.holding("name") == 4; }, "all four have it again");
+    four[0].cli({"DEL", "name"});
+    four[1].cli({"DEL", "name"});
+    CHECK(rig.renew(lease).renewal != holdfast::spi::Held::Renewal::renewed);
+    four[2].cli({"SET", "taken", "x"});
+    four[3].cli({"SET", "taken", "x"});
+    Try taken("taken");
+    CHECK_FALSE(rig.attempt(taken).granted());
+    for (std::size_t n = 1; n < 32; ++n)
+        CHECK(2 * holdfast::redlock::majority(n) == n + (n % 2 == 0 ? 2 : 1));
+}
+
+TEST_CASE("F80: what comes after its deadline does nothing, alone and among others") {
+    const auto server = RedisServer::start();
+    const auto& scripts = holdfast::redlock::Scripts::all();
+    const auto ms_now = [&] {
+        const auto t = server.cli({"TIME"});
+        return std::stoll(t.elements[0].text) * 1000 + std::stoll(t.elements[1].text) / 1000;
+    };
+    const auto token = std::to_string(ms_now() * 1000);
+    const auto call = [&](const std::string& script, std::vector<std::string> keys,
+                          const std::vector<std::string>& arguments) {
+        std::vector<std::string> all{"EVAL", script, std::to_string(keys.size())};
+        all.insert(all.end(), keys.begin(), keys.end());
+        all.insert(all.end(), arguments.begin(), arguments.end());
+        return server.cli(all);
+    };
+    const auto late = std::to_string(ms_now() - 1), in_time = std::to_string(ms_now() + 60'000);
+    const std::string one(scripts.enter.one.text()), many(scripts.enter.many->text());
+    CHECK(call(one, {"a", "{a}:hf:t"}, {"me", "10000", late, token}).text.starts_with("l "));
+    auto both = call(many, {"a", "{a}:hf:t", "b", "{b}:hf:t"},
+                     {"me", "10000", late, token, "me", "10000", in_time, token});
+    REQUIRE(both.elements.size() == 2);
+    CHECK(both.elements[0].text.starts_with("l "));
+    CHECK(both.elements[1].text == "g");
+    CHECK(server.cli({"KEYS", "*a*"}).elements.empty());
+    CHECK(server.cli({"GET", "b"}).text == "me");
+    // A renewal that is late leaves the ttl as it is.
+    server.cli({"PEXPIRE", "b", "5000"});
+    const std::string renew(scripts.renew.one.text()), renew_many(scripts.renew.many->text());
+    CHECK(call(renew, {"b", "{b}:hf:t"}, {"me", "90000", late, token}).text.starts_with("l "));
+    both = call(renew_many, {"b", "{b}:hf:t", "c", "{c}:hf:t"},
+                {"me", "90000", late, token, "me", "90000", in_time, token});
+    CHECK(both.elements[0].text.starts_with("l "));
+    CHECK(both.elements[1].text == "e");
+    CHECK(server.cli({"PTTL", "b"}).integer <= 5000);
+    CHECK(call(renew, {"b", "{b}:hf:t"}, {"me", "90000", in_time, token}).text == "y");
+    CHECK(server.cli({"PTTL", "b"}).integer > 5000);
+}

@@ -1,0 +1,173 @@
+#include "fake_server.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <stdexcept>
+
+namespace zookeeper_tests {
+namespace {
+
+constexpr std::int64_t session = 0x1234;
+
+bool read_all(int fd, std::string& into, std::size_t n) {
+    into.assign(n, '\0');
+    return n == 0 || ::recv(fd, into.data(), n, MSG_WAITALL) == static_cast<ssize_t>(n);
+}
+
+std::int32_t number_at(const std::string& bytes, std::size_t at) {
+    std::uint32_t n = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+        n = n << 8U | static_cast<unsigned char>(bytes.at(at + i));
+    return static_cast<std::int32_t>(n);
+}
+
+bool send_all(int fd, const std::string& bytes) {
+    return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+}
+
+std::string number(std::int64_t n, int bytes) {
+    std::string out;
+    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+        out += static_cast<char>(n >> shift & 0xFF);
+    return out;
+}
+
+/// A text, or a frame: its length and what follows.
+std::string text(const std::string& s) {
+    return number(static_cast<std::int64_t>(s.size()), 4) + s;
+}
+
+}  // namespace
+
+FakeServer::FakeServer() {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    if (listener_ < 0 || ::bind(listener_, address, size) != 0 || ::listen(listener_, 8) != 0 ||
+        ::getsockname(listener_, address, &size) != 0)
+        throw std::runtime_error("no listener");
+    port_ = ntohs(at.sin_port);
+    thread_ = std::thread([this] { serve(); });
+}
+
+FakeServer::~FakeServer() {
+    {
+        const std::lock_guard hold(mutex_);
+        stop_ = true;
+    }
+    ::shutdown(listener_, SHUT_RDWR);
+    cut();
+    thread_.join();
+    ::close(listener_);
+}
+
+void FakeServer::cut() {
+    const std::lock_guard hold(mutex_);
+    if (connection_ >= 0) ::shutdown(connection_, SHUT_RDWR);
+}
+
+void FakeServer::fail(Op op, std::int32_t error, int times) {
+    const std::lock_guard hold(mutex_);
+    failing_op_ = op;
+    error_ = error;
+    times_ = times;
+}
+
+int FakeServer::left_to_fail() {
+    const std::lock_guard hold(mutex_);
+    return times_;
+}
+
+void FakeServer::serve() {
+    while (true) {
+        const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+        {
+            const std::lock_guard hold(mutex_);
+            connection_ = fd;
+            if (stop_ || fd < 0) break;
+        }
+        ++connections_;
+        serve(fd);
+        const std::lock_guard hold(mutex_);
+        connection_ = -1;
+        ::close(fd);
+    }
+    if (connection_ >= 0) ::close(connection_);
+}
+
+void FakeServer::serve(int fd) {
+    std::string bytes;
+    const auto next = [&] {
+        return read_all(fd, bytes, 4) &&
+               read_all(fd, bytes, static_cast<std::size_t>(number_at(bytes, 0)));
+    };
+    if (!next()) return;
+    if (!send_all(fd, text(number(0, 4) + number(timeout_ms, 4) + number(session, 8) +
+                           text(std::string(16, 'p')) + number(0, 1))))
+        return;
+    while (next()) {
+        const std::int32_t xid = number_at(bytes, 0), op = number_at(bytes, 4);
+        std::string path;
+        if (bytes.size() >= 12 && xid >= 0)
+            path = bytes.substr(12, static_cast<std::size_t>(number_at(bytes, 8)));
+        if (!send_all(fd, answer(xid, op, path))) return;
+    }
+}
+
+std::string FakeServer::stat() const {
+    return number(zxid_, 8) + number(zxid_, 8) + number(0, 8) + number(0, 8) + number(0, 12) +
+           number(session, 8) + number(0, 8) + number(zxid_, 8);
+}
+
+std::string FakeServer::answer(std::int32_t xid, std::int32_t op, const std::string& path) {
+    const std::lock_guard hold(mutex_);
+    const auto with = [&](std::int32_t error, const std::string& body) {
+        return text(number(xid, 4) + number(zxid_, 8) + number(error, 4) + body);
+    };
+    if (times_ > 0 && op == failing_op_) {
+        --times_;
+        return with(error_, {});
+    }
+    const auto slash = path.rfind('/');
+    const std::string parent = path.substr(0, slash == path.npos ? 0 : slash);
+    const std::string node = path.substr(slash == path.npos ? 0 : slash + 1);
+    switch (op) {
+        case create:
+        case create_container:
+            return with(0, text(path) + (op == create ? std::string() : stat()));
+        case create2: {
+            std::array<char, 16> digits{};
+            std::snprintf(digits.data(), digits.size(), "%010d", static_cast<int>(++zxid_));
+            children_[parent].push_back(node + digits.data());
+            return with(0, text(path + digits.data()) + stat());
+        }
+        case remove:
+            std::erase(children_[parent], node);
+            return with(0, {});
+        case get:
+            return with(0, text("") + stat());
+        case set:
+            ++zxid_;
+            return with(0, stat());
+        case list: {
+            std::string all = number(static_cast<std::int64_t>(children_[path].size()), 4);
+            for (const std::string& child : children_[path])
+                all += text(child);
+            return with(0, all);
+        }
+        case sync:
+            return with(0, text(path));
+        default:  // a ping, the end of the session
+            return with(0, {});
+    }
+}
+
+}  // namespace zookeeper_tests

@@ -1,0 +1,317 @@
+// The one wait loop, against answers that come late, never, or too many at a time.
+#include <boost/asio/bind_executor.hpp>
+#include <ctime>
+#include <future>
+#include <thread>
+
+#include "acquisition.hpp"
+#include "catch.hpp"
+#include "engine.hpp"
+#include "holdfast/lab/wait_until.hpp"
+#include "scripted.hpp"
+#include "trial.hpp"
+
+namespace hf = holdfast;
+namespace spi = holdfast::spi;
+using namespace std::chrono_literals;
+using hf::boot_clock;
+using hf::errc;
+using holdfast::lab::stays_true;
+using holdfast::lab::wait_until;
+using scripted::Server;
+
+namespace {
+
+hf::error_code unavailable() {
+    return hf::make_error_code(errc::unavailable);
+}
+
+/// Asks for so many names at once; how often each error came, once all have been told.
+class Crowd {
+public:
+    Crowd(const hf::Client& client, int count) : count_(count) {
+        for (int i = 0; i < count; ++i)
+            client.make_lock("n/" + std::to_string(i))
+                .value()
+                ->async_acquire({.wait = 60s}, [this](hf::error_code ec, hf::Lease lease) {
+                    const std::lock_guard hold(mutex_);
+                    if (!ec && lease.valid()) ++granted_;
+                    if (ec == errc::in_doubt) ++in_doubt_;
+                    if (ec == errc::unavailable) ++unavailable_;
+                    leases_.push_back(std::move(lease));
+                });
+    }
+    void wait(std::chrono::milliseconds cap) {
+        wait_until([&] { return told() == count_; }, cap, "all are told");
+    }
+    int told() const {
+        const std::lock_guard hold(mutex_);
+        return static_cast<int>(leases_.size());
+    }
+    int granted() const { return granted_; }
+    int in_doubt() const { return in_doubt_; }
+    int unavailable() const { return unavailable_; }
+
+private:
+    const int count_;
+    mutable std::mutex mutex_;
+    int granted_ = 0, in_doubt_ = 0, unavailable_ = 0;
+    std::vector<hf::Lease> leases_;
+};
+
+}  // namespace
+
+// The engine was busy, so the cancellation came there before the waiter did. What is withdrawn and
+// has to be repeated belongs to the engine from the first time on.
+TEST_CASE("F2: a wait cancelled before it has begun is withdrawn until that is answered",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->withdraw = [&](const spi::Attempt&) {
+        return server->withdrawals < 3 ? unavailable() : hf::error_code();
+    };
+    hf::Diagnostics words;
+    auto resolved = hf::resolve("scripted:", {}, scripted::registry(server), words).value();
+    auto engine = hf::Engine::start(std::move(resolved), {}, words).value();
+    const auto handle = std::make_shared<hf::Handle>(engine, 1000ms);
+    const auto info = std::make_shared<hf::LockInfo>();
+    info->name = "x";
+    info->set_ttl(5s);
+    info->request_timeout = 1s;
+    const auto latch = std::make_shared<hf::OneShot<hf::Acquisition::SyncResult>>();
+    auto waiter = std::make_shared<hf::Acquisition>(engine, handle, info, "0123456789.owner", 10s,
+                                                    boot_clock::now(),
+                                                    hf::Acquisition::Caller{{}, latch, nullptr});
+    spi::Attempt in_doubt;
+    in_doubt.outcome = spi::Attempt::NoAnswer{unavailable()};
+    in_doubt.sent = boot_clock::now();
+    in_doubt.deadline = in_doubt.sent + 1s;
+    waiter->adopt(in_doubt);
+    engine->post([waiter] { waiter->cancel(hf::make_error_code(errc::cancelled)); });
+    engine->submit(waiter);
+    const std::weak_ptr<hf::Acquisition> seen = waiter;
+    waiter.reset();
+    CHECK(latch->take().first == errc::cancelled);
+    wait_until([&] { return server->withdrawals == 3; }, 5s, "withdrawn");
+    wait_until([&] { return seen.expired(); }, 5s, "forgotten");
+    CHECK(server->attempts == 0);
+}
+
+TEST_CASE("F8: one attempt ends, also where grants come later than their ttl", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->has_lane = GENERATE(false, true);
+    server->attempt_takes = 150ms;
+    auto client = scripted::open(server, "ttl=100ms&request_timeout=400ms");
+    const auto lock = client.make_lock("x").value();
+    auto asked = std::async(std::launch::async, [&] { return lock->try_acquire(); });
+    const bool ended = asked.wait_for(10s) == std::future_status::ready;
+    CHECK(ended);
+    if (!ended) client.close();
+    const auto got = asked.get();
+    REQUIRE_FALSE(got.has_value());
+    CHECK((got.error() == errc::in_doubt || got.error() == errc::unavailable));
+    wait_until([&] { return server->withdrawals > 0; }, 5s, "given back");
+}
+
+TEST_CASE("F25: an attempt that found it busy withdraws an earlier one that was not answered",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->has_lane = GENERATE(false, true);
+    server->attempt = [&](spi::Attempt& a) {
+        if (server->attempts == 1)
+            a.outcome = spi::Attempt::NoAnswer{unavailable()};
+        else
+            a.outcome = spi::Attempt::Busy{1s, false};
+    };
+    const auto client = scripted::open(server);
+    CHECK(client.make_lock("x").value()->try_acquire().error() == errc::contended);
+    wait_until([&] { return server->withdrawals == 1; }, 5s, "withdrawn");
+}
+
+// Who closes waits for it, within the grace; without that time the ttl has to free it.
+TEST_CASE("F66, F88: what is in doubt when the client is closed is withdrawn within its grace",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->has_lane = GENERATE(false, true);
+    server->attempt_takes = 300ms;
+    server->attempt = [](spi::Attempt& a) { a.outcome = spi::Attempt::NoAnswer{unavailable()}; };
+    auto client = scripted::open(server, "ttl=60s&request_timeout=400ms");
+    const auto lock = client.make_lock("x").value();
+    auto asked = std::async(std::launch::async, [&] { return lock->acquire({.wait = 60s}); });
+    wait_until([&] { return server->attempts > 0; }, 5s, "asked");
+    client.close();  // grace: 1 s
+    CHECK(server->withdrawals == 1);
+    const auto got = asked.get();
+    REQUIRE_FALSE(got.has_value());
+    CHECK(got.error() == errc::closed);
+}
+
+TEST_CASE("F82: what waits in the client for its turn is not in doubt", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->in_turn = 250us;  // all of them: 2.5 times the time of one request
+    const auto client = scripted::open(server, "ttl=60s&request_timeout=600ms");
+    constexpr int count = 6'000;
+    Crowd crowd(client, count);
+    crowd.wait(60s);
+    CHECK(crowd.granted() == count);
+    CHECK(crowd.in_doubt() == 0);
+    CHECK(server->attempts == count);
+    CHECK(server->most_under_way <= 1024);
+}
+
+TEST_CASE("F82: a server that answers nothing fails them all in the time of one request",
+          "[core]") {
+    test_support::Trial& trial = test_support::this_trial();
+    const auto server = std::make_shared<Server>();
+    server->attempt_takes = 10s;
+    const auto client = scripted::open(server, "ttl=60s&request_timeout=300ms");
+    constexpr int count = 3'000;
+    const auto before = boot_clock::now();
+    Crowd crowd(client, count);
+    const auto asked = boot_clock::now() - before;
+    crowd.wait(10s);
+    CHECK(crowd.in_doubt() + crowd.unavailable() == count);
+    CHECK(crowd.unavailable() > 0);  // never sent
+    const auto bound = std::chrono::floor<hf::milliseconds>(2 * (300ms + asked) + 500ms);
+    trial.within(boot_clock::now() - before, bound, "the failure of all");
+    CHECK(server->attempts <= 2 * 1024);
+}
+
+TEST_CASE("F82: closing a client in which many wait for their turn leaves nothing behind",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->attempt_takes = 10s;
+    const auto kept = std::make_shared<int>();
+    std::atomic<int> told{0};
+    {
+        auto client = scripted::open(server, "ttl=60s&request_timeout=5s", 50ms);
+        for (int i = 0; i < 3'000; ++i)
+            client.make_lock("n/" + std::to_string(i))
+                .value()
+                ->async_acquire({.wait = 60s},
+                                [&told, kept](hf::error_code, hf::Lease) { ++told; });
+        wait_until([&] { return server->attempts >= 1000; }, 10s, "some are under way");
+    }
+    wait_until([&] { return told == 3'000; }, 10s, "all are told");
+    wait_until([&] { return kept.use_count() == 1; }, 10s, "all are gone");
+    wait_until([&] { return server->events == nullptr; }, 10s, "the backend is gone");
+}
+
+TEST_CASE("more withdrawals than may be under way are all sent", "[core]") {
+    constexpr int count = 3'000;
+    const auto server = std::make_shared<Server>();
+    boot_clock::time_point due;
+    server->attempt = [&](spi::Attempt& a) {
+        // The engine stands still here until all are due, so that they end in one turn.
+        if (a.name == "last")
+            wait_until([&] { return boot_clock::now() >= due; }, 30s, "all are due");
+        a.outcome = spi::Attempt::Busy{60s, false};
+    };
+    const auto client = scripted::open(server, "ttl=60s");
+    std::atomic<int> told{0};
+    const auto ask = [&](const std::string& name) {
+        client.make_lock(name).value()->async_acquire({.wait = 2s},
+                                                      [&](hf::error_code, hf::Lease) { ++told; });
+    };
+    for (int i = 0; i < count; ++i)
+        ask("n/" + std::to_string(i));
+    wait_until([&] { return server->attempts == count; }, 30s, "they wait");
+    due = boot_clock::now() + 2s;
+    ask("last");
+    wait_until([&] { return told == count + 1; }, 30s, "all are told");
+    wait_until([&] { return server->withdrawals == count + 1; }, 30s, "all are withdrawn");
+    const auto used = std::clock();
+    CHECK(stays_true([&] { return server->withdrawals == count + 1; }, 300ms));
+    CHECK(std::clock() - used < CLOCKS_PER_SEC / 10);  // nothing is left to do
+}
+
+TEST_CASE("an outcome that names no error is one", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->has_lane = GENERATE(false, true);
+    const bool known = GENERATE(false, true);
+    server->attempt = [known](spi::Attempt& a) {
+        if (known)
+            a.outcome = spi::Attempt::Failed{};
+        else
+            a.outcome = spi::Attempt::NoAnswer{};
+    };
+    const auto client = scripted::open(server, "ttl=60s&request_timeout=200ms");
+    const auto got = client.make_lock("x").value()->try_acquire();
+    REQUIRE_FALSE(got.has_value());
+    CHECK(got.error() == (known ? errc::unavailable : errc::in_doubt));
+}
+
+// The second attempt that fails is followed by a pause, of at least ten seconds here.
+TEST_CASE("a wake-up during an attempt that fails is not dropped", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->attempt = [&](spi::Attempt& a) {
+        const int n = server->attempts;
+        if (n == 1) a.outcome = spi::Attempt::Busy{1ms, false};
+        if (n == 2 || n == 3) a.outcome = spi::Attempt::NoAnswer{unavailable()};
+        if (n == 3) server->events.load()->wake(a.owner);
+        if (n > 3) Server::grants(a);
+    };
+    const auto client = scripted::open(server, "ttl=60s&backoff_min=40s&backoff_max=60s");
+    const auto lock = client.make_lock("x").value();
+    auto asked = std::async(std::launch::async, [&] { return lock->acquire({.wait = 60s}); });
+    CHECK(asked.wait_for(5s) == std::future_status::ready);
+    if (server->attempts < 4) FAIL("it waits for the pause to end");
+    CHECK(asked.get().has_value());
+}
+
+TEST_CASE("wake-ups by a server that does not answer do not keep the engine busy", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->attempt = [&](spi::Attempt& a) {
+        a.outcome = spi::Attempt::Busy{1ms, false};
+        if (server->attempts == 1) return;
+        a.outcome = spi::Attempt::NoAnswer{unavailable()};
+        server->events.load()->wake(a.owner);
+    };
+    const auto client = scripted::open(server, "ttl=60s&backoff_min=400ms&backoff_max=400ms");
+    const auto lock = client.make_lock("x").value();
+    const auto got = lock->acquire({.wait = 1s});
+    CHECK_FALSE(got.has_value());
+    CHECK(server->attempts >= 3);
+    CHECK(server->attempts <= 15);  // a pause lasts at least 100 ms
+}
+
+TEST_CASE("a caller that waits keeps no lane", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->has_lane = true;
+    server->attempt = [](spi::Attempt& a) {
+        if (a.name == "free")
+            Server::grants(a);
+        else
+            a.outcome = spi::Attempt::Busy{60s, false};
+    };
+    const auto client = scripted::open(server, "ttl=60s");
+    std::stop_source stop;
+    std::vector<std::future<bool>> waiters;
+    for (int i = 0; i < 8; ++i)
+        waiters.push_back(std::async(std::launch::async, [&, i] {
+            const auto lock = client.make_lock("held/" + std::to_string(i)).value();
+            return lock->acquire({.wait = 60s}, stop.get_token()).has_value();
+        }));
+    wait_until([&] { return server->attempts == 16; }, 10s, "all wait on the engine");
+    CHECK(server->on_lanes == 8);
+    CHECK(client.make_lock("free").value()->try_acquire().has_value());
+    CHECK(server->on_lanes == 9);
+    stop.request_stop();
+    for (auto& waiter : waiters)
+        CHECK_FALSE(waiter.get());
+}
+
+TEST_CASE("a lane that cannot be opened is not needed, and not lost", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->has_lane = true;
+    server->lanes_refused = 20;  // an acquire and a release want one each
+    const auto client = scripted::open(server, "ttl=60s");
+    const auto lock = client.make_lock("x").value();
+    for (int i = 0; i < 10; ++i) {
+        auto lease = lock->acquire();
+        REQUIRE(lease.has_value());
+        CHECK(lease->release() == hf::ReleaseResult::released);
+    }
+    CHECK(server->on_lanes == 0);
+    CHECK(lock->acquire().has_value());
+    CHECK(server->on_lanes == 1);
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""The README's line of packages is what the build needs: that of tests/setup.sh, which every run of the tests tries
+and which has what each backend names. And set-up leaves no service of a new package enabled.
+
+usage: install.py ROOT
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ONLY_FOR_US = {"ccache"}  # quicker for whoever builds again and again
+
+
+# What two packages have installed, and what is to be disabled of it.
+FILES = """/etc/init.d/pigeon
+/lib/systemd/system/pigeon.service
+/lib/systemd/system/pigeon@.service
+/usr/lib/systemd/system/loft.timer
+/usr/lib/systemd/system/loft.service.d/more.conf
+/usr/share/doc/pigeon/init.d/pigeon"""
+DISABLED = ["update-rc.d pigeon disable", "deb-systemd-helper disable pigeon.service",
+            "deb-systemd-helper disable loft.timer"]
+
+
+def disabled(root):
+    """What set-up calls for such packages, with functions in the place of the programs."""
+    script = f"""set -euo pipefail; . {root}/tests/setup.sh
+        dpkg() {{ [ "$*" = "-L pigeon loft" ] && echo "{FILES}"; }}
+        update-rc.d() {{ echo "update-rc.d $*" >&3; }}
+        deb-systemd-helper() {{ echo "deb-systemd-helper $*" >&3; false; }}
+        disable_services pigeon loft 3>&1"""
+    return subprocess.run(["bash", "-c", script], text=True, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+
+
+def of_backends(root):
+    """The packages that the backends' CMakeLists.txt name: holdfast_backend_option(NAME FOUND WHAT PACKAGES RESULT)."""
+    texts = [p.read_text() for p in (root / "backends").rglob("CMakeLists.txt")]
+    words = r'(?:"([^"]*)"|([^\s"]+))'
+    calls = [c for t in texts for c in re.findall(r"holdfast_backend_option\(([^)]*)\)", t)]
+    packages = [re.findall(words, call)[3] for call in calls]
+    return {p for quoted, bare in packages for p in (quoted or bare).split()} - {"nothing"}
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    wanted = re.search(r'^packages_build="([^"]*)"', (root / "tests/setup.sh").read_text(), re.M)
+    line = re.search(r"apt-get install [^`]*?--no-install-recommends (.*?[^\\])\n", (root / "README.md").read_text(), re.S)
+    if not wanted or not line:
+        sys.exit("the list of packages was not found in tests/setup.sh, or not in README.md")
+    wanted, said = set(wanted[1].split()) - ONLY_FOR_US, set(line[1].replace("\\", " ").split())
+    for package in sorted(wanted - said):
+        print(f"README.md does not name {package}, which the build needs")
+    for package in sorted(said - wanted):
+        print(f"README.md names {package}, which the build does not need")
+    forgotten = of_backends(root) - wanted
+    for package in sorted(forgotten):
+        print(f"packages_build of tests/setup.sh lacks {package}, which a backend needs")
+    done = disabled(root)
+    if done != DISABLED:
+        print("tests/setup.sh disables other services:", *done, sep="\n  ")
+    sys.exit(wanted != said or bool(forgotten) or done != DISABLED)
+
+
+if __name__ == "__main__":
+    main()

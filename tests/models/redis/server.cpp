@@ -1,0 +1,322 @@
+#include "server.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <lua.hpp>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+
+namespace model {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Store* store = nullptr;  // of the script that runs; one thread
+Wire* wire = nullptr;
+
+std::string text_of(double score) {
+    std::string out = std::to_string(static_cast<long long>(score));
+    return out;
+}
+
+[[noreturn]] void unknown(const Words& w) {
+    std::string all;
+    for (const std::string& word : w)
+        all += word + " ";
+    throw std::runtime_error("the model's server does not know: " + all);
+}
+
+/// In the order of a sorted set.
+std::vector<std::pair<double, std::string>> ranked(const Value& v) {
+    std::vector<std::pair<double, std::string>> out;
+    for (const auto& [member, score] : v.scores)
+        out.emplace_back(score, member);
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+void push_nil(lua_State* l) {
+    lua_pushboolean(l, 0);
+}
+void push(lua_State* l, const std::string& s) {
+    lua_pushlstring(l, s.data(), s.size());
+}
+void push_status(lua_State* l) {
+    lua_newtable(l);
+    push(l, "OK");
+    lua_setfield(l, -2, "ok");
+}
+void push_list(lua_State* l, const Words& all) {
+    lua_newtable(l);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        push(l, all[i]);
+        lua_rawseti(l, -2, static_cast<int>(i + 1));
+    }
+}
+
+/// The key, made if need be; false: it is of another type.
+bool use(const std::string& key, Value::Type type, Value*& v) {
+    v = store->find(key);
+    if (v == nullptr) {
+        store->keys.erase(key);
+        v = &store->keys[key];
+        v->type = type;
+    }
+    return v->type == type;
+}
+
+bool writes(const std::string& name) {
+    static const std::set<std::string> all{"SET",  "DEL",  "PEXPIRE", "PEXPIREAT",       "ZADD",
+                                           "ZREM", "HSET", "HDEL",    "ZREMRANGEBYSCORE"};
+    return all.count(name) != 0;
+}
+
+/// Pushes the reply; false: WRONGTYPE.
+bool command(lua_State* l, const Words& w) {
+    const std::string& name = w.at(0);
+    const auto key = [&](std::size_t i = 1) -> const std::string& { return w.at(i); };
+    const auto number = [&](std::size_t i) { return std::strtod(w.at(i).c_str(), nullptr); };
+    const auto integer = [&](std::size_t i) { return std::llround(number(i)); };
+    const auto drop_empty = [&](const Value& v) {
+        if (v.scores.empty() && v.fields.empty()) store->keys.erase(key());
+    };
+    if (name == "TIME") {
+        push_list(l, {std::to_string(store->now / 1000), std::to_string(store->now % 1000 * 1000)});
+    } else if (name == "EXISTS") {
+        int n = 0;
+        for (std::size_t i = 1; i < w.size(); ++i)
+            n += store->find(w[i]) != nullptr ? 1 : 0;
+        lua_pushinteger(l, n);
+    } else if (name == "GET") {
+        const Value* v = store->find(key());
+        if (v == nullptr) return push_nil(l), true;
+        if (v->type != Value::Type::text) return false;
+        push(l, v->text);
+    } else if (name == "SET") {
+        Value next;
+        next.text = w.at(2);
+        if (w.size() == 5 && w[3] == "PX")
+            next.expires = store->now + integer(4);
+        else if (w.size() == 5 && w[3] == "PXAT")
+            next.expires = integer(4);
+        else if (w.size() == 4 && w[3] == "KEEPTTL") {
+            if (const Value* old = store->find(key())) next.expires = old->expires;
+        } else if (w.size() != 3)
+            unknown(w);
+        store->keys[key()] = next;
+        push_status(l);
+    } else if (name == "DEL") {
+        lua_pushinteger(l, store->find(key()) != nullptr ? 1 : 0);
+        store->keys.erase(key());
+    } else if (name == "PEXPIRE" || name == "PEXPIREAT") {
+        Value* v = store->find(key());
+        lua_pushinteger(l, v != nullptr ? 1 : 0);
+        if (v != nullptr) v->expires = integer(2) + (name == "PEXPIRE" ? store->now : 0);
+    } else if (name == "PTTL") {
+        const Value* v = store->find(key());
+        lua_pushnumber(l, v == nullptr     ? -2
+                          : v->expires < 0 ? -1
+                                           : static_cast<double>(v->expires - store->now));
+    } else if (name == "ZADD") {
+        Value* v = nullptr;
+        if (!use(key(), Value::Type::zset, v)) return false;
+        lua_pushinteger(l, v->scores.count(w.at(3)) == 0 ? 1 : 0);
+        v->scores[w.at(3)] = number(2);
+    } else if (name == "ZREM") {
+        Value* v = store->find(key());
+        if (v != nullptr && v->type != Value::Type::zset) return false;
+        lua_pushinteger(l, v != nullptr ? static_cast<int>(v->scores.erase(w.at(2))) : 0);
+        if (v != nullptr) drop_empty(*v);
+    } else if (name == "ZSCORE") {
+        const Value* v = store->find(key());
+        if (v != nullptr && v->type != Value::Type::zset) return false;
+        if (v == nullptr || v->scores.count(w.at(2)) == 0) return push_nil(l), true;
+        push(l, text_of(v->scores.at(w[2])));
+    } else if (name == "ZRANK") {
+        const Value* v = store->find(key());
+        if (v == nullptr) return push_nil(l), true;
+        const auto all = ranked(*v);
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (all[i].second == w.at(2)) return lua_pushinteger(l, static_cast<int>(i)), true;
+        push_nil(l);
+    } else if (name == "ZRANGE") {
+        Words out;
+        if (const Value* v = store->find(key())) {
+            if (v->type != Value::Type::zset) return false;
+            const auto all = ranked(*v);
+            const auto size = static_cast<long long>(all.size());
+            auto from = integer(2), to = integer(3);
+            from = from < 0 ? std::max<long long>(from + size, 0) : from;
+            to = std::min(to < 0 ? to + size : to, size - 1);
+            const bool scores = w.size() == 5 && w[4] == "WITHSCORES";
+            if (!scores && w.size() != 4) unknown(w);
+            for (auto i = from; i <= to; ++i) {
+                out.push_back(all[static_cast<std::size_t>(i)].second);
+                if (scores) out.push_back(text_of(all[static_cast<std::size_t>(i)].first));
+            }
+        }
+        push_list(l, out);
+    } else if (name == "ZREMRANGEBYSCORE" && w.at(2) == "-inf") {
+        int n = 0;
+        if (Value* v = store->find(key())) {
+            n = static_cast<int>(
+                std::erase_if(v->scores, [&](const auto& e) { return e.second <= number(3); }));
+            drop_empty(*v);
+        }
+        lua_pushinteger(l, n);
+    } else if (name == "HSET" && w.size() == 4) {
+        Value* v = nullptr;
+        if (!use(key(), Value::Type::hash, v)) return false;
+        lua_pushinteger(l, v->fields.count(w[2]) == 0 ? 1 : 0);
+        v->fields[w[2]] = w[3];
+    } else if (name == "HGET") {
+        const Value* v = store->find(key());
+        if (v != nullptr && v->type != Value::Type::hash) return false;
+        if (v == nullptr || v->fields.count(w.at(2)) == 0) return push_nil(l), true;
+        push(l, v->fields.at(w[2]));
+    } else if (name == "HDEL") {
+        Value* v = store->find(key());
+        if (v != nullptr && v->type != Value::Type::hash) return false;
+        lua_pushinteger(l, v != nullptr ? static_cast<int>(v->fields.erase(w.at(2))) : 0);
+        if (v != nullptr) drop_empty(*v);
+    } else if (name == "PUBLISH") {
+        const int n = wire->listeners[key()];
+        wire->published.emplace_back(key(), w.at(2));
+        lua_pushinteger(l, n);
+    } else if (name == "PUBSUB" && w.at(1) == "NUMSUB" && w.size() == 3) {
+        push_list(l, {w[2]});
+        lua_pushinteger(l, wire->listeners[w[2]]);
+        lua_rawseti(l, -2, 2);
+    } else {
+        unknown(w);
+    }
+    return true;
+}
+
+int call(lua_State* l, bool raise) {
+    bool fits = true;
+    std::string failed;
+    const char* words = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    {
+        Words w;
+        for (int i = 1; i <= lua_gettop(l); ++i) {
+            std::size_t n = 0;
+            const char* s = lua_tolstring(l, i, &n);
+            if (s == nullptr) {
+                failed = "Lua redis lib command arguments must be strings or integers";
+                break;
+            }
+            w.emplace_back(s, n);
+        }
+        try {
+            if (failed.empty() && wire->read_only && writes(w.at(0))) {
+                fits = false;
+                words = "READONLY You can't write against a read only replica.";
+            } else if (failed.empty()) {
+                fits = command(l, w);
+            }
+        } catch (const std::exception& e) {
+            failed = e.what();
+        }
+    }
+    if (!failed.empty()) return luaL_error(l, "FATAL %s", failed.c_str());
+    if (fits) return 1;
+    if (raise) return luaL_error(l, "%s", words);
+    lua_newtable(l);
+    lua_pushstring(l, words);
+    lua_setfield(l, -2, "err");
+    return 1;
+}
+
+int call_raising(lua_State* l) {
+    return call(l, true);
+}
+int call_protected(lua_State* l) {
+    return call(l, false);
+}
+
+void set_list(lua_State* l, const char* name, const Words& all) {
+    push_list(l, all);
+    lua_setglobal(l, name);
+}
+
+}  // namespace
+
+const Value* Store::find(const std::string& key) const {
+    const auto at = keys.find(key);
+    if (at == keys.end()) return nullptr;
+    // As the server has it: alive in the millisecond of its end.
+    return at->second.expires >= 0 && now > at->second.expires ? nullptr : &at->second;
+}
+
+Value* Store::find(const std::string& key) {
+    return const_cast<Value*>(std::as_const(*this).find(key));
+}
+
+void Store::sweep() {
+    std::erase_if(keys,
+                  [&](const auto& e) { return e.second.expires >= 0 && now > e.second.expires; });
+}
+
+struct Lua::State {
+    lua_State* l = luaL_newstate();
+    std::unordered_map<std::string, int> loaded;
+};
+
+Lua::Lua() : state_(std::make_unique<State>()) {
+    lua_State* l = state_->l;
+    luaL_openlibs(l);
+    lua_newtable(l);
+    lua_pushcfunction(l, call_raising);
+    lua_setfield(l, -2, "call");
+    lua_pushcfunction(l, call_protected);
+    lua_setfield(l, -2, "pcall");
+    lua_setglobal(l, "redis");
+}
+
+Lua::~Lua() {
+    lua_close(state_->l);
+}
+
+std::vector<std::string> Lua::run(const std::string& script, const Words& keys,
+                                  const Words& arguments, Store& s, Wire& w) {
+    lua_State* l = state_->l;
+    store = &s;
+    wire = &w;
+    auto found = state_->loaded.find(script);
+    if (found == state_->loaded.end()) {
+        if (luaL_loadbuffer(l, script.data(), script.size(), "@script") != 0)
+            throw std::runtime_error(lua_tostring(l, -1));
+        found = state_->loaded.emplace(script, luaL_ref(l, LUA_REGISTRYINDEX)).first;
+    }
+    set_list(l, "KEYS", keys);
+    set_list(l, "ARGV", arguments);
+    lua_rawgeti(l, LUA_REGISTRYINDEX, found->second);
+    if (lua_pcall(l, 0, 1, 0) != 0) {
+        const std::string why = lua_tostring(l, -1);
+        lua_pop(l, 1);
+        if (w.read_only && why.find("READONLY") != why.npos) return {"E READONLY"};
+        throw std::runtime_error(why);
+    }
+    Words out;
+    if (lua_istable(l, -1)) {
+        for (int i = 1;; ++i) {
+            lua_rawgeti(l, -1, i);
+            const bool more = lua_isstring(l, -1) != 0;
+            if (more) out.emplace_back(lua_tostring(l, -1));
+            lua_pop(l, 1);
+            if (!more) break;
+        }
+    } else if (lua_isstring(l, -1) != 0) {
+        out.emplace_back(lua_tostring(l, -1));
+    }
+    lua_pop(l, 1);
+    for (const std::string& text : out)
+        if (text.find("FATAL") != text.npos || (text.starts_with("E ") && !w.read_only))
+            throw std::runtime_error(text);
+    return out;
+}
+
+}  // namespace model

@@ -1,0 +1,59 @@
+// One deployment under the soak: its real servers, the links through which each worker reaches
+// them, and what can be done to it that its safety class survives.
+#pragma once
+#include <functional>
+#include <holdfast/lab/proxy.hpp>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::soak {
+
+using Random = std::mt19937_64;
+namespace lab = holdfast::lab;
+
+/// From `from` to `to` ms, evenly.
+inline std::chrono::milliseconds pick(Random& random, long from, long to) {
+    return std::chrono::milliseconds(std::uniform_int_distribution<long>(from, to)(random));
+}
+
+/// One worker's way to the servers: a proxy for each of them.
+using Link = std::vector<lab::Proxy>;
+
+/// Waits so long, or until the soak ends. False: it has ended.
+using Wait = std::function<bool(std::chrono::milliseconds)>;
+
+/// Something that is done to a server and undone, within the class.
+struct ServerFault {
+    std::string name;
+    std::function<void(Random&, const Wait&)> act;
+};
+
+class Deployment {
+public:
+    virtual ~Deployment() = default;
+    /// What it is, for the page: versions and settings.
+    virtual std::string words() const = 0;
+    /// The ports of its servers.
+    virtual std::vector<std::uint16_t> ports() const = 0;
+    /// The URL with other ports in their place.
+    virtual std::string url(const std::vector<std::uint16_t>& ports) const = 0;
+    virtual std::vector<ServerFault> faults() = 0;
+    /// Takes the servers' data away: no class survives that, so the checker has to notice.
+    virtual void wipe() = 0;
+    /// Returns when it serves again.
+    virtual void wait_ready() = 0;
+
+    std::unique_ptr<Link> link() const;
+    std::string url(const Link&) const;
+    std::string url() const { return url(ports()); }
+};
+
+/// The names that start() takes.
+const std::vector<std::string>& deployments();
+/// Errors: LabError when a server is missing or does not start; std::invalid_argument for a name.
+std::unique_ptr<Deployment> start(std::string_view name);
+
+}  // namespace holdfast::soak
