@@ -123,7 +123,8 @@ void FakeServer::serve(int fd) {
 }
 
 std::string FakeServer::stat() const {
-    return number(zxid_, 8) + number(zxid_, 8) + number(0, 8) + number(0, 8) + number(0, 12) +
+    const std::string versions(12, '\0');
+    return number(zxid_, 8) + number(zxid_, 8) + number(0, 8) + number(0, 8) + versions +
            number(session, 8) + number(0, 8) + number(zxid_, 8);
 }
 
