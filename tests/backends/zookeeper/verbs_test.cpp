@@ -35,7 +35,7 @@ TEST_CASE("one try that cannot believe its grant is in doubt, so that core withd
     rig.until([&] { return rig.backend->requests() > sent; }, "its node is asked for");
     rig.io.poll();
     lab::wait_until([&] { return nodes(plain, name).size() == 1; }, 5s, "its node");
-    const bool lives = lab::stays_true([&] { return nodes(plain, name).size() == 1; }, 3600ms);
+    const bool lives = lab::stays_true([&] { return nodes(plain, name).size() == 1; }, 3850ms);
     rig.until([&] { return t.done; }, "the attempt ends");
     if (!trial.holds(lives && !t.is<spi::Attempt::PlaceLost>(), 300ms, "the session lives")) return;
     CHECK(t.is<spi::Attempt::NoAnswer>());
