@@ -24,9 +24,18 @@ TEST_CASE("one try that cannot believe its grant is in doubt, so that core withd
     ZooKeeperClient plain(server().connect_string());
     const std::string name = "unbelieved";
     rig.use(name, 4s);
-    // From here on what is proved is at least two heartbeats old.
-    const auto beats = rig.backend->requests() + 5;
-    rig.until([&] { return rig.backend->requests() >= beats; }, "heartbeats");
+    // A new session proves itself by heartbeats that follow each other at once. After a pause between
+    // two of them, what is proved is at least that pause old.
+    auto seen = rig.backend->requests();
+    auto since = std::chrono::steady_clock::now();
+    const auto paused = [&] {
+        const auto now = std::chrono::steady_clock::now();
+        if (rig.backend->requests() != seen) since = now;
+        seen = rig.backend->requests();
+        return now - since > 300ms;
+    };
+    rig.until(paused, "a pause between heartbeats");
+    rig.until([&] { return rig.backend->requests() > seen; }, "a heartbeat");
     // The client stands still between its request and the answer, for as long as its session just
     // lasts at the server: what it had proved is over.
     Try t(name, 4s);
