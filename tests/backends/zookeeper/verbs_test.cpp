@@ -24,8 +24,8 @@ TEST_CASE("one try that cannot believe its grant is in doubt, so that core withd
     ZooKeeperClient plain(server().connect_string());
     const std::string name = "unbelieved";
     rig.use(name, 4s);
-    // A new session proves itself by heartbeats that follow each other at once. After a pause between
-    // two of them, what is proved is at least that pause old.
+    // A new session proves itself by heartbeats that follow each other at once. After a pause
+    // between two of them, what is proved is at least that pause old.
     auto seen = rig.backend->requests();
     auto since = std::chrono::steady_clock::now();
     const auto paused = [&] {
