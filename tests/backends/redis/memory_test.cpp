@@ -24,6 +24,11 @@ struct Scarce {
     if (void* const p = std::malloc(size == 0 ? 1 : size)) return p;
     throw std::bad_alloc();
 }
+// Asio asks for some of its memory so.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    if (fails_in > 0 && --fails_in == 0) return nullptr;
+    return std::malloc(size == 0 ? 1 : size);
+}
 [[gnu::noinline]] void operator delete(void* p) noexcept {
     std::free(p);
 }
