@@ -280,7 +280,7 @@ Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
 
 Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
                      boot_clock::time_point deadline) {
-    for (bool dropped = false;;) {
+    for (bool dropped = false, broken = false;;) {
         Said said;
         said.error = open(deadline, said.detail);
         if (said.error) return said;
@@ -298,6 +298,11 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
             close();
             continue;
         }
+        // Ended by the server since it was last used. A renewal may be said twice: it names its
+        // grant.
+        if (sql == Sql::renew && said.error == make(Error::closed) && time_left &&
+            !std::exchange(broken, true))
+            continue;
         if (!worth_repeating(state_) || !time_left) return said;
     }
 }
