@@ -155,7 +155,8 @@ std::unique_ptr<spi::Lane> RedlockBackend::open_lane() {
 
 awaitable<void> RedlockBackend::close() {
     fabric_->stop();
-    // What is owed at nodes that answer takes one more round trip; the others free it by its ttl.
+    // What is owed at nodes that answer takes one more round trip, and so does a release that only
+    // a majority has answered; the others free it by its ttl.
     const auto until = boot_clock::now() + milliseconds(150);
     const auto owing = [this] {
         return std::any_of(fabric_->lines.begin(), fabric_->lines.end(),

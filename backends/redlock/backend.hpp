@@ -57,7 +57,7 @@ private:
     awaitable<result<std::vector<std::string>>> scan(std::size_t node, std::string pattern,
                                                      boot_clock::time_point deadline);
 
-    /// A name that was found busy a moment ago: who waits for it need not ask again yet.
+    /// A name that was found busy a moment ago: its waiters need not ask again yet.
     struct Busy {
         boot_clock::time_point until;
         milliseconds look_within;

@@ -18,7 +18,7 @@ struct Debt {
     boot_clock::time_point due{};  ///< for a release; at `until`, to be forgotten
     milliseconds pause{20};
     bool answered = false;
-    /// As if never sent: due at once where the node can be told, else kept until its end.
+    /// As if never sent: due at once where the node can be asked, else kept until its end.
     void reset(bool may_send) noexcept {
         due = may_send ? boot_clock::time_point::min() : until;
         answered = false;
@@ -32,10 +32,10 @@ public:
     bool empty() const noexcept { return all_.empty(); }
     /// Something that no answer has come for yet.
     bool open() const noexcept;
-    /// `may_send`: the node can be told, so it is due at once.
+    /// `may_send`: the node can be asked, so it is due at once.
     void add(std::string key, std::string value, boot_clock::time_point again,
              boot_clock::time_point until, bool may_send);
-    /// The node can be told now: all are due. It cannot: all are kept until their end.
+    /// The node can be asked now: all are due. It cannot: all are kept until their end.
     void resume() { reset(true); }
     void suspend() { reset(false); }
     /// When pay() is wanted next; the end of time for an empty one.

@@ -40,7 +40,7 @@ struct Fabric final : Aftermath {
     asio::any_io_executor executor;
     std::shared_ptr<NodeSet> set;
     std::vector<std::shared_ptr<Line>> lines;
-    std::function<void(std::string)> warn;  ///< told once per text
+    std::function<void(std::string)> warn;  ///< called once per text
     RunningList running;
     std::mutex mutex;
     std::vector<Asked*> asked;  ///< one of each lane; under the mutex, as they are themselves

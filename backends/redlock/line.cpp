@@ -16,7 +16,7 @@ namespace holdfast::redlock {
 namespace {
 
 constexpr milliseconds shortest_pause{50}, longest_pause{500};
-/// More would keep a node from everybody else for too long.
+/// More would keep other clients from a node for too long.
 constexpr std::size_t most_in_a_call = 32;
 
 }  // namespace
@@ -128,7 +128,7 @@ void Line::become_ready() {
     const bool too_few = set_->up() < set_->quorum();
     node_.set_up();
     owed_.resume();
-    pay();  // first of all: whoever asks next must not meet his own leftovers
+    pay();  // first of all: the next attempt must not meet this client's own leftovers
     gather();
     for (Request& r : std::exchange(queued_, {})) {
         if (r.wanted && !r.wanted())
@@ -362,7 +362,10 @@ void Line::hurry() {
 }
 
 bool Line::owes() const noexcept {
-    return state_ != State::down && state_ != State::closed && owed_.open();
+    if (state_ == State::down || state_ == State::closed) return false;
+    // What is on its way counts, too: a node drops it when it cannot write an earlier answer to a
+    // connection that is gone.
+    return owed_.open() || !pending_.empty();
 }
 
 void Line::pay() {

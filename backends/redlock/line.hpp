@@ -16,8 +16,8 @@
 namespace holdfast::redlock {
 
 /// Engine thread only. Requests go out in the order in which they come and are answered in it. A
-/// node that is silent for longer than node_timeout is down: whoever asks is told at once, while
-/// the line tries by itself, now and then, whether it is back.
+/// node that is silent for longer than node_timeout is down: a request gets that answer at once,
+/// while the line tries by itself, now and then, whether it is back.
 class Line : public std::enable_shared_from_this<Line> {
 public:
     Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, asio::ssl::context*);
@@ -43,7 +43,7 @@ public:
              boot_clock::time_point until);
     /// Tries at once to give back what is owed.
     void hurry();
-    /// Something is owed that may be given back in a moment.
+    /// Something is owed, or asked and not answered, that may be settled in a moment.
     bool owes() const noexcept;
     /// Somebody found the node down or slow: find out, now and then.
     void look();

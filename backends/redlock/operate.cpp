@@ -182,7 +182,7 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
         detail = "a key of this name holds something other than a lock";
         co_return make(Error::sealed);
     }
-    // Who may have a majority, counting the nodes that did not answer for everybody.
+    // Owners that may have a majority, counting the nodes that did not answer for each of them.
     for (const auto& [value, seen] : values)
         if (seen.nodes + silent >= set_->quorum()) {
             if (out.holders.empty()) value_held = value;
@@ -226,7 +226,7 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::scan(std::size_t nod
             co_return redis::make(redis::Error::protocol);
         for (std::size_t i = 0; i < texts.count; ++i) {
             const Reply& value = texts.elements[i];
-            // Nothing but the value tells a lock from any other text.
+            // Only the value distinguishes a lock from any other text.
             if (value.is_text() && spi::parse_owner(owner_in(value.text)).ours)
                 found.push_back(get[i + 1]);
         }

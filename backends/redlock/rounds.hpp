@@ -1,6 +1,6 @@
 // One acquisition, renewal or release at all nodes at once: whom to ask what, what the answers come
-// to, and what has to be put right afterwards. No sockets, no clock, no thread: whoever drives a
-// round (drive.hpp for the engine, lane.hpp for blocking callers) tells it the time and what came
+// to, and what has to be put right afterwards. No sockets, no clock, no thread: what drives a
+// round (drive.hpp for the engine, lane.hpp for blocking callers) passes in the time and what came
 // back, in any order.
 #pragma once
 #include <boost/container/small_vector.hpp>

@@ -1,4 +1,5 @@
-// What close() takes back: a grant whose answers were lost (F66, F88).
+// What close() takes back: a grant whose answers were lost (F66, F88), a release that only a
+// majority has answered.
 #include <thread>
 
 #include "five.hpp"
@@ -38,4 +39,30 @@ TEST_CASE("close: a grant whose answers are lost is given back (F66, F88)") {
     client.close();
     CHECK(lab::reached([&] { return three.holding("name") == 0; }, 1s));
     if (blocked.joinable()) blocked.join();
+}
+
+TEST_CASE("close: a node that lags behind the majority gets its release") {
+    const bool async = GENERATE(true, false);
+    INFO((async ? "by the engine" : "by lane"));
+    Five three(false, {}, 3);
+    lab::Proxy slow(three[2].port());
+    auto client = open("redlock://" + three.where(0) + "," + three.where(1) +
+                       ",127.0.0.1:" + std::to_string(slow.port()) + "?durable=yes&ttl=60s");
+    const auto lock = lock_of(client, "name");
+    hf::Lease lease;
+    lab::wait_until(
+        [&] {
+            lease = acquire(*lock, async);
+            return lab::reached([&] { return three.holding("name") == 3; }, 200ms);
+        },
+        patience * 10s, "all nodes vote");
+    const auto before = slow.counters().delayed;
+    slow.delay(lab::Direction::to_server, 40ms);
+    if (async)
+        lease = {};
+    else
+        CHECK(lease.release() == hf::ReleaseResult::released);
+    lab::wait_until([&] { return slow.counters().delayed > before; }, 5s, "its release waits");
+    client.close();
+    CHECK(lab::reached([&] { return three.holding("name") == 0; }, 1s));
 }
