@@ -98,7 +98,7 @@ private:
                        "NOT exact: the lock failed.");
     }
 
-    // --- who comes first
+    // --- order of arrival
 
     bool wait_for_waiters(const Client& client, std::size_t n) {
         const auto end = boot_clock::now() + milliseconds(4000);

@@ -26,7 +26,7 @@ private:
     std::string path_;
 };
 
-/// What one worker process is told.
+/// The orders of one worker process.
 struct DemoJob {
     std::string role;  ///< "count", "buy", "queue", "hold", "write"
     std::string name;  ///< of the lock

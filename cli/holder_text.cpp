@@ -1,4 +1,4 @@
-// Who holds a lock, in words and as JSON.
+// The holder of a lock, in words and as JSON.
 #include "holder_text.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Who holds a lock, in words and as JSON.
+// The holder of a lock, in words and as JSON.
 #pragma once
 #include <boost/json/object.hpp>
 #include <string>

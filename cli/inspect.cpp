@@ -1,4 +1,4 @@
-// `holdfast inspect`: who holds a name, and who waits for it.
+// `holdfast inspect`: the holder of a name, and its waiters.
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>

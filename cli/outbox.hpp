@@ -12,8 +12,8 @@
 
 namespace holdfast::cli {
 
-/// Lines, written without ever waiting and without changing the descriptor for others who share it.
-/// At most 64 KiB are kept; then the oldest go. Not thread-safe.
+/// Lines, written without ever waiting and without changing the descriptor for processes that share
+/// it. At most 64 KiB are kept; then the oldest go. Not thread-safe.
 class Outbox {
 public:
     /// `fd` below zero: takes nothing. `gap` says in one line how many were dropped.

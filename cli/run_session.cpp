@@ -135,7 +135,7 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
 
     int exit = 0;
     client = open_client(g, exit, consequence, [shared_status, name = o.name](const Event& e) {
-        // The others are told of in their place.
+        // The others are reported in their place.
         if (e.kind != Event::Kind::in_doubt) return;
         shared_status->write("in_doubt");
         detail(fmt::format("the server did not answer about {}; resolving the request",

@@ -1,4 +1,5 @@
-// The terminal under job control: who has the foreground, and stopping together with the command.
+// The terminal under job control: which group has the foreground, and stopping together with the
+// command.
 #pragma once
 #include <sys/types.h>
 #include <termios.h>

@@ -119,7 +119,7 @@ void Store::withdraw(const spi::Attempt& a, const std::string& key) {
     leave_line(e, a.owner);
     if (e.owner == a.owner) {
         e.owner.clear();
-        e.last = e.told;  // it never worked under the lock: its own news goes to the next
+        e.last = e.told;  // it never worked under the lock: its own goes to the next
     }
     if (e.free(boot_clock::now())) wake_first(e, boot_clock::now());
 }

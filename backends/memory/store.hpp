@@ -20,8 +20,8 @@ struct Entry {
     std::string owner;  ///< empty: free
     FencingToken token;
     boot_clock::time_point expires, since;
-    PreviousHolder last = PreviousHolder::none;     ///< what the next holder will be told
-    PreviousHolder told = PreviousHolder::unknown;  ///< what this holder was told
+    PreviousHolder last = PreviousHolder::none;     ///< for the next holder
+    PreviousHolder told = PreviousHolder::unknown;  ///< for this holder
     bool revoked = false;
     std::deque<Waiting> queue;
 

@@ -2,7 +2,7 @@
 // Redis servers. It gives the protocol as values, a connection of the engine's up to its first use
 // (resolved, connected, secured, introduced), and errors. Nothing of the lock itself.
 //
-// The objects behind it are listed in node.cmake; who uses the header builds them in.
+// The objects behind it are listed in node.cmake; a target that uses the header builds them in.
 #pragma once
 #include "protocol/keys.hpp"
 #include "wire/codec.hpp"

@@ -1,4 +1,4 @@
-// What operators ask: who holds and waits, which names are held, break, and what this server
+// What operators ask: holders and waiters, names that are held, break, and what this server
 // promises.
 #include <algorithm>
 
@@ -135,7 +135,7 @@ awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view 
         for (std::size_t i = 0; i < locks.size(); ++i) {
             const Reply& value = values->elements[i];
             if (!value.is_text()) continue;
-            // In plain mode nothing but the value tells a lock from any other text.
+            // In plain mode only the value distinguishes a lock from any other text.
             std::string_view owner = value.text;
             if (plain && owner.starts_with(revoked_mark)) owner.remove_prefix(1);
             if (plain && !spi::parse_owner(owner).ours) continue;

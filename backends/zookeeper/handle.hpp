@@ -22,7 +22,7 @@ std::string hosts_text(const Options&);
 /// A part of `most` at random, so that clients do not come back all at once.
 milliseconds some_of(milliseconds most);
 
-/// Who is told of a handle's changes, from inside the client library's callbacks.
+/// What is notified of a handle's changes, from inside the client library's callbacks.
 class Ear {
 public:
     virtual ~Ear() = default;
@@ -61,7 +61,8 @@ public:
     CallPtr create(const std::string& path, std::string_view data, Kind, Then = {});
     CallPtr remove(const std::string& path, Then = {});
     CallPtr set(const std::string& path, std::string_view data, int version = -1, Then = {});
-    /// A watch tells once, and ends with the connection: after disconnected() nothing is watched.
+    /// A watch notifies once, and ends with the connection: after disconnected() nothing is
+    /// watched.
     CallPtr get(const std::string& path, bool watch, Then = {});
     CallPtr list(const std::string& path, Then = {});
     /// What this server answers afterwards is at least as new as this moment.

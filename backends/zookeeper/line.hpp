@@ -1,4 +1,4 @@
-// Who stands in line for one name, as one session sees it. Pure: it is told of lists and removals.
+// The line for one name, as one session sees it. Pure: lists and removals are passed in.
 #pragma once
 #include <cstdint>
 #include <map>

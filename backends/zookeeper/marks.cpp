@@ -1,4 +1,4 @@
-// A holder puts a mark with its token before core is told of the grant, and takes it away, in one
+// A holder puts a mark with its token before core learns of the grant, and takes it away, in one
 // step with its own node, when it lets go. So a mark that is found belongs to somebody who never
 // did.
 #include "marks.hpp"

@@ -1,4 +1,4 @@
-// What operators ask: who holds, who waits, what is held, and taking it away.
+// What operators ask: holders, waiters, names that are held, and breaking one.
 #include <algorithm>
 
 #include "backend.hpp"

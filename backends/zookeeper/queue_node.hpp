@@ -38,7 +38,7 @@ struct QueueNode {
     std::uint64_t verified_parent =
         0;                   ///< the watched life of its parent in which its node was made
     bool waited = false;     ///< somebody was ahead of it
-    bool listed = false;     ///< all who may be ahead of it are known
+    bool listed = false;     ///< all nodes that may be ahead of it are known
     std::uint64_t list = 0;  ///< the number of that list
     bool in_doubt = false;   ///< the answer about its node was lost
     int tries = 0;           ///< the node above was missing

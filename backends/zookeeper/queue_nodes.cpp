@@ -176,7 +176,7 @@ void Session::created(const QueueNodePtr& p, Call& c) {
         return;
     }
     if (unanswered(c.rc)) {
-        // With no connection the request was not even sent; which of the two it was, a look tells.
+        // With no connection the request was not even sent; a look shows which of the two it was.
         p->in_doubt = true;
         if (!handle_->connected()) return;
         handle_->sync(p->parent);
@@ -313,7 +313,7 @@ void Session::keep_waiting(const QueueNodePtr& p) {
     const auto at = lines_.find(p->parent);
     if (at == lines_.end() || !handle_->connected()) return;
     Line& l = at->second;
-    // The watch tells; this is for what nobody thought of. Long lists are looked at less often.
+    // The watch notifies; this is for what no rule foresaw. Long lists are looked at less often.
     const auto pace =
         std::max(milliseconds(1000), milliseconds(static_cast<long long>(l.entries().size())));
     if (boot_clock::now() >= l.last + pace) want_list(l);

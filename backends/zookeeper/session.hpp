@@ -54,7 +54,7 @@ public:
     void keep_waiting(const QueueNodePtr&);
     /// Nothing of it is to be left: deletes its node, now or when that is possible.
     void leave(const QueueNodePtr&, Outcome);
-    /// Asks what its own node says, and to be told when that changes.
+    /// Reads its own node, and watches it.
     void watch_own(const QueueNodePtr&);
 
     /// Where robust=true keeps what became of the last holder.

@@ -1,5 +1,5 @@
 // How long a session surely lives: the part of the protocol that decides about belief, and nothing
-// else. Pure: it is told what was sent and answered, and when. tests/models/zookeeper has its
+// else. Pure: what was sent and answered, and when, is passed in. tests/models/zookeeper has its
 // model.
 #pragma once
 #include <algorithm>

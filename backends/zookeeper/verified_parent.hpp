@@ -1,4 +1,4 @@
-// What a session knows of a line's own node, the parent of all who stand in it.
+// What a session knows of a line's own node, the parent of all nodes in it.
 #pragma once
 #include <cstdint>
 #include <optional>

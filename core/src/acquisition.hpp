@@ -9,14 +9,14 @@
 namespace holdfast {
 
 /// attempting -> granted, or busy -> parked -> (woken, or time to look) -> attempting -> ...
-/// The caller is told at its deadline or cancellation at once; what may be left at the server is
-/// then withdrawn in the background, and repeated until the server has answered or the ttl has
-/// passed. Engine thread only, but for the constructor.
+/// The caller is notified at its deadline or cancellation at once; what may be left at the server
+/// is then withdrawn in the background, and repeated until the server has answered or the ttl has
+/// passed. Engine thread only, except for the constructor.
 class Acquisition final : public Timed, private Orphan {
 public:
     using SyncResult = std::pair<error_code, Lease>;
 
-    struct Caller {  ///< who is told: one of the two
+    struct Caller {  ///< what to notify: one of the two
         Callback<Lock::Signature>::Handler handler;
         std::shared_ptr<OneShot<SyncResult>> latch;
         Diagnostics* diagnostics = nullptr;
@@ -65,7 +65,7 @@ private:
     void look_at(boot_clock::time_point);
     void rearm();
     void granted();
-    /// Makes the lease and tells the caller; not when it is over already, or the client is.
+    /// Makes the lease and notifies the caller, unless the acquisition or the client has ended.
     error_code deliver();
     void retry(error_code, bool in_doubt);
     void finish(error_code, Lease = {});

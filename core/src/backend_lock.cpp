@@ -71,11 +71,11 @@ result<Lease> BackendLock::wait_on_engine(std::string owner, const AcquireOption
                                                 options.wait, started, std::move(caller));
     if (left != nullptr) waiter->adopt(*left);
     handle_->engine->submit(waiter);
-    lane.give_back();  // not before: whoever closes waits for lanes first, then for the engine
+    lane.give_back();  // last: close() waits for lanes first, then for the engine
     const std::stop_callback on_stop(stop, [&] {
         handle_->engine->post([waiter] { waiter->cancel(make_error_code(errc::cancelled)); });
     });
-    // The engine tells every waiter at its deadline, and all of them when it closes.
+    // The engine notifies every waiter at its deadline, and all of them when it closes.
     auto [ec, lease] = latch->take();
     if (ec) return ec;
     return std::move(lease);

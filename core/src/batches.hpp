@@ -29,7 +29,7 @@ public:
     }
     void add(std::shared_ptr<Item> item) { next_.push_back(std::move(item)); }
 
-    /// What may be sent now; they count as under way until answered() is told so.
+    /// What may be sent now; they count as under way until answered() is called.
     Batch take() {
         Batch all;
         if (std::exchange(silent_, false) && !backlog_.empty()) {

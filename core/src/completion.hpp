@@ -111,7 +111,7 @@ protected:
 
 /// A user's handler, where it wants to run, and the work that keeps a loop there running until
 /// then. Handler and work go together to the end: a loop may be gone as soon as its handler has
-/// run. One thread at a time, but for the end of its loop.
+/// run. One thread at a time, except at the end of its loop.
 template <class Signature>
 class Callback final : private LoopEnd::Waiting {
 public:

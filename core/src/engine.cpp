@@ -274,7 +274,7 @@ spi::awaitable<void> Engine::stop_backend(std::function<void()> stopped) {
         auto verb = backend_->close();
         co_await std::move(verb);
     } catch (const std::exception&) {
-        // Nothing is left that could be told.
+        // No caller is left to notify.
     }
     stopped();
 }
@@ -282,7 +282,7 @@ spi::awaitable<void> Engine::stop_backend(std::function<void()> stopped) {
 void Engine::close(milliseconds grace) noexcept {
     if (forked()) return;
     if (closing_.exchange(true)) {
-        // Handlers that die while it closes may own the client: whoever closes it waits for them.
+        // Handlers that die while it closes may own the client: close() waits for them.
         const bool by_ourselves = on_engine_thread() || closer_ == std::this_thread::get_id();
         if (!by_ourselves) close_done_.wait(false);
         return;
@@ -337,7 +337,7 @@ void Engine::close_itself() {
 void Engine::end(milliseconds grace) {
     // Only now: the engine thread may have been in the schedule.
     schedule_.stop();
-    // An engine that was too busy to get there in time: everybody who waits is told all the same.
+    // An engine that was too busy to get there in time still notifies every waiter.
     // Verbs under way end now that their sockets are closed; their frames must not outlive the
     // backend.
     io_.restart();
@@ -350,7 +350,7 @@ void Engine::end(milliseconds grace) {
     start_submitted();
     give_up_everything();
     drain(boot_clock::now() + milliseconds(1000));
-    // Nobody will ask the server again; those who wait for its answer keep the engine alive.
+    // No request will follow; callers that wait for an answer keep the engine alive.
     all_ended_ = {};
     for (const auto& lease : leases_.all())
         lease->forget();

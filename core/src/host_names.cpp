@@ -91,7 +91,7 @@ public:
         try {
             answer(ask(host_));
         } catch (const std::exception&) {
-            // Without memory nobody is told: whoever waits does so until his deadline, and the next
+            // Without memory no caller is notified: each waits until its deadline, and the next
             // one asks anew.
             const std::lock_guard hold(mutex_);
             answered_ = true;

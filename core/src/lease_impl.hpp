@@ -85,7 +85,7 @@ public:
 
 private:
     using Renewing = asio::any_completion_handler<void(error_code)>;
-    /// Who is told what became of a release, one of the two or nobody, and until when.
+    /// What to notify of the outcome of a release, at most one of the two, and until when.
     struct Ending {
         Ending(std::shared_ptr<OneShot<ReleaseResult>> l, boot_clock::time_point by)
             : latch(std::move(l)), answer_by(by) {}
@@ -111,10 +111,10 @@ private:
     void release_in_background();
     /// The request is sent now: from here on the caller waits for one request time-out.
     void begin_answer_time();
-    /// Until when somebody waits to be told; for ever when nobody does.
+    /// Until when a caller waits to be notified; for ever when none does.
     boot_clock::time_point answer_by() const noexcept;
     void renew_in_background(Renewing);
-    /// Once; nobody waits for what is not answered by then.
+    /// Once; what is not answered by then is not waited for.
     void answer_release(ReleaseResult);
     void stop_releasing();
     std::shared_ptr<LeaseImpl> self() {
@@ -149,7 +149,7 @@ private:
     ReleaseResult released_ = ReleaseResult::unreachable;
     Outcome outcome_ = Outcome::done;
 
-    std::optional<Ending> ending_;  // whoever ended the lease, then the engine thread
+    std::optional<Ending> ending_;  // the thread that ended the lease, then the engine thread
     bool in_doubt_ = false;         // the same: a request to release it was not answered
 
     // Engine thread only, but set before the grant is scheduled.

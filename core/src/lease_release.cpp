@@ -40,7 +40,7 @@ ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
     auto answer = std::make_shared<OneShot<ReleaseResult>>();
     ending_.emplace(answer, deadline);
     submit_release();
-    lane.give_back();  // not before: whoever closes waits for lanes first, then for the engine
+    lane.give_back();  // last: close() waits for lanes first, then for the engine
     if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
     return answer->take_until(deadline + std::chrono::seconds(1))
         .value_or(ReleaseResult::unreachable);

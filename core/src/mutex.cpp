@@ -52,7 +52,7 @@ mutex::mutex(std::unique_ptr<Lock> lock)
     : lock_(std::move(lock)), gate_(std::make_unique<Gate>()) {}
 
 mutex::~mutex() {
-    // Its condition variable waits for those who wait on it, and here they never go.
+    // Its destructor waits until all waiters have gone, and here they never go.
     if (gate_->forked()) (void)gate_.release();
 }
 

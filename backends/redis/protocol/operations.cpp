@@ -45,10 +45,10 @@ std::int64_t jitter(std::int64_t middle, std::int64_t percent) {
 
 /// When a queued waiter looks again by itself.
 milliseconds next_look(milliseconds window, std::int64_t left, std::int64_t rank, bool ours) {
-    if (left == -2) return milliseconds(5);  // free: whoever is first is being told
+    if (left == -2) return milliseconds(5);  // free: the first waiter is being notified
     std::int64_t look = jitter(window.count() / 3, 10);
     if (rank == 0) {
-        if (!ours) look = std::min(look, jitter(100, 50));  // a foreign release tells nobody
+        if (!ours) look = std::min(look, jitter(100, 50));  // a foreign release notifies no waiter
         if (left >= 0) look = std::min(look, left + 2);
     }
     return milliseconds(std::max<std::int64_t>(look, 1));

@@ -19,7 +19,7 @@ struct Verb {
     const Script* one;  ///< null: a command, not a script
     const Script* many;
     unsigned keys;         ///< of one lock
-    bool channel = false;  ///< between keys and arguments: where the server tells of a hand-over
+    bool channel = false;  ///< between keys and arguments: where the server notifies of a hand-over
 };
 
 /// wants() names the request; after answered() it may want another one, after missing() it is over.
@@ -136,7 +136,7 @@ private:
     const FencingToken token_;
     const boot_clock::time_point now_{};
     const std::int64_t ghost_ = 0;
-    const char how_;       // r, a; u: nobody was told of a grant
+    const char how_;       // r, a; u: no caller learned of a grant
     const bool find_out_;  // what else is there
     ReleaseResult result_ = ReleaseResult::unreachable;
     error_code error_;

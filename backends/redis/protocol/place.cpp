@@ -38,7 +38,7 @@ void hear(Place& p, std::uint64_t token, char told, const Shared& shared,
 }
 
 bool take_handed(Attempt& a, const Shared& shared, boot_clock::time_point now) {
-    // A message says nothing of replicas, and not who wrote it: the look that it causes does.
+    // A message says nothing of replicas or of its writer: the look that it causes does.
     if (shared.options.replicas > 0 || shared.options.confirm_handover) return false;
     Place* p = find_place(a.place);
     if (p == nullptr || !p->queued || !p->handed) return false;

@@ -23,7 +23,7 @@ struct Place {
         std::uint64_t token = 0;
         PreviousHolder previous = PreviousHolder::unknown;
     };
-    std::optional<Handed> handed;  ///< told by a message
+    std::optional<Handed> handed;  ///< from a message
     bool unclaimed = false;        ///< granted by the message alone: the first renewal says so
 };
 
@@ -49,7 +49,7 @@ PreviousHolder previous_from(char letter) noexcept;
 /// be one that the server can have given by now, or a store that compares tokens would refuse real
 /// ones for as long as the false one is ahead.
 void hear(Place&, std::uint64_t token, char told, const Shared&, boot_clock::time_point now);
-/// A grant that a message told, if it still holds for long enough. Sends nothing.
+/// A grant that came by message, if it still holds for long enough. Sends nothing.
 bool take_handed(spi::Attempt&, const Shared&, boot_clock::time_point now);
 
 }  // namespace holdfast::redis

@@ -15,7 +15,7 @@ namespace {
 // A server that has not answered for so long a request whose time is over is taken for gone; and
 // one that is a replica by now is asked by a new connection so often.
 constexpr milliseconds longest_silence{1000};
-// A connection is for everybody, so it is not given up at the deadline of a hasty first one.
+// A connection is for all callers, so it is not given up at the deadline of a short first one.
 constexpr milliseconds least_connect_time{2000};
 
 }  // namespace

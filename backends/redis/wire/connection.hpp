@@ -13,7 +13,7 @@
 
 namespace holdfast::redis {
 
-/// Engine thread only. A request that is not answered in time is told so alone, and its answer is
+/// Engine thread only. A request that is not answered in time fails alone, and its answer is
 /// dropped when it comes. When nobody else waits, or nothing has been answered for a second, the
 /// connection is closed; the next request opens a new one.
 class Connection : public std::enable_shared_from_this<Connection> {

@@ -1,4 +1,4 @@
-// What every connection says first: who we are, which database, and what the time is.
+// What every connection sends first: user and password, the database, and a question for the time.
 #pragma once
 #include <string>
 

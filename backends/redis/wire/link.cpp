@@ -141,7 +141,7 @@ std::string Link::unanswered() const {
 asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::string* detail) {
     const Options& o = shared_->options;
     std::vector<std::string> hosts{o.host};
-    // A little less than all, so that the error can say who did not answer.
+    // A little less than all, so that the error can name the server that did not answer.
     const auto soon = deadline - (deadline - boot_clock::now()) / 10;
     auto looking = shared_->names.look_up(std::move(hosts), soon);
     resolving_ = true;

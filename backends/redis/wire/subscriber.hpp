@@ -1,4 +1,4 @@
-// The second connection of a client that waits: on it the server tells which waiter was handed a
+// The second connection of a client that waits: on it the server says which waiter was handed a
 // lock. Messages may be lost without harm, since every waiter also looks by itself.
 #pragma once
 #include <array>

@@ -11,7 +11,7 @@
 
 namespace holdfast::sql {
 
-/// The column `mark`: what the next holder is told; 0: there was none.
+/// The column `mark`: the next holder's previous_holder; 0: there was none.
 inline constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
 
 inline PreviousHolder previous_of(std::int64_t mark) noexcept {
@@ -113,7 +113,7 @@ inline error_code why_lost(const Row& row, const Step& s) noexcept {
     return make_error_code(errc::lost);
 }
 
-/// What a release is told that found nothing to free.
+/// The result of a release that found nothing to free.
 inline ReleaseResult nothing_to_free(const Row& row, const Step& s) noexcept {
     if (row.granted_to(s))
         // Free with our token: an earlier release of ours got through, unless it was broken.
@@ -157,7 +157,7 @@ inline error_code why_not_broken(const Row& row, const BreakOptions& options, st
     return make_error_code(errc::not_held);
 }
 
-/// For an operator who broke it: `row` as it was before.
+/// For the operator that broke it: `row` as it was before.
 inline std::vector<Broken> broken_of(const Row& row, const BreakOptions& options) {
     Broken broken;
     broken.holder = holder_of(row);

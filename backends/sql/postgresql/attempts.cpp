@@ -48,7 +48,7 @@ void grant(Connection& c, Steps steps) {
     }
 }
 
-/// They are busy, or left alone for a moment: so that somebody tells us when they are free.
+/// They are busy, or left alone for a moment: a place in line, so that a release notifies us.
 void stand(Connection& c, const Steps& unplaced, Rows& known) {
     if (unplaced.empty()) return;
     const auto since = array(unplaced, [](const Step& s) { return s.since; });
@@ -91,7 +91,7 @@ bool Shared::call_off(Step& s) {
 void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     Steps first, missing, again, unplaced;
     for (Step* s : wave) {
-        // An earlier wave has seen who holds it.
+        // An earlier wave has seen its holder.
         const auto at = known.find(s->key);
         if (s->behind) {
             s->done = true;
@@ -142,7 +142,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     grant(c, again);
     for (Step* s : still_open(again)) {
         s->done = true;
-        // The one who has locked the row may be an earlier statement of the same owner that was
+        // The row may be locked by an earlier statement of the same owner that was
         // never answered, in the middle of its commit: it waits for the disk, or for a standby. So
         // this is not "busy", which would end the doubt about that one.
         if (s->ghost != 0)

@@ -120,7 +120,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
 void Backend::leave_line(const std::string& key) {
     auto work = job();
     work->add(leaving(key, boot_clock::now() + leave_patience));
-    // Nobody waits for the answer: who is told in vain passes it on.
+    // No caller waits for the answer: a client notified in vain passes it on.
     auto run = keeping_->run(std::move(work));
     asio::co_spawn(context_.engine, std::move(run), asio::detached);
 }

@@ -31,7 +31,7 @@ bool on_this_machine(const std::string& address) {
                         .is_loopback()));
 }
 
-/// So long a look-up may keep waiting who knows an address already.
+/// For how long a look-up may delay a caller that knows an address already.
 constexpr milliseconds patience_with_names{750};
 
 /// Where to try, as libpq's hostaddr; one empty text for a Unix socket.

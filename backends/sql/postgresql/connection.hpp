@@ -42,9 +42,9 @@ public:
     /// The same for a text of our own without parameters.
     Said run_text(const std::string& sql, boot_clock::time_point deadline);
 
-    /// Asks to be told of releases. Not behind a pooler.
+    /// Asks to be notified of releases. Not behind a pooler.
     error_code listen(boot_clock::time_point deadline, std::string& detail);
-    /// The names that were told since, without waiting. False when the connection broke.
+    /// The names notified since, without waiting. False when the connection broke.
     bool heard(std::vector<std::string>& names) noexcept;
     /// A duplicate of the socket; -1 when it is not open.
     int duplicate() const noexcept;

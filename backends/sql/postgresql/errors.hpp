@@ -39,7 +39,8 @@ Error from_state(std::string_view state) noexcept;
 /// True when an answer with that SQLSTATE proves that the statement left nothing behind: not when
 /// the server ended the connection, which it may do just after the commit.
 bool rolled_back(std::string_view state) noexcept;
-/// True when the server is there and only cannot now: a caller who can wait goes on asking.
+/// True when the server is there and cannot serve for a moment: a caller that may wait goes on
+/// asking.
 bool cannot_now(const error_code&) noexcept;
 /// True when the same statement may succeed at once.
 bool worth_repeating(std::string_view state) noexcept;

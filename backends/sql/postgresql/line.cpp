@@ -73,7 +73,7 @@ bool Line::leave(std::string_view owner) {
         names_.erase(name);
         return known_there;
     }
-    // The news was for whoever is first, and so is asking for a place.
+    // The notification was for the first waiter, and so is asking for a place.
     const bool something_to_do = n.hint || (hearing_ && !n.placed);
     if (first && something_to_do && !closed_) context_.events.wake(n.waiters.front().owner);
     return false;
@@ -107,7 +107,7 @@ bool Line::freed(const std::string& key) {
     Name& n = at->second;
     n.hint = true;
     n.told = boot_clock::now();
-    n.placed = false;  // who is told is out of the line
+    n.placed = false;  // a notified client is out of the line
     n.held_until = {};
     context_.events.wake(n.waiters.front().owner);
     return true;

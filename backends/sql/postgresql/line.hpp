@@ -1,6 +1,7 @@
-// Who of this client waits for which name. The one who waits longest asks the server, and stands in
-// the line there for all of them; the others are answered from what it heard, so that waiting costs
-// a look a second however many wait. Engine thread only, but for freed_elsewhere().
+// Which callers of this client wait for which name. The one that waits longest asks the server, and
+// stands in the line there for all of them; the others are answered from what it heard, so that
+// waiting costs a look a second however many wait. Engine thread only, except for
+// freed_elsewhere().
 #pragma once
 #include <atomic>
 #include <deque>
@@ -22,7 +23,7 @@ public:
     enum class Plan : std::uint8_t {
         take,   ///< ask for it, it may be free
         look,   ///< ask, it is probably held
-        stand,  ///< another client was told of it a moment ago: stand behind that one
+        stand,  ///< another client was notified of it a moment ago: stand behind that one
         wait    ///< known to be held, or somebody of ours is before it
     };
     Plan plan(const std::string& key, const spi::Attempt&, boot_clock::time_point now) const;
@@ -40,8 +41,8 @@ public:
     void heard(const Step&, boot_clock::time_point asked, boot_clock::time_point now);
     /// It may be free: the first in line is woken. False when nobody of ours waits for it.
     bool freed(const std::string& key);
-    /// We released it, and another client was told: it is not asked for at once, since the answer
-    /// of a release is here before the other one's question is there.
+    /// We released it, and another client was notified: it is not asked for at once, since the
+    /// answer of a release is here before the other one's question is there.
     void handed_on(const std::string& key);
     void handed_on_elsewhere(const std::string& key);
     /// Whether the server can tell us of releases. Anything may have happened before.

@@ -1,4 +1,4 @@
-// The connection on which the server tells of releases. Made by a worker when somebody waits for
+// The connection on which the server notifies of releases. Made by a worker when a caller waits for
 // the first time; its socket is then watched by the engine, so it needs no thread.
 #pragma once
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -28,7 +28,7 @@ private:
     spi::awaitable<void> connect();
     void watch();
     void broke();
-    /// We were told, and nobody waits any more: the next in line is told.
+    /// We were notified, and no caller waits any more: the next in line is notified.
     void pass_on(std::vector<std::string> names);
 
     const std::shared_ptr<Shared> shared_;

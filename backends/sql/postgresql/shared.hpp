@@ -37,7 +37,7 @@ struct Shared {
     spi::HostNames names;
     const std::string me;  ///< this client in a line
     const std::shared_ptr<Watchdog> watchdog;
-    std::shared_ptr<Line> line;  ///< who of this client waits; set with the client
+    std::shared_ptr<Line> line;  ///< this client's waiters; set with the client
     std::atomic<std::uint64_t> requests{0};
     sql::Warnings warnings;
 

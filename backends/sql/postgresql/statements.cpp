@@ -65,13 +65,13 @@ constexpr std::string_view hello_text =
     "FROM (SELECT 1) AS always "
     "LEFT JOIN pg_class c ON c.oid = pg_catalog.to_regclass('TABLE')::oid";
 
-/// What a table can do to those who write into it: its owner may give it code at any time, and what
-/// code it has runs with the rights of who writes.
+/// What a table can do to the roles that write into it: its owner may give it code at any time, and
+/// what code it has runs with the writer's permissions.
 constexpr std::string_view audit_text =
     "WITH t AS MATERIALIZED (SELECT c.oid, c.relowner, c.relkind, c.relrowsecurity, c.relacl "
     "FROM pg_class c WHERE c.oid = pg_catalog.to_regclass('TABLE')::oid), "
     "me AS MATERIALIZED (SELECT oid, rolsuper FROM pg_roles WHERE rolname = current_user) SELECT "
-    // Who may change the table and is not trusted with our rights.
+    // Roles that may change the table and are not trusted with our permissions.
     "(SELECT o.rolname FROM t, me, pg_roles o WHERE o.oid = t.relowner AND o.oid <> me.oid "
     "AND NOT o.rolsuper AND (me.rolsuper OR o.oid <> (SELECT datdba FROM pg_database WHERE "
     "datname = pg_catalog.current_database()) AND NOT pg_catalog.pg_has_role(me.oid, o.oid, "

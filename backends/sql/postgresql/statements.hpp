@@ -38,13 +38,13 @@ enum class Sql : std::uint8_t {
 // the first of its callers waits. `tell` takes the one who waits longest out of the line of a free
 // name and sends the name on that client's channel; nothing is written into a row while nobody
 // waits. `next` of a grant: -1 the client does not stand in line, 0 it leaves, else the time since
-// when the next of its callers waits, and it stands in line again. Who is told holds nothing: it
-// asks like everybody else, and so does who hears nothing.
+// when the next of its callers waits, and it stands in line again. A notified client holds nothing:
+// it asks like every other, and so does one that hears nothing.
 
 /// Before the client's id, it makes the channel it listens on; the payload is the name in the
 /// table.
 inline constexpr const char* channel = "holdfast_";
-/// So long a place in line is kept by who does not say again that it waits.
+/// How long a place in line is kept for a client that does not say again that it waits.
 inline constexpr std::chrono::seconds place_lasts{5};
 
 /// What the table's comment begins with: the number is the layout's format.
@@ -70,8 +70,8 @@ public:
     /// Asked first on each connection. Parameters: the process id that the server gave us; seconds
     /// of silence until TCP asks whether we are there, and between its questions; their number.
     const std::string& hello() const noexcept { return hello_; }
-    /// Its owner, if not to be trusted with our rights; code that it has; others who may give it
-    /// triggers.
+    /// Its owner, if not to be trusted with our permissions; code that it has; others who may give
+    /// it triggers.
     const std::string& audit() const noexcept { return audit_; }
     /// Whether a standby may take over that has not heard of the last commits.
     const std::string& followed() const noexcept { return followed_; }

@@ -3,7 +3,7 @@
 namespace holdfast::postgresql {
 namespace {
 
-/// Looks at the rows of those that are still open: `judge` is told what each of them found.
+/// Looks at the rows of those that are still open: `judge` gets what each of them found.
 template <class F>
 void judge_open(Connection& c, const Steps& wave, F&& judge) {
     const Steps open = still_open(wave);
@@ -183,7 +183,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     };
     // First, since time runs for them only.
     in_waves(of_kind(Step::Kind::renew), [&](const Steps& wave) { renew_wave(c, wave); });
-    // Before the others, so that nothing that is freed here is told to whoever leaves.
+    // Before the others, so that a client that leaves is not notified of what is freed here.
     if (const Steps leaving = of_kind(Step::Kind::withdraw, true); !leaving.empty())
         tell(c, keys_of(leaving), last_deadline(leaving), true);
     in_waves(of_kind(Step::Kind::release), [&](const Steps& wave) { release_wave(c, wave); });

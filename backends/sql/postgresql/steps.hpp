@@ -28,15 +28,15 @@ struct Step : sql::Step {
     std::int64_t since = 0;   ///< since when it waits, in the server's us; 0: nobody can tell it
     std::int64_t next = -1;   ///< what becomes of our place in line with a grant: see Sql::grant
     bool expect_free = true;  ///< false: look first, as it is probably held
-    bool behind = false;      ///< another client was told of it: only stand in line
+    bool behind = false;      ///< another client was notified of it: only stand in line
     std::int64_t ghost = 0;   ///< until when an unanswered request of this owner may still act
     bool asked = false, called_off = false;  ///< of a grant; under the mutex of Shared
 
     // --- what became of it
-    std::string holder;        ///< busy: who holds it, where that was read
+    std::string holder;        ///< busy: its holder, where that was read
     std::int64_t left_us = 0;  ///< busy: for how long, at least
     bool placed = false;       ///< this client stands in line now
-    bool handed_on = false;    ///< it was freed, and another client was told so
+    bool handed_on = false;    ///< it was freed, and another client was notified
 };
 
 struct Row : sql::Row {
@@ -55,7 +55,7 @@ Said look(Connection&, const std::vector<std::string>& keys, boot_clock::time_po
 std::vector<std::string> tell(Connection&, const std::vector<std::string>& keys,
                               boot_clock::time_point deadline, bool leave);
 
-/// So long somebody who was told is left alone by the client that told him.
+/// How long a notified client is left alone by the client that notified it.
 inline constexpr milliseconds courtesy{20};
 
 /// How long a waiter sleeps when nobody wakes it: until the lease ends, and at most

@@ -1,4 +1,5 @@
-// The clocks of the lease table: boot time decides who holds, the wall clock only gives tokens.
+// The clocks of the lease table: boot time decides when a lease ends, the wall clock only gives
+// tokens.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,7 +14,7 @@ std::int64_t boot_us() noexcept;
 bool boot_clock_known() noexcept;
 
 /// What /proc says of this boot; empty where it cannot be read. Containers may see an id of their
-/// own, so it decides nothing about who holds.
+/// own, so it decides nothing about leases.
 const std::string& boot_id();
 
 /// Microseconds since 1970 for tokens. Tests set the pointer to make the clock jump.

@@ -264,7 +264,7 @@ int Connection::ask(const char* sql, std::string& answer) {
 error_code Connection::set_up(std::string& detail) {
     std::string answer;
     int rc = ask("PRAGMA journal_mode = WAL", answer);
-    // The log is there after the first reading. An index that tells of one that is gone is an
+    // The log is there after the first reading. An index of one that is gone is an
     // error.
     std::string any;
     if (rc == SQLITE_OK && answer == "wal") rc = ask("PRAGMA schema_version", any);

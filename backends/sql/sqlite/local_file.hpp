@@ -39,10 +39,11 @@ void make_file(const std::string& path) noexcept;
 /// is a symbolic link, a directory that others may write, a way to it through those of others.
 error_code check_private(const std::string& path, std::string& detail);
 
-/// Takes the file, its log and the log's index from everybody else, where they are this user's.
+/// Takes other users' permissions on the file, its log and the log's index away, where this user
+/// owns them.
 void make_private(const std::string& path) noexcept;
 
-/// The name of one of these three that somebody may read who may not write it; empty: none.
+/// The name of one of these three that another user may read and not write; empty: none.
 std::string readers_only(const std::string& path);
 /// What is to be said of it.
 std::string readers_words(const std::string& name);

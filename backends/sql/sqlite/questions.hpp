@@ -1,4 +1,4 @@
-// What operators ask of the table: who holds a name, which names are held, and breaking one.
+// What operators ask of the table: the holder of a name, the names that are held, and breaking one.
 #pragma once
 #include <optional>
 #include <string>

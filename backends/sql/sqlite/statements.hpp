@@ -29,8 +29,8 @@ enum class Sql : std::uint8_t {
     count_
 };
 
-/// mark: what the next holder is told: 0 none, 1 released, 2 abandoned, 3 crashed.
-/// previous: what the holder of now was told; a withdrawn grant hands it on.
+/// mark: the next holder's previous_holder: 0 none, 1 released, 2 abandoned, 3 crashed.
+/// previous: that of the present holder; a withdrawn grant hands it on.
 /// ttl: what `expires` was counted from when it was written. A row is held only within it, so that
 /// one from before a restart of the machine keeps nobody out for longer. The boot id is for people.
 /// meta: empty for an exclusive lock; other kinds of lock write it, and are not touched.

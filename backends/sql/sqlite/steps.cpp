@@ -23,7 +23,7 @@ bool is_busy(const error_code& why) noexcept {
     return (why.value() & 0xff) == SQLITE_BUSY && why.value() < 1 << 24;
 }
 
-/// The file is there and only cannot now: a caller who can wait goes on asking.
+/// The file is there and cannot be used for a moment: a caller that may wait goes on asking.
 bool cannot_now(const error_code& why) noexcept {
     return is_busy(why) || why == make_error(Finding::older_leases);
 }
@@ -95,7 +95,7 @@ int attempt(Transaction& t, Step& s, const Row& row) {
 int withdraw(Transaction& t, Step& s, const Row& row) {
     s.done = true;
     if (!row.plain || row.owner != s.owner || row.state == Row::State::absent) return SQLITE_OK;
-    // It was never used: the next holder is told what this one would have been told.
+    // It was never used: the next holder gets the mark that this one would have got.
     return free_row(t, s, row.previous);
 }
 
@@ -211,7 +211,7 @@ bool run_once(Connection& c, std::span<Step* const> steps) {
             const int rc = c.begin(first_deadline(steps));
             if (rc == SQLITE_OK) {
                 run_locked(c, steps);
-                // It counts where everybody sees it who comes by that path.
+                // It counts for every process that uses that path.
                 return !c.is_open() || c.intact();
             }
             why = c.fail(rc, detail);

@@ -1,5 +1,5 @@
-// Who of this client waits for which name, and whether it may be free by now. A look costs one
-// PRAGMA data_version while nothing in the file changed, however many wait.
+// Which callers of this client wait for which name, and whether it may be free by now. A look costs
+// one PRAGMA data_version while nothing in the file changed, however many wait.
 #pragma once
 #include <deque>
 #include <string>
@@ -27,7 +27,7 @@ public:
     void forget() noexcept;
 
     /// Keeps books of a step that is done: enters waiters, takes out those that leave or were
-    /// granted. False when nothing is new: a known waiter was told "busy" again.
+    /// granted. False when nothing is new: a known waiter got "busy" again.
     bool record(const Step&);
     /// The name was seen held by `owner` for that long.
     void held(const std::string& key, std::string owner, std::int64_t left_us);

@@ -14,11 +14,11 @@ namespace holdfast {
 enum class Capability : std::uint8_t {
     fencing,                     ///< strictly increasing token with every grant
     fifo,                        ///< first come, first served among Holdfast's waiters
-    notified,                    ///< waiters are told of a release instead of polling for it
+    notified,                    ///< waiters are notified of a release instead of polling for it
     cross_process,               ///< excludes other processes
     cross_host,                  ///< excludes other machines
     renewal,                     ///< a lease can be kept beyond its ttl
-    previous_holder,             ///< tells released, abandoned and crashed apart
+    previous_holder,             ///< distinguishes released, abandoned and crashed
     inspect,                     ///< shows the holder and the waiters
     list,                        ///< lists the names that are held
     break_lock,                  ///< an operator can revoke a lease

@@ -60,7 +60,7 @@ struct Inspection {
 };
 
 struct BreakOptions {
-    /// Only the grant with this token. Default: whoever holds the name.
+    /// Only the grant with this token. Default: any grant of the name.
     std::optional<FencingToken> if_token = {};
     /// Free at once. Two holders are possible until the last validity given has run out.
     bool now = false;
@@ -98,7 +98,7 @@ public:
     /// Connects and asks the server what it promises. Blocks for at most the request time-out.
     [[nodiscard]] result<Capabilities> probe(Diagnostics* = nullptr) const;
 
-    /// Who holds the name, and who waits. Blocks for at most the request time-out.
+    /// The holder of the name, and its waiters. Blocks for at most the request time-out.
     [[nodiscard]] result<Inspection> inspect(std::string_view name, Diagnostics* = nullptr) const;
     /// Names that are held now and begin with `prefix`, sorted, at most `limit`.
     [[nodiscard]] result<std::vector<std::string>> list(std::string_view prefix = {},

@@ -1,4 +1,4 @@
-// What a client tells its operator: one Event per change that a person would want in a log.
+// What a client reports to its operator: one Event per change that a person would want in a log.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -129,7 +129,7 @@ private:
                      "Keep the last one only, or put such a prefix into the names.");
     }
 
-    // The value is not shown: whoever takes this for the place of the password has written it
+    // The value is not shown: a user who takes this for the place of the password has written it
     // there.
     std::optional<std::string> variable() {
         const std::string& value = item_.value;

@@ -33,7 +33,7 @@ public:
         if (!begin(url)) return std::nullopt;
         parts(url);
         if (diagnostics_.entries.size() != before) {
-            // Still look at what could be read, so that all mistakes are told at once.
+            // Still look at what could be read, so that all mistakes are reported at once.
             if (whole_) finish(parsed_, diagnostics_);
             return std::nullopt;
         }

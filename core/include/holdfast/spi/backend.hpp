@@ -100,8 +100,8 @@ struct Held {
     // --- release reads and writes these
     Outcome outcome = Outcome::done;
     ReleaseResult released = ReleaseResult::unreachable;
-    /// Another client was told that it is free: a blocking caller that wants it again queues at
-    /// once instead of being quicker than the one who waited.
+    /// Another client was notified that it is free: a blocking caller that wants it again queues
+    /// at once instead of overtaking that waiter.
     bool handed_on = false;
 };
 

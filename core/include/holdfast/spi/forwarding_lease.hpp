@@ -1,4 +1,4 @@
-// For decorators: a lease that is another one, but for what a derived class changes.
+// For decorators: a lease that forwards to another one, except for what a derived class overrides.
 #pragma once
 #include "holdfast/spi/lease_body.hpp"
 

@@ -1,6 +1,6 @@
 // Looks up host names for backends. A name server may take half a minute, and the C library's call
-// can be neither cancelled nor bounded: so each look-up has a thread of its own that nobody waits
-// for longer than he wants to.
+// can be neither cancelled nor bounded: so each look-up has a thread of its own that no caller
+// waits for longer than he wants to.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -16,8 +16,8 @@
 namespace holdfast::spi {
 
 /// One for each client. Thread-safe. A look-up that nobody waits for any more ends by itself, with
-/// its thread, also after this object; who asks for its name meanwhile joins it, so that a name
-/// costs one thread at a time. Numeric addresses are their own answer, at once.
+/// its thread, also after this object; a caller that asks for its name meanwhile joins it, so that
+/// a name costs one thread at a time. Numeric addresses are their own answer, at once.
 class HOLDFAST_EXPORT HostNames {
 public:
     using Addresses = std::vector<boost::asio::ip::address>;
