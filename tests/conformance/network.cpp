@@ -257,6 +257,7 @@ TEST_CASE("T3: in a black hole lost() comes in time and every wait is bounded", 
     auto* proxy = proxy_or_none();
     if (proxy == nullptr) return;
     const auto name = fresh_name("hole");
+    constexpr auto ttl = 2500ms;
     const auto client = open_proxied("ttl=2500ms");
     const auto lock = lock_of(client, name);
     auto lease = hold(*lock);
@@ -275,7 +276,10 @@ TEST_CASE("T3: in a black hole lost() comes in time and every wait is bounded", 
     CHECK(lease.lost_reason() == errc::lost);
     CHECK(proxy->counters().stalled > 0);  // bytes did arrive and wait
     proxy->heal();
-    require_clean(name);
+    // A ZooKeeper follower answers one of two connections that resume a session. The other one may
+    // be ours, next to one that was given up in the hole; it is given up after two thirds of its
+    // time.
+    require_clean(name, backend().reads_lag() ? 1000ms + ttl * 2 / 3 : 1000ms);
     CHECK(hold(*lock).valid());  // and the same client works again
 }
 
