@@ -123,7 +123,9 @@ public:
              Orphan* owner = nullptr)
         : handler_(std::move(handler)), owner_(owner) {
         if (!handler_) return;
-        where_ = bare(asio::get_associated_executor(handler_, default_executor));
+        where_ = asio::get_associated_executor(handler_, default_executor);
+        if (where_.target<PoolExecutor>() != nullptr) return;  // no loop, and no work of one
+        where_ = bare(std::move(where_));
         work_ = asio::prefer(where_, asio::execution::outstanding_work.tracked);
         loop_ = LoopEnd::of(where_);
         if (!loop_) return;
@@ -171,7 +173,7 @@ public:
         if (loop)
             if_it_queues(where, [&](const auto& e, const auto&) { asio::post(e, std::move(job)); });
         // The others may run it right where they are called: user code on a thread for that.
-        else if (where.target<asio::system_executor>() || where.target<PoolExecutor>())
+        else if (where.target<PoolExecutor>() || where.target<asio::system_executor>())
             pool.post(std::move(job));
         else
             pool.post(

@@ -111,35 +111,42 @@ private:
 template <class Fault>
 void strike(std::vector<Fault> faults, Random random, const Wait& wait,
             const std::function<bool(Fault&, Random&)>& act, Tally& tally) {
-    while (wait(pick(random, 0, 400))) {
+    // Half of the pauses are long, so that work is done between the faults.
+    while (wait(pick(random, 0, pick(random, 0, 1).count() == 0 ? 400 : 12'000))) {
         auto& fault =
             faults[std::uniform_int_distribution<std::size_t>(0, faults.size() - 1)(random)];
         if (act(fault, random)) tally.add(fault.name);
     }
 }
 
-/// Everything is healed: within two leases nothing is held, and nobody waits.
-std::uint64_t left_over(const Deployment& deployment, std::string& words) {
-    const auto client = Client::open(deployment.url()).value();
-    std::vector<std::string> names;
-    (void)lab::reached(
-        [&] {
-            const auto found = client.list("soak/");
-            if (found) names = *found;
-            return found && names.empty();
-        },
-        15s);
-    std::uint64_t left = names.size();
+/// What is held or waited for, a line each.
+std::vector<std::string> found_at(const Client& client) {
+    const auto held = client.list("soak/");
+    if (!held) return {held.error().message()};
+    std::vector<std::string> out = *held;
     for (int i = 0; i < 8; ++i) {
         const auto name = fmt::format("soak/hot-{}", i);
         const auto seen = client.inspect(name);
-        if (!seen || !seen->waiters.empty()) {
-            ++left;
-            names.push_back(name + (seen ? " has waiters" : ": " + seen.error().message()));
-        }
+        if (!seen)
+            out.push_back(name + ": " + seen.error().message());
+        else if (!seen->waiters.empty())
+            out.push_back(fmt::format("{} has {} waiters", name, seen->waiters.size()));
     }
-    words = fmt::format("{}", fmt::join(names, ", "));
-    return left;
+    return out;
+}
+
+/// Everything is healed: soon nothing is held, and what a killed worker waited for is forgotten.
+std::uint64_t left_over(const Deployment& deployment, std::string& words) {
+    const auto client = Client::open(deployment.url()).value();
+    std::vector<std::string> found;
+    (void)lab::reached(
+        [&] {
+            found = found_at(client);
+            return found.empty();
+        },
+        15s);
+    words = fmt::format("{}", fmt::join(found, ", "));
+    return found.size();
 }
 
 void soak(const Plan& plan, Deployment& deployment, Result& outcome) {
