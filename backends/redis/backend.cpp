@@ -1,8 +1,7 @@
 #include "backend.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <numeric>
+#include <optional>
 
 #include "lane.hpp"
 #include "wire/errors.hpp"
@@ -14,29 +13,29 @@ namespace {
 using spi::Attempt;
 using spi::Held;
 
-/// The operations of one verb, with the keys to which they refer.
+/// The operations of one verb, each with its keys, which stay where they are.
 template <class Op>
 class Batch {
 public:
-    explicit Batch(Shared& shared) : shared_(shared) {}
+    Batch(Shared& shared, std::size_t size) : shared_(shared), keys_(size), operations_(size) {
+        all_.reserve(size);
+    }
+    /// At most `size` times.
     template <class... Arguments>
     void add(std::string_view name, Arguments&&... arguments) {
-        Keys& keys = keys_.emplace_back();
-        keys.assign(shared_.options.prefix, name, !shared_.options.plain);
-        operations_.emplace_back(shared_, keys, std::forward<Arguments>(arguments)...);
+        const std::size_t i = all_.size();
+        keys_[i].assign(shared_.options.prefix, name, !shared_.options.plain);
+        all_.push_back(
+            &operations_[i].emplace(shared_, keys_[i], std::forward<Arguments>(arguments)...));
     }
-    const Op& operator[](std::size_t i) const { return operations_[i]; }
-    std::vector<Operation*> all() {
-        std::vector<Operation*> pointers;
-        for (Op& o : operations_)
-            pointers.push_back(&o);
-        return pointers;
-    }
+    const Op& operator[](std::size_t i) const { return *operations_[i]; }
+    const std::vector<Operation*>& all() const { return all_; }
 
 private:
     Shared& shared_;
-    std::deque<Keys> keys_;
-    std::deque<Op> operations_;
+    std::vector<Keys> keys_;
+    std::vector<std::optional<Op>> operations_;
+    std::vector<Operation*> all_;
 };
 
 }  // namespace
@@ -62,7 +61,7 @@ error_code RedisBackend::check_name(std::string_view name) const noexcept {
 // --------------------------------------------------------------------------------------
 
 awaitable<void> RedisBackend::attempt(std::span<Attempt* const> all) {
-    Batch<Acquire> batch(*shared_);
+    Batch<Acquire> batch(*shared_, all.size());
     for (Attempt* a : all)
         batch.add(a->name, *a);
     const Asking::Now now(*asking_, all);
@@ -76,9 +75,10 @@ awaitable<void> RedisBackend::attempt(std::span<Attempt* const> all) {
 }
 
 awaitable<void> RedisBackend::withdraw(std::span<Attempt* const> all) {
-    Batch<Leave> batch(*shared_);
+    Batch<Leave> batch(*shared_, all.size());
+    const auto now = boot_clock::now();
     for (const Attempt* a : all)
-        batch.add(a->name, *a, boot_clock::now());
+        batch.add(a->name, *a, now);
     auto task = drive(batch.all());
     co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -86,7 +86,7 @@ awaitable<void> RedisBackend::withdraw(std::span<Attempt* const> all) {
 }
 
 awaitable<void> RedisBackend::renew(std::span<Held* const> all) {
-    Batch<Renew> batch(*shared_);
+    Batch<Renew> batch(*shared_, all.size());
     for (Held* h : all)
         batch.add(h->name, *h);
     auto task = drive(batch.all());
@@ -94,10 +94,11 @@ awaitable<void> RedisBackend::renew(std::span<Held* const> all) {
 }
 
 awaitable<void> RedisBackend::release(std::span<Held* const> all) {
-    Batch<Leave> batch(*shared_);
+    Batch<Leave> batch(*shared_, all.size());
+    const auto now = boot_clock::now();
     for (Held* h : all) {
         h->released = ReleaseResult::unreachable;
-        batch.add(h->name, *h, boot_clock::now());
+        batch.add(h->name, *h, now);
     }
     auto task = drive(batch.all());
     co_await std::move(task);
@@ -135,9 +136,9 @@ awaitable<void> RedisBackend::drive(Operations open) {
             const Words words = words_of(answer.replies[i], *verb);
             if (words.error) notice(from_reply(words.text));
             part[i]->answered(answer.replies[i], &boot_clock::now);
-            if (part[i]->granted()) granted.push_back(part[i]);
+            if (shared_->options.replicas > 0 && part[i]->granted()) granted.push_back(part[i]);
         }
-        if (shared_->options.replicas > 0 && !granted.empty()) {
+        if (!granted.empty()) {
             auto sure = confirm(granted, link);
             co_await std::move(sure);
         }
@@ -189,36 +190,29 @@ awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Command> calls, cons
                                                   std::string* detail, std::uint64_t link) {
     Answer all;
     all.why = co_await connection_->ready(deadline, detail);
-    all.replies.resize(calls.size());
-    all.link = link;
-    std::vector<std::size_t> open(calls.size());
-    std::iota(open.begin(), open.end(), std::size_t{0});
-    for (bool whole = false; !all.why && !open.empty(); whole = true) {
-        std::string bytes;
-        for (const std::size_t i : open) {
-            if (whole) with_text(calls[i], *script);
+    if (all.why) co_return all;
+    std::string bytes;
+    for (const Command& c : calls)
+        c.encode(bytes);
+    all = co_await connection_->exchange(std::move(bytes), calls.size(), deadline, link);
+    std::vector<std::size_t> again;
+    for (std::size_t i = 0; script != nullptr && !all.why && i < calls.size(); ++i)
+        if (forgotten(all.replies[i])) again.push_back(i);
+    if (!again.empty()) {
+        bytes.clear();
+        for (const std::size_t i : again) {
+            with_text(calls[i], *script);
             calls[i].encode(bytes);
         }
         // What was answered already counts for one connection only.
-        Answer answer =
-            co_await connection_->exchange(std::move(bytes), open.size(), deadline, all.link);
-        all.why = answer.why;
-        all.sent = answer.sent || open.size() < calls.size();
-        if (answer.why) {
-            if (detail->empty()) *detail = shared_->options.display + ": " + answer.why.message();
-            break;
-        }
-        all.link = answer.link;
-        std::vector<std::size_t> again;
-        for (std::size_t i = 0; i < open.size(); ++i) {
-            Reply& r = answer.replies[i];
-            if (script != nullptr && !whole && forgotten(r))
-                again.push_back(open[i]);
-            else
-                all.replies[open[i]] = std::move(r);
-        }
-        open = std::move(again);
+        Answer rest =
+            co_await connection_->exchange(std::move(bytes), again.size(), deadline, all.link);
+        all.why = rest.why;
+        all.sent = rest.sent || again.size() < calls.size();
+        for (std::size_t i = 0; !all.why && i < again.size(); ++i)
+            all.replies[again[i]] = std::move(rest.replies[i]);
     }
+    if (all.why && detail->empty()) *detail = shared_->options.display + ": " + all.why.message();
     co_return all;
 }
 
