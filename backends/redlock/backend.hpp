@@ -1,5 +1,12 @@
 // The verbs: each is one round per lock, all rounds of a call at once.
 #pragma once
+
+// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way; in
+// all files that include this one.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 #include <map>
 #include <memory>
 #include <string>
