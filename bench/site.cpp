@@ -63,6 +63,7 @@ void Site::start_lab(Rows& rows) {
         {"redlock", [this] { start_redlock(); }},
         {"postgresql", [this] { start_postgresql(); }},
         {"zookeeper", [this] { start_zookeeper(); }},
+        {"etcd", [this] { start_etcd(); }},
         {"sqlite",
          [this] {
              const std::string where = "synchronous FULL on " + file_system(folder_.path());
@@ -125,6 +126,16 @@ void Site::start_postgresql() {
                             {},
                             {},
                             "grants synced to " + file_system(folder_.path())});
+}
+
+void Site::start_etcd() {
+    etcd_ = lab::EtcdServers::start();
+    deployments_.push_back({"etcd",
+                            "default",
+                            etcd_->url(),
+                            {},
+                            {},
+                            "one member, every write synced to " + file_system(folder_.path())});
 }
 
 void Site::start_zookeeper() {

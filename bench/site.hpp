@@ -4,6 +4,7 @@
 #include <holdfast/lab/postgres_server.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <holdfast/lab/temp_dir.hpp>
+#include <holdfast/lab/etcd_server.hpp>
 #include <holdfast/lab/zookeeper_server.hpp>
 #include <map>
 #include <memory>
@@ -60,6 +61,7 @@ private:
     void start_redlock();
     void start_postgresql();
     void start_zookeeper();
+    void start_etcd();
     void open_own(const Options&, Rows&);
 
     lab::TempDir folder_;
@@ -67,6 +69,7 @@ private:
     std::vector<lab::RedisServer> nodes_;
     std::optional<lab::PostgresServer> postgresql_;
     std::optional<lab::ZooKeeperServers> zookeeper_;
+    std::optional<lab::EtcdServers> etcd_;
     std::vector<Deployment> deployments_;
     bool own_ = false;
 };

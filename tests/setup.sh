@@ -6,7 +6,7 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboos
     libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
     libfmt-dev libpqxx-dev libpq-dev libzookeeper-st-dev"
 packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer libzookeeper-java
-    default-jre-headless"
+    default-jre-headless etcd-server etcd-client"
 packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2
     python3-kazoo libcurator-recipes-java libslf4j-java ecj npm liblua5.1-0-dev
     spin"
@@ -39,6 +39,8 @@ program_of() {
         npm) echo npm ;;
         pgbouncer) echo pgbouncer ;;
         default-jre-headless) echo java ;;
+        etcd-server) echo etcd ;;
+        etcd-client) echo etcdctl ;;
     esac
 }
 

@@ -268,6 +268,14 @@ private:
     Proxies proxies_{{&proxy_}};
 };
 
+/// As both ZooKeeper's nodes and etcd's keys have it.
+std::string escaped(const std::string& name) {
+    std::string out;
+    for (const char c : name)
+        out += c == '/' ? std::string("%2F") : std::string(1, c);
+    return out;
+}
+
 #if HOLDFAST_TEST_ZOOKEEPER
 class ZooKeeper final : public Harness {
 public:
@@ -314,18 +322,61 @@ private:
         o.config = {"forceSync=no"};
         return lab::ZooKeeperServers::start(std::move(o));
     }
-    static std::string escaped(const std::string& name) {
-        std::string out;
-        for (const char c : name)
-            out += c == '/' ? std::string("%2F") : std::string(1, c);
-        return out;
-    }
     std::string query_;
     lab::ZooKeeperServers servers_;
     lab::Proxy proxy_;
     Proxies proxies_{{&proxy_}};
 };
 #endif
+
+/// What is done to the server is done to each member.
+class Etcd final : public Harness {
+public:
+    Etcd(std::string name, std::size_t count)
+        : Harness(std::move(name)),
+          servers_(lab::EtcdServers::start({.count = count})),
+          proxy_(servers_.port(0)) {}
+    // Before one of them: a client asks one member, and has one proxy to be cut at.
+    Proxies* proxy() override { return &proxies_; }
+    bool restartable() const override { return true; }
+    bool kill_server() override {
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            servers_.kill(i);
+        return !servers_.alive(0);
+    }
+    bool restart_server(lab::Data data) override {
+        servers_.restart_all(data);
+        return true;
+    }
+    bool pause_server() override {
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            servers_.pause(i);
+        return true;
+    }
+    bool resume_server() override {
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            servers_.resume(i);
+        return true;
+    }
+    bool durable() const override { return true; }
+    std::string plain(std::string recorded) const override {
+        return lab::EtcdServers::plain(recorded);
+    }
+    bool erase_behind(const std::string& name) override {
+        return servers_.erase("/holdfast/" + escaped(name) + "/") != 0;
+    }
+
+protected:
+    std::string base_url() const override { return servers_.url(); }
+    std::string proxied_base_url() const override {
+        return "etcd://127.0.0.1:" + std::to_string(proxy_.port());
+    }
+
+private:
+    lab::EtcdServers servers_;
+    lab::Proxy proxy_;
+    Proxies proxies_{{&proxy_}};
+};
 
 using Maker = std::function<std::unique_ptr<Harness>()>;
 
@@ -348,6 +399,8 @@ const std::map<std::string, Maker>& makers() {
                      "zookeeper-3", 3, "?tick_time=100ms&robust=yes&request_timeout=2s");
              }},
 #endif
+            {"etcd", [] { return std::make_unique<Etcd>("etcd", 1); }},
+            {"etcd-3", [] { return std::make_unique<Etcd>("etcd-3", 3); }},
             {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
     };
     return all;

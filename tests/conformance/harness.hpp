@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
@@ -166,6 +167,8 @@ public:
     virtual std::string waits_for_late_answers() const { return "request_timeout=5s"; }
     /// A request that close() cuts has been taken back when it returns, whatever its answer.
     virtual bool close_takes_back() const { return false; }
+    /// What went over the wire, in words: some protocols encode names.
+    virtual std::string plain(std::string recorded) const { return recorded; }
     /// Removes all traces of the name behind the library's back, as an operator or a crash might,
     /// the token's memory included where that is possible.
     virtual bool erase_behind(const std::string&) { return false; }

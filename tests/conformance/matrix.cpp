@@ -40,6 +40,8 @@ const std::map<std::string, std::set<Capability>>& matrix() {
         {"redis-plain", all_but({C::fencing, C::fifo, C::notified, C::previous_holder})},
         {"redlock", all_but({C::fifo, C::notified, C::previous_holder})},
         {"redlock-plain", all_but({C::fencing, C::fifo, C::notified, C::previous_holder})},
+        {"etcd", all_but({C::previous_holder})},
+        {"etcd-3", all_but({C::previous_holder})},
         {"zookeeper", all_but({C::previous_holder})},
         {"zookeeper-3", all_but({})},  // runs with robust=yes
     };

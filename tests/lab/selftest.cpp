@@ -14,18 +14,21 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "holdfast/lab/error.hpp"
+#include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/process.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/tls_files.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
 
@@ -859,6 +862,127 @@ void zookeeper_ensemble() {
     CHECK(epoch() <= first);
 }
 
+void etcd_process() {
+    auto one = EtcdServers::start();
+    CHECK(one.size() == 1);
+    const auto port = one.port();
+    CHECK(one.url() == "etcd://127.0.0.1:" + std::to_string(port) && one.url(0) == one.url());
+    CHECK(one.endpoints() == "http://127.0.0.1:" + std::to_string(port));
+    CHECK(one.version().starts_with("3."));
+    CHECK(one.leader() == std::size_t{0});
+    CHECK(one.ctl({"put", "key", "value"}) == "OK\n");
+    CHECK(one.ctl({"get", "key"}) == "key\nvalue\n");
+    CHECK(contains(one.post(0, "kv/range", R"({"key":"a2V5"})"), "\"value\":\"dmFsdWU=\""));
+    CHECK(EtcdServers::plain(
+              R"({"key":"a2V5","range_end":"a2V6","value":"","ID":"a2V5"} {"value":"/w")") ==
+          "{\"key\":\"key\",\"range_end\":\"kez\",\"value\":\"\",\"ID\":\"a2V5\"} "
+          "{\"value\":\"\xff\"");
+    CHECK(contains(one.post(0, "lease/revoke", R"({"ID":"1"})"), "lease not found"));
+    CHECK(contains(error_of([&] { one.ctl({"nothing"}); }), "unknown command"));
+    // An answer that a server would send in pieces.
+    one.ctl({"put", "long", std::string(20'000, 'x')});
+    CHECK(one.post(0, "kv/range", R"({"key":"bG9uZw=="})").ends_with("\"count\":\"1\"}"));
+    CHECK(one.erase("lon") == 1 && one.erase("lon") == 0);
+
+    one.pause();
+    CHECK(one.process().state() == ProcessState::stopped);
+    CHECK(one.post(0, "kv/range", R"({"key":"a2V5"})", 200ms).empty());
+    CHECK(contains(error_of([&] { one.ctl({"get", "key"}, 200ms); }), "did not end"));
+    one.resume();
+    CHECK(one.ctl({"get", "key"}) == "key\nvalue\n");
+
+    one.kill();
+    CHECK(!one.alive());
+    CHECK(one.post(0, "kv/range", R"({"key":"a2V5"})").empty() && !one.leader());
+    CHECK(contains(error_of([&] { (void)one.version(); }), "no etcd member"));
+    one.restart();
+    one.wait_ready();
+    CHECK(one.port() == port && one.ctl({"get", "key"}) == "key\nvalue\n");
+    one.restart(0, Data::fresh);
+    one.wait_ready();
+    CHECK(one.port() == port && one.ctl({"get", "key"}).empty());
+    CHECK(contains(
+        error_of([] { (void)EtcdServers::start({.arguments = {"--no-such-flag"}, .cap = 20s}); }),
+        "no-such-flag"));
+    CHECK(contains(error_of([&] { (void)one.ca_file(); }), "without TLS"));
+}
+
+void etcd_tls() {
+    auto server = EtcdServers::start({.tls = true});
+    CHECK(server.endpoints().starts_with("https://"));
+    CHECK(server.ctl({"put", "key", "value"}) == "OK\n");
+    TempDir directory;
+    const auto get = [&](std::vector<std::string> more) {
+        ProcessOptions client;
+        client.argv = {"etcdctl", "--command-timeout", "2s", "get", "key"};
+        client.argv.insert(client.argv.end(), more.begin(), more.end());
+        client.package = "etcd-client";
+        client.environment = {{"ETCDCTL_API", "3"}};
+        client.log = directory / "client.log";
+        std::filesystem::remove(client.log);
+        Process process(client);
+        const auto status = process.wait(10s);
+        return (status ? std::to_string(status->code) : "none") + " " + process.log_tail(1);
+    };
+    CHECK(get({"--endpoints", server.endpoints(), "--cacert", server.ca_file()}) == "0 value");
+    const auto other = make_tls_files(directory.path());
+    CHECK(!get({"--endpoints", server.endpoints(), "--cacert", other.ca}).starts_with("0"));
+    CHECK(!get({"--endpoints", "http" + server.endpoints().substr(5)}).starts_with("0"));
+}
+
+void etcd_cluster() {
+    auto three = EtcdServers::start({.count = 3});
+    CHECK(three.size() == 3);
+    const auto url = three.url();
+    CHECK(three.ctl({"put", "key", "value"}) == "OK\n");
+    const auto cluster = [&] {
+        const auto text = three.post(0, "maintenance/status", "{}");
+        return text.substr(0, text.find(','));  // its id
+    };
+    const auto first = cluster();
+    CHECK(contains(first, "cluster_id"));
+
+    const auto killed = three.kill_leader();
+    CHECK(!three.alive(killed));
+    three.wait_ready();  // the two that are left
+    const auto next = three.leader();
+    CHECK(next.has_value() && *next != killed);
+    CHECK(three.ctl({"get", "key"}) == "key\nvalue\n");
+    three.restart(killed);
+    three.wait_ready();
+
+    // A stopped leader is not asked any more; and when it goes on it takes itself for the leader
+    // until it hears of the other one.
+    const auto stopped = three.leader().value();
+    three.pause(stopped);
+    CHECK(reached([&] { return three.leader().has_value(); }));
+    CHECK(three.leader() != stopped);
+    three.resume(stopped);
+    three.wait_ready();
+    const auto leader_of = [&](std::size_t i) {
+        const auto text = three.post(i, "maintenance/status", "{}");
+        return text.substr(std::min(text.find("\"leader\""), text.size()), 30);
+    };
+    CHECK(reached([&] {
+        return contains(leader_of(0), "leader") && leader_of(0) == leader_of(1) &&
+               leader_of(0) == leader_of(2);
+    }));
+    CHECK(three.leader().has_value());
+
+    three.kill(0);
+    three.kill(1);
+    CHECK(!error_of([&] { three.wait_ready(200ms); }).empty());  // no majority
+    three.restart_all(Data::keep);
+    CHECK(three.ctl({"get", "key"}) == "key\nvalue\n" && cluster() == first);
+    three.restart_all(Data::fresh);
+    CHECK(three.ctl({"get", "key"}).empty() && cluster() != first);
+    CHECK(three.url() == url);
+    three.ctl({"put", "key", "value"});
+    three.restart(1, Data::fresh);  // which is all of them
+    three.wait_ready();
+    CHECK(three.ctl({"get", "key"}).empty() && three.leader().has_value());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -873,6 +997,9 @@ int main(int argc, char** argv) {
         {"postgresql", postgresql},
         {"zookeeper process", zookeeper_process},
         {"zookeeper ensemble", zookeeper_ensemble},
+        {"etcd process", etcd_process},
+        {"etcd TLS", etcd_tls},
+        {"etcd cluster", etcd_cluster},
         {"proxy forwards", proxy_forwards},
         {"proxy delays", proxy_delays},
         {"proxy cuts", proxy_cuts},

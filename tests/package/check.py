@@ -24,6 +24,7 @@ BACKENDS = {
               {"libhiredis", "libssl"}),
     "redlock": ("redlock://127.0.0.1:{closed},127.0.0.2:{closed},127.0.0.3:{closed}", "unreachable",
                 "redis://127.0.0.1:1", "Holdfast::redis", {"libhiredis", "libssl"}),
+    "etcd": ("etcd://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite", {"libboost_json"}),
     "zookeeper": ("zookeeper://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db",
                   "Holdfast::sqlite", {"libzookeeper_st"}),
 }

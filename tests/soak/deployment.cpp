@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <holdfast/lab/etcd_server.hpp>
 #include <holdfast/lab/postgres_server.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <holdfast/lab/zookeeper_server.hpp>
@@ -299,6 +300,77 @@ private:
     lab::ZooKeeperServers servers_;
 };
 
+class Etcd final : public Deployment {
+public:
+    explicit Etcd(std::size_t count) : servers_(lab::EtcdServers::start({.count = count})) {}
+    std::string words() const override {
+        return fmt::format("{}, every write synced",
+                           servers_.size() == 1 ? "one etcd member" : "three etcd members");
+    }
+    std::vector<std::uint16_t> ports() const override {
+        std::vector<std::uint16_t> out;
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            out.push_back(servers_.port(i));
+        return out;
+    }
+    std::string url(const std::vector<std::uint16_t>& ports) const override {
+        return fmt::format("etcd://{}?ttl=3s&request_timeout=1s", hosts(ports));
+    }
+    std::vector<ServerFault> faults() override {
+        const auto any = [this](Random& r) {
+            return std::uniform_int_distribution<std::size_t>(0, servers_.size() - 1)(r);
+        };
+        std::vector<ServerFault> out{
+            {"server killed, restarted with its data",
+             [this, any](Random& r, const Wait& wait) {
+                 const auto one = any(r);
+                 servers_.kill(one);
+                 wait(outage(r));
+                 servers_.restart(one);
+             }},
+            {"server stopped (SIGSTOP)",
+             [this, any](Random& r, const Wait& wait) {
+                 const auto one = any(r);
+                 servers_.pause(one);
+                 wait(outage(r));
+                 servers_.resume(one);
+             }},
+            {"all servers restarted",
+             [this](Random&, const Wait&) { servers_.restart_all(Data::keep); }},
+            {"history compacted", [this](Random&, const Wait&) {
+                 const auto answer = servers_.post(0, "kv/range", R"({"key":"AA=="})");
+                 const std::string mark = "\"revision\":\"";
+                 const auto at = answer.find(mark);
+                 if (at == answer.npos) return;
+                 const auto begin = at + mark.size();
+                 servers_.post(
+                     0, "kv/compaction",
+                     fmt::format(R"({{"revision":"{}"}})",
+                                 answer.substr(begin, answer.find('"', begin) - begin)));
+             }}};
+        if (servers_.size() == 1) return out;
+        out.push_back(
+            {"leader killed, restarted with its data", [this](Random& r, const Wait& wait) {
+                 const auto leader = servers_.kill_leader();
+                 wait(outage(r));
+                 servers_.restart(leader);
+             }});
+        out.push_back({"leader stopped (SIGSTOP)", [this](Random& r, const Wait& wait) {
+                           const auto leader = servers_.leader();
+                           if (!leader) return;
+                           servers_.pause(*leader);
+                           wait(outage(r));
+                           servers_.resume(*leader);
+                       }});
+        return out;
+    }
+    void wipe() override { servers_.restart_all(Data::fresh); }
+    void wait_ready() override { servers_.wait_ready(); }
+
+private:
+    lab::EtcdServers servers_;
+};
+
 using Maker = std::unique_ptr<Deployment> (*)();
 
 constexpr std::pair<std::string_view, Maker> makers[]{
@@ -307,6 +379,8 @@ constexpr std::pair<std::string_view, Maker> makers[]{
     {"postgresql", []() -> std::unique_ptr<Deployment> { return std::make_unique<Postgres>(); }},
     {"zookeeper", []() -> std::unique_ptr<Deployment> { return std::make_unique<ZooKeeper>(1); }},
     {"zookeeper-3", []() -> std::unique_ptr<Deployment> { return std::make_unique<ZooKeeper>(3); }},
+    {"etcd", []() -> std::unique_ptr<Deployment> { return std::make_unique<Etcd>(1); }},
+    {"etcd-3", []() -> std::unique_ptr<Deployment> { return std::make_unique<Etcd>(3); }},
 };
 
 }  // namespace

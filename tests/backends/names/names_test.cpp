@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -36,6 +37,7 @@ constexpr int patience =
 struct Ground {
     std::vector<lab::RedisServer> redis;
     std::unique_ptr<lab::ZooKeeperServers> zookeeper;
+    std::unique_ptr<lab::EtcdServers> etcd;
     std::unique_ptr<lab::PostgresServer> postgres;
     std::string before, after;
     std::vector<std::string> ports;
@@ -70,6 +72,9 @@ Ground make(const std::string& backend) {
         g.zookeeper = std::make_unique<lab::ZooKeeperServers>(lab::ZooKeeperServers::start());
         const std::string where = g.zookeeper->connect_string();
         g.ports = {where.substr(where.rfind(':') + 1)};
+    } else if (backend == "etcd") {
+        g.etcd = std::make_unique<lab::EtcdServers>(lab::EtcdServers::start());
+        g.ports = {std::to_string(g.etcd->port())};
     } else {
         INFO("a backend with hosts that has no server here: " << backend);
         REQUIRE((backend == "redis" || backend == "redlock"));

@@ -1,6 +1,7 @@
 // The table of server kinds, and the adapter of each to the command.
 #include <fmt/format.h>
 
+#include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
@@ -132,6 +133,59 @@ private:
     ZooKeeperServers servers_;
 };
 
+/// One member, or a cluster, of which the words for the process mean the leader.
+class Etcd : public Server {
+public:
+    Etcd(const ServerOptions& options, std::size_t count)
+        : servers_(EtcdServers::start(translated(options, count))) {}
+
+    std::string url(std::uint16_t port) override {
+        return port == servers_.port(0) ? servers_.url() : fmt::format("etcd://127.0.0.1:{}", port);
+    }
+    std::uint16_t port() override { return servers_.port(0); }
+    std::vector<std::string> notes() override {
+        std::vector<std::string> notes;
+        for (std::size_t i = 0; i < servers_.size(); ++i) {
+            notes.push_back(fmt::format("port {}, pid {}, data in {}", servers_.port(i),
+                                        servers_.process(i).pid(),
+                                        servers_.data_directory(i).string()));
+        }
+        notes.push_back("ETCDCTL_API=3 etcdctl --endpoints " + servers_.endpoints());
+        if (tls_) {
+            notes.push_back("certificate to trust: " + servers_.ca_file().string());
+        }
+        return notes;
+    }
+    void pause() override { servers_.pause(paused_ = servers_.leader().value_or(0)); }
+    void resume() override { servers_.resume(paused_); }
+    void kill() override { servers_.kill_leader(); }
+    void restart(bool fresh) override {
+        if (fresh) {
+            return servers_.restart_all(Data::fresh);
+        }
+        for (std::size_t i = 0; i < servers_.size(); ++i) {
+            if (servers_.size() == 1 || !servers_.alive(i)) {
+                servers_.restart(i);
+            }
+        }
+        servers_.wait_ready();
+    }
+
+private:
+    EtcdOptions translated(const ServerOptions& options, std::size_t count) {
+        tls_ = options.tls;
+        EtcdOptions result;
+        result.count = count;
+        result.tls = options.tls;
+        result.arguments = options.config;
+        return result;
+    }
+
+    std::size_t paused_ = 0;
+    bool tls_ = false;
+    EtcdServers servers_;
+};
+
 }  // namespace
 
 const std::vector<ServerKind>& server_kinds() {
@@ -144,6 +198,10 @@ const std::vector<ServerKind>& server_kinds() {
          [](const ServerOptions& options) { return std::make_unique<ZooKeeper>(options, 1); }},
         {"zookeeper-3", "an ensemble of three; pause and kill act on its leader",
          [](const ServerOptions& options) { return std::make_unique<ZooKeeper>(options, 3); }},
+        {"etcd", "etcd, one member (Debian package etcd-server)",
+         [](const ServerOptions& options) { return std::make_unique<Etcd>(options, 1); }},
+        {"etcd-3", "a cluster of three; pause and kill act on its leader",
+         [](const ServerOptions& options) { return std::make_unique<Etcd>(options, 3); }},
     };
     return kinds;
 }

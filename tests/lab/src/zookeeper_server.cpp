@@ -2,17 +2,11 @@
 // collector thread, no web server, and all servers of an ensemble start at once.
 #include "holdfast/lab/zookeeper_server.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstring>
 #include <utility>
 
+#include "exchange.hpp"
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/temp_dir.hpp"
@@ -23,45 +17,6 @@ namespace {
 
 constexpr const char* jar = "/usr/share/java/zookeeper.jar";
 constexpr const char* logger = "/usr/share/java/slf4j-simple.jar";
-
-/// The answer to one word on a connection of its own; empty when none came.
-std::string exchange(const std::string& host, std::uint16_t port, const std::string& word,
-                     std::chrono::nanoseconds cap) {
-    const auto end = std::chrono::steady_clock::now() + cap;
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return {};
-    }
-    const auto wait = [&](short what) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            end - std::chrono::steady_clock::now());
-        pollfd p{fd, what, 0};
-        return left.count() > 0 && ::poll(&p, 1, static_cast<int>(left.count())) == 1;
-    };
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
-    std::string answer;
-    sockaddr generic{};
-    static_assert(sizeof generic == sizeof address);
-    std::memcpy(&generic, &address, sizeof generic);
-    if (::connect(fd, &generic, sizeof generic) == 0 || wait(POLLOUT)) {
-        if (::send(fd, word.data(), word.size(), MSG_NOSIGNAL) ==
-            static_cast<ssize_t>(word.size())) {
-            std::array<char, 4096> block{};
-            while (wait(POLLIN)) {
-                const auto n = ::recv(fd, block.data(), block.size(), 0);
-                if (n <= 0) {
-                    break;
-                }
-                answer.append(block.data(), static_cast<std::size_t>(n));
-            }
-        }
-    }
-    ::close(fd);
-    return answer;
-}
 
 std::string line_after(const std::string& text, const std::string& key) {
     const auto at = text.find(key);
@@ -136,7 +91,7 @@ public:
     }
 
     std::string ask(std::size_t i, const std::string& word, std::chrono::nanoseconds cap) const {
-        return exchange(host(i), at(i).client.number(), word, cap);
+        return detail::exchange(host(i), at(i).client.number(), word, cap);
     }
     std::string mode(std::size_t i) const {
         return line_after(ask(i, "srvr", std::chrono::seconds(1)), "Mode: ");

@@ -1,0 +1,133 @@
+#include "leases.hpp"
+
+// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
+#include <algorithm>
+#include <utility>
+
+#include "errors.hpp"
+#include "messages.hpp"
+
+namespace holdfast::etcd {
+namespace {
+
+bool is_young(const Lease& l) {
+    const auto most = std::min(l.ttl / 20, milliseconds(500));
+    return l.id != 0 && boot_clock::now() < l.base + most;
+}
+
+std::string lease_request(std::int64_t id) {
+    return "{\"ID\":\"" + std::to_string(id) + "\"}";
+}
+
+}  // namespace
+
+Leases::Leases(std::shared_ptr<Shared> s, std::shared_ptr<Members> m)
+    : shared_(std::move(s)), members_(std::move(m)) {}
+
+awaitable<result<Lease>> Leases::grant(milliseconds ttl, boot_clock::time_point deadline,
+                                       std::string* detail) {
+    const auto seconds = (ttl.count() + 999) / 1000;
+    const auto base = boot_clock::now();
+    std::string body = "{\"TTL\":\"" + std::to_string(seconds) + "\"}";
+    auto task = members_->post("lease/grant", std::move(body), deadline, detail);
+    const Members::Answer answer = co_await std::move(task);
+    if (answer.why) co_return answer.why;
+    Lease l;
+    l.id = number(answer.body, "ID");
+    l.ttl = milliseconds(number(answer.body, "TTL") * 1000);
+    l.base = base;
+    if (l.id == 0 || l.ttl.count() <= 0) co_return make(Error::protocol);
+    co_return l;
+}
+
+awaitable<result<Lease>> Leases::shared_grant(Slot& slot, milliseconds ttl,
+                                              bool (*good)(const Lease&),
+                                              boot_clock::time_point deadline,
+                                              std::string* detail) {
+    const auto self = shared_from_this();
+    const unsigned failures = slot.failures;
+    for (;;) {
+        if (good(slot.lease)) co_return slot.lease;
+        if (slot.failures != failures) {
+            *detail = slot.detail;
+            co_return slot.why;
+        }
+        if (boot_clock::now() >= deadline) co_return make(Error::no_answer);
+        if (slot.asking) {
+            auto wait = slot.gate.wait(shared_->engine, deadline);
+            co_await std::move(wait);
+            continue;
+        }
+        slot.asking = true;
+        slot.detail.clear();
+        auto task = grant(ttl, deadline, &slot.detail);
+        const result<Lease> granted = co_await std::move(task);
+        slot.asking = false;
+        if (granted) {
+            slot.lease = *granted;
+        } else {
+            ++slot.failures;
+            slot.why = granted.error();
+        }
+        slot.gate.open();
+        if (granted) co_return *granted;  // however long the answer took: its base says so
+    }
+}
+
+awaitable<result<Lease>> Leases::young(milliseconds ttl, boot_clock::time_point deadline,
+                                       std::string* detail) {
+    return shared_grant(slots_[ttl], ttl, is_young, deadline, detail);
+}
+
+bool Leases::waiting_alive() const noexcept {
+    return waiting_.id != 0 && boot_clock::now() < waiting_.base + waiting_.ttl * 2 / 3;
+}
+
+awaitable<result<Lease>> Leases::for_waiting(boot_clock::time_point deadline,
+                                             std::string* detail) {
+    const auto self = shared_from_this();
+    if (waiting_alive()) co_return waiting_;
+    auto task = shared_grant(for_waiting_, shared_->options.ttl, is_young, deadline, detail);
+    const result<Lease> granted = co_await std::move(task);
+    if (granted && granted->id != waiting_.id && !waiting_alive()) waiting_ = *granted;
+    if (!granted) co_return granted.error();
+    co_return waiting_;
+}
+
+awaitable<bool> Leases::keep_waiting(boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    const std::int64_t id = waiting_.id;
+    const auto base = boot_clock::now();
+    std::string detail;
+    auto task = members_->post("lease/keepalive", lease_request(id), deadline, &detail);
+    const Members::Answer answer = co_await std::move(task);
+    if (waiting_.id != id) co_return true;
+    if (answer.why == make(Error::no_lease) ||
+        (!answer.why && number(answer.body, "TTL") <= 0)) {
+        waiting_ = {};
+        co_return false;
+    }
+    if (!answer.why) waiting_.base = base;
+    co_return true;
+}
+
+awaitable<void> Leases::end(std::int64_t id, boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    std::string detail;
+    auto task = members_->post("lease/revoke", lease_request(id), deadline, &detail);
+    co_await std::move(task);
+}
+
+awaitable<void> Leases::end_waiting(boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    if (waiting_.over(boot_clock::now())) co_return;
+    const std::int64_t id = std::exchange(waiting_, {}).id;
+    auto task = end(id, deadline);
+    co_await std::move(task);
+}
+
+}  // namespace holdfast::etcd

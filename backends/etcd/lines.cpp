@@ -1,0 +1,302 @@
+#include "lines.hpp"
+
+// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/json/parse.hpp>
+#include <utility>
+
+#include "errors.hpp"
+#include "keys.hpp"
+
+namespace holdfast::etcd {
+namespace {
+
+namespace js = boost::json;
+
+constexpr milliseconds kept_idle{10'000};
+constexpr std::size_t longest_message = 64U << 20U;
+
+bool is_deletion(const js::object& event) {
+    return text(event, "type") == "DELETE";
+}
+
+}  // namespace
+
+Lines::Lines(std::shared_ptr<Shared> s, std::shared_ptr<Members> m)
+    : shared_(std::move(s)), members_(std::move(m)) {}
+
+Lines::~Lines() = default;
+
+// --- a list
+// ---------------------------------------------------------------------------------------
+
+Lines::Listing::Listing(Lines& l, const std::string& line)
+    : lines_(l.shared_from_this()), line_(line) {
+    ++lines_->lines_[line_].listings;
+}
+
+Lines::Listing::~Listing() {
+    const auto at = lines_->lines_.find(line_);
+    if (at == lines_->lines_.end()) return;
+    if (--at->second.listings == 0) at->second.early.clear();
+    lines_->drop_if_empty(line_);
+}
+
+void Lines::Listing::done(const std::vector<KeyValue>& all, std::int64_t revision) {
+    const auto at = lines_->lines_.find(line_);
+    if (at == lines_->lines_.end()) return;
+    Line& line = at->second;
+    if (line.known && line.listed_at >= revision) return;
+    line.keys.clear();
+    line.created.clear();
+    for (const KeyValue& kv : all) {
+        line.keys[kv.created] = kv.key;
+        line.created[kv.key] = kv.created;
+    }
+    line.listed_at = revision;
+    line.known = true;
+    for (const auto& [created, place] : line.own)
+        if (place->state == Place::State::queued && created <= revision &&
+            !line.keys.contains(created))
+            lines_->lost(*place);
+    for (const js::object& event : line.early)
+        lines_->apply(line, event);
+    lines_->watch_from(revision + 1);
+    lines_->look(line);
+}
+
+// --- places
+// ---------------------------------------------------------------------------------------
+
+bool Lines::known(const std::string& line) const noexcept {
+    const auto at = lines_.find(line);
+    return at != lines_.end() && at->second.known;
+}
+
+void Lines::join(const PlacePtr& p) {
+    lines_[p->line].own[p->created] = p;
+}
+
+void Lines::leave(const Place& p) noexcept {
+    const auto at = lines_.find(p.line);
+    if (at == lines_.end()) return;
+    const auto own = at->second.own.find(p.created);
+    if (own == at->second.own.end() || own->second.get() != &p) return;
+    at->second.own.erase(own);
+    // The next one looks after the line.
+    if (!at->second.own.empty()) {
+        const Place& next = *at->second.own.begin()->second;
+        if (next.state == Place::State::queued) shared_->events->wake(next.owner);
+    }
+    drop_if_empty(p.line);
+}
+
+void Lines::drop_if_empty(const std::string& line) noexcept {
+    const auto at = lines_.find(line);
+    if (at == lines_.end() || !at->second.own.empty() || at->second.listings != 0) return;
+    lines_.erase(at);
+    needed_ = boot_clock::now();
+}
+
+bool Lines::first(const Place& p) const noexcept {
+    const auto at = lines_.find(p.line);
+    return at != lines_.end() && at->second.known && !at->second.keys.empty() &&
+           at->second.keys.begin()->first == p.created;
+}
+
+bool Lines::foremost(const Place& p) const noexcept {
+    const auto at = lines_.find(p.line);
+    return at != lines_.end() && !at->second.own.empty() &&
+           at->second.own.begin()->second.get() == &p;
+}
+
+const std::string* Lines::ahead(const Place& p, std::int64_t* created) const noexcept {
+    const auto at = lines_.find(p.line);
+    if (at == lines_.end() || !at->second.known) return nullptr;
+    auto next = at->second.keys.lower_bound(p.created);
+    if (next == at->second.keys.begin()) return nullptr;
+    --next;
+    *created = next->first;
+    return &next->second;
+}
+
+std::vector<PlacePtr> Lines::waiting() const {
+    std::vector<PlacePtr> out;
+    for (const auto& [name, line] : lines_)
+        for (const auto& [created, place] : line.own)
+            if (place->state == Place::State::queued) out.push_back(place);
+    return out;
+}
+
+// --- the watch
+// ------------------------------------------------------------------------------------
+
+void Lines::watch_from(std::int64_t revision) {
+    if (next_ != 0 || stopped_) return;
+    next_ = revision;
+    gate_.open();
+    if (std::exchange(watching_, true)) return;
+    auto task = [](std::shared_ptr<Lines> self) -> awaitable<void> {
+        auto all = self->watch();
+        co_await std::move(all);
+    };
+    asio::co_spawn(shared_->engine, task(shared_from_this()), asio::detached);
+}
+
+awaitable<void> Lines::watch() {
+    const auto self = shared_from_this();
+    milliseconds pause{0};
+    while (!stopped_) {
+        if (next_ == 0) {
+            auto wait = gate_.wait(shared_->engine, boot_clock::time_point::max());
+            co_await std::move(wait);
+            continue;
+        }
+        if (pause.count() > 0) {
+            auto wait = gate_.wait(shared_->engine, boot_clock::now() + pause);
+            co_await std::move(wait);
+            if (stopped_) break;
+        }
+        partial_.clear();
+        stream_ = Members::make_stream([this](std::string_view bytes) { take(bytes); });
+        std::string body = "{\"create_request\":{\"key\":\"" + base64(shared_->options.root) +
+                           "\",\"range_end\":\"" + base64(after(shared_->options.root)) +
+                           "\",\"start_revision\":\"" + std::to_string(next_) + "\"}}";
+        auto following = members_->follow(stream_, "watch", std::move(body),
+                                          boot_clock::now() + shared_->options.request_timeout);
+        const error_code failed = co_await std::move(following);
+        stream_.reset();
+        pause = failed ? std::min(pause * 2 + milliseconds(50), milliseconds(1000))
+                       : std::exchange(canceled_, false) ? milliseconds(200) : milliseconds(0);
+    }
+    watching_ = false;
+}
+
+void Lines::take(std::string_view bytes) {
+    partial_ += bytes;
+    std::size_t begin = 0;
+    for (auto end = partial_.find('\n'); end != partial_.npos; end = partial_.find('\n', begin)) {
+        boost::system::error_code bad;
+        const js::value v = js::parse(std::string_view(partial_).substr(begin, end - begin), bad);
+        begin = end + 1;
+        const js::object* all = bad ? nullptr : v.if_object();
+        const js::object* result = all != nullptr ? object(*all, "result") : nullptr;
+        if (result == nullptr) return Members::end(*stream_);
+        message(*result);
+    }
+    partial_.erase(0, begin);
+    if (partial_.size() > longest_message) Members::end(*stream_);
+}
+
+void Lines::message(const js::object& m) {
+    const js::value* canceled = m.if_contains("canceled");
+    if (canceled != nullptr && canceled->is_bool() && canceled->get_bool()) {
+        // Compacted beyond what we have seen, most likely: everything is listed anew.
+        canceled_ = true;
+        forget();
+        return Members::end(*stream_);
+    }
+    const js::array* events = array(m, "events");
+    if (events == nullptr) return;
+    std::int64_t seen = next_;
+    for (const js::value& one : *events) {
+        if (!one.is_object()) continue;
+        const js::object& o = one.get_object();
+        if (const js::object* kv = object(o, "kv"))
+            seen = std::max(seen, number(*kv, "mod_revision") + 1);
+        event(o);
+    }
+    if (next_ != 0) next_ = seen;
+}
+
+void Lines::event(const js::object& e) {
+    const js::object* kv = object(e, "kv");
+    if (kv == nullptr) return;
+    const std::string key = from_base64(text(*kv, "key"));
+    const auto end = key.rfind('/');
+    if (end == key.npos) return;
+    const auto at = lines_.find(key.substr(0, end + 1));
+    if (at == lines_.end()) return;
+    if (at->second.listings != 0) at->second.early.push_back(e);
+    if (!at->second.known) return;
+    apply(at->second, e);
+    look(at->second);
+}
+
+void Lines::apply(Line& line, const js::object& e) {
+    const KeyValue kv = read_key_value(*object(e, "kv"));
+    if (kv.modified <= line.listed_at) return;
+    const auto known = line.created.find(kv.key);
+    if (is_deletion(e)) {
+        // After a new list the watch may tell again what it has told, of a key that is there anew.
+        if (known == line.created.end() || kv.modified < known->second) return;
+        const std::int64_t created = known->second;
+        line.keys.erase(created);
+        line.created.erase(known);
+        const auto own = line.own.find(created);
+        if (own == line.own.end()) return;
+        if (own->second->state == Place::State::queued)
+            lost(*own->second);
+        else if (own->second->state == Place::State::held)
+            shared_->events->at_risk(own->second->owner);
+        return;
+    }
+    if (kv.created == kv.modified) {
+        if (known != line.created.end()) {
+            if (kv.created <= known->second) return;
+            line.keys.erase(known->second);
+        }
+        line.keys[kv.created] = kv.key;
+        line.created[kv.key] = kv.created;
+        return;
+    }
+    const auto own = line.own.find(kv.created);
+    if (own != line.own.end() && kv.value != own->second->value &&
+        own->second->state == Place::State::held)
+        shared_->events->at_risk(own->second->owner);
+}
+
+void Lines::lost(Place& p) {
+    p.state = Place::State::gone;
+    shared_->events->wake(p.owner);
+}
+
+void Lines::look(Line& line) {
+    if (line.keys.empty()) return;
+    const auto own = line.own.find(line.keys.begin()->first);
+    if (own != line.own.end() && own->second->state == Place::State::queued)
+        shared_->events->wake(own->second->owner);
+}
+
+void Lines::forget() {
+    next_ = 0;
+    for (auto& [name, line] : lines_) {
+        line.known = false;
+        if (!line.own.empty() && line.own.begin()->second->state == Place::State::queued)
+            shared_->events->wake(line.own.begin()->second->owner);
+    }
+}
+
+void Lines::resume() noexcept {
+    if (stream_) Members::end(*stream_);
+}
+
+void Lines::tidy() noexcept {
+    if (!lines_.empty() || next_ == 0 || boot_clock::now() < needed_ + kept_idle) return;
+    next_ = 0;
+    resume();
+}
+
+void Lines::stop() noexcept {
+    stopped_ = true;
+    if (stream_) Members::end(*stream_);
+    gate_.open();
+}
+
+}  // namespace holdfast::etcd

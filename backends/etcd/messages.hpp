@@ -1,0 +1,70 @@
+// The messages of etcd's v3 gateway as values: JSON with keys and values in base64 and numbers of 64
+// bits as texts (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/). No sockets.
+#pragma once
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::etcd {
+
+struct KeyValue {
+    std::string key, value;
+    std::int64_t created = 0, modified = 0, lease = 0;
+};
+
+// --- parts of a transaction
+std::string was_created(std::string_view key, std::int64_t revision);  ///< 0: there is none
+std::string was_modified(std::string_view key, std::int64_t revision);
+std::string has_value(std::string_view key, std::string_view value);
+std::string none_in(std::string_view begin, std::string_view end);  ///< no key of this range exists
+std::string put(std::string_view key, std::string_view value, std::int64_t lease);
+std::string put_value(std::string_view key, std::string_view value);  ///< the lease stays
+std::string put_lease(std::string_view key, std::int64_t lease);      ///< the value stays
+std::string range(std::string_view key);
+std::string range(std::string_view begin, std::string_view end, std::int64_t limit,
+                  bool keys_only = false);
+/// `and_tell`: with what was deleted.
+std::string deletion(std::string_view key, bool and_tell = false);
+
+/// Compares, then does one list of requests or the other.
+struct Transaction {
+    std::vector<std::string> compare, success, failure;
+    std::string text() const;
+    /// As a request of another transaction. All comparisons come before all requests, also those of
+    /// transactions inside.
+    std::string nested() const;
+};
+
+/// A range as a request of its own.
+std::string range_alone(std::string_view begin, std::string_view end, std::int64_t limit,
+                        bool keys_only);
+
+// --- answers
+/// One request's, in the order of the requests.
+struct Result {
+    std::vector<KeyValue> found;  ///< of a range, or what was deleted
+    bool more = false;
+    std::int64_t count = 0;          ///< of keys in a range, or deleted
+    bool succeeded = false;          ///< of a transaction
+    std::vector<Result> results;     ///< of a transaction
+};
+/// Of the whole transaction.
+Result read_transaction(const boost::json::object&);
+Result read_range(const boost::json::object&);
+/// At which the store was when it answered.
+std::int64_t revision_of(const boost::json::object&);
+KeyValue read_key_value(const boost::json::object&);
+/// A number that may be a text, or missing (0).
+std::int64_t number(const boost::json::object&, std::string_view name);
+/// Null: there is none.
+const boost::json::object* object(const boost::json::object&, std::string_view name);
+const boost::json::array* array(const boost::json::object&, std::string_view name);
+std::string text(const boost::json::object&, std::string_view name);
+
+std::string base64(std::string_view);
+std::string from_base64(std::string_view);  ///< what is none ends it
+
+}  // namespace holdfast::etcd

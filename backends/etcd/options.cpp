@@ -1,0 +1,48 @@
+#include "options.hpp"
+
+#include <algorithm>
+
+namespace holdfast::etcd {
+namespace {
+
+std::string_view without_end(std::string_view path) noexcept {
+    while (path.ends_with('/'))
+        path.remove_suffix(1);
+    return path;
+}
+
+bool proper_path(std::string_view path) noexcept {
+    if (path.size() > 512 || path.find("//") != path.npos) return false;
+    return std::all_of(path.begin(), path.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+}  // namespace
+
+Options::Options(const spi::Settings& s)
+    : hosts(s.hosts),
+      root(without_end(s.path)),
+      prefix(s.text("namespace")),
+      ttl(s.duration("ttl")),
+      request_timeout(s.duration("request_timeout")),
+      display(s.display()) {
+    if (root.empty()) root = "/holdfast";
+    root += '/';
+}
+
+void check(const spi::Settings& s, Diagnostics& d) {
+    if (!proper_path(s.path))
+        d.add("", "The path must be the beginning of a key: /locks or /app/locks.",
+              "Use printable characters without blanks, and no empty part.");
+}
+
+Capabilities promises(const spi::Settings& s) {
+    using enum Capability;
+    const bool several = s.hosts.size() >= 3;
+    Capabilities c{several ? SafetyClass::a : SafetyClass::b,
+                   {fencing, fifo, notified, cross_process, cross_host, renewal, inspect, list,
+                    break_lock, survives_client_clock_jump, survives_server_crash}};
+    c.set(survives_failover, several);
+    return c;
+}
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,25 @@
+// The backend's options, typed, and what is checked of them before anything connects.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "holdfast/capabilities.hpp"
+#include "holdfast/spi/settings.hpp"
+
+namespace holdfast::etcd {
+
+struct Options {
+    std::vector<spi::Endpoint> hosts;
+    std::string root;    ///< "/holdfast/", "/locks/app/": what all keys begin with
+    std::string prefix;  ///< the namespace
+    milliseconds ttl{10'000};
+    milliseconds request_timeout{2000};
+    std::string display;  ///< "etcd://a:2379,b:2379/locks"
+
+    explicit Options(const spi::Settings&);
+};
+
+void check(const spi::Settings&, Diagnostics&);
+Capabilities promises(const spi::Settings&);
+
+}  // namespace holdfast::etcd

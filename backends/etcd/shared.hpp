@@ -1,0 +1,25 @@
+// What all parts of one backend share: its options, its counter, core's ear.
+#pragma once
+#include <atomic>
+
+#include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/host_names.hpp"
+#include "options.hpp"
+
+namespace holdfast::etcd {
+
+namespace asio = boost::asio;
+template <class T>
+using awaitable = asio::awaitable<T>;
+
+struct Shared {
+    Shared(const spi::Settings& s, spi::Context c)
+        : options(s), engine(c.engine), events(&c.events) {}
+    const Options options;
+    const asio::any_io_executor engine;
+    spi::HostNames names;
+    spi::BackendEvents* const events;
+    std::atomic<std::uint64_t> requests{0};
+};
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,227 @@
+// What members do to clients: they die, hang, change their leader, forget history and run out of
+// space. And other clients of the same keys.
+#include <holdfast/holdfast.hpp>
+#include <holdfast/lab/etcd_server.hpp>
+#include <holdfast/lab/process.hpp>
+#include <holdfast/lab/temp_dir.hpp>
+#include <holdfast/lab/wait_until.hpp>
+
+#include "catch.hpp"
+
+namespace hf = holdfast;
+namespace lab = holdfast::lab;
+using hf::errc;
+using namespace std::chrono_literals;
+
+namespace {
+
+hf::Client open(const std::string& url) {
+    return hf::Client::open(url).value();
+}
+
+std::string local(std::uint16_t port) {
+    return "127.0.0.1:" + std::to_string(port);
+}
+
+/// A value between `"KEY":"` and the next quotation mark.
+std::string text_after(const std::string& json, const std::string& key) {
+    const auto mark = "\"" + key + "\":\"";
+    const auto at = json.find(mark);
+    if (at == json.npos) return {};
+    const auto begin = at + mark.size();
+    return json.substr(begin, json.find('"', begin) - begin);
+}
+
+std::string revision(const lab::EtcdServers& servers) {
+    return text_after(servers.post(0, "kv/range", R"({"key":"AA=="})"), "revision");
+}
+
+}  // namespace
+
+TEST_CASE("hosts: one that is refused, silent or unknown does not keep the others away") {
+    auto servers = lab::EtcdServers::start({.count = 3});
+    const auto leader = servers.leader();
+    REQUIRE(leader.has_value());
+    const auto hung = (*leader + 1) % 3;
+    servers.pause(hung);
+    // Nothing listens at port 1.
+    const auto good = local(servers.port((*leader + 2) % 3)), silent = local(servers.port(hung));
+    for (const auto& hosts : {"127.0.0.1:1," + good, silent + "," + good,
+                              "no-such-host.invalid:1," + good, good + "," + silent}) {
+        INFO(hosts);
+        const auto client = open("etcd://" + hosts + "?request_timeout=2s");
+        hf::Diagnostics words;
+        hf::AcquireOptions patient;
+        patient.wait = 10s;
+        patient.diagnostics = &words;
+        auto lease = client.make_lock("hosts").value()->acquire(patient);
+        INFO(words.text());
+        REQUIRE(lease.has_value());
+        CHECK(lease->release() == hf::ReleaseResult::released);
+    }
+    servers.resume(hung);
+}
+
+TEST_CASE("a cluster: the leader dies, and a lease and a waiter live on") {
+    auto servers = lab::EtcdServers::start({.count = 3});
+    const auto client = open(servers.url() + "?ttl=10s"), other = open(servers.url() + "?ttl=10s");
+    auto held = client.make_lock("leader").value()->acquire({.wait = 10s}).value();
+    const auto token = held.fencing_token();
+    std::atomic<bool> granted{false};
+    hf::Lease next;
+    other.make_lock("leader").value()->async_acquire({.wait = 60s},
+                                                     [&](hf::error_code ec, hf::Lease l) {
+                                                         REQUIRE(!ec);
+                                                         next = std::move(l);
+                                                         granted = true;
+                                                     });
+    lab::wait_until([&] { return client.inspect("leader")->waiters.size() == 1; }, 10s, "it waits");
+    const auto dead = servers.kill_leader();
+    const auto renewals = client.stats().renewals;
+    lab::wait_until([&] { return client.stats().renewals >= renewals + 2; }, 20s, "renewals");
+    CHECK(held.valid());
+    CHECK_FALSE(granted);
+    CHECK(held.release() == hf::ReleaseResult::released);
+    lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
+    CHECK(next.fencing_token() > token);
+    servers.restart(dead);
+    servers.wait_ready();
+    CHECK(next.release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("a cluster: a leader that is stopped costs no lease, and comes back harmless") {
+    auto servers = lab::EtcdServers::start({.count = 3});
+    const auto client = open(servers.url() + "?ttl=4s"), other = open(servers.url() + "?ttl=4s");
+    auto held = client.make_lock("stopped").value()->acquire({.wait = 10s}).value();
+    for (int i = 0; i < 2; ++i) {
+        const auto leader = servers.leader();
+        REQUIRE(leader.has_value());
+        servers.pause(*leader);
+        const auto renewals = client.stats().renewals;
+        // Beyond the ttl: what the former leader remembers of the lease is over.
+        const auto beyond = hf::boot_clock::now() + 5s;
+        lab::wait_until(
+            [&] {
+                CHECK(held.valid());
+                return client.stats().renewals >= renewals + 3 && hf::boot_clock::now() > beyond;
+            },
+            20s, "renewals at the others");
+        servers.resume(*leader);
+        CHECK(lab::stays_true([&] { return held.valid(); }, 1500ms));
+        CHECK(other.make_lock("stopped").value()->acquire({.wait = 0ms}).error() ==
+              errc::contended);
+        servers.wait_ready();
+    }
+    CHECK(held.release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("history is compacted while a client waits") {
+    auto servers = lab::EtcdServers::start();
+    const auto client = open(servers.url()), other = open(servers.url());
+    const auto lock = client.make_lock("compacted").value();
+    for (int i = 0; i < 3; ++i) {
+        auto held = lock->acquire({.wait = 5s}).value();
+        std::atomic<bool> granted{false};
+        other.make_lock("compacted").value()->async_acquire({.wait = 30s},
+                                                            [&](hf::error_code ec, hf::Lease l) {
+                                                                REQUIRE(!ec);
+                                                                l.release();
+                                                                granted = true;
+                                                            });
+        lab::wait_until([&] { return client.inspect("compacted")->waiters.size() == 1; }, 5s,
+                        "it waits");
+        // What the watch has not been told of is gone when it goes on after the restart.
+        servers.post(0, "kv/compaction", R"({"revision":")" + revision(servers) + "\"}");
+        if (i > 0) servers.restart_all();
+        held.release();
+        lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
+    }
+}
+
+TEST_CASE("the waiters' lease ends behind our back: they stand in line again") {
+    auto servers = lab::EtcdServers::start();
+    const auto client = open(servers.url()), other = open(servers.url());
+    auto held = client.make_lock("again").value()->acquire({.wait = 5s}).value();
+    std::atomic<bool> granted{false};
+    other.make_lock("again").value()->async_acquire({.wait = 30s},
+                                                    [&](hf::error_code ec, hf::Lease l) {
+                                                        REQUIRE(!ec);
+                                                        l.release();
+                                                        granted = true;
+                                                    });
+    const auto newest = [&] {
+        return servers.post(0, "kv/range",
+                            R"({"key":"L2hvbGRmYXN0Lw==","range_end":"L2hvbGRmYXN0MA==",)"
+                            R"("sort_order":"DESCEND","sort_target":"CREATE","limit":"1"})");
+    };
+    lab::wait_until([&] { return text_after(newest(), "count") == "2"; }, 5s, "it waits");
+    const auto attempts = other.stats().attempts;
+    lab::wait_until(
+        [&] {
+            // It may just be attached to another one.
+            const auto key = newest();
+            if (text_after(key, "count") == "2")
+                servers.post(0, "lease/revoke", R"({"ID":")" + text_after(key, "lease") + "\"}");
+            return other.stats().attempts > attempts;
+        },
+        10s, "it has asked again");
+    lab::wait_until([&] { return client.inspect("again")->waiters.size() == 1; }, 5s,
+                    "it waits again");
+    CHECK(held.valid());
+    CHECK(held.release() == hf::ReleaseResult::released);
+    lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
+}
+
+TEST_CASE("a database that is full refuses clearly, and still releases") {
+    auto servers =
+        lab::EtcdServers::start({.arguments = {"--quota-backend-bytes", "1000000"}});
+    const auto client = open(servers.url() + "?ttl=10s");
+    auto held = client.make_lock("full").value()->acquire({.wait = 5s}).value();
+    const std::string big(200'000, 'A');
+    lab::wait_until(
+        [&] {
+            return servers.post(0, "kv/put", R"({"key":"YmlnCg==","value":")" + big + "\"}")
+                       .find("space exceeded") != std::string::npos;
+        },
+        20s, "the alarm");
+    hf::Diagnostics words;
+    hf::AcquireOptions once;
+    once.wait = 0ms;
+    once.diagnostics = &words;
+    const auto refused = client.make_lock("other").value()->acquire(once);
+    REQUIRE_FALSE(refused.has_value());
+    INFO(words.text());
+    CHECK(refused.error() == errc::unavailable);
+    CHECK(words.text().find("space") != std::string::npos);
+    CHECK(held.release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("etcdctl lock and Holdfast wait for each other") {
+    auto servers = lab::EtcdServers::start();
+    const auto client = open(servers.url() + "?ttl=10s");
+    const auto lock = client.make_lock("shared").value();
+    lab::TempDir folder;
+    const auto etcdctl = [&](std::vector<std::string> command) {
+        lab::ProcessOptions o;
+        o.argv = {"env",  "ETCDCTL_API=3", "etcdctl", "--endpoints", servers.endpoints(),
+                  "lock", "/holdfast/shared"};
+        o.argv.insert(o.argv.end(), command.begin(), command.end());
+        o.package = "etcd-client";
+        o.log = folder / "log";
+        return std::make_unique<lab::Process>(o);
+    };
+    // It holds: we wait, and get it when it is killed and its lease has ended, or has let go.
+    auto theirs = etcdctl({});
+    lab::wait_until([&] { return client.inspect("shared")->holders.size() == 1; }, 10s, "it holds");
+    CHECK(client.inspect("shared")->holders.front().foreign);
+    CHECK(lock->acquire({.wait = 0ms}).error() == errc::contended);
+    CHECK(client.break_lock("shared").error() == errc::not_supported);
+    theirs->signal(SIGTERM);
+    auto ours = lock->acquire({.wait = 20s}).value();
+    // We hold: it waits.
+    theirs = etcdctl({"true"});
+    lab::wait_until([&] { return client.inspect("shared")->waiters.size() == 1; }, 10s, "it waits");
+    CHECK(theirs->alive());
+    CHECK(ours.release() == hf::ReleaseResult::released);
+    CHECK(theirs->wait(20s)->code == 0);
+}

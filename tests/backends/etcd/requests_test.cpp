@@ -1,0 +1,134 @@
+// The README says exactly what is sent; here it is read off the wire. And what a hand-over costs.
+#include <atomic>
+#include <fstream>
+#include <holdfast/holdfast.hpp>
+#include <holdfast/lab/etcd_server.hpp>
+#include <holdfast/lab/proxy.hpp>
+#include <holdfast/lab/wait_until.hpp>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "catch.hpp"
+
+namespace hf = holdfast;
+namespace lab = holdfast::lab;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What stands in the README between <!-- NAME --> and the end of the block of code after it.
+std::string block(const std::string& name) {
+    std::ifstream file(ETCD_README);
+    std::stringstream all;
+    all << file.rdbuf();
+    const std::string text = all.str();
+    const auto mark = text.find("<!-- " + name + " -->");
+    REQUIRE(mark != text.npos);
+    const auto begin = text.find("```\n", mark) + 4, end = text.find("```", begin);
+    REQUIRE(end != text.npos);
+    // A line that begins with two blanks goes on with the one before.
+    return std::regex_replace(text.substr(begin, end - begin), std::regex("\n  "), "");
+}
+
+/// Every "POST /v3/X" with its body, texts decoded, what differs each time named.
+std::string shown(const std::string& sent, const std::string& owner) {
+    std::string out;
+    for (std::size_t at = sent.find("POST "); at != sent.npos; at = sent.find("POST ", at + 1)) {
+        const auto path = sent.substr(at, sent.find(" HTTP", at) - at);
+        const auto body = sent.find("\r\n\r\n", at) + 4;
+        const auto end = std::min(sent.find("POST ", body), sent.size());
+        out += path + "\n" + lab::EtcdServers::plain(sent.substr(body, end - body)) + "\n";
+    }
+    const std::pair<const char*, const char*> each[] = {
+        {"\"lease\":\"[0-9]+\"", "\"lease\":\"LEASE\""},
+        {"_revision\":\"[1-9][0-9]*\"", "_revision\":\"REVISION\""}};
+    for (const auto& [what, name] : each)
+        out = std::regex_replace(out, std::regex(what), name);
+    for (auto at = out.find(owner); at != out.npos; at = out.find(owner))
+        out.replace(at, owner.size(), "OWNER");
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("requests: one acquire, renewal and release, exactly as the README has them") {
+    auto server = lab::EtcdServers::start({});
+    lab::Proxy proxy(server.port(0));
+    const auto client =
+        hf::Client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/locks?ttl=10s")
+            .value();
+    const auto lock = client.make_lock("N").value();
+    proxy.record();
+    auto lease = lock->acquire().value();
+    const std::string owner(lease.owner_id());
+    const auto acquired = shown(proxy.recorded(lab::Direction::to_server), owner);
+    INFO(acquired);
+    CHECK(acquired == block("acquire"));
+    // A lease of etcd's that is older than half a second is used for nothing new.
+    lab::wait_until([&] { return lease.valid_until() - hf::boot_clock::now() < 9s; }, 5s,
+                    "the lease is no longer young");
+    proxy.record();
+    REQUIRE(lease.renew().has_value());
+    const auto renewed = shown(proxy.recorded(lab::Direction::to_server), owner);
+    INFO(renewed);
+    CHECK(renewed == block("renew"));
+    proxy.record();
+    CHECK(lease.release() == hf::ReleaseResult::released);
+    const auto released = shown(proxy.recorded(lab::Direction::to_server), owner);
+    INFO(released);
+    CHECK(released == block("release"));
+}
+
+TEST_CASE("requests: cycles that follow each other share a lease of the server's") {
+    auto server = lab::EtcdServers::start({});
+    const auto client =
+        hf::Client::open("etcd://127.0.0.1:" + std::to_string(server.port(0)) + "?ttl=10s")
+            .value();
+    const auto lock = client.make_lock("often").value();
+    lock->acquire().value().release();
+    const auto before = client.stats().requests;
+    constexpr std::uint64_t cycles = 50;
+    const auto begin = hf::boot_clock::now();
+    for (std::uint64_t i = 0; i < cycles; ++i)
+        REQUIRE(lock->acquire().value().release() == hf::ReleaseResult::released);
+    const auto halves = static_cast<std::uint64_t>((hf::boot_clock::now() - begin) / 500ms);
+    CHECK(client.stats().requests - before <= 2 * cycles + halves + 1);
+}
+
+TEST_CASE("requests: a hand-over costs the same for any number of waiters") {
+    auto server = lab::EtcdServers::start({});
+    const auto url = "etcd://127.0.0.1:" + std::to_string(server.port(0)) + "?ttl=10s";
+    const auto holder = hf::Client::open(url).value(), others = hf::Client::open(url).value();
+    const auto ours = holder.make_lock("line").value(), theirs = others.make_lock("line").value();
+    for (const std::size_t waiters : {1U, 50U}) {
+        auto held = ours->acquire().value();
+        std::atomic<std::size_t> granted{0};
+        std::vector<hf::Lease> leases(waiters);
+        for (auto& lease : leases)
+            theirs->async_acquire({.wait = 30s}, [&](hf::error_code ec, hf::Lease l) {
+                REQUIRE(!ec);
+                lease = std::move(l);
+                ++granted;
+            });
+        lab::wait_until([&] { return holder.inspect("line")->waiters.size() == waiters; }, 10s,
+                        "all wait");
+        const auto before = others.stats().requests + holder.stats().requests;
+        const auto begin = hf::boot_clock::now();
+        held.release();
+        lab::wait_until([&] { return granted == 1; }, 10s, "the first one has it");
+        const auto beats = static_cast<std::uint64_t>((hf::boot_clock::now() - begin) / 3s) + 1;
+        CHECK(others.stats().requests + holder.stats().requests - before <= 3 + beats);
+        std::size_t released = 0;
+        lab::wait_until(
+            [&] {
+                for (auto& lease : leases)
+                    if (lease.valid()) {
+                        lease.release();
+                        ++released;
+                    }
+                return released == waiters;
+            },
+            30s, "all have had it");
+    }
+}
