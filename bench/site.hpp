@@ -1,10 +1,10 @@
 // The servers of one run: started by the lab, or the user's own.
 #pragma once
 #include <filesystem>
+#include <holdfast/lab/etcd_server.hpp>
 #include <holdfast/lab/postgres_server.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <holdfast/lab/temp_dir.hpp>
-#include <holdfast/lab/etcd_server.hpp>
 #include <holdfast/lab/zookeeper_server.hpp>
 #include <map>
 #include <memory>

@@ -203,8 +203,7 @@ awaitable<void> EtcdBackend::enter(Attempts all) {
         if (at != asking_.end()) asking_.erase(at);
         one.place->doubt = one.place->doubt || went.doubt;
         if (!results) {
-            one.attempt->detail =
-                went.detail.empty() ? results.error().message() : went.detail;
+            one.attempt->detail = went.detail.empty() ? results.error().message() : went.detail;
             if (one.place->doubt)
                 one.attempt->outcome = Attempt::NoAnswer{results.error()};
             else
@@ -222,8 +221,8 @@ awaitable<void> EtcdBackend::enter(Attempts all) {
 }
 
 /// True: its key is in line.
-bool EtcdBackend::entered(Attempt& a, const PlacePtr& p, const Lease& own,
-                          const Result& r, std::int64_t revision, Lines::Listing* listing) {
+bool EtcdBackend::entered(Attempt& a, const PlacePtr& p, const Lease& own, const Result& r,
+                          std::int64_t revision, Lines::Listing* listing) {
     if (r.succeeded) {
         p->created = p->modified = revision;
         p->lease = own.id;
@@ -403,8 +402,8 @@ awaitable<void> EtcdBackend::take(Attempts all) {
     }
 }
 
-awaitable<error_code> EtcdBackend::change(std::vector<Change>& all,
-                                          boot_clock::time_point deadline, std::string* detail) {
+awaitable<error_code> EtcdBackend::change(std::vector<Change>& all, boot_clock::time_point deadline,
+                                          std::string* detail) {
     constexpr int most_rounds = 3;
     error_code why = make(Error::refused);
     for (int round = 0; round < most_rounds; ++round) {

@@ -48,8 +48,7 @@ error_code make(Error e) noexcept {
     return {static_cast<int>(e), category()};
 }
 
-error_code from_answer(long long grpc_code, unsigned http_status,
-                       std::string_view text) noexcept {
+error_code from_answer(long long grpc_code, unsigned http_status, std::string_view text) noexcept {
     switch (grpc_code) {
         case not_found:
             return make(has(text, "lease") ? Error::no_lease : Error::refused);

@@ -5,18 +5,18 @@
 namespace holdfast::etcd {
 
 enum class Error : int {
-    unresolved = 1,    ///< no host name could be resolved
-    unreachable,       ///< no member took the connection
-    no_answer,         ///< nothing came back in time
-    closed,            ///< the connection broke
-    protocol,          ///< what came back is none of etcd's gateway
-    no_leader,         ///< the members have no leader, or are not reached by a majority
-    no_lease,          ///< the lease is gone
-    no_space,          ///< the alarm NOSPACE: only deletions are taken
-    overloaded,        ///< too many requests
-    denied,            ///< no permission, or no user was named
-    too_old,           ///< the gateway does not know the request
-    refused,           ///< anything else that the server says
+    unresolved = 1,  ///< no host name could be resolved
+    unreachable,     ///< no member took the connection
+    no_answer,       ///< nothing came back in time
+    closed,          ///< the connection broke
+    protocol,        ///< what came back is none of etcd's gateway
+    no_leader,       ///< the members have no leader, or are not reached by a majority
+    no_lease,        ///< the lease is gone
+    no_space,        ///< the alarm NOSPACE: only deletions are taken
+    overloaded,      ///< too many requests
+    denied,          ///< no permission, or no user was named
+    too_old,         ///< the gateway does not know the request
+    refused,         ///< anything else that the server says
 };
 
 const boost::system::error_category& category() noexcept;

@@ -87,8 +87,7 @@ bool Leases::waiting_alive() const noexcept {
     return waiting_.id != 0 && boot_clock::now() < waiting_.base + waiting_.ttl * 2 / 3;
 }
 
-awaitable<result<Lease>> Leases::for_waiting(boot_clock::time_point deadline,
-                                             std::string* detail) {
+awaitable<result<Lease>> Leases::for_waiting(boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
     if (waiting_alive()) co_return waiting_;
     auto task = shared_grant(for_waiting_, shared_->options.ttl, is_young, deadline, detail);
@@ -106,8 +105,7 @@ awaitable<bool> Leases::keep_waiting(boot_clock::time_point deadline) {
     auto task = members_->post("lease/keepalive", lease_request(id), deadline, &detail);
     const Members::Answer answer = co_await std::move(task);
     if (waiting_.id != id) co_return true;
-    if (answer.why == make(Error::no_lease) ||
-        (!answer.why && number(answer.body, "TTL") <= 0)) {
+    if (answer.why == make(Error::no_lease) || (!answer.why && number(answer.body, "TTL") <= 0)) {
         waiting_ = {};
         co_return false;
     }

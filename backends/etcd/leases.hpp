@@ -1,8 +1,8 @@
-// Leases of this client. All that it is granted within a short while is attached to one lease, which
-// is never kept alive and ends by itself: what has to last longer is attached to a later one. So no
-// answer about a lease has to be believed but the first, and a validity that counts from the moment
-// at which that was asked for is right whatever leaders do (docs/adr/0021-etcd.md). Waiters, whose
-// place proves nothing, share a lease that is kept alive.
+// Leases of this client. All that it is granted within a short while is attached to one lease,
+// which is never kept alive and ends by itself: what has to last longer is attached to a later one.
+// So no answer about a lease has to be believed but the first, and a validity that counts from the
+// moment at which that was asked for is right whatever leaders do (docs/adr/0021-etcd.md). Waiters,
+// whose place proves nothing, share a lease that is kept alive.
 #pragma once
 #include <map>
 

@@ -173,7 +173,8 @@ awaitable<void> Lines::watch() {
         const error_code failed = co_await std::move(following);
         stream_.reset();
         pause = failed ? std::min(pause * 2 + milliseconds(50), milliseconds(1000))
-                       : std::exchange(canceled_, false) ? milliseconds(200) : milliseconds(0);
+                : std::exchange(canceled_, false) ? milliseconds(200)
+                                                  : milliseconds(0);
     }
     watching_ = false;
 }

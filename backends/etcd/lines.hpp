@@ -26,7 +26,7 @@ struct Place {
     std::int64_t lease = 0;     ///< to which it is attached, as far as is known
     State state = State::asked;
     boot_clock::time_point checked{};  ///< its line was last looked after
-    bool doubt = false;  ///< a request that makes the key was not answered
+    bool doubt = false;                ///< a request that makes the key was not answered
 };
 using PlacePtr = std::shared_ptr<Place>;
 

@@ -59,8 +59,7 @@ error_code read_body(unsigned status, std::string_view bytes, boost::json::objec
     const boost::json::object& said = error != nullptr ? *error : *all;
     std::string words = text(said, "message");
     if (words.empty()) words = text(*all, "error");
-    const long long code =
-        error != nullptr ? number(said, "grpc_code") : number(said, "code");
+    const long long code = error != nullptr ? number(said, "grpc_code") : number(said, "code");
     if (detail != nullptr) *detail = words.substr(0, 200);
     return from_answer(code, status, words);
 }
@@ -87,8 +86,7 @@ public:
     bool ended = false;
 };
 
-std::shared_ptr<Members::Stream> Members::make_stream(
-    std::function<void(std::string_view)> piece) {
+std::shared_ptr<Members::Stream> Members::make_stream(std::function<void(std::string_view)> piece) {
     return std::make_shared<Stream>(std::move(piece));
 }
 
@@ -213,9 +211,9 @@ awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path
         c->close();
         // One that was kept may have ended before the request came.
         const bool unread = !parser.got_some();
-        co_return make(watchdog.fired()       ? Error::no_answer
-                       : unread && c->used    ? Error::unreachable
-                                              : Error::closed);
+        co_return make(watchdog.fired()    ? Error::no_answer
+                       : unread && c->used ? Error::unreachable
+                                           : Error::closed);
     }
     auto message = parser.release();
     if (!message.keep_alive()) c->close();
@@ -268,11 +266,10 @@ awaitable<Members::Answer> Members::post(std::string path, std::string body,
             answer.repeated = true;
             continue;
         }
-        const bool silent = answer.why == make(Error::no_answer) ||
-                            answer.why == make(Error::closed) ||
-                            answer.why == make(Error::unreachable) ||
-                            answer.why == make(Error::unresolved) ||
-                            answer.why == make(Error::no_leader);
+        const bool silent =
+            answer.why == make(Error::no_answer) || answer.why == make(Error::closed) ||
+            answer.why == make(Error::unreachable) || answer.why == make(Error::unresolved) ||
+            answer.why == make(Error::no_leader);
         if (silent) leave(c->member);
         if (doubt || !silent) break;
         ++tried;

@@ -1,5 +1,5 @@
-// The messages of etcd's v3 gateway as values: JSON with keys and values in base64 and numbers of 64
-// bits as texts (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/). No sockets.
+// The messages of etcd's v3 gateway as values: JSON with keys and values in base64 and numbers of
+// 64 bits as texts (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/). No sockets.
 #pragma once
 #include <boost/json/object.hpp>
 #include <cstdint>
@@ -47,9 +47,9 @@ std::string range_alone(std::string_view begin, std::string_view end, std::int64
 struct Result {
     std::vector<KeyValue> found;  ///< of a range, or what was deleted
     bool more = false;
-    std::int64_t count = 0;          ///< of keys in a range, or deleted
-    bool succeeded = false;          ///< of a transaction
-    std::vector<Result> results;     ///< of a transaction
+    std::int64_t count = 0;       ///< of keys in a range, or deleted
+    bool succeeded = false;       ///< of a transaction
+    std::vector<Result> results;  ///< of a transaction
 };
 /// Of the whole transaction.
 Result read_transaction(const boost::json::object&);

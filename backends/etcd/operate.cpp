@@ -171,13 +171,13 @@ awaitable<result<Capabilities>> EtcdBackend::probe(boot_clock::time_point deadli
     if (const auto* all = array(members.body, "members"))
         for (const auto& m : *all)
             if (m.is_object() && !flag(m.get_object(), "isLearner")) ++voters;
-    auto alarming =
-        members_->post("maintenance/alarm", "{\"action\":\"GET\"}", deadline, &detail);
+    auto alarming = members_->post("maintenance/alarm", "{\"action\":\"GET\"}", deadline, &detail);
     const Members::Answer alarms = co_await std::move(alarming);
     if (!alarms.why)
         if (const auto* all = array(alarms.body, "alarms"); all != nullptr && !all->empty())
-            shared_->events->warn(shared_->options.display +
-                                  ": an alarm is raised (etcdctl alarm list): writes may be refused");
+            shared_->events->warn(
+                shared_->options.display +
+                ": an alarm is raised (etcdctl alarm list): writes may be refused");
     Capabilities c = capabilities_;
     c.safety = voters >= 3 ? SafetyClass::a : SafetyClass::b;
     c.set(Capability::survives_failover, voters >= 3);

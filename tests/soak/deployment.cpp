@@ -343,10 +343,9 @@ public:
                  const auto at = answer.find(mark);
                  if (at == answer.npos) return;
                  const auto begin = at + mark.size();
-                 servers_.post(
-                     0, "kv/compaction",
-                     fmt::format(R"({{"revision":"{}"}})",
-                                 answer.substr(begin, answer.find('"', begin) - begin)));
+                 servers_.post(0, "kv/compaction",
+                               fmt::format(R"({{"revision":"{}"}})",
+                                           answer.substr(begin, answer.find('"', begin) - begin)));
              }}};
         if (servers_.size() == 1) return out;
         out.push_back(

@@ -122,12 +122,13 @@ TEST_CASE("history is compacted while a client waits") {
     for (int i = 0; i < 3; ++i) {
         auto held = lock->acquire({.wait = 5s}).value();
         std::atomic<bool> granted{false};
-        other.make_lock("compacted").value()->async_acquire({.wait = 30s},
-                                                            [&](hf::error_code ec, hf::Lease l) {
-                                                                REQUIRE(!ec);
-                                                                l.release();
-                                                                granted = true;
-                                                            });
+        other.make_lock("compacted")
+            .value()
+            ->async_acquire({.wait = 30s}, [&](hf::error_code ec, hf::Lease l) {
+                REQUIRE(!ec);
+                l.release();
+                granted = true;
+            });
         lab::wait_until([&] { return client.inspect("compacted")->waiters.size() == 1; }, 5s,
                         "it waits");
         // What the watch has not been told of is gone when it goes on after the restart.
@@ -173,8 +174,7 @@ TEST_CASE("the waiters' lease ends behind our back: they stand in line again") {
 }
 
 TEST_CASE("a database that is full refuses clearly, and still releases") {
-    auto servers =
-        lab::EtcdServers::start({.arguments = {"--quota-backend-bytes", "1000000"}});
+    auto servers = lab::EtcdServers::start({.arguments = {"--quota-backend-bytes", "1000000"}});
     const auto client = open(servers.url() + "?ttl=10s");
     auto held = client.make_lock("full").value()->acquire({.wait = 5s}).value();
     const std::string big(200'000, 'A');
@@ -203,7 +203,7 @@ TEST_CASE("etcdctl lock and Holdfast wait for each other") {
     lab::TempDir folder;
     const auto etcdctl = [&](std::vector<std::string> command) {
         lab::ProcessOptions o;
-        o.argv = {"env",  "ETCDCTL_API=3", "etcdctl", "--endpoints", servers.endpoints(),
+        o.argv = {"env",  "ETCDCTL_API=3",   "etcdctl", "--endpoints", servers.endpoints(),
                   "lock", "/holdfast/shared"};
         o.argv.insert(o.argv.end(), command.begin(), command.end());
         o.package = "etcd-client";

@@ -2,10 +2,10 @@
 #include <boost/json/parse.hpp>
 #include <holdfast/spi/settings.hpp>
 
+#include "catch.hpp"
 #include "errors.hpp"
 #include "keys.hpp"
 #include "messages.hpp"
-#include "catch.hpp"
 
 namespace etcd = holdfast::etcd;
 using holdfast::errc;
@@ -51,9 +51,13 @@ TEST_CASE("keys: an entry is ours, revoked, or somebody else's") {
 }
 
 TEST_CASE("messages: base64 as RFC 4648 has it") {
-    const std::pair<std::string, std::string> vectors[] = {
-        {"", ""},         {"f", "Zg=="},     {"fo", "Zm8="},       {"foo", "Zm9v"},
-        {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+    const std::pair<std::string, std::string> vectors[] = {{"", ""},
+                                                           {"f", "Zg=="},
+                                                           {"fo", "Zm8="},
+                                                           {"foo", "Zm9v"},
+                                                           {"foob", "Zm9vYg=="},
+                                                           {"fooba", "Zm9vYmE="},
+                                                           {"foobar", "Zm9vYmFy"}};
     for (const auto& [plain, encoded] : vectors) {
         CHECK(etcd::base64(plain) == encoded);
         CHECK(etcd::from_base64(encoded) == plain);
@@ -116,8 +120,8 @@ TEST_CASE("errors: what was surely not done is told from what may have been") {
     CHECK(etcd::from_answer(0, 404, "Not Found") == errc::not_supported);
     CHECK(etcd::nothing_done(of(5, "etcdserver: requested lease not found")));
     CHECK(etcd::nothing_done(of(8, "etcdserver: mvcc: database space exceeded")));
-    for (const auto& ec : {of(14, "etcdserver: no leader"),
-                           of(14, "etcdserver: request timed out"), of(4, "context deadline"),
-                           etcd::make(Error::closed), etcd::make(Error::no_answer)})
+    for (const auto& ec :
+         {of(14, "etcdserver: no leader"), of(14, "etcdserver: request timed out"),
+          of(4, "context deadline"), etcd::make(Error::closed), etcd::make(Error::no_answer)})
         CHECK_FALSE(etcd::nothing_done(ec));
 }

@@ -83,8 +83,7 @@ TEST_CASE("requests: one acquire, renewal and release, exactly as the README has
 TEST_CASE("requests: cycles that follow each other share a lease of the server's") {
     auto server = lab::EtcdServers::start({});
     const auto client =
-        hf::Client::open("etcd://127.0.0.1:" + std::to_string(server.port(0)) + "?ttl=10s")
-            .value();
+        hf::Client::open("etcd://127.0.0.1:" + std::to_string(server.port(0)) + "?ttl=10s").value();
     const auto lock = client.make_lock("often").value();
     lock->acquire().value().release();
     const auto before = client.stats().requests;
