@@ -359,6 +359,7 @@ public:
         return true;
     }
     bool durable() const override { return true; }
+    bool grants_by_one_request() const override { return true; }
     std::string plain(std::string recorded) const override {
         return lab::EtcdServers::plain(recorded);
     }
