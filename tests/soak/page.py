@@ -11,13 +11,13 @@ import sys
 BROKEN = ["overlap", "within_validity", "token_order", "token_repeated", "token_missing", "previous_holder"]
 
 
-def page(runs):
+def page(runs, conditions):
     out = ["# Soak: faults for a while, and what became of the locks", "",
            "Written by `tests/soak/run --keep`. Four processes of six threads each take and give back locks on a real deployment.",
            "Each process reaches the servers through proxies of its own, which cut, delay, swallow and hold back what passes;",
            "processes are stopped and killed, and so are servers. Only faults that the deployment's safety class survives are",
            "made. Every process writes down what it did, and the [checker](../../../bench/checker/README.md) judges all of it:",
-           "two holders, tokens that go back, wrong words about the holder before. At the end everything is healed, and within 15 s",
+           "two holders, tokens that go back, wrong words about the holder before. At the end everything is healed, and within 45 s",
            "no name may be held or waited for. A call is *late* when it ends more than a second after its bound, stalls of its",
            "process left out. PostgreSQL does not sync a release: when it is killed right after one, the next holder is told that the one",
            "before has crashed, which counts as a broken promise here. As a control the servers lose their data while a holder is cut off; that has to be caught.", "",
@@ -32,6 +32,8 @@ def page(runs):
                    f" | {run['fault_count']:,} ({len(run['faults'])}) | {run['acquired']:,} | {overlaps} | {tokens}"
                    f" | {counts.get('previous_holder', 0)} | {run['left']} | {run['calls'].get('late', 0)}"
                    f" | {control.get('overlap', 0) + control.get('within_validity', 0)} |")
+    if conditions:
+        out += ["", conditions.strip()]
     for run in runs:
         calls = run["calls"]
         out += ["", f"## {run['backend']}", "", f"{run['deployment']}. Calls that ended without a lock: "
@@ -47,7 +49,9 @@ def main():
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
     runs = sorted((json.loads(f.read_text()) for f in folder.glob("*.json")), key=lambda r: r["backend"])
-    text, target = page(runs), folder / "README.md"
+    conditions = folder / "conditions.txt"
+    words = conditions.read_text() if conditions.exists() else ""
+    text, target = page(runs, words), folder / "README.md"
     if sys.argv[2:] == ["--write"]:
         target.write_text(text)
     elif not target.exists() or target.read_text() != text:
