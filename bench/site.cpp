@@ -129,7 +129,11 @@ void Site::start_postgresql() {
 }
 
 void Site::start_etcd() {
-    etcd_ = lab::EtcdServers::start();
+    // The least time to live of a lease depends on these; one member elects itself at once.
+    lab::EtcdOptions options;
+    options.heartbeat = std::chrono::milliseconds(10);
+    options.election = std::chrono::milliseconds(100);
+    etcd_ = lab::EtcdServers::start(options);
     deployments_.push_back({"etcd",
                             "default",
                             etcd_->url(),

@@ -266,7 +266,8 @@ awaitable<void> EtcdBackend::stand(Attempts all) {
     Attempts ready, waiting;
     for (Attempt* a : all) {
         const PlacePtr p = place_of(a->place);
-        const bool due = boot_clock::now() >= p->checked + check_within(a->ttl);
+        const auto trusted = lines_->following() ? check_within(a->ttl) : look_within(a->ttl) / 2;
+        const bool due = boot_clock::now() >= p->checked + trusted;
         if (p->state == Place::State::queued && !lines_->first(*p) && lines_->foremost(*p) &&
             (due || !lines_->known(p->line))) {
             auto looking = look_after(p, a->deadline);

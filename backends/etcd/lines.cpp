@@ -172,6 +172,7 @@ awaitable<void> Lines::watch() {
                                           boot_clock::now() + shared_->options.request_timeout);
         const error_code failed = co_await std::move(following);
         stream_.reset();
+        following_ = false;
         pause = failed ? std::min(pause * 2 + milliseconds(50), milliseconds(1000))
                 : std::exchange(canceled_, false) ? milliseconds(200)
                                                   : milliseconds(0);
@@ -203,6 +204,7 @@ void Lines::message(const js::object& m) {
         forget();
         return Members::end(*stream_);
     }
+    following_ = true;
     const js::array* events = array(m, "events");
     if (events == nullptr) return;
     std::int64_t seen = next_;

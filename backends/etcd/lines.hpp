@@ -65,6 +65,8 @@ public:
     const std::string* ahead(const Place&, std::int64_t* created) const noexcept;
     /// The watch has not told of something that has happened: it goes on by a new connection.
     void resume() noexcept;
+    /// The watch is there, as far as is known: without it changes are found out by asking.
+    bool following() const noexcept { return following_; }
     bool empty() const noexcept { return lines_.empty(); }
     std::vector<PlacePtr> waiting() const;
 
@@ -99,7 +101,7 @@ private:
     std::shared_ptr<Members::Stream> stream_;
     std::string partial_;
     std::int64_t next_ = 0;  ///< revision from which the watch goes on; 0: there is none
-    bool watching_ = false, canceled_ = false, stopped_ = false;
+    bool watching_ = false, canceled_ = false, stopped_ = false, following_ = false;
     boot_clock::time_point needed_{};
     spi::net::Gate gate_;
 };
