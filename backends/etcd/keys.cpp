@@ -6,40 +6,10 @@ namespace holdfast::etcd {
 namespace {
 
 constexpr std::string_view alive = "hf1 ", revoked = "hf1! ";
-constexpr std::string_view hex = "0123456789ABCDEF";
-
-std::string escape(std::string_view name) {
-    std::string out;
-    out.reserve(name.size() + 8);
-    for (const char c : name) {
-        if (c < ' ' || c > '~' || c == '/' || c == '%')
-            spi::net::append_percent(out, c);
-        else
-            out += c;
-    }
-    return out;
-}
-
-std::optional<std::string> unescape(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] != '%') {
-            out += text[i];
-            continue;
-        }
-        if (i + 2 >= text.size()) return std::nullopt;
-        const auto high = hex.find(text[i + 1]), low = hex.find(text[i + 2]);
-        if (high == hex.npos || low == hex.npos) return std::nullopt;
-        out += static_cast<char>(high * 16 + low);
-        i += 2;
-    }
-    return out;
-}
-
 }  // namespace
 
 std::string line_of(const Options& o, std::string_view name) {
-    return o.root + escape(o.prefix) + escape(name) + "/";
+    return names_from(o, name) + "/";
 }
 
 std::optional<std::string> name_of(const Options& o, std::string_view key) {
@@ -47,13 +17,16 @@ std::optional<std::string> name_of(const Options& o, std::string_view key) {
     key.remove_prefix(o.root.size());
     const auto end = key.find('/');
     if (end == key.npos || key.find('/', end + 1) != key.npos) return std::nullopt;
-    auto full = unescape(key.substr(0, end));
+    auto full = spi::net::read_component(key.substr(0, end));
     if (!full || !full->starts_with(o.prefix)) return std::nullopt;
     return full->substr(o.prefix.size());
 }
 
 std::string names_from(const Options& o, std::string_view prefix) {
-    return o.root + escape(o.prefix) + escape(prefix);
+    std::string out = o.root;
+    spi::net::append_component(out, o.prefix);
+    spi::net::append_component(out, prefix);
+    return out;
 }
 
 // No name is escaped to this.

@@ -45,13 +45,12 @@ awaitable<result<Lease>> Leases::grant(milliseconds ttl, boot_clock::time_point 
 }
 
 awaitable<result<Lease>> Leases::shared_grant(Slot& slot, milliseconds ttl,
-                                              bool (*good)(const Lease&),
                                               boot_clock::time_point deadline,
                                               std::string* detail) {
     const auto self = shared_from_this();
     const unsigned failures = slot.failures;
     for (;;) {
-        if (good(slot.lease)) co_return slot.lease;
+        if (is_young(slot.lease)) co_return slot.lease;
         if (slot.failures != failures) {
             *detail = slot.detail;
             co_return slot.why;
@@ -80,7 +79,7 @@ awaitable<result<Lease>> Leases::shared_grant(Slot& slot, milliseconds ttl,
 
 awaitable<result<Lease>> Leases::young(milliseconds ttl, boot_clock::time_point deadline,
                                        std::string* detail) {
-    return shared_grant(slots_[ttl], ttl, is_young, deadline, detail);
+    return shared_grant(slots_[ttl], ttl, deadline, detail);
 }
 
 bool Leases::waiting_alive() const noexcept {
@@ -90,7 +89,7 @@ bool Leases::waiting_alive() const noexcept {
 awaitable<result<Lease>> Leases::for_waiting(boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
     if (waiting_alive()) co_return waiting_;
-    auto task = shared_grant(for_waiting_, shared_->options.ttl, is_young, deadline, detail);
+    auto task = shared_grant(for_waiting_, shared_->options.ttl, deadline, detail);
     const result<Lease> granted = co_await std::move(task);
     if (granted && granted->id != waiting_.id && !waiting_alive()) waiting_ = *granted;
     if (!granted) co_return granted.error();

@@ -52,8 +52,9 @@ private:
     };
     awaitable<result<Lease>> grant(milliseconds ttl, boot_clock::time_point deadline,
                                    std::string* detail);
-    awaitable<result<Lease>> shared_grant(Slot&, milliseconds ttl, bool (*good)(const Lease&),
-                                          boot_clock::time_point deadline, std::string* detail);
+    /// The slot's lease, or a new one; those that ask meanwhile share the request.
+    awaitable<result<Lease>> shared_grant(Slot&, milliseconds ttl, boot_clock::time_point deadline,
+                                          std::string* detail);
 
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<Members> members_;

@@ -6,7 +6,6 @@
 #endif
 
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
@@ -19,6 +18,7 @@
 #include "holdfast/spi/net/endpoint.hpp"
 #include "holdfast/spi/net/gate.hpp"
 #include "holdfast/spi/net/socket.hpp"
+#include "holdfast/spi/net/watchdog.hpp"
 #include "messages.hpp"
 
 namespace holdfast::etcd {
@@ -95,25 +95,6 @@ void Members::end(Stream& s) noexcept {
     if (s.connection) s.connection->close();
 }
 
-/// Closes the connection at the deadline, unless it is destroyed before.
-class Members::Watchdog {
-public:
-    Watchdog(const asio::any_io_executor& e, boot_clock::time_point deadline, ConnectionPtr c)
-        : timer_(e, spi::net::steady(deadline)), fired_(std::make_shared<bool>(false)) {
-        timer_.async_wait([weak = std::weak_ptr<Connection>(c), fired = fired_](error_code ec) {
-            const auto alive = weak.lock();
-            if (ec || !alive) return;
-            *fired = true;
-            alive->close();
-        });
-    }
-    bool fired() const noexcept { return *fired_; }
-
-private:
-    asio::steady_timer timer_;
-    std::shared_ptr<bool> fired_;
-};
-
 struct Members::Turn {
     spi::net::Gate gate;
     bool given = false;
@@ -189,7 +170,7 @@ awaitable<error_code> Members::connect(ConnectionPtr c, boot_clock::time_point d
 awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path,
                                         const std::string& body, boot_clock::time_point deadline,
                                         Answer& answer, std::string* detail) {
-    const Watchdog watchdog(shared_->engine, deadline, c);
+    const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, c);
     const std::string host = spi::text_of(shared_->options.hosts[c->member]);
     error_code ec;
     auto token = asio::redirect_error(asio::use_awaitable, ec);
@@ -299,7 +280,7 @@ awaitable<error_code> Members::follow(std::shared_ptr<Stream> stream, std::strin
     error_code ec;
     auto token = asio::redirect_error(asio::use_awaitable, ec);
     {
-        const Watchdog watchdog(shared_->engine, deadline, c);
+        const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, c);
         auto opening = connect(c, deadline, &detail);
         ec = co_await std::move(opening);
         if (!ec) {

@@ -43,7 +43,6 @@ public:
 
 private:
     struct Connection;
-    class Watchdog;
     using ConnectionPtr = std::shared_ptr<Connection>;
     struct Turn;
     /// False: the deadline came first.

@@ -13,14 +13,7 @@
 namespace holdfast::zookeeper {
 namespace {
 
-constexpr std::string_view hex = "0123456789ABCDEF";
 constexpr std::string_view data_mark = "hf1 ";
-
-std::optional<unsigned> digit(char c) noexcept {
-    const auto at = hex.find(c);
-    if (at == hex.npos) return std::nullopt;
-    return static_cast<unsigned>(at);
-}
 
 }  // namespace
 
@@ -28,14 +21,8 @@ std::string escape(std::string_view name, bool at_root) {
     const bool kept =
         name == "." || name == ".." || name.starts_with("_hf_") || (at_root && name == "zookeeper");
     std::string out;
-    out.reserve(name.size() + 8);
-    for (std::size_t i = 0; i < name.size(); ++i) {
-        const char c = name[i];
-        if (c < ' ' || c > '~' || c == '/' || c == '%' || (kept && i == 0))
-            spi::net::append_percent(out, c);
-        else
-            out += c;
-    }
+    if (kept) spi::net::append_percent(out, name.front());
+    spi::net::append_component(out, kept ? name.substr(1) : name);
     // "..": both, since "%2E." would do but looks like an accident.
     if (name == "..") out = "%2E%2E";
     return out;
@@ -43,19 +30,7 @@ std::string escape(std::string_view name, bool at_root) {
 
 std::optional<std::string> unescape(std::string_view component) {
     if (component.starts_with("_hf_")) return std::nullopt;
-    std::string out;
-    for (std::size_t i = 0; i < component.size(); ++i) {
-        if (component[i] != '%') {
-            out += component[i];
-            continue;
-        }
-        if (i + 2 >= component.size()) return std::nullopt;
-        const auto high = digit(component[i + 1]), low = digit(component[i + 2]);
-        if (!high || !low) return std::nullopt;
-        out += static_cast<char>(*high * 16 + *low);
-        i += 2;
-    }
-    return out;
+    return spi::net::read_component(component);
 }
 
 std::string make_guid() {

@@ -104,7 +104,7 @@ def block(run):
         f" | a paused holder resumes, until it checks its lease | {three}: 2 round trips, a quorum's syncs"
         f" | one server {hand_off('zookeeper')}: {requests('zookeeper')} requests |",
         f"| the same, and you run etcd | `etcd`, 3 members, **and the token checked at the store** | a paused holder resumes,"
-        f" until it checks its lease | {etcd}: 2 round trips, a quorum's syncs | {etcd_hand_off} |",
+        f" until it checks its lease | {etcd}: 2 or 3 round trips, a quorum's syncs | {etcd_hand_off} |",
         "| the lock must survive a dead server, without consensus | `redlock`, 5 servers"
         " | a node's clock jumps, or a node restarts empty and votes"
         f" | {cost('redlock', 'default')}: 2 round trips to 5 | {hand_off('redlock')}: polls, {requests('redlock')} requests |",

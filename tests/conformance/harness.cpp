@@ -276,19 +276,17 @@ std::string escaped(const std::string& name) {
     return out;
 }
 
-#if HOLDFAST_TEST_ZOOKEEPER
-class ZooKeeper final : public Harness {
+/// One server or several; what is done to the server is done to each. One proxy, before one of
+/// them: a client has one connection, or asks one member.
+template <class Servers>
+class Ensemble : public Harness {
 public:
-    ZooKeeper(std::string name, std::size_t count, std::string query)
+    Ensemble(std::string name, Servers servers, std::string query)
         : Harness(std::move(name)),
+          servers_(std::move(servers)),
           query_(std::move(query)),
-          servers_(start(count)),
           proxy_(servers_.port(0)) {}
-    // Before one server of them: a client has one connection.
     Proxies* proxy() override { return &proxies_; }
-    lab::ZooKeeperServers* zookeeper() override { return &servers_; }
-    bool reads_lag() const override { return servers_.size() > 1; }
-    bool renews_sessions() const override { return true; }
     bool pause_server() override {
         for (std::size_t i = 0; i < servers_.size(); ++i)
             servers_.pause(i);
@@ -300,6 +298,33 @@ public:
         return true;
     }
     bool durable() const override { return true; }
+
+protected:
+    std::string base_url() const override { return servers_.url() + query_; }
+    std::string proxied_base_url() const override {
+        const auto all = servers_.url();
+        return all.substr(0, all.find("://") + 3) + "127.0.0.1:" + std::to_string(proxy_.port()) +
+               query_;
+    }
+    Servers servers_;
+
+private:
+    std::string query_;
+    lab::Proxy proxy_;
+    Proxies proxies_{{&proxy_}};
+};
+
+#if HOLDFAST_TEST_ZOOKEEPER
+class ZooKeeper final : public Ensemble<lab::ZooKeeperServers> {
+public:
+    // Servers are killed here, machines are not: the page cache outlives them.
+    ZooKeeper(std::string name, std::size_t count, std::string query)
+        : Ensemble(std::move(name),
+                   lab::ZooKeeperServers::start({.count = count, .config = {"forceSync=no"}}),
+                   std::move(query)) {}
+    lab::ZooKeeperServers* zookeeper() override { return &servers_; }
+    bool reads_lag() const override { return servers_.size() > 1; }
+    bool renews_sessions() const override { return true; }
     bool erase_behind(const std::string& name) override {
         holdfast::testing::ZooKeeperClient client(servers_.connect_string());
         const auto parent = "/holdfast/" + escaped(name);
@@ -307,37 +332,13 @@ public:
             client.remove(parent + "/" + node);
         return client.remove(parent).rc == ZOK;
     }
-
-protected:
-    std::string base_url() const override { return servers_.url() + query_; }
-    std::string proxied_base_url() const override {
-        return "zookeeper://127.0.0.1:" + std::to_string(proxy_.port()) + query_;
-    }
-
-private:
-    static lab::ZooKeeperServers start(std::size_t count) {
-        lab::ZooKeeperOptions o;
-        o.count = count;
-        // Servers are killed here, machines are not: the page cache outlives them.
-        o.config = {"forceSync=no"};
-        return lab::ZooKeeperServers::start(std::move(o));
-    }
-    std::string query_;
-    lab::ZooKeeperServers servers_;
-    lab::Proxy proxy_;
-    Proxies proxies_{{&proxy_}};
 };
 #endif
 
-/// What is done to the server is done to each member.
-class Etcd final : public Harness {
+class Etcd final : public Ensemble<lab::EtcdServers> {
 public:
     Etcd(std::string name, std::size_t count)
-        : Harness(std::move(name)),
-          servers_(lab::EtcdServers::start({.count = count})),
-          proxy_(servers_.port(0)) {}
-    // Before one of them: a client asks one member, and has one proxy to be cut at.
-    Proxies* proxy() override { return &proxies_; }
+        : Ensemble(std::move(name), lab::EtcdServers::start({.count = count}), {}) {}
     bool restartable() const override { return true; }
     bool kill_server() override {
         for (std::size_t i = 0; i < servers_.size(); ++i)
@@ -348,17 +349,6 @@ public:
         servers_.restart_all(data);
         return true;
     }
-    bool pause_server() override {
-        for (std::size_t i = 0; i < servers_.size(); ++i)
-            servers_.pause(i);
-        return true;
-    }
-    bool resume_server() override {
-        for (std::size_t i = 0; i < servers_.size(); ++i)
-            servers_.resume(i);
-        return true;
-    }
-    bool durable() const override { return true; }
     bool grants_by_one_request() const override { return true; }
     std::string plain(std::string recorded) const override {
         return lab::EtcdServers::plain(recorded);
@@ -366,17 +356,6 @@ public:
     bool erase_behind(const std::string& name) override {
         return servers_.erase("/holdfast/" + escaped(name) + "/") != 0;
     }
-
-protected:
-    std::string base_url() const override { return servers_.url(); }
-    std::string proxied_base_url() const override {
-        return "etcd://127.0.0.1:" + std::to_string(proxy_.port());
-    }
-
-private:
-    lab::EtcdServers servers_;
-    lab::Proxy proxy_;
-    Proxies proxies_{{&proxy_}};
 };
 
 using Maker = std::function<std::unique_ptr<Harness>()>;

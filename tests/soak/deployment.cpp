@@ -224,52 +224,32 @@ private:
     lab::PostgresServer server_;
 };
 
-class ZooKeeper final : public Deployment {
+/// One server, or several that elect a leader among them.
+template <class Servers>
+class Ensemble : public Deployment {
 public:
-    explicit ZooKeeper(std::size_t count)
-        : servers_(lab::ZooKeeperServers::start(options(count))) {}
-    static lab::ZooKeeperOptions options(std::size_t count) {
-        lab::ZooKeeperOptions o;
-        o.count = count;
-        return o;
-    }
-    std::string words() const override {
-        const auto version = servers_.ask(0, "srvr");
-        return fmt::format("{} of {}, tickTime 100 ms, every write synced",
-                           servers_.size() == 1 ? "one server" : "three servers",
-                           version.substr(0, version.find(',')));
-    }
+    explicit Ensemble(Servers servers) : servers_(std::move(servers)) {}
     std::vector<std::uint16_t> ports() const override {
         std::vector<std::uint16_t> out;
         for (std::size_t i = 0; i < servers_.size(); ++i)
             out.push_back(servers_.port(i));
         return out;
     }
-    std::string url(const std::vector<std::uint16_t>& ports) const override {
-        return fmt::format("zookeeper://{}?ttl=3s&request_timeout=1s&tick_time=100ms",
-                           hosts(ports));
-    }
     std::vector<ServerFault> faults() override {
-        const auto any = [this](Random& r) {
-            return std::uniform_int_distribution<std::size_t>(0, servers_.size() - 1)(r);
-        };
         std::vector<ServerFault> out{
             {"server killed, restarted with its data",
-             [this, any](Random& r, const Wait& wait) {
+             [this](Random& r, const Wait& wait) {
                  const auto one = any(r);
                  servers_.kill(one);
                  wait(outage(r));
                  servers_.restart(one, Data::keep);
              }},
-            {"server stopped (SIGSTOP)",
-             [this, any](Random& r, const Wait& wait) {
+            {"server stopped (SIGSTOP)", [this](Random& r, const Wait& wait) {
                  const auto one = any(r);
                  servers_.pause(one);
                  wait(outage(r));
                  servers_.resume(one);
-             }},
-            {"server ended and restarted",
-             [this, any](Random& r, const Wait&) { servers_.restart(any(r), Data::keep); }}};
+             }}};
         if (servers_.size() == 1) return out;
         out.push_back(
             {"leader killed, restarted with its data", [this](Random& r, const Wait& wait) {
@@ -284,6 +264,37 @@ public:
                            wait(outage(r));
                            servers_.resume(*leader);
                        }});
+        return out;
+    }
+    void wipe() override { servers_.restart_all(Data::fresh); }
+    void wait_ready() override { servers_.wait_ready(); }
+
+protected:
+    std::size_t any(Random& r) const {
+        return std::uniform_int_distribution<std::size_t>(0, servers_.size() - 1)(r);
+    }
+    Servers servers_;
+};
+
+class ZooKeeper final : public Ensemble<lab::ZooKeeperServers> {
+public:
+    explicit ZooKeeper(std::size_t count)
+        : Ensemble(lab::ZooKeeperServers::start({.count = count})) {}
+    std::string words() const override {
+        const auto version = servers_.ask(0, "srvr");
+        return fmt::format("{} of {}, tickTime 100 ms, every write synced",
+                           servers_.size() == 1 ? "one server" : "three servers",
+                           version.substr(0, version.find(',')));
+    }
+    std::string url(const std::vector<std::uint16_t>& ports) const override {
+        return fmt::format("zookeeper://{}?ttl=3s&request_timeout=1s&tick_time=100ms",
+                           hosts(ports));
+    }
+    std::vector<ServerFault> faults() override {
+        auto out = Ensemble::faults();
+        out.push_back({"server ended and restarted",
+                       [this](Random& r, const Wait&) { servers_.restart(any(r), Data::keep); }});
+        if (servers_.size() == 1) return out;
         out.push_back(
             {"all servers killed, restarted with their data", [this](Random& r, const Wait& wait) {
                  for (std::size_t i = 0; i < servers_.size(); ++i)
@@ -293,81 +304,25 @@ public:
              }});
         return out;
     }
-    void wipe() override { servers_.restart_all(Data::fresh); }
-    void wait_ready() override { servers_.wait_ready(); }
-
-private:
-    lab::ZooKeeperServers servers_;
 };
 
-class Etcd final : public Deployment {
+class Etcd final : public Ensemble<lab::EtcdServers> {
 public:
-    explicit Etcd(std::size_t count) : servers_(lab::EtcdServers::start({.count = count})) {}
+    explicit Etcd(std::size_t count) : Ensemble(lab::EtcdServers::start({.count = count})) {}
     std::string words() const override {
         return fmt::format("{}, every write synced",
                            servers_.size() == 1 ? "one etcd member" : "three etcd members");
-    }
-    std::vector<std::uint16_t> ports() const override {
-        std::vector<std::uint16_t> out;
-        for (std::size_t i = 0; i < servers_.size(); ++i)
-            out.push_back(servers_.port(i));
-        return out;
     }
     std::string url(const std::vector<std::uint16_t>& ports) const override {
         return fmt::format("etcd://{}?ttl=3s&request_timeout=1s", hosts(ports));
     }
     std::vector<ServerFault> faults() override {
-        const auto any = [this](Random& r) {
-            return std::uniform_int_distribution<std::size_t>(0, servers_.size() - 1)(r);
-        };
-        std::vector<ServerFault> out{
-            {"server killed, restarted with its data",
-             [this, any](Random& r, const Wait& wait) {
-                 const auto one = any(r);
-                 servers_.kill(one);
-                 wait(outage(r));
-                 servers_.restart(one);
-             }},
-            {"server stopped (SIGSTOP)",
-             [this, any](Random& r, const Wait& wait) {
-                 const auto one = any(r);
-                 servers_.pause(one);
-                 wait(outage(r));
-                 servers_.resume(one);
-             }},
-            {"all servers restarted",
-             [this](Random&, const Wait&) { servers_.restart_all(Data::keep); }},
-            {"history compacted", [this](Random&, const Wait&) {
-                 const auto answer = servers_.post(0, "kv/range", R"({"key":"AA=="})");
-                 const std::string mark = "\"revision\":\"";
-                 const auto at = answer.find(mark);
-                 if (at == answer.npos) return;
-                 const auto begin = at + mark.size();
-                 servers_.post(0, "kv/compaction",
-                               fmt::format(R"({{"revision":"{}"}})",
-                                           answer.substr(begin, answer.find('"', begin) - begin)));
-             }}};
-        if (servers_.size() == 1) return out;
-        out.push_back(
-            {"leader killed, restarted with its data", [this](Random& r, const Wait& wait) {
-                 const auto leader = servers_.kill_leader();
-                 wait(outage(r));
-                 servers_.restart(leader);
-             }});
-        out.push_back({"leader stopped (SIGSTOP)", [this](Random& r, const Wait& wait) {
-                           const auto leader = servers_.leader();
-                           if (!leader) return;
-                           servers_.pause(*leader);
-                           wait(outage(r));
-                           servers_.resume(*leader);
-                       }});
+        auto out = Ensemble::faults();
+        out.push_back({"all servers restarted",
+                       [this](Random&, const Wait&) { servers_.restart_all(Data::keep); }});
+        out.push_back({"history compacted", [this](Random&, const Wait&) { servers_.compact(); }});
         return out;
     }
-    void wipe() override { servers_.restart_all(Data::fresh); }
-    void wait_ready() override { servers_.wait_ready(); }
-
-private:
-    lab::EtcdServers servers_;
 };
 
 using Maker = std::unique_ptr<Deployment> (*)();

@@ -10,37 +10,17 @@
 #include <array>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "errors.hpp"
 #include "handshake.hpp"
 #include "holdfast/spi/net/socket.hpp"
+#include "holdfast/spi/net/watchdog.hpp"
 
 namespace holdfast::redis {
 namespace {
 
 constexpr std::size_t most_buffered = 8U << 20U;  // operators' lists are long; grants are short
-
-/// Closes the link at the deadline, unless it is destroyed before.
-class Watchdog {
-public:
-    Watchdog(const asio::any_io_executor& e, boot_clock::time_point deadline,
-             const std::shared_ptr<Link>& link)
-        : timer_(e, spi::net::steady(deadline)), fired_(std::make_shared<bool>(false)) {
-        timer_.async_wait([weak = std::weak_ptr<Link>(link), fired = fired_](error_code ec) {
-            const auto alive = weak.lock();
-            if (ec || !alive) return;
-            *fired = true;
-            alive->close();
-        });
-    }
-    bool fired() const noexcept { return *fired_; }
-
-private:
-    asio::steady_timer timer_;
-    std::shared_ptr<bool> fired_;
-};
 
 std::string words(const char* what, const std::string& where) {
     return std::string(what) + " " + where;
@@ -120,7 +100,7 @@ void Link::close() noexcept {
 
 asio::awaitable<error_code> Link::open(boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
-    const Watchdog watchdog(executor_, deadline, self);
+    const spi::net::Watchdog<Link> watchdog(executor_, deadline, self);
     error_code ec = co_await connect(deadline, detail);
     if (!ec && context_ != nullptr) ec = co_await secure(detail);
     if (!ec) ec = co_await introduce(detail);

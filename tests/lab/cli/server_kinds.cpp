@@ -86,15 +86,17 @@ private:
     PostgresServer server_;
 };
 
-/// One server, or an ensemble, of which the words for the process mean the leader.
-class ZooKeeper : public Server {
+/// One server, or several, of which the words for the process mean the leader.
+template <class Servers>
+class Ensemble : public Server {
 public:
-    ZooKeeper(const ServerOptions& options, std::size_t count)
-        : servers_(ZooKeeperServers::start(translated(options, count))) {}
+    explicit Ensemble(Servers servers) : servers_(std::move(servers)) {}
 
     std::string url(std::uint16_t port) override {
-        return port == servers_.port(0) ? servers_.url()
-                                        : fmt::format("zookeeper://127.0.0.1:{}", port);
+        const auto all = servers_.url();
+        return port == servers_.port(0)
+                   ? all
+                   : fmt::format("{}127.0.0.1:{}", all.substr(0, all.find("://") + 3), port);
     }
     std::uint16_t port() override { return servers_.port(0); }
     std::vector<std::string> notes() override {
@@ -121,69 +123,37 @@ public:
         servers_.wait_ready();
     }
 
-private:
-    static ZooKeeperOptions translated(const ServerOptions& options, std::size_t count) {
-        ZooKeeperOptions result;
-        result.count = count;
-        result.config = options.config;
-        return result;
-    }
+protected:
+    Servers servers_;
 
+private:
     std::size_t paused_ = 0;
-    ZooKeeperServers servers_;
 };
 
-/// One member, or a cluster, of which the words for the process mean the leader.
-class Etcd : public Server {
+class ZooKeeper : public Ensemble<ZooKeeperServers> {
+public:
+    ZooKeeper(const ServerOptions& options, std::size_t count)
+        : Ensemble(ZooKeeperServers::start({.count = count, .config = options.config})) {}
+};
+
+class Etcd : public Ensemble<EtcdServers> {
 public:
     Etcd(const ServerOptions& options, std::size_t count)
-        : servers_(EtcdServers::start(translated(options, count))) {}
+        : Ensemble(EtcdServers::start(
+              {.count = count, .tls = options.tls, .arguments = options.config})),
+          tls_(options.tls) {}
 
-    std::string url(std::uint16_t port) override {
-        return port == servers_.port(0) ? servers_.url() : fmt::format("etcd://127.0.0.1:{}", port);
-    }
-    std::uint16_t port() override { return servers_.port(0); }
     std::vector<std::string> notes() override {
-        std::vector<std::string> notes;
-        for (std::size_t i = 0; i < servers_.size(); ++i) {
-            notes.push_back(fmt::format("port {}, pid {}, data in {}", servers_.port(i),
-                                        servers_.process(i).pid(),
-                                        servers_.data_directory(i).string()));
-        }
+        auto notes = Ensemble::notes();
         notes.push_back("ETCDCTL_API=3 etcdctl --endpoints " + servers_.endpoints());
         if (tls_) {
             notes.push_back("certificate to trust: " + servers_.ca_file().string());
         }
         return notes;
     }
-    void pause() override { servers_.pause(paused_ = servers_.leader().value_or(0)); }
-    void resume() override { servers_.resume(paused_); }
-    void kill() override { servers_.kill_leader(); }
-    void restart(bool fresh) override {
-        if (fresh) {
-            return servers_.restart_all(Data::fresh);
-        }
-        for (std::size_t i = 0; i < servers_.size(); ++i) {
-            if (servers_.size() == 1 || !servers_.alive(i)) {
-                servers_.restart(i);
-            }
-        }
-        servers_.wait_ready();
-    }
 
 private:
-    EtcdOptions translated(const ServerOptions& options, std::size_t count) {
-        tls_ = options.tls;
-        EtcdOptions result;
-        result.count = count;
-        result.tls = options.tls;
-        result.arguments = options.config;
-        return result;
-    }
-
-    std::size_t paused_ = 0;
-    bool tls_ = false;
-    EtcdServers servers_;
+    bool tls_;
 };
 
 }  // namespace

@@ -427,6 +427,11 @@ std::string EtcdServers::ctl(const std::vector<std::string>& arguments,
                              std::chrono::nanoseconds cap) const {
     return impl_->ctl(arguments, cap);
 }
+void EtcdServers::compact() const {
+    const auto now = text_after(post(0, "kv/range", R"({"key":"AA=="})"), "revision");
+    post(0, "kv/compaction", fmt::format(R"({{"revision":"{}"}})", now));
+}
+
 std::size_t EtcdServers::erase(const std::string& prefix) const {
     return std::stoull(ctl({"del", "--prefix", prefix}));
 }

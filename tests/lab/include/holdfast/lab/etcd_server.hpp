@@ -103,6 +103,8 @@ public:
     std::string ctl(const std::vector<std::string>& arguments,
                     std::chrono::nanoseconds cap = default_cap) const;
 
+    /// Forgets all history up to now.
+    void compact() const;
     /// Deletes all keys that begin with `prefix`, and says how many there were. Errors: as ctl().
     std::size_t erase(const std::string& prefix) const;
 
