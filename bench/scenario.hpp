@@ -30,6 +30,7 @@ Scenario c1_uncontended();
 Scenario c1_in_flight();
 Scenario c1_open_loop();
 Scenario c2_ensemble();
+Scenario c2_members();
 Scenario c3_hand_off();
 Scenario c3_burst();
 Scenario c4_redlock_price();

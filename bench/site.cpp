@@ -129,11 +129,7 @@ void Site::start_postgresql() {
 }
 
 void Site::start_etcd() {
-    // The least time to live of a lease depends on these; one member elects itself at once.
-    lab::EtcdOptions options;
-    options.heartbeat = std::chrono::milliseconds(10);
-    options.election = std::chrono::milliseconds(100);
-    etcd_ = lab::EtcdServers::start(options);
+    etcd_ = lab::EtcdServers::start(short_elections());
     deployments_.push_back({"etcd",
                             "default",
                             etcd_->url(),
@@ -227,6 +223,13 @@ void Site::clean_up(Rows& rows) {
         }
         rows.push_back(std::move(row));
     }
+}
+
+lab::EtcdOptions short_elections() {
+    lab::EtcdOptions options;  // one member, which elects itself at once
+    options.heartbeat = std::chrono::milliseconds(10);
+    options.election = std::chrono::milliseconds(100);
+    return options;
 }
 
 std::string file_system(const std::filesystem::path& folder) {

@@ -42,6 +42,7 @@ public:
     lab::RedisServer* durable_redis() { return durable_ ? &*durable_ : nullptr; }
     lab::PostgresServer* postgresql() { return postgresql_ ? &*postgresql_ : nullptr; }
     lab::ZooKeeperServers* zookeeper() { return zookeeper_ ? &*zookeeper_ : nullptr; }
+    lab::EtcdServers* etcd() { return etcd_ ? &*etcd_ : nullptr; }
     /// Of redlock; empty when they did not start.
     std::vector<lab::RedisServer>& redlock_nodes() { return nodes_; }
     std::vector<std::uint16_t> redlock_ports() const;
@@ -73,6 +74,9 @@ private:
     std::vector<Deployment> deployments_;
     bool own_ = false;
 };
+
+/// The least time to live of a lease depends on elections; these are short.
+lab::EtcdOptions short_elections();
 
 /// The file system type of a folder: "ext4", "tmpfs", ...: fsync costs nothing on some.
 std::string file_system(const std::filesystem::path&);

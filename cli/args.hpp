@@ -7,7 +7,7 @@ namespace holdfast::cli {
 
 struct Split {
     std::vector<std::string> ours;     ///< without the program's name
-    std::vector<std::string> command;  ///< after the first "--" of `run`
+    std::vector<std::string> command;  ///< after the first "--" of `run` or `elect`
     std::string subcommand;            ///< first word that is no option; may be empty
     bool separator = false;            ///< there was a "--"
 };

@@ -1,4 +1,4 @@
-// `holdfast break`: an operator ends a lock that somebody holds.
+// `holdfast break`: an operator ends what somebody holds, or one of several who hold it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace holdfast::cli {
 namespace {
 
 struct TypedBreak {
-    std::string name;
+    std::string name, owner;
     std::uint64_t if_token = 0;
     bool now = false;
     bool force = false;
@@ -39,7 +39,7 @@ std::string consequence(const TypedBreak& t, const Holder& h) {
                        ends ? "at the latest " + left : "when " + left);
 }
 
-int report(const TypedBreak& t, const Broken& broken, bool json) {
+void report(const TypedBreak& t, const Broken& broken, bool json) {
     if (json) {
         boost::json::object o{{"schema", "holdfast.break/1"},
                               {"name", clean_utf8(t.name)},
@@ -53,7 +53,33 @@ int report(const TypedBreak& t, const Broken& broken, bool json) {
                                                  : std::string("Free now."))
                   << std::endl;
     }
-    return exit_ok;
+}
+
+/// The holders that are meant; complains and returns none when there are none.
+std::vector<Holder> chosen(const TypedBreak& t, const Inspection& seen) {
+    std::vector<Holder> all;
+    for (const Holder& h : seen.holders)
+        if ((t.owner.empty() || t.owner == h.owner) &&
+            (t.if_token == 0 || !h.token || t.if_token == h.token.value))
+            all.push_back(h);
+    if (!all.empty()) return all;
+    if (seen.holders.empty())
+        complain(fmt::format("nobody holds {}: nothing was broken", in_quotes(t.name)));
+    else if (!t.owner.empty())
+        complain(fmt::format("{} is not held by {}: nothing was broken", in_quotes(t.name),
+                             in_quotes(t.owner)));
+    else
+        complain(fmt::format("{} is held with token {}, not {}: nothing was broken",
+                             in_quotes(t.name), seen.holders.front().token.value, t.if_token));
+    return all;
+}
+
+std::string question(const TypedBreak& t, const std::vector<Holder>& holders) {
+    std::string text = fmt::format("{} is held", in_quotes(t.name));
+    for (const Holder& h : holders)
+        text += fmt::format("{} by {}.\n  {}", &h == &holders.front() ? "" : "\n  and",
+                            described(h), consequence(t, h));
+    return text + "\n  Break it?";
 }
 
 int break_lock(const Globals& g, const TypedBreak& t) {
@@ -68,45 +94,44 @@ int break_lock(const Globals& g, const TypedBreak& t) {
         complain(seen.error(), mistakes);
         return exit_code(seen.error());
     }
-    if (seen->holders.empty()) {
-        complain(fmt::format("nobody holds {}: nothing was broken", in_quotes(t.name)));
-        return exit_no;
-    }
-    const Holder& holder = seen->holders.front();
-    // What was shown is what is broken, not a later grant.
-    std::optional<FencingToken> token;
-    if (holder.token) token = holder.token;
-    if (t.if_token != 0) token = FencingToken{t.if_token};
-    if (token && holder.token && *token != holder.token) {
-        complain(fmt::format("{} is held with token {}, not {}: nothing was broken",
-                             in_quotes(t.name), holder.token.value, token->value));
-        return exit_no;
-    }
-    if (!t.force && !agreed(fmt::format("{} is held by {}.\n  {}\n  Break it?", in_quotes(t.name),
-                                        described(holder), consequence(t, holder)))) {
+    const std::vector<Holder> holders = chosen(t, *seen);
+    if (holders.empty()) return exit_no;
+    if (!t.force && !agreed(question(t, holders))) {
         note("nothing was broken");
         return exit_no;
     }
-    if (t.force && t.now) warn(consequence(t, holder));
-    const auto broken = client->break_lock(t.name, {token, t.now}, &mistakes);
-    if (broken) return report(t, broken->front(), g.json);
-    if (broken.error() == errc::not_held) {
-        complain(fmt::format("{} now has another holder or none: nothing was broken",
-                             in_quotes(t.name)));
-        return exit_no;
+    int ended = exit_ok;
+    for (const Holder& h : holders) {
+        // What was shown is what is broken, not a later grant; of several holders, this one.
+        BreakOptions options{h.token ? std::optional(h.token) : std::nullopt, t.now, {}};
+        if (t.if_token != 0) options.if_token = FencingToken{t.if_token};
+        if (seen->holders.size() > 1 || !t.owner.empty()) options.owner = h.owner;
+        if (t.force && t.now) warn(consequence(t, h));
+        const auto broken = client->break_lock(t.name, options, &mistakes);
+        if (broken) {
+            report(t, broken->front(), g.json);
+        } else if (broken.error() == errc::not_held) {
+            complain(fmt::format("{} holds {} no longer: nothing was broken", who(h),
+                                 in_quotes(t.name)));
+            ended = exit_no;
+        } else {
+            complain(broken.error(), mistakes);
+            return exit_code(broken.error());
+        }
     }
-    complain(broken.error(), mistakes);
-    return exit_code(broken.error());
+    return ended;
 }
 
 }  // namespace
 
 void add_break(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("break", "Revoke a lock that a client holds");
+    auto* sub = app.add_subcommand("break", "Revoke a lock from its holders");
     auto t = std::make_shared<TypedBreak>();
     sub->add_option("NAME", t->name, "Name of the lock")->required();
     sub->add_option("--if-token", t->if_token, "Break it only if held with this token")
         ->type_name("TOKEN");
+    sub->add_option("--owner", t->owner, "Break only the holder with this owner id")
+        ->type_name("ID");
     sub->add_flag("--now", t->now, "Free it at once; two holders are possible");
     sub->add_flag("--force", t->force, "Do not ask; required without a terminal");
     sub->footer("Exit codes: 0 broken; 1 nothing was broken; 64, 65, 69, 77, 78 as for run.");

@@ -14,7 +14,7 @@ struct Globals {
     std::string url, backend, config_file;
     bool local = false;
     bool json = false;
-    /// What follows the first "--" of `run`: not for the option parser.
+    /// What follows the first "--" of `run` or `elect`: not for the option parser.
     std::vector<std::string> command;
     /// Set by the subcommand that was chosen.
     std::function<int()> action;
@@ -40,7 +40,10 @@ std::string local_url();
 
 // One per subcommand, each in its own file.
 void add_run(CLI::App&, Globals&);
+void add_elect(CLI::App&, Globals&);
 void add_check(CLI::App&, Globals&);
+void add_leader(CLI::App&, Globals&);
+void add_ask(CLI::App&, Globals&);
 void add_inspect(CLI::App&, Globals&);
 void add_list(CLI::App&, Globals&);
 void add_break(CLI::App&, Globals&);

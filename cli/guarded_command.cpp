@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <list>
 
 #include "duration.hpp"
 #include "exit_code.hpp"
@@ -25,19 +26,23 @@ milliseconds left_until(boot_clock::time_point t) {
 
 }  // namespace
 
-GuardedCommand::GuardedCommand(const RunOptions& options, const Timing& times, Lease& lease,
+GuardedCommand::GuardedCommand(const RunOptions& options, const Timing& times, LeaseSet& set,
                                DeadlineFile& file, Guardian& guardian, Signals& signals,
                                StatusFd& status)
     : options_(options),
       times_(times),
-      lease_(lease),
+      set_(set),
       file_(file),
       guardian_(guardian),
       signals_(signals),
       status_(status) {}
 
 CommandEnd GuardedCommand::run(const std::vector<std::string>& environment) {
-    const std::stop_callback on_loss(lease_.lost(), [this] { lost_bell_.ring(); });
+    const std::stop_callback on_loss(set_.lost(), [this] { lost_bell_.ring(); });
+    const auto ring = [this] { asked_bell_.ring(); };
+    std::list<std::stop_callback<decltype(ring)>> on_request;
+    for (std::size_t i = 0; i < set_.size(); ++i)
+        on_request.emplace_back(set_[i].release_requested(), ring);
     follow_lease();
     if (until_ == boot_clock::time_point{}) {
         say_lost("The command was not started.");
@@ -62,9 +67,10 @@ CommandEnd GuardedCommand::run(const std::vector<std::string>& environment) {
 }
 
 void GuardedCommand::step(bool guarding) {
-    std::array<pollfd, 3> fds{{{guarding ? guardian_.fd() : -1, POLLIN, 0},
+    std::array<pollfd, 4> fds{{{guarding ? guardian_.fd() : -1, POLLIN, 0},
                                {signals_.fd(), POLLIN, 0},
-                               {lost_ ? -1 : lost_bell_.fd(), POLLIN, 0}}};
+                               {lost_ ? -1 : lost_bell_.fd(), POLLIN, 0},
+                               {asked_bell_.fd(), POLLIN, 0}}};
     ::poll(fds.data(), fds.size(), patience());
     follow_lease();
     status_.flush();
@@ -75,6 +81,7 @@ void GuardedCommand::step(bool guarding) {
         ::poll(fds.data(), 1, 0);
     }
     if (fds[2].revents != 0) on_lost();
+    if (fds[3].revents != 0) on_asked();
     if (fds[1].revents != 0) on_signals();
     if (running_) oversee();
 }
@@ -127,8 +134,8 @@ void GuardedCommand::oversee() {
 /// Publishes the deadline after each renewal. Late by at most one tick, which errs on the safe
 /// side.
 void GuardedCommand::follow_lease() {
-    if (lost_ || !lease_.valid()) return;
-    boot_clock::time_point until = lease_.valid_until();
+    if (lost_ || !set_.valid()) return;
+    boot_clock::time_point until = set_.valid_until();
     if (options_.max_hold != forever) until = std::min(until, since_ + options_.max_hold);
     if (until > until_) {
         const bool first = until_ == boot_clock::time_point{};
@@ -136,15 +143,15 @@ void GuardedCommand::follow_lease() {
         file_.set_until(until);
         if (!first) status_.write("renewed", {{"left_ms", left_until(until).count()}});
     }
-    const bool at_risk = lease_.state() == LeaseState::at_risk;
+    const bool at_risk = set_.state() == LeaseState::at_risk;
     if (at_risk && !at_risk_) {
         status_.write("at_risk", {{"left_ms", left_until(until_).count()}});
         detail(fmt::format("the server did not answer a renewal of {}; {} left",
-                           in_quotes(options_.name), spoken(left_until(until_))));
+                           in_quotes(options_.names), spoken(left_until(until_))));
     }
     if (!at_risk && at_risk_) {
         status_.write("recovered", {{"left_ms", left_until(until_).count()}});
-        detail(fmt::format("the server answers renewals of {} again", in_quotes(options_.name)));
+        detail(fmt::format("the server answers renewals of {} again", in_quotes(options_.names)));
     }
     at_risk_ = at_risk;
 }
@@ -274,6 +281,14 @@ void GuardedCommand::on_lost() {
     guardian_.stop();
 }
 
+/// Somebody asks for a lock: it is the command's to decide.
+void GuardedCommand::on_asked() {
+    asked_bell_.clear();
+    status_.write("asked");
+    note(fmt::format("somebody asks for {}", in_quotes(options_.names)));
+    if (options_.on_ask != 0 && running_ && !ending_) guardian_.send_signal(options_.on_ask);
+}
+
 /// From now on the lock is not ours, whatever a renewal may still say.
 void GuardedCommand::lose() {
     lost_ = true;
@@ -291,11 +306,17 @@ void GuardedCommand::say_lost(std::string_view then) {
     said_lost_ = true;
     const std::string why = why_lost();
     status_.write("lost", {{"reason", why}});
-    complain(fmt::format("LOST lock {}: {}. {}", in_quotes(options_.name), why, then));
+    complain(fmt::format("LOST lock {}: {}. {}", name_lost(), why, then));
+}
+
+std::string GuardedCommand::name_lost() const {
+    for (std::size_t i = 0; i < set_.size(); ++i)
+        if (set_[i].lost_reason()) return in_quotes(options_.names[i]);
+    return in_quotes(options_.names);
 }
 
 std::string GuardedCommand::why_lost() const {
-    const error_code reason = lease_.lost_reason();
+    const error_code reason = set_.lost_reason();
     if (reason == errc::revoked) return "an operator broke it";
     const auto held = std::chrono::duration_cast<milliseconds>(boot_clock::now() - since_);
     if (options_.max_hold != forever && held + times_.grace + times_.margin >= options_.max_hold)

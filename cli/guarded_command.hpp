@@ -8,7 +8,7 @@
 
 #include "background.hpp"
 #include "guardian.hpp"
-#include "holdfast/lease.hpp"
+#include "holdfast/lease_set.hpp"
 #include "run_options.hpp"
 #include "signals.hpp"
 #include "status_fd.hpp"
@@ -25,7 +25,7 @@ struct CommandEnd {
 
 class GuardedCommand {
 public:
-    GuardedCommand(const RunOptions&, const Timing&, Lease&, DeadlineFile&, Guardian&, Signals&,
+    GuardedCommand(const RunOptions&, const Timing&, LeaseSet&, DeadlineFile&, Guardian&, Signals&,
                    StatusFd&);
     /// Starts the command and returns when nothing of it is left and min_hold has passed.
     CommandEnd run(const std::vector<std::string>& environment);
@@ -41,6 +41,7 @@ private:
     void on_stopped(int number);
     void on_ending(End why, milliseconds left);
     void on_lost();
+    void on_asked();
     void oversee();
     boot_clock::time_point stop_due() const;
     boot_clock::time_point kill_due() const;
@@ -48,6 +49,8 @@ private:
     void lose();
     void say_ended(std::string_view then);
     void say_lost(std::string_view then);
+    /// The one that was lost, or all of them.
+    std::string name_lost() const;
     std::string why_lost() const;
     void hold_on();
     int interrupted_by() const;
@@ -55,13 +58,13 @@ private:
 
     const RunOptions& options_;
     const Timing times_;
-    Lease& lease_;
+    LeaseSet& set_;
     DeadlineFile& file_;
     Guardian& guardian_;
     Signals& signals_;
     StatusFd& status_;
     Terminal terminal_;
-    Bell lost_bell_;
+    Bell lost_bell_, asked_bell_;
     const boot_clock::time_point since_ = boot_clock::now();
     boot_clock::time_point until_{};
     boot_clock::time_point last_end_signal_{};

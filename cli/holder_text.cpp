@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "duration.hpp"
 #include "message.hpp"
 
@@ -26,27 +28,54 @@ std::string described(const Holder& h) {
         text += fmt::format(", {} left", spoken(*h.ttl_left));
     else
         text += ", without a time limit";
+    if (h.mode == Mode::shared) text += ", shared";
+    if (h.permits > 1) text += fmt::format(", {} permits", h.permits);
     if (h.revoked) text += ", revoked";
+    if (h.asked) text += ", asked to release it";
+    return text;
+}
+
+std::string described_holders(const Inspection& i) {
+    if (i.holders.empty() && i.closed_for)
+        return fmt::format("closed for another {}, held by nobody", spoken(*i.closed_for));
+    if (i.holders.empty()) return "free";
+    std::string text = "held by " + described(i.holders.front());
+    const std::size_t others = i.holders.size() - 1;
+    if (others == 1) text += " and 1 other";
+    if (others > 1) text += fmt::format(" and {} others", others);
     return text;
 }
 
 std::string described(const Inspection& i) {
-    if (i.holders.empty()) return "free";
-    std::string text = "held by " + described(i.holders.front());
+    if (is_free(i)) return "free";
+    std::string text = described_holders(i);
     const std::size_t n = i.waiters.size();
     if (n == 1) text += "; 1 waiter";
     if (n > 1) text += fmt::format("; {} waiters", n);
     return text;
 }
 
-std::size_t own_place(const Inspection& i) {
+bool is_free(const Inspection& i) {
+    return i.holders.empty() && !i.closed_for;
+}
+
+namespace {
+
+bool is_ours(const Holder& h) {
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
-    for (std::size_t n = 0; n < i.waiters.size(); ++n) {
-        const Holder& w = i.waiters[n];
-        if (w.pid == ::getpid() && w.host == host) return n + 1;
-    }
-    return 0;
+    return h.pid == ::getpid() && h.host == host;
+}
+
+}  // namespace
+
+bool all_ours(const Inspection& i) {
+    return !i.holders.empty() && std::all_of(i.holders.begin(), i.holders.end(), is_ours);
+}
+
+std::size_t own_place(const Inspection& i) {
+    const auto mine = std::find_if(i.waiters.begin(), i.waiters.end(), is_ours);
+    return mine == i.waiters.end() ? 0 : static_cast<std::size_t>(mine - i.waiters.begin()) + 1;
 }
 
 boost::json::object as_json(const Holder& h) {
@@ -58,6 +87,9 @@ boost::json::object as_json(const Holder& h) {
     if (h.held_for) o["held_for_ms"] = h.held_for->count();
     o["foreign"] = h.foreign;
     o["revoked"] = h.revoked;
+    o["mode"] = to_string(h.mode);
+    o["permits"] = h.permits;
+    o["asked"] = h.asked;
     return o;
 }
 

@@ -11,8 +11,14 @@ namespace holdfast::cli {
 std::string who(const Holder&);
 /// "web2 (pid 4711) for 3m12s, token 88, 21 s left"
 std::string described(const Holder&);
-/// "held by ... and 2 others wait", or "free".
+/// "held by ... and 2 others", "closed for another 3 s by nobody", or "free".
+std::string described_holders(const Inspection&);
+/// The same, and how many wait.
 std::string described(const Inspection&);
+/// Nobody holds it, and nothing else keeps it closed.
+bool is_free(const Inspection&);
+/// Every holder is this process.
+bool all_ours(const Inspection&);
 /// Our place among the waiters, from 1; 0 when we are not seen there.
 std::size_t own_place(const Inspection&);
 

@@ -1,4 +1,4 @@
-// `holdfast inspect`: the holder of a name, and its waiters.
+// `holdfast inspect`: the holders of a name, and its waiters.
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
@@ -16,11 +16,21 @@ namespace {
 
 std::string as_text(const Inspection& i) {
     std::string text = in_quotes(i.name);
-    if (i.holders.empty()) text += " is free\n";
-    for (const Holder& h : i.holders)
-        text += " is held by " + described(h) + '\n';
-    for (std::size_t n = 0; n < i.waiters.size(); ++n)
-        text += fmt::format("  {}. waits: {}\n", n + 1, who(i.waiters[n]));
+    if (i.holders.empty()) text += " is " + described_holders(i) + '\n';
+    std::uint32_t permits = 0;
+    for (const Holder& h : i.holders) {
+        text += (permits == 0 ? " is held by " : "  and by ") + described(h) + '\n';
+        permits += h.permits;
+    }
+    if (i.kind == Kind::semaphore && permits > 0)
+        text += fmt::format("  {} of {} permits are in use\n", permits, i.limit);
+    for (std::size_t n = 0; n < i.waiters.size(); ++n) {
+        const Holder& w = i.waiters[n];
+        text += fmt::format("  {}. waits: {}", n + 1, who(w));
+        if (w.mode == Mode::shared) text += ", shared";
+        if (w.permits > 1) text += fmt::format(", {} permits", w.permits);
+        text += '\n';
+    }
     for (const NodeView& n : i.nodes) {
         text += fmt::format("  {}: ", shown(n.node));
         if (n.error)
@@ -46,7 +56,10 @@ std::string as_json_text(const Inspection& i, const Client& client) {
     boost::json::object o{{"schema", "holdfast.inspect/1"},
                           {"name", clean_utf8(i.name)},
                           {"url", clean_utf8(client.url())},
-                          {"held", !i.holders.empty()}};
+                          {"held", !i.holders.empty()},
+                          {"kind", to_string(i.kind)}};
+    if (i.kind == Kind::semaphore) o["limit"] = i.limit;
+    if (i.closed_for) o["closed_for_ms"] = i.closed_for->count();
     o["holders"] = std::move(holders);
     o["waiters"] = std::move(waiters);
     if (!i.nodes.empty()) {
@@ -80,7 +93,7 @@ int inspect(const Globals& g, const std::string& name) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("inspect", "Show the holder and the waiters of a lock");
+    auto* sub = app.add_subcommand("inspect", "Show the holders and the waiters of a lock");
     auto name = std::make_shared<std::string>();
     sub->add_option("NAME", *name, "Name of the lock")->required();
     sub->footer("Exit codes: 0 the server answered, held or not; 64, 65, 69, 77, 78 as for run.");

@@ -1,4 +1,5 @@
 // `holdfast list`: the names that are held now.
+#include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <iostream>
 
@@ -20,7 +21,14 @@ void print(const std::string& name, const Inspection* seen, bool json) {
     if (json) {
         boost::json::object o{{"schema", "holdfast.list/1"}, {"name", clean_utf8(name)}};
         if (seen && !seen->holders.empty()) o["holder"] = as_json(seen->holders.front());
-        if (seen) o["waiters"] = seen->waiters.size();
+        if (seen) {
+            boost::json::array holders;
+            for (const Holder& h : seen->holders)
+                holders.push_back(as_json(h));
+            o["holders"] = std::move(holders);
+            o["kind"] = to_string(seen->kind);
+            o["waiters"] = seen->waiters.size();
+        }
         std::cout << boost::json::serialize(o) << '\n';
         return;
     }
@@ -63,7 +71,7 @@ void add_list(CLI::App& app, Globals& g) {
     auto t = std::make_shared<TypedList>();
     sub->add_option("PREFIX", t->prefix, "List only names that begin with this");
     sub->add_option("--limit", t->limit, "List at most this many names (10000)")->type_name("N");
-    sub->add_flag("-l,--long", t->long_form, "Show holder and number of waiters");
+    sub->add_flag("-l,--long", t->long_form, "Show the holders and the number of waiters");
     sub->footer("With --json it writes one object per line.");
     sub->callback([t, &g] { g.action = [t, &g] { return list(g, *t); }; });
 }

@@ -59,9 +59,12 @@ int run_main(int argc, char** argv) {
     std::string color = "auto";
     add_globals(app, globals, color);
     add_run(app, globals);
+    add_elect(app, globals);
     add_check(app, globals);
     add_inspect(app, globals);
+    add_leader(app, globals);
     add_list(app, globals);
+    add_ask(app, globals);
     add_break(app, globals);
     add_backends(app, globals);
     add_config(app, globals);

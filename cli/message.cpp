@@ -146,6 +146,15 @@ std::string in_quotes(std::string_view name) {
     return '"' + text + '"';
 }
 
+std::string in_quotes(const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (i > 0) text += i + 1 < names.size() ? ", " : " and ";
+        text += in_quotes(names[i]);
+    }
+    return text;
+}
+
 std::string in_shell(std::string_view name, std::string_view stand_in) {
     constexpr std::string_view plain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-";

@@ -25,6 +25,8 @@ bool colored(int fd);
 std::string shown(std::string_view name);
 /// The same with quotes around it.
 std::string in_quotes(std::string_view name);
+/// "a", "b" and "c".
+std::string in_quotes(const std::vector<std::string>& names);
 /// One word for a shell, for lines that a person may paste: quoted unless it is plain. What cannot
 /// be written so is `stand_in`.
 std::string in_shell(std::string_view name, std::string_view stand_in);

@@ -1,9 +1,12 @@
-// `holdfast run`: its options, and what is checked before anything is asked of the server.
+// `holdfast run` and `holdfast elect`: their options, and what is checked before anything is asked
+// of the server.
 #include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 
 #include "command_path.hpp"
 #include "duration.hpp"
@@ -20,9 +23,14 @@ namespace {
 
 /// The options as they were typed.
 struct Typed {
-    std::string name, wait, ttl, min_hold, max_hold, grace, label;
+    std::string subcommand;          ///< "run" or "elect"
+    std::vector<std::string> names;  ///< of run
+    std::string election;
+    std::string wait, ttl, min_hold, max_hold, grace, label, on_ask;
     bool nonblock = false;
     bool exclusive = true;  ///< accepted and without effect
+    bool shared = false;
+    std::optional<long> permits, limit;
     int conflict_exit = exit_contended;
     int status_fd = -1;
 };
@@ -38,38 +46,94 @@ constexpr std::string_view footer =
     "HOLDFAST_TTL_MS, HOLDFAST_PREVIOUS and HOLDFAST_DEADLINE_FILE. A lock excludes only clients\n"
     "that acquire the same name at the same server.";
 
+constexpr std::size_t longest_note = 128;
+
+constexpr std::string_view elect_footer =
+    "The command runs while this process leads; holdfast leader NAME shows VALUE meanwhile.\n"
+    "Exit codes and environment as for run.";
+
 /// Reads one duration; complains when it is none.
-bool read(std::string_view option, const std::string& text, std::optional<milliseconds>& out) {
+bool read(const Typed& t, std::string_view option, const std::string& text,
+          std::optional<milliseconds>& out) {
     if (text.empty()) return true;
     out = parse_wait(text);
     if (out) return true;
     usage(fmt::format("{} takes a time such as 5, 0.5, 250ms, 10s or 1m, not {}", option,
                       in_quotes(text)),
-          "run");
+          t.subcommand);
     return false;
+}
+
+/// By its name, as "TERM" or "SIGTERM"; 0 when there is none.
+int signal_named(std::string_view text) {
+    if (text.starts_with("SIG")) text.remove_prefix(3);
+    for (int n = 1; n < NSIG; ++n) {
+        const char* name = ::sigabbrev_np(n);
+        if (name != nullptr && text == name) return n;
+    }
+    return 0;
+}
+
+/// Kind, mode and permits. What is wrong, or nothing.
+std::string read_kind(const Typed& t, RunOptions& o) {
+    constexpr long most_permits = 256, most_limit = 65'535;
+    if (t.shared && (t.permits || t.limit)) return "--shared and --permits exclude each other";
+    if (t.permits && !t.limit) return "--permits needs --of: how many permits there are in all";
+    if (t.shared) {
+        o.lock.kind = Kind::shared_mutex;
+        o.mode = Mode::shared;
+    }
+    if (!t.limit) return {};
+    const long permits = t.permits.value_or(1);
+    if (*t.limit < 1 || *t.limit > most_limit) return "--of takes a number from 1 to 65535";
+    if (permits < 1 || permits > std::min(*t.limit, most_permits))
+        return fmt::format("--permits takes a number from 1 to {}",
+                           std::min(*t.limit, most_permits));
+    o.lock.kind = Kind::semaphore;
+    o.lock.limit = static_cast<std::uint32_t>(*t.limit);
+    o.permits = static_cast<std::uint32_t>(permits);
+    return {};
+}
+
+/// Each once, in their order.
+std::vector<std::string> without_repeats(const std::vector<std::string>& names) {
+    std::vector<std::string> out;
+    for (const std::string& n : names)
+        if (std::find(out.begin(), out.end(), n) == out.end()) out.push_back(n);
+    return out;
 }
 
 std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
     RunOptions o;
-    o.name = t.name;
+    o.subcommand = t.subcommand;
+    o.names = t.subcommand == "elect" ? std::vector{t.election} : without_repeats(t.names);
     o.label = t.label;
     o.conflict_exit = t.conflict_exit;
     o.status_fd = t.status_fd;
     o.command = g.command;
     std::optional<milliseconds> wait, min_hold, max_hold;
-    if (!read("--wait", t.wait, wait) || !read("--ttl", t.ttl, o.ttl) ||
-        !read("--min-hold", t.min_hold, min_hold) || !read("--max-hold", t.max_hold, max_hold) ||
-        !read("--grace", t.grace, o.grace))
+    if (!read(t, "--wait", t.wait, wait) || !read(t, "--ttl", t.ttl, o.ttl) ||
+        !read(t, "--min-hold", t.min_hold, min_hold) ||
+        !read(t, "--max-hold", t.max_hold, max_hold) || !read(t, "--grace", t.grace, o.grace))
         return {};
     o.wait = t.nonblock ? milliseconds::zero() : wait.value_or(forever);
     o.min_hold = min_hold.value_or(o.min_hold);
     o.max_hold = max_hold.value_or(o.max_hold);
-    const auto refuse = [](std::string_view why) {
-        usage(why, "run");
+    const auto refuse = [&t](std::string_view why) {
+        usage(why, t.subcommand);
         return std::nullopt;
     };
     if (o.command.empty())
-        return refuse("missing command to run\nUsage:  holdfast run NAME -- COMMAND [ARGUMENT...]");
+        return refuse(
+            fmt::format("missing command to run\nWrite it after --:  holdfast {} NAME -- COMMAND "
+                        "[ARGUMENT...]",
+                        t.subcommand));
+    if (const std::string why = read_kind(t, o); !why.empty()) return refuse(why);
+    if (!t.on_ask.empty() && (o.on_ask = signal_named(t.on_ask)) == 0)
+        return refuse(fmt::format("--on-ask takes a signal such as TERM or USR1, not {}",
+                                  in_quotes(t.on_ask)));
+    if (t.subcommand == "elect" && t.label.size() > longest_note)
+        return refuse("--value takes at most 128 bytes");
     if (o.conflict_exit < 0 || o.conflict_exit > 255)
         return refuse("-E takes an exit code from 0 to 255");
     if (o.ttl && (*o.ttl < milliseconds(100) || *o.ttl > std::chrono::hours(24)))
@@ -83,11 +147,25 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
     return o;
 }
 
+/// HOLDFAST_LOCK has the names of the locks that this command runs under, a line each.
+void warn_of_itself(const RunOptions& o) {
+    const char* outer = std::getenv("HOLDFAST_LOCK");
+    if (!outer || o.wait != forever) return;
+    const std::string lines = fmt::format("\n{}\n", outer);
+    for (const std::string& name : o.names)
+        if (lines.find("\n" + name + "\n") != std::string::npos)
+            warn(
+                fmt::format("this command already runs under {}: it {} wait for itself without end",
+                            in_quotes(name), o.lock.kind == Kind::mutex ? "would" : "may"));
+}
+
 int run(const Typed& typed, const Globals& g) {
     auto options = checked(typed, g);
     if (!options) return exit_usage;
-    const std::string consequence = fmt::format(
-        "The lock {} was NOT taken; the command was not started.", in_quotes(options->name));
+    const bool one = options->names.size() == 1;
+    const std::string consequence = fmt::format("{} {} {} NOT taken; the command was not started.",
+                                                one ? "The lock" : "The locks",
+                                                in_quotes(options->names), one ? "was" : "were");
     const CommandPath command = find_command(options->command.front());
     if (command.exit != 0) {
         complain(command.why + '\n' + consequence);
@@ -100,11 +178,8 @@ int run(const Typed& typed, const Globals& g) {
     std::string why;
     const milliseconds ttl = options->ttl.value_or(resolved->settings.duration("ttl"));
     const auto times = timing(*options, ttl, why);
-    if (!times) return usage(why, "run");
-    const char* outer = std::getenv("HOLDFAST_LOCK");
-    if (outer && options->name == outer && options->wait == forever)
-        warn(fmt::format("this command already runs under {}: it would wait for itself without end",
-                         in_quotes(options->name)));
+    if (!times) return usage(why, typed.subcommand);
+    warn_of_itself(*options);
     const RunEnd end = run_session(*options, *times, *resolved, g, consequence);
     if (end.interrupted != 0) die_of(end.interrupted, end.job);
     return end.exit;
@@ -133,10 +208,12 @@ std::optional<Timing> timing(const RunOptions& o, milliseconds ttl, std::string&
     return t;
 }
 
-void add_run(CLI::App& app, Globals& g) {
-    auto* sub = app.add_subcommand("run", "Run a command while holding a lock");
+namespace {
+
+/// What run and elect have alike.
+std::shared_ptr<Typed> add_common(CLI::App* sub, Globals& g) {
     auto t = std::make_shared<Typed>();
-    sub->add_option("NAME", t->name, "The lock: any text up to 512 bytes")->required();
+    t->subcommand = sub->get_name();
     auto* n = sub->add_flag("-n,--nonblock,--nb", t->nonblock,
                             "Do not wait: exit 75 if the lock is held");
     sub->add_option("-w,--wait,--timeout", t->wait, "Wait at most this long: 5, 0.5, 30s, 1m")
@@ -147,18 +224,43 @@ void add_run(CLI::App& app, Globals& g) {
         ->type_name("CODE");
     sub->add_option("--ttl", t->ttl, "Time the server keeps an unrenewed lock (10s)")
         ->type_name("TIME");
-    sub->add_option("--min-hold", t->min_hold, "Hold the lock at least this long")
-        ->type_name("TIME");
     sub->add_option("--max-hold", t->max_hold, "Hold it no longer: stop the command, exit 76")
         ->type_name("TIME");
     sub->add_option("--grace", t->grace, "Time from SIGTERM to SIGKILL (2s or ttl/4)")
         ->type_name("TIME");
-    sub->add_option("--label", t->label, "Note that inspect shows")->type_name("TEXT");
+    sub->add_option("--on-ask", t->on_ask, "Send the command SIGNAL when somebody asks for it")
+        ->type_name("SIGNAL");
     sub->add_option("--status-fd", t->status_fd, "Write one JSON line per event to FD")
         ->type_name("FD");
-    sub->add_flag("-x,--exclusive,-e", t->exclusive, "For flock users; every lock is exclusive");
-    sub->footer(std::string(footer));
     sub->callback([t, &g] { g.action = [t, &g] { return run(*t, g); }; });
+    return t;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("run", "Run a command while holding a lock, or several");
+    const auto t = add_common(sub, g);
+    sub->add_option("NAME", t->names, "The lock, or several: any text up to 512 bytes")->required();
+    auto* s = sub->add_flag("-s,--shared", t->shared, "Hold it beside other shared holders");
+    sub->add_flag("-x,--exclusive,-e", t->exclusive, "Hold it alone, as without this option")
+        ->excludes(s);
+    sub->add_option("--permits", t->permits, "Hold K permits of a semaphore (1)")->type_name("K");
+    sub->add_option("--of", t->limit, "The semaphore has N permits; all its users say the same")
+        ->type_name("N");
+    sub->add_option("--min-hold", t->min_hold, "Hold the lock at least this long")
+        ->type_name("TIME");
+    sub->add_option("--label", t->label, "Note that inspect shows")->type_name("TEXT");
+    sub->footer(std::string(footer));
+}
+
+void add_elect(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("elect", "Run a command while leading an election");
+    const auto t = add_common(sub, g);
+    sub->add_option("NAME", t->election, "The election: any text up to 512 bytes")->required();
+    sub->add_option("--value", t->label, "What leader shows, up to 128 bytes (the host's name)")
+        ->type_name("TEXT");
+    sub->footer(std::string(elect_footer));
 }
 
 }  // namespace holdfast::cli

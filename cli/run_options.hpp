@@ -4,12 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/clock.hpp"
+#include "holdfast/options.hpp"
 
 namespace holdfast::cli {
 
 struct RunOptions {
-    std::string name;
+    std::string subcommand;          ///< "run" or "elect"
+    std::vector<std::string> names;  ///< each once
+    LockOptions lock;                ///< kind and limit, for each of them
+    Mode mode = Mode::exclusive;
+    std::uint32_t permits = 1;
     milliseconds wait = forever;
     std::optional<milliseconds> ttl;
     milliseconds min_hold{0};
@@ -17,6 +21,7 @@ struct RunOptions {
     std::optional<milliseconds> grace;
     int conflict_exit = 75;
     std::string label;
+    int on_ask = 0;  ///< the signal that the command gets when somebody asks for a lock
     int status_fd = -1;
     std::vector<std::string> command;
     std::string path;  ///< of the command's executable

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -21,42 +22,67 @@ namespace {
 
 int not_acquired(const WaitResult& waited, const Client& client, const RunOptions& o,
                  StatusFd& status, std::string_view consequence) {
-    const error_code ec = waited.lease.error();
+    const error_code ec = waited.set.error();
+    const std::string& name = o.names[std::min(waited.failed, o.names.size() - 1)];
     status.write("not_acquired", {{"reason", ec.message()}});
     if (ec != errc::contended && ec != errc::timed_out) {
         complain(ec, waited.diagnostics, consequence);
         return exit_code(ec);
     }
     if (!voice().quiet) {
-        const auto seen = client.inspect(o.name);
-        std::string text = in_quotes(o.name) + " is ";
-        text += seen && !seen->holders.empty() ? described(*seen) : "held by another client";
+        const auto seen = client.inspect(name);
+        std::string text = in_quotes(name) + " is ";
+        text += seen && !is_free(*seen) ? described(*seen) : "held by another client";
         if (ec == errc::timed_out) text += fmt::format("\nGave up after {}.", spoken(o.wait));
-        text += fmt::format("\nTo wait for it:  holdfast run -w 60 {} -- ...",
-                            in_shell(o.name, "NAME"));
+        text += fmt::format("\nTo wait for it:  holdfast {} -w 60 {} -- ...", o.subcommand,
+                            in_shell(name, "NAME"));
         note(text);
     }
     return o.conflict_exit;
 }
 
+/// The worst of the parts': what the command has to reckon with.
+PreviousHolder previous_of(const LeaseSet& set) {
+    constexpr PreviousHolder worst_first[] = {PreviousHolder::crashed, PreviousHolder::abandoned,
+                                              PreviousHolder::unknown, PreviousHolder::released};
+    for (const PreviousHolder p : worst_first)
+        for (std::size_t i = 0; i < set.size(); ++i)
+            if (set[i].previous_holder() == p) return p;
+    return PreviousHolder::none;
+}
+
+/// A word for each lock, in the order of the names.
+template <class Word>
+std::string words(const LeaseSet& set, Word word) {
+    std::string text;
+    for (std::size_t i = 0; i < set.size(); ++i)
+        text += (i > 0 ? " " : "") + word(set[i]);
+    return text;
+}
+
 std::vector<std::string> environment(const RunOptions& o, const ResolvedBackend& resolved,
-                                     const Lease& lease, const Timing& times,
+                                     const LeaseSet& set, const Timing& times,
                                      const DeadlineFile& file) {
-    std::vector<std::string> e{
-        "HOLDFAST_LOCK=" + o.name,
-        "HOLDFAST_OWNER=" + std::string(lease.owner_id()),
+    bool tokens = true;
+    for (std::size_t i = 0; i < set.size(); ++i)
+        tokens = tokens && set[i].fencing_token();
+    return {
+        "HOLDFAST_LOCK=" + fmt::format("{}", fmt::join(o.names, "\n")),
+        "HOLDFAST_OWNER=" + words(set, [](const Lease& l) { return std::string(l.owner_id()); }),
         "HOLDFAST_BACKEND=" + resolved.settings.scheme,
         fmt::format("HOLDFAST_TTL_MS={}", times.ttl.count()),
         "HOLDFAST_DEADLINE_FILE=" + file.path(),
-        "HOLDFAST_PREVIOUS=" + std::string(to_string(lease.previous_holder()))};
-    const FencingToken token = lease.fencing_token();
-    e.push_back(token ? fmt::format("HOLDFAST_TOKEN={}", token.value) : "HOLDFAST_TOKEN");
-    return e;
+        "HOLDFAST_PREVIOUS=" + std::string(to_string(previous_of(set))),
+        tokens
+            ? "HOLDFAST_TOKEN=" +
+                  words(set, [](const Lease& l) { return std::to_string(l.fencing_token().value); })
+            : std::string("HOLDFAST_TOKEN")};
 }
 
 void tell_acquired(const Lease& lease, StatusFd& status) {
     const PreviousHolder previous = lease.previous_holder();
     boost::json::object facts{{"owner", lease.owner_id()}, {"previous", to_string(previous)}};
+    facts["name"] = clean_utf8(lease.name());
     if (lease.fencing_token()) facts["token"] = lease.fencing_token().value;
     status.write("acquired", std::move(facts));
     const std::string name = in_quotes(lease.name());
@@ -68,16 +94,39 @@ void tell_acquired(const Lease& lease, StatusFd& status) {
     detail(fmt::format("holding {}, token {}", name, lease.fencing_token().value));
 }
 
-void let_go(Lease& lease, Outcome outcome, StatusFd& status) {
-    const LeaseState before = lease.state();
-    const ReleaseResult answer = lease.release(outcome);
+void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& status) {
+    const LeaseState before = set.state();
+    auto until = boot_clock::now();  // until when the server keeps the last of them by itself
+    for (std::size_t i = 0; i < set.size(); ++i)
+        until = std::max(until, set[i].valid_until());
+    const ReleaseResult answer = set.release(outcome);
     status.write("released", {{"result", to_string(answer)},
                               {"outcome", outcome == Outcome::done ? "done" : "abandoned"}});
     if (answer == ReleaseResult::unreachable && before != LeaseState::lost)
-        warn(fmt::format("the server did not answer the release: it frees {} within {}",
-                         in_quotes(lease.name()),
-                         spoken(std::chrono::duration_cast<milliseconds>(lease.valid_until() -
-                                                                         boot_clock::now()))));
+        warn(fmt::format(
+            "the server did not answer the release: it frees {} within {}", in_quotes(o.names),
+            spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
+}
+
+/// One Lock for each name; complains and returns nothing on error, with the exit code in `exit`.
+std::vector<std::unique_ptr<Lock>> make_locks(const Client& client, const RunOptions& o, int& exit,
+                                              std::string_view consequence) {
+    LockOptions options = o.lock;
+    options.ttl = o.ttl;
+    // Of several the first is held before the last: the command's own deadline ends all of them.
+    if (o.names.size() == 1) options.max_hold = o.max_hold;
+    std::vector<std::unique_ptr<Lock>> locks;
+    for (const std::string& name : o.names) {
+        Diagnostics why;
+        auto lock = client.make_lock(name, options, &why);
+        if (!lock) {
+            complain(lock.error(), why, consequence);
+            exit = exit_code(lock.error());
+            return {};
+        }
+        locks.push_back(std::move(*lock));
+    }
+    return locks;
 }
 
 /// Removes the deadline file whatever happens.
@@ -104,7 +153,7 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
                    const Globals& g, std::string_view consequence) {
     Signals signals;
     messages_never_wait();
-    const auto shared_status = std::make_shared<StatusFd>(o.status_fd, o.name);
+    const auto shared_status = std::make_shared<StatusFd>(o.status_fd, o.names);
     StatusFd& status = *shared_status;
     const LastWords last_words{status};
     GuardianPlan plan;
@@ -130,33 +179,26 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
     const Removal removal{file};
     std::optional<Client> client;
     // Outlives the guardian, also when an exception ends this: no release before the command's end.
-    Lease lease;
+    LeaseSet set;
     Guardian guardian(plan, file);  // forks: before the client starts its threads
 
     int exit = 0;
-    client = open_client(g, exit, consequence, [shared_status, name = o.name](const Event& e) {
+    client = open_client(g, exit, consequence, [shared_status](const Event& e) {
         // The others are reported in their place.
         if (e.kind != Event::Kind::in_doubt) return;
-        shared_status->write("in_doubt");
+        shared_status->write("in_doubt", {{"name", clean_utf8(e.name)}});
         detail(fmt::format("the server did not answer about {}; resolving the request",
-                           in_quotes(name)));
+                           in_quotes(e.name)));
     });
     if (!client) return {exit};
-    LockOptions options;
-    options.ttl = o.ttl;
-    options.max_hold = o.max_hold;
-    Diagnostics why;
-    auto lock = client->make_lock(o.name, options, &why);
-    if (!lock) {
-        complain(lock.error(), why, consequence);
-        return {exit_code(lock.error())};
-    }
+    const auto locks = make_locks(*client, o, exit, consequence);
+    if (locks.empty()) return {exit};
 
-    WaitResult waited = wait_for_lock(*client, **lock, o.wait, o.label, signals, guardian, status);
-    if (waited.lease) lease = std::move(*waited.lease);
+    WaitResult waited = wait_for_locks(*client, locks, o, signals, guardian, status);
+    if (waited.set) set = std::move(*waited.set);
     if (waited.signal != 0 || waited.guardian_died) {
         // Nothing was done under it, so nothing is half done.
-        lease.release(Outcome::done);
+        set.release(Outcome::done);
         if (waited.guardian_died) {
             status.write("not_acquired", {{"reason", "guardian"}});
             complain(
@@ -167,13 +209,14 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
         const bool interrupted = waited.signal == SIGINT || waited.signal == SIGQUIT;
         return {128 + waited.signal, interrupted ? waited.signal : 0};
     }
-    if (!waited.lease) return {not_acquired(waited, *client, o, status, consequence)};
+    if (!waited.set) return {not_acquired(waited, *client, o, status, consequence)};
 
-    tell_acquired(lease, status);
-    file.set_token(lease.fencing_token());
-    GuardedCommand command(o, times, lease, file, guardian, signals, status);
-    const CommandEnd end = command.run(environment(o, resolved, lease, times, file));
-    let_go(lease, end.outcome, status);
+    for (std::size_t i = 0; i < set.size(); ++i)
+        tell_acquired(set[i], status);
+    if (set.size() == 1) file.set_token(set[0].fencing_token());
+    GuardedCommand command(o, times, set, file, guardian, signals, status);
+    const CommandEnd end = command.run(environment(o, resolved, set, times, file));
+    let_go(set, o, end.outcome, status);
     return {end.exit, end.interrupted, end.job};
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
@@ -22,13 +23,22 @@ std::string wall_time() {
     return fmt::format("{}.{:03}Z", text, now.tv_nsec / 1'000'000);
 }
 
-StatusFd::StatusFd(int fd, std::string name)
-    : fd_(fd), name_(std::move(name)), outbox_(fd, [this](std::size_t n) {
+StatusFd::StatusFd(int fd, std::vector<std::string> names)
+    : fd_(fd), names_(std::move(names)), outbox_(fd, [this](std::size_t n) {
           return line("dropped", {{"count", n}});
       }) {}
 
 std::string StatusFd::line(std::string_view event, boost::json::object more) const {
-    boost::json::object o{{"event", event}, {"name", clean_utf8(name_)}, {"time", wall_time()}};
+    boost::json::object o{{"event", event}};
+    if (names_.size() == 1) {
+        o["name"] = clean_utf8(names_.front());
+    } else if (!more.contains("name")) {
+        boost::json::array all;
+        for (const std::string& n : names_)
+            all.emplace_back(clean_utf8(n));
+        o["names"] = std::move(all);
+    }
+    o["time"] = wall_time();
     for (auto& [key, value] : more)
         o[key] = std::move(value);
     return boost::json::serialize(o) + '\n';

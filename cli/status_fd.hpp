@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "outbox.hpp"
 
@@ -14,9 +15,9 @@ namespace holdfast::cli {
 class StatusFd {
 public:
     /// `fd` below zero: writes nothing.
-    StatusFd(int fd, std::string name);
-    /// {"event":EVENT,"name":...,"time":...} and `more`. After an error, of which it warns,
-    /// nothing.
+    StatusFd(int fd, std::vector<std::string> names);
+    /// {"event":EVENT,"name":...,"time":...} and `more`; of several locks all "names", unless
+    /// `more` has the "name" of one. After an error, of which it warns, nothing.
     void write(std::string_view event, boost::json::object more = {});
     /// Writes what could not be written before.
     void flush();
@@ -30,7 +31,7 @@ private:
     void failed();
 
     const int fd_;
-    const std::string name_;
+    const std::vector<std::string> names_;
     std::mutex mutex_;
     Outbox outbox_;
 };

@@ -19,13 +19,12 @@ struct Hint {
 };
 
 /// Options of flock(1) that holdfast does not support.
-constexpr std::array<Hint, 8> hints{{
+constexpr std::array<Hint, 7> hints{{
     {"-o --close", "is not supported: the command inherits no file descriptor of the lock"},
     {"-u --unlock", "is not supported: use  holdfast break NAME"},
     {"-F --no-fork", "is not supported: holdfast stays to renew the lock and to guard the command"},
     {"-c --command", "is not supported: use  holdfast run NAME -- sh -c 'COMMAND'"},
-    {"-s --shared", "is not supported: locks are exclusive"},
-    {"--permits --slots", "is not supported: locks are exclusive"},
+    {"--slots", "is not supported: use --permits K --of N"},
     {"--verbose-flock --fcntl", "is not supported: the lock is not a file"},
     {"--start --length", "is not supported: the lock is not a file"},
 }};
@@ -58,10 +57,12 @@ std::vector<std::string> option_names(const CLI::App& app) {
 std::string unexpected(const CLI::App& app, const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
     if (!name.starts_with('-')) {
-        const bool run = resolved(app)->get_name() == "run";
+        const std::string sub = resolved(app)->get_name();
+        const bool run = sub == "run" || sub == "elect";
         return fmt::format(
             "unexpected argument {}{}", in_quotes(word),
-            run ? "\nWrite the command after --:  holdfast run NAME -- COMMAND" : "");
+            run ? fmt::format("\nWrite the command after --:  holdfast {} NAME -- COMMAND", sub)
+                : "");
     }
     for (const Hint& h : hints) {
         if (lists(h.words, name)) return fmt::format("{} {}", name, h.text);

@@ -23,9 +23,9 @@ constexpr milliseconds between_looks{1000};
 
 class Watcher {
 public:
-    Watcher(const Client& client, std::string name, StatusFd& status)
+    Watcher(const Client& client, const std::vector<std::string>& names, StatusFd& status)
         : client_(client),
-          name_(std::move(name)),
+          names_(names),
           status_(status),
           live_(::isatty(STDERR_FILENO) == 1 && !voice().quiet) {}
 
@@ -34,20 +34,22 @@ public:
     void tick() {
         const bool wanted = !told_ || live_;
         if (!wanted || look_.busy() || boot_clock::now() < next_) return;
-        look_.start([this] { return client_.inspect(name_); });
+        look_.start([this] { return look(); });
     }
 
     void looked() {
         const result<Inspection> seen = look_.take();
         next_ = boot_clock::now() + between_looks;
         // Only a held lock is waited for; a server that is slow or away is not.
-        const bool held = seen ? !seen->holders.empty() : seen.error() == errc::not_supported;
+        const bool held = seen ? !is_free(*seen) : seen.error() == errc::not_supported;
         if (!told_ && !held) return;
-        std::string text = "waiting for " + in_quotes(name_);
+        std::string text =
+            "waiting for " + (seen && held ? in_quotes(seen->name) : in_quotes(names_));
         boost::json::object facts;
-        if (seen && !seen->holders.empty()) {
-            text += ": held by " + described(seen->holders.front());
-            facts["holder"] = as_json(seen->holders.front());
+        if (seen && held) {
+            text += ": " + described_holders(*seen);
+            facts["name"] = clean_utf8(seen->name);
+            if (!seen->holders.empty()) facts["holder"] = as_json(seen->holders.front());
         }
         if (seen) {
             const std::size_t place = own_place(*seen);
@@ -70,8 +72,18 @@ public:
     }
 
 private:
+    /// Of the one that is waited for: the first that somebody else has.
+    result<Inspection> look() const {
+        result<Inspection> seen = error_code{};
+        for (const std::string& name : names_) {
+            seen = client_.inspect(name);
+            if (!seen || (!is_free(*seen) && !all_ours(*seen))) break;
+        }
+        return seen;
+    }
+
     const Client& client_;
-    const std::string name_;
+    const std::vector<std::string>& names_;
     StatusFd& status_;
     const bool live_;
     bool told_ = false;
@@ -81,19 +93,23 @@ private:
 
 }  // namespace
 
-WaitResult wait_for_lock(const Client& client, Lock& lock, milliseconds wait,
-                         const std::string& label, Signals& signals, const Guardian& guardian,
-                         StatusFd& status) {
+WaitResult wait_for_locks(const Client& client, const std::vector<std::unique_ptr<Lock>>& locks,
+                          const RunOptions& o, Signals& signals, const Guardian& guardian,
+                          StatusFd& status) {
     WaitResult out;
     std::stop_source stop;
-    Watcher watcher(client, std::string(lock.name()), status);
-    Background<result<Lease>> acquire;
-    AcquireOptions options;
-    options.wait = wait;
-    options.note = label;
+    Watcher watcher(client, o.names, status);
+    Background<result<LeaseSet>> acquire;
+    AcquireAllOptions options;
+    options.wait = o.wait;
+    options.note = o.label;
     options.diagnostics = &out.diagnostics;
+    options.failed = &out.failed;
+    std::vector<Part> parts;
+    for (const auto& lock : locks)
+        parts.emplace_back(*lock, o.mode, o.permits);
     acquire.start(
-        [&lock, options, token = stop.get_token()] { return lock.acquire(options, token); });
+        [parts, options, token = stop.get_token()] { return acquire_all(parts, options, token); });
     while (true) {
         std::array<pollfd, 4> fds{{{acquire.fd(), POLLIN, 0},
                                    {signals.fd(), POLLIN, 0},
@@ -118,7 +134,7 @@ WaitResult wait_for_lock(const Client& client, Lock& lock, milliseconds wait,
         if (!stop.stop_requested()) watcher.tick();
     }
     watcher.done();
-    out.lease = acquire.take();
+    out.set = acquire.take();
     return out;
 }
 

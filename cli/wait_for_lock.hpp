@@ -1,24 +1,27 @@
 // The wait of `run`: interruptible at once, and telling a person what it waits for.
 #pragma once
-#include <optional>
-#include <string>
+#include <memory>
+#include <vector>
 
 #include "guardian.hpp"
+#include "holdfast/acquire_all.hpp"
 #include "holdfast/client.hpp"
+#include "run_options.hpp"
 #include "signals.hpp"
 #include "status_fd.hpp"
 
 namespace holdfast::cli {
 
 struct WaitResult {
-    result<Lease> lease = error_code{};
+    result<LeaseSet> set = error_code{};
     Diagnostics diagnostics;
-    // What ended the wait; a lease that came at that moment is in `lease` all the same.
+    std::size_t failed = 0;  ///< on error: which of the names was not acquired
+    // What ended the wait; what came at that moment is in `set` all the same.
     int signal = 0;
     bool guardian_died = false;
 };
 
-WaitResult wait_for_lock(const Client&, Lock&, milliseconds wait, const std::string& label,
-                         Signals&, const Guardian&, StatusFd&);
+WaitResult wait_for_locks(const Client&, const std::vector<std::unique_ptr<Lock>>&,
+                          const RunOptions&, Signals&, const Guardian&, StatusFd&);
 
 }  // namespace holdfast::cli

@@ -8,11 +8,12 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboos
 packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer libzookeeper-java
     default-jre-headless etcd-server etcd-client"
 packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2
-    python3-kazoo libcurator-recipes-java libslf4j-java ecj npm liblua5.1-0-dev
+    python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm liblua5.1-0-dev
     spin"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
-packages_peers="python3 python3-redis python3-kazoo libcurator-recipes-java libslf4j-java ecj npm"
+packages_peers="python3 python3-redis python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java
+    ecj npm"
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -151,13 +152,15 @@ $plan" ;;
     fi
 }
 
-# One compiler cache for all build folders, inside build/.
+# One compiler cache for all build folders, inside build/. What one compiled serves the others: paths inside build/
+# are relative for the cache, and those of the sources are the same everywhere.
 setup_build() {
     say "$program writes to $root/build and to temporary folders below ${TMPDIR:-/tmp}; nothing else."
     launcher=
     if command -v ccache >/dev/null 2>&1; then
         launcher=ccache
         export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=2G
+        export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root/build}
     fi
 }
 

@@ -12,14 +12,20 @@ constexpr spi::net::Meaning meanings[] = {
     {Error::closed, errc::unavailable, "the connection to the server broke"},
     {Error::protocol, errc::unavailable, "the answer is not one of etcd's v3 gateway"},
     {Error::no_leader, errc::unavailable, "the members have no leader"},
+    {Error::learner, errc::unavailable, "the member is a learner, which serves no requests yet"},
     {Error::no_lease, errc::unavailable, "the server no longer has the lease"},
     {Error::no_space, errc::unavailable,
      "the server's database is full (alarm NOSPACE): compact and defragment it, then disarm the "
      "alarm"},
     {Error::overloaded, errc::unavailable, "the server has too many requests"},
     {Error::denied, errc::denied, "the server denied permission"},
+    {Error::tls, errc::unavailable, "no secure connection to the server"},
+    {Error::no_users, errc::unavailable, "the server has no authentication"},
+    {Error::token, errc::denied, "the server demands a user and a password"},
     {Error::too_old, errc::not_supported, "etcd 3.4 or newer is needed"},
     {Error::refused, errc::unavailable, "the server refused the request"},
+    {Error::other_kind, errc::kind_mismatch,
+     "there is a key at the name itself: of another kind of lock, or none"},
 };
 
 // The codes of gRPC that the gateway passes on.
@@ -29,6 +35,7 @@ enum : long long {
     not_found = 5,
     permission_denied = 7,
     resource_exhausted = 8,
+    failed_precondition = 9,
     unavailable = 14,
     unauthenticated = 16
 };
@@ -55,14 +62,21 @@ error_code from_answer(long long grpc_code, unsigned http_status, std::string_vi
         case resource_exhausted:
             return make(has(text, "space") ? Error::no_space : Error::overloaded);
         case permission_denied:
-        case unauthenticated:
             return make(Error::denied);
+        case unauthenticated:
+            return make(Error::token);
         case invalid_argument:
-            // "user name is empty": authentication is enabled and no user was named.
-            return make(has(text, "user name") || has(text, "auth") ? Error::denied
-                                                                    : Error::refused);
+            // "user name is empty": authentication is enabled and no user was named. "revision of
+            // auth store is old": users were changed since the token was given.
+            if (has(text, "user name is empty") || has(text, "revision of auth"))
+                return make(Error::token);
+            return make(has(text, "auth") ? Error::denied : Error::refused);
+        case failed_precondition:
+            return make(has(text, "authentication is not enabled") ? Error::no_users
+                                                                   : Error::refused);
         case unavailable:
         case deadline_exceeded:
+            if (has(text, "learner")) return make(Error::learner);
             return make(has(text, "leader") ? Error::no_leader : Error::no_answer);
         default:
             return make(http_status == 404 ? Error::too_old : Error::refused);
@@ -74,10 +88,14 @@ bool nothing_done(const error_code& ec) noexcept {
     switch (static_cast<Error>(ec.value())) {
         case Error::unresolved:
         case Error::unreachable:
+        case Error::learner:
         case Error::no_lease:
         case Error::no_space:
         case Error::overloaded:
         case Error::denied:
+        case Error::tls:
+        case Error::token:
+        case Error::no_users:
         case Error::too_old:
         case Error::refused:
             return true;

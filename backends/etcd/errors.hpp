@@ -11,12 +11,17 @@ enum class Error : int {
     closed,          ///< the connection broke
     protocol,        ///< what came back is none of etcd's gateway
     no_leader,       ///< the members have no leader, or are not reached by a majority
+    learner,         ///< the member is not a voter yet, and serves no requests
     no_lease,        ///< the lease is gone
     no_space,        ///< the alarm NOSPACE: only deletions are taken
     overloaded,      ///< too many requests
     denied,          ///< no permission, or no user was named
+    tls,             ///< no TLS session: certificate, host name, protocol
+    token,           ///< no user was named, or what stands for it is no longer accepted
+    no_users,        ///< authentication is not enabled
     too_old,         ///< the gateway does not know the request
     refused,         ///< anything else that the server says
+    other_kind,      ///< at the name itself stands a key, which is none of this kind of lock
 };
 
 const boost::system::error_category& category() noexcept;

@@ -53,22 +53,15 @@ void Lines::Listing::done(const std::vector<KeyValue>& all, std::int64_t revisio
     if (at == lines_->lines_.end()) return;
     Line& line = at->second;
     if (line.known && line.listed_at >= revision) return;
-    line.keys.clear();
-    line.created.clear();
-    for (const KeyValue& kv : all) {
-        line.keys[kv.created] = kv.key;
-        line.created[kv.key] = kv.created;
-    }
+    line.row = Row(all);
     line.listed_at = revision;
     line.known = true;
-    for (const auto& [created, place] : line.own)
-        if (place->state == Place::State::queued && created <= revision &&
-            !line.keys.contains(created))
-            lines_->lost(*place);
+    for (const auto& [created, place] : line.waiting)
+        if (created <= revision && !line.row.contains(created)) lines_->lost(*place);
     for (const js::object& event : line.early)
         lines_->apply(line, event);
     lines_->watch_from(revision + 1);
-    lines_->look(line);
+    lines_->look(line, 0);
 }
 
 // --- places
@@ -80,56 +73,64 @@ bool Lines::known(const std::string& line) const noexcept {
 }
 
 void Lines::join(const PlacePtr& p) {
-    lines_[p->line].own[p->created] = p;
+    lines_[p->line].waiting[p->created] = p;
+}
+
+void Lines::hold(const Place& p) {
+    const auto at = lines_.find(p.line);
+    if (at == lines_.end()) return;
+    if (auto own = at->second.waiting.extract(p.created)) at->second.holding.insert(std::move(own));
 }
 
 void Lines::leave(const Place& p) noexcept {
     const auto at = lines_.find(p.line);
     if (at == lines_.end()) return;
-    const auto own = at->second.own.find(p.created);
-    if (own == at->second.own.end() || own->second.get() != &p) return;
-    at->second.own.erase(own);
-    // The next one looks after the line.
-    if (!at->second.own.empty()) {
-        const Place& next = *at->second.own.begin()->second;
-        if (next.state == Place::State::queued) shared_->events->wake(next.owner);
+    Line& line = at->second;
+    for (auto* own : {&line.waiting, &line.holding}) {
+        const auto one = own->find(p.created);
+        if (one == own->end() || one->second.get() != &p) continue;
+        own->erase(one);
+        // The next one looks after the line.
+        if (!line.waiting.empty()) wake(*line.waiting.begin()->second);
+        drop_if_empty(p.line);
+        return;
     }
-    drop_if_empty(p.line);
+}
+
+void Lines::wake(const Place& p) noexcept {
+    if (p.state == Place::State::queued) shared_->events->wake(p.owner);
 }
 
 void Lines::drop_if_empty(const std::string& line) noexcept {
     const auto at = lines_.find(line);
-    if (at == lines_.end() || !at->second.own.empty() || at->second.listings != 0) return;
+    if (at == lines_.end() || !at->second.unused()) return;
     lines_.erase(at);
     needed_ = boot_clock::now();
 }
 
-bool Lines::first(const Place& p) const noexcept {
+bool Lines::fits(const Place& p) const noexcept {
     const auto at = lines_.find(p.line);
-    return at != lines_.end() && at->second.known && !at->second.keys.empty() &&
-           at->second.keys.begin()->first == p.created;
+    return at != lines_.end() && at->second.known && at->second.row.fits(p.created);
 }
 
 bool Lines::foremost(const Place& p) const noexcept {
     const auto at = lines_.find(p.line);
-    return at != lines_.end() && !at->second.own.empty() &&
-           at->second.own.begin()->second.get() == &p;
+    if (at == lines_.end() || at->second.waiting.empty()) return false;
+    const Line& line = at->second;
+    const bool alone = !line.holding.empty() && line.holding.begin()->second->units.exclusive();
+    return !alone && line.waiting.begin()->second.get() == &p;
 }
 
 const std::string* Lines::ahead(const Place& p, std::int64_t* created) const noexcept {
     const auto at = lines_.find(p.line);
     if (at == lines_.end() || !at->second.known) return nullptr;
-    auto next = at->second.keys.lower_bound(p.created);
-    if (next == at->second.keys.begin()) return nullptr;
-    --next;
-    *created = next->first;
-    return &next->second;
+    return at->second.row.ahead(p.created, created);
 }
 
 std::vector<PlacePtr> Lines::waiting() const {
     std::vector<PlacePtr> out;
     for (const auto& [name, line] : lines_)
-        for (const auto& [created, place] : line.own)
+        for (const auto& [created, place] : line.waiting)
             if (place->state == Place::State::queued) out.push_back(place);
     return out;
 }
@@ -228,61 +229,61 @@ void Lines::event(const js::object& e) {
     if (at == lines_.end()) return;
     if (at->second.listings != 0) at->second.early.push_back(e);
     if (!at->second.known) return;
+    const std::int64_t before = at->second.row.reach();
     apply(at->second, e);
-    look(at->second);
+    look(at->second, before);
 }
 
 void Lines::apply(Line& line, const js::object& e) {
     const KeyValue kv = read_key_value(*object(e, "kv"));
     if (kv.modified <= line.listed_at) return;
-    const auto known = line.created.find(kv.key);
+    const std::int64_t known = line.row.created(kv.key);
     if (is_deletion(e)) {
         // After a new list the watch may tell again what it has told, of a key that is there anew.
-        if (known == line.created.end() || kv.modified < known->second) return;
-        const std::int64_t created = known->second;
-        line.keys.erase(created);
-        line.created.erase(known);
-        const auto own = line.own.find(created);
-        if (own == line.own.end()) return;
-        if (own->second->state == Place::State::queued)
+        if (known == 0 || kv.modified < known) return;
+        line.row.remove(known);
+        if (const auto own = line.waiting.find(known); own != line.waiting.end())
             lost(*own->second);
-        else if (own->second->state == Place::State::held)
-            shared_->events->at_risk(own->second->owner);
+        else
+            risk(line, known);
         return;
     }
     if (kv.created == kv.modified) {
-        if (known != line.created.end()) {
-            if (kv.created <= known->second) return;
-            line.keys.erase(known->second);
-        }
-        line.keys[kv.created] = kv.key;
-        line.created[kv.key] = kv.created;
-        return;
+        if (kv.created <= known) return;
+        line.row.remove(known);
+        return line.row.add(kv);
     }
-    const auto own = line.own.find(kv.created);
-    if (own != line.own.end() && kv.value != own->second->value &&
-        own->second->state == Place::State::held)
+    line.row.change(kv.created, kv.value);
+    if (const auto own = line.holding.find(kv.created);
+        own != line.holding.end() && kv.value != own->second->value)
+        risk(line, kv.created);
+}
+
+void Lines::risk(const Line& line, std::int64_t created) {
+    const auto own = line.holding.find(created);
+    if (own != line.holding.end() && own->second->state == Place::State::held)
         shared_->events->at_risk(own->second->owner);
 }
 
 void Lines::lost(Place& p) {
+    if (p.state != Place::State::queued) return;
     p.state = Place::State::gone;
     shared_->events->wake(p.owner);
 }
 
-void Lines::look(Line& line) {
-    if (line.keys.empty()) return;
-    const auto own = line.own.find(line.keys.begin()->first);
-    if (own != line.own.end() && own->second->state == Place::State::queued)
-        shared_->events->wake(own->second->owner);
+void Lines::look(Line& line, std::int64_t beyond) {
+    // A line of mutexes always has its first one woken.
+    const std::int64_t reach = line.row.reach();
+    for (auto own = line.waiting.upper_bound(std::min(beyond, reach - 1));
+         own != line.waiting.end() && own->first <= reach; ++own)
+        if (line.row.contains(own->first)) wake(*own->second);
 }
 
 void Lines::forget() {
     next_ = 0;
     for (auto& [name, line] : lines_) {
         line.known = false;
-        if (!line.own.empty() && line.own.begin()->second->state == Place::State::queued)
-            shared_->events->wake(line.own.begin()->second->owner);
+        if (!line.waiting.empty()) wake(*line.waiting.begin()->second);
     }
 }
 

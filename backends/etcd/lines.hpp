@@ -1,7 +1,7 @@
 // What this client knows of the lines in which its waiters stand: a list, then every change by one
-// watch of all its lines. Keys stand in the order of their creation, so a key that was once first
-// stays first until it is deleted; that is all that is concluded from here, and a transaction that
-// finds the key there makes it a grant.
+// watch of all its lines. A key that once fitted beside all before it does so until it is gone (see
+// row.hpp); that is all that is concluded from here, and a transaction that finds the key there
+// makes it a grant.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,21 +14,10 @@
 #include "leases.hpp"
 #include "members.hpp"
 #include "messages.hpp"
+#include "place.hpp"
+#include "row.hpp"
 
 namespace holdfast::etcd {
-
-/// One owner's key at the server.
-struct Place {
-    enum class State : std::uint8_t { asked, queued, held, gone };
-    std::string owner, line, key, value;
-    std::int64_t created = 0;   ///< the fencing token; 0: not known to be there
-    std::int64_t modified = 0;  ///< a late request that would change it compares this
-    std::int64_t lease = 0;     ///< to which it is attached, as far as is known
-    State state = State::asked;
-    boot_clock::time_point checked{};  ///< its line was last looked after
-    bool doubt = false;                ///< a request that makes the key was not answered
-};
-using PlacePtr = std::shared_ptr<Place>;
 
 /// Engine thread only.
 class Lines : public std::enable_shared_from_this<Lines> {
@@ -53,13 +42,16 @@ public:
 
     /// The line is known: who stands in it need not be listed.
     bool known(const std::string& line) const noexcept;
-    /// From now on its owner is woken when it may be first, when its key is gone, and, as a holder,
-    /// when its key was changed.
+    /// From now on its owner is woken when it may be let in, when its key is gone, and, as a
+    /// holder, when its key was changed.
     void join(const PlacePtr&);
+    /// It waits no longer.
+    void hold(const Place&);
     void leave(const Place&) noexcept;
-    bool first(const Place&) const noexcept;
-    /// Before all others of this client's in its line: it looks after what the watch may have
-    /// missed.
+    /// It may be let in.
+    bool fits(const Place&) const noexcept;
+    /// The first of this client's that wait in its line, behind nobody of this client's who holds
+    /// it alone: it looks after what the watch may have missed.
     bool foremost(const Place&) const noexcept;
     /// The key ahead of it; null: not known.
     const std::string* ahead(const Place&, std::int64_t* created) const noexcept;
@@ -76,9 +68,9 @@ public:
 
 private:
     struct Line {
-        std::map<std::int64_t, std::string> keys;  ///< by revision of creation
-        std::unordered_map<std::string, std::int64_t> created;
-        std::map<std::int64_t, PlacePtr> own;
+        Row row;
+        std::map<std::int64_t, PlacePtr> waiting, holding;  ///< own ones, by revision of creation
+        bool unused() const noexcept { return waiting.empty() && holding.empty() && listings == 0; }
         bool known = false;
         unsigned listings = 0;
         std::int64_t listed_at = 0;
@@ -90,8 +82,12 @@ private:
     void message(const boost::json::object&);
     void event(const boost::json::object&);
     void apply(Line&, const boost::json::object& event);
+    void wake(const Place&) noexcept;
     void lost(Place&);
-    void look(Line&);
+    /// Its holder, if it is one of this client's, asks what has become of its key.
+    void risk(const Line&, std::int64_t created);
+    /// Wakes those that fit, of those created after a revision.
+    void look(Line&, std::int64_t beyond);
     void forget();
     void drop_if_empty(const std::string& line) noexcept;
 

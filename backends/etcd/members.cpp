@@ -5,13 +5,15 @@
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
 
+#include <algorithm>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "errors.hpp"
@@ -30,14 +32,17 @@ using spi::net::tcp;
 constexpr std::size_t most_under_way = 32;
 constexpr std::uint64_t most_body = 64U << 20U;  // operators' lists are long; grants are short
 
-http::request<http::string_body> request_for(const std::string& host, const std::string& path,
-                                             const std::string& body) {
-    http::request<http::string_body> r{http::verb::post, "/v3/" + path, 11};
-    r.set(http::field::host, host);
-    r.set(http::field::content_type, "application/json");
-    r.body() = body;
-    r.prepare_payload();
-    return r;
+using Parser = http::response_parser<http::string_body>;
+
+/// `token` stands for the user; empty: there is none.
+std::string request_for(const std::string& host, const std::string& token, const std::string& path,
+                        const std::string& body) {
+    std::string out =
+        "POST /v3/" + path + " HTTP/1.1\r\nHost: " + host +
+        "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size());
+    if (!token.empty()) out += "\r\nAuthorization: " + token;
+    out += "\r\n\r\n";
+    return out += body;
 }
 
 /// A stream answers with a line for each message; the first one counts.
@@ -72,7 +77,34 @@ struct Members::Connection {
         error_code ignored;
         socket.close(ignored);
     }
+    awaitable<error_code> write(const std::string& request) {
+        return run([bytes = asio::buffer(request)](auto& stream, auto token) {
+            return asio::async_write(stream, bytes, token);
+        });
+    }
+    awaitable<error_code> read_header(Parser& parser) {
+        return run([this, &parser](auto& stream, auto token) {
+            return http::async_read_header(stream, buffer, parser, token);
+        });
+    }
+    awaitable<error_code> read(Parser& parser) {
+        return run([this, &parser](auto& stream, auto token) {
+            return http::async_read(stream, buffer, parser, token);
+        });
+    }
+    /// An operation on whichever stream it has.
+    template <class Operation>
+    awaitable<error_code> run(Operation operation) {
+        error_code ec;
+        auto token = asio::redirect_error(asio::use_awaitable, ec);
+        if (secure)
+            co_await operation(*secure, token);
+        else
+            co_await operation(socket, token);
+        co_return ec;
+    }
     tcp::socket socket;
+    std::optional<tls::Stream> secure;
     boost::beast::flat_buffer buffer;
     const std::size_t member;
     bool used = false;
@@ -100,7 +132,8 @@ struct Members::Turn {
     bool given = false;
 };
 
-Members::Members(std::shared_ptr<Shared> s) : shared_(std::move(s)) {}
+Members::Members(std::shared_ptr<Shared> s)
+    : shared_(std::move(s)), tls_(tls::make_context(shared_->options.tls)) {}
 Members::~Members() = default;
 
 void Members::close() noexcept {
@@ -109,6 +142,7 @@ void Members::close() noexcept {
         c->close();
     for (const auto& t : waiting_)
         t->gate.open();
+    authenticated_.open();
 }
 
 // A member that did not answer is asked again when the others have had their turn.
@@ -164,7 +198,14 @@ awaitable<error_code> Members::connect(ConnectionPtr c, boot_clock::time_point d
     auto task = spi::net::connect(c->socket, all, deadline, detail);
     const auto reached = co_await std::move(task);
     if (!reached) co_return make(Error::unreachable);
-    co_return error_code();
+    if (!tls_) co_return error_code();
+    c->secure.emplace(c->socket, *tls_);
+    auto shaking = tls::shake_hands(*c->secure, host.host, detail);
+    const error_code ec = co_await std::move(shaking);
+    if (!ec) co_return ec;
+    c->close();
+    *detail = host.host + ": " + *detail;
+    co_return make(Error::tls);
 }
 
 awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path,
@@ -172,20 +213,26 @@ awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path
                                         Answer& answer, std::string* detail) {
     const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, c);
     const std::string host = spi::text_of(shared_->options.hosts[c->member]);
-    error_code ec;
-    auto token = asio::redirect_error(asio::use_awaitable, ec);
     if (!c->socket.is_open()) {
         // A member that takes no connection has its share of the time only.
         auto opening = connect(c, deadline, detail);
         const error_code why = co_await std::move(opening);
+        if (why == make(Error::tls) && watchdog.fired()) {
+            *detail = host + ": no answer";
+            co_return make(Error::unreachable);
+        }
         if (why) co_return why;
     }
-    auto request = request_for(host, path, body);
+    const std::string request = request_for(host, token_, path, body);
     shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    co_await http::async_write(c->socket, request, token);
-    http::response_parser<http::string_body> parser;
+    auto writing = c->write(request);
+    error_code ec = co_await std::move(writing);
+    Parser parser;
     parser.body_limit(most_body);
-    if (!ec) co_await http::async_read(c->socket, c->buffer, parser, token);
+    if (!ec) {
+        auto reading = c->read(parser);
+        ec = co_await std::move(reading);
+    }
     if (ec) {
         *detail = host + ": " + (watchdog.fired() ? "no answer" : ec.message());
         answer.doubt = true;
@@ -205,6 +252,67 @@ awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path
 }
 
 awaitable<Members::Answer> Members::post(std::string path, std::string body,
+                                         boot_clock::time_point deadline, std::string* detail) {
+    const auto self = shared_from_this();
+    const bool as_user = !shared_->options.user.empty();
+    for (bool again = false;; again = true) {
+        if (as_user && token_.empty() && !no_users_) {
+            auto asking = authenticate(deadline, detail);
+            const error_code why = co_await std::move(asking);
+            if (why) {
+                Answer none;
+                none.why = why;
+                co_return none;
+            }
+        }
+        const std::string used = token_;
+        auto sending = send(path, body, deadline, detail);
+        Answer answer = co_await std::move(sending);
+        // A token ends some minutes after its last use, with the member, and when users change. The
+        // request was surely not executed.
+        if (!as_user || again || answer.why != make(Error::token)) co_return answer;
+        if (token_ == used) token_.clear();
+        no_users_ = false;
+    }
+}
+
+awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std::string* detail) {
+    while (authenticating_ && token_.empty() && !closed_ && boot_clock::now() < deadline) {
+        auto wait = authenticated_.wait(shared_->engine, deadline);
+        co_await std::move(wait);
+    }
+    if (!token_.empty() || no_users_) co_return error_code();
+    if (authenticating_) co_return make(Error::no_answer);
+    std::string why;
+    const auto password = shared_->options.password.read(&why);
+    if (!password) {
+        *detail = why;
+        co_return password.error();
+    }
+    boost::json::object named;
+    named["name"] = shared_->options.user;
+    named["password"] = *password;
+    authenticating_ = true;
+    auto sending = send("auth/authenticate", boost::json::serialize(named), deadline, detail);
+    const Answer answer = co_await std::move(sending);
+    authenticating_ = false;
+    if (!answer.why) token_ = text(answer.body, "token");
+    authenticated_.open();
+    if (answer.why == make(Error::no_users)) {
+        no_users_ = true;
+        shared_->events->warn(shared_->options.display +
+                              ": authentication is not enabled: the user has no effect");
+        co_return error_code();
+    }
+    if (answer.why) co_return answer.why;
+    // It goes into a header as it is.
+    const bool proper = !token_.empty() && std::all_of(token_.begin(), token_.end(),
+                                                       [](char x) { return x > ' ' && x <= '~'; });
+    if (!proper) token_.clear();
+    co_return proper ? error_code() : make(Error::protocol);
+}
+
+awaitable<Members::Answer> Members::send(std::string path, std::string body,
                                          boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
     Answer answer;
@@ -250,7 +358,8 @@ awaitable<Members::Answer> Members::post(std::string path, std::string body,
         const bool silent =
             answer.why == make(Error::no_answer) || answer.why == make(Error::closed) ||
             answer.why == make(Error::unreachable) || answer.why == make(Error::unresolved) ||
-            answer.why == make(Error::no_leader);
+            answer.why == make(Error::no_leader) || answer.why == make(Error::learner) ||
+            answer.why == make(Error::tls);
         if (silent) leave(c->member);
         if (doubt || !silent) break;
         ++tried;
@@ -268,7 +377,7 @@ awaitable<error_code> Members::follow(std::shared_ptr<Stream> stream, std::strin
     all_.push_back(c);
     const std::string host = spi::text_of(shared_->options.hosts[c->member]);
     std::string detail;
-    http::response_parser<http::string_body> parser;
+    Parser parser;
     parser.body_limit(boost::none);
     parser.eager(true);
     auto piece = [stream](std::uint64_t, boost::beast::string_view bytes,
@@ -278,20 +387,26 @@ awaitable<error_code> Members::follow(std::shared_ptr<Stream> stream, std::strin
     };
     parser.on_chunk_body(piece);
     error_code ec;
-    auto token = asio::redirect_error(asio::use_awaitable, ec);
     {
         const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, c);
         auto opening = connect(c, deadline, &detail);
         ec = co_await std::move(opening);
         if (!ec) {
-            auto request = request_for(host, path, body);
+            const std::string request = request_for(host, token_, path, body);
             shared_->requests.fetch_add(1, std::memory_order_relaxed);
-            co_await http::async_write(c->socket, request, token);
+            auto writing = c->write(request);
+            ec = co_await std::move(writing);
         }
-        if (!ec) co_await http::async_read_header(c->socket, c->buffer, parser, token);
+        if (!ec) {
+            auto reading = c->read_header(parser);
+            ec = co_await std::move(reading);
+        }
     }
     const bool begun = !ec && parser.get().result_int() == 200;
-    if (begun) co_await http::async_read(c->socket, c->buffer, parser, token);
+    if (begun) {
+        auto reading = c->read(parser);
+        co_await std::move(reading);
+    }
     c->close();
     std::erase(all_, c);
     stream->connection.reset();

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "../tls/stream.hpp"
+#include "holdfast/spi/net/gate.hpp"
 #include "shared.hpp"
 
 namespace holdfast::etcd {
@@ -24,8 +26,9 @@ public:
         bool repeated = false;  ///< it was sent twice, as the first connection had ended
         boost::json::object body;
     };
-    /// Posts `body` to "/v3/PATH". With many requests under way it waits for its turn. Ends at the
-    /// deadline. A request that was surely not executed goes to the next member.
+    /// Posts `body` to "/v3/PATH", as the user where there is one. With many requests under way it
+    /// waits for its turn. Ends at the deadline. A request that was surely not executed goes to the
+    /// next member.
     awaitable<Answer> post(std::string path, std::string body, boot_clock::time_point deadline,
                            std::string* detail);
     class Stream;
@@ -45,6 +48,10 @@ private:
     struct Connection;
     using ConnectionPtr = std::shared_ptr<Connection>;
     struct Turn;
+    awaitable<Answer> send(std::string path, std::string body, boot_clock::time_point deadline,
+                           std::string* detail);
+    /// Gets a token for the user. Those that ask meanwhile wait for the same one.
+    awaitable<error_code> authenticate(boot_clock::time_point deadline, std::string* detail);
     /// False: the deadline came first.
     awaitable<bool> turn(boot_clock::time_point deadline);
     void give_turn();
@@ -55,6 +62,10 @@ private:
     void leave(std::size_t member);
 
     std::shared_ptr<Shared> shared_;
+    const std::unique_ptr<tls::Context> tls_;  ///< null: none
+    std::string token_;                        ///< stands for the user; empty: none yet
+    bool authenticating_ = false, no_users_ = false;
+    spi::net::Gate authenticated_;
     std::size_t at_ = 0;  ///< the member that is asked
     std::vector<ConnectionPtr> idle_, all_;
     std::deque<std::shared_ptr<Turn>> waiting_;

@@ -1,5 +1,6 @@
 #include "messages.hpp"
 
+#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <charconv>
@@ -11,6 +12,16 @@ namespace js = boost::json;
 
 constexpr std::string_view digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr unsigned char no_digit = 64;
+
+constexpr std::array<unsigned char, 256> values_of_digits() {
+    std::array<unsigned char, 256> out{};
+    out.fill(no_digit);
+    for (std::size_t i = 0; i < digits.size(); ++i)
+        out[static_cast<unsigned char>(digits[i])] = static_cast<unsigned char>(i);
+    return out;
+}
+constexpr auto values = values_of_digits();
 
 void member(std::string& out, std::string_view name, std::string_view text) {
     out += out.back() == '{' ? "\"" : ",\"";
@@ -21,12 +32,13 @@ void member(std::string& out, std::string_view name, std::string_view text) {
 }
 
 std::string comparison(std::string_view key, std::string_view end, std::string_view target,
-                       std::string_view name, std::string_view value) {
+                       std::string_view name, std::string_view value,
+                       std::string_view result = "EQUAL") {
     std::string out = "{";
     member(out, "key", base64(key));
     if (!end.empty()) member(out, "range_end", base64(end));
     member(out, "target", target);
-    member(out, "result", "EQUAL");
+    member(out, "result", result);
     member(out, name, value);
     return out + "}";
 }
@@ -94,6 +106,12 @@ std::string has_value(std::string_view key, std::string_view value) {
 std::string none_in(std::string_view begin, std::string_view end) {
     return comparison(begin, end, "CREATE", "create_revision", "0");
 }
+std::string all_above(std::string_view begin, std::string_view end, std::string_view value) {
+    return comparison(begin, end, "VALUE", "value", base64(value), "GREATER");
+}
+std::string all_below(std::string_view begin, std::string_view end, std::string_view value) {
+    return comparison(begin, end, "VALUE", "value", base64(value), "LESS");
+}
 
 std::string put(std::string_view key, std::string_view value, std::int64_t lease) {
     std::string out = "{";
@@ -129,6 +147,13 @@ std::string deletion(std::string_view key, bool and_tell) {
     std::string out = "{";
     member(out, "key", base64(key));
     return request("delete_range", out + (and_tell ? ",\"prev_kv\":true}" : "}"));
+}
+
+std::string deletion_of_all(std::string_view begin, std::string_view end) {
+    std::string out = "{";
+    member(out, "key", base64(begin));
+    member(out, "range_end", base64(end));
+    return request("delete_range", out + "}");
 }
 
 std::string Transaction::text() const {
@@ -199,18 +224,25 @@ std::string text(const js::object& from, std::string_view name) {
 }
 
 std::string base64(std::string_view bytes) {
-    std::string out;
-    out.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        const auto byte = [&](std::size_t at) {
-            return at < bytes.size() ? static_cast<unsigned char>(bytes[at]) : 0U;
-        };
+    std::string out((bytes.size() + 2) / 3 * 4, '=');
+    char* to = out.data();
+    const auto byte = [&](std::size_t at) {
+        return unsigned{static_cast<unsigned char>(bytes[at])};
+    };
+    std::size_t i = 0;
+    for (; i + 3 <= bytes.size(); i += 3) {
         const unsigned group = byte(i) << 16U | byte(i + 1) << 8U | byte(i + 2);
-        out += digits[group >> 18U];
-        out += digits[group >> 12U & 63U];
-        out += i + 1 < bytes.size() ? digits[group >> 6U & 63U] : '=';
-        out += i + 2 < bytes.size() ? digits[group & 63U] : '=';
+        *to++ = digits[group >> 18U];
+        *to++ = digits[group >> 12U & 63U];
+        *to++ = digits[group >> 6U & 63U];
+        *to++ = digits[group & 63U];
     }
+    if (i == bytes.size()) return out;
+    const bool two = i + 2 == bytes.size();
+    const unsigned group = byte(i) << 16U | (two ? byte(i + 1) << 8U : 0U);
+    *to++ = digits[group >> 18U];
+    *to++ = digits[group >> 12U & 63U];
+    if (two) *to = digits[group >> 6U & 63U];
     return out;
 }
 
@@ -219,9 +251,9 @@ std::string from_base64(std::string_view text) {
     out.reserve(text.size() / 4 * 3);
     unsigned group = 0, bits = 0;
     for (const char c : text) {
-        const auto digit = digits.find(c);
-        if (digit == digits.npos) break;
-        group = group << 6U | static_cast<unsigned>(digit);
+        const unsigned value = values[static_cast<unsigned char>(c)];
+        if (value == no_digit) break;
+        group = group << 6U | value;
         bits += 6;
         if (bits < 8) continue;
         bits -= 8;

@@ -20,6 +20,9 @@ std::string was_created(std::string_view key, std::int64_t revision);  ///< 0: t
 std::string was_modified(std::string_view key, std::int64_t revision);
 std::string has_value(std::string_view key, std::string_view value);
 std::string none_in(std::string_view begin, std::string_view end);  ///< no key of this range exists
+/// Every key of this range has such a value, and there is one. The ends are left out.
+std::string all_above(std::string_view begin, std::string_view end, std::string_view value);
+std::string all_below(std::string_view begin, std::string_view end, std::string_view value);
 std::string put(std::string_view key, std::string_view value, std::int64_t lease);
 std::string put_value(std::string_view key, std::string_view value);  ///< the lease stays
 std::string put_lease(std::string_view key, std::int64_t lease);      ///< the value stays
@@ -28,6 +31,7 @@ std::string range(std::string_view begin, std::string_view end, std::int64_t lim
                   bool keys_only = false);
 /// `and_tell`: with what was deleted.
 std::string deletion(std::string_view key, bool and_tell = false);
+std::string deletion_of_all(std::string_view begin, std::string_view end);
 
 /// Compares, then does one list of requests or the other.
 struct Transaction {

@@ -9,6 +9,9 @@
 #include "keys.hpp"
 
 namespace holdfast::etcd {
+
+using namespace std::chrono_literals;
+
 namespace {
 
 Holder shown(const KeyValue& kv) {
@@ -21,8 +24,29 @@ Holder shown(const KeyValue& kv) {
     h.pid = o.pid;
     h.note = o.note;
     h.foreign = !entry || !o.ours;
-    h.revoked = entry && entry->revoked;
+    if (!entry) return h;
+    h.revoked = entry->flag == Entry::Flag::revoked;
+    h.asked = entry->flag == Entry::Flag::asked;
+    h.mode = entry->units.mode;
+    h.permits = entry->units.permits() ? entry->units.take : 1;
     return h;
+}
+
+Holder shown_holder(const KeyValue& kv) {
+    Holder h = shown(kv);
+    if (!units_in(kv.value).permits()) h.token.value = static_cast<std::uint64_t>(kv.created);
+    return h;
+}
+
+bool is_meant(const KeyValue& kv, const HolderFilter& which) {
+    const Holder h = shown_holder(kv);
+    return (!which.if_token || h.token == *which.if_token) &&
+           (which.owner.empty() || h.owner == which.owner);
+}
+
+bool is_one_of(const std::vector<KeyValue>& all, const KeyValue& kv) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const KeyValue& one) { return one.created == kv.created; });
 }
 
 bool flag(const boost::json::object& o, std::string_view name) {
@@ -32,52 +56,84 @@ bool flag(const boost::json::object& o, std::string_view name) {
 
 }  // namespace
 
-awaitable<std::optional<milliseconds>> EtcdBackend::left_of(std::int64_t lease,
-                                                            boot_clock::time_point deadline) {
-    std::string detail;
-    std::string body = "{\"ID\":\"" + std::to_string(lease) + "\"}";
-    auto task = members_->post("lease/timetolive", std::move(body), deadline, &detail);
-    const Members::Answer answer = co_await std::move(task);
-    if (answer.why) co_return std::nullopt;
-    const std::int64_t seconds = number(answer.body, "TTL");
-    co_return milliseconds(std::max<std::int64_t>(seconds, 0) * 1000);
+awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left_of(
+    std::vector<KeyValue> keys, boot_clock::time_point deadline) {
+    std::map<std::int64_t, std::optional<milliseconds>> out;
+    for (const KeyValue& kv : keys) {
+        if (out.contains(kv.lease)) continue;
+        std::optional<milliseconds>& left = out[kv.lease];
+        if (boot_clock::now() >= deadline) continue;
+        std::string detail;
+        std::string body = "{\"ID\":\"" + std::to_string(kv.lease) + "\"}";
+        auto task = members_->post("lease/timetolive", std::move(body), deadline, &detail);
+        const Members::Answer answer = co_await std::move(task);
+        if (answer.why) continue;
+        const std::int64_t seconds = number(answer.body, "TTL");
+        left = milliseconds(std::max<std::int64_t>(seconds, 0) * 1000);
+    }
+    co_return out;
 }
 
-awaitable<result<std::vector<KeyValue>>> EtcdBackend::standing(std::string_view name,
+awaitable<result<EtcdBackend::Standing>> EtcdBackend::standing(std::string_view name,
                                                                boot_clock::time_point deadline,
                                                                std::string& detail) {
     const std::string line = line_of(shared_->options, name);
+    Transaction both;
+    both.success = {etcd::range(line, after(line), 0), etcd::range(alone_of(line))};
+    std::vector<Transaction> one{std::move(both)};
     Went went;
-    auto task = ask(line, after(line), 0, false, deadline, went);
+    auto task = transact(std::move(one), deadline, went);
     const auto found = co_await std::move(task);
     detail = went.detail;
     if (!found) co_return found.error();
-    std::vector<KeyValue> all = found->found;
-    std::sort(all.begin(), all.end(),
+    const std::vector<Result>& there = found->front().results;
+    if (there.size() != 2) co_return make(Error::protocol);
+    Standing out;
+    out.all = there.front().found;
+    const std::vector<KeyValue>& alone = there.back().found;
+    if (out.all.empty() && !alone.empty() && alone.front().value != permits_marker)
+        co_return make(Error::other_kind);
+    std::sort(out.all.begin(), out.all.end(),
               [](const KeyValue& a, const KeyValue& b) { return a.created < b.created; });
-    co_return all;
+    const Row row(out.all);
+    while (out.holders < out.all.size() && row.fits(out.all[out.holders].created))
+        ++out.holders;
+    co_return out;
 }
 
 awaitable<result<Inspection>> EtcdBackend::inspect(std::string_view name,
                                                    boot_clock::time_point deadline,
                                                    std::string& detail) {
     auto task = standing(name, deadline, detail);
-    const auto all = co_await std::move(task);
-    if (!all) co_return all.error();
+    const auto found = co_await std::move(task);
+    if (!found) co_return found.error();
+    const auto first_waiter = found->all.begin() + static_cast<std::ptrdiff_t>(found->holders);
+    std::vector<KeyValue> holders(found->all.begin(), first_waiter);
+    auto asking = left_of(holders, deadline);
+    const auto left = co_await std::move(asking);
     Inspection out;
     out.name = name;
-    for (const KeyValue& kv : *all) {
-        Holder h = shown(kv);
-        if (&kv != &all->front()) {
-            out.waiters.push_back(std::move(h));
+    for (const KeyValue& kv : found->all) {
+        const spi::Units units = units_in(kv.value);
+        if (units.permits()) out.kind = Kind::semaphore, out.limit = units.of;
+        if (units.mode == Mode::shared) out.kind = Kind::shared_mutex;
+    }
+    for (const KeyValue& kv : holders) {
+        Holder h = shown_holder(kv);
+        out.last_token = std::max(out.last_token, h.token);
+        h.ttl_left = left.at(kv.lease);
+        const auto entry = read_entry(kv.value);
+        const milliseconds delay = entry ? entry->lock_delay : milliseconds::zero();
+        // It is told in whole seconds, and what is not told is less than one.
+        if (h.ttl_left && delay > milliseconds::zero() && *h.ttl_left + 1s <= delay) {
+            out.closed_for = std::max(out.closed_for.value_or(milliseconds::zero()), *h.ttl_left);
             continue;
         }
-        h.token.value = static_cast<std::uint64_t>(kv.created);
-        out.last_token = h.token;
-        auto asking = left_of(kv.lease, deadline);
-        h.ttl_left = co_await std::move(asking);
+        if (h.ttl_left) h.ttl_left = std::max(milliseconds::zero(), *h.ttl_left - delay);
         out.holders.push_back(std::move(h));
     }
+    for (auto waiter = first_waiter; waiter != found->all.end(); ++waiter)
+        out.waiters.push_back(shown(*waiter));
     co_return out;
 }
 
@@ -106,60 +162,130 @@ awaitable<result<std::vector<std::string>>> EtcdBackend::list(std::string_view p
     co_return out;
 }
 
+awaitable<result<std::vector<KeyValue>>> EtcdBackend::tell(std::string_view name,
+                                                           HolderFilter which, Says says,
+                                                           boot_clock::time_point deadline,
+                                                           std::string& detail) {
+    constexpr int most_rounds = 5;
+    const std::size_t most = max_batch(spi::Verb::release);
+    const std::string line = line_of(shared_->options, name);
+    std::vector<KeyValue> told;
+    std::optional<std::int64_t> last;  // those behind it come to hold it by what is done here
+    for (int round = 0; round < most_rounds; ++round) {
+        auto task = standing(name, deadline, detail);
+        const auto found = co_await std::move(task);
+        if (!found) co_return found.error();
+        if (!last) last = found->holders == 0 ? 0 : found->all[found->holders - 1].created;
+        std::vector<KeyValue> meant;
+        std::vector<Place> places;
+        std::vector<Transaction> requests;
+        for (std::size_t i = 0; i < found->holders && requests.size() < most; ++i) {
+            const KeyValue& kv = found->all[i];
+            if (kv.created > *last || !is_meant(kv, which) || is_one_of(told, kv)) continue;
+            auto entry = read_entry(kv.value);
+            if (says != Says::gone && shown(kv).foreign) {
+                detail = says == Says::asked
+                             ? "a client of another library holds it and would not hear"
+                             : "a client of another library holds it and would not notice the "
+                               "revocation; to delete its key, break it with --now";
+                co_return make_error_code(errc::not_supported);
+            }
+            if (says == Says::asked && entry->flag != Entry::Flag::none) {
+                if (entry->flag == Entry::Flag::asked) told.push_back(kv);
+                continue;
+            }
+            Transaction t;
+            t.compare = {was_created(kv.key, kv.created)};
+            if (says == Says::gone) {
+                t.success = {deletion(kv.key)};
+            } else {
+                // Not over units that have become fewer.
+                t.compare.push_back(has_value(kv.key, kv.value));
+                entry->flag = says == Says::asked ? Entry::Flag::asked : Entry::Flag::revoked;
+                t.success = {put_value(kv.key, write_entry(*entry))};
+            }
+            requests.push_back(std::move(t));
+            meant.push_back(kv);
+            Place& p = places.emplace_back();
+            p.line = line, p.key = kv.key, p.units = units_in(kv.value);
+        }
+        if (requests.empty()) {
+            if (found->holders != 0 && which.if_token && told.empty())
+                detail = "it is held with another token";
+            break;
+        }
+        if (says == Says::gone) {
+            std::vector<const Place*> leaving;
+            for (const Place& p : places)
+                leaving.push_back(&p);
+            add_leaving(leaving, requests);
+        }
+        Went went;
+        auto telling = transact(std::move(requests), deadline, went);
+        const auto results = co_await std::move(telling);
+        detail = went.detail;
+        if (!results) co_return results.error();
+        const std::size_t before = told.size();
+        for (std::size_t i = 0; i < meant.size(); ++i)
+            if ((*results)[i].succeeded) told.push_back(meant[i]);
+        if (told.size() != before) round = -1;  // there may be more of them
+    }
+    if (told.empty()) co_return make_error_code(errc::not_held);
+    co_return told;
+}
+
 awaitable<result<std::vector<Broken>>> EtcdBackend::break_lock(std::string_view name,
                                                                const BreakOptions& options,
                                                                boot_clock::time_point deadline,
                                                                std::string& detail) {
-    auto task = standing(name, deadline, detail);
-    const auto all = co_await std::move(task);
-    if (!all) co_return all.error();
-    if (all->empty()) co_return make_error_code(errc::not_held);
-    const KeyValue holder = all->front();
-    if (options.if_token && options.if_token->value != static_cast<std::uint64_t>(holder.created)) {
-        detail = "it is held with another token";
-        co_return make_error_code(errc::not_held);
-    }
-    Broken out;
-    out.holder = shown(holder);
-    out.holder.token.value = static_cast<std::uint64_t>(holder.created);
-    if (out.holder.foreign && !options.now) {
-        detail =
-            "a client of another library holds it and would not notice the revocation; to delete "
-            "its key, break it with --now";
-        co_return make_error_code(errc::not_supported);
-    }
-    auto asking = left_of(holder.lease, deadline);
-    const auto left = co_await std::move(asking);
-    if (!left) co_return make(Error::no_answer);
-    Transaction t;
-    t.compare = {was_created(holder.key, holder.created)};
-    if (options.now)
-        t.success = {deletion(holder.key)};
-    else
-        t.success = {put_value(holder.key, write_entry(out.holder.owner, true))};
-    std::vector<Transaction> one{std::move(t)};
-    Went went;
-    auto breaking = transact(std::move(one), deadline, went);
-    const auto done = co_await std::move(breaking);
-    detail = went.detail;
-    if (!done) co_return done.error();
-    if (!done->front().succeeded) co_return make_error_code(errc::not_held);
-    out.holder.revoked = true;
-    out.holder.ttl_left = *left;
-    if (options.now) co_return std::vector<Broken>(1, out);
+    const HolderFilter which{options.if_token, options.owner};
+    auto task = tell(name, which, options.now ? Says::gone : Says::revoked, deadline, detail);
+    const auto told = co_await std::move(task);
+    if (!told) co_return told.error();
     // A renewal may have come between: the key says to which lease it is attached now.
-    Went last;
-    auto rereading = ask(holder.key, {}, 0, false, deadline, last);
-    const auto now_there = co_await std::move(rereading);
-    if (!now_there) co_return now_there.error();
-    out.free_in = milliseconds(0);
-    if (!now_there->found.empty()) {
-        auto asking_again = left_of(now_there->found.front().lease, deadline);
-        const auto rest = co_await std::move(asking_again);
-        if (!rest) co_return make(Error::no_answer);
-        out.free_in = *rest + milliseconds(1000);  // it is told in whole seconds
+    std::vector<KeyValue> there = *told;
+    if (!options.now) {
+        auto asking = standing(name, deadline, detail);
+        const auto found = co_await std::move(asking);
+        if (!found) co_return found.error();
+        there.clear();
+        for (const KeyValue& kv : found->all)
+            if (is_one_of(*told, kv)) there.push_back(kv);
     }
-    co_return std::vector<Broken>(1, out);
+    auto asking = left_of(there, deadline);
+    const auto left = co_await std::move(asking);
+    std::vector<Broken> out;
+    for (const KeyValue& kv : *told) {
+        Broken b;
+        b.holder = shown_holder(kv);
+        b.holder.revoked = true;
+        b.holder.ttl_left = milliseconds::zero();
+        const auto same = [&](const KeyValue& t) { return t.created == kv.created; };
+        const auto now_there = std::find_if(there.begin(), there.end(), same);
+        if (now_there != there.end()) {
+            b.holder.ttl_left = left.at(now_there->lease);
+            if (!options.now && !b.holder.ttl_left) co_return make(Error::no_answer);
+            // It is told in whole seconds.
+            if (!options.now) b.free_in = *b.holder.ttl_left + 1s;
+        }
+        out.push_back(std::move(b));
+    }
+    co_return out;
+}
+
+awaitable<result<std::vector<Holder>>> EtcdBackend::request_release(std::string_view name,
+                                                                    const HolderFilter& which,
+                                                                    boot_clock::time_point deadline,
+                                                                    std::string& detail) {
+    auto task = tell(name, which, Says::asked, deadline, detail);
+    const auto told = co_await std::move(task);
+    if (!told) co_return told.error();
+    std::vector<Holder> out;
+    for (const KeyValue& kv : *told) {
+        out.push_back(shown_holder(kv));
+        out.back().asked = true;
+    }
+    co_return out;
 }
 
 awaitable<result<Capabilities>> EtcdBackend::probe(boot_clock::time_point deadline,
@@ -171,6 +297,13 @@ awaitable<result<Capabilities>> EtcdBackend::probe(boot_clock::time_point deadli
     if (const auto* all = array(members.body, "members"))
         for (const auto& m : *all)
             if (m.is_object() && !flag(m.get_object(), "isLearner")) ++voters;
+    // What the user may not read it may not lock either.
+    Went went;
+    auto reading =
+        ask(shared_->options.root, after(shared_->options.root), 1, true, deadline, went);
+    const auto readable = co_await std::move(reading);
+    detail = went.detail;
+    if (!readable) co_return readable.error();
     auto alarming = members_->post("maintenance/alarm", "{\"action\":\"GET\"}", deadline, &detail);
     const Members::Answer alarms = co_await std::move(alarming);
     if (!alarms.why)

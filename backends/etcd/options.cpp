@@ -22,6 +22,10 @@ Options::Options(const spi::Settings& s)
     : hosts(s.hosts),
       root(without_end(s.path)),
       prefix(s.text("namespace")),
+      user(s.user),
+      password(s.password),
+      tls(s, s.scheme == "etcds"),
+      robust(s.flag("robust")),
       ttl(s.duration("ttl")),
       request_timeout(s.duration("request_timeout")),
       display(s.display()) {
@@ -29,10 +33,26 @@ Options::Options(const spi::Settings& s)
     root += '/';
 }
 
+const std::vector<spi::OptionSpec>& option_table() {
+    static const std::vector<spi::OptionSpec> table = tls::with_options(
+        {{.name = "robust",
+          .type = spi::OptionType::boolean,
+          .fallback = "no",
+          .meaning = "Report the state of the previous holder (previous_holder). Costs one more "
+                     "key per grant, in the same request."}});
+    return table;
+}
+
 void check(const spi::Settings& s, Diagnostics& d) {
     if (!proper_path(s.path))
         d.add("", "The path must be the beginning of a key: /locks or /app/locks.",
               "Use printable characters without blanks, and no empty part.");
+    tls::check(s, "etcd", "etcds", d);
+    if (s.user.empty() != s.password.empty())
+        d.add(s.display(),
+              s.user.empty() ? "There is a password but no user."
+                             : "There is a user but no password.",
+              "Give both: etcd://user@host with password_file or password_env, or neither.");
 }
 
 Capabilities promises(const spi::Settings& s) {
@@ -40,8 +60,10 @@ Capabilities promises(const spi::Settings& s) {
     const bool several = s.hosts.size() >= 3;
     Capabilities c{several ? SafetyClass::a : SafetyClass::b,
                    {fencing, fifo, notified, cross_process, cross_host, renewal, inspect, list,
-                    break_lock, survives_client_clock_jump, survives_server_crash}};
+                    break_lock, survives_client_clock_jump, survives_server_crash, shared,
+                    semaphore, downgrade, lock_delay, release_request}};
     c.set(survives_failover, several);
+    c.set(previous_holder, s.flag("robust"));
     return c;
 }
 

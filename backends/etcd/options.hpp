@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "../tls/options.hpp"
 #include "holdfast/capabilities.hpp"
 #include "holdfast/spi/settings.hpp"
 
@@ -12,6 +13,10 @@ struct Options {
     std::vector<spi::Endpoint> hosts;
     std::string root;    ///< "/holdfast/", "/locks/app/": what all keys begin with
     std::string prefix;  ///< the namespace
+    std::string user;
+    spi::Secret password;
+    tls::Options tls;
+    bool robust = false;  ///< marks tell what became of the holder before
     milliseconds ttl{10'000};
     milliseconds request_timeout{2000};
     std::string display;  ///< "etcd://a:2379,b:2379/locks"
@@ -19,6 +24,7 @@ struct Options {
     explicit Options(const spi::Settings&);
 };
 
+const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
 

@@ -8,13 +8,15 @@ namespace {
 spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "etcd";
-    d.schemes = {"etcd"};
+    d.schemes = {"etcd", "etcds"};
     d.summary = "an etcd cluster: consensus, fencing tokens, a fair queue";
     d.example = "etcd://etcd1,etcd2,etcd3/locks";
     d.hosts = spi::Descriptor::Hosts::many;
     d.default_port = 2379;
     d.path = spi::Descriptor::Path::optional;
     d.path_meaning = "what the keys of the locks begin with; by default /holdfast";
+    d.takes_credentials = true;
+    d.options = option_table();
     d.check = check;
     d.capabilities = promises;
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {

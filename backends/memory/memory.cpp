@@ -11,7 +11,8 @@ Capabilities promises() {
     using enum Capability;
     return {SafetyClass::in_process,
             {fencing, fifo, notified, renewal, previous_holder, inspect, list, break_lock,
-             survives_client_clock_jump}};
+             survives_client_clock_jump, shared, semaphore, downgrade, lock_delay, min_hold,
+             release_request}};
 }
 
 /// After a break with `now` the holder hears `lost`, else `revoked`, both at its next renewal.
@@ -82,6 +83,12 @@ public:
                                                            boot_clock::time_point,
                                                            std::string&) override {
         co_return store_->break_lock(prefix_ + std::string(name), options);
+    }
+    spi::awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
+                                                                const HolderFilter& which,
+                                                                boot_clock::time_point,
+                                                                std::string&) override {
+        co_return store_->request_release(prefix_ + std::string(name), which);
     }
     std::unique_ptr<spi::Lane> open_lane() override {
         return std::make_unique<MemoryLane>(store_, prefix_, *events_);

@@ -12,20 +12,80 @@ namespace {
 
 constexpr milliseconds longest_look{1000};
 
-milliseconds left(boot_clock::time_point until, boot_clock::time_point now) {
+using Holding = Entry::Holding;
+using Waiting = Entry::Waiting;
+
+milliseconds left(time_point until, time_point now) {
     return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(until - now));
 }
 
-Holder describe(const Entry& e, boot_clock::time_point now) {
-    const spi::Owner who = spi::parse_owner(e.owner);
+Holder described(std::string_view owner, const spi::Units& units) {
+    const spi::Owner of = spi::parse_owner(owner);
     Holder h;
-    h.owner = e.owner, h.host = who.host, h.pid = who.pid, h.note = who.note;
-    h.token = e.token;
-    h.ttl_left = left(e.expires, now);
-    h.held_for = std::chrono::floor<milliseconds>(now - e.since);
-    h.foreign = !who.ours;
-    h.revoked = e.revoked;
+    h.owner = owner, h.host = of.host, h.pid = of.pid, h.note = of.note;
+    h.foreign = !of.ours;
+    h.mode = units.mode;
+    h.permits = units.permits() ? units.take : 1;
     return h;
+}
+
+Holder described(const Holding& held, time_point now) {
+    Holder h = described(held.owner, held.units);
+    h.token = held.token;
+    h.ttl_left = left(held.valid, now);
+    h.held_for = std::chrono::floor<milliseconds>(now - held.since);
+    h.revoked = held.revoked;
+    h.asked = held.asked;
+    return h;
+}
+
+auto find(std::vector<Holding>& all, std::string_view owner) {
+    return std::find_if(all.begin(), all.end(), [&](const Holding& h) { return h.owner == owner; });
+}
+
+void leave_line(Entry& e, std::string_view owner) {
+    std::erase_if(e.queue, [&](const Waiting& w) { return w.owner == owner; });
+}
+
+bool is_dead(const Waiting& w, time_point now) {
+    return w.alive_until < now;
+}
+
+/// A dead waiter that others stand before is passed over until it is the first.
+void drop_dead(Entry& e, time_point now) {
+    std::erase_if(e.holders, [&](const Holding& h) { return h.expires <= now; });
+    while (!e.queue.empty() && is_dead(e.queue.front(), now))
+        e.queue.pop_front();
+}
+
+std::uint64_t used(const Entry& e) {
+    std::uint64_t sum = 0;
+    for (const Holding& h : e.holders)
+        sum += h.units.take;
+    return sum;
+}
+
+/// All that stand at the head and fit beside the holders.
+void wake_head(Entry& e, time_point now) {
+    drop_dead(e, now);
+    std::uint64_t sum = used(e);
+    for (const Waiting& w : e.queue) {
+        if (is_dead(w, now)) continue;
+        sum += w.units.take;
+        if (sum > w.units.of) return;
+        w.events->wake(w.owner);
+    }
+}
+
+/// The name is of another kind, or has another limit, while anybody holds or waits. All of them are
+/// alike: none of another kind was let in.
+bool of_another_kind(const Entry& e, const spi::Units& u) {
+    if (!e.holders.empty()) return e.holders.front().units.of != u.of;
+    return !e.queue.empty() && e.queue.front().units.of != u.of;
+}
+
+bool is_meant(const Holding& h, const std::optional<FencingToken>& token, std::string_view owner) {
+    return !h.owner.empty() && (!token || h.token == *token) && (owner.empty() || h.owner == owner);
 }
 
 struct Stores {
@@ -56,20 +116,6 @@ std::shared_ptr<Store> Store::named(const std::string& name) {
     return store;
 }
 
-void Store::leave_line(Entry& e, std::string_view owner) {
-    std::erase_if(e.queue, [&](const Entry::Waiting& w) { return w.owner == owner; });
-}
-
-void Store::drop_dead(Entry& e, boot_clock::time_point now) {
-    while (!e.queue.empty() && e.queue.front().alive_until < now)
-        e.queue.pop_front();
-}
-
-void Store::wake_first(Entry& e, boot_clock::time_point now) {
-    drop_dead(e, now);
-    if (!e.queue.empty()) e.queue.front().events->wake(e.queue.front().owner);
-}
-
 void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents& events) {
     const std::lock_guard hold(mutex_);
     const auto now = boot_clock::now();
@@ -78,35 +124,55 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents&
         return;
     }
     Entry& e = entries_[key];
-    if (e.owner == a.owner && e.expires > now && !e.revoked) {
-        e.expires = now + a.ttl;
-        a.outcome = spi::Attempt::Granted{e.token, e.told, a.ttl, {}};
-        return;
-    }
     drop_dead(e, now);
-    const bool turn = e.queue.empty() || e.queue.front().owner == a.owner;
-    if (e.free(now) && turn) {
-        leave_line(e, a.owner);
-        const PreviousHolder before = e.owner.empty() ? e.last : PreviousHolder::crashed;
-        e.owner = a.owner;
-        ++e.token.value;
-        e.expires = now + a.ttl;
-        e.since = now;
-        e.told = before;
-        e.revoked = false;
-        a.outcome = spi::Attempt::Granted{e.token, before, a.ttl, {}};
+    const auto until = [&](time_point since) {
+        return std::max(now + a.ttl + a.lock_delay, since + a.min_hold);
+    };
+    const auto own = find(e.holders, a.owner);
+    if (own != e.holders.end() && !own->revoked && own->valid > now) {
+        own->valid = now + a.ttl;
+        own->expires = until(own->since);
+        a.outcome = spi::Attempt::Granted{own->token, own->told, a.ttl, {}};
         return;
     }
-    const milliseconds look = std::min(
-        longest_look, e.free(now) ? milliseconds(5) : left(e.expires, now) + milliseconds(1));
+    if (of_another_kind(e, a.units)) {
+        leave_line(e, a.owner);
+        a.outcome = spi::Attempt::Failed{make_error_code(errc::kind_mismatch)};
+        return;
+    }
+    // Nobody passes a waiter; those ahead that fit as well do not stand in the way.
+    std::uint64_t sum = used(e) + a.units.take;
+    auto place = e.queue.begin();
+    for (; place != e.queue.end() && place->owner != a.owner; ++place)
+        if (!is_dead(*place, now)) sum += place->units.take;
+    if (sum <= a.units.of && own == e.holders.end()) {
+        if (place != e.queue.end()) e.queue.erase(place);
+        Holding h;
+        h.owner = a.owner;
+        h.units = a.units;
+        h.told = a.units.permits() ? PreviousHolder::unknown : e.last;
+        if (!a.units.permits()) {
+            h.token = {++e.token.value};
+            if (a.units.exclusive()) e.last = PreviousHolder::crashed;  // until it releases
+        }
+        h.since = now;
+        h.valid = now + a.ttl;
+        h.expires = until(now);
+        h.events = &events;
+        a.outcome = spi::Attempt::Granted{h.token, h.told, a.ttl, {}};
+        e.holders.push_back(std::move(h));
+        return;
+    }
+    milliseconds look = longest_look;
+    for (const Holding& h : e.holders)
+        look = std::min(look, left(h.expires, now) + milliseconds(1));
+    if (e.holders.empty()) look = milliseconds(5);
     if (a.queue) {
         const auto alive = now + look * 3 + longest_look;
-        const auto mine = std::find_if(e.queue.begin(), e.queue.end(),
-                                       [&](const auto& w) { return w.owner == a.owner; });
-        if (mine != e.queue.end())
-            mine->alive_until = alive;
+        if (place != e.queue.end())
+            place->alive_until = alive;
         else
-            e.queue.push_back({std::string(a.owner), &events, alive});
+            e.queue.push_back({std::string(a.owner), a.units, &events, alive});
     }
     a.outcome = spi::Attempt::Busy{look, false};
 }
@@ -117,11 +183,12 @@ void Store::withdraw(const spi::Attempt& a, const std::string& key) {
     if (at == entries_.end()) return;
     Entry& e = at->second;
     leave_line(e, a.owner);
-    if (e.owner == a.owner) {
-        e.owner.clear();
-        e.last = e.told;  // it never worked under the lock: its own goes to the next
+    if (const auto own = find(e.holders, a.owner); own != e.holders.end()) {
+        // It never worked under the lock: what it was told goes to the next.
+        if (own->units.exclusive()) e.last = own->told;
+        e.holders.erase(own);
     }
-    if (e.free(boot_clock::now())) wake_first(e, boot_clock::now());
+    wake_head(e, boot_clock::now());
 }
 
 void Store::renew(spi::Held& h, const std::string& key) {
@@ -130,33 +197,52 @@ void Store::renew(spi::Held& h, const std::string& key) {
     const auto at = entries_.find(key);
     h.renewal = spi::Held::Renewal::lost;
     h.renewal_error = make_error_code(errc::lost);
-    if (at == entries_.end() || at->second.owner != h.owner || at->second.expires <= now) return;
-    if (at->second.revoked) {
+    if (at == entries_.end()) return;
+    Entry& e = at->second;
+    const auto own = find(e.holders, h.owner);
+    if (own == e.holders.end() || own->valid <= now) return;
+    if (own->revoked) {
         h.renewal_error = make_error_code(errc::revoked);
         return;
     }
-    at->second.expires = now + h.ttl;
+    own->valid = now + h.ttl;
+    own->expires = std::max(own->valid + h.lock_delay, own->since + h.min_hold);
+    h.asked = own->asked;
     h.renewal = spi::Held::Renewal::renewed;
     h.renewal_error = {};
+    if (h.units == own->units) return;
+    own->units = h.units;  // a downgrade
+    e.last = PreviousHolder::released;
+    wake_head(e, now);
 }
 
 void Store::release(spi::Held& h, const std::string& key) {
     const std::lock_guard hold(mutex_);
     const auto now = boot_clock::now();
+    h.released = ReleaseResult::already_expired;
     const auto at = entries_.find(key);
-    if (at == entries_.end() || at->second.owner.empty()) {
-        h.released = ReleaseResult::already_expired;
-        return;
-    }
+    if (at == entries_.end()) return;
     Entry& e = at->second;
-    if (e.owner != h.owner) {
-        h.released = e.free(now) ? ReleaseResult::already_expired : ReleaseResult::owned_by_other;
+    const auto own = find(e.holders, h.owner);
+    if (own == e.holders.end()) {
+        drop_dead(e, now);
+        if (!e.holders.empty()) h.released = ReleaseResult::owned_by_other;
         return;
     }
-    h.released = e.expires > now ? ReleaseResult::released : ReleaseResult::already_expired;
-    e.owner.clear();
-    e.last = h.outcome == Outcome::done ? PreviousHolder::released : PreviousHolder::abandoned;
-    wake_first(e, now);
+    const bool in_time = own->valid > now;
+    if (in_time) h.released = ReleaseResult::released;
+    if (own->units.exclusive())
+        e.last = !in_time                     ? PreviousHolder::crashed
+                 : h.outcome == Outcome::done ? PreviousHolder::released
+                                              : PreviousHolder::abandoned;
+    const auto closed_until = own->since + h.min_hold;
+    if (now < closed_until) {
+        own->owner.clear();
+        own->expires = own->valid = closed_until;
+    } else {
+        e.holders.erase(own);
+    }
+    wake_head(e, now);
 }
 
 result<Inspection> Store::inspect(const std::string& key) {
@@ -165,15 +251,25 @@ result<Inspection> Store::inspect(const std::string& key) {
     Inspection out;
     const auto at = entries_.find(key);
     if (at == entries_.end()) return out;
-    const Entry& e = at->second;
+    Entry& e = at->second;
+    drop_dead(e, now);
     out.last_token = e.token;
-    if (!e.free(now)) out.holders.push_back(describe(e, now));
-    for (const auto& w : e.queue) {
-        if (w.alive_until < now) continue;
-        const spi::Owner who = spi::parse_owner(w.owner);
-        Holder h;
-        h.owner = w.owner, h.host = who.host, h.pid = who.pid, h.note = who.note;
-        out.waiters.push_back(std::move(h));
+    const auto kind = [&](const spi::Units& u) {
+        if (u.permits()) out.kind = Kind::semaphore, out.limit = u.of;
+        if (u.mode == Mode::shared) out.kind = Kind::shared_mutex;
+    };
+    for (const Holding& h : e.holders) {
+        kind(h.units);
+        if (h.owner.empty() || h.valid <= now)
+            out.closed_for =
+                std::max(out.closed_for.value_or(milliseconds(0)), left(h.expires, now));
+        else
+            out.holders.push_back(described(h, now));
+    }
+    for (const Waiting& w : e.queue) {
+        if (is_dead(w, now)) continue;
+        kind(w.units);
+        out.waiters.push_back(described(w.owner, w.units));
     }
     return out;
 }
@@ -183,8 +279,10 @@ std::vector<std::string> Store::list(const std::string& prefix, std::size_t limi
     const auto now = boot_clock::now();
     std::vector<std::string> out;
     for (auto at = entries_.lower_bound(prefix);
-         at != entries_.end() && out.size() < limit && at->first.starts_with(prefix); ++at)
-        if (!at->second.free(now)) out.push_back(at->first);
+         at != entries_.end() && out.size() < limit && at->first.starts_with(prefix); ++at) {
+        drop_dead(at->second, now);
+        if (!at->second.holders.empty()) out.push_back(at->first);
+    }
     return out;
 }
 
@@ -192,25 +290,51 @@ result<std::vector<Broken>> Store::break_lock(const std::string& key, const Brea
     const std::lock_guard hold(mutex_);
     const auto now = boot_clock::now();
     const auto at = entries_.find(key);
-    if (at == entries_.end() || at->second.free(now)) return make_error_code(errc::not_held);
+    if (at == entries_.end()) return make_error_code(errc::not_held);
     Entry& e = at->second;
-    if (options.if_token && e.token != *options.if_token) return make_error_code(errc::not_held);
-    Broken out{describe(e, now), left(e.expires, now)};
-    if (options.now) {
-        out.free_in = milliseconds(0);
-        e.owner.clear();
-        e.last = PreviousHolder::abandoned;
-        wake_first(e, now);
-    } else {
-        e.revoked = true;
+    drop_dead(e, now);
+    std::vector<Broken> out;
+    for (Holding& h : e.holders) {
+        if (!is_meant(h, options.if_token, options.owner)) continue;
+        h.revoked = true;
+        out.push_back({described(h, now), options.now ? milliseconds(0) : left(h.expires, now)});
+        if (options.now && h.units.exclusive()) e.last = PreviousHolder::abandoned;
     }
-    return std::vector<Broken>(1, out);
+    if (out.empty()) return make_error_code(errc::not_held);
+    if (options.now) {
+        std::erase_if(e.holders, [&](const Holding& h) {
+            return is_meant(h, options.if_token, options.owner);
+        });
+        wake_head(e, now);
+    }
+    return out;
+}
+
+result<std::vector<Holder>> Store::request_release(const std::string& key,
+                                                   const HolderFilter& which) {
+    const std::lock_guard hold(mutex_);
+    const auto now = boot_clock::now();
+    const auto at = entries_.find(key);
+    if (at == entries_.end()) return make_error_code(errc::not_held);
+    drop_dead(at->second, now);
+    std::vector<Holder> out;
+    for (Holding& h : at->second.holders) {
+        if (!is_meant(h, which.if_token, which.owner)) continue;
+        h.asked = true;
+        if (h.events != nullptr) h.events->asked(h.owner);
+        out.push_back(described(h, now));
+    }
+    if (out.empty()) return make_error_code(errc::not_held);
+    return out;
 }
 
 void Store::forget(const spi::BackendEvents& events) {
     const std::lock_guard hold(mutex_);
-    for (auto& [key, e] : entries_)
-        std::erase_if(e.queue, [&](const Entry::Waiting& w) { return w.events == &events; });
+    for (auto& [key, e] : entries_) {
+        std::erase_if(e.queue, [&](const Waiting& w) { return w.events == &events; });
+        for (Holding& h : e.holders)
+            if (h.events == &events) h.events = nullptr;
+    }
 }
 
 }  // namespace holdfast::memory

@@ -5,27 +5,35 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "holdfast/spi/backend.hpp"
 
 namespace holdfast::memory {
 
+using time_point = boot_clock::time_point;
+
 /// One name. The entry outlives its holders, so that tokens never go back.
 struct Entry {
+    struct Holding {
+        std::string owner;  ///< empty: closed by nobody until `expires`
+        spi::Units units;
+        FencingToken token;
+        time_point since, valid, expires;  ///< expires: valid and the lock delay, or min_hold
+        PreviousHolder told = PreviousHolder::unknown;
+        spi::BackendEvents* events = nullptr;
+        bool revoked = false, asked = false;
+    };
     struct Waiting {
         std::string owner;
+        spi::Units units;
         spi::BackendEvents* events;
-        boot_clock::time_point alive_until;  ///< a waiter that does not look in time is skipped
+        time_point alive_until;  ///< a waiter that does not look in time is skipped
     };
-    std::string owner;  ///< empty: free
-    FencingToken token;
-    boot_clock::time_point expires, since;
-    PreviousHolder last = PreviousHolder::none;     ///< for the next holder
-    PreviousHolder told = PreviousHolder::unknown;  ///< for this holder
-    bool revoked = false;
+    std::vector<Holding> holders;  ///< in the order of their grants
     std::deque<Waiting> queue;
-
-    bool free(boot_clock::time_point now) const noexcept { return owner.empty() || expires <= now; }
+    FencingToken token;                          ///< the highest ever given
+    PreviousHolder last = PreviousHolder::none;  ///< the last exclusive holder's end
 };
 
 /// All locks of one `memory:NAME`. Thread-safe.
@@ -40,14 +48,11 @@ public:
     result<Inspection> inspect(const std::string& key);
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
     result<std::vector<Broken>> break_lock(const std::string& key, const BreakOptions&);
+    result<std::vector<Holder>> request_release(const std::string& key, const HolderFilter&);
     /// Forgets the waiters of a client that closes.
     void forget(const spi::BackendEvents&);
 
 private:
-    void drop_dead(Entry&, boot_clock::time_point now);
-    void wake_first(Entry&, boot_clock::time_point now);
-    static void leave_line(Entry&, std::string_view owner);
-
     std::mutex mutex_;
     std::map<std::string, Entry> entries_;
 };

@@ -44,11 +44,11 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
     : capabilities_(promises(s)),
       context_(c),
       shared_(std::make_shared<Shared>(s)),
-      tls_(make_tls(shared_->options)),
+      tls_(tls::make_context(shared_->options.tls)),
       connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get())) {
     Scripts::all();
     shared_->greeting = &no_cluster();
-    for (const std::string& text : exposures(shared_->options, "rediss://"))
+    for (const std::string& text : exposures(shared_->options, "rediss"))
         context_.events.warn(text);
 }
 

@@ -46,6 +46,10 @@ public:
     awaitable<result<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) override;
+    awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
+                                                           const HolderFilter&,
+                                                           boot_clock::time_point deadline,
+                                                           std::string& detail) override;
     awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
                                           std::string& detail) override;
     std::unique_ptr<spi::Lane> open_lane() override;
@@ -72,6 +76,11 @@ protected:
     /// One reply, or an error for its caller.
     awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
                                  std::string* detail);
+    /// Breaks holders or asks them to release (lua_operators.hpp, tell_holders): those that were
+    /// told.
+    awaitable<result<std::vector<Holder>>> tell(char what, std::string_view name, HolderFilter,
+                                                boot_clock::time_point deadline,
+                                                std::string& detail);
     /// min_replicas_ack: once the server has answered writes on connection `link`, takes back those
     /// that too few replicas have. WAIT speaks of its own connection's writes only; it waits a
     /// tenth of the ttl, at most a second, in which the connection does nothing else.
@@ -88,7 +97,7 @@ protected:
     spi::Context context_;
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
-    std::unique_ptr<asio::ssl::context> tls_;
+    std::unique_ptr<tls::Context> tls_;
     std::shared_ptr<Connection> connection_;
 
 private:

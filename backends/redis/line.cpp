@@ -121,15 +121,15 @@ void QueueBackend::on_message(std::string_view payload) {
     std::string_view rest = payload;
     const std::string_view owner = word(rest);
     const std::int64_t said = number(word(rest));
-    const std::string_view told = word(rest);
+    const std::string_view told = word(rest);  // one letter, for readers and permits a token too
     const std::string_view key = rest;
     const std::string& prefix = shared_->options.prefix;
-    if (said <= 0 || told.size() != 1 || !key.starts_with(prefix)) return;
+    if (said <= 0 || told.empty() || !key.starts_with(prefix)) return;
     const auto known = places_.find(owner);
     if (known == places_.end()) return;  // never ours, or given back already
     const auto place = known->second.lock();
     if (Place* p = find_place(place)) {
-        hear(*p, static_cast<std::uint64_t>(said), told.front(), *shared_, boot_clock::now());
+        hear(*p, static_cast<std::uint64_t>(said), told, *shared_, boot_clock::now());
         return context_.events.wake(owner);
     }
     // That acquisition has ended: the lock must not stay with us until the window is over.

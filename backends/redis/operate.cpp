@@ -1,5 +1,5 @@
-// What operators ask: holders and waiters, names that are held, break, and what this server
-// promises.
+// What operators ask: holders and waiters, names that are held, break, requests to release, and
+// what this server promises.
 #include <algorithm>
 
 #include "backend.hpp"
@@ -18,7 +18,7 @@ struct State {
     char claimed = '0';
     std::string_view owner;
     explicit State(std::string_view s) {
-        if (s.size() < 22 || !s.starts_with("1:")) return;
+        if (s.size() < 22 || !(s.starts_with("1:") || s.starts_with("2:"))) return;
         token = static_cast<std::uint64_t>(number(s.substr(2, 16)));
         claimed = s[19];
         owner = s.substr(22);
@@ -36,24 +36,74 @@ Holder person(std::string_view owner) {
     return h;
 }
 
-Holder holder_from(std::string_view value, std::int64_t left, std::string_view state_text,
-                   std::int64_t now_us, bool plain) {
-    const bool marked = plain && value.starts_with(revoked_mark);
-    Holder h = person(marked ? value.substr(1) : value);
-    if (left >= 0) h.ttl_left = milliseconds(left);
-    h.revoked = marked;
-    const State s(state_text);
-    if (plain) return h;
-    // An id of ours without our state: somebody copied it, or the state is gone.
-    if (s.owner != value) {
-        h.foreign = true;
+/// What is in the lock's key, as lua_units.hpp describes it.
+struct Content {
+    Kind kind = Kind::mutex;
+    bool several = false;  ///< the key is a marker, and holders have parts of it
+    std::uint32_t limit = 1;
+    FencingToken token;
+    explicit Content(std::string_view value) {
+        if (value.starts_with("hf:s:")) {
+            several = true, kind = Kind::shared_mutex;
+            token.value = static_cast<std::uint64_t>(number(value.substr(5)));
+        } else if (value.starts_with("hf:p:")) {
+            several = true, kind = Kind::semaphore;
+            limit = static_cast<std::uint32_t>(number(value.substr(5)));
+        }
+    }
+};
+
+/// What the scripts say of a name, and what of it they say of each holder.
+struct Told {
+    std::int64_t now_us;
+    std::string_view value, state;
+    bool plain;
+
+    Holder holder(std::string_view row) const {
+        const std::int64_t left = number(word(row));
+        const auto permits = static_cast<std::uint32_t>(number(word(row)));
+        const std::string_view marks = word(row);
+        const bool broken = plain && row.starts_with(revoked_mark);
+        Holder h = person(broken ? row.substr(1) : row);
+        if (left >= 0) h.ttl_left = milliseconds(left);
+        h.revoked = broken;
+        if (plain) return h;
+        h.asked = marks.find('a') != marks.npos;
+        if (const Content in(value); in.several) {
+            h.token = in.token;
+            h.revoked = marks.find('x') != marks.npos;
+            if (in.kind == Kind::shared_mutex) h.mode = Mode::shared;
+            if (in.kind == Kind::semaphore) h.permits = permits;
+            return h;
+        }
+        const State s(state);
+        // An id of ours without our state: somebody copied it, or the state is gone.
+        if (s.owner != value) {
+            h.foreign = true;
+            return h;
+        }
+        h.token.value = s.token;
+        h.revoked = s.claimed == 'x';
+        const std::int64_t held_us = now_us - static_cast<std::int64_t>(s.token);
+        if (held_us >= 0) h.held_for = milliseconds(held_us / 1000);
         return h;
     }
-    h.token.value = s.token;
-    h.revoked = s.claimed == 'x';
-    const std::int64_t held_us = now_us - static_cast<std::int64_t>(s.token);
-    if (held_us >= 0) h.held_for = milliseconds(held_us / 1000);
-    return h;
+};
+
+/// Adds a waiter, and the kind that it waits for.
+void add_waiter(Inspection& to, std::string_view row) {
+    const auto take = static_cast<std::uint32_t>(number(word(row)));
+    const auto of = static_cast<std::uint32_t>(number(word(row)));
+    Holder h = person(row);
+    if (of != spi::Units::all) {
+        h.permits = take;
+        to.kind = Kind::semaphore;
+        to.limit = of;
+    } else if (take != spi::Units::all) {
+        h.mode = Mode::shared;
+        to.kind = Kind::shared_mutex;
+    }
+    to.waiters.push_back(std::move(h));
 }
 
 }  // namespace
@@ -62,17 +112,18 @@ awaitable<result<Inspection>> RedisBackend::inspect(std::string_view name,
                                                     boot_clock::time_point deadline,
                                                     std::string& detail) {
     Keys keys;
+    std::string parts;
     keys.assign(shared_->options.prefix, name);
     const Script& script = Scripts::all().inspect;
     // A script that only reads may be asked for with rights to read only, from Redis 7.0 on.
     Command c;
-    c.add("EVAL_RO").add(script.text()).add_number(5);
-    keys.add_to(c);
+    c.add("EVAL_RO").add(script.text()).add_number(6);
+    keys.add_all_to(c, parts);
     auto reply = co_await ask(c, nullptr, deadline, &detail);
     if (!reply && (reply.error() == errc::not_supported || reply.error() == errc::denied)) {
         detail.clear();
-        begin(c, script, 5);
-        keys.add_to(c);
+        begin(c, script, 6);
+        keys.add_all_to(c, parts);
         reply = co_await ask(c, &script, deadline, &detail);
     }
     if (!reply) co_return reply.error();
@@ -80,17 +131,23 @@ awaitable<result<Inspection>> RedisBackend::inspect(std::string_view name,
         detail = "a key of this name holds something other than a lock";
         co_return make(Error::wrong_type);
     }
-    if (!reply->is(Reply::Type::array) || reply->count < 4) co_return make(Error::protocol);
+    if (!reply->is(Reply::Type::array) || reply->count < 5) co_return make(Error::protocol);
     const auto items = reply->items();
+    const Told told{number(items[0].text), items[1].text, items[2].text, shared_->options.plain};
+    const std::int64_t closed = number(items[3].text), holders = number(items[4].text);
+    if (holders < 0 || static_cast<std::size_t>(holders) > items.size() - 5)
+        co_return make(Error::protocol);
     Inspection out;
     out.name = name;
-    const std::int64_t now_us = number(items[0].text);
-    out.last_token.value = State(items[3].text).token;
-    if (!items[1].text.empty())
-        out.holders.push_back(holder_from(items[1].text, items[2].integer, items[3].text, now_us,
-                                          shared_->options.plain));
-    for (const Reply& waiter : items.subspan(4))
-        out.waiters.push_back(person(waiter.text));
+    out.last_token.value = State(told.state).token;
+    if (closed >= 0) out.closed_for = milliseconds(closed);
+    const auto rows = items.subspan(5);
+    const auto waiting = static_cast<std::size_t>(holders);
+    for (const Reply& waiter : rows.subspan(waiting))
+        add_waiter(out, waiter.text);
+    if (const Content in(told.value); in.several) out.kind = in.kind, out.limit = in.limit;
+    for (const Reply& holder : rows.first(waiting))
+        out.holders.push_back(told.holder(holder.text));
     co_return out;
 }
 
@@ -148,47 +205,72 @@ awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view 
     co_return names;
 }
 
-awaitable<result<std::vector<Broken>>> RedisBackend::break_lock(std::string_view name,
-                                                                const BreakOptions& options,
-                                                                boot_clock::time_point deadline,
-                                                                std::string& detail) {
+awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string_view name,
+                                                          HolderFilter which,
+                                                          boot_clock::time_point deadline,
+                                                          std::string& detail) {
     const bool plain = shared_->options.plain;
     Keys keys;
+    std::string parts;
     keys.assign(shared_->options.prefix, name);
-    const std::string only =
-        options.if_token ? std::to_string(options.if_token->value) : std::string();
-    const Script& script = Scripts::all().break_lock;
+    const std::string only = which.if_token ? std::to_string(which.if_token->value) : std::string();
+    const Script& script = Scripts::all().tell_holders;
     Command c;
-    begin(c, script, 5);
-    keys.add_to(c);
-    c.add(only).add(options.now ? "1" : "0").add(plain ? "1" : "0");
+    begin(c, script, 6);
+    keys.add_all_to(c, parts);
+    c.add(only).add(std::string_view(&what, 1)).add(plain ? "1" : "0").add(which.owner);
     const auto reply = co_await ask(c, &script, deadline, &detail);
     if (!reply) co_return reply.error();
     if (!reply->is(Reply::Type::array) || reply->count < 1) co_return make(Error::protocol);
     const auto items = reply->items();
-    const std::string& what = items[0].text;
-    if (what == "n") co_return make_error_code(errc::not_held);
-    if (what == "t") {
-        detail = "it is held with another token";
+    const std::string& said = items[0].text;
+    if (said == "n") co_return make_error_code(errc::not_held);
+    if (said == "t") {
+        detail = "it is held by another owner, or with another token";
         co_return make_error_code(errc::not_held);
     }
-    if (what == "f") {
+    if (said == "f") {
         detail =
             "a client of another library holds it, which cannot be told to stop: only breaking it "
             "at once is possible";
         co_return make_error_code(errc::not_supported);
     }
-    if (what == "k") {
+    if (said == "k") {
         detail = "a key of this name holds something other than a lock";
         co_return make(Error::wrong_type);
     }
-    if (what != "d" || items.size() != 5) co_return make(Error::protocol);
-    Broken out;
-    const std::int64_t left = items[3].integer;
-    out.holder = holder_from(items[2].text, left, items[4].text, number(items[1].text), plain);
-    out.holder.revoked = true;
-    out.free_in = milliseconds(options.now ? 0 : std::max<std::int64_t>(left, 0));
-    co_return std::vector<Broken>(1, out);
+    if (said != "d" || items.size() < 5) co_return make(Error::protocol);
+    const Told told{number(items[1].text), items[2].text, items[3].text, plain};
+    std::vector<Holder> out;
+    for (const Reply& holder : items.subspan(4))
+        out.push_back(told.holder(holder.text));
+    co_return out;
+}
+
+awaitable<result<std::vector<Broken>>> RedisBackend::break_lock(std::string_view name,
+                                                                const BreakOptions& options,
+                                                                boot_clock::time_point deadline,
+                                                                std::string& detail) {
+    const char what = options.now ? '1' : '0';
+    HolderFilter which{options.if_token, options.owner};
+    auto asking = tell(what, name, which, deadline, detail);
+    auto broken = co_await std::move(asking);
+    if (!broken) co_return broken.error();
+    std::vector<Broken> out;
+    for (Holder& h : *broken) {
+        h.revoked = true;
+        milliseconds free_in{0};
+        if (!options.now) free_in = h.ttl_left.value_or(free_in);
+        out.push_back({std::move(h), free_in});
+    }
+    co_return out;
+}
+
+awaitable<result<std::vector<Holder>>> RedisBackend::request_release(
+    std::string_view name, const HolderFilter& which, boot_clock::time_point deadline,
+    std::string& detail) {
+    auto asking = tell('?', name, which, deadline, detail);
+    co_return co_await std::move(asking);
 }
 
 awaitable<result<Capabilities>> RedisBackend::probe(boot_clock::time_point deadline,

@@ -28,16 +28,12 @@ Options::Options(const spi::Settings& s)
       queue(!plain && s.text("wait") != "poll"),
       replicas(s.integer("min_replicas_ack")),
       confirm_handover(s.given("handover") && s.text("handover") == "confirmed"),
-      tls(s.scheme == "rediss"),
-      tls_verify(s.flag("tls_verify")),
-      tls_ca_file(s.text("tls_ca_file")),
-      tls_cert_file(s.text("tls_cert_file")),
-      tls_key_file(s.text("tls_key_file")),
+      tls(s, s.scheme == "rediss"),
       display(s.display()) {}
 
 const std::vector<spi::OptionSpec>& option_table() {
     using spi::OptionType;
-    static const std::vector<spi::OptionSpec> table{
+    static const std::vector<spi::OptionSpec> table = tls::with_options({
         {.name = "mode",
          .type = OptionType::choice,
          .fallback = "fenced",
@@ -68,24 +64,7 @@ const std::vector<spi::OptionSpec>& option_table() {
              "more round trip.",
          .min = 0,
          .max = 100},
-        {.name = "tls_ca_file",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning =
-             "rediss: PEM file of the trusted certificates. By default those of the system."},
-        {.name = "tls_verify",
-         .type = OptionType::boolean,
-         .fallback = "yes",
-         .meaning = "rediss: check the server's certificate and its host name."},
-        {.name = "tls_cert_file",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "rediss: PEM file of the client certificate."},
-        {.name = "tls_key_file",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "rediss: PEM file of the private key of tls_cert_file."},
-    };
+    });
     return table;
 }
 
@@ -99,14 +78,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
     if (s.given("handover") && (s.text("mode") == "plain" || s.text("wait") == "poll"))
         d.add(s.display(), "handover has no effect without a queue.",
               "Leave it out, or leave out mode=plain and wait=poll.");
-    if (s.scheme != "rediss")
-        for (const char* option : {"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file"})
-            if (s.given(option))
-                d.add(s.display(), std::string(option) + " has no effect without TLS.",
-                      "Write rediss:// instead of redis://, or leave the option out.");
-    if (s.text("tls_cert_file").empty() != s.text("tls_key_file").empty())
-        d.add(s.display(), "tls_cert_file and tls_key_file belong together.",
-              "Give both or neither.");
+    tls::check(s, "redis", "rediss", d);
     if (!s.user.empty() && s.password.empty())
         d.add(s.display(), "There is a user but no password.",
               "Add password_file or password_env, or leave the user out.");
@@ -120,6 +92,9 @@ Capabilities promises(const spi::Settings& s) {
     if (s.text("mode") == "plain") return c;
     c.set(fencing);
     c.set(previous_holder);
+    for (const Capability of_kinds :
+         {shared, semaphore, downgrade, lock_delay, min_hold, release_request})
+        c.set(of_kinds);
     if (s.text("wait") == "poll") return c;
     c.set(fifo);
     c.set(notified);

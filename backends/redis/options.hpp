@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "../tls/options.hpp"
 #include "holdfast/capabilities.hpp"
 #include "holdfast/spi/settings.hpp"
 
@@ -19,13 +20,12 @@ struct Options {
     bool queue = true;              ///< wait=queue
     long long replicas = 0;         ///< min_replicas_ack
     bool confirm_handover = false;  ///< handover=confirmed
-    bool tls = false, tls_verify = true;
-    std::string tls_ca_file, tls_cert_file, tls_key_file;
+    tls::Options tls;
     std::string display;  ///< "redis://cache1:6379/2"
 
     explicit Options(const spi::Settings&);
     /// Whether blocking calls may have connections of their own.
-    bool lanes() const noexcept { return !tls && replicas == 0; }
+    bool lanes() const noexcept { return !tls.on && replicas == 0; }
 };
 
 const std::vector<spi::OptionSpec>& option_table();

@@ -23,8 +23,8 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
     };
     set_->majority_back = [events = &context_.events] { events->at_risk({}); };
     for (const auto& node : set_->nodes) {
-        tls_.push_back(redis::make_tls(node->shared->options));
-        for (const std::string& text : redis::exposures(node->shared->options, "redlocks://"))
+        tls_.push_back(tls::make_context(node->shared->options.tls));
+        for (const std::string& text : redis::exposures(node->shared->options, "redlocks"))
             c.events.warn(text);
         fabric_->lines.push_back(std::make_shared<Line>(c.engine, set_, *node, tls_.back().get()));
     }
@@ -37,6 +37,29 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
         c.events.warn(s.display() +
                       ": fencing=off: leases have no token, so a store cannot refuse "
                       "the late write of a paused holder");
+}
+
+// Whoever is like this one is answered by the same request. Readers do not exclude each other, and
+// who asks with units has a mark of its own.
+bool RedlockBackend::alike(const Attempt& a) noexcept {
+    const Place* const p = find_place(a.place);
+    return a.units.exclusive() && (p == nullptr || !p->units);
+}
+
+// Nobody waits for it: the mark lapses by itself soon.
+void RedlockBackend::forget_mark(const Attempt& a) {
+    Place& p = *find_place(a.place);
+    p.marked = false;
+    Keys keys;
+    keys.assign(set_->options.prefix, a.name);
+    const bool shared = !a.units.exclusive();
+    const Ask leave =
+        leave_ask(keys, std::string(a.owner), mark_text(p.ticket, shared, a.owner), Place::never);
+    for (const auto& line : fabric_->lines) {
+        Line::Request r{leave};
+        r.done = [](const Reply*, const error_code&, bool) {};
+        line->ask(std::move(r), false);
+    }
 }
 
 error_code RedlockBackend::check_name(std::string_view name) const noexcept {
@@ -53,21 +76,23 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     {
         const Together together(*fabric_);
         for (Attempt* a : all) {
-            if (a->ttl > set_->options.max_ttl) {
+            if (kept_for(*a) > set_->options.max_ttl) {
                 a->outcome = Attempt::Failed{make(Error::ttl_too_long)};
-                a->detail = "the ttl is longer than max_ttl = " +
+                a->detail = "the ttl, with lock_delay, or min_hold is longer than max_ttl = " +
                             spi::format_duration(set_->options.max_ttl);
                 continue;
             }
-            const auto known = busy_.find(a->name);
-            if (a->repeated && known != busy_.end() && now < known->second.until) {
-                a->outcome = Attempt::Busy{known->second.look_within, true};
-                continue;
-            }
-            const auto [at, fresh] = first.emplace(a->name, a);
-            if (!fresh) {
-                others.emplace_back(a, at->second);
-                continue;
+            if (alike(*a)) {
+                const auto known = busy_.find(a->name);
+                if (a->repeated && known != busy_.end() && now < known->second.until) {
+                    a->outcome = Attempt::Busy{known->second.look_within, true};
+                    continue;
+                }
+                const auto [at, fresh] = first.emplace(a->name, a);
+                if (!fresh) {
+                    others.emplace_back(a, at->second);
+                    continue;
+                }
             }
             under_way->begin();
             const auto round = std::make_shared<AcquireRound>(fabric_->setting(), *a);
@@ -98,10 +123,11 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
         for (std::size_t i = 0; i < all.size(); ++i) {
             const Attempt* a = all[i];
             const Place* p = find_place(a->place);
-            if (p == nullptr || p->value.empty()) continue;  // every failed round undid itself
+            if (p == nullptr) continue;
+            if (p->marked) forget_mark(*a);
+            if (p->value.empty()) continue;  // every failed round undid itself
             under_way->begin();
-            rounds[i] = std::make_shared<ReleaseRound>(fabric_->setting(), a->name, a->place,
-                                                       a->ttl, a->deadline, true);
+            rounds[i] = std::make_shared<ReleaseRound>(fabric_->setting(), *a);
             drive(fabric_, rounds[i], [under_way] { under_way->end(); });
         }
     }
@@ -137,8 +163,7 @@ awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
         const Together together(*fabric_);
         for (const Held* h : all) {
             under_way->begin();
-            rounds.push_back(std::make_shared<ReleaseRound>(fabric_->setting(), h->name, h->place,
-                                                            h->ttl, h->deadline, true));
+            rounds.push_back(std::make_shared<ReleaseRound>(fabric_->setting(), *h, true));
             drive(fabric_, rounds.back(), [under_way] { under_way->end(); });
         }
     }

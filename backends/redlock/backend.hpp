@@ -58,9 +58,16 @@ private:
                                          const Verb*, boot_clock::time_point deadline);
     /// Fewer than a majority answered: why, and what each said.
     error_code no_quorum(const std::vector<Said>&, std::string& detail) const;
-    /// As inspect; the value of the first holder's key besides.
+    static bool alike(const spi::Attempt&) noexcept;
+    void forget_mark(const spi::Attempt&);
+    /// What each holder of an Inspection is called at the nodes.
+    using Values = std::vector<std::string>;
     awaitable<result<Inspection>> look(std::string_view name, boot_clock::time_point deadline,
-                                       std::string& detail, std::string& value_held);
+                                       std::string& detail, Values& held);
+    /// `free_in` stays empty where no node has it any more.
+    awaitable<error_code> break_one(std::string_view name, const std::string& value, bool now,
+                                    boot_clock::time_point deadline, std::string& detail,
+                                    std::optional<milliseconds>& free_in);
     awaitable<result<std::vector<std::string>>> scan(std::size_t node, std::string pattern,
                                                      boot_clock::time_point deadline);
 
@@ -75,7 +82,7 @@ private:
     const milliseconds share_;  ///< how long waiters of this client share one look
     std::map<std::string, Busy, std::less<>> busy_;
     std::shared_ptr<NodeSet> set_;
-    std::vector<std::unique_ptr<asio::ssl::context>> tls_;  // one per node: each checks its host
+    std::vector<std::unique_ptr<tls::Context>> tls_;  // one per node
     std::shared_ptr<Fabric> fabric_;
 };
 

@@ -13,13 +13,14 @@ bool Debts::open() const noexcept {
     return std::any_of(all_.begin(), all_.end(), [](const Debt& d) { return !d.answered; });
 }
 
-void Debts::add(std::string key, std::string value, boot_clock::time_point again,
-                boot_clock::time_point until, bool may_send) {
+void Debts::add(Ask release, boot_clock::time_point again, boot_clock::time_point until,
+                bool may_send) {
     auto& values = all_.get<ByValue>();
+    std::string value = release.value();
     auto at = values.find(value);
-    if (at == values.end())
-        at = values.insert({std::move(key), std::move(value), again, until}).first;
+    if (at == values.end()) at = values.insert({release, std::move(value), again, until}).first;
     values.modify(at, [&](Debt& d) {
+        d.release = std::move(release);
         d.again = std::max(d.again, again);
         d.until = std::max(d.until, until);
         d.reset(may_send);

@@ -8,11 +8,13 @@
 #include <string>
 
 #include "holdfast/clock.hpp"
+#include "requests.hpp"
 
 namespace holdfast::redlock {
 
 struct Debt {
-    std::string key, value;
+    Ask release;
+    std::string value;
     boot_clock::time_point again;  ///< until then what is undone may still arrive
     boot_clock::time_point until;  ///< from then on the key is gone by itself
     boot_clock::time_point due{};  ///< for a release; at `until`, to be forgotten
@@ -33,8 +35,8 @@ public:
     /// Something that no answer has come for yet.
     bool open() const noexcept;
     /// `may_send`: the node can be asked, so it is due at once.
-    void add(std::string key, std::string value, boot_clock::time_point again,
-             boot_clock::time_point until, bool may_send);
+    void add(Ask release, boot_clock::time_point again, boot_clock::time_point until,
+             bool may_send);
     /// The node can be asked now: all are due. It cannot: all are kept until their end.
     void resume() { reset(true); }
     void suspend() { reset(false); }

@@ -86,11 +86,11 @@ void drive(std::shared_ptr<Fabric> f, std::shared_ptr<Round> r, std::function<vo
     std::make_shared<Drive>(std::move(f), std::move(r), std::move(done))->start();
 }
 
-void Fabric::owe(std::size_t node, const std::string& key, const std::string& value,
-                 boot_clock::time_point again, milliseconds ttl) {
+void Fabric::owe(std::size_t node, const Ask& release, boot_clock::time_point again,
+                 milliseconds ttl) {
     // The key cannot outlive a request that came at the last moment.
     const auto until = std::max(boot_clock::now(), again) + ttl + milliseconds(500);
-    lines[node]->owe(key, value, again, until);
+    lines[node]->owe(release, again, until);
 }
 
 void Fabric::extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) {
@@ -100,6 +100,9 @@ void Fabric::extend(std::size_t node, const Ask& enter, const std::shared_ptr<vo
     r.wanted = [place] { return !find_place(place)->leaving; };
     r.done = [place, node](const Reply* reply, const error_code&, bool sent) {
         if (reply != nullptr || !sent) Place::arrived(find_place(place)->repairs, node);
+        // The next one will ask so.
+        if (reply != nullptr && vote_from(*reply, false).kind == Vote::Kind::units)
+            find_place(place)->units = true;
     };
     lines[node]->ask(std::move(r), false);
 }
@@ -111,7 +114,7 @@ void Fabric::stop() {
     const std::lock_guard hold(mutex);
     for (const Asked* a : asked)
         for (std::size_t i = 0; a->open && i < lines.size(); ++i)
-            owe(i, a->key, a->value, a->deadline, a->ttl);
+            owe(i, undo_ask(a->key, a->value, a->shared), a->deadline, a->ttl);
 }
 
 Together::Together(const Fabric& f) : fabric_(f) {

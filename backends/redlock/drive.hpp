@@ -30,9 +30,10 @@ using RunningList =
 /// What a lane asks for.
 struct Asked {
     std::string key, value;
+    bool shared = false;
     boot_clock::time_point deadline;
-    milliseconds ttl{};
-    bool open = false;  ///< not answered yet
+    milliseconds ttl{};  ///< for how long a node keeps it
+    bool open = false;   ///< not answered yet
 };
 
 /// What the engine's side shares. Engine thread only, except for `asked`.
@@ -51,8 +52,8 @@ struct Fabric final : Aftermath {
     Setting setting(Aftermath& after) const {
         return {*set, after, set->options.prefix, set->options.fencing};
     }
-    void owe(std::size_t node, const std::string& key, const std::string& value,
-             boot_clock::time_point again, milliseconds ttl) override;
+    void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
+             milliseconds ttl) override;
     void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) override;
     /// Finishes all rounds, so that what they may have taken is owed, and so is what lanes ask for.
     void stop();

@@ -45,8 +45,9 @@ void Lane::set_asked(const Attempt* a) {
     asked_.key = fabric_->set->options.prefix;
     asked_.key += a->name;
     asked_.value = find_place(a->place)->value;
+    asked_.shared = !a->units.exclusive();
     asked_.deadline = a->deadline;
-    asked_.ttl = a->ttl;
+    asked_.ttl = kept_for(*a);
 }
 
 void Lane::look(std::size_t node, boot_clock::time_point now) {
@@ -55,11 +56,10 @@ void Lane::look(std::size_t node, boot_clock::time_point now) {
     asio::post(fabric_->executor, [line = fabric_->lines[node]] { line->look(); });
 }
 
-void Lane::owe(std::size_t node, const std::string& key, const std::string& value,
-               boot_clock::time_point again, milliseconds ttl) {
-    asio::post(fabric_->executor, [f = fabric_, node, key, value, again, ttl] {
-        f->owe(node, key, value, again, ttl);
-    });
+void Lane::owe(std::size_t node, const Ask& release, boot_clock::time_point again,
+               milliseconds ttl) {
+    asio::post(fabric_->executor,
+               [f = fabric_, node, release, again, ttl] { f->owe(node, release, again, ttl); });
 }
 
 void Lane::extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) {
@@ -98,8 +98,11 @@ void Lane::broke(Round& round, std::size_t node, boot_clock::time_point now) {
 
 void Lane::send(Round& round, std::size_t node, unsigned number, bool text,
                 boot_clock::time_point now) {
-    write(command_, std::span(&round.request(), 1), links_[node]->node().shared->clock, text);
-    links_[node]->put(command_, std::uint64_t{round_} << 32U | number, now);
+    LaneLink& link = *links_[node];
+    const Ask& request = round.request();
+    if (request.verb != nullptr && link.first_use(*request.verb)) text = true;
+    write(command_, std::span(&request, 1), link.node().shared->clock, text);
+    link.put(command_, std::uint64_t{round_} << 32U | number, now);
 }
 
 bool Lane::ask(Round& round, boot_clock::time_point now) {
@@ -216,7 +219,8 @@ void Lane::drive(Round& round, boot_clock::time_point now) {
 void Lane::attempt(Attempt& a) noexcept {
     try {
         NodeSet& set = *fabric_->set;
-        if (a.ttl > set.options.max_ttl || set.refused(&a.detail) || set.up() < set.quorum()) {
+        if (kept_for(a) > set.options.max_ttl || set.refused(&a.detail) ||
+            set.up() < set.quorum()) {
             // The engine finds the words for it.
             a.outcome = Attempt::Failed{make(Error::no_quorum)};
             return;
@@ -247,7 +251,7 @@ void Lane::release(Held& h) noexcept {
         if (place == nullptr || set.up() < set.quorum()) return;
         same_value_ = !last_links_.empty() && last_value_ == place->value;
         open_links(h.sent);
-        ReleaseRound round(fabric_->setting(*this), h.name, h.place, h.ttl, h.deadline, false);
+        ReleaseRound round(fabric_->setting(*this), h, false);
         round.begin(h.sent);
         drive(round, h.sent);
         h.released = round.result();

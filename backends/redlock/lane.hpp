@@ -34,8 +34,8 @@ private:
     /// Waits for whichever node does something until then. False: poll() failed.
     bool wait(Round&, boot_clock::time_point& now, boot_clock::time_point until);
     void look(std::size_t node, boot_clock::time_point now);
-    void owe(std::size_t node, const std::string& key, const std::string& value,
-             boot_clock::time_point again, milliseconds ttl) override;
+    void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
+             milliseconds ttl) override;
     void extend(std::size_t node, const Ask&, const std::shared_ptr<void>& place) override;
 
     /// A node's part in the round under way.

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "holdfast/spi/net/socket.hpp"
@@ -49,6 +50,7 @@ bool LaneLink::connect(boot_clock::time_point now) {
     if (fd_ < 0) return close(redis::make(redis::Error::refused), system_words(errno)), false;
     heard_ = now;
     ++generation_;
+    used_.clear();
     state_ = State::connecting;
     if (::connect(fd_, where->data(), static_cast<socklen_t>(where->size())) == 0)
         return greet(now);
@@ -96,6 +98,12 @@ void LaneLink::put(const Command& c, std::uint64_t number, boot_clock::time_poin
     ++pending_;
     node_->shared->requests.fetch_add(1, std::memory_order_relaxed);
     flush();
+}
+
+bool LaneLink::first_use(const Verb& script) {
+    if (std::find(used_.begin(), used_.end(), &script) != used_.end()) return false;
+    used_.push_back(&script);
+    return true;
 }
 
 void LaneLink::flush() {

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nodes.hpp"
 
@@ -32,6 +33,9 @@ public:
     /// What poll() is to wait for; 0: nothing.
     short events() const noexcept;
     int descriptor() const noexcept { return fd_; }
+    /// True once for each script and connection: the node may have to be told it whole. Were it to
+    /// answer that it has forgotten the script, that might come after the round is over.
+    bool first_use(const Verb& script);
     /// After poll(): connects, writes and reads what is possible. State closed: it broke; why()
     /// tells. True when it has just become ready.
     bool advance(boot_clock::time_point now);
@@ -68,6 +72,7 @@ private:
     std::size_t sent_ = 0;
     std::unique_ptr<redis::Codec> codec_;
     std::unique_ptr<redis::Handshake> handshake_;
+    std::vector<const Verb*> used_;
     std::array<std::uint64_t, most_pending> numbers_{};  // a ring
     unsigned first_ = 0, pending_ = 0, generation_ = 0;
     boot_clock::time_point heard_{}, left_{};

@@ -21,8 +21,7 @@ constexpr std::size_t most_in_a_call = 32;
 
 }  // namespace
 
-Line::Line(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node,
-           asio::ssl::context* tls)
+Line::Line(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node, tls::Context* tls)
     : executor_(std::move(e)),
       set_(std::move(set)),
       node_(node),
@@ -344,10 +343,9 @@ void Line::close() noexcept {
 // --- debts
 // ----------------------------------------------------------------------------------------
 
-void Line::owe(std::string key, std::string value, boot_clock::time_point again,
-               boot_clock::time_point until) {
+void Line::owe(Ask release, boot_clock::time_point again, boot_clock::time_point until) {
     if (state_ == State::closed) return;
-    owed_.add(std::move(key), std::move(value), again, until, state_ == State::ready);
+    owed_.add(std::move(release), again, until, state_ == State::ready);
     if (state_ == State::ready)
         pay();
     else
@@ -373,7 +371,7 @@ void Line::pay() {
     if (ready) flush();  // nothing that is owed may go ahead of what it gives back
     const auto now = boot_clock::now();
     owed_.pay(now, [&](const Debt& d) {
-        Request r{release_ask(d.key, d.value)};
+        Request r{d.release};
         r.done = [self = shared_from_this(), value = d.value, sent = now](const Reply* reply,
                                                                           const error_code&, bool) {
             if (reply == nullptr) return;  // the connection has failed: it stays owed

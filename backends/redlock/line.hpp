@@ -20,7 +20,7 @@ namespace holdfast::redlock {
 /// while the line tries by itself, now and then, whether it is back.
 class Line : public std::enable_shared_from_this<Line> {
 public:
-    Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, asio::ssl::context*);
+    Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, tls::Context*);
 
     struct Request : Ask {
         /// Called once, perhaps inside ask(); without a reply `sent` says whether it may have
@@ -37,10 +37,9 @@ public:
     void gather() noexcept { gathering_ = true; }
     void send();
 
-    /// Releases this value here as soon as the node can be reached, at the latest until the key is
+    /// Sends this release as soon as the node can be reached, at the latest until the key is
     /// gone by itself. A request that may still arrive until `again`: then it is done once more.
-    void owe(std::string key, std::string value, boot_clock::time_point again,
-             boot_clock::time_point until);
+    void owe(Ask release, boot_clock::time_point again, boot_clock::time_point until);
     /// Tries at once to give back what is owed.
     void hurry();
     /// Something is owed, or asked and not answered, that may be settled in a moment.
@@ -81,7 +80,7 @@ private:
     asio::any_io_executor executor_;
     const std::shared_ptr<NodeSet> set_;
     Node& node_;
-    asio::ssl::context* tls_;
+    tls::Context* tls_;
     State state_ = State::fresh;
     bool probing_ = false;  // opening a node that is down: nobody waits for it
     std::shared_ptr<redis::Link> link_;

@@ -3,7 +3,8 @@
 // What a node keeps of a name beside the lock itself is one string, "1:FFFFFFFFFFFFFFFF:OWNER": the
 // format, the highest token that was written to this node (16 digits, so that texts compare as
 // numbers do), and for whom. It expires a day after the token, or after its last use, whichever is
-// later by this node's clock.
+// later by this node's clock. lua_units.hpp has what is there where readers have been: a mutex that
+// meets that answers `u` and takes nothing.
 // A number becomes text by string.format only: Lua's own conversion keeps 14 digits.
 #pragma once
 
@@ -26,6 +27,7 @@ end
 ///   h TOKEN    taken, but no token is written: ask again with one higher than this (0: none here)
 ///   b MS       somebody else has it, for so long (-1: for ever)
 ///   l MS       came too late, and it is now
+///   u          readers hold or wait, or did: ask with units (lua_units.hpp); nothing is taken
 ///   k          the key holds something else, or the token's key something that is no token or
 ///              could not grow on in 16 digits
 /// This node's clock has no say in the token: how the nodes' clocks are weighed is the client's
@@ -33,17 +35,24 @@ end
 inline constexpr const char* enter = R"lua(
 local function enter(lock, state, owner, ttl, deadline, token)
   if now > tonumber(deadline) then return 'l ' .. string.format('%.0f', now) end
-  if not call('SET', lock, owner, 'NX', 'PX', ttl) then
+  local taken = call('SET', lock, owner, 'NX', 'PX', ttl)
+  if not taken then
     local cur = redis.pcall('GET', lock)
     if type(cur) == 'table' then return 'k' end
+    if cur == 'hf:s' then return 'u' end
     if cur ~= owner then return 'b ' .. string.format('%.0f', call('PTTL', lock)) end
     call('PEXPIRE', lock, ttl)
   end
   if token == '' then return 'g' end
-  local low, last = token == '?', '0'
+  local low, form, last = token == '?', '1', '0'
   local s = redis.pcall('GET', state)
   if s then
-    last = type(s) == 'string' and string.match(s, '^1:(%d+):')
+    form, last = '', nil
+    if type(s) == 'string' then form, last = string.match(s, '^([12]):(%d+):') end
+    if form == '2' and taken then
+      call('DEL', lock)
+      return 'u'
+    end
     if not last or #last ~= 16 or last > '9999000000000000' then
       call('DEL', lock)
       return 'k'
@@ -51,7 +60,7 @@ local function enter(lock, state, owner, ttl, deadline, token)
     low = low or last > token or (last == token and string.sub(s, 20) ~= owner)
   end
   if low then return 'h ' .. last end
-  call('SET', state, '1:' .. token .. ':' .. owner, 'PXAT', till(token, ttl))
+  call('SET', state, form .. ':' .. token .. ':' .. owner, 'PXAT', till(token, ttl))
   return 'g'
 end
 )lua";
@@ -116,29 +125,6 @@ for i = 1, #KEYS / 2 do
   out[i] = renew(KEYS[k], KEYS[k + 1], ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3])
 end
 return out
-)lua";
-
-/// KEYS lock, state. Answers {value or '', PTTL, state or ''}, or 'k'.
-inline constexpr const char* inspect = R"lua(
-local cur = redis.pcall('GET', KEYS[1])
-local s = redis.pcall('GET', KEYS[2])
-if type(cur) == 'table' or type(s) == 'table' then return 'k' end
-return {cur or '', redis.call('PTTL', KEYS[1]), s or ''}
-)lua";
-
-/// KEYS lock; ARGV 1 the value to break, 2 '1' = free at once. A mark in front of the value keeps
-/// the key until its ttl is over and lets no renewal succeed. Answers {d, PTTL}, or {n} where it is
-/// not there.
-inline constexpr const char* break_lock = R"lua(
-local cur = redis.pcall('GET', KEYS[1])
-if cur ~= ARGV[1] and cur ~= '!' .. ARGV[1] then return {'n'} end
-local left = redis.call('PTTL', KEYS[1])
-if ARGV[2] == '1' or left < 0 then
-  redis.call('DEL', KEYS[1])
-elseif cur == ARGV[1] then
-  redis.call('SET', KEYS[1], '!' .. cur, 'KEEPTTL')
-end
-return {'d', left}
 )lua";
 
 }  // namespace holdfast::redlock::lua

@@ -26,8 +26,42 @@ struct State {
 struct Seen {
     std::size_t nodes = 0;
     std::optional<milliseconds> left;
-    bool revoked = false;
+    bool revoked = false, shared = false;
     std::uint64_t token = 0;
+};
+
+/// What one node has: the owners' values with what is left of each, and for how long nobody can
+/// have it.
+struct Content {
+    struct Part {
+        std::string value;
+        std::optional<milliseconds> left;
+    };
+    std::vector<Part> parts;
+    std::optional<milliseconds> closed;
+    bool shared = false;
+
+    /// The answer of `inspect`.
+    explicit Content(const Reply& r) {
+        const std::string& value = r.elements[0].text;
+        std::optional<milliseconds> left;
+        if (r.elements[1].integer >= 0) left = milliseconds(r.elements[1].integer);
+        shared = value == readers_value;
+        if (value == closed_value)
+            closed = left;
+        else if (!value.empty() && !shared)
+            parts.push_back({value, left});
+        for (const Reply& row : r.items().subspan(3)) {
+            const std::string_view text(row.text);
+            const std::size_t space = std::min(text.find(' '), text.size() - 1);
+            const milliseconds until(redis::number(text.substr(0, space)));
+            std::string reader(text.substr(space + 1));
+            if (reader.starts_with('='))
+                closed = until;
+            else
+                parts.push_back({std::move(reader), until});
+        }
+    }
 };
 
 Holder person(std::string_view value, const Seen& seen) {
@@ -41,6 +75,7 @@ Holder person(std::string_view value, const Seen& seen) {
     h.foreign = !o.ours;
     h.ttl_left = seen.left;
     h.revoked = seen.revoked;
+    h.mode = seen.shared ? Mode::shared : Mode::exclusive;
     h.token.value = seen.token;
     return h;
 }
@@ -118,24 +153,25 @@ error_code RedlockBackend::no_quorum(const std::vector<Said>& all, std::string& 
 awaitable<result<Inspection>> RedlockBackend::inspect(std::string_view name,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) {
-    std::string ignored;
+    Values ignored;
     auto task = look(name, deadline, detail, ignored);
     co_return co_await std::move(task);
 }
 
 awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
                                                    boot_clock::time_point deadline,
-                                                   std::string& detail, std::string& value_held) {
+                                                   std::string& detail, Values& held) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
     // A script that only reads may be asked for with permission to read only, from Redis 7.0 on.
     const Verb& verb = Scripts::all().inspect;
-    const std::vector<std::string> command{"EVAL_RO", verb.one.text(), "2", keys.lock, keys.state};
+    const std::vector<std::string> command{"EVAL_RO",  verb.one.text(), "4",       keys.lock,
+                                           keys.state, keys.readers,    keys.marks};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), nullptr, deadline);
     auto said = co_await std::move(task);
     std::vector<std::vector<std::string>> others(set_->size());
-    const std::vector<std::string> words{keys.lock, keys.state};
+    const std::vector<std::string> words{keys.lock, keys.state, keys.readers, keys.marks};
     for (std::size_t i = 0; i < said.size(); ++i)
         if (said[i].why == errc::not_supported || said[i].why == errc::denied) others[i] = words;
     auto second = ask_all(others, &verb, deadline);
@@ -147,7 +183,8 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
     Inspection out;
     out.name = name;
     std::map<std::string, Seen> values;
-    std::size_t silent = 0, strange = 0;
+    std::size_t silent = 0, strange = 0, closed = 0;
+    std::optional<milliseconds> closed_for;
     for (std::size_t i = 0; i < said.size(); ++i) {
         NodeView view;
         view.node = set_->nodes[i]->where;
@@ -155,23 +192,25 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
         if (said[i].why) {
             ++silent;
             view.error = said[i].why;
-        } else if (!reply->is(Reply::Type::array) || reply->count != 3) {
+        } else if (!reply->is(Reply::Type::array) || reply->count < 3) {
             ++strange;
             view.error = make(Error::sealed);
         } else {
-            const std::string& value = reply->elements[0].text;
+            const Content content(*reply);
             const State state(reply->elements[2].text);
             out.last_token.value = std::max(out.last_token.value, state.token);
             if (reply->elements[1].integer >= 0)
                 view.ttl_left = milliseconds(reply->elements[1].integer);
-            view.owner = owner_in(value);
-            if (!value.empty()) {
+            if (content.closed) ++closed, closed_for = std::max(closed_for, content.closed);
+            for (const auto& [value, left] : content.parts) {
                 bool revoked = false;
-                owner_in(value, &revoked);
+                view.owner += view.owner.empty() ? "" : ", ";
+                view.owner += owner_in(value, &revoked);
                 Seen& seen = values[revoked ? value.substr(1) : value];
                 ++seen.nodes;
-                seen.left = std::max(seen.left, view.ttl_left);
+                seen.left = std::max(seen.left, left);
                 seen.revoked = seen.revoked || revoked;
+                seen.shared = seen.shared || content.shared;
                 if (state.value == (revoked ? value.substr(1) : value))
                     seen.token = std::max(seen.token, state.token);
             }
@@ -182,11 +221,13 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
         detail = "a key of this name holds something other than a lock";
         co_return make(Error::sealed);
     }
+    if (closed > 0 && closed + silent >= set_->quorum()) out.closed_for = closed_for;
     // Owners that may have a majority, counting the nodes that did not answer for each of them.
     for (const auto& [value, seen] : values)
         if (seen.nodes + silent >= set_->quorum()) {
-            if (out.holders.empty()) value_held = value;
+            held.push_back(value);
             Holder h = person(value, seen);
+            if (seen.shared) out.kind = Kind::shared_mutex;
             // A token is the time of its grant, unless some clock was ahead.
             const std::uint64_t now_us = set_->time_us(boot_clock::now());
             if (seen.token != 0 && now_us >= seen.token)
@@ -227,7 +268,8 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::scan(std::size_t nod
         for (std::size_t i = 0; i < texts.count; ++i) {
             const Reply& value = texts.elements[i];
             // Only the value distinguishes a lock from any other text.
-            if (value.is_text() && spi::parse_owner(owner_in(value.text)).ours)
+            if (!value.is_text()) continue;
+            if (value.text == readers_value || spi::parse_owner(owner_in(value.text)).ours)
                 found.push_back(get[i + 1]);
         }
     } while (cursor != "0");
@@ -268,37 +310,53 @@ awaitable<result<std::vector<Broken>>> RedlockBackend::break_lock(std::string_vi
                                                                   const BreakOptions& options,
                                                                   boot_clock::time_point deadline,
                                                                   std::string& detail) {
-    std::string value;
-    auto first = look(name, deadline, detail, value);
+    Values held;
+    auto first = look(name, deadline, detail, held);
     const auto seen = co_await std::move(first);
     if (!seen) co_return seen.error();
     if (seen->holders.empty()) co_return make_error_code(errc::not_held);
-    if (options.if_token && seen->holders.front().token != *options.if_token) {
-        detail = "it is held with another token";
-        co_return make_error_code(errc::not_held);
+    std::vector<Broken> out;
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        const Holder& h = seen->holders[i];
+        if (options.if_token && h.mode == Mode::shared) {
+            detail = "the nodes do not keep the tokens of readers: name the owner instead";
+            co_return make_error_code(errc::not_supported);
+        }
+        if (options.if_token && h.token != *options.if_token) continue;
+        if (!options.owner.empty() && h.owner != options.owner) continue;
+        std::optional<milliseconds> free_in;
+        auto task = break_one(name, held[i], options.now, deadline, detail, free_in);
+        const error_code few = co_await std::move(task);
+        if (few) co_return few;
+        if (!free_in) continue;
+        out.push_back({h, options.now ? milliseconds(0) : *free_in});
+        out.back().holder.revoked = true;
     }
+    if (!out.empty()) co_return out;
+    detail = "it is held by another owner, or with another token";
+    co_return make_error_code(errc::not_held);
+}
+
+awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std::string& value,
+                                                bool now, boot_clock::time_point deadline,
+                                                std::string& detail,
+                                                std::optional<milliseconds>& free_in) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
-    const std::vector<std::string> command{keys.lock, value, options.now ? "1" : "0"};
+    const std::vector<std::string> command{keys.lock,  keys.state, keys.readers,
+                                           keys.marks, value,      now ? "1" : "0"};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), &Scripts::all().break_lock, deadline);
     const auto said = co_await std::move(task);
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;
-    std::int64_t left = 0;
-    std::size_t broken = 0;
     for (const Said& s : said) {
-        if (s.why || !s.reply->is(Reply::Type::array) || s.reply->count < 1) continue;
-        if (s.reply->elements[0].text != "d" || s.reply->count != 2) continue;
-        ++broken;
-        left = std::max<std::int64_t>(left, s.reply->elements[1].integer);
+        if (s.why || !s.reply->is(Reply::Type::array) || s.reply->count != 2) continue;
+        if (s.reply->elements[0].text != "d") continue;
+        const milliseconds left(std::max<std::int64_t>(s.reply->elements[1].integer, 0));
+        free_in = std::max(free_in, std::optional(left));
     }
-    if (broken == 0) co_return make_error_code(errc::not_held);
-    Broken out;
-    out.holder = seen->holders.front();
-    out.holder.revoked = true;
-    out.free_in = milliseconds(options.now ? 0 : left);
-    co_return std::vector<Broken>(1, out);
+    co_return error_code();
 }
 
 awaitable<result<Capabilities>> RedlockBackend::probe(boot_clock::time_point deadline,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "../tls/options.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::redlock {
@@ -57,7 +58,7 @@ spi::Settings node_settings(const spi::Settings& s, const spi::Endpoint& e) {
 
 const std::vector<spi::OptionSpec>& option_table() {
     using spi::OptionType;
-    static const std::vector<spi::OptionSpec> table{
+    static const std::vector<spi::OptionSpec> table = tls::with_options({
         {.name = "fencing",
          .type = OptionType::boolean,
          .fallback = "on",
@@ -89,24 +90,7 @@ const std::vector<spi::OptionSpec>& option_table() {
          .meaning = "Name of this set of nodes, for clients that write different lists of hosts. "
                     "By default the list itself. A node refuses clients of another set.",
          .max = 128},
-        {.name = "tls_ca_file",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning =
-             "redlocks: PEM file of the trusted certificates. By default those of the system."},
-        {.name = "tls_verify",
-         .type = OptionType::boolean,
-         .fallback = "yes",
-         .meaning = "redlocks: check the nodes' certificates and their host names."},
-        {.name = "tls_cert_file",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "redlocks: PEM file of the client certificate."},
-        {.name = "tls_key_file",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "redlocks: PEM file of the private key of tls_cert_file."},
-    };
+    });
     return table;
 }
 
@@ -129,14 +113,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
               "ttl = " + std::string(s.text("ttl")) +
                   " is longer than max_ttl = " + std::string(s.text("max_ttl")) + ".",
               "Lower ttl, or raise max_ttl for every client of these nodes.");
-    if (s.scheme != "redlocks")
-        for (const char* option : {"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file"})
-            if (s.given(option))
-                d.add(s.display(), std::string(option) + " has no effect without TLS.",
-                      "Write redlocks:// instead of redlock://, or leave the option out.");
-    if (s.text("tls_cert_file").empty() != s.text("tls_key_file").empty())
-        d.add(s.display(), "tls_cert_file and tls_key_file belong together.",
-              "Give both or neither.");
+    tls::check(s, "redlock", "redlocks", d);
     if (!s.user.empty() && s.password.empty())
         d.add(s.display(), "There is a user but no password.",
               "Add password_file or password_env, or leave the user out.");
@@ -147,7 +124,10 @@ Capabilities promises(const spi::Settings& s) {
     Capabilities c{SafetyClass::c,
                    {cross_process, cross_host, renewal, inspect, list, break_lock,
                     survives_client_clock_jump}};
-    if (s.flag("fencing")) c.set(fencing);
+    // Without a token neither do nodes see who came before, nor is there one for readers.
+    if (s.flag("fencing"))
+        for (const Capability x : {fencing, shared, downgrade, lock_delay, min_hold})
+            c.set(x);
     return c;
 }
 

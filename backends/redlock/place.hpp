@@ -13,9 +13,19 @@ namespace holdfast::redlock {
 /// "#2", "#3", ... in later ones: what an earlier round left under way, a request or its undoing,
 /// can then never touch a later one.
 struct Place {
+    static constexpr auto never = boot_clock::time_point::min();
+
     // Written before the grant is seen, read afterwards.
     unsigned rounds = 0;
     std::string value;  ///< of the round that may have left something; empty: none has
+    /// When it first asked, by the nodes' time in us and by ours; 0: that is not known yet.
+    std::uint64_t ticket = 0;
+    boot_clock::time_point since{};
+    bool marked = false;  ///< a mark may be at some node
+    /// Released earlier, the name stays closed until then.
+    boot_clock::time_point closed_until = never;
+    /// It has met readers, or their marks, so it asks with units.
+    std::atomic<bool> units{false};
 
     // A bit for each node where a request of the last round, or a repair by a renewal, may still
     // arrive until then: there a release is sent once more. Written by the engine while a lane may
@@ -57,6 +67,9 @@ inline Place& place_of(std::shared_ptr<void>& p) {
 inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
     return static_cast<Place*>(p.get());
 }
+
+/// What a lock's key holds instead of an owner: lua_units.hpp.
+inline constexpr std::string_view readers_value = "hf:s", closed_value = "hf:m";
 
 /// The owner id in a key's value; `revoked` when it was broken.
 inline std::string_view owner_in(std::string_view value, bool* revoked = nullptr) noexcept {

@@ -1,6 +1,7 @@
 #include "requests.hpp"
 
 #include "lua_texts.hpp"
+#include "lua_units.hpp"
 
 namespace holdfast::redlock {
 
@@ -12,8 +13,14 @@ const Scripts& Scripts::all() {
         .release = {Script(lua::release), 1, Script(lua::release_many)},
         .renew = {join(lua::clock, lua::renew, lua::renew_one), 2,
                   join(lua::clock, lua::renew, lua::renew_many)},
-        .inspect = {Script(lua::inspect), 2},
-        .break_lock = {Script(lua::break_lock), 1},
+        .enter_units = {join(lua::clock, lua::units, lua::enter_units, lua::enter_units_one), 4,
+                        join(lua::clock, lua::units, lua::enter_units, lua::enter_units_many)},
+        .renew_units = {join(lua::clock, lua::units, lua::renew_units, lua::renew_units_one), 4,
+                        join(lua::clock, lua::units, lua::renew_units, lua::renew_units_many)},
+        .leave = {join(lua::clock, lua::units, lua::leave, lua::leave_one), 4,
+                  join(lua::clock, lua::units, lua::leave, lua::leave_many)},
+        .inspect = {Script(lua::inspect), 4},
+        .break_lock = {join(lua::clock, lua::units, lua::break_lock), 4},
     };
     return scripts;
 }
@@ -22,6 +29,8 @@ void Keys::assign(std::string_view prefix, std::string_view name) {
     lock.assign(prefix);
     lock += name;
     redis::sibling(state, lock, 't');
+    redis::sibling(readers, lock, 'r');
+    redis::sibling(marks, lock, 'm');
 }
 
 std::string token_text(std::uint64_t token) {
@@ -49,6 +58,49 @@ Ask renew_ask(const Keys& k, const std::string& value, milliseconds ttl, std::st
     Ask a = enter_ask(k, value, ttl, std::move(token), deadline);
     a.verb = &Scripts::all().renew;
     return a;
+}
+
+Ask enter_units_ask(const Keys& k, const std::string& value, milliseconds ttl, std::string token,
+                    const Standing& as, boot_clock::time_point deadline) {
+    Ask a = Ask::of(&Scripts::all().enter_units, k.lock, k.state, k.readers, k.marks, value,
+                    std::to_string(ttl.count()), "0", std::move(token), as.shared ? "r" : "w",
+                    as.mark, std::to_string(as.window.count()));
+    a.deadline_word = 6;
+    a.deadline = deadline;
+    return a;
+}
+
+Ask renew_units_ask(const Keys& k, const std::string& value, milliseconds ttl,
+                    boot_clock::time_point deadline) {
+    Ask a = Ask::of(&Scripts::all().renew_units, k.lock, k.state, k.readers, k.marks, value,
+                    std::to_string(ttl.count()), "0", "");
+    a.deadline_word = 6;
+    a.deadline = deadline;
+    return a;
+}
+
+Ask leave_ask(const Keys& k, const std::string& value, std::string mark,
+              boot_clock::time_point closed_until) {
+    Ask a = Ask::of(&Scripts::all().leave, k.lock, k.state, k.readers, k.marks, value, "0",
+                    std::move(mark));
+    if (closed_until == boot_clock::time_point::min()) return a;
+    a.deadline_word = 5;
+    a.deadline = closed_until;
+    return a;
+}
+
+Ask undo_ask(const std::string& key, std::string value, bool shared) {
+    if (!shared) return release_ask(key, std::move(value));
+    Keys keys;
+    keys.assign({}, key);
+    return leave_ask(keys, value, {}, boot_clock::time_point::min());
+}
+
+std::string mark_text(std::uint64_t ticket, bool shared, std::string_view owner) {
+    std::string out = ticket == 0 ? first_ticket : token_text(ticket);
+    out += shared ? " r " : " w ";
+    out += owner;
+    return out;
 }
 
 Ask release_ask(std::string key, std::string value) {

@@ -27,14 +27,14 @@ struct Verb {
 };
 
 struct Scripts {
-    Verb enter, release, renew, inspect, break_lock;
+    Verb enter, release, renew, enter_units, renew_units, leave, inspect, break_lock;
     /// Made once, on first use.
     static const Scripts& all();
 };
 
 /// The keys of one lock at every node.
 struct Keys {
-    std::string lock, state;
+    std::string lock, state, readers, marks;
     void assign(std::string_view prefix, std::string_view name);
 };
 
@@ -53,6 +53,10 @@ struct Ask {
     std::size_t deadline_word = 0;
     boot_clock::time_point deadline{};
 
+    /// Of a request for one lock: what the key holds, or will.
+    const std::string& value() const noexcept {
+        return (*words)[verb == nullptr ? value_of_set : verb->keys];
+    }
     /// Without the second copy of each word that a list in braces would make.
     template <std::convertible_to<std::string>... Word>
     static Ask of(const Verb* verb, Word&&... word) {
@@ -60,6 +64,7 @@ struct Ask {
         (all->emplace_back(std::forward<Word>(word)), ...);
         return {verb, all, 0, {}};
     }
+    static constexpr std::size_t value_of_set = 2;
     static Ask of(const Verb* verb, std::vector<std::string> all) {
         return {verb, std::make_shared<const Words>(std::make_move_iterator(all.begin()),
                                                     std::make_move_iterator(all.end()))};
@@ -77,6 +82,31 @@ Ask plain_ask(const Keys&, const std::string& value, milliseconds ttl);
 Ask renew_ask(const Keys&, const std::string& value, milliseconds ttl, std::string token,
               boot_clock::time_point deadline);
 Ask release_ask(std::string key, std::string value);
+
+/// The order of waiters, alike at all nodes. Without a ticket: before all others.
+std::string mark_text(std::uint64_t ticket, bool shared, std::string_view owner);
+inline constexpr const char* first_ticket = "0000000000000000";
+/// Later than every ticket.
+inline constexpr std::uint64_t last_ticket = 9'999'999'999'999'999;
+
+/// How an acquisition stands to others of its name.
+struct Standing {
+    bool shared = false;
+    std::string mark;
+    milliseconds window{0};  ///< the mark is left for so long where it cannot be granted
+};
+/// As enter_ask, beside readers and marks.
+Ask enter_units_ask(const Keys&, const std::string& value, milliseconds ttl, std::string token,
+                    const Standing&, boot_clock::time_point deadline);
+/// A reader's renewal, or of what becomes one.
+Ask renew_units_ask(const Keys&, const std::string& value, milliseconds ttl,
+                    boot_clock::time_point deadline);
+/// Gives back what nobody was told of.
+Ask undo_ask(const std::string& key, std::string value, bool shared);
+/// Releases whatever it is, and takes its mark away. Until then the name stays closed; the past:
+/// it does not.
+Ask leave_ask(const Keys&, const std::string& value, std::string mark,
+              boot_clock::time_point closed_until);
 
 /// One command for one or for several with the same verb; `text`: the script is sent whole. The
 /// words must live until the command is encoded.

@@ -10,9 +10,31 @@ namespace holdfast::redlock {
 using spi::Attempt;
 using spi::Held;
 
-Round::Round(const Setting& s, std::string_view name, std::shared_ptr<void> place, milliseconds ttl,
-             boot_clock::time_point until)
-    : deadline(until), setting_(s), place_(std::move(place)), ttl_(ttl) {
+namespace {
+
+/// A waiter that has waited for so long leaves a mark, which lapses if it does not look any more.
+constexpr milliseconds aged_after{1000}, mark_lasts{300};
+constexpr milliseconds shortest_look{50};
+
+milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now) {
+    const Place* const p = find_place(place);
+    if (p == nullptr || p->closed_until <= now) return milliseconds(0);
+    return std::chrono::ceil<milliseconds>(p->closed_until - now);
+}
+
+milliseconds kept_now(const Held& h) {
+    return kept_for(h.ttl, h.lock_delay, closed_for(h.place, boot_clock::now()));
+}
+
+}  // namespace
+
+milliseconds kept_for(milliseconds ttl, milliseconds lock_delay, milliseconds closed) noexcept {
+    return std::max(ttl + lock_delay, closed);
+}
+
+Round::Round(const Setting& s, std::string_view name, std::shared_ptr<void> place, bool shared,
+             milliseconds ttl, boot_clock::time_point until)
+    : deadline(until), setting_(s), place_(std::move(place)), shared_(shared), ttl_(ttl) {
     keys_.assign(s.prefix, name);
     peers_.resize(s.voters.size());
 }
@@ -36,21 +58,31 @@ void Round::missing(std::size_t node, unsigned number, const error_code& why, st
 }
 
 void Round::owe(std::size_t node, boot_clock::time_point again) {
-    setting_.after.owe(node, keys_.lock, value(), again, ttl_);
+    owe(node, undo_ask(keys_.lock, value(), shared_), again);
+}
+
+void Round::owe(std::size_t node, const Ask& release, boot_clock::time_point again) {
+    setting_.after.owe(node, release, again, ttl_);
 }
 
 void Round::extend(std::size_t node, std::string token) {
     Place* const p = find_place(place_);
     Place::may_arrive(*p, p->repairs, node, deadline);
-    setting_.after.extend(node, enter_ask(keys_, value(), ttl_, std::move(token), deadline),
-                          place_);
+    if (!with_units())
+        return setting_.after.extend(
+            node, enter_ask(keys_, value(), ttl_, std::move(token), deadline), place_);
+    // A majority has it: nobody's mark is before it.
+    const Standing as{shared_, mark_text(0, shared_, value()), milliseconds(0)};
+    setting_.after.extend(
+        node, enter_units_ask(keys_, value(), ttl_, std::move(token), as, deadline), place_);
 }
 
 // --- acquire
 // ------------------------------------------------------------------------------------
 
 AcquireRound::AcquireRound(const Setting& s, Attempt& a)
-    : Round(s, a.name, (place_of(a.place), a.place), a.ttl, a.deadline), attempt_(&a) {
+    : Round(s, a.name, (place_of(a.place), a.place), !a.units.exclusive(), kept_for(a), a.deadline),
+      attempt_(&a) {
     tally_.begin(peers_.size());
 }
 
@@ -59,8 +91,11 @@ void AcquireRound::begin(boot_clock::time_point now) {
     // Something of an earlier round that was not undone (its grant came too late to be believed).
     if (!place.value.empty())
         for (std::size_t i = 0; i < peers_.size(); ++i)
-            setting_.after.owe(i, keys_.lock, place.value, place.under_way(i), ttl_);
+            owe(i, undo_ask(keys_.lock, place.value, shared_), place.under_way(i));
     place.begin(attempt_->owner);
+    if (place.rounds == 1) place.since = now;
+    if (place.ticket == 0 && setting_.fencing) place.ticket = setting_.voters.propose(now);
+    waited_ = std::chrono::floor<milliseconds>(now - place.since);
     propose(setting_.fencing ? setting_.voters.propose(now) : 0);
     std::string ignored;
     const bool wrong = static_cast<bool>(setting_.voters.refused(&ignored));
@@ -72,18 +107,33 @@ void AcquireRound::begin(boot_clock::time_point now) {
 
 void AcquireRound::propose(std::uint64_t token) {
     token_ = token;
-    const std::string& value = find_place(place_)->value;
-    if (!setting_.fencing)
+    Place& place = *find_place(place_);
+    const std::string& value = place.value;
+    std::string proposal = token == 0 ? no_proposal : token_text(token);
+    if (!setting_.fencing) {
         request_ = plain_ask(keys_, value, ttl_);
-    else
-        request_ =
-            enter_ask(keys_, value, ttl_, token == 0 ? no_proposal : token_text(token), deadline);
+    } else if (!with_units()) {
+        request_ = enter_ask(keys_, value, ttl_, std::move(proposal), deadline);
+    } else {
+        const std::uint64_t ticket = place.ticket == 0 ? last_ticket : place.ticket;
+        place.marked = place.marked || aged();
+        const Standing as{shared_, mark_text(ticket, shared_, attempt_->owner),
+                          aged() ? mark_lasts : milliseconds(0)};
+        request_ = enter_units_ask(keys_, value, ttl_, std::move(proposal), as, deadline);
+    }
+}
+
+// Whoever came before is let in before: a mark says so at each node.
+bool AcquireRound::aged() const noexcept {
+    return attempt_->queue && waited_ >= aged_after && find_place(place_)->ticket != 0 &&
+           with_units();
 }
 
 void AcquireRound::said(std::size_t node, bool current, const Reply& r, boot_clock::time_point now,
                         bool) {
     Vote v = vote_from(r, !setting_.fencing);
-    if (v.kind != Vote::Kind::busy && v.kind != Vote::Kind::late) peers_[node].taken = true;
+    using enum Vote::Kind;
+    if (v.kind != busy && v.kind != late && v.kind != units) peers_[node].taken = true;
     if (finished_) return silent(node, current, {}, {});
     if (!current) return;
     // After its connection or the node's start changed, this answer may be from one that may not
@@ -105,20 +155,32 @@ void AcquireRound::silent(std::size_t node, bool current, const error_code& why,
 
 Round::Phase AcquireRound::phase(boot_clock::time_point now) {
     const auto verdict = tally_.verdict();
+    if (verdict != Tally::Verdict::granted && tally_.count(Vote::Kind::units) > 0 &&
+        now < deadline) {
+        find_place(place_)->units = true;
+        propose(token_);
+        ask_again();
+        return Phase::open;
+    }
     if (verdict == Tally::Verdict::open) return Phase::open;
     // Lost: what the others took has to be given back, so better hear from them.
     if (verdict == Tally::Verdict::contended || verdict == Tally::Verdict::no_quorum)
         return Phase::decided;
     if (verdict == Tally::Verdict::granted || now >= deadline) return Phase::closed;
     propose(std::max({tally_.next_token(), token_ + 1, setting_.voters.propose(now)}));
-    ++number_;
-    // Also those that have not answered: what they say to the old proposal is no vote any more.
-    for (std::size_t i = 0; i < peers_.size(); ++i)
-        if (tally_.at(i).holds() || tally_.at(i).kind == Vote::Kind::waiting) {
-            tally_.set(i, {.kind = Vote::Kind::waiting});
-            peers_[i].wanted = true;
-        }
+    ask_again();
     return Phase::open;
+}
+
+// Also those that have not answered: what they say to the old request is no vote any more.
+void AcquireRound::ask_again() {
+    ++number_;
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        const Vote& v = tally_.at(i);
+        if (!v.holds() && v.kind != Vote::Kind::waiting && v.kind != Vote::Kind::units) continue;
+        tally_.set(i, {.kind = Vote::Kind::waiting});
+        peers_[i].wanted = true;
+    }
 }
 
 void AcquireRound::finish(boot_clock::time_point now) {
@@ -133,14 +195,17 @@ void AcquireRound::finish(boot_clock::time_point now) {
     finished_ = true;
     std::string words;
     const error_code wrong = setting_.voters.refused(&words);
-    const bool in_time = now < attempt_->sent + ttl_ - spi::drift(ttl_);
-    if (verdict == Tally::Verdict::granted && !wrong && in_time) return win();
+    const bool in_time = now < attempt_->sent + attempt_->ttl - spi::drift(attempt_->ttl);
+    if (verdict == Tally::Verdict::granted && !wrong && in_time) return win(now);
     lose(verdict == Tally::Verdict::contended, wrong, std::move(words), now);
 }
 
-void AcquireRound::win() {
+void AcquireRound::win(boot_clock::time_point now) {
     won_ = true;
     Place& place = *find_place(place_);
+    place.marked = false;
+    const milliseconds least = attempt_->min_hold;
+    if (least > milliseconds(0)) place.closed_until = now + least + spi::drift(least);
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         if (peers_[i].open > 0) Place::may_arrive(place, place.loose, i, deadline);
         // Its connection was still on its way: the engine takes the lock there, too.
@@ -149,7 +214,7 @@ void AcquireRound::win() {
     Attempt::Granted g;
     g.token.value = token_;
     g.previous = PreviousHolder::unknown;
-    g.ttl = ttl_;
+    g.ttl = attempt_->ttl;
     g.base = attempt_->sent;
     attempt_->outcome = g;
     setting_.voters.saw(token_);
@@ -162,10 +227,11 @@ void AcquireRound::lose(bool contended, const error_code& wrong, std::string wor
         a.outcome = Attempt::Failed{wrong};
         a.detail = std::move(words);
     } else if (contended) {
-        auto look = std::min(ttl_ / 3, milliseconds(1000));
+        auto look = std::min(a.ttl / 3, milliseconds(1000));
+        if (aged()) look = shortest_look + milliseconds(now.time_since_epoch().count() / 1000 % 50);
         const auto left = tally_.busy_for();
         if (left >= milliseconds(0)) look = std::min(look, left + milliseconds(2));
-        a.outcome = Attempt::Busy{std::max(look, milliseconds(1)), true};
+        a.outcome = Attempt::Busy{std::max(look, milliseconds(1)), !aged()};
     } else {
         const bool slow = tally_.verdict() == Tally::Verdict::granted;
         a.outcome =
@@ -190,7 +256,9 @@ bool AcquireRound::useful(std::size_t node, boot_clock::time_point now) const no
 // --------------------------------------------------------------------------------------
 
 RenewRound::RenewRound(const Setting& s, Held& h)
-    : Round(s, h.name, h.place, h.ttl, h.deadline), held_(&h), token_(token_text(h.token.value)) {
+    : Round(s, h.name, h.place, !h.units.exclusive(), kept_now(h), h.deadline),
+      held_(&h),
+      token_(token_text(h.token.value)) {
     said_.resize(peers_.size(), Say::waiting);
 }
 
@@ -198,7 +266,9 @@ void RenewRound::begin(boot_clock::time_point now) {
     held_->renewal = Held::Renewal::unknown;
     held_->renewal_error = make(Error::no_quorum);
     const Place* const p = find_place(place_);
-    request_ = renew_ask(keys_, p == nullptr ? std::string() : p->value, ttl_, token_, deadline);
+    const std::string value = p == nullptr ? std::string() : p->value;
+    request_ = shared_ ? renew_units_ask(keys_, value, ttl_, deadline)
+                       : renew_ask(keys_, value, ttl_, token_, deadline);
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         peers_[i].wanted = setting_.voters.votes(i, now);
         if (!peers_[i].wanted) said_[i] = Say::missing;
@@ -275,9 +345,15 @@ void RenewRound::give_up(boot_clock::time_point now) {
 // --- release
 // ------------------------------------------------------------------------------------
 
-ReleaseRound::ReleaseRound(const Setting& s, std::string_view name, std::shared_ptr<void> place,
-                           milliseconds ttl, boot_clock::time_point until, bool engine)
-    : Round(s, name, std::move(place), ttl, until), engine_(engine) {}
+ReleaseRound::ReleaseRound(const Setting& s, const Held& h, bool engine)
+    : Round(s, h.name, h.place, !h.units.exclusive(), kept_now(h), h.deadline),
+      engine_(engine),
+      told_(true) {}
+
+ReleaseRound::ReleaseRound(const Setting& s, const Attempt& a)
+    : Round(s, a.name, a.place, !a.units.exclusive(), kept_for(a), a.deadline),
+      engine_(true),
+      told_(false) {}
 
 void ReleaseRound::begin(boot_clock::time_point now) {
     begun_ = now;
@@ -292,8 +368,11 @@ void ReleaseRound::begin(boot_clock::time_point now) {
         under_way_.push_back(
             {p == nullptr ? none : p->under_way(i), p == nullptr ? none : p->under_way(i, true)});
     }
-    request_ = release_ask(keys_.lock, p == nullptr ? std::string() : p->value);
-    value_word_ = 1;
+    const std::string value = p == nullptr ? std::string() : p->value;
+    if (told_ && closed_for(place_, now) > milliseconds(0))
+        request_ = leave_ask(keys_, value, {}, p->closed_until);
+    else
+        request_ = undo_ask(keys_.lock, value, shared_);
 }
 
 void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time_point,
@@ -307,12 +386,12 @@ void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time
                        : engine_ && p != nullptr ? p->under_way(node)
                                                  : under_way_[node].any;
     // Not the time of the answer: something may have come after the release and before that.
-    if (again > begun_) owe(node, again);
+    if (again > begun_) owe(node, request_, again);
 }
 
 void ReleaseRound::silent(std::size_t node, bool, const error_code&, std::string) {
     --waiting_;
-    owe(node, under_way_[node].any);
+    owe(node, request_, under_way_[node].any);
 }
 
 Round::Phase ReleaseRound::phase(boot_clock::time_point) {
@@ -323,7 +402,7 @@ Round::Phase ReleaseRound::phase(boot_clock::time_point) {
 void ReleaseRound::finish(boot_clock::time_point) {
     finished_ = true;
     for (std::size_t i = 0; i < peers_.size(); ++i)
-        if (std::exchange(peers_[i].wanted, false)) owe(i, under_way_[i].any);
+        if (std::exchange(peers_[i].wanted, false)) owe(i, request_, under_way_[i].any);
 }
 
 }  // namespace holdfast::redlock

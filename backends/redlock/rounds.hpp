@@ -18,13 +18,19 @@ namespace holdfast::redlock {
 class Aftermath {
 public:
     virtual ~Aftermath() = default;
-    /// Gives a value back at one node, for sure; once more after `again`, where a request of ours
+    /// Sends a release to one node, for sure; once more after `again`, where a request of ours
     /// may arrive until then.
-    virtual void owe(std::size_t node, const std::string& key, const std::string& value,
-                     boot_clock::time_point again, milliseconds ttl) = 0;
+    virtual void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
+                     milliseconds ttl) = 0;
     /// Takes a lock that a majority has granted at one more node. Its bit in `repairs` is set.
     virtual void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) = 0;
 };
+
+/// For how long a node keeps a grant: what is renewed later has until `closed` in any case.
+milliseconds kept_for(milliseconds ttl, milliseconds lock_delay, milliseconds closed) noexcept;
+inline milliseconds kept_for(const spi::Attempt& a) noexcept {
+    return kept_for(a.ttl, a.lock_delay, a.min_hold);
+}
 
 /// What all rounds of one client share. Outlives them.
 struct Setting {
@@ -71,15 +77,17 @@ public:
     const boot_clock::time_point deadline;
 
 protected:
-    Round(const Setting&, std::string_view name, std::shared_ptr<void> place, milliseconds ttl,
-          boot_clock::time_point deadline);
+    Round(const Setting&, std::string_view name, std::shared_ptr<void> place, bool shared,
+          milliseconds ttl, boot_clock::time_point deadline);
     virtual void said(std::size_t node, bool current, const Reply&, boot_clock::time_point now,
                       bool in_order) = 0;
     virtual void silent(std::size_t node, bool current, const error_code& why,
                         std::string words) = 0;
+    /// Undoes at one node what this round did, or may do until then.
     void owe(std::size_t node, boot_clock::time_point again);
-    /// What the key holds: a word of the request.
-    const std::string& value() const noexcept { return (*request_.words)[value_word_]; }
+    void owe(std::size_t node, const Ask& release, boot_clock::time_point again);
+    const std::string& value() const noexcept { return request_.value(); }
+    bool with_units() const noexcept { return shared_ || find_place(place_)->units; }
     /// Takes the lock there, too, unless it is being given back.
     void extend(std::size_t node, std::string token);
 
@@ -90,10 +98,10 @@ protected:
     };
     const Setting setting_;
     const std::shared_ptr<void> place_;
-    const milliseconds ttl_;
+    const bool shared_;
+    const milliseconds ttl_;  ///< for how long a node keeps it
     Keys keys_;
     Ask request_;
-    std::size_t value_word_ = 2;
     unsigned number_ = 0;
     bool finished_ = false;
     boost::container::small_vector<Peer, 7> peers_;
@@ -114,12 +122,15 @@ private:
     void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
     void silent(std::size_t, bool, const error_code&, std::string) override;
     void propose(std::uint64_t token);
-    void win();
+    void ask_again();
+    bool aged() const noexcept;
+    void win(boot_clock::time_point now);
     void lose(bool contended, const error_code& wrong, std::string words,
               boot_clock::time_point now);
 
     spi::Attempt* attempt_;
     std::uint64_t token_ = 0;
+    milliseconds waited_{0};  ///< since its first attempt
     bool won_ = false;
     Tally tally_;
 };
@@ -151,8 +162,9 @@ private:
 class ReleaseRound final : public Round {
 public:
     /// `engine`: driven by the thread that takes note of what has arrived (Place).
-    ReleaseRound(const Setting&, std::string_view name, std::shared_ptr<void> place,
-                 milliseconds ttl, boot_clock::time_point deadline, bool engine);
+    ReleaseRound(const Setting&, const spi::Held&, bool engine);
+    /// Of a grant that nobody was told of, by the engine.
+    ReleaseRound(const Setting&, const spi::Attempt&);
     void begin(boot_clock::time_point now) override;
     Phase phase(boot_clock::time_point now) override;
     void finish(boot_clock::time_point now) override;
@@ -165,7 +177,7 @@ private:
     struct UnderWay {
         boot_clock::time_point any, in_order;
     };
-    const bool engine_;
+    const bool engine_, told_;
     boot_clock::time_point begun_{};
     std::size_t waiting_ = 0;
     Released tally_;

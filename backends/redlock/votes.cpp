@@ -46,6 +46,8 @@ Vote vote_from(const Reply& r, bool plain) {
                 return {.kind = Kind::refused, .why = make(Error::sealed)};
             case 'b':
                 return {.kind = Kind::busy, .left = milliseconds(redis::number(behind_letter(r)))};
+            case 'u':
+                return {.kind = Kind::units};
             case 'l':
                 return {.kind = Kind::late};
             case 'k':
@@ -128,6 +130,7 @@ std::string Tally::words(const Voters& voters, boot_clock::time_point now) const
                 out += "granted";
                 break;
             case Vote::Kind::busy:
+            case Vote::Kind::units:
                 out += "held by another client";
                 break;
             case Vote::Kind::waiting:

@@ -19,6 +19,7 @@ struct Vote {
         granted,  ///< taken, and the token is written
         low,      ///< taken, but the token was too low
         busy,     ///< somebody else's
+        units,    ///< readers hold or wait: it wants to be asked with units
         missing,  ///< no answer, or it may not vote
         late,     ///< the request came too late by the node's clock, and nothing was done
         refused   ///< it answered that it will not

@@ -38,15 +38,15 @@ ZooKeeperBackend::~ZooKeeperBackend() {
 // --- sessions
 // ---------------------------------------------------------------------------------------
 
-SessionPtr ZooKeeperBackend::session_for(milliseconds ttl) {
+SessionPtr ZooKeeperBackend::session_for(milliseconds ttl, milliseconds lock_delay) {
     tidy();
-    SessionPtr& s = sessions_[ttl];
+    SessionPtr& s = sessions_[{ttl, lock_delay}];
     if (s && s->usable()) return s;
     if (s) {
         s->retire();
         retired_.push_back(s);
     }
-    s = std::make_shared<Session>(shared_, ttl);
+    s = std::make_shared<Session>(shared_, ttl, lock_delay);
     s->start();
     return s;
 }
@@ -82,7 +82,7 @@ awaitable<void> ZooKeeperBackend::end_session(SessionPtr s) {
 awaitable<void> ZooKeeperBackend::close() {
     closed_ = true;
     std::vector<SessionPtr> all = std::exchange(retired_, {});
-    for (auto& [ttl, s] : sessions_)
+    for (auto& [times, s] : sessions_)
         all.push_back(s);
     sessions_.clear();
     const auto deadline = boot_clock::now() + milliseconds(150);
@@ -100,7 +100,8 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
     // All requests first, so that they share a round trip.
     for (spi::Attempt* a : all) {
         QueueNodePtr p = place_of(a->place);
-        if (p && !ended(*p) && !p->leaving) continue;
+        // Who was refused while it waited is told so below.
+        if (p && (p->refused || (!ended(*p) && !p->leaving))) continue;
         const milliseconds tick = shared_->options.tick;
         if (std::string words = too_short("ttl", a->ttl, tick); !words.empty()) {
             a->detail = std::move(words) + " " + too_short_remedy(tick);
@@ -108,14 +109,14 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
             continue;
         }
         // A place that has ended is taken anew, with a session that lives.
-        const SessionPtr session = session_for(a->ttl);
-        if (!a->queue && session->known_busy(a->name)) {
+        const SessionPtr session = session_for(a->ttl, a->lock_delay);
+        if (!a->queue && session->known_busy(*a)) {
             a->outcome = spi::Attempt::Busy{look_within(a->ttl)};
             continue;
         }
-        p = session->make_place(a->name, a->owner, a->ttl);
+        p = session->make_place(*a);
         a->place = p;
-        session->enter(p);
+        session->enter(p->turn ? p->turn : p);
     }
     for (spi::Attempt* a : all) {
         QueueNodePtr p = place_of(a->place);
@@ -129,15 +130,19 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
 awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
     const SessionPtr session = p->session.lock();
     while (true) {
-        if (p->state == QueueNode::State::failed || p->refused) {
+        // Permits are asked for by whoever is the first in the line for them.
+        const QueueNodePtr at = p->turn && !p->enlisted ? p->turn : p;
+        if (at->state == QueueNode::State::failed || at->refused) {
+            if (session) session->leave(p, Outcome::abandoned);
             // Numbers begin again when the servers have removed the line's own node.
-            a->outcome = spi::Attempt::Failed{p->why, p->why == make(Error::used_up)};
-            a->detail = p->why.message();
+            a->outcome = spi::Attempt::Failed{at->why, at->why == make(Error::used_up)};
+            a->detail = at->why.message();
             a->place.reset();
             co_return;
         }
         const bool over = !session || session->over();
-        if (ended(*p) || over || p->leaving) {
+        if (ended(*at) || over || at->leaving) {
+            if (session) session->leave(p, Outcome::abandoned);
             a->outcome = spi::Attempt::PlaceLost{};
             a->detail = "the session has ended, or was not confirmed for too long";
             a->place.reset();
@@ -150,20 +155,43 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
             a->detail = session->refusal_words();
             co_return;
         }
-        if (session->first(*p)) {
-            auto grant = granted(a, p, session);
-            co_await std::move(grant);
-            co_return;
+        if (at == p && p->listed && (p->limit > 0 ? !p->agreed : p->folder)) {
+            auto asking = agree(a, p, session);
+            const error_code why = co_await std::move(asking);
+            if (why == errc::kind_mismatch) {
+                session->leave(p, Outcome::abandoned);
+                auto wait = left(p, a->deadline);
+                co_await std::move(wait);
+                a->place.reset();
+                a->outcome = spi::Attempt::Failed{why};
+                co_return;
+            }
+            if (why) {
+                a->outcome = spi::Attempt::NoAnswer{why};
+                a->detail = why.message();
+                co_return;
+            }
+            p = place_of(a->place);
+            continue;
         }
-        if (p->listed && session->handle().connected()) {
-            p->waited = true;
+        if (session->lets_in(*at)) {
+            if (at == p) {
+                auto grant = granted(a, p, session);
+                co_await std::move(grant);
+                co_return;
+            }
+            session->enter(p);
+            continue;
+        }
+        if (session->blocked(at) && session->handle().connected()) {
+            at->waited = true;
             if (!a->queue) {
                 session->leave(p, Outcome::abandoned);
                 auto wait = left(p, a->deadline);
                 co_await std::move(wait);
                 a->place.reset();
             } else {
-                session->keep_waiting(p);
+                session->keep_waiting(at);
             }
             a->outcome = spi::Attempt::Busy{look_within(a->ttl)};
             co_return;
@@ -171,17 +199,17 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
         // A request's time begins when it is sent. Until then it waits for as long as others are.
         const auto allowed = a->deadline - a->sent;
         auto until = a->deadline;
-        if (p->state == QueueNode::State::idle) {
+        if (at->state == QueueNode::State::idle) {
             until = std::max(until, session->asked_last() + allowed);
-        } else if (p->asked > a->sent) {
-            a->sent = p->asked;
-            a->deadline = until = p->asked + allowed;
+        } else if (at->asked > a->sent) {
+            a->sent = at->asked;
+            a->deadline = until = at->asked + allowed;
         }
         if (boot_clock::now() >= until) {
             const bool hangs =
                 session->handle().connected() && session->handle().connected_since() < a->sent;
             if (hangs) session->handle().cut();
-            if (p->state == QueueNode::State::idle) {
+            if (at->state == QueueNode::State::idle && (at == p->turn || !p->turn)) {
                 // Not even sent.
                 session->leave(p, Outcome::abandoned);
                 a->place.reset();
@@ -198,7 +226,7 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
             auto ready = session->ready(until, &detail);
             const error_code why = co_await std::move(ready);
             if (!why) {
-                session->enter(p);
+                session->enter(at);
             } else if (boot_clock::now() < until) {
                 // It will not get better by waiting: the session has ended, or was refused.
                 session->leave(p, Outcome::abandoned);
@@ -209,7 +237,7 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
             }
             continue;
         }
-        auto wait = p->gate.wait(shared_->engine, until);
+        auto wait = at->gate.wait(shared_->engine, until);
         co_await std::move(wait);
     }
 }
@@ -217,16 +245,17 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
 awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, SessionPtr session) {
     // No lease outlives what the servers grant a session. One that could not be believed for long
     // is worth waiting for the next heartbeats.
-    const auto ttl = std::min(a->ttl, session->handle().timeout());
+    const auto ttl = std::min(a->ttl, session->lease_time());
     auto base = session->base_for(ttl, a->sent);
-    while (session->first(*p) && boot_clock::now() < a->deadline &&
+    while (session->lets_in(*p) && boot_clock::now() < a->deadline &&
            base + ttl - spi::drift(ttl) - boot_clock::now() < ttl / 5) {
         auto wait = shared_->beats.wait(shared_->engine, a->deadline);
         co_await std::move(wait);
         base = session->base_for(ttl, a->sent);
     }
-    if (shared_->options.robust && !p->marked && session->first(*p)) {
-        auto marking = mark(session, p, a->deadline);
+    if (shared_->options.robust && !p->marked && p->limit == 0 && session->lets_in(*p)) {
+        auto marking =
+            p->reads ? read_mark(session, p, a->deadline) : mark(session, p, a->deadline);
         const error_code why = co_await std::move(marking);
         if (why) {
             a->outcome = spi::Attempt::NoAnswer{why};
@@ -236,7 +265,7 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, Sessi
         base = session->base_for(ttl, a->sent);
     }
     const bool believed = base + ttl - spi::drift(ttl) > boot_clock::now();
-    if (!session->first(*p) || !believed) {
+    if (!session->lets_in(*p) || !believed) {
         // Its node may be there still. One try ends here, and core withdraws what is in doubt.
         if (a->queue)
             a->outcome = spi::Attempt::Busy{milliseconds(20)};
@@ -246,11 +275,13 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, Sessi
     }
     p->state = QueueNode::State::granted;
     p->told = true;
+    if (const QueueNodePtr turn = std::exchange(p->turn, nullptr))
+        session->leave(turn, Outcome::done);  // the next one's
     p->base = base;
     p->answered = boot_clock::now();
     p->expires = base + ttl;
     spi::Attempt::Granted g;
-    g.token = FencingToken{static_cast<std::uint64_t>(p->czxid)};
+    if (p->limit == 0) g.token = FencingToken{static_cast<std::uint64_t>(p->czxid)};
     g.previous = p->previous;
     g.ttl = ttl;
     g.base = base;
@@ -261,6 +292,10 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, Sessi
 // ---------------------------------------------------------------------------------
 
 awaitable<bool> ZooKeeperBackend::left(QueueNodePtr p, boot_clock::time_point deadline) {
+    if (p->turn) {
+        auto turn = left(p->turn, deadline);
+        if (!co_await std::move(turn)) co_return false;
+    }
     while (!ended(*p) && boot_clock::now() < deadline) {
         auto wait = p->gate.wait(shared_->engine, deadline);
         co_await std::move(wait);
@@ -278,7 +313,7 @@ awaitable<void> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> items)
     std::vector<spi::Attempt*> all(items.begin(), items.end());
     for (spi::Attempt* a : all) {
         const QueueNodePtr p = place_of(a->place);
-        if (!p || ended(*p)) continue;
+        if (!p) continue;
         const SessionPtr session = p->session.lock();
         p->told = false;
         if (session) session->leave(p, Outcome::abandoned);
@@ -336,13 +371,14 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
     const auto renewed = [](const Waiting& w) {
         spi::Held& h = *w.held;
         QueueNode& p = *w.place;
-        const auto ttl = std::min(h.ttl, w.session->handle().timeout());
+        const auto ttl = std::min(h.ttl, w.session->lease_time());
         p.renewed_before = true;
         p.base = std::max(p.base, w.session->base_for(ttl, h.sent));
         p.expires = p.base + ttl;
         h.renewed_ttl = ttl;  // never more than the session's
         h.renewal = Renewal::renewed;
         h.renewed_base = p.base;
+        h.asked = p.wanted_back;
     };
     std::vector<Waiting> open;
     for (spi::Held* h : items) {
@@ -359,10 +395,11 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
         h->renewal_error = make(Error::no_answer);
         if (!session->handle().connected()) continue;
         if (!p->watched) session->watch_own(p);
+        if (h->units.mode == Mode::shared) session->downgrade(p);
         // Core renews when a third of the ttl has passed: the next heartbeat is near. A renewal
         // that somebody asks for before is proved by a write of its own, and so is one that comes
         // after heartbeats it missed: its time may be over before the next.
-        const auto ttl = std::min(h->ttl, session->handle().timeout());
+        const auto ttl = std::min(h->ttl, session->lease_time());
         const bool due = h->sent >= p->base + ttl / 3;
         const bool missed = session->base_for(ttl, h->sent) > p->base + ttl / 8;
         const bool at_once = !p->renewed_before || !due || missed;
@@ -383,7 +420,10 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
                 return true;
             }
             if (!w.session->handle().connected()) return true;
-            if (w.session->beats_answered() >= w.need && p.watched) {
+            // A downgrade is repeated until it is answered.
+            const bool as_asked = h.units.mode != Mode::shared || p.reads;
+            if (!as_asked && p.watched) w.session->downgrade(w.place);
+            if (w.session->beats_answered() >= w.need && p.watched && as_asked) {
                 renewed(w);
                 return true;
             }
@@ -393,7 +433,7 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
                 const auto silence = w.session->unanswered_for(now);
                 const bool on_time =
                     w.session->well_proved(now) && silence < (h.deadline - h.sent) / 2;
-                if (!w.at_once && p.watched && on_time) renewed(w);
+                if (!w.at_once && p.watched && as_asked && on_time) renewed(w);
                 return true;
             }
             deadline = std::min(deadline, h.deadline);

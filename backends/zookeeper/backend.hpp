@@ -30,6 +30,10 @@ public:
                                                       const BreakOptions& options,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) override;
+    awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
+                                                           const HolderFilter&,
+                                                           boot_clock::time_point deadline,
+                                                           std::string& detail) override;
     awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
                                           std::string& detail) override;
     awaitable<void> close() override;
@@ -37,20 +41,43 @@ public:
 
 private:
     struct Standing;  ///< one node in line, with what it says of its maker
-    SessionPtr session_for(milliseconds ttl);
+    struct Queue;     ///< all of one name
+    SessionPtr session_for(milliseconds ttl, milliseconds lock_delay = {});
     /// Retired and idle sessions end.
     void tidy();
     awaitable<void> end_session(SessionPtr);
     awaitable<void> settle(spi::Attempt*, QueueNodePtr);
     awaitable<void> granted(spi::Attempt*, QueueNodePtr, SessionPtr);
+    /// Whether its nodes count beside those of the other kind. With another limit, which nobody
+    /// holds by, it enters anew: a->place is another one then.
+    awaitable<error_code> agree(spi::Attempt*, QueueNodePtr, SessionPtr);
+    awaitable<error_code> agree_on_limit(spi::Attempt*, QueueNodePtr, SessionPtr);
+    awaitable<error_code> no_permits(QueueNodePtr, SessionPtr, boot_clock::time_point deadline);
+    awaitable<error_code> read_mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<error_code> mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<bool> left(QueueNodePtr, boot_clock::time_point deadline);
-    awaitable<result<std::vector<Standing>>> standing(SessionPtr, std::string name, bool all,
-                                                      boot_clock::time_point deadline);
+    awaitable<result<Queue>> standing(SessionPtr, std::string name,
+                                      boot_clock::time_point deadline);
+    awaitable<result<Queue>> standing_for_permits(SessionPtr, std::string parent,
+                                                  boot_clock::time_point deadline);
+    awaitable<result<std::vector<std::string>>> children(SessionPtr, std::string path,
+                                                         boot_clock::time_point deadline);
+    awaitable<result<std::vector<Standing>>> read_nodes(SessionPtr, std::string parent,
+                                                        std::vector<std::string> nodes,
+                                                        boot_clock::time_point deadline);
+    /// How many of them, at the head, hold it.
+    static std::size_t holders_among(const std::vector<Standing>&);
+    /// The holders that are meant; not_held when there is none.
+    awaitable<result<std::vector<Standing>>> holding(SessionPtr, std::string name, HolderFilter,
+                                                     boot_clock::time_point deadline);
+    /// Writes that into their nodes, and returns those that are there still.
+    awaitable<result<std::vector<Standing>>> tell(SessionPtr, std::vector<Standing>,
+                                                  bool NodeData::*what,
+                                                  boot_clock::time_point deadline);
 
     const std::shared_ptr<Shared> shared_;
     const Capabilities capabilities_;
-    std::map<milliseconds, SessionPtr> sessions_;
+    std::map<std::pair<milliseconds, milliseconds>, SessionPtr> sessions_;  ///< ttl, lock_delay
     std::vector<SessionPtr> retired_;
     boot_clock::time_point tidied_;
     bool closed_ = false;

@@ -15,7 +15,7 @@ constexpr milliseconds ghost_patience{1500};
 }  // namespace
 
 void Session::look_for(const QueueNodePtr& p) {
-    Line& l = line(p->parent);
+    Line& l = line(*p);
     p->list = l.sent + 1;
     if (std::find(l.doubtful.begin(), l.doubtful.end(), p) == l.doubtful.end())
         l.doubtful.push_back(p);
@@ -39,6 +39,11 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
         if (!p->in_doubt || p->state != QueueNode::State::creating) continue;
         auto nodes = by_guid[p->guid];
         std::erase_if(nodes, [](const std::string* n) { return !sequence_of(*n); });
+        // Made in one step, all of them or none; unless somebody has deleted some meanwhile.
+        const std::size_t wanted = p->limit > 0 ? p->permits : 1;
+        if (nodes.size() < wanted)
+            for (const std::string* node : std::exchange(nodes, {}))
+                remove_ghost(p->parent, *node);
         if (nodes.empty()) {
             p->in_doubt = false;
             ghosts_.push_back({p->parent, p->guid, {}, boot_clock::now() + ghost_patience});
@@ -52,8 +57,12 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
         }
         std::sort(nodes.begin(), nodes.end(),
                   [](const auto* a, const auto* b) { return sequence_of(*a) < sequence_of(*b); });
+        p->more.clear();
         for (std::size_t i = 1; i < nodes.size(); ++i)
-            remove_ghost(p->parent, *nodes[i]);
+            if (i < wanted)
+                p->more.push_back(*nodes[i]);
+            else
+                remove_ghost(p->parent, *nodes[i]);
         adopt(p, *nodes.front());
     }
 }
@@ -65,7 +74,7 @@ void Session::adopt(const QueueNodePtr& p, const std::string& node) {
         if (unanswered(c.rc)) return;  // the next connection looks again
         if (c.rc != ZOK && c.rc != ZNONODE) {
             // It may be its own, and would stand ahead of a second one: the next heartbeat looks.
-            Line& l = self->line(p->parent);
+            Line& l = self->line(*p);
             p->list = l.sent + 1;
             return l.doubtful.push_back(p);
         }
@@ -73,7 +82,7 @@ void Session::adopt(const QueueNodePtr& p, const std::string& node) {
         if (c.rc == ZOK && c.session == self->handle_->session()) {
             if (!self->stands(p, node, c.czxid)) return;
             if (p->leaving) return self->remove_node(p);
-            Line& l = self->line(p->parent);
+            Line& l = self->line(*p);
             p->list = l.sent + 1;
             return self->want_list(l);
         }

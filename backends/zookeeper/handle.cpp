@@ -170,7 +170,11 @@ void Handle::forget_watches() noexcept {
     for (const std::string& path : watches_)
         zoo_aremove_watches(zh_, path.c_str(), ZWATCHTYPE_DATA, &Handle::on_event, this, 1, nullptr,
                             nullptr);
+    for (const std::string& path : child_watches_)
+        zoo_aremove_watches(zh_, path.c_str(), ZWATCHTYPE_CHILD, &Handle::on_event, this, 1,
+                            nullptr, nullptr);
     watches_.clear();
+    child_watches_.clear();
 }
 
 void Handle::failed(int system_error) {
@@ -255,7 +259,9 @@ void Handle::on_event(zhandle_t*, int type, int state, const char* path, void* c
     if (self.ear_ == nullptr) return;
     if (type == ZOO_SESSION_EVENT) return self.session_event(state);
     if (path == nullptr) return;
-    self.watches_.erase(path);
+    if (type != ZOO_CHILD_EVENT) self.watches_.erase(path);
+    if (type != ZOO_CHANGED_EVENT) self.child_watches_.erase(path);
+    if (type == ZOO_CHILD_EVENT) self.ear_->children_changed(path);
     if (type == ZOO_DELETED_EVENT) self.ear_->changed(path, true);
     if (type == ZOO_CHANGED_EVENT) self.ear_->changed(path, false);
 }

@@ -32,6 +32,7 @@ public:
     virtual void ended(int rc) = 0;
     /// A watched node was deleted, or its data changed.
     virtual void changed(std::string_view path, bool deleted) = 0;
+    virtual void children_changed(std::string_view path) = 0;
 };
 
 /// Engine thread only. Requests are sent while connected(), else answered with ZCONNECTIONLOSS at
@@ -64,12 +65,21 @@ public:
     /// A watch notifies once, and ends with the connection: after disconnected() nothing is
     /// watched.
     CallPtr get(const std::string& path, bool watch, Then = {});
-    CallPtr list(const std::string& path, Then = {});
+    /// With a watch: Ear::children_changed once, as for get.
+    CallPtr list(const std::string& path, Then = {}, bool watch = false);
     /// What this server answers afterwards is at least as new as this moment.
     CallPtr sync(const std::string& path, Then = {});
-    /// In one step: deletes `node`, and deletes `other` or, with data, sets it.
+    /// In one step: so many nodes with the same data. Call::children has their paths.
+    CallPtr create_several(const std::string& path, std::string_view data, std::size_t count,
+                           Then = {});
+    /// In one step: deletes all of them, and with data sets `set` if it has that version.
+    CallPtr remove_all(const std::vector<std::string>& paths, Then = {});
+    CallPtr remove_and_set(const std::vector<std::string>& paths, const std::string& set,
+                           std::string data, int version, Then = {});
+    /// In one step: deletes `node`, and deletes `other` or, with data, sets it if it has that
+    /// version.
     CallPtr remove_with(const std::string& node, const std::string& other,
-                        std::optional<std::string> data, Then = {});
+                        std::optional<std::string> data, Then = {}, int version = -1);
 
     /// Somebody waits for a connection: tries again now instead of after the pause.
     void hurry();
@@ -119,7 +129,8 @@ private:
     unsigned silences_ = 0;       ///< of them: taken, and not answered in time
     std::size_t unanswered_ = 0;  ///< requests on the present connection
     boot_clock::time_point silent_since_;
-    std::unordered_set<std::string> watches_;  ///< the nodes that the client library watches
+    std::unordered_set<std::string> watches_;        ///< the nodes that the client library watches
+    std::unordered_set<std::string> child_watches_;  ///< and those whose children
     std::size_t servers_ = 1;
     std::string server_list_;
     std::vector<spi::HostNames::Addresses> addresses_;  // of each host, as last answered

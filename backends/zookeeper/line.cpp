@@ -1,62 +1,76 @@
 #include "line.hpp"
 
-#include "nodes.hpp"
+#include <algorithm>
 
 namespace holdfast::zookeeper {
 
-std::optional<std::int64_t> Line::key_of(std::string_view node) {
-    return sequence_of(node);
-}
-
-Line::Entry* Line::find(std::int64_t key) {
-    const auto at = entries_.find(key);
+Line::Entry* Line::find(const std::string& node) {
+    const auto number = sequence_of(node);
+    if (!number) return nullptr;
+    const auto at = entries_.find(Key(*number, node));
     return at == entries_.end() ? nullptr : &at->second;
 }
 
 void Line::add(const QueueNodePtr& p) {
-    p->key = key_of(p->node).value_or(0);
-    Entry& e = entries_[p->key];
-    e.twice = !e.node.empty() && e.node != p->node;
-    e.node = p->node;
-    e.own = p;
+    p->number = sequence_of(p->node).value_or(0);
+    for (const std::string& node : p->nodes()) {
+        Entry& e = entries_[Key(sequence_of(node).value_or(0), node)];
+        e.own = p;
+        e.recipe = p->recipe;
+        e.reads = p->reads;
+    }
 }
 
 std::vector<QueueNodePtr> Line::apply(const std::vector<std::string>& children,
                                       std::uint64_t number) {
     Entries now;
     for (const std::string& node : children) {
-        const auto key = key_of(node);
-        if (!key) continue;
-        Entry& e = now[*key];
-        const bool twice = !e.node.empty();
-        const auto before = entries_.find(*key);
-        if (before != entries_.end() && before->second.node == node)
-            e = std::move(before->second);
-        else if (!twice)
-            e.node = node;
-        e.twice = twice;
+        const auto rank = rank_of(node);
+        // Permits stand in their own folder, and nothing else does.
+        if (!rank || (rank->recipe == Recipe::permit) != (limit_ > 0)) continue;
+        Entry& e = now[Key(rank->sequence, node)];
+        e.recipe = rank->recipe;
+        e.reads = reads(rank->recipe);
+        const auto before = entries_.find(Key(rank->sequence, node));
+        if (before != entries_.end()) e = std::move(before->second);
     }
     std::vector<QueueNodePtr> vanished;
     for (auto& [key, e] : entries_) {
         if (!e.own) continue;  // or it is in the list, and was taken over above
-        if (e.own->list <= number) {
+        if (e.own->list <= number)
             vanished.push_back(e.own);
-            continue;
-        }
-        e.twice = now.contains(key);
-        now[key] = std::move(e);  // made after that list
+        else
+            now[key] = std::move(e);  // made after that list
     }
     entries_ = std::move(now);
+    folder = std::find(children.begin(), children.end(), permits_folder) != children.end();
     for (auto& [key, e] : entries_)
-        if (e.own && e.own->list <= number) e.own->listed = true;
+        if (e.own && e.own->list <= number && !std::exchange(e.own->listed, true))
+            e.own->folder = folder;
     return vanished;
 }
 
-Line::Entry* Line::remove(std::int64_t key) {
-    const auto at = entries_.find(key);
-    if (at == entries_.end()) return nullptr;
-    const auto next = entries_.erase(at);
-    return next == entries_.end() ? nullptr : &next->second;
+std::vector<QueueNodePtr> Line::behind(Entries::const_iterator from) const {
+    std::vector<QueueNodePtr> out;
+    for (auto at = from; at != entries_.end(); ++at) {
+        if (at->second.own) out.push_back(at->second.own);
+        if (!at->second.reads) break;
+    }
+    return out;
+}
+
+std::vector<QueueNodePtr> Line::remove(const std::string& node) {
+    const auto number = sequence_of(node);
+    const auto at = number ? entries_.find(Key(*number, node)) : entries_.end();
+    if (at == entries_.end()) return {};
+    return behind(entries_.erase(at));
+}
+
+std::vector<QueueNodePtr> Line::downgrade(const std::string& node) {
+    const auto number = sequence_of(node);
+    const auto at = number ? entries_.find(Key(*number, node)) : entries_.end();
+    if (at == entries_.end() || std::exchange(at->second.reads, true)) return {};
+    return behind(std::next(at));
 }
 
 void Line::unwatch() noexcept {
@@ -66,14 +80,31 @@ void Line::unwatch() noexcept {
 
 bool Line::first(const QueueNode& p) const noexcept {
     if (!p.listed || entries_.empty()) return false;
-    const auto& [key, e] = *entries_.begin();
-    return key == p.key && e.own.get() == &p && !e.twice;
+    const auto at = entries_.begin();
+    const auto next = std::next(at);
+    const bool twice = next != entries_.end() && next->first.first == at->first.first;
+    return at->second.own.get() == &p && !twice;
 }
 
-Line::Entry* Line::ahead(std::int64_t key) {
-    const auto at = entries_.lower_bound(key);
-    if (at == entries_.begin()) return nullptr;
-    return &std::prev(at)->second;
+bool Line::lets_in(const QueueNode& p) const {
+    if (!p.listed) return false;
+    if (limit_ > 0) {
+        const std::string& own = p.more.empty() ? p.node : p.more.back();
+        const auto at = entries_.find(Key(sequence_of(own).value_or(0), own));
+        return at != entries_.end() &&
+               std::distance(entries_.begin(), at) < static_cast<std::ptrdiff_t>(limit_);
+    }
+    const auto at = entries_.find(Key(p.number, p.node));
+    return at != entries_.end() && at->second.own.get() == &p && blocker(p) == nullptr;
+}
+
+const Line::Entries::value_type* Line::blocker(const QueueNode& p) const {
+    for (auto at = entries_.lower_bound(Key(p.number + std::int64_t{1}, {}));
+         at != entries_.begin();) {
+        --at;
+        if (at->second.own.get() != &p && (!p.reads || !at->second.reads)) return &*at;
+    }
+    return nullptr;
 }
 
 }  // namespace holdfast::zookeeper

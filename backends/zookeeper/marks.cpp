@@ -1,6 +1,6 @@
-// A holder puts a mark with its token before core learns of the grant, and takes it away, in one
-// step with its own node, when it lets go. So a mark that is found belongs to somebody who never
-// did.
+// Who holds it exclusively puts a mark with its token before core learns of the grant, and takes it
+// away, in one step with its own node, when it lets go, and in one step with a downgrade. So a mark
+// that is found belongs to somebody who never did. Readers read it and leave it.
 #include "marks.hpp"
 
 #include "backend.hpp"
@@ -37,6 +37,30 @@ std::optional<std::string> mark_left_by(const QueueNode& p) {
     return std::nullopt;
 }
 
+namespace {
+
+/// What a mark says that nobody took away.
+PreviousHolder left_in(const std::string& text) {
+    return text == abandoned ? PreviousHolder::abandoned : PreviousHolder::crashed;
+}
+
+/// Where there is no mark. The server counts from zero: nobody stood here before the first.
+PreviousHolder before(const QueueNode& p) {
+    return p.number == 0 ? PreviousHolder::none : PreviousHolder::released;
+}
+
+}  // namespace
+
+awaitable<error_code> ZooKeeperBackend::read_mark(SessionPtr session, QueueNodePtr p,
+                                                  boot_clock::time_point deadline) {
+    CallPtr seen = session->handle().get(session->mark_path(p->name), false);
+    auto look = finished(shared_->engine, seen, deadline);
+    if (!co_await std::move(look)) co_return make(Error::no_answer);
+    if (seen->rc != ZOK && seen->rc != ZNONODE) co_return from_rc(seen->rc);
+    p->previous = seen->rc == ZOK ? left_in(seen->text) : before(*p);
+    co_return error_code();
+}
+
 awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
                                              boot_clock::time_point deadline) {
     const std::string path = session->mark_path(p->name);
@@ -46,9 +70,7 @@ awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
         auto wait = finished(shared_->engine, made, deadline);
         if (!co_await std::move(wait)) co_return make(Error::no_answer);
         if (made->rc == ZOK) {
-            // The server counts from zero: nobody stood here before the first.
-            const auto sequence = sequence_of(p->node);
-            p->previous = sequence == 0 ? PreviousHolder::none : PreviousHolder::released;
+            p->previous = before(*p);
             p->marked = true;
             co_return error_code();
         }
@@ -68,14 +90,12 @@ awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
             p->marked = true;
             co_return error_code();
         }
-        const auto before =
-            seen->text == abandoned ? PreviousHolder::abandoned : PreviousHolder::crashed;
         CallPtr taken = session->handle().set(path, own, seen->version);
         auto done = finished(shared_->engine, taken, deadline);
         if (!co_await std::move(done)) co_return make(Error::no_answer);
         if (taken->rc == ZNONODE || taken->rc == ZBADVERSION) continue;
         if (taken->rc != ZOK) co_return from_rc(taken->rc);
-        p->previous = before;
+        p->previous = left_in(seen->text);
         p->marked = true;
         co_return error_code();
     }

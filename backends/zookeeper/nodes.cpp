@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -14,6 +15,27 @@ namespace holdfast::zookeeper {
 namespace {
 
 constexpr std::string_view data_mark = "hf1 ";
+
+struct Ending {
+    std::string_view text;
+    Recipe recipe;
+};
+constexpr std::array<Ending, 7> endings{{{"lock-", Recipe::mutex},
+                                         {"latch-", Recipe::latch},
+                                         {"__WRIT__", Recipe::writer},
+                                         {"__READ__", Recipe::reader},
+                                         {"__lock__", Recipe::kazoo_writer},
+                                         {"__rlock__", Recipe::kazoo_reader},
+                                         {"-lease-", Recipe::permit}}};
+constexpr std::string_view revoked_word = "revoked", shared_word = "shared", asked_word = "asked",
+                           delay_word = "delay=", permits_word = "permits=";
+
+template <class Number>
+bool read_number(std::string_view text, Number& out) noexcept {
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, out);
+    return error == std::errc() && end == last && out > 0;
+}
 
 }  // namespace
 
@@ -55,28 +77,39 @@ std::string make_guid() {
     return out;
 }
 
-std::string node_prefix(std::string_view guid) {
+std::string node_prefix(std::string_view guid, Recipe recipe) {
     std::string out = "_c_";
     out += guid;
-    out += "-lock-";
+    out += '-';
+    for (const Ending& e : endings)
+        if (e.recipe == recipe) out += e.text.starts_with('-') ? e.text.substr(1) : e.text;
     return out;
 }
 
-std::optional<std::int32_t> sequence_of(std::string_view node) noexcept {
-    std::size_t at = node.rfind("lock-");
-    if (at != node.npos) {
-        at += 5;
-    } else {
-        at = node.rfind("__lock__");
-        if (at == node.npos) return std::nullopt;
-        at += 8;
+std::optional<Rank> rank_of(std::string_view node) noexcept {
+    for (const Ending& e : endings) {
+        const std::size_t at = node.rfind(e.text);
+        if (at == node.npos) continue;
+        const std::string_view digits = node.substr(at + e.text.size());
+        if (digits.size() < 10 || digits.size() > 11) return std::nullopt;
+        Rank r{0, e.recipe};
+        const char* const last = digits.data() + digits.size();
+        const auto [end, error] = std::from_chars(digits.data(), last, r.sequence);
+        if (error != std::errc() || end != last) return std::nullopt;
+        return r;
     }
-    const std::string_view digits = node.substr(at);
-    if (digits.size() < 10 || digits.size() > 11) return std::nullopt;
-    std::int32_t n = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    return n;
+    return std::nullopt;
+}
+
+bool stands_in_line(std::string_view node) noexcept {
+    const auto rank = rank_of(node);
+    return rank && rank->recipe != Recipe::permit;
+}
+
+std::optional<std::int32_t> sequence_of(std::string_view node) noexcept {
+    const auto rank = rank_of(node);
+    if (!rank) return std::nullopt;
+    return rank->sequence;
 }
 
 bool is_unique(std::int32_t sequence) noexcept {
@@ -85,7 +118,17 @@ bool is_unique(std::int32_t sequence) noexcept {
 
 bool made_by(std::string_view node, std::string_view guid) noexcept {
     return node.starts_with("_c_") && node.substr(3).starts_with(guid) &&
-           node.substr(3 + guid.size()).starts_with("-lock-");
+           node.substr(3 + guid.size()).starts_with('-');
+}
+
+std::string limit_text(std::uint32_t limit) {
+    return '-' + std::to_string(limit);
+}
+
+std::optional<std::uint32_t> read_limit(std::string_view text) noexcept {
+    std::uint32_t limit = 0;
+    if (!text.starts_with('-') || !read_number(text.substr(1), limit)) return std::nullopt;
+    return limit;
 }
 
 std::string write_data(const NodeData& d) {
@@ -93,7 +136,16 @@ std::string write_data(const NodeData& d) {
     out += std::to_string(d.ttl_ms);
     out += ' ';
     out += d.owner;
-    if (d.revoked) out += " revoked";
+    const auto add = [&](bool so, std::string_view word) {
+        if (so) (out += ' ') += word;
+    };
+    add(d.revoked, revoked_word);
+    add(d.shared, shared_word);
+    add(d.asked, asked_word);
+    add(d.delay_ms > 0, delay_word);
+    if (d.delay_ms > 0) out += std::to_string(d.delay_ms);
+    add(d.permits > 0, permits_word);
+    if (d.permits > 0) out += std::to_string(d.permits);
     return out;
 }
 
@@ -106,12 +158,28 @@ std::optional<NodeData> read_data(std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (!text.starts_with(' ')) return std::nullopt;
     text.remove_prefix(1);
-    const std::size_t space = text.find(' ');
-    d.owner = text.substr(0, space);
+    const auto next_word = [&] {
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(std::min(text.size(), word.size() + 1));
+        return word;
+    };
+    d.owner = next_word();
     if (d.owner.empty()) return std::nullopt;
-    if (space != text.npos) {
-        if (text.substr(space + 1) != "revoked") return std::nullopt;
-        d.revoked = true;
+    while (!text.empty()) {
+        const std::string_view word = next_word();
+        if (word == revoked_word) {
+            d.revoked = true;
+        } else if (word == shared_word) {
+            d.shared = true;
+        } else if (word == asked_word) {
+            d.asked = true;
+        } else if (word.starts_with(delay_word)) {
+            if (!read_number(word.substr(delay_word.size()), d.delay_ms)) return std::nullopt;
+        } else if (word.starts_with(permits_word)) {
+            if (!read_number(word.substr(permits_word.size()), d.permits)) return std::nullopt;
+        } else {
+            return std::nullopt;
+        }
     }
     return d;
 }

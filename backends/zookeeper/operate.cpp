@@ -1,5 +1,6 @@
 // What operators ask: holders, waiters, names that are held, and breaking one.
 #include <algorithm>
+#include <map>
 
 #include "backend.hpp"
 #include "client_library.hpp"
@@ -13,16 +14,21 @@ namespace holdfast::zookeeper {
 constexpr std::size_t asked_at_once = 256;
 
 struct ZooKeeperBackend::Standing {
-    std::string node;
-    std::int32_t sequence = 0;
+    std::string node, path;
+    Rank rank;
     std::string text;
     std::int64_t czxid = 0;
     std::int32_t version = 0;
-    std::optional<NodeData> data;  ///< nothing: another library made it
+    std::optional<NodeData> data;   ///< nothing: another library made it
+    std::vector<std::string> more;  ///< permits beyond the first: their paths
 
+    bool permit() const { return rank.recipe == Recipe::permit; }
+    bool reading() const { return reads(rank.recipe) || (data && data->shared); }
     Holder shown() const {
         Holder h;
-        h.token = FencingToken{static_cast<std::uint64_t>(czxid)};
+        if (!permit()) h.token = FencingToken{static_cast<std::uint64_t>(czxid)};
+        h.permits = static_cast<std::uint32_t>(1 + more.size());
+        h.mode = reading() ? Mode::shared : Mode::exclusive;
         if (!data) {
             h.owner = node;
             h.foreign = true;
@@ -30,6 +36,7 @@ struct ZooKeeperBackend::Standing {
                 text.size() <= 128 &&
                 std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
             if (readable) h.note = text;
+            h.asked = text == curator_revoke;
             return h;
         }
         const spi::Owner o = spi::parse_owner(data->owner);
@@ -39,50 +46,160 @@ struct ZooKeeperBackend::Standing {
         h.note = o.note;
         h.ttl_left = milliseconds(data->ttl_ms);
         h.revoked = data->revoked;
+        h.asked = data->asked;
+        if (data->permits > 0) h.permits = data->permits;
         return h;
+    }
+    bool meant(const std::optional<FencingToken>& token, std::string_view owner) const {
+        return (!token || (token->value == static_cast<std::uint64_t>(czxid) && !permit())) &&
+               (owner.empty() || owner == (data ? data->owner : node));
     }
 };
 
-awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::standing(
-    SessionPtr session, std::string name, bool all, boot_clock::time_point deadline) {
-    const std::string parent = parent_path(shared_->options, name);
+struct ZooKeeperBackend::Queue {
+    std::vector<Standing> all;  ///< in the order of their places; the first of them hold it
+    std::size_t holders = 0;
+    std::uint32_t limit = 0;  ///< of permits
+};
+
+awaitable<result<std::vector<std::string>>> ZooKeeperBackend::children(
+    SessionPtr session, std::string path, boot_clock::time_point deadline) {
     // As new as this moment, also when this server lags behind.
-    session->handle().sync(parent);
-    CallPtr listed = session->handle().list(parent);
+    session->handle().sync(path);
+    CallPtr listed = session->handle().list(path);
     auto wait = finished(shared_->engine, listed, deadline);
     if (!co_await std::move(wait)) co_return make(Error::no_answer);
+    if (listed->rc != ZOK && listed->rc != ZNONODE) co_return from_rc(listed->rc);
+    co_return std::move(listed->children);
+}
+
+awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::read_nodes(
+    SessionPtr session, std::string parent, std::vector<std::string> nodes,
+    boot_clock::time_point deadline) {
     std::vector<Standing> out;
-    if (listed->rc == ZNONODE) co_return out;
-    if (listed->rc != ZOK) co_return from_rc(listed->rc);
-    for (const std::string& node : listed->children) {
+    for (const std::string& node : nodes) {
+        const auto rank = rank_of(node);
+        if (!rank) continue;
         Standing s;
-        const auto sequence = sequence_of(node);
-        if (!sequence) continue;
         s.node = node;
-        s.sequence = *sequence;
+        s.path = parent + "/" + node;
+        s.rank = *rank;
         out.push_back(std::move(s));
     }
-    if (out.empty()) co_return out;
-    std::sort(out.begin(), out.end(),
-              [](const Standing& a, const Standing& b) { return a.sequence < b.sequence; });
-    if (!all) out.resize(1);
-    std::vector<CallPtr> asked;
-    asked.reserve(out.size());
-    for (const Standing& s : out)
-        asked.push_back(session->handle().get(parent + "/" + s.node, false));
+    std::sort(out.begin(), out.end(), [](const Standing& a, const Standing& b) {
+        return std::pair(a.rank.sequence, a.node) < std::pair(b.rank.sequence, b.node);
+    });
     std::vector<Standing> there;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        auto answer = finished(shared_->engine, asked[i], deadline);
-        if (!co_await std::move(answer)) co_return make(Error::no_answer);
-        if (asked[i]->rc == ZNONODE) continue;
-        if (asked[i]->rc != ZOK) co_return from_rc(asked[i]->rc);
-        out[i].text = asked[i]->text;
-        out[i].czxid = asked[i]->czxid;
-        out[i].version = asked[i]->version;
-        out[i].data = read_data(out[i].text);
-        there.push_back(std::move(out[i]));
+    for (std::size_t from = 0; from < out.size(); from += asked_at_once) {
+        const std::size_t to = std::min(from + asked_at_once, out.size());
+        std::vector<CallPtr> asked;
+        for (std::size_t i = from; i < to; ++i)
+            asked.push_back(session->handle().get(out[i].path, false));
+        for (std::size_t i = from; i < to; ++i) {
+            const CallPtr call = asked[i - from];
+            auto answer = finished(shared_->engine, call, deadline);
+            if (!co_await std::move(answer)) co_return make(Error::no_answer);
+            if (call->rc == ZNONODE) continue;
+            if (call->rc != ZOK) co_return from_rc(call->rc);
+            out[i].text = call->text;
+            out[i].czxid = call->czxid;
+            out[i].version = call->version;
+            out[i].data = read_data(out[i].text);
+            there.push_back(std::move(out[i]));
+        }
     }
     co_return there;
+}
+
+awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing(
+    SessionPtr session, std::string name, boot_clock::time_point deadline) {
+    const std::string parent = parent_path(shared_->options, name);
+    Queue out;
+    auto listing = children(session, parent, deadline);
+    auto nodes = co_await std::move(listing);
+    if (!nodes) co_return nodes.error();
+    std::erase_if(*nodes,
+                  [](const std::string& n) { return n != permits_folder && !stands_in_line(n); });
+    const bool folder = std::find(nodes->begin(), nodes->end(), permits_folder) != nodes->end();
+    auto reading = read_nodes(session, parent, std::move(*nodes), deadline);
+    auto line = co_await std::move(reading);
+    if (!line) co_return line.error();
+    if (!line->empty() || !folder) {
+        out.holders = holders_among(*line);
+        out.all = std::move(*line);
+        co_return out;
+    }
+    auto permits = standing_for_permits(session, parent, deadline);
+    co_return co_await std::move(permits);
+}
+
+awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permits(
+    SessionPtr session, std::string parent, boot_clock::time_point deadline) {
+    Queue out;
+    std::vector<Standing> found[2];
+    const std::string_view folders[] = {permits_folder, turns_folder};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::string path = parent + "/" + std::string(folders[i]);
+        auto listing = children(session, path, deadline);
+        auto nodes = co_await std::move(listing);
+        if (!nodes) co_return nodes.error();
+        auto reading = read_nodes(session, path, std::move(*nodes), deadline);
+        auto read = co_await std::move(reading);
+        if (!read) co_return read.error();
+        found[i] = std::move(*read);
+    }
+    CallPtr own = session->handle().get(parent, false);
+    auto wait = finished(shared_->engine, own, deadline);
+    if (!co_await std::move(wait)) co_return make(Error::no_answer);
+    const std::size_t count = found[0].size();
+    const std::size_t limit = read_limit(own->text).value_or(static_cast<std::uint32_t>(count));
+    // All of one acquisition's have the same data; a foreign one's cannot be told.
+    std::map<std::string, std::size_t> of_owner;
+    std::vector<std::size_t> last;
+    for (std::size_t i = 0; i < count; ++i) {
+        Standing& s = found[0][i];
+        const auto known = s.data ? of_owner.find(s.data->owner) : of_owner.end();
+        if (known != of_owner.end()) {
+            out.all[known->second].more.push_back(s.path);
+            last[known->second] = i;
+            continue;
+        }
+        if (s.data) of_owner.emplace(s.data->owner, out.all.size());
+        out.all.push_back(std::move(s));
+        last.push_back(i);
+    }
+    for (std::size_t i = out.all.size(); i-- > 0;)
+        if (last[i] >= limit) out.all.erase(out.all.begin() + static_cast<std::ptrdiff_t>(i));
+    out.holders = out.all.size();
+    out.limit = static_cast<std::uint32_t>(limit);
+    for (Standing& turn : found[1]) {
+        const bool holds =
+            turn.data && std::any_of(out.all.begin(), out.all.end(), [&](const Standing& s) {
+                return s.data && s.data->owner == turn.data->owner;
+            });
+        if (!holds) out.all.push_back(std::move(turn));
+    }
+    if (out.all.empty()) out.limit = 0;
+    co_return out;
+}
+
+awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::holding(
+    SessionPtr session, std::string name, HolderFilter which, boot_clock::time_point deadline) {
+    const std::string owner(which.owner);
+    auto asking = standing(std::move(session), std::move(name), deadline);
+    auto found = co_await std::move(asking);
+    if (!found) co_return found.error();
+    found->all.resize(found->holders);
+    std::erase_if(found->all, [&](const Standing& s) { return !s.meant(which.if_token, owner); });
+    if (found->all.empty()) co_return make_error_code(errc::not_held);
+    co_return std::move(found->all);
+}
+
+std::size_t ZooKeeperBackend::holders_among(const std::vector<Standing>& line) {
+    if (line.empty() || !line.front().reading()) return std::min<std::size_t>(line.size(), 1);
+    const auto writer =
+        std::find_if(line.begin(), line.end(), [](const Standing& s) { return !s.reading(); });
+    return static_cast<std::size_t>(writer - line.begin());
 }
 
 awaitable<result<Inspection>> ZooKeeperBackend::inspect(std::string_view name,
@@ -93,18 +210,23 @@ awaitable<result<Inspection>> ZooKeeperBackend::inspect(std::string_view name,
     const error_code why = co_await std::move(ready);
     if (why) co_return why;
     std::string wanted(name);
-    auto asking = standing(session, std::move(wanted), true, deadline);
+    auto asking = standing(session, std::move(wanted), deadline);
     const auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     Inspection out;
     out.name = name;
-    for (const Standing& s : *found)
-        (out.holders.empty() ? out.holders : out.waiters).push_back(s.shown());
+    if (found->limit > 0) out.kind = Kind::semaphore, out.limit = found->limit;
+    for (std::size_t i = 0; i < found->all.size(); ++i) {
+        const Standing& s = found->all[i];
+        (i < found->holders ? out.holders : out.waiters).push_back(s.shown());
+        if (s.rank.recipe == Recipe::writer || reads(s.rank.recipe)) out.kind = Kind::shared_mutex;
+    }
     for (Holder& w : out.waiters) {
         w.token = {};
         w.ttl_left.reset();
     }
-    if (!out.holders.empty()) out.last_token = out.holders.front().token;
+    for (const Holder& h : out.holders)
+        out.last_token = std::max(out.last_token, h.token);
     co_return out;
 }
 
@@ -144,8 +266,16 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_v
             const CallPtr& call = asked[i - from];
             auto answer = finished(shared_->engine, call, deadline);
             if (!co_await std::move(answer)) co_return make(Error::no_answer);
-            const bool held = std::any_of(call->children.begin(), call->children.end(),
-                                          [](const std::string& n) { return sequence_of(n); });
+            bool held = std::any_of(call->children.begin(), call->children.end(),
+                                    [](const std::string& n) { return stands_in_line(n); });
+            const auto folder =
+                std::find(call->children.begin(), call->children.end(), permits_folder);
+            if (!held && folder != call->children.end()) {
+                auto looking = children(session, lines[i].second + "/" + *folder, deadline);
+                const auto permits = co_await std::move(looking);
+                if (!permits) co_return permits.error();
+                held = !permits->empty();
+            }
             if (held && names.size() < limit) names.push_back(lines[i].first);
         }
     }
@@ -153,55 +283,130 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_v
     co_return names;
 }
 
+awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::tell(
+    SessionPtr session, std::vector<Standing> open, bool NodeData::*what,
+    boot_clock::time_point deadline) {
+    std::vector<Standing> told;
+    while (!open.empty() && boot_clock::now() < deadline) {
+        std::vector<CallPtr> calls;
+        for (Standing& s : open) {
+            std::string text(curator_revoke);
+            if (s.data) {
+                (*s.data).*what = true;
+                text = write_data(*s.data);
+            }
+            calls.push_back(session->handle().set(s.path, text, s.version));
+        }
+        std::vector<Standing> again;
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+            auto wait = finished(shared_->engine, calls[i], deadline);
+            if (!co_await std::move(wait)) co_return make(Error::no_answer);
+            if (calls[i]->rc == ZNONODE) continue;
+            if (calls[i]->rc == ZBADVERSION) {
+                // Somebody else has written to it: the same with what it says now.
+                CallPtr read = session->handle().get(open[i].path, false);
+                auto answer = finished(shared_->engine, read, deadline);
+                if (!co_await std::move(answer)) co_return make(Error::no_answer);
+                if (read->rc == ZNONODE) continue;
+                if (read->rc != ZOK) co_return from_rc(read->rc);
+                open[i].version = read->version;
+                open[i].text = read->text;
+                open[i].data = read_data(read->text);
+                again.push_back(std::move(open[i]));
+                continue;
+            }
+            if (calls[i]->rc != ZOK) co_return from_rc(calls[i]->rc);
+            told.push_back(std::move(open[i]));
+        }
+        open = std::move(again);
+    }
+    if (!open.empty()) co_return make(Error::no_answer);
+    if (told.empty()) co_return make_error_code(errc::not_held);
+    co_return told;
+}
+
 awaitable<result<std::vector<Broken>>> ZooKeeperBackend::break_lock(std::string_view name,
                                                                     const BreakOptions& options,
                                                                     boot_clock::time_point deadline,
                                                                     std::string& detail) {
     const SessionPtr session = session_for(shared_->options.ttl);
+    const bool now = options.now;
+    const HolderFilter which{options.if_token, options.owner};
     auto ready = session->ready(deadline, &detail);
     const error_code why = co_await std::move(ready);
     if (why) co_return why;
-    const std::string parent = parent_path(shared_->options, name);
-    std::string wanted(name);
-    auto asking = standing(session, std::move(wanted), false, deadline);
-    const auto found = co_await std::move(asking);
+    const std::string wanted(name);
+    auto asking = holding(session, wanted, which, deadline);
+    auto found = co_await std::move(asking);
     if (!found) co_return found.error();
-    if (found->empty()) co_return make_error_code(errc::not_held);
-    const Standing& s = found->front();
-    if (options.if_token && options.if_token->value != static_cast<std::uint64_t>(s.czxid))
-        co_return make_error_code(errc::not_held);
-    Broken out;
-    out.holder = s.shown();
-    const std::string path = parent + "/" + s.node;
-    if (options.now) {
-        CallPtr removed = session->handle().remove(path);
-        auto wait = finished(shared_->engine, removed, deadline);
-        if (!co_await std::move(wait)) co_return make(Error::no_answer);
-        if (removed->rc == ZNONODE) co_return make_error_code(errc::not_held);
-        if (removed->rc != ZOK) co_return from_rc(removed->rc);
-        out.holder.revoked = true;
-        co_return std::vector<Broken>(1, out);
-    }
-    if (!s.data) {
+    const bool foreign =
+        std::any_of(found->begin(), found->end(), [](const Standing& s) { return !s.data; });
+    if (foreign && !now) {
         detail =
             "a client of another library holds it and would not notice the revocation; to delete "
             "its node, break it with --now";
         co_return make_error_code(errc::not_supported);
     }
-    // Its session sees the change before any later write of its own is acknowledged, so no renewal
-    // that begins now succeeds; the holder's client deletes the node when the lease has run out,
-    // and without that client the servers do.
-    NodeData revoked = *s.data;
-    revoked.revoked = true;
-    const std::string text = write_data(revoked);
-    CallPtr marked = session->handle().set(path, text, s.version);
-    auto wait = finished(shared_->engine, marked, deadline);
-    if (!co_await std::move(wait)) co_return make(Error::no_answer);
-    if (marked->rc == ZNONODE) co_return make_error_code(errc::not_held);
-    if (marked->rc != ZOK && marked->rc != ZBADVERSION) co_return from_rc(marked->rc);
-    out.holder.revoked = true;
-    out.free_in = milliseconds(s.data->ttl_ms);
-    co_return std::vector<Broken>(1, out);
+    std::vector<Broken> out;
+    if (!now) {
+        // Its session sees the change before any later write of its own is acknowledged, so no
+        // renewal that begins now succeeds; the holder's client deletes the node when the lease has
+        // run out, and without that client the servers do.
+        auto telling = tell(session, std::move(*found), &NodeData::revoked, deadline);
+        const auto told = co_await std::move(telling);
+        if (!told) co_return told.error();
+        for (const Standing& s : *told)
+            out.push_back({s.shown(), milliseconds(s.data->ttl_ms + s.data->delay_ms)});
+        co_return out;
+    }
+    std::vector<CallPtr> calls;
+    for (const Standing& s : *found) {
+        for (const std::string& path : s.more)
+            session->handle().remove(path);
+        calls.push_back(session->handle().remove(s.path));
+    }
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        auto wait = finished(shared_->engine, calls[i], deadline);
+        if (!co_await std::move(wait)) co_return make(Error::no_answer);
+        if (calls[i]->rc == ZNONODE) continue;
+        if (calls[i]->rc != ZOK) co_return from_rc(calls[i]->rc);
+        out.push_back({(*found)[i].shown(), milliseconds(0)});
+        out.back().holder.revoked = true;
+    }
+    if (out.empty()) co_return make_error_code(errc::not_held);
+    co_return out;
+}
+
+awaitable<result<std::vector<Holder>>> ZooKeeperBackend::request_release(
+    std::string_view name, const HolderFilter& filter, boot_clock::time_point deadline,
+    std::string& detail) {
+    const SessionPtr session = session_for(shared_->options.ttl);
+    const HolderFilter which = filter;
+    std::string wanted(name);
+    auto ready = session->ready(deadline, &detail);
+    const error_code why = co_await std::move(ready);
+    if (why) co_return why;
+    auto asking = holding(session, std::move(wanted), which, deadline);
+    auto found = co_await std::move(asking);
+    if (!found) co_return found.error();
+    const auto deaf = [](const Standing& s) {
+        return s.rank.recipe == Recipe::kazoo_writer || s.rank.recipe == Recipe::kazoo_reader ||
+               s.rank.recipe == Recipe::latch;
+    };
+    std::erase_if(*found, [&](const Standing& s) { return !s.data && deaf(s); });
+    if (found->empty()) {
+        detail = "a lock of kazoo's or a LeaderLatch holds it, and would not notice";
+        co_return make_error_code(errc::not_supported);
+    }
+    auto telling = tell(session, std::move(*found), &NodeData::asked, deadline);
+    const auto told = co_await std::move(telling);
+    if (!told) co_return told.error();
+    std::vector<Holder> out;
+    for (const Standing& s : *told) {
+        out.push_back(s.shown());
+        out.back().asked = true;
+    }
+    co_return out;
 }
 
 awaitable<result<Capabilities>> ZooKeeperBackend::probe(boot_clock::time_point deadline,

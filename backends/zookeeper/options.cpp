@@ -42,6 +42,7 @@ Options::Options(const spi::Settings& s)
       creator_acl(s.text("acl") == "creator"),
       robust(s.flag("robust")),
       containers(s.text("parents") == "container"),
+      latch(s.text("node") == "latch-"),
       display(s.display()) {
     if (base.empty()) base = default_base;
     if (base == "/") base.clear();
@@ -97,6 +98,13 @@ const std::vector<spi::OptionSpec>& option_table() {
                     "persistent: it stays. Servers without container nodes always get "
                     "persistent ones.",
          .choices = "container|persistent"},
+        {.name = "node",
+         .type = OptionType::choice,
+         .fallback = "lock-",
+         .meaning =
+             "How the node of a mutex is called: as those of Curator's InterProcessMutex and "
+             "LeaderSelector, or as those of its LeaderLatch, which counts no others.",
+         .choices = "lock-|latch-"},
         {.name = "tick_time",
          .type = OptionType::duration,
          .fallback = "3s",
@@ -142,7 +150,8 @@ Capabilities promises(const spi::Settings& s) {
     const bool ensemble = s.hosts.size() >= 3;
     Capabilities c{ensemble ? SafetyClass::a : SafetyClass::b,
                    {fencing, fifo, notified, cross_process, cross_host, renewal, inspect, list,
-                    break_lock, survives_client_clock_jump, survives_server_crash}};
+                    break_lock, shared, semaphore, downgrade, lock_delay, release_request,
+                    survives_client_clock_jump, survives_server_crash}};
     c.set(survives_failover, ensemble);
     c.set(previous_holder, s.flag("robust"));
     return c;

@@ -20,6 +20,7 @@ struct Options {
     bool creator_acl = false;  ///< acl=creator
     bool robust = false;
     bool containers = true;
+    bool latch = false;   ///< node=latch-
     std::string display;  ///< "zookeeper://a:2181,b:2181/locks"
 
     explicit Options(const spi::Settings&);

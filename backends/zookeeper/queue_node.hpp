@@ -4,9 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "call.hpp"
 #include "holdfast/lease.hpp"
 #include "holdfast/spi/net/gate.hpp"
+#include "nodes.hpp"
 
 namespace holdfast::zookeeper {
 
@@ -25,10 +28,20 @@ struct QueueNode {
     std::weak_ptr<Session> session;
     std::string owner, name, parent;
     std::string guid;  ///< of this acquisition in this session
-    std::string node;  ///< empty until known
-    std::int64_t key = 0;
+    Recipe recipe = Recipe::mutex;
+    bool reads = false;       ///< beside other readers: by its name, or after a downgrade
+    std::string node;         ///< empty until known
+    std::int32_t number = 0;  ///< the server's, at the end of the node's name
+    std::uint32_t permits = 0, limit = 0;  ///< of a semaphore
+    std::string name_says;                 ///< permits: what is to be at the name itself
+    bool agreed = false;                   ///< and is, since this one's nodes are there
+    std::vector<std::string> more;         ///< permits beyond the first: their nodes
+    std::shared_ptr<QueueNode> turn;       ///< permits: the place in line for them
+    CallPtr own_node, own_line;  ///< permits: what is at the name itself, asked afterwards
+    bool folder = false;         ///< that of permits was there when this came into line
     std::int64_t czxid = 0;
-    milliseconds ttl{};
+    std::int32_t version = 0;  ///< of its data, as last seen
+    milliseconds ttl{}, lock_delay{};
 
     bool enlisted = false;         ///< waits in its session until there is room for its request
     bool asking = false;           ///< takes that room
@@ -53,7 +66,8 @@ struct QueueNode {
     bool marked = false;  ///< robust: the mark names this grant
     PreviousHolder previous = PreviousHolder::unknown;
     bool watching = false, watched = false;  ///< its own node
-    bool revoked = false;
+    bool revoked = false, wanted_back = false;
+    bool downgrading = false;  ///< the request for that is under way
     bool renewed_before = false;
     boot_clock::time_point base;      ///< reported to core last
     boot_clock::time_point answered;  ///< when
@@ -63,6 +77,11 @@ struct QueueNode {
     spi::net::Gate gate;  ///< any of this changed
 
     std::string path() const { return parent + "/" + node; }
+    std::vector<std::string> nodes() const {
+        std::vector<std::string> all(more);
+        all.insert(all.begin(), node);
+        return all;
+    }
 };
 using QueueNodePtr = std::shared_ptr<QueueNode>;
 

@@ -132,9 +132,16 @@ CallPtr Handle::get(const std::string& path, bool watch, Then then) {
     });
 }
 
-CallPtr Handle::list(const std::string& path, Then then) {
+CallPtr Handle::list(const std::string& path, Then then, bool watch) {
+    if (watch)
+        then = [weak = weak_from_this(), path, then = std::move(then)](Call& c) {
+            const auto self = weak.lock();
+            if (self && c.rc == ZOK) self->child_watches_.insert(path);
+            if (then) then(c);
+        };
     return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
-        return zoo_aget_children(zh, path.c_str(), 0, done_list, lent);
+        return zoo_awget_children(zh, path.c_str(), watch ? &Handle::on_event : nullptr,
+                                  watch ? this : nullptr, done_list, lent);
     });
 }
 
@@ -144,8 +151,58 @@ CallPtr Handle::sync(const std::string& path, Then then) {
     });
 }
 
+CallPtr Handle::create_several(const std::string& path, std::string_view data, std::size_t count,
+                               Then then) {
+    // The library writes there when the answer comes: the server adds ten digits, and a sign.
+    struct Made {
+        std::vector<std::vector<char>> paths;
+        std::vector<zoo_op_result_t> results;
+    };
+    auto made = std::make_shared<Made>();
+    made->paths.assign(count, std::vector<char>(path.size() + 12));
+    made->results.resize(count);
+    Then all = [made, then = std::move(then)](Call& c) {
+        if (c.rc == ZOK)
+            for (const auto& text : made->paths)
+                c.children.emplace_back(text.data());
+        if (then) then(c);
+    };
+    return send(std::move(all), [&](zhandle_t* zh, const void* lent) {
+        std::vector<zoo_op_t> ops(count);
+        for (std::size_t i = 0; i < count; ++i)
+            zoo_create_op_init(&ops[i], path.c_str(), data.data(), static_cast<int>(data.size()),
+                               rights(shared_->options), ZOO_EPHEMERAL_SEQUENTIAL,
+                               made->paths[i].data(), static_cast<int>(made->paths[i].size()));
+        return zoo_amulti(zh, static_cast<int>(count), ops.data(), made->results.data(), done_void,
+                          lent);
+    });
+}
+
+CallPtr Handle::remove_all(const std::vector<std::string>& paths, Then then) {
+    return remove_and_set(paths, {}, {}, -1, std::move(then));
+}
+
+CallPtr Handle::remove_and_set(const std::vector<std::string>& paths, const std::string& set,
+                               std::string data, int version, Then then) {
+    const std::size_t count = paths.size() + (set.empty() ? 0 : 1);
+    auto results = std::make_shared<std::vector<zoo_op_result_t>>(count);
+    Then all = [results, then = std::move(then)](Call& c) {
+        if (then) then(c);
+    };
+    return send(std::move(all), [&](zhandle_t* zh, const void* lent) {
+        std::vector<zoo_op_t> ops(count);
+        for (std::size_t i = 0; i < paths.size(); ++i)
+            zoo_delete_op_init(&ops[i], paths[i].c_str(), -1);
+        if (!set.empty())
+            zoo_set_op_init(&ops.back(), set.c_str(), data.data(), static_cast<int>(data.size()),
+                            version, nullptr);
+        return zoo_amulti(zh, static_cast<int>(count), ops.data(), results->data(), done_void,
+                          lent);
+    });
+}
+
 CallPtr Handle::remove_with(const std::string& node, const std::string& other,
-                            std::optional<std::string> data, Then then) {
+                            std::optional<std::string> data, Then then, int version) {
     // The library writes the results there when the answer comes.
     auto results = std::make_shared<std::array<zoo_op_result_t, 2>>();
     Then both = [results, then = std::move(then)](Call& c) {
@@ -156,7 +213,7 @@ CallPtr Handle::remove_with(const std::string& node, const std::string& other,
         zoo_delete_op_init(&ops[0], node.c_str(), -1);
         if (data)
             zoo_set_op_init(&ops[1], other.c_str(), data->data(), static_cast<int>(data->size()),
-                            -1, nullptr);
+                            version, nullptr);
         else
             zoo_delete_op_init(&ops[1], other.c_str(), -1);
         return zoo_amulti(zh, 2, ops.data(), results->data(), done_void, lent);

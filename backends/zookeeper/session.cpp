@@ -8,15 +8,16 @@
 
 namespace holdfast::zookeeper {
 
-Session::Session(std::shared_ptr<Shared> shared, milliseconds ttl)
+Session::Session(std::shared_ptr<Shared> shared, milliseconds ttl, milliseconds lock_delay)
     : shared_(std::move(shared)),
       ttl_(ttl),
+      lock_delay_(lock_delay),
       validity_(shared_->options.tick),
       last_used_(boot_clock::now()),
       ensemble_known_(shared_->options.hosts.size() < 2),
       beat_timer_(shared_->engine),
       beacon_(shared_->options.base + "/_hf_session-" + make_guid()) {
-    handle_ = std::make_shared<Handle>(shared_, ttl_, *this);
+    handle_ = std::make_shared<Handle>(shared_, ttl_ + lock_delay_, *this);
 }
 
 Session::~Session() {
@@ -29,12 +30,11 @@ void Session::start() {
 }
 
 milliseconds Session::interval() const {
-    return std::max(Validity::spacing(shared_->options.tick), handle_->timeout() / 8);
+    return std::max(Validity::spacing(shared_->options.tick), lease_time() / 8);
 }
 
 milliseconds Session::pace(boot_clock::time_point now) const {
-    const milliseconds t = handle_->timeout();
-    const bool late = validity_.base() && now - *validity_.base() > t / 2;
+    const bool late = validity_.base() && now - *validity_.base() > lease_time() / 2;
     return late ? Validity::spacing(shared_->options.tick) : interval();
 }
 
@@ -42,7 +42,7 @@ boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_poin
     const auto base = validity_.base();
     if (!base) return boot_clock::time_point(boot_clock::duration(1));
     const milliseconds t = handle_->timeout();
-    const auto surely_until = *base + t - spi::drift(t);
+    const auto surely_until = *base + t - spi::drift(t) - lock_delay_;
     return std::min(sent, surely_until - ttl + spi::drift(ttl));
 }
 
@@ -54,11 +54,11 @@ bool Session::usable() const {
 bool Session::well_proved(boot_clock::time_point now) const {
     const auto base = validity_.base();
     if (!base) return false;
-    const milliseconds t = handle_->timeout();
+    const milliseconds t = lease_time();
     // Just before the next heartbeat is answered three of them have passed; half of what is left
     // then is trouble.
     const milliseconds least = std::min(t / 3, (t - 3 * interval()) / 2);
-    return *base + t - spi::drift(t) - now > least;
+    return *base + t - spi::drift(t + lock_delay_) - now > least;
 }
 
 boot_clock::duration Session::unanswered_for(boot_clock::time_point now) const {
@@ -89,10 +89,13 @@ void Session::connected(bool first) {
     if (over_) return;
     disconnected_since_.reset();
     if (first) validity_.created(handle_->connect_sent());
-    const milliseconds length = handle_->timeout(), tick = shared_->options.tick;
+    const milliseconds length = lease_time(), tick = shared_->options.tick;
     if (std::string words = too_short("session", length, tick); !words.empty()) {
         // The servers' maxSessionTimeout: nothing of this length could be believed for long.
-        words += " The servers grant no more: see their maxSessionTimeout.";
+        words += " The servers grant no more";
+        if (lock_delay_ > milliseconds::zero())
+            words += " beside a lock_delay of " + spi::format_duration(lock_delay_);
+        words += ": see their maxSessionTimeout.";
         return refuse(make(Error::too_short), std::move(words));
     }
     if (first && length > ttl_ && length / 2 > tick)
@@ -122,7 +125,7 @@ void Session::connected(bool first) {
         else if (p->leaving)
             remove_node(p);
         else if (p->state == QueueNode::State::queued)
-            want_list(line(p->parent));
+            want_list(line(*p));
         else if (p->told && p->renewed_before)
             watch_own(p);
     }
@@ -236,8 +239,7 @@ void Session::beat() {
         for (const QueueNodePtr& p : places_)
             if (p->leaving) remove_node(p);
         // Nothing else would tell that this server hangs, or is cut off from the others.
-        const auto patience =
-            std::max<boot_clock::duration>(handle_->timeout() / 4, 2 * interval());
+        const auto patience = std::max<boot_clock::duration>(lease_time() / 4, 2 * interval());
         if (beating_ && now - beat_sent_ > patience)
             handle_->cut();
         else if (!beating_ && now >= chain_due_)
@@ -297,7 +299,7 @@ void Session::beat_answered(boot_clock::time_point sent, bool chained, bool crea
         if (chained) {
             const auto now = boot_clock::now();
             const auto before = validity_.base();
-            const bool late = before && now - *before > handle_->timeout() / 2;
+            const bool late = before && now - *before > lease_time() / 2;
             validity_.acknowledged(sent, now);
             // The servers are there again. A lease whose renewal failed meanwhile would ask again
             // when its pause is over, which may be too late.

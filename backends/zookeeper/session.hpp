@@ -13,10 +13,11 @@
 
 namespace holdfast::zookeeper {
 
-/// Engine thread only. A session is used for acquisitions of one ttl, which is its time-out.
+/// Engine thread only. A session is used for acquisitions of one ttl and one lock_delay, which
+/// together are its time-out: nothing is believed that ends less than lock_delay before it.
 class Session final : public std::enable_shared_from_this<Session>, public Ear {
 public:
-    Session(std::shared_ptr<Shared>, milliseconds ttl);
+    Session(std::shared_ptr<Shared>, milliseconds ttl, milliseconds lock_delay);
     ~Session() override;
 
     void start();
@@ -40,27 +41,36 @@ public:
     boot_clock::time_point last_used() const noexcept { return last_used_; }
 
     // --- places
-    QueueNodePtr make_place(std::string_view name, std::string_view owner, milliseconds ttl);
+    QueueNodePtr make_place(const spi::Attempt&);
     /// Asks for its node, as soon as there is a connection and room: so many are asked for at once
     /// that they can be answered in time, and the others wait here.
     void enter(const QueueNodePtr&);
     /// When a node was asked for last.
     boot_clock::time_point asked_last() const noexcept { return asked_last_; }
-    bool first(const QueueNode&) const;
+    /// Nobody is ahead of it whom it has to wait for.
+    bool lets_in(const QueueNode&) const;
+    /// Somebody surely is. Asks for what has to be known for that.
+    bool blocked(const QueueNodePtr&);
     /// Somebody of this client holds the name or stands in line for it, so that one try fails
     /// without a request.
-    bool known_busy(std::string_view name) const;
+    bool known_busy(const spi::Attempt&) const;
     /// Sees that the one ahead of it is watched, and the whole line now and then.
     void keep_waiting(const QueueNodePtr&);
     /// Nothing of it is to be left: deletes its node, now or when that is possible.
     void leave(const QueueNodePtr&, Outcome);
     /// Reads its own node, and watches it.
     void watch_own(const QueueNodePtr&);
+    /// Of permits: asks for the limit, and for who stands in line at the name itself.
+    void look_at_name(QueueNode&);
+    /// From writer to reader, in its own node and its own place. Opens Shared::beats when answered.
+    void downgrade(const QueueNodePtr&);
 
     /// Where robust=true keeps what became of the last holder.
     std::string mark_path(const std::string& name) const;
 
     // --- what is known of the session's life
+    /// The longest lease: what the servers grant the session, less lock_delay.
+    milliseconds lease_time() const noexcept { return handle_->timeout() - lock_delay_; }
     /// A lease of that ttl, asked for at `sent`, is valid as if it had been granted then.
     boot_clock::time_point base_for(milliseconds ttl, boot_clock::time_point sent) const;
     std::uint64_t beats_sent() const noexcept { return sent_; }
@@ -84,11 +94,12 @@ public:
     void disconnected() override;
     void ended(int rc) override;
     void changed(std::string_view path, bool deleted) override;
+    void children_changed(std::string_view path) override;
 
 private:
-    Line& line(const std::string& parent);
+    Line& line(const QueueNode&);
     void create_base();
-    void create_parents(const std::string& parent);
+    void create_parents(const QueueNode&);
     void watch_parent(const std::string& parent);
     void find_rank(const QueueNodePtr&);
     void note_clear(const QueueNode&);
@@ -110,13 +121,20 @@ private:
     void see_to_lines();
     void listed(const std::string& parent, std::uint64_t number, Call&);
     void look_along(Line&);
-    void ask_watch(Line&, std::int64_t key, Line::Entry&);
-    void vanished(Line&, std::int64_t key);
+    void look_along_permits(Line&);
+    /// Permits beyond the first are deleted one by one.
+    void forget_permits(QueueNode&);
+    void ask_watch(Line&, const std::string& node);
+    void blocker_seen(const std::string& parent, const std::string& node, const Call&);
+    void vanished(Line&, const std::string& node);
+    void let_in_behind(Line&, const std::vector<QueueNodePtr>& behind);
     void remove_node(const QueueNodePtr&);
     void removed(const QueueNodePtr&, int rc);
     void end_place(const QueueNodePtr&, QueueNode::State, error_code);
     void own_changed(const QueueNodePtr&, bool deleted);
     void own_seen(const QueueNodePtr&, Call&);
+    void downgraded(const QueueNodePtr&);
+    std::string data_of(const QueueNode&, bool reading) const;
     void arm_beat(boot_clock::time_point);
     void beat();
     void send_beat(bool chained);
@@ -126,7 +144,7 @@ private:
     void give_up_waiting(boot_clock::time_point now);
 
     const std::shared_ptr<Shared> shared_;
-    const milliseconds ttl_;
+    const milliseconds ttl_, lock_delay_;
     std::shared_ptr<Handle> handle_;
     Validity validity_;
     bool over_ = false, retired_ = false, has_containers_ = true, gave_up_ = false;

@@ -14,6 +14,9 @@ struct Limits {
     /// Every acquisition of these names is in the files. False when others, who record nothing, use
     /// them too: what a grant says of its previous holder is then not judged, nor who was seen.
     bool everyone_recorded = true;
+    /// The servers declare that they answer a release before it is synced, which it is so long
+    /// afterwards: a kill in between takes it back. Zero: they sync it first.
+    Nanos unsynced_release = 0;
 };
 
 /// Adds to the verdict that read() began. Time: n log n.

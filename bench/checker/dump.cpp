@@ -10,9 +10,9 @@ namespace holdfast::bench::history {
 
 namespace {
 
-constexpr std::array<const char*, 13> kinds{
+constexpr std::array<const char*, 14> kinds{
     "?",        "name", "invoked", "in_line", "granted", "renewed", "releasing",
-    "released", "lost", "failed",  "write",   "seen",    "closed"};
+    "released", "lost", "failed",  "write",   "seen",    "closed",  "server_killed"};
 
 std::string line(const Record& r) {
     const auto kind = static_cast<std::size_t>(r.kind);

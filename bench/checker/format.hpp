@@ -42,7 +42,8 @@ enum class Kind : std::uint8_t {
     failed,     ///< the call returned without the lock; detail = Outcome; owner, when known
     write,      ///< at a store: token, store in `until`, detail = Write bits, id of the writer or 0
     seen,       ///< somebody looked, from `until` to `at`, and saw `owner` as the holder
-    closed      ///< the process ended in order: nothing follows
+    closed,     ///< the process ended in order: nothing follows
+    server_killed  ///< of no name: some moment from `until` to `at`; what was not synced is lost
 };
 
 enum class Previous : std::uint8_t { unknown, none, released, abandoned, crashed };

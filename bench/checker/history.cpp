@@ -213,7 +213,12 @@ void Reader::take(const Record& r) {
         file_->closed = true;
         return;
     }
-    if (r.kind < Kind::name || r.kind > Kind::closed)
+    if (r.kind == Kind::server_killed) {
+        if (r.until < 0 || r.until > r.at) return contradiction(nullptr, r, "killed in no time");
+        h_.kills.push_back({r.until, r.at});
+        return;
+    }
+    if (r.kind < Kind::name || r.kind > Kind::server_killed)
         return contradiction(nullptr, r, "of a kind that this version does not have");
     const std::uint32_t name = name_of(r.name);
     if (name == History::npos) return contradiction(nullptr, r, "of a name that is not known");

@@ -47,6 +47,11 @@ struct Sighting {
     std::uint32_t name = 0, file = 0;
 };
 
+/// A server was killed at some moment of these.
+struct ServerKill {
+    Nanos from = 0, to = 0;
+};
+
 struct Name {
     std::string text;
     bool fencing = false, fifo = false;
@@ -70,6 +75,7 @@ public:
     std::vector<Acquisition> acquisitions;
     std::vector<StoreWrite> writes;  ///< those of one file in the order of the file
     std::vector<Sighting> sightings;
+    std::vector<ServerKill> kills;
 
     /// Index into acquisitions, or npos.
     std::uint32_t find(std::uint64_t id) const;

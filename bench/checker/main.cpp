@@ -18,6 +18,7 @@ constexpr const char* usage =
     "  --lines N             how many of each kind of trouble are shown (default 5)\n"
     "  --alone MS            trouble when somebody waits and nobody holds for longer\n"
     "  --in-line-after MS    assume that a request is in the queue so long after it was made\n"
+    "  --unsynced-release MS the servers sync a release only so long after its answer\n"
     "  --others              others who record nothing use the names, too\n"
     "  --dump                print the records of each file and judge nothing\n"
     "\n"
@@ -68,13 +69,16 @@ int main(int argc, char** argv) try {
         } else if (word == "--help" || word == "-h") {
             std::fputs(usage, stdout);
             return 0;
-        } else if (word == "--lines" || word == "--alone" || word == "--in-line-after") {
+        } else if (word == "--lines" || word == "--alone" || word == "--in-line-after" ||
+                   word == "--unsynced-release") {
             if (i + 1 == argc || !number(argv[++i], value))
                 return wrong(std::string(word) + " needs a number");
             if (word == "--lines")
                 verdict.keep(static_cast<std::uint64_t>(value));
             else
-                (word == "--alone" ? limits.alone : limits.in_line_after) = value * 1'000'000;
+                (word == "--alone"           ? limits.alone
+                 : word == "--in-line-after" ? limits.in_line_after
+                                             : limits.unsynced_release) = value * 1'000'000;
         } else {
             return wrong("no such option: " + std::string(word));
         }

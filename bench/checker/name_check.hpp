@@ -45,6 +45,7 @@ private:
     // words.cpp
     void previous_holders();
     void tell_previous(const Acquisition& before, const Acquisition& b);
+    bool release_forgotten(const Acquisition& before, const Acquisition& b) const;
     void alone();
     void seen(const std::vector<std::uint32_t>& sightings);
     // stores.cpp

@@ -176,6 +176,10 @@ void Recorder::write(std::uint16_t name, std::uint64_t store, std::uint64_t toke
     append(r);
 }
 
+void Recorder::server_killed(Nanos from) noexcept {
+    append(Kind::server_killed, {}, 0, from);
+}
+
 void Recorder::seen(std::uint16_t name, std::string_view owner, Nanos asked) noexcept {
     Record r;
     r.kind = Kind::seen;

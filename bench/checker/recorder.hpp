@@ -58,6 +58,10 @@ public:
     /// Somebody looked who holds the name; the look began at `asked`.
     void seen(std::uint16_t name, std::string_view owner, Nanos asked) noexcept;
 
+    /// A server was killed, between `from` and now; once it is dead, and before it is started
+    /// again.
+    void server_killed(Nanos from) noexcept;
+
     /// The file shall end as that of a killed process: something went wrong, and acquisitions of it
     /// may be left open.
     void leave_open() noexcept { claims_end_ = false; }

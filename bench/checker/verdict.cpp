@@ -26,6 +26,7 @@ constexpr std::array<Words, troubles> words{{
     {"left_alone", "names left alone for longer than the limit", Gravity::violation},
     {"stale_unfenced", "stale writes accepted by an unfenced store", Gravity::observation},
     {"held_after_error", "acquisitions that returned an error and held", Gravity::observation},
+    {"release_forgotten", "releases that a killed server had not synced yet", Gravity::observation},
     {"torn", "damaged files and records", Gravity::damage},
     {"contradictory", "records that cannot all be true", Gravity::damage},
     {"other_clock", "files whose times do not compare", Gravity::damage},

@@ -24,8 +24,9 @@ enum class Trouble : std::uint8_t {
     previous_holder,   ///< what a grant says of the holder before is not what that one recorded
     left_alone,        ///< somebody waited and nobody held, for longer than the limit asked for
     // what can happen with every guarantee kept, and has to be known
-    stale_unfenced,    ///< an unfenced store accepted a write of a former holder
-    held_after_error,  ///< an acquisition returned an error, and held nevertheless
+    stale_unfenced,     ///< an unfenced store accepted a write of a former holder
+    held_after_error,   ///< an acquisition returned an error, and held nevertheless
+    release_forgotten,  ///< a server that syncs releases later was killed before it had
     // the history itself
     torn,           ///< a file or record is cut off or damaged
     contradictory,  ///< records that cannot all be true

@@ -45,16 +45,31 @@ void NameCheck::previous_holders() {
 void NameCheck::tell_previous(const Acquisition& before, const Acquisition& b) {
     // Somebody of whom nothing is known may have been between them.
     if (first_unknown_ < b.granted) return;
-    // So may an error of any time before: what it had asked for can have been granted late.
-    const bool error = !errors_.empty() && errors_.front().invoked < b.granted;
     const auto line = [&] {
         return words(b) + " says that the holder before it " + word(b.previous) + "; that was " +
                words(before);
     };
+    if (release_forgotten(before, b))
+        return tell(Trouble::release_forgotten,
+                    [&] { return line() + ", and then the server was killed"; });
+    // So may an error of any time before: what it had asked for can have been granted late.
+    const bool error = !errors_.empty() && errors_.front().invoked < b.granted;
     if (!error) return tell(Trouble::previous_holder, line);
     if (b.previous == Previous::released) return;
     tell(Trouble::held_after_error,
          [&] { return line() + ", so an acquisition that returned an error came between"; });
+}
+
+/// Whether a kill can have taken the release back: it was begun before the server was dead, may not
+/// have been synced when that began, and the next holder was granted only when the time was over.
+bool NameCheck::release_forgotten(const Acquisition& before, const Acquisition& b) const {
+    if (limits_.unsynced_release == 0 || !before.was_released || b.previous != Previous::crashed ||
+        b.granted < before.until)
+        return false;
+    return std::any_of(h_.kills.begin(), h_.kills.end(), [&](const ServerKill& kill) {
+        return before.over <= kill.to && kill.from - limits_.unsynced_release <= before.done &&
+               kill.from < b.granted;
+    });
 }
 
 void NameCheck::alone() {

@@ -123,6 +123,11 @@ Deployment variant_of(const std::string& backend, const std::string& variant,
     return d;
 }
 
+Deployment leaves_after(Deployment d, milliseconds ttl) {
+    if (d.backend == "etcd") d.open += "?ttl=" + std::to_string(ttl.count()) + "ms";
+    return d;
+}
+
 std::vector<Deployment> across_processes(const Site& site) {
     std::vector<Deployment> chosen;
     for (const Deployment& d : site.deployments())

@@ -71,6 +71,10 @@ void side_by_side(const std::vector<std::function<void()>>& jobs);
 Deployment variant_of(const std::string& backend, const std::string& variant,
                       const std::string& url);
 
+/// The same, where a waiter that dies leaves the line after this ttl: with etcd it is the client's,
+/// not the lock's.
+Deployment leaves_after(Deployment, milliseconds ttl);
+
 /// The deployments that exclude other processes, each server once: what a claim about crashes and
 /// ttl is put to.
 std::vector<Deployment> across_processes(const Site&);

@@ -69,6 +69,21 @@ public:
              [=] { return nodes_below(servers, path) == 1; }},
             servers, path);
     }
+    /// `prefix`: what the library puts before the name.
+    void etcd(const std::string& name, std::vector<std::string> program, const char* package,
+              const std::string& prefix) {
+        auto* servers = bench_.site.etcd();
+        if (servers == nullptr) return;
+        const std::string key = "bench/peer/" + name;
+        add({"etcd",
+             name,
+             {std::move(program), package, {}},
+             0.3,
+             [=] {
+                 return !servers->ctl({"get", "--prefix", "--keys-only", prefix + key}).empty();
+             }},
+            std::to_string(servers->port()), key);
+    }
 
     std::vector<Peer> all;
 
@@ -118,6 +133,9 @@ std::vector<Peer> peers(Bench& bench) {
         built ? "Debian: default-jre-headless"
               : "Debian: libcurator-recipes-java, libslf4j-java, ecj; then build again",
         1.5);
+    list.etcd("etcd3", {python(), (here / "etcd3_lock.py").string()}, "Debian: python3", "/locks/");
+    list.etcd("etcdctl lock", {python(), (here / "etcdctl_lock.py").string()}, "Debian: python3",
+              "");
     return std::move(list.all);
 }
 

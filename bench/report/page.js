@@ -136,10 +136,10 @@ function delays() {
 function ensembles() {
   const body = pick({ scenario: 'C2' }).filter((r) => r.unit === 'us' && r.metric.endsWith('p50')).map((r) => {
     const of = (metric) => one({ scenario: 'C2', metric, backend: r.backend, variant: r.variant, x: r.x });
-    return [r.variant, r.metric.replace(', p50', ''), spread(r), num(of('CPU of all servers, each'), ' us'),
+    return [label(r), r.metric.replace(', p50', ''), spread(r), num(of('CPU of all servers, each'), ' us'),
       num(of('cycles per second, 64 in flight'))];
   });
-  table('ensemble-table', ['ZooKeeper', '', right('p50, us, least – most'), right('CPU of all servers'), right('64 in flight, 1/s')], body);
+  table('ensemble-table', ['Lock', '', right('p50, us, least – most'), right('CPU of all servers'), right('64 in flight, 1/s')], body);
 }
 
 function bursts() {

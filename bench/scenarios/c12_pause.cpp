@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "faults/sqlite_file.hpp"
+#include "measure/trials.hpp"
 #include "processes/store.hpp"
 #include "processes/worker.hpp"
 #include "scenario.hpp"
@@ -188,7 +189,7 @@ void run(Bench& bench, const Deployment& d) {
     const int ttl_ms = bench.options.pick(600, 1000, 1000);
     const bool fenced = bench.open(d).capabilities().has(Capability::fencing);
     Sum sum;
-    const int wanted = bench.options.pick(2, 5, 15);
+    const int wanted = bench.options.pick(2, 3, 15);
     int number = 0, done = 0;
     while (done < wanted && !bench.stopped()) {
         const auto trial = run_trial(bench, d, ttl_ms, number++);
@@ -202,10 +203,9 @@ void run(Bench& bench, const Deployment& d) {
 
 std::vector<Step> plan(const Options&, const Site& site) {
     std::vector<Step> steps;
-    for (const Deployment& d : site.deployments())
-        if (!d.in_process && d.variant != "durable")  // in one process everybody would be stopped
-            steps.push_back({d.label() + " holder stopped for twice its ttl",
-                             [d](Bench& bench) { run(bench, d); }});
+    for (const Deployment& d : across_processes(site))  // in one everybody would be stopped
+        steps.push_back({d.label() + " holder stopped for twice its ttl",
+                         [d](Bench& bench) { run(bench, d); }});
     return steps;
 }
 

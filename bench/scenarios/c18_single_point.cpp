@@ -67,6 +67,13 @@ Server zookeeper() {
             [all] { all->restart_all(); }};
 }
 
+Server etcd() {
+    auto server = lab::EtcdServers::start(short_elections());
+    Deployment d{"etcd", "default", server.url(), {}, {}, {}};
+    return wrap<lab::EtcdServers>(std::move(d), true, std::move(server),
+                                  [](auto& s) { s.restart_all(); });
+}
+
 struct Seen {
     bool kept = false;
     bool tokens = false;
@@ -159,7 +166,7 @@ struct Played {
 };
 
 void run(Bench& bench) {
-    const int ttl_ms = bench.options.pick(700, 1000, 1000);
+    const int ttl_ms = 1000;   // etcd grants whole seconds
     const int long_ms = 4000;  // a server has to be back within it
     const int rounds = bench.options.pick(1, 1, 10);
     const std::size_t kinds = bench.options.pick(2, 3, 3);
@@ -169,6 +176,7 @@ void run(Bench& bench) {
     if (has("redis")) starts.push_back([] { return redis("memory only", false); });
     if (has("postgresql")) starts.push_back(postgresql);
     if (has("zookeeper")) starts.push_back(zookeeper);
+    if (has("etcd")) starts.push_back(etcd);
     std::vector<std::optional<Server>> servers(starts.size());
     std::vector<Played> played(starts.size());
     {

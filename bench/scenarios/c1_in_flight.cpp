@@ -1,5 +1,6 @@
 // C1, second part: how many locks a second one caller gets when it does not wait for each.
 #include "floors/contenders.hpp"
+#include "floors/etcd_floor.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"
 #include "floors/zookeeper_floor.hpp"
@@ -34,6 +35,11 @@ Contender zookeeper_floor(const lab::ZooKeeperServers& servers, std::size_t n, d
             [floor] { floor->connect(); }};
 }
 
+Contender etcd_floor(const lab::EtcdServers& servers, std::size_t n, double block) {
+    auto floor = std::make_shared<EtcdFloor>(servers.port(), n);
+    return {{}, {}, [floor, block] { return floor->run_for(block); }};
+}
+
 /// One at a time, whatever is in flight elsewhere.
 bool one_by_one(const Measured& m) {
     return m.variant == "floor: INSERT, DELETE" || m.variant == "one by one";
@@ -58,6 +64,7 @@ constexpr Compared throughputs[] = {
     {"redlock", "default", "floor: five at once", over_floor},
     {"redlock", "no token", "floor: five at once", over_floor},
     {"zookeeper", "default", "floor: three steps", over_floor},
+    {"etcd", "default", EtcdFloor::variant, over_floor},
     {"postgresql", "default", "floor: INSERT, DELETE", over_one_by_one},
     {"sqlite", "default", "one by one", over_one_by_one},
 };
@@ -108,6 +115,8 @@ void add_crowded_floors(
     if (auto* servers = site.zookeeper())
         add("zookeeper", "floor: three steps",
             [&] { return zookeeper_floor(*servers, most, block); });
+    if (auto* servers = site.etcd())
+        add("etcd", EtcdFloor::variant, [&] { return etcd_floor(*servers, most, block); });
     if (auto* server = site.postgresql())
         add("postgresql", "floor: INSERT, DELETE",
             [&] { return cycles_of<PostgresqlFloor>(server->url(), true); });
@@ -129,7 +138,7 @@ void run(Bench& bench, std::size_t n) {
                 [&] { return replay({redis->port()}, record_in_flight(*d, *redis, n)); });
     }
     if (n == most) add_crowded_floors(bench, block, add);
-    RoundPlan plan{id, bench.options.pick(5, 7, 11), block, 1};
+    RoundPlan plan{id, bench.options.pick(5, n == most ? 7 : 5, 11), block, 1};
     report(bench, measure_rounds(bench, plan, all), n);
 }
 

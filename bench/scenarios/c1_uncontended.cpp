@@ -1,5 +1,6 @@
 // C1, first part: what one caller pays for one lock that nobody else wants.
 #include "floors/contenders.hpp"
+#include "floors/etcd_floor.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"
 #include "floors/sqlite_floor.hpp"
@@ -51,6 +52,11 @@ std::vector<Contender> contenders(Bench& bench) {
     if (auto* servers = bench.site.zookeeper())
         add("zookeeper", "floor: three steps",
             [&] { return cycles_of<ZooKeeperFloor>(servers->connect_string()); });
+    if (const Deployment* d = bench.site.find("etcd"); d != nullptr && bench.site.etcd() != nullptr)
+        add("etcd", EtcdFloor::variant, [&] {
+            must_send_the_same(*d);
+            return cycles_of<EtcdFloor>(bench.site.etcd()->port());
+        });
     return all;
 }
 
@@ -79,6 +85,7 @@ constexpr Compared comparisons[] = {
      "as durable as Holdfast"},
     {"zookeeper", "default", "floor: three steps", "whole price",
      "create, list, delete one after another"},
+    {"etcd", "default", EtcdFloor::variant, "client overhead", "the same requests"},
 };
 
 /// A floor that is slow is no floor, and every ratio over it would flatter.
@@ -142,7 +149,7 @@ void report(Bench& bench, const std::vector<Measured>& all) {
 
 void run(Bench& bench) {
     auto all = contenders(bench);
-    RoundPlan plan{id, bench.options.pick(5, 9, 15), bench.options.pick(0.08, 0.3, 0.5), 10};
+    RoundPlan plan{id, bench.options.pick(5, 9, 15), bench.options.pick(0.08, 0.2, 0.5), 10};
     report(bench, measure_rounds(bench, plan, all));
 }
 

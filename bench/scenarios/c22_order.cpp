@@ -171,7 +171,7 @@ void run_shares(Bench& bench, const Deployment& d) {
         if (i == 0) in_diary = diary.name("bench/shares", &all[i].lock->capabilities());
         ask(all[i]);
     }
-    const auto end = Clock::now() + milliseconds(bench.options.pick(1000, 4000, 10000));
+    const auto end = Clock::now() + milliseconds(bench.options.pick(1000, 2500, 10000));
     run_until(party.loop, end, [&] { return bool(failure); });
     ending = true;
     party.wait_for([&] { return under_way == 0; }, "the last grants");

@@ -2,6 +2,7 @@
 #include <sqlite3.h>
 
 #include <future>
+#include <holdfast/lab/wait_until.hpp>
 #include <holdfast/lab/zookeeper_server.hpp>
 #include <sstream>
 
@@ -108,6 +109,30 @@ Left of_postgresql(const lab::PostgresServer& server) {
             "rows"};
 }
 
+/// What was deleted stays in the history until somebody compacts it. Free space of the file is
+/// given back first, so that its size is that of what is in it.
+Left of_etcd(const lab::EtcdServers& servers) {
+    return {[&servers] {
+                // Those of names used before may still end with their leases.
+                std::istringstream all(
+                    servers.ctl({"get", "--prefix", "--keys-only", "/holdfast/bench%2Fonce%2F"}));
+                double keys = 0;
+                for (std::string line; std::getline(all, line);)
+                    keys += line.empty() ? 0 : 1;
+                return keys;
+            },
+            [&servers] {
+                constexpr std::string_view size = "\"dbSize\":\"";
+                servers.post(0, "maintenance/defragment", "{}", lab::default_cap);
+                const auto status = servers.post(0, "maintenance/status", "{}");
+                const auto at = status.find(size);
+                if (at == status.npos)
+                    throw SelfCheck("etcd did not say how large its database is");
+                return std::stod(status.substr(at + size.size()));
+            },
+            "keys"};
+}
+
 double nodes_of(const lab::ZooKeeperServers& servers) {
     std::istringstream lines(servers.ask(0, "mntr"));
     for (std::string key, value; lines >> key && std::getline(lines, value);)
@@ -169,6 +194,9 @@ std::vector<Step> plan(const Options&, const Site& site) {
                                  measure(bench, d, of_sqlite(bench.site.sqlite_file()));
                              if (d.backend == "postgresql")
                                  measure(bench, d, of_postgresql(*bench.site.postgresql()));
+                             if (d.backend == "etcd")
+                                 measure(bench, d, of_etcd(*bench.site.etcd()),
+                                         "; the bytes are history, which a compaction removes");
                          }});
     }
     if (site.find("zookeeper") != nullptr)

@@ -84,8 +84,8 @@ void run(Bench& bench) {
     const Deployment granted = variant_of("zookeeper", "doc: woken means granted", "");
     const Deployment looks = variant_of("zookeeper", "bare: woken means look again", "");
     std::vector<Deployment> own;
-    for (const char* backend : {"zookeeper", "redis"})
-        if (const auto* d = bench.site.find(backend)) own.push_back(*d);
+    for (const char* backend : {"zookeeper", "redis", "etcd"})
+        if (const auto* d = bench.site.find(backend)) own.push_back(leaves_after(*d, ttl));
     Count by_granted, by_looks;
     std::vector<Count> by_own(own.size());
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {

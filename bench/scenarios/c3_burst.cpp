@@ -134,8 +134,9 @@ private:
     error_code failure_;
 };
 
-Burst play_holdfast(Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl,
-                    std::size_t survivors) {
+Burst play_holdfast(Bench& bench, const Deployment& whose, const std::string& name,
+                    milliseconds ttl, std::size_t survivors) {
+    const Deployment d = leaves_after(whose, ttl);
     WorkerOptions how;
     how.job = "hold";
     how.guard = "holdfast";
@@ -219,7 +220,7 @@ void run(Bench& bench, std::vector<SetUp> set_ups) {
 
 std::vector<Step> plan(const Options&, const Site& site) {
     std::vector<SetUp> set_ups;
-    for (const char* backend : {"redis", "zookeeper"})
+    for (const char* backend : {"redis", "zookeeper", "etcd"})
         if (const auto* d = site.find(backend)) set_ups.push_back({*d, false, {}, {}, {}});
     if (site.find("zookeeper") != nullptr)
         set_ups.push_back(

@@ -23,7 +23,13 @@ std::vector<pid_t> server_of(Site& site, const std::string& backend) {
     if (backend == "redis") return site.redis()->process().family();
     if (backend == "postgresql") return site.postgresql()->process().family();
     if (backend == "zookeeper") return site.zookeeper()->process().family();
+    if (backend == "etcd") return site.etcd()->process().family();
     return {};
+}
+
+/// Whether articles' locks for it are among the variants.
+bool documents_have(std::string_view backend) {
+    return backend != "sqlite" && backend != "etcd";
 }
 
 void report(Bench& bench, const Way& way, const CallersResult& seen, double server_cpu_ms) {
@@ -94,11 +100,11 @@ std::vector<Way> ways(const Options& options, const Site& site) {
             sleeps(*redis, "5ms", callers);
             sleeps(*redis, "50ms", callers);
         }
-    for (const char* backend : {"postgresql", "zookeeper", "sqlite"}) {
+    for (const char* backend : {"postgresql", "zookeeper", "etcd", "sqlite"}) {
         const auto* d = site.find(backend);
         if (d == nullptr || quick) continue;
         answers(*d, 20);
-        if (std::string_view(backend) != "sqlite") sleeps(*d, "50ms", 20);
+        if (documents_have(backend)) sleeps(*d, "50ms", 20);
     }
     return all;
 }

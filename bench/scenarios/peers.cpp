@@ -4,6 +4,7 @@
 
 #include "floors/advisory_lock.hpp"
 #include "floors/contenders.hpp"
+#include "floors/etcd_floor.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/zookeeper_floor.hpp"
 #include "measure/alone.hpp"
@@ -124,7 +125,7 @@ void Field::greet(const Peer& peer, const std::shared_ptr<PeerProcess>& process)
     }
 }
 
-constexpr std::string_view backends[] = {"redis", "redlock", "zookeeper", "postgresql"};
+constexpr std::string_view backends[] = {"redis", "redlock", "zookeeper", "etcd", "postgresql"};
 constexpr const char* redis_floor = "floor: plain pair";
 constexpr const char* redlock_floor = "floor: five at once";
 constexpr const char* zookeeper_floor = "floor: three steps";
@@ -143,6 +144,7 @@ const char* floor_of(std::string_view backend, std::string_view variant) {
     if (backend == "redis") return redis_floor;
     if (backend == "redlock") return redlock_floor;
     if (backend == "zookeeper") return zookeeper_floor;
+    if (backend == "etcd") return EtcdFloor::variant;
     return is_peer(variant) ? reading_floor : writing_floor;
 }
 
@@ -200,6 +202,7 @@ void run(Bench& bench) {
                                            {"redis", "plain"},
                                            {"redlock", "no token"},
                                            {"zookeeper", "default"},
+                                           {"etcd", "default"},
                                            {"postgresql", "default"}})
         if (const Deployment* d = site.find(backend, variant)) field.add_holdfast(*d);
     const auto plain = [](const std::vector<std::uint16_t>& ports) -> std::function<void()> {
@@ -215,6 +218,12 @@ void run(Bench& bench) {
         field.add("zookeeper", zookeeper_floor, "bare C client: create, list, delete",
                   [&]() -> std::function<void()> {
                       auto floor = std::make_shared<ZooKeeperFloor>(zookeeper->connect_string());
+                      return [floor] { floor->cycle(); };
+                  });
+    if (const auto* etcd = site.etcd())
+        field.add("etcd", EtcdFloor::variant, "bare HTTP, the requests of Holdfast",
+                  [&]() -> std::function<void()> {
+                      auto floor = std::make_shared<EtcdFloor>(etcd->port());
                       return [floor] { floor->cycle(); };
                   });
     if (const auto* postgresql = site.postgresql()) add_postgresql(field, *postgresql);

@@ -42,7 +42,7 @@ _holdfast() {
         cword=$COMP_CWORD
     }
     local globals='--url --backend --local --config --quiet --verbose --color --json --help --version'
-    local commands='run check inspect list break backends config schema demo'
+    local commands='run elect check inspect leader list ask break backends config schema demo'
     local command='' i
     for ((i = 1; i < cword; i++)); do
         case "${words[i]}" in
@@ -71,15 +71,20 @@ _holdfast() {
             return
             ;;
         --url | --wait | --timeout | -w | --ttl | --min-hold | --max-hold | --grace | --label | -E | \
-            --conflict-exit-code | --status-fd | --limit | --if-token | --seed) return ;;
+            --conflict-exit-code | --status-fd | --limit | --if-token | --owner | --value | --permits | --of | --seed) return ;;
+        --on-ask) mapfile -t COMPREPLY < <(compgen -A signal -- "SIG${cur#SIG}"); return ;;
     esac
     local options=''
     case "$command" in
         '') options="$commands" ;;
         run) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --min-hold --max-hold
-            --grace --label --status-fd --' ;;
+            --grace --label --status-fd -s --shared --permits --of --on-ask --' ;;
+        elect) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --max-hold --grace
+            --value --status-fd --on-ask --' ;;
+        leader) options='--watch' ;;
+        ask) options='--owner --if-token' ;;
         list) options='--long --limit' ;;
-        break) options='--if-token --now --force' ;;
+        break) options='--owner --if-token --now --force' ;;
         config) options='check show init' ;;
         schema) options=$(timeout 1 holdfast schema 2>/dev/null) ;;
         demo) options='--seed counter oversell queue takeover' ;;
@@ -89,7 +94,7 @@ _holdfast() {
         return
     fi
     case "$command" in
-        run | inspect | break | list)
+        run | elect | inspect | leader | ask | break | list)
             local target names
             mapfile -t target < <(_holdfast_target)
             mapfile -t names < <(timeout 1 holdfast "${target[@]}" list --limit 200 2>/dev/null)

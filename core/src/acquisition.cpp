@@ -9,8 +9,9 @@
 namespace holdfast {
 
 Acquisition::Acquisition(std::shared_ptr<Engine> engine, std::weak_ptr<Handle> handle,
-                         std::shared_ptr<const LockInfo> info, std::string owner, milliseconds wait,
-                         boot_clock::time_point started, Caller caller)
+                         std::shared_ptr<const LockInfo> info, std::string owner,
+                         const spi::Units& units, milliseconds wait, boot_clock::time_point started,
+                         Caller caller)
     : engine_(std::move(engine)),
       handle_(std::move(handle)),
       info_(std::move(info)),
@@ -23,9 +24,9 @@ Acquisition::Acquisition(std::shared_ptr<Engine> engine, std::weak_ptr<Handle> h
       poll_(engine_->timing.backoff_first, engine_->timing.backoff_last, false),
       retry_(engine_->timing.backoff_first, engine_->timing.backoff_last, true),
       callback_(std::move(caller.handler), engine_->default_executor(), this) {
-    attempt_.name = info_->name;
+    info_->describe(attempt_);
     attempt_.owner = owner_;
-    attempt_.ttl = info_->ttl;
+    attempt_.units = units;
     attempt_.queue = !wait_zero_;
     Counters::add(engine_->counters.waiting);
 }

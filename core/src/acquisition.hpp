@@ -23,7 +23,8 @@ public:
     };
 
     Acquisition(std::shared_ptr<Engine>, std::weak_ptr<Handle>, std::shared_ptr<const LockInfo>,
-                std::string owner, milliseconds wait, boot_clock::time_point started, Caller);
+                std::string owner, const spi::Units&, milliseconds wait,
+                boot_clock::time_point started, Caller);
     ~Acquisition() override;
 
     /// Takes over what a lane's attempt of the same owner left behind. Before submit().

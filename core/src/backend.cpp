@@ -3,6 +3,8 @@
 
 namespace holdfast::spi {
 
+void BackendEvents::asked(std::string_view) {}
+
 awaitable<result<Inspection>> Backend::inspect(std::string_view, boot_clock::time_point,
                                                std::string&) {
     co_return make_error_code(errc::not_supported);
@@ -15,6 +17,14 @@ awaitable<result<std::vector<std::string>>> Backend::list(std::string_view, std:
 
 awaitable<result<std::vector<Broken>>> Backend::break_lock(std::string_view, const BreakOptions&,
                                                            boot_clock::time_point, std::string&) {
+    co_return make_error_code(errc::not_supported);
+}
+
+awaitable<result<std::vector<Holder>>> Backend::request_release(std::string_view,
+                                                                const HolderFilter&,
+                                                                boot_clock::time_point,
+                                                                std::string& detail) {
+    detail = to_string(Capability::release_request);
     co_return make_error_code(errc::not_supported);
 }
 

@@ -1,5 +1,6 @@
 #include "backend_lock.hpp"
 
+#include <algorithm>
 #include <boost/asio/bind_executor.hpp>
 
 #include "acquisition.hpp"
@@ -15,9 +16,51 @@ error_code BackendLock::refuse() const noexcept {
     return {};
 }
 
+std::string BackendLock::place() const {
+    const spi::Settings& s = handle_->engine->resolved.settings;
+    std::vector<std::string> hosts;
+    for (const spi::Endpoint& e : s.hosts)
+        hosts.push_back(e.host + ':' + std::to_string(e.port));
+    std::sort(hosts.begin(), hosts.end());
+    std::string text = s.scheme;
+    for (const std::string& h : hosts)
+        text += '\n' + h;
+    // A namespace is the beginning of the name for a client that has none.
+    return text + '\n' + s.path + '\n' + std::string(s.text("namespace")) + info_->name;
+}
+
+result<spi::Units> BackendLock::units_of(const AcquireOptions& o) const {
+    constexpr std::uint32_t most_permits = 256;
+    const bool shared = o.mode == Mode::shared;
+    std::string what, remedy;
+    error_code ec = make_error_code(errc::bad_config);
+    if (shared && info_->kind != Kind::shared_mutex) {
+        ec = make_error_code(errc::not_supported);
+        what = "a " + std::string(to_string(info_->kind)) + " has no shared mode";
+        remedy = "Make the lock with kind = shared_mutex.";
+    } else if (info_->kind != Kind::semaphore && o.permits != 1) {
+        what = "a " + std::string(to_string(info_->kind)) + " has no permits";
+        remedy = "Make the lock with kind = semaphore, or leave permits out.";
+    } else if (info_->kind == Kind::semaphore &&
+               (o.permits == 0 || o.permits > std::min(info_->limit, most_permits))) {
+        what = std::to_string(o.permits) + " permits of " + std::to_string(info_->limit) +
+               " cannot be held at once";
+        remedy = "Ask for 1 to " + std::to_string(std::min(info_->limit, most_permits)) + ".";
+    } else if (info_->kind == Kind::semaphore) {
+        return spi::Units{o.permits, info_->limit, Mode::exclusive};
+    } else {
+        return spi::Units{shared ? 1 : spi::Units::all, spi::Units::all, o.mode};
+    }
+    if (o.diagnostics != nullptr)
+        o.diagnostics->add(info_->name, std::move(what), std::move(remedy));
+    return ec;
+}
+
 result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_token stop) {
     Engine& engine = *handle_->engine;
     if (const auto ec = refuse()) return ec;
+    const auto units = units_of(options);
+    if (!units) return units.error();
     if (engine.on_engine_thread()) return make_error_code(errc::would_deadlock);
     if (stop.stop_requested()) return make_error_code(errc::cancelled);
 
@@ -25,14 +68,14 @@ result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_t
     std::string owner = spi::make_owner(options.note);
     const bool may_wait = options.wait > milliseconds::zero();
     if (may_wait && info_->busy.load(std::memory_order_relaxed))
-        return wait_on_engine(std::move(owner), options, stop, started);
+        return wait_on_engine(std::move(owner), options, *units, stop, started);
     auto lane = engine.lanes().borrow();
-    if (!lane) return wait_on_engine(std::move(owner), options, stop, started);
+    if (!lane) return wait_on_engine(std::move(owner), options, *units, stop, started);
 
     spi::Attempt a;
-    a.name = info_->name;
+    info_->describe(a);
     a.owner = owner;
-    a.ttl = info_->ttl;
+    a.units = *units;
     a.sent = started;
     a.deadline = started +
                  std::min(info_->request_timeout, may_wait ? options.wait : info_->request_timeout);
@@ -58,17 +101,17 @@ result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_t
         return ec;
     }
     // Busy, in doubt, or not reached: the engine waits, finds out and tries again.
-    return wait_on_engine(std::move(owner), options, stop, started, std::move(lane), &a);
+    return wait_on_engine(std::move(owner), options, *units, stop, started, std::move(lane), &a);
 }
 
 result<Lease> BackendLock::wait_on_engine(std::string owner, const AcquireOptions& options,
-                                          const std::stop_token& stop,
+                                          const spi::Units& units, const std::stop_token& stop,
                                           boot_clock::time_point started, Lanes::Loan lane,
                                           spi::Attempt* left) {
     auto latch = std::make_shared<OneShot<Acquisition::SyncResult>>();
     Acquisition::Caller caller{{}, latch, options.diagnostics};
     auto waiter = std::make_shared<Acquisition>(handle_->engine, handle_, info_, std::move(owner),
-                                                options.wait, started, std::move(caller));
+                                                units, options.wait, started, std::move(caller));
     if (left != nullptr) waiter->adopt(*left);
     handle_->engine->submit(waiter);
     lane.give_back();  // last: close() waits for lanes first, then for the engine
@@ -85,10 +128,12 @@ void BackendLock::do_async_acquire(const AcquireOptions& options, Handler handle
     Engine& engine = *handle_->engine;
     if (engine.forked()) return;  // the child has no thread that could complete it
     if (const auto ec = refuse()) return engine.complete(std::move(handler), ec, Lease());
+    const auto units = units_of(options);
+    if (!units) return engine.complete(std::move(handler), units.error(), Lease());
     auto slot = asio::get_associated_cancellation_slot(handler);
     Acquisition::Caller caller{std::move(handler), nullptr, options.diagnostics};
     auto waiter = std::make_shared<Acquisition>(handle_->engine, handle_, info_,
-                                                spi::make_owner(options.note), options.wait,
+                                                spi::make_owner(options.note), *units, options.wait,
                                                 boot_clock::now(), std::move(caller));
     if (slot.is_connected())
         slot.assign([weak = std::weak_ptr<Acquisition>(waiter),

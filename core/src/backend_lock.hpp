@@ -12,6 +12,9 @@ namespace holdfast {
 struct LockInfo {
     std::string name;
     milliseconds ttl{}, request_timeout{}, max_hold{forever};
+    Kind kind = Kind::mutex;
+    std::uint32_t limit = 1;
+    milliseconds lock_delay{0}, min_hold{0};
     bool renew = true;
     /// The last attempt found it busy: a blocking caller then queues at once.
     mutable std::atomic<bool> busy{false};
@@ -21,7 +24,14 @@ struct LockInfo {
     void granted(milliseconds length) const noexcept {
         if (length > longest()) longest_ = length.count();
     }
-    void set_ttl(milliseconds length) noexcept { ttl = length, longest_ = length.count(); }
+    void set_ttl(milliseconds length) noexcept {
+        ttl = length, longest_ = (length + lock_delay).count();
+    }
+    /// What of this lock is the same in every attempt.
+    void describe(spi::Attempt& a) const noexcept {
+        a.name = name, a.ttl = ttl, a.kind = kind;
+        a.lock_delay = lock_delay, a.min_hold = min_hold;
+    }
 
 private:
     mutable std::atomic<milliseconds::rep> longest_{0};
@@ -43,6 +53,8 @@ public:
     const Capabilities& capabilities() const noexcept override {
         return handle_->engine->backend().capabilities();
     }
+    Kind kind() const noexcept override { return info_->kind; }
+    std::string place() const override;
 
 protected:
     result<Lease> do_acquire(const AcquireOptions&, std::stop_token) override;
@@ -50,9 +62,11 @@ protected:
 
 private:
     error_code refuse() const noexcept;
-    result<Lease> wait_on_engine(std::string owner, const AcquireOptions&, const std::stop_token&,
-                                 boot_clock::time_point started, Lanes::Loan = {},
-                                 spi::Attempt* left = nullptr);
+    /// What the acquisition takes; an error when this lock does not give that.
+    result<spi::Units> units_of(const AcquireOptions&) const;
+    result<Lease> wait_on_engine(std::string owner, const AcquireOptions&, const spi::Units&,
+                                 const std::stop_token&, boot_clock::time_point started,
+                                 Lanes::Loan = {}, spi::Attempt* left = nullptr);
 
     std::shared_ptr<Handle> handle_;
     std::shared_ptr<const LockInfo> info_;

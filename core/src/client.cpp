@@ -50,7 +50,25 @@ error_code refuse_name(const ResolvedBackend& resolved, spi::Backend& backend,
     return ec;
 }
 
+/// What the backend does not have.
+error_code unsupported(const ResolvedBackend& resolved, const LockOptions& o,
+                       const Capabilities& has, Diagnostics* diagnostics) {
+    const std::pair<bool, Capability> needed[] = {
+        {o.kind == Kind::shared_mutex, Capability::shared},
+        {o.kind == Kind::semaphore, Capability::semaphore},
+        {o.lock_delay > milliseconds::zero(), Capability::lock_delay},
+        {o.min_hold > milliseconds::zero(), Capability::min_hold}};
+    for (const auto& [wanted, capability] : needed) {
+        if (!wanted || has.has(capability)) continue;
+        const auto ec = make_error_code(errc::not_supported);
+        if (diagnostics != nullptr) explain(*diagnostics, resolved, ec, to_string(capability));
+        return ec;
+    }
+    return {};
+}
+
 error_code out_of_range(const LockInfo& lock, const LockOptions& o, Diagnostics* diagnostics) {
+    constexpr std::uint32_t most_permits = 65'535;
     std::string what, remedy;
     if (lock.ttl < least_ttl || lock.ttl > most_ttl) {
         what = "a ttl of " + std::to_string(lock.ttl.count()) + " ms is out of range";
@@ -58,6 +76,16 @@ error_code out_of_range(const LockInfo& lock, const LockOptions& o, Diagnostics*
     } else if (o.max_hold <= milliseconds::zero()) {
         what = "max_hold is not positive";
         remedy = "Use a duration above zero; leave it out for no limit.";
+    } else if (o.lock_delay < milliseconds::zero() || o.lock_delay > most_ttl ||
+               o.min_hold < milliseconds::zero() || o.min_hold > most_ttl) {
+        what = "lock_delay or min_hold is out of range";
+        remedy = "Use 0 to 24 h.";
+    } else if (o.limit == 0 || o.limit > most_permits ||
+               (o.kind != Kind::semaphore && o.limit != 1)) {
+        what = o.kind == Kind::semaphore
+                   ? "a semaphore of " + std::to_string(o.limit) + " permits is out of range"
+                   : "only a semaphore has a limit";
+        remedy = o.kind == Kind::semaphore ? "Use 1 to 65535." : "Leave limit out.";
     } else {
         return {};
     }
@@ -98,8 +126,14 @@ result<std::unique_ptr<Lock>> Client::make_lock(std::string_view name, const Loc
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     auto info = std::make_shared<LockInfo>();
     info->name = name;
+    info->kind = o.kind;
+    info->limit = o.limit;
+    info->lock_delay = o.lock_delay;
+    info->min_hold = o.min_hold;
     info->set_ttl(o.ttl.value_or(e.timing.ttl));
     if (const auto ec = out_of_range(*info, o, diagnostics)) return ec;
+    if (const auto ec = unsupported(e.resolved, o, e.backend().capabilities(), diagnostics))
+        return ec;
     info->request_timeout = e.timing.request(info->ttl);
     info->max_hold = o.max_hold;
     info->renew = o.renew;
@@ -148,9 +182,25 @@ result<std::vector<Broken>> Client::break_lock(std::string_view name, const Brea
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     return operator_call<std::vector<Broken>>(
         e,
-        [n = std::string(name), options](spi::Backend& b, boot_clock::time_point deadline,
-                                         std::string& detail) {
-            return b.break_lock(n, options, deadline, detail);
+        [n = std::string(name), owner = std::string(options.owner), o = options](
+            spi::Backend& b, boot_clock::time_point deadline, std::string& detail) mutable {
+            o.owner = owner;
+            return b.break_lock(n, o, deadline, detail);
+        },
+        diagnostics);
+}
+
+result<std::vector<Holder>> Client::request_release(std::string_view name,
+                                                    const HolderFilter& which,
+                                                    Diagnostics* diagnostics) const {
+    Engine& e = impl_->engine();
+    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
+    return operator_call<std::vector<Holder>>(
+        e,
+        [n = std::string(name), owner = std::string(which.owner), w = which](
+            spi::Backend& b, boot_clock::time_point deadline, std::string& detail) mutable {
+            w.owner = owner;
+            return b.request_release(n, w, deadline, detail);
         },
         diagnostics);
 }

@@ -102,12 +102,21 @@ private:
 /// Whom it concerns that a handler ended with its loop.
 class Orphan {
 public:
-    /// Under a mutex of the loop's: must not destroy the callback. Returns what keeps this alive.
+    /// Under a mutex of the loop's: must neither destroy the callback nor complete one of that
+    /// loop. Returns what keeps this alive.
     virtual std::shared_ptr<void> orphaned() = 0;
 
 protected:
     ~Orphan() = default;
 };
+/// An answer to orphaned() that cancels `alive` once the mutex is free: whoever cancels may have to
+/// run what others have brought meanwhile, and that completes on any loop.
+template <class T>
+std::shared_ptr<void> to_be_cancelled(std::shared_ptr<T> alive) {
+    if (!alive) return nullptr;
+    T* const it = alive.get();
+    return std::shared_ptr<void>(it, [alive = std::move(alive)](void*) { alive->cancel(); });
+}
 
 /// A user's handler, where it wants to run, and the work that keeps a loop there running until
 /// then. Handler and work go together to the end: a loop may be gone as soon as its handler has
@@ -150,9 +159,10 @@ public:
     }
 
     /// Runs the handler, once, where it wants to run: never on the engine thread, never inside this
-    /// call. Not at all when its loop is gone.
-    template <class... Args>
-    void complete(CallbackPool& pool, Args... args) {
+    /// call. Not at all when its loop is gone. `pool` runs what has no loop: a CallbackPool or
+    /// OwnThreads.
+    template <class Pool, class... Args>
+    void complete(Pool& pool, Args... args) {
         const auto loop = std::move(loop_);
         std::unique_lock<std::mutex> hold;
         if (loop) {

@@ -253,6 +253,12 @@ void Engine::lost(std::string_view owner, error_code why) {
     });
 }
 
+void Engine::asked(std::string_view owner) {
+    post([self = shared_from_this(), o = std::string(owner)] {
+        if (const auto lease = self->leases_.find(o)) lease->asked();
+    });
+}
+
 // --- the end
 // ----------------------------------------------------------------------------------------
 

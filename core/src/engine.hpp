@@ -112,6 +112,7 @@ public:
     void wake(std::string_view owner) override;
     void at_risk(std::string_view owner) override;
     void lost(std::string_view owner, error_code) override;
+    void asked(std::string_view owner) override;
     void warn(std::string text) override { events->warn(std::move(text)); }
 
 private:

@@ -34,13 +34,13 @@ const char* words(errc e) noexcept {
         case errc::not_supported:
             return "not supported by this backend";
         case errc::kind_mismatch:
-            return "the name holds something other than a lock at the server";
+            return "at the server the name holds something else: another kind of lock, or none";
         case errc::bad_name:
             return "not a valid lock name";
         case errc::bad_config:
             return "wrong configuration";
         case errc::would_deadlock:
-            return "a blocking call on the engine's own thread";
+            return "the call would wait for itself";
         case errc::closed:
             return "the client is closed";
         case errc::forked:
@@ -60,6 +60,18 @@ public:
         return {value == max_hold ? static_cast<int>(errc::lost) : value, *this};
     }
 };
+
+std::string_view remedy(const error_code& ec) noexcept {
+    if (ec == errc::unavailable || ec == errc::in_doubt || ec == errc::no_quorum)
+        return "Check that the server runs and that this host may connect to it, then try again.";
+    if (ec == errc::denied)
+        return "Check the user, the password (password_file, password_env) and the user's "
+               "permissions.";
+    if (ec == errc::kind_mismatch) return "Choose another name or another namespace.";
+    if (ec == errc::contended || ec == errc::timed_out) return "Wait longer, or try again later.";
+    if (ec == errc::not_supported) return "`holdfast backends` shows what each backend supports.";
+    return {};
+}
 
 }  // namespace
 
@@ -94,6 +106,16 @@ std::string Diagnostics::text() const {
         if (!e.remedy.empty()) out += "\n  " + e.remedy;
     }
     return out;
+}
+
+void explain(Diagnostics& out, const ResolvedBackend& resolved, const error_code& ec,
+             std::string_view detail) {
+    const boost::system::error_condition condition = ec.default_error_condition();
+    std::string what =
+        condition.category() == category() ? category().message(condition.value()) : ec.message();
+    const std::string said(detail.empty() && ec.category() != category() ? ec.message() : detail);
+    if (!said.empty() && said != what) what += " (" + said + ")";
+    out.add(resolved.settings.display(), std::move(what), std::string(remedy(ec)));
 }
 
 }  // namespace holdfast

@@ -1,12 +1,10 @@
 #include "holdfast/lease.hpp"
 
-#include <boost/asio/any_completion_executor.hpp>
-#include <boost/asio/dispatch.hpp>
-#include <boost/asio/system_executor.hpp>
 #include <exception>
 
+#include "complete_on_system.hpp"
+#include "handles.hpp"
 #include "holdfast/spi/fork_generation.hpp"
-#include "holdfast/spi/lease_body.hpp"
 
 namespace holdfast {
 
@@ -36,15 +34,23 @@ void Lease::drop() noexcept {
 
 void Lease::drop(Outcome outcome) noexcept {
     if (!body_) return;
-    body_->drop(outcome);
+    spi::Handles* const others = body_->handles_.load();
+    if (others == nullptr || others->drop(others->first, outcome)) body_->drop(outcome);
     body_.reset();
 }
 
+// After share() the first handle may have let go while others hold on.
+bool Lease::has_let_go(const Body& body) noexcept {
+    const spi::Handles* const others = body->handles_.load();
+    return others != nullptr && !others->first.open;
+}
+
 bool Lease::valid() const noexcept {
-    return body_ && body_->valid();
+    return body_ && !has_let_go(body_) && body_->valid();
 }
 LeaseState Lease::state() const noexcept {
-    return body_ ? body_->state() : LeaseState::empty;
+    if (!body_) return LeaseState::empty;
+    return has_let_go(body_) ? LeaseState::released : body_->state();
 }
 std::string_view Lease::name() const noexcept {
     return body_ ? body_->name() : std::string_view();
@@ -54,6 +60,12 @@ std::string_view Lease::owner_id() const noexcept {
 }
 FencingToken Lease::fencing_token() const noexcept {
     return body_ ? body_->token() : FencingToken();
+}
+Mode Lease::mode() const noexcept {
+    return body_ ? body_->mode() : Mode::exclusive;
+}
+std::uint32_t Lease::permits() const noexcept {
+    return body_ ? body_->permits() : 0;
 }
 PreviousHolder Lease::previous_holder() const noexcept {
     return body_ ? body_->previous() : PreviousHolder::unknown;
@@ -68,43 +80,89 @@ error_code Lease::lost_reason() const noexcept {
     return body_ ? body_->lost_reason() : error_code();
 }
 
+std::stop_token Lease::release_requested() const {
+    return body_ ? body_->release_requested() : std::stop_token();
+}
+
 result<void> Lease::renew() {
-    if (!body_) return make_error_code(errc::not_held);
+    if (!body_ || has_let_go(body_)) return make_error_code(errc::not_held);
     return body_->renew();
 }
 
+std::optional<ReleaseResult> Lease::let_go(const Body& body, Outcome& outcome) noexcept {
+    spi::Handles* const others = body->handles_.load();
+    if (others == nullptr) return std::nullopt;
+    return others->release(others->first, *body, outcome);
+}
+
 ReleaseResult Lease::release(Outcome outcome) noexcept {
-    return body_ ? body_->release(outcome) : ReleaseResult::already_expired;
+    if (!body_) return ReleaseResult::already_expired;
+    const auto answer = let_go(body_, outcome);
+    return answer ? *answer : body_->release(outcome);
 }
 
-namespace {
-
-// An empty lease has no engine to complete on: the handler's own executor has to do.
-template <class Signature, class... Args>
-void complete_empty(asio::any_completion_handler<Signature> h, Args... args) {
-    const asio::any_completion_executor system = asio::system_executor();
-    const auto where = asio::get_associated_executor(h, system);
-    asio::dispatch(asio::system_executor(), [where, h = std::move(h), args...]() mutable {
-        asio::dispatch(where, [h = std::move(h), args...]() mutable { std::move(h)(args...); });
-    });
+const Lease::Body& Lease::grant_of(const Body& body) noexcept {
+    const auto* handle = dynamic_cast<const spi::SharedHandle*>(body.get());
+    return handle != nullptr ? handle->grant() : body;
 }
 
-}  // namespace
+spi::Handles& Lease::handles_of(const Body& grant) {
+    spi::Handles* all = grant->handles_.load();
+    if (all != nullptr) return *all;
+    auto fresh = std::make_unique<spi::Handles>();
+    return grant->handles_.compare_exchange_strong(all, fresh.get()) ? *fresh.release() : *all;
+}
+
+// --- several handles
+// ------------------------------------------------------------------------------
+
+result<Lease> Lease::share() const {
+    const LeaseState s = state();
+    if (s == LeaseState::lost) return lost_reason() ? lost_reason() : make_error_code(errc::lost);
+    if (s != LeaseState::held && s != LeaseState::at_risk) return make_error_code(errc::not_held);
+    const Body& grant = grant_of(body_);
+    spi::Handles& all = handles_of(grant);
+    if (!all.join()) return make_error_code(errc::not_held);
+    return Lease(std::make_shared<spi::SharedHandle>(grant, all));
+}
+
+error_code Lease::no_downgrade(const Body& body) noexcept {
+    if (!body || has_let_go(body)) return make_error_code(errc::not_held);
+    const spi::Handles* const others = grant_of(body)->handles_.load();
+    if (others != nullptr && others->several()) return make_error_code(errc::would_deadlock);
+    return {};
+}
+
+result<void> Lease::downgrade() {
+    if (const error_code ec = no_downgrade(body_)) return ec;
+    return body_->downgrade();
+}
+
+// --- without blocking
+// ------------------------------------------------------------------------------
+
+void Lease::start_downgrade(const Body& body, asio::any_completion_handler<RenewSignature> h) {
+    if (const error_code ec = no_downgrade(body)) return complete_on_system(std::move(h), ec);
+    body->async_downgrade(std::move(h));
+}
 
 void Lease::start_renew(const Body& body, asio::any_completion_handler<RenewSignature> h) {
-    if (body) return body->async_renew(std::move(h));
-    complete_empty(std::move(h), make_error_code(errc::not_held));
+    if (body && !has_let_go(body)) return body->async_renew(std::move(h));
+    complete_on_system(std::move(h), make_error_code(errc::not_held));
 }
 
 void Lease::start_release(const Body& body, Outcome outcome,
                           asio::any_completion_handler<ReleaseSignature> h) {
-    if (body) return body->async_release(outcome, std::move(h));
-    complete_empty(std::move(h), error_code(), ReleaseResult::already_expired);
+    if (!body)
+        return complete_on_system(std::move(h), error_code(), ReleaseResult::already_expired);
+    if (const auto answer = let_go(body, outcome))
+        return complete_on_system(std::move(h), error_code(), *answer);
+    body->async_release(outcome, std::move(h));
 }
 
 void Lease::start_lost(const Body& body, asio::any_completion_handler<RenewSignature> h) {
-    if (body) return body->async_lost(std::move(h));
-    complete_empty(std::move(h), make_error_code(errc::not_held));
+    if (body && !has_let_go(body)) return body->async_lost(std::move(h));
+    complete_on_system(std::move(h), make_error_code(errc::not_held));
 }
 
 }  // namespace holdfast

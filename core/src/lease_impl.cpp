@@ -1,6 +1,7 @@
 #include "lease_impl.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "explain.hpp"
 #include "holdfast/spi/drift.hpp"
@@ -14,7 +15,7 @@ std::optional<LeaseImpl::Facts> LeaseImpl::facts_of(const spi::Attempt& a,
     const auto base = g.base == boot_clock::time_point{} ? a.sent : g.base;
     const auto until = spi::valid_until(base, g.ttl);
     if (until <= boot_clock::now()) return std::nullopt;
-    return Facts{g.token, g.previous, g.ttl, base, until, started};
+    return Facts{g.token, g.previous, a.units, g.ttl, base, until, started};
 }
 
 std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
@@ -42,6 +43,8 @@ LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> han
       place_(std::move(place)),
       token_(facts.token),
       previous_(facts.previous),
+      units_(facts.units),
+      mode_(facts.units.mode),
       valid_until_(facts.valid_until.time_since_epoch().count()),
       granted_(facts.ttl.count()),
       asked_until_(spi::valid_until(facts.base, info_->ttl)),
@@ -102,6 +105,26 @@ std::stop_token LeaseImpl::lost() {
     return stop_->get_token();
 }
 
+std::stop_token LeaseImpl::release_requested() {
+    if (forked()) return {};
+    const std::lock_guard hold(mutex_);
+    if (!asked_stop_) {
+        asked_stop_.emplace();
+        if (asked_) asked_stop_->request_stop();
+    }
+    return asked_stop_->get_token();
+}
+
+void LeaseImpl::asked() {
+    std::optional<std::stop_source> stop;
+    {
+        const std::lock_guard hold(mutex_);
+        if (!lives() || std::exchange(asked_, true)) return;
+        stop = asked_stop_;
+    }
+    if (stop) engine_->pool().post([s = std::move(*stop)]() mutable { s.request_stop(); });
+}
+
 error_code LeaseImpl::lost_reason() const noexcept {
     if (forked()) return make_error_code(errc::forked);
     const std::lock_guard hold(mutex_);
@@ -114,6 +137,10 @@ spi::Held LeaseImpl::held(boot_clock::time_point now, boot_clock::time_point dea
     h.name = info_->name;
     h.owner = owner_;
     h.token = token_;
+    h.units = units_;
+    if (mode() != units_.mode) h.units = {1, spi::Units::all, Mode::shared};
+    h.lock_delay = info_->lock_delay;
+    h.min_hold = info_->min_hold;
     h.ttl = info_->ttl;
     h.granted = milliseconds(granted_.load());
     h.place = place_;
@@ -162,7 +189,9 @@ void LeaseImpl::fire(boot_clock::time_point now) {
         return;
     }
     if (!lives()) return;
-    if (now >= valid_until()) return lose(make_error_code(errc::lost), true);
+    // With a lock delay the caller may still be at work: only it opens the name before its time.
+    if (now >= valid_until())
+        return lose(make_error_code(errc::lost), info_->lock_delay <= milliseconds::zero());
     // The server keeps it until its ttl: the work may need that long to stop.
     if (now >= ends_at_) return lose(max_hold_error(), false);
     if (!renewing_ && now >= next_renewal_) {
@@ -233,6 +262,15 @@ void LeaseImpl::renewed() {
         lose(renewal_.renewal_error ? renewal_.renewal_error : make_error_code(errc::lost), false);
         return answer(lost_reason());
     }
+    if (renewal_.asked) asked();
+    if (renewal_.renewal == Renewal::renewed && renewal_.units.mode != mode()) {
+        // A downgrade was asked for meanwhile: its callers wait for a renewal that says so.
+        renewals_.insert(renewals_.end(), std::make_move_iterator(waiting.begin()),
+                         std::make_move_iterator(waiting.end()));
+        renewing_ = true;
+        engine_->renew(self());
+        return schedule_next();
+    }
     schedule_next();
     answer(renewal_.renewal == Renewal::renewed ? error_code()
                                                 : make_error_code(errc::unavailable));
@@ -263,6 +301,31 @@ void LeaseImpl::lose(error_code why, bool give_back) {
     for (Renewing& told : std::exchange(renewals_, {}))
         std::move(told)(why);
     if (give_back) release_in_background();
+}
+
+// --- downgrade: a renewal that asks for less
+// ----------------------------------------------------------------------
+
+std::optional<error_code> LeaseImpl::begin_downgrade() noexcept {
+    if (forked()) return make_error_code(errc::forked);
+    if (units_.permits() || !engine_->backend().capabilities().has(Capability::downgrade))
+        return make_error_code(errc::not_supported);
+    if (mode_.exchange(Mode::shared) == Mode::shared && valid()) return error_code();
+    return std::nullopt;
+}
+
+result<void> LeaseImpl::downgrade() {
+    const auto answer = begin_downgrade();
+    if (!answer) return renew();
+    if (*answer) return *answer;
+    return {};
+}
+
+void LeaseImpl::async_downgrade(asio::any_completion_handler<Lease::RenewSignature> handler) {
+    if (forked()) return;
+    if (const auto answer = begin_downgrade())
+        return engine_->complete(std::move(handler), *answer);
+    async_renew(std::move(handler));
 }
 
 // --- renewal on demand

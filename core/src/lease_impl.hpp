@@ -21,6 +21,7 @@ public:
     struct Facts {
         FencingToken token;
         PreviousHolder previous;
+        spi::Units units;
         milliseconds ttl;  ///< what the server set for this grant
         boot_clock::time_point base;
         boot_clock::time_point valid_until;
@@ -43,8 +44,13 @@ public:
     std::string_view owner() const noexcept override { return owner_; }
     FencingToken token() const noexcept override { return token_; }
     PreviousHolder previous() const noexcept override { return previous_; }
+    Mode mode() const noexcept override { return mode_.load(std::memory_order_relaxed); }
+    std::uint32_t permits() const noexcept override { return units_.permits() ? units_.take : 1; }
     boot_clock::time_point valid_until() const noexcept override;
     std::stop_token lost() override;
+    result<void> downgrade() override;
+    std::stop_token release_requested() override;
+    void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>) override;
     error_code lost_reason() const noexcept override;
     result<void> renew() override;
     ReleaseResult release(Outcome) noexcept override;
@@ -77,6 +83,8 @@ public:
     void release_answered();
     void lose(error_code why, bool give_back);
     void renew_now();
+    /// Somebody wants it.
+    void asked();
     /// The engine is gone: a release that was not answered is left to the ttl.
     void forget();
     /// False once released or lost, also by another thread a moment ago.
@@ -103,6 +111,8 @@ private:
     void stop_telling(std::uint64_t id);
     void tell(Event::Kind, error_code = {}, std::optional<boot_clock::time_point> since = {});
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
+    /// The lease counts as shared from here on. The answer, unless a renewal has to say it.
+    std::optional<error_code> begin_downgrade() noexcept;
     /// True when this call ended the lease; false when it was over already.
     bool begin_release(Outcome) noexcept;
     /// For the one caller that ended the lease: the engine gives it back.
@@ -128,7 +138,9 @@ private:
     const std::shared_ptr<void> place_;
     const FencingToken token_;
     const PreviousHolder previous_;
+    const spi::Units units_;  // as granted
 
+    std::atomic<Mode> mode_;
     std::atomic<LeaseState> state_{LeaseState::held};
     std::atomic<boot_clock::rep> valid_until_;
     std::atomic<milliseconds::rep> granted_;    // what the server set last
@@ -136,7 +148,8 @@ private:
 
     mutable std::mutex mutex_;  // guards what follows, up to the engine's part
     error_code reason_;
-    std::optional<std::stop_source> stop_;
+    std::optional<std::stop_source> stop_, asked_stop_;
+    bool asked_ = false, given_back_ = false;
     struct Losing {
         Losing(std::uint64_t i, asio::any_completion_handler<Lease::RenewSignature> h,
                const Engine& e)

@@ -8,16 +8,20 @@ namespace holdfast {
 
 bool LeaseImpl::begin_release(Outcome outcome) noexcept {
     std::list<Losing> losing;
+    bool late = false;
     {
         const std::lock_guard hold(mutex_);
         const LeaseState s = state_.load(std::memory_order_acquire);
-        if (s == LeaseState::lost || s == LeaseState::released) return false;
-        state_.store(LeaseState::released, std::memory_order_release);
-        outcome_ = outcome;
+        // The caller of a lost lease has stopped now, and its lock delay may end.
+        late = s == LeaseState::lost && info_->lock_delay > milliseconds::zero() &&
+               !std::exchange(given_back_, true);
+        if (s == LeaseState::released || (s == LeaseState::lost && !late)) return false;
+        if (!late) state_.store(LeaseState::released, std::memory_order_release);
+        outcome_ = late ? Outcome::abandoned : outcome;
         losing.swap(losing_);
     }
     engine_->schedule().cancel(*this);
-    Counters::drop(engine_->counters.held);
+    if (!late) Counters::drop(engine_->counters.held);
     for (Losing& l : losing)
         engine_->complete(l.callback, make_error_code(errc::not_held));
     return true;
@@ -57,8 +61,10 @@ ReleaseResult LeaseImpl::release_on(spi::Lane& lane, Outcome outcome, boot_clock
     lane.release(h);
     if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
     if (h.released == ReleaseResult::unreachable) return h.released;
-    Counters::add(engine_->counters.released);
-    tell(Event::Kind::released);
+    if (state_.load() == LeaseState::released) {
+        Counters::add(engine_->counters.released);
+        tell(Event::Kind::released);
+    }
     const std::lock_guard hold(mutex_);
     released_ = h.released;
     return h.released;

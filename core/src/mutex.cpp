@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "holdfast/spi/fork_generation.hpp"
+#include "thread_leases.hpp"
 
 namespace holdfast {
 namespace {
@@ -75,12 +76,9 @@ bool mutex::acquire(milliseconds wait) {
     AcquireOptions options;
     options.wait = wait;
     auto lease = lock_->acquire(options);
-    if (lease) {
-        lease_ = std::move(*lease);
-        return true;
-    }
-    if (lease.error() == errc::contended || lease.error() == errc::timed_out) return false;
-    fail(lease.error());
+    if (!was_granted(lease, "holdfast::mutex")) return false;
+    lease_ = std::move(*lease);
+    return true;
 }
 
 void mutex::unlock() noexcept {

@@ -6,6 +6,7 @@
 #include "config/text.hpp"
 #include "holdfast/capabilities.hpp"
 #include "holdfast/event.hpp"
+#include "holdfast/kind.hpp"
 #include "holdfast/lease.hpp"
 
 namespace holdfast {
@@ -24,7 +25,13 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Capability::coun
     "break_lock",
     "survives_client_clock_jump",
     "survives_server_crash",
-    "survives_failover"};
+    "survives_failover",
+    "shared",
+    "semaphore",
+    "downgrade",
+    "lock_delay",
+    "min_hold",
+    "release_request"};
 
 }  // namespace
 
@@ -53,6 +60,22 @@ std::string_view to_string(SafetyClass c) noexcept {
             return "in-process";
     }
     return "?";
+}
+
+std::string_view to_string(Kind k) noexcept {
+    switch (k) {
+        case Kind::mutex:
+            return "mutex";
+        case Kind::shared_mutex:
+            return "shared_mutex";
+        case Kind::semaphore:
+            return "semaphore";
+    }
+    return "?";
+}
+
+std::string_view to_string(Mode m) noexcept {
+    return m == Mode::shared ? "shared" : "exclusive";
 }
 
 std::string_view to_string(LeaseState s) noexcept {

@@ -38,8 +38,6 @@ HAND_OFF = [("redis", "redis", "default"), ("redis, wait=poll", "redis", "poll")
             ("redis, everybody told", "redis", "broadcast"), ("sqlite", "sqlite", "default"),
             ("postgresql", "postgresql", "default"), ("zookeeper", "zookeeper", "default"),
             ("etcd", "etcd", "default")]
-# Came after the kept run: not measured until there is another.
-LATER = {"etcd"}
 
 
 class Run:
@@ -54,9 +52,6 @@ class Run:
                     (scenario, backend, variant, metric) and x in (None, row["x"]):
                 return row["value"]
         sys.exit(f"the reference run lacks {scenario} {backend} {variant} {metric} {x}")
-
-    def has(self, backend):
-        return any(row["backend"] == backend for row in self.report["rows"])
 
     def target(self, what):
         for target in self.report["targets"]:
@@ -78,15 +73,13 @@ def plain(n):
 def block(run):
     environment = run.report["environment"]
     cost = lambda backend, variant: microseconds(run.value("C1", backend, variant, "p50", 1.0))
-    three = microseconds(run.value("C2", "zookeeper", "3 servers", "acquire + release, p50", 3.0))
+    on_three = lambda backend: microseconds(
+        run.value("C2", backend, "3 servers", "acquire + release, p50", 3.0))
+    three = on_three("zookeeper")
     requests = lambda backend: plain(
         run.value("C3", backend, "default", "requests per hand-off", 100.0))
     hand_off = lambda backend: microseconds(
         run.value("C3", backend, "default", "time per hand-off", 100.0))
-    etcd = etcd_hand_off = "not measured yet"
-    if run.has("etcd"):
-        etcd = f"one member {cost('etcd', 'default')}"
-        etcd_hand_off = f"one member {hand_off('etcd')}: {requests('etcd')} requests"
     lines = [
         "| You need | Take | Two holders are possible when | Acquire + release | Hand-off, 100 waiters |",
         "|---|---|---|---|---|",
@@ -104,7 +97,8 @@ def block(run):
         f" | a paused holder resumes, until it checks its lease | {three}: 2 round trips, a quorum's syncs"
         f" | one server {hand_off('zookeeper')}: {requests('zookeeper')} requests |",
         f"| the same, and you run etcd | `etcd`, 3 members, **and the token checked at the store** | a paused holder resumes,"
-        f" until it checks its lease | {etcd}: 2 or 3 round trips, a quorum's syncs | {etcd_hand_off} |",
+        f" until it checks its lease | {on_three('etcd')}: 2 or 3 round trips, a quorum's syncs"
+        f" | one member {hand_off('etcd')}: {requests('etcd')} requests |",
         "| the lock must survive a dead server, without consensus | `redlock`, 5 servers"
         " | a node's clock jumps, or a node restarts empty and votes"
         f" | {cost('redlock', 'default')}: 2 round trips to 5 | {hand_off('redlock')}: polls, {requests('redlock')} requests |",
@@ -140,13 +134,12 @@ def panel(title, note, bars, top, log):
 
 
 def picture(run):
-    cost = [(label, run.value("C1", backend, variant, "p50", 1.0)) for label, backend, variant in COST
-            if backend not in LATER or run.has(backend)]
+    cost = [(label, run.value("C1", backend, variant, "p50", 1.0)) for label, backend, variant in COST]
     first, bottom = panel("Acquire and release, nobody else wants the lock",
                           "median, one blocking caller; the scale is logarithmic",
                           [(label, v, microseconds(v)) for label, v in cost], 30, True)
     hand_off = [(label, run.value("C3", backend, variant, "requests per hand-off", 100.0))
-                for label, backend, variant in HAND_OFF if backend not in LATER or run.has(backend)]
+                for label, backend, variant in HAND_OFF]
     second, bottom = panel("Requests per hand-off, 100 waiters", "sent by all clients together",
                            [(label, v, plain(v)) for label, v in hand_off], bottom + 36, False)
     style = ("text{font-family:system-ui,sans-serif;font-size:13px;fill:#1f2933}"

@@ -102,7 +102,7 @@ TEST_CASE("records that cannot all be true are told", "[history]") {
     lies.push_back({"unknown kind", [=](World&, Log& log, Random& random) {
                         Record* r = of(log, random, Kind::invoked);
                         if (r == nullptr) return false;
-                        r->kind = static_cast<Kind>(pick(random, 13, 255));
+                        r->kind = static_cast<Kind>(pick(random, 14, 255));
                         return true;
                     }});
     lies.push_back({"unknown name", [=](World&, Log& log, Random& random) {

@@ -74,6 +74,7 @@ TEST_CASE("what a recorder writes is what is read", "[history]") {
     const auto file = folder.path() / "a", other = folder.path() / "b";
     const std::string long_name(512, 'n');
     std::uint64_t id = 0;
+    const Nanos before_kill = history::now();
     {
         Recorder r(file, "worker");
         CHECK_THROWS_AS(Recorder(file, "again"), std::system_error);
@@ -96,6 +97,7 @@ TEST_CASE("what a recorder writes is what is read", "[history]") {
     {
         Recorder r(other, "store");
         r.write(r.name("plain"), 3, 7, id, true, true);
+        r.server_killed(before_kill);
     }
     Verdict v;
     const auto h = history::read({file, other}, v);
@@ -119,6 +121,10 @@ TEST_CASE("what a recorder writes is what is read", "[history]") {
     CHECK(h.writes[0].writer == id);
     CHECK(h.writes[0].store == 3);
     CHECK(h.sightings[0].owner == a.owner);
+    REQUIRE(h.kills.size() == 1);
+    CHECK(h.kills[0].from == before_kill);
+    CHECK(h.kills[0].to >= before_kill);
+    CHECK_THAT(history::dump(other), ContainsSubstring("server_killed"));
     CHECK_THAT(history::dump(file), ContainsSubstring("owner=abcdefghijklmnopqrstuv.h"));
 }
 
@@ -305,7 +311,7 @@ TEST_CASE("what is no history is told", "[history]") {
                 for (auto& word : words)
                     word = chance(random, 0.5) ? random() : random() % 16;
                 std::memcpy(static_cast<void*>(&r), words.data(), sizeof r);
-                if (chance(random, 0.8)) r.kind = static_cast<Kind>(random() % 14);
+                if (chance(random, 0.8)) r.kind = static_cast<Kind>(random() % 15);
             }
         CHECK(world.judge().count(Trouble::contradictory) > 0);
     }
@@ -326,6 +332,7 @@ TEST_CASE("the command says the same", "[history]") {
     CHECK_THAT(run("--json").out, ContainsSubstring("\"sound\":true"));
     CHECK_THAT(run("--dump").out, ContainsSubstring("granted name=1"));
     CHECK(run("--alone 0").code == 2);
+    CHECK(run("--unsynced-release 600").code == 0);
     world.logs[0].records.pop_back();
     world.logs[0].records.pop_back();
     const auto all = traces(world);
@@ -337,6 +344,7 @@ TEST_CASE("the command says the same", "[history]") {
     CHECK_THAT(run("--json").out, ContainsSubstring("\"exit_code\":2"));
     CHECK(command("").code == 64);
     CHECK(command("--lines x f").code == 64);
+    CHECK(command("--unsynced-release f").code == 64);
     CHECK(command("--what f").code == 64);
     CHECK(command("--help").code == 0);
     CHECK(command("/nonexistent/file").code == 1);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "cap.hpp"
 #include "catch.hpp"
 #include "checker/recorder.hpp"
 #include "histories.hpp"
@@ -12,14 +13,9 @@ using namespace histories;
 using history::Recorder;
 using history::Trouble;
 using history::Verdict;
+using test_support::instrumented;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double slower = 20;
-#else
-constexpr double slower = 1;
-#endif
 
 constexpr std::size_t processes = 8;
 constexpr std::uint64_t each = 125'000;
@@ -109,7 +105,8 @@ TEST_CASE("a million acquisitions are read and checked in a second", "[history]"
         REQUIRE(v.figures.inversions_judged == 250'000);
         REQUIRE(v.figures.writes == 250'000);
     }
-    CHECK(best < 1 * slower);
+    // A sanitizer's cost is none of the checker's: the plain build alone makes the claim.
+    if constexpr (!instrumented) CHECK(best < 1);
     repeat_a_token(files[5]);
     const Verdict v = history::check_files(files);
     CHECK(v.count(Trouble::token_repeated) == 1);
@@ -136,5 +133,5 @@ TEST_CASE("recording an acquisition costs microseconds", "[history]") {
     }
     std::cout << "recording: " << best / rounds * 1e9 << " ns of CPU for each acquisition\n";
     // Four system calls; far from what any server takes to grant a lock.
-    CHECK(best / rounds < 50e-6 * slower);
+    if constexpr (!instrumented) CHECK(best / rounds < 50e-6);
 }

@@ -333,3 +333,82 @@ TEST_CASE("what holders say of others, and errors that held, are found", "[histo
         return true;
     });
 }
+
+namespace {
+
+/// One holder that releases from 200 to 220, valid until 1000; another that is granted after it and
+/// says that it crashed; and a server that was killed in between.
+struct Forgetting {
+    const char* what;
+    Nanos unsynced = 100, killed_from = 300, killed_to = 310, next_granted = 1100;
+    history::Previous said = history::Previous::crashed;
+    bool forgiven = false;
+};
+
+Verdict judge(const Forgetting& f) {
+    World world;
+    Random random(1);
+    for (int p = 0; p < 3; ++p) {
+        world.logs.push_back(correct(random, {.processes = 1, .names = 1, .rounds = 0}).logs[0]);
+        auto& records = world.logs.back().records;
+        records.resize(1);  // the name
+        Record r;
+        const auto add = [&](Kind kind, Nanos at, Nanos until, std::uint8_t detail = 0) {
+            r.kind = kind;
+            r.at = at;
+            r.until = until;
+            r.detail = detail;
+            records.push_back(r);
+        };
+        if (p == 2) {
+            if (f.killed_to != 0) add(Kind::server_killed, f.killed_to, f.killed_from);
+            break;
+        }
+        r.name = 1;
+        r.id = std::uint64_t{world.logs.back().header.recorder} << 32U | 1U;
+        r.token = static_cast<std::uint64_t>(p) + 1;
+        const Nanos granted = p == 0 ? 100 : f.next_granted, until = granted + 900;
+        add(Kind::invoked, granted - 50, 0);
+        add(Kind::granted, granted, until,
+            static_cast<std::uint8_t>(p == 0 ? history::Previous::none : f.said));
+        add(Kind::releasing, granted + 100, until);
+        add(Kind::released, granted + 120, 0, static_cast<std::uint8_t>(history::Answer::released));
+    }
+    return world.judge({.unsynced_release = f.unsynced});
+}
+
+}  // namespace
+
+TEST_CASE("a release that a killed server may have forgotten is told as that, where it is declared",
+          "[history]") {
+    const Forgetting all[] = {
+        {.what = "declared, and killed soon after it", .forgiven = true},
+        {.what = "killed as late as it may be",
+         .killed_from = 320,
+         .killed_to = 330,
+         .forgiven = true},
+        {.what = "killed as early as it may be",
+         .killed_from = 190,
+         .killed_to = 200,
+         .forgiven = true},
+        {.what = "not declared", .unsynced = 0},
+        {.what = "nobody was killed", .killed_from = 0, .killed_to = 0},
+        {.what = "killed when it was synced", .killed_from = 321, .killed_to = 330},
+        {.what = "killed before it began", .killed_from = 190, .killed_to = 199},
+        {.what = "killed after the next was granted",
+         .unsynced = 10'000,
+         .killed_from = 1100,
+         .killed_to = 1110},
+        {.what = "granted before the time of the one forgotten was over", .next_granted = 999},
+        {.what = "another word than `crashed`", .said = history::Previous::abandoned},
+    };
+    for (const Forgetting& f : all) {
+        const Verdict v = judge(f);
+        INFO(f.what << "\n" << v.text());
+        CHECK(v.count(Trouble::release_forgotten) == (f.forgiven ? 1 : 0));
+        CHECK(v.count(Trouble::previous_holder) == (f.forgiven ? 0 : 1));
+        CHECK(v.count(Gravity::damage) == 0);
+        CHECK(v.sound() == f.forgiven);
+        if (f.forgiven) CHECK_THAT(v.text(), ContainsSubstring("1 x release_forgotten"));
+    }
+}

@@ -228,18 +228,20 @@ TEST_CASE("targets are met, missed or not measured") {
 }
 
 TEST_CASE("a target that is a least is missed below it") {
-    const auto of = [](double value) {
+    const auto of = [](const char* backend, double value) {
         const Rows rows{
-            row("C1", "zookeeper", "default", "throughput over its floor in flight", value, 1000)};
+            row("C1", backend, "default", "throughput over its floor in flight", value, 1000)};
         for (const Target& target : targets(rows))
             if (target.measured) return target;
         FAIL("no target looks at it");
         return Target{};
     };
-    CHECK(of(1.2).side == Target::Side::at_least);
-    CHECK(of(1.2).met());
-    CHECK(of(1).met());
-    CHECK_FALSE(of(0.9).met());
+    CHECK(of("zookeeper", 1.2).side == Target::Side::at_least);
+    CHECK(of("zookeeper", 1.2).met());
+    CHECK(of("zookeeper", 1).met());
+    CHECK_FALSE(of("zookeeper", 0.9).met());
+    CHECK(of("etcd", 0.7).met());
+    CHECK_FALSE(of("etcd", 0.69).met());
 }
 
 TEST_CASE("hand-offs are held against their floors, and a larger crowd against a smaller one") {
@@ -262,6 +264,10 @@ TEST_CASE("hand-offs are held against their floors, and a larger crowd against a
     CHECK_FALSE(met(row("C3", "redis", "default", growth, 1.3, 1000)));
     CHECK(met(row("C3", "redis", "default", "hand-offs per second", 16'000, 100)));
     CHECK_FALSE(met(row("C3", "redis", "default", "hand-offs per second", 14'000, 100)));
+    for (const double waiters : {2, 100, 1000}) {
+        CHECK(met(row("C3", "etcd", "default", "requests per hand-off", 4.9, waiters)));
+        CHECK_FALSE(met(row("C3", "etcd", "default", "requests per hand-off", 5.1, waiters)));
+    }
 }
 
 TEST_CASE("the exit code says the worst") {

@@ -8,8 +8,8 @@ import support
 from support import CliTest
 
 ROOT = os.path.join(support.HERE, "..", "..", "cli")
-SUBCOMMANDS = ("run", "check", "inspect", "list", "break", "backends", "config", "schema",
-               "demo")
+SUBCOMMANDS = ("run", "elect", "check", "inspect", "leader", "list", "ask", "break", "backends",
+               "config", "schema", "demo")
 
 
 def options_of(text):

@@ -147,7 +147,7 @@ class Usage(CliTest):
         self.assertTrue(result.err.startswith("holdfast: "), result)
 
     def test_mistakes_are_64_and_name_the_nearest(self):
-        self.refused(words=["run, check, inspect"])
+        self.refused(words=["run, elect, check, inspect"])
         self.refused("rnu", "x", words=['"rnu"', "did you mean run?"])
         self.refused("run", "--tll", "5s", "x", "--", "true", words=["did you mean --ttl?"])
         self.refused("run", "x", words=["missing command to run"])
@@ -162,11 +162,21 @@ class Usage(CliTest):
         self.refused("run", "--ttl", "2s", "--grace", "1s", "x", "--", "true", words=["half the ttl"])
         self.refused("run", "--max-hold", "1s", "--min-hold", "2s", "x", "--", "true")
         self.refused("run", "--status-fd", "77", "x", "--", "true", words=["--status-fd 77"])
+        self.refused("run", "--permits", "2", "x", "--", "true", words=["--of"])
+        self.refused("run", "--permits", "3", "--of", "2", "x", "--", "true", words=["1 to 2"])
+        self.refused("run", "--permits", "257", "--of", "900", "x", "--", "true", words=["1 to 256"])
+        self.refused("run", "--of", "0", "x", "--", "true", words=["1 to 65535"])
+        self.refused("run", "-s", "--of", "2", "x", "--", "true", words=["--permits"])
+        self.refused("run", "-s", "-x", "x", "--", "true", words=["--exclusive"])
+        self.refused("run", "--on-ask", "HELLO", "x", "--", "true", words=["--on-ask", '"HELLO"'])
+        self.refused("elect", "x", "y", "--", "true", words=['"y"'])
+        self.refused("elect", "--value", "v" * 129, "x", "--", "true", words=["128 bytes"])
+        self.refused("elect", "x", words=["missing command to run"])
         self.refused("--local", "list", words=["--local"])
         self.refused("check", words=["HOLDFAST_DEADLINE_FILE"])
 
     def test_options_of_flock_that_are_not_offered(self):
-        for option in ("-o", "--close", "-u", "-F", "-c", "-s", "--shared", "--permits"):
+        for option in ("-o", "--close", "-u", "-F", "-c", "--slots"):
             self.refused("run", option, "x", "--", "true", words=[option, "is not supported"])
         self.assertEqual(self.holdfast("run", "-x", "x", "--", "true").code, 0)
 
@@ -181,7 +191,8 @@ class Usage(CliTest):
 
     def test_help_and_version(self):
         self.assertEqual(self.holdfast("--version", url=None).out[:9], "holdfast ")
-        for sub in ("run", "check", "inspect", "list", "break", "backends", "config", "demo"):
+        for sub in ("run", "elect", "check", "inspect", "leader", "list", "ask", "break", "backends",
+                    "config", "demo"):
             result = self.holdfast(sub, "--help", url=None)
             self.assertEqual((result.code, result.err), (0, ""), result)
 

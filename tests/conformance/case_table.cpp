@@ -1,10 +1,11 @@
 // Counts what the suite asserted for each case of the fault catalogue, for the table in
-// docs/developing/cases.md: one line "CASE ASSERTIONS" in the file $HOLDFAST_CASE_TABLE. What the
-// helpers of suite.cpp assert while a test is set up is not about its subject: a test that returns
-// after that has asserted nothing.
+// docs/developing/cases.md: one line "CASE ASSERTIONS" in the file $HOLDFAST_CASE_TABLE. An
+// assertion is about the subject of a test if it stands in the test's own file: what shared helpers
+// assert while a test is set up is not, and a test that returns after that has asserted nothing.
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <string>
 #include <string_view>
 
 // Version 2 shows its listeners only to whoever asks before the first include.
@@ -23,10 +24,11 @@ void count(const std::string& tag, std::size_t passed) {
 }
 
 /// Of the test that runs.
+std::string own_file;
 std::size_t of_subject = 0;
 
 void count_assertion(bool passed, std::string_view file) {
-    if (passed && !file.ends_with("/suite.cpp")) ++of_subject;
+    if (passed && file == own_file) ++of_subject;
 }
 
 void write() {
@@ -42,6 +44,9 @@ struct CaseTable : Catch::EventListenerBase {
     explicit CaseTable(const Catch::IConfig* config) : EventListenerBase(config) {
         m_preferences.shouldReportAllAssertions = true;
     }
+    void testCaseStarting(const Catch::TestCaseInfo& info) override {
+        own_file = info.lineInfo.file;
+    }
     void assertionEnded(const Catch::AssertionStats& s) override {
         count_assertion(s.assertionResult.isOk(), s.assertionResult.getSourceInfo().file);
     }
@@ -55,6 +60,9 @@ struct CaseTable : Catch::EventListenerBase {
 #else
 struct CaseTable : Catch::TestEventListenerBase {
     using TestEventListenerBase::TestEventListenerBase;
+    void testCaseStarting(const Catch::TestCaseInfo& info) override {
+        own_file = info.lineInfo.file;
+    }
     bool assertionEnded(const Catch::AssertionStats& s) override {
         count_assertion(s.assertionResult.isOk(), s.assertionResult.getSourceInfo().file);
         return true;

@@ -210,8 +210,7 @@ TEST_CASE("T1: an answer that is lost to the caller's own loop", "[coroutines][T
     if (proxy == nullptr) return;
     const auto name = fresh_name("lost-answer");
     Caller first, second;
-    const auto client =
-        open_proxied("ttl=60s&request_timeout=" + std::to_string(300 * patience) + "ms");
+    const auto client = open_proxied("ttl=60s&request_timeout=900ms");
     const auto lock = lock_of(client, name);
     for (const bool of_release : {false, true}) {
         INFO((of_release ? "of the release" : "of the grant"));

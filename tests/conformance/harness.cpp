@@ -297,6 +297,7 @@ public:
             servers_.resume(i);
         return true;
     }
+    void wait_ready() override { servers_.wait_ready(); }
     bool durable() const override { return true; }
 
 protected:
@@ -337,8 +338,8 @@ public:
 
 class Etcd final : public Ensemble<lab::EtcdServers> {
 public:
-    Etcd(std::string name, std::size_t count)
-        : Ensemble(std::move(name), lab::EtcdServers::start({.count = count}), {}) {}
+    Etcd(std::string name, std::size_t count, std::string query)
+        : Ensemble(std::move(name), lab::EtcdServers::start({.count = count}), std::move(query)) {}
     bool restartable() const override { return true; }
     bool kill_server() override {
         for (std::size_t i = 0; i < servers_.size(); ++i)
@@ -354,7 +355,16 @@ public:
         return lab::EtcdServers::plain(recorded);
     }
     bool erase_behind(const std::string& name) override {
-        return servers_.erase("/holdfast/" + escaped(name) + "/") != 0;
+        const auto alone = "/holdfast/" + escaped(name);
+        return servers_.erase(alone + "/") + std::stoul(servers_.ctl({"del", alone})) != 0;
+    }
+    bool plant_stranger(const std::string& name) override {
+        servers_.ctl({"put", "/holdfast/" + escaped(name), "not a lock"});
+        return true;
+    }
+    bool stranger_is_whole(const std::string& name) override {
+        return servers_.ctl({"get", "--print-value-only", "/holdfast/" + escaped(name)}) ==
+               "not a lock\n";
     }
 };
 
@@ -379,8 +389,8 @@ const std::map<std::string, Maker>& makers() {
                      "zookeeper-3", 3, "?tick_time=100ms&robust=yes&request_timeout=2s");
              }},
 #endif
-            {"etcd", [] { return std::make_unique<Etcd>("etcd", 1); }},
-            {"etcd-3", [] { return std::make_unique<Etcd>("etcd-3", 3); }},
+            {"etcd", [] { return std::make_unique<Etcd>("etcd", 1, ""); }},
+            {"etcd-3", [] { return std::make_unique<Etcd>("etcd-3", 3, "?robust=yes"); }},
             {"redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); }},
     };
     return all;

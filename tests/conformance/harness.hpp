@@ -154,6 +154,9 @@ public:
     virtual bool pause_server() { return false; }
     /// Lets it go on.
     virtual bool resume_server() { return false; }
+    /// Servers that were away may have to agree first which of them leads: returns when they
+    /// answer.
+    virtual void wait_ready() {}
     virtual lab::ZooKeeperServers* zookeeper() { return nullptr; }
     /// Grants and tokens outlive a killed server as this harness runs it.
     virtual bool durable() const { return false; }

@@ -9,7 +9,6 @@
 #include <set>
 #include <thread>
 
-#include "holdfast/lab/process.hpp"
 #include "suite.hpp"
 
 using namespace suite;
@@ -48,18 +47,9 @@ TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and dist
     INFO((broken ? "broken meanwhile" : "left alone"));
     const auto name = fresh_name("stopped");
     lab::TempDir dir;
-    lab::ProcessOptions o;
-    o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
-              backend().url("ttl=2s&request_timeout=2s"),
-              name,
-              dir.path().string(),
-              "0",
-              "0",
-              "stopped"};
-    o.log = dir.path() / "log";
-    lab::Process worker(o);
-    lab::wait_until([&] { return !text_of(dir.path() / "held").empty(); }, patience * 30s,
-                    "it holds");
+    lab::Process worker(
+        worker_in("stopped", backend().url("ttl=2s&request_timeout=2s"), name, dir));
+    lab::wait_until([&] { return !text_of(dir.path() / "held").empty(); }, cap(30s), "it holds");
     worker.pause();
     if (broken) {
         const auto told = open().break_lock(name);
@@ -67,17 +57,13 @@ TEST_CASE("T5: a holder stopped beyond its ttl knows at its first look, and dist
         CHECK(told->front().free_in > 0ms);  // it may still believe
     }
     // Nobody was told anything: it is free when its time is over.
-    auto next = hold(*lock_of(open("ttl=10s"), name), patience * 20s);
+    auto next = hold(*lock_of(open("ttl=10s"), name), 30s);
     REQUIRE(worker.state() == lab::ProcessState::stopped);
     const auto token = std::stoull(text_of(dir.path() / "held"));
     if (has(Capability::fencing)) CHECK(next.fencing_token().value > token);
     std::ofstream(dir.path() / "resumed") << "now\n";
     worker.signal(SIGCONT);  // it may be through before anybody has seen it run
-    const auto ended = worker.wait(patience * 30s);
-    INFO(worker.log_tail());
-    REQUIRE(ended.has_value());
-    CHECK_FALSE(ended->by_signal);
-    CHECK(ended->code == 0);
+    require_ended(worker);
     CHECK(next.renew().has_value());
     CHECK(next.release() == hf::ReleaseResult::released);
     require_clean(name);
@@ -97,17 +83,9 @@ TEST_CASE("a process that is killed during an acquire leaves nothing beyond its 
         hf::Lease holder;
         if (held) holder = hold(*lock);
         lab::TempDir dir;
-        lab::ProcessOptions o;
-        o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
-                  backend().url("ttl=1500ms&request_timeout=1s"),
-                  name,
-                  dir.path().string(),
-                  "0",
-                  "0",
-                  "stopped"};
-        o.log = dir.path() / "log";
-        lab::Process worker(o);
-        lab::wait_until([&] { return !text_of(dir.path() / "asked").empty(); }, patience * 30s,
+        lab::Process worker(
+            worker_in("stopped", backend().url("ttl=1500ms&request_timeout=1s"), name, dir));
+        lab::wait_until([&] { return !text_of(dir.path() / "asked").empty(); }, cap(30s),
                         "it asks");
         if (held && has(Capability::fifo))
             lab::wait_until([&] { return waiters_of(name) == 1; }, 10s, "it waits");
@@ -157,13 +135,13 @@ TEST_CASE("T3: a server that hangs costs the request's time-out, and nothing is 
     trial.within(late, 500ms, "lost(), from the lease's end");
     // What was sent is executed now, or refused as too late. Without a deadline in the request,
     // as in the plain modes, it may hold for a ttl.
-    for (const char* end : {"", "-kept", "-returned"})
-        lab::wait_until(
-            [&] {
-                const auto seen = client.inspect(name + end);
-                return seen && seen->holders.empty() && seen->waiters.empty();
-            },
-            patience * 5s, name + end + " is free");
+    for (const char* end : {"", "-kept", "-returned"}) {
+        const auto free = [&] {
+            const auto seen = client.inspect(name + end);
+            return seen && seen->holders.empty() && seen->waiters.empty();
+        };
+        trial.holds(lab::reached(free, 5s), 5s, name + end + " is free");
+    }
     CHECK(hold(*lock).valid());
 }
 

@@ -223,7 +223,7 @@ TEST_CASE("a key that vanished is a loss at the next renewal, and tokens go on",
     const auto lock = lock_of(client, name, {.ttl = 2s});
     auto lease = hold(*lock);
     const auto token = lease.fencing_token();
-    wait_held_everywhere(name);
+    wait_held_everywhere(lease);
     if (!backend().erase_behind(name)) return;  // nobody can get behind its back
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 5s, "the loss is told");
     CHECK(lease.lost_reason() == errc::lost);

@@ -8,7 +8,6 @@
 #include <set>
 #include <sstream>
 
-#include "holdfast/lab/process.hpp"
 #include "suite.hpp"
 
 using namespace suite;
@@ -19,14 +18,27 @@ using C = Capability;
 
 /// Those that depend on nothing but the backend and its options; survives_* is what a server says.
 const std::set<Capability> decided{
-    C::fencing,         C::fifo,    C::notified, C::cross_process, C::cross_host, C::renewal,
-    C::previous_holder, C::inspect, C::list,     C::break_lock};
+    C::fencing,         C::fifo,       C::notified, C::cross_process,  C::cross_host, C::renewal,
+    C::previous_holder, C::inspect,    C::list,     C::break_lock,     C::shared,     C::semaphore,
+    C::downgrade,       C::lock_delay, C::min_hold, C::release_request};
+
+/// What the plain modes do not have.
+const std::set<Capability> family{C::shared,     C::semaphore, C::downgrade,
+                                  C::lock_delay, C::min_hold,  C::release_request};
+
+const std::set<Capability> redlock_lacks{C::fifo, C::notified, C::previous_holder, C::semaphore,
+                                         C::release_request};
+
+enum class Mutexes : std::uint8_t { only, and_family };
 
 /// All of `decided` but these.
-std::set<Capability> all_but(const std::set<Capability>& missing) {
+std::set<Capability> all_but(const std::set<Capability>& missing,
+                             Mutexes mutexes = Mutexes::and_family) {
     auto out = decided;
     for (const Capability c : missing)
         out.erase(c);
+    for (const Capability c : family)
+        if (mutexes == Mutexes::only) out.erase(c);
     return out;
 }
 
@@ -37,13 +49,15 @@ const std::map<std::string, std::set<Capability>>& matrix() {
         {"postgresql", all_but({C::fifo})},
         {"redis", all_but({})},
         {"redis-poll", all_but({C::fifo, C::notified})},
-        {"redis-plain", all_but({C::fencing, C::fifo, C::notified, C::previous_holder})},
-        {"redlock", all_but({C::fifo, C::notified, C::previous_holder})},
-        {"redlock-plain", all_but({C::fencing, C::fifo, C::notified, C::previous_holder})},
-        {"etcd", all_but({C::previous_holder})},
-        {"etcd-3", all_but({C::previous_holder})},
-        {"zookeeper", all_but({C::previous_holder})},
-        {"zookeeper-3", all_but({})},  // runs with robust=yes
+        {"redis-plain",
+         all_but({C::fencing, C::fifo, C::notified, C::previous_holder}, Mutexes::only)},
+        {"redlock", all_but(redlock_lacks)},
+        {"redlock-plain",
+         all_but({C::fencing, C::fifo, C::notified, C::previous_holder}, Mutexes::only)},
+        {"etcd", all_but({C::previous_holder, C::min_hold})},
+        {"etcd-3", all_but({C::min_hold})},  // runs with robust=yes
+        {"zookeeper", all_but({C::previous_holder, C::min_hold})},
+        {"zookeeper-3", all_but({C::min_hold})},  // runs with robust=yes
     };
     return all;
 }
@@ -92,6 +106,19 @@ TEST_CASE("what is not declared is not there either (F93)", "[basics]") {
     if (!holder) CHECK(holder.error() == errc::not_supported);
     if (!names) CHECK(names.error() == errc::not_supported);
     CHECK(bool(lease.fencing_token()) == has(C::fencing));
+    const std::pair<hf::LockOptions, Capability> kinds[] = {
+        {{.kind = hf::Kind::shared_mutex}, C::shared},
+        {{.kind = hf::Kind::semaphore, .limit = 2}, C::semaphore},
+        {{.lock_delay = 1s}, C::lock_delay},
+        {{.min_hold = 1s}, C::min_hold}};
+    for (const auto& [options, capability] : kinds) {
+        INFO(hf::to_string(capability));
+        const auto made = client.make_lock(name, options);
+        CHECK(made.has_value() == has(capability));
+        if (!made) CHECK(made.error() == errc::not_supported);
+    }
+    CHECK(client.request_release(name).has_value() == has(C::release_request));
+    if (!has(C::downgrade)) CHECK(lease.downgrade().error() == errc::not_supported);
     CHECK((lease.previous_holder() == hf::PreviousHolder::unknown) != has(C::previous_holder));
     CHECK(lease.renew().has_value() == has(C::renewal));
     // Where nobody can be seen to wait, no line can be seen, either.
@@ -156,20 +183,7 @@ TEST_CASE("who does not reach other processes keeps none of them out (F93)", "[b
     const auto name = fresh_name("elsewhere");
     const auto lease = hold(*lock_of(open("ttl=60s"), name));
     lab::TempDir dir;
-    lab::ProcessOptions o;
-    o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
-              backend().url(),
-              name,
-              dir.path().string(),
-              "0",
-              "0",
-              "try"};
-    o.log = dir.path() / "log";
-    lab::Process worker(o);
-    const auto ended = worker.wait(patience * 30s);
-    INFO(worker.log_tail());
-    REQUIRE(ended.has_value());
-    CHECK_FALSE(ended->by_signal);
-    CHECK(ended->code == (has(C::cross_process) ? 2 : 0));
+    lab::Process worker(worker_in("try", backend().url(), name, dir));
+    require_ended(worker, has(C::cross_process) ? 2 : 0);
     CHECK(lease.valid());
 }

@@ -48,7 +48,7 @@ public:
         const auto start = now();
         for (std::size_t i = 0; i < std::min(at_once, all_.size()); ++i)
             ask_next();
-        lab::wait_until([&] { return held_ + refused_ == all_.size(); }, patience * 120s,
+        lab::wait_until([&] { return held_ + refused_ == all_.size(); }, cap(120s),
                         "all are answered");
         effort_ = hf::milliseconds(ms(now() - start));
     }
@@ -165,7 +165,7 @@ long long survive_half_a_ttl(const Crowd& crowd) {
         return one.lease.valid_until() > back + crowd.ttl();
     };
     const bool all = lab::reached([&] { return client.stats().lost > 0 || crowd.all(renewed); },
-                                  crowd.ttl() + patience * 10s);
+                                  crowd.ttl() + cap(10s));
     const auto took = ms(now() - back);
     INFO(crowd.count(renewed) << " of " << crowd.size() << " were renewed " << took
                               << " ms after the outage");
@@ -190,15 +190,16 @@ void lose_all(const Crowd& crowd, Trial& trial) {
                 return one.events > 0 && one.completions > 0 && one.stops > 0;
             });
         },
-        crowd.ttl() + patience * 10s);
+        crowd.ttl() + cap(10s));
     CHECK(told);
     CHECK(too_long == 0);
     CHECK(crowd.client().stats().renewals_failed > failed);
     trial.within(hf::milliseconds(crowd.latest()), 1s, "the last word, from its lease's end");
 }
 
-/// Returns how long after the outage the last name was free.
+/// Returns how long after the servers were back the last name was free.
 long long wait_until_free(const Crowd& crowd, Trial& trial) {
+    backend().wait_ready();
     const auto back = now();
     const auto observer = open();
     std::string left;
@@ -252,8 +253,8 @@ TEST_CASE("T34: the servers restart with leases held and waiters queued", "[T34]
     const auto name = fresh_name("restart");
     const auto client = open("ttl=60s"), waiting_client = open("ttl=60s");
     auto lease = hold(*lock_of(client, name)), other = hold(*lock_of(client, name + "-2"));
-    wait_held_everywhere(name);
-    wait_held_everywhere(name + "-2");
+    wait_held_everywhere(lease);
+    wait_held_everywhere(other);
     constexpr std::size_t n = 5;
     const auto lock = lock_of(waiting_client, name);
     std::mutex mutex;
@@ -284,7 +285,7 @@ TEST_CASE("T34: the servers restart with leases held and waiters queued", "[T34]
     CHECK(ended == 0);  // nobody else is granted while the holder believes
     CHECK(lease.release() == hf::ReleaseResult::released);
     CHECK(other.release() == hf::ReleaseResult::released);
-    lab::wait_until([&] { return ended == n; }, patience * 60s, "all are served");
+    lab::wait_until([&] { return ended == n; }, cap(60s), "all are served");
     CHECK(std::count(order.begin(), order.end(), n) == 0);
     if (has(Capability::fifo)) CHECK(std::is_sorted(order.begin(), order.end()));
     require_clean(name);

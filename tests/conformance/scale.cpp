@@ -39,7 +39,7 @@ void wait_and_hold(const std::uint64_t crowd) {
                 most = std::max(most, threads_now() - base - alone);
                 return granted == crowd && client.stats().waiting == crowd;
             },
-            patience * 120s);
+            cap(120s));
         INFO(granted << " granted, " << client.stats().waiting << " wait, " << wrong << " failed");
         CHECK(all);
         CHECK(wrong == 0);
@@ -49,10 +49,10 @@ void wait_and_hold(const std::uint64_t crowd) {
         for (const auto& lease : leases)
             REQUIRE(lease.valid());
         leases.clear();
-        lab::wait_until([&] { return client.stats().released >= crowd; }, patience * 60s,
+        lab::wait_until([&] { return client.stats().released >= crowd; }, cap(60s),
                         "all are released");
     }
-    lab::wait_until([&] { return ended == crowd; }, patience * 30s, "closing ends every wait");
+    lab::wait_until([&] { return ended == crowd; }, cap(30s), "closing ends every wait");
     holder.release();
     // A server that still gives back ten thousand of them may not answer in time. And what close()
     // could not say in its second is said by the ttl of 60 s: a ZooKeeper session whose end is
@@ -64,7 +64,7 @@ void wait_and_hold(const std::uint64_t crowd) {
             left = names ? std::to_string(names->size()) + " are held" : names.error().message();
             return names && names->empty();
         },
-        60s + patience * 20s);
+        60s + cap(20s));
     INFO(left);
     CHECK(free);
 }
@@ -95,7 +95,7 @@ TEST_CASE("grants are first come, first served, where that is declared", "[fifo]
                         "in line");
     }
     holder.release();
-    lab::wait_until([&] { return done == n; }, patience * 30s, "all are served");
+    lab::wait_until([&] { return done == n; }, cap(30s), "all are served");
     std::vector<int> expected(n);
     for (int i = 0; i < n; ++i)
         expected[static_cast<std::size_t>(i)] = i;
@@ -106,13 +106,14 @@ TEST_CASE("grants are first come, first served, where that is declared", "[fifo]
 TEST_CASE("a hundred idle waiters cost few requests, where waiting is notified", "[notified]") {
     const auto name = fresh_name("idle");
     auto holder = hold(*lock_of(open(), name, {.ttl = 30s}));
-    std::atomic<int> ended{0};
-    const auto client = open();
+    std::atomic<int> ended{0}, closed{0};
+    auto client = open();
     const auto lock = lock_of(client, name);
     constexpr int n = 100;
     for (int i = 0; i < n; ++i)
-        lock->async_acquire({.wait = 4s}, [&](hf::error_code ec, hf::Lease) {
-            if (ec == errc::timed_out) ++ended;
+        lock->async_acquire({.wait = 60s}, [&](hf::error_code ec, hf::Lease) {
+            ++ended;
+            if (ec == errc::closed) ++closed;
         });
     lab::wait_until([&] { return client.stats().attempts >= n; }, 10s, "all have asked once");
     if (has(Capability::fifo))
@@ -124,7 +125,9 @@ TEST_CASE("a hundred idle waiters cost few requests, where waiting is notified",
     const double each = static_cast<double>(client.stats().requests - before) / n / seconds;
     std::cout << backend().name() << ": " << each << " requests per idle waiter and second\n";
     if (has(Capability::notified)) CHECK(each <= 0.2);
-    lab::wait_until([&] { return ended == n; }, patience * 10s, "all time out");
+    client.close();
+    lab::wait_until([&] { return ended == n; }, cap(10s), "all have ended");
+    CHECK(closed == n);
     holder.release();
     require_clean(name);
 }

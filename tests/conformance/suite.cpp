@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 
 namespace suite {
@@ -14,12 +15,7 @@ std::string fresh_name(const std::string& what) {
 }
 
 hf::Client open_url(const std::string& url, hf::ClientOptions options) {
-    hf::Diagnostics words;
-    options.diagnostics = &words;
-    auto client = hf::Client::open(url, options);
-    INFO(words.text());
-    REQUIRE(client.has_value());
-    return *client;
+    return test_support::open(url, std::move(options));
 }
 
 hf::Client open(const std::string& query, hf::ClientOptions options) {
@@ -28,25 +24,6 @@ hf::Client open(const std::string& query, hf::ClientOptions options) {
 
 hf::Client open_proxied(const std::string& query) {
     return open_url(backend().proxied_url(query));
-}
-
-std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
-                                  const hf::LockOptions& options) {
-    auto lock = client.make_lock(name, options);
-    REQUIRE(lock.has_value());
-    return std::move(*lock);
-}
-
-hf::Lease hold(hf::Lock& lock, hf::milliseconds wait) {
-    hf::Diagnostics words;
-    hf::AcquireOptions options;
-    options.wait = wait;
-    options.diagnostics = &words;
-    auto lease = lock.acquire(options);
-    INFO(words.text());
-    INFO((lease ? std::string("held") : lease.error().message()));
-    REQUIRE(lease.has_value());
-    return std::move(*lease);
 }
 
 bool has(Capability c) {
@@ -79,15 +56,17 @@ void require_clean(const std::string& name, hf::milliseconds within) {
     }
 }
 
-void wait_held_everywhere(const std::string& name) {
+void wait_held_everywhere(hf::Lease& lease) {
     const auto client = open();
+    const std::string name(lease.name());
     lab::wait_until(
         [&] {
             const auto found = client.inspect(name);
             if (!found) return false;
             return found->nodes.size() < 2 ||
                    std::none_of(found->nodes.begin(), found->nodes.end(),
-                                [](const hf::NodeView& n) { return n.owner.empty(); });
+                                [](const hf::NodeView& n) { return n.owner.empty(); }) ||
+                   !lease.renew();
         },
         5s, "it is held at each node");
 }
@@ -108,6 +87,34 @@ std::size_t threads_now() {
 }
 std::size_t descriptors_now() {
     return entries_of("/proc/self/fd");
+}
+
+lab::ProcessOptions worker_in(const std::string& mode, const std::string& url,
+                              const std::string& name, const lab::TempDir& folder,
+                              const std::string& number, const std::string& rounds) {
+    lab::ProcessOptions o;
+    o.argv = {std::getenv("HOLDFAST_TEST_WORKER"),
+              url,
+              name,
+              folder.path().string(),
+              number,
+              rounds,
+              mode};
+    o.log = folder / "log";
+    return o;
+}
+
+void require_ended(lab::Process& worker, int code) {
+    const auto ended = worker.wait(cap(30s));
+    INFO(worker.log_tail());
+    REQUIRE(ended.has_value());
+    CHECK_FALSE(ended->by_signal);
+    CHECK(ended->code == code);
+}
+
+bool is_free(const hf::Client& client, const std::string& name) {
+    const auto found = client.inspect(name);
+    return found && found->holders.empty();
 }
 
 std::size_t waiters_of(const std::string& name) {

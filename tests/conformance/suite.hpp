@@ -2,8 +2,11 @@
 #pragma once
 #include <holdfast/spi/registry.hpp>
 
+#include "cap.hpp"
 #include "catch.hpp"
+#include "client.hpp"
 #include "harness.hpp"
+#include "holdfast/lab/process.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "trial.hpp"
 
@@ -11,6 +14,9 @@ namespace suite {
 
 using hf::Capability;
 using hf::errc;
+using test_support::cap;
+using test_support::hold;
+using test_support::lock_of;
 using test_support::this_trial;
 using test_support::Trial;
 
@@ -27,24 +33,29 @@ hf::Client open(const std::string& query = {}, hf::ClientOptions options = {});
 hf::Client open_proxied(const std::string& query = {});
 hf::Client open_url(const std::string& url, hf::ClientOptions options = {});
 
-std::unique_ptr<hf::Lock> lock_of(const hf::Client&, const std::string& name,
-                                  const hf::LockOptions& = {});
-/// Acquires, or fails the test.
-hf::Lease hold(hf::Lock&, hf::milliseconds wait = 10s);
-
 bool has(Capability);
 
 /// Fails unless the server itself says, within the time, that the name is neither held nor queued
 /// for.
 void require_clean(const std::string& name, hf::milliseconds within = std::chrono::seconds(1));
-/// Waits until each node has it, where there are several: a majority is enough to be granted, and
-/// what is still on its way to another would come behind what is done next.
-void wait_held_everywhere(const std::string& name);
+/// Renews it until each node has it, where there are several: a majority is enough to be granted,
+/// what is still on its way to another would come behind what is done next, and a node that was
+/// still being connected has it from a renewal only.
+void wait_held_everywhere(hf::Lease&);
 /// How many this process has.
 std::size_t threads_now();
 std::size_t descriptors_now();
+/// Nobody holds it, as the server says; false also when it does not answer.
+bool is_free(const hf::Client&, const std::string& name);
 /// How many wait for the name, as the server sees it.
 std::size_t waiters_of(const std::string& name);
+
+/// How a process of worker.cpp is started; its files, and its log, are in `folder`.
+lab::ProcessOptions worker_in(const std::string& mode, const std::string& url,
+                              const std::string& name, const lab::TempDir& folder,
+                              const std::string& number = "0", const std::string& rounds = "0");
+/// Fails unless it ends by itself, with that code.
+void require_ended(lab::Process& worker, int code = 0);
 
 /// Time on the clock that leases use.
 inline hf::boot_clock::time_point now() {
@@ -53,13 +64,5 @@ inline hf::boot_clock::time_point now() {
 inline long long ms(hf::boot_clock::duration d) {
     return std::chrono::duration_cast<hf::milliseconds>(d).count();
 }
-
-/// Instrumented and loaded machines are slow: caps are multiplied by this, claims are not.
-inline constexpr int patience =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    3;
-#else
-    1;
-#endif
 
 }  // namespace suite

@@ -2,14 +2,18 @@
 // records in FOLDER/<process>.history what it does with its locks. Other modes: `clock` lets its
 // wall clock jump while it holds (STORE-PORT is then the jump in seconds); `stopped` holds, is
 // stopped from outside, and looks when there is a file FOLDER/resumed; `try` asks for a
-// second, and ends with 2 where somebody else holds.
+// second, and ends with 2 where somebody else holds. HOLDFAST_TEST_KIND is the kind of the lock:
+// a shared_mutex, which is also read now and then, or a semaphore of HOLDFAST_TEST_PERMITS permits
+// (one by default), of which it takes one; `election` campaigns for a mutex.
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <ctime>
 #include <fstream>
 #include <holdfast/holdfast.hpp>
 #include <iostream>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -24,16 +28,70 @@ using namespace std::chrono_literals;
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 
-/// Makes the witness; false when somebody who lives has made it. What a killed holder left behind
-/// is not its presence. A symbolic link whose text is the process: exclusive like O_CREAT|O_EXCL,
-/// and never there without its text, whenever its maker is killed.
-bool enter(const std::string& witness) {
+constexpr std::string_view just_left = "who has just left";
+
+/// Makes the witness; otherwise, the words of somebody who lives and has made it. What a killed
+/// holder left behind is not its presence. A symbolic link whose text begins with the process:
+/// exclusive like O_CREAT|O_EXCL, and never there without its text, whenever its maker is killed.
+std::optional<std::string> met(const std::string& witness) {
     const auto me = std::to_string(::getpid());
-    if (::symlink(me.c_str(), witness.c_str()) == 0) return true;
-    char text[32] = {};
-    if (::readlink(witness.c_str(), text, sizeof text - 1) < 0) return false;
-    if (::kill(std::atoi(text), 0) == 0) return false;
-    return ::unlink(witness.c_str()) == 0 && ::symlink(me.c_str(), witness.c_str()) == 0;
+    if (::symlink(me.c_str(), witness.c_str()) == 0) return std::nullopt;
+    char text[512] = {};
+    if (::readlink(witness.c_str(), text, sizeof text - 1) < 0) return std::string(just_left);
+    if (::kill(std::atoi(text), 0) == 0) return text;
+    const bool made = ::unlink(witness.c_str()) == 0 && ::symlink(me.c_str(), witness.c_str()) == 0;
+    return made ? std::nullopt : std::optional<std::string>(text);
+}
+
+/// Makes the first witness that is free, where so many may hold; otherwise as met().
+std::optional<std::string> met_too_many(std::string& witness, int permits) {
+    if (permits == 1) return met(witness);
+    std::string others;
+    for (int i = 0; i < permits; ++i) {
+        const std::string one = i == 0 ? witness : witness + '.' + std::to_string(i);
+        std::optional<std::string> other;
+        do
+            other = met(one);
+        while (other == just_left);
+        if (!other) {
+            witness = one;
+            return std::nullopt;
+        }
+        (others += ' ') += *other;
+    }
+    witness.clear();
+    return others;
+}
+
+std::string_view kind_from_environment() {
+    const char* kind = std::getenv("HOLDFAST_TEST_KIND");
+    return kind == nullptr ? "mutex" : kind;
+}
+int permits_from_environment() {
+    const char* permits = std::getenv("HOLDFAST_TEST_PERMITS");
+    return permits == nullptr ? 1 : std::atoi(permits);
+}
+hf::LockOptions lock_options() {
+    const auto kind = kind_from_environment();
+    if (kind == hf::to_string(hf::Kind::semaphore))
+        return {.kind = hf::Kind::semaphore,
+                .limit = static_cast<std::uint32_t>(permits_from_environment())};
+    return {.kind = kind == hf::to_string(hf::Kind::shared_mutex) ? hf::Kind::shared_mutex
+                                                                  : hf::Kind::mutex};
+}
+
+/// Holds it as a reader, and looks for a writer meanwhile. False: it was not granted.
+bool read_once(hf::Lock& lock, lab::RedisConnection& store, const std::string& witness) {
+    const auto lease = lock.acquire_shared({.wait = 60s});
+    if (!lease) return false;
+    for (int look = 0; look < 2; ++look) {
+        std::array<char, 32> text{};
+        if (::readlink(witness.c_str(), text.data(), text.size() - 1) > 0 &&
+            ::kill(std::atoi(text.data()), 0) == 0)
+            store.command({"INCR", "overlaps"});
+        store.command({"GET", "counter"});
+    }
+    return true;
 }
 
 int work(const std::string& url, const std::string& name, const std::string& folder, int port,
@@ -46,11 +104,16 @@ int work(const std::string& url, const std::string& name, const std::string& fol
         std::cerr << words.text() << '\n';
         return 1;
     }
-    const auto lock = client->make_lock(name).value();
+    const auto lock = client->make_lock(name, lock_options()).value();
+    std::optional<hf::Election> election;
+    if (kind_from_environment() == "election") election = hf::Election::make(*client, name).value();
+    const int permits = permits_from_environment();
+    auto promised = lock->capabilities();
+    if (lock->kind() == hf::Kind::semaphore) promised.set(hf::Capability::fencing, false);
     lab::RedisConnection store("127.0.0.1", static_cast<std::uint16_t>(port));
     const std::string witness = folder + "/witness";
     hf::bench::Diary diary(folder + "/" + std::to_string(::getpid()) + ".history", "worker");
-    const auto in_diary = diary.name(name, locked ? &lock->capabilities() : nullptr);
+    const auto in_diary = diary.name(name, locked ? &promised : nullptr);
     // Time for others between two rounds, where nobody is told of a release.
     const char* pause_ms = std::getenv("HOLDFAST_TEST_PAUSE_MS");
     const int pause = pause_ms == nullptr ? 0 : std::atoi(pause_ms);
@@ -63,7 +126,8 @@ int work(const std::string& url, const std::string& name, const std::string& fol
         auto entry = diary.asked(in_diary);
         if (!locked) diary.granted(entry);
         if (locked) {
-            auto got = lock->acquire({.wait = 60s, .diagnostics = &words});
+            const hf::AcquireOptions request{.wait = 60s, .diagnostics = &words};
+            auto got = election ? election->campaign("worker", request) : lock->acquire(request);
             if (!got) {
                 diary.failed(entry, got.error());
                 std::cerr << got.error().message() << ' ' << words.text() << '\n';
@@ -72,13 +136,23 @@ int work(const std::string& url, const std::string& name, const std::string& fol
             lease = std::move(*got);
             diary.granted(entry, lease);
         }
-        if (!enter(witness)) store.command({"INCR", "overlaps"});
+        std::string made = witness;
+        if (const auto other = met_too_many(made, permits)) {
+            store.command({"INCR", "overlaps"});
+            store.command({"RPUSH", "met", std::to_string(::getpid()) + " & " + *other});
+        }
         const auto before = store.command({"GET", "counter"});
         const long long n = before.is_nil() ? 0 : std::stoll(before.text);
+        if (made != witness) store.command({"INCR", "together"});
+        // Long enough inside for others to come in, too.
+        for (int look = 0; permits > 1 && look < 20; ++look)
+            store.command({"GET", "counter"});
         // One step of the store, so that a kill cannot fall between the two.
-        store.command({"EVAL", "redis.call('SET','counter',ARGV[1]) redis.call('INCR','done')", "0",
-                       std::to_string(n + 1)});
-        ::unlink(witness.c_str());
+        const char* const count =
+            permits > 1 ? "redis.call('INCR','counter') redis.call('INCR','done')"
+                        : "redis.call('SET','counter',ARGV[1]) redis.call('INCR','done')";
+        store.command({"EVAL", count, "0", std::to_string(n + 1)});
+        ::unlink(made.c_str());
         auto released = hf::ReleaseResult::released;
         if (locked) {
             diary.releasing(entry, lease);
@@ -91,6 +165,8 @@ int work(const std::string& url, const std::string& name, const std::string& fol
             std::cerr << "release: " << hf::to_string(released) << '\n';
             return 1;
         }
+        const bool reads = lock->kind() == hf::Kind::shared_mutex && locked && i % 4 == 0;
+        if (reads && !read_once(*lock, store, witness)) return 1;
         if (pause > 0) {
             const auto end =
                 hf::boot_clock::now() +

@@ -89,7 +89,7 @@ hf::Lease hold_at_last(hf::Lock& lock) {
         got = lock.acquire({.wait = 10s});
         return got || (got.error() != errc::unavailable && got.error() != errc::in_doubt);
     };
-    lab::wait_until(answered, patience * 10s, "the servers answer");
+    lab::wait_until(answered, cap(10s), "the servers answer");
     INFO((got ? std::string() : got.error().message()));
     REQUIRE(got.has_value());
     return std::move(*got);
@@ -389,7 +389,7 @@ TEST_CASE("T34: a rolling restart with leases held and waiters queued", "[T34]")
               << "\n";
     lease.release();
     other.release();
-    lab::wait_until([&] { return ended == n; }, patience * 60s, "all are served");
+    lab::wait_until([&] { return ended == n; }, cap(60s), "all are served");
     // Who kept his place is served in order; a machine that takes longer than a session to restart
     // three servers makes them stand in line anew, and serves them all the same.
     if (survived) CHECK(order == std::vector<int>{0, 1, 2, 3, 4});

@@ -3,6 +3,7 @@
 #include <holdfast/holdfast.hpp>
 #include <thread>
 
+#include "../support/cap.hpp"
 #include "../support/catch.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
@@ -12,12 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // What cannot be run within a second is left behind, and a leak checker would say so.
-constexpr int many =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    2'000;
-#else
-    50'000;
-#endif
+constexpr int many = test_support::instrumented ? 2'000 : 50'000;
 
 /// An executor that throws away what it is given, as one that was shut down may.
 struct Careless {

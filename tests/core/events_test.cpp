@@ -8,7 +8,7 @@
 #include "trial.hpp"
 
 namespace hf = holdfast;
-using Kind = hf::Event::Kind;
+using Seen = hf::Event::Kind;
 
 namespace {
 
@@ -42,7 +42,7 @@ public:
         const std::lock_guard hold(mutex_);
         return told_;
     }
-    void tell(Kind kind, const std::string& name, const std::string& text = {}) {
+    void tell(Seen kind, const std::string& name, const std::string& text = {}) {
         hf::Event e;
         e.kind = kind, e.name = name, e.text = text;
         events_->tell(std::move(e));
@@ -50,7 +50,7 @@ public:
     /// Tells one last event and waits for it.
     std::vector<hf::Event> all() {
         const auto end = "the end " + std::to_string(++ends_);
-        tell(Kind::recovered, end);
+        tell(Seen::recovered, end);
         REQUIRE(holdfast::lab::reached([&] {
             const std::lock_guard hold(mutex_);
             return !told_.empty() && told_.back().name == end;
@@ -85,12 +85,12 @@ TEST_CASE("F12: a sink that blocks costs bounded memory, and is told what it has
     constexpr int many = 100'000, losses = 20'000;
     Log log;
     log.stop();
-    log.tell(Kind::acquired, "first");
+    log.tell(Seen::acquired, "first");
     REQUIRE(holdfast::lab::reached([&] { return log.inside(); }));
     for (int n = 0; n < losses; ++n)
-        log.tell(Kind::lost, std::to_string(n));
+        log.tell(Seen::lost, std::to_string(n));
     for (int n = 0; n < many; ++n)
-        log.tell(n % 2 == 0 ? Kind::acquired : Kind::released, std::to_string(n));
+        log.tell(n % 2 == 0 ? Seen::acquired : Seen::released, std::to_string(n));
     log.go();
     const auto told = log.all();
 
@@ -99,10 +99,10 @@ TEST_CASE("F12: a sink that blocks costs bounded memory, and is told what it has
     std::vector<std::string> lost, others;
     for (const auto& e : told) {
         dropped += e.dropped;
-        if (e.kind == Kind::warning)
+        if (e.kind == Seen::warning)
             CHECK(e.text.starts_with(std::to_string(e.dropped) + " events were dropped, 0 "));
         else
-            (e.kind == Kind::lost ? lost : others).push_back(e.name);
+            (e.kind == Seen::lost ? lost : others).push_back(e.name);
     }
     // Nothing is missed without a word, and no loss is missed for what comes every day.
     CHECK(told.size() - 1 + dropped == 1 + losses + many);
@@ -119,10 +119,10 @@ TEST_CASE("F12: losses without end are bounded, too, and counted", "[core]") {
     const std::size_t most = hf::Events::most[hf::Events::loss];
     Log log;
     log.stop();
-    log.tell(Kind::acquired, "first");
+    log.tell(Seen::acquired, "first");
     REQUIRE(holdfast::lab::reached([&] { return log.inside(); }));
     for (std::size_t n = 0; n < most + more; ++n)
-        log.tell(Kind::lost, std::to_string(n));
+        log.tell(Seen::lost, std::to_string(n));
     log.go();
     const auto told = log.all();
     REQUIRE(told.size() == 2 + most);
@@ -133,10 +133,10 @@ TEST_CASE("F12: losses without end are bounded, too, and counted", "[core]") {
 TEST_CASE("events of different weight come in the order in which they happened", "[core]") {
     Log log;
     log.stop();
-    log.tell(Kind::acquired, "0");
+    log.tell(Seen::acquired, "0");
     REQUIRE(holdfast::lab::reached([&] { return log.inside(); }));
-    const std::vector kinds{Kind::acquired, Kind::at_risk,  Kind::lost, Kind::acquired,
-                            Kind::in_doubt, Kind::released, Kind::lost};
+    const std::vector kinds{Seen::acquired, Seen::at_risk,  Seen::lost, Seen::acquired,
+                            Seen::in_doubt, Seen::released, Seen::lost};
     for (std::size_t n = 0; n < kinds.size(); ++n)
         log.tell(kinds[n], std::to_string(n + 1));
     log.go();
@@ -151,26 +151,26 @@ TEST_CASE("F75: waiting and at_risk are told once a second for a name, all else 
     Log log;
     const auto start = hf::boot_clock::now();
     for (int n = 0; n < 5; ++n)
-        for (const Kind kind : {Kind::waiting, Kind::at_risk, Kind::lost, Kind::recovered})
+        for (const Seen kind : {Seen::waiting, Seen::at_risk, Seen::lost, Seen::recovered})
             for (const char* name : {"a", "b"})
                 log.tell(kind, name);
     const auto told = log.all();
     if (!trial.within(hf::boot_clock::now() - start, std::chrono::seconds(1), "eighty events"))
         return;
-    const auto times = [](const std::vector<hf::Event>& all, Kind kind, const std::string& name) {
+    const auto times = [](const std::vector<hf::Event>& all, Seen kind, const std::string& name) {
         return std::count_if(all.begin(), all.end(),
                              [&](const hf::Event& e) { return e.kind == kind && e.name == name; });
     };
     for (const char* name : {"a", "b"}) {
-        CHECK(times(told, Kind::waiting, name) == 1);
-        CHECK(times(told, Kind::at_risk, name) == 1);
-        CHECK(times(told, Kind::lost, name) == 5);
-        CHECK(times(told, Kind::recovered, name) == 5);
+        CHECK(times(told, Seen::waiting, name) == 1);
+        CHECK(times(told, Seen::at_risk, name) == 1);
+        CHECK(times(told, Seen::lost, name) == 5);
+        CHECK(times(told, Seen::recovered, name) == 5);
     }
     // And again, when the second is over.
     REQUIRE(holdfast::lab::reached([&] {
-        log.tell(Kind::at_risk, "a");
-        return times(log.told(), Kind::at_risk, "a") == 2;
+        log.tell(Seen::at_risk, "a");
+        return times(log.told(), Seen::at_risk, "a") == 2;
     }));
     CHECK(hf::boot_clock::now() - start >= std::chrono::seconds(1));
 }
@@ -196,7 +196,7 @@ TEST_CASE("F108: no escape of a server's reaches the terminal", "[core]") {
         "kcol \xe2\x81\xa6 \xc3\xbc \xe2\x82\xac";
     const std::string shown = "?]0;owned? a b c ? ?31m ? ?kcol ? \xc3\xbc \xe2\x82\xac";
     Log log;
-    log.tell(Kind::at_risk, "name", evil);
+    log.tell(Seen::at_risk, "name", evil);
     log.events().warn(evil);
     log.events().warn(std::string(1'000'000, 'x'));
     const auto told = log.all();

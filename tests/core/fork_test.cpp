@@ -1,65 +1,20 @@
 // A forked child has copies of its parent's handles, and of mutexes that threads of the parent
 // held: those stay locked for ever.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <csignal>
-#include <thread>
 
 #include "catch.hpp"
 #include "completion.hpp"
+#include "fork.hpp"
 #include "scripted.hpp"
 
 namespace hf = holdfast;
 using namespace std::chrono_literals;
-
-namespace {
-
-/// What became of a child that runs `f`: its exit code, or -1 when it had to be killed.
-template <class F>
-int in_child(F f) {
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        f();
-        ::_exit(0);
-    }
-    int status = 0;
-    if (holdfast::lab::reached([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 10s))
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-    return -1;
-}
-
-/// Threads that keep `f` going, so that a fork finds them inside.
-template <class F>
-class Busy {
-public:
-    Busy(int threads, F f) {
-        for (int n = 0; n < threads; ++n)
-            threads_.emplace_back([this, f, n] {
-                while (!done_)
-                    f(n);
-            });
-    }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-    ~Busy() {
-        done_ = true;
-        for (auto& t : threads_)
-            t.join();
-    }
-
-private:
-    std::atomic<bool> done_{false};
-    std::vector<std::thread> threads_;
-};
-
-}  // namespace
+using test_support::Busy;
+using test_support::in_child;
 
 TEST_CASE("F6: a lease of the parent's ends in a child without waiting", "[core][fork]") {
     const auto client = hf::Client::open("memory:").value();
@@ -170,4 +125,31 @@ TEST_CASE("a wait of the parent's is cancelled in a child without waiting", "[co
         INFO("child " << n);
         REQUIRE(in_child([&] { cancel.emit(boost::asio::cancellation_type::terminal); }) == 0);
     }
+}
+
+TEST_CASE("F6: nothing that stands above a lock of the parent's hangs in a child", "[core][fork]") {
+    const auto client = hf::Client::open("memory:").value();
+    const auto a = client.make_lock("set/a").value(), b = client.make_lock("set/b").value();
+    auto set = hf::acquire_all({*a, *b}).value();
+    hf::Reentrant<int> again(client.make_lock("again"));
+    auto held = again.acquire(1).value();
+    const Busy others(2, [&](int) {
+        const auto more = again.try_acquire(1);
+        (void)set.lost();
+    });
+    for (int n = 0; n < 50; ++n) {
+        INFO("child " << n);
+        REQUIRE(in_child([&] {
+                    const auto never = [](auto...) { ::_exit(3); };
+                    if (!set.lost().stop_requested()) ::_exit(1);
+                    if (set.lost_reason() != hf::errc::forked) ::_exit(2);
+                    hf::async_acquire_all({*a, *b}, {}, never);
+                    again.async_acquire(1, {}, never);
+                    if (hf::acquire_all({*a, *b}).error() != hf::errc::forked) ::_exit(4);
+                    if (again.acquire(1).error() != hf::errc::forked) ::_exit(5);
+                    if (set.release() != hf::ReleaseResult::unreachable) ::_exit(6);
+                }) == 0);
+    }
+    CHECK(set.valid());
+    CHECK(held.valid());
 }

@@ -23,6 +23,7 @@ using namespace std::chrono_literals;
 // One meaning of bool: of a result, "no error". A lease has valid().
 static_assert(!std::is_constructible_v<bool, hf::Lease>);
 static_assert(std::is_trivially_copyable_v<hf::BreakOptions>);
+static_assert(std::is_trivially_copyable_v<hf::HolderFilter>);
 
 namespace {
 
@@ -92,7 +93,7 @@ spi::Descriptor four() {
 }  // namespace
 
 TEST_CASE("a decorator's lease is the other one, but for what it overrides", "[core]") {
-    const auto client = hf::Client::open("memory:").value();
+    const auto client = hf::Client::open("memory:interface").value();
     const auto lock = client.make_lock("a").value();
     int ended = 0;
     const auto counted = [&] {

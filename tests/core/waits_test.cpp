@@ -78,8 +78,8 @@ TEST_CASE("F2: a wait cancelled before it has begun is withdrawn until that is a
     info->set_ttl(5s);
     info->request_timeout = 1s;
     const auto latch = std::make_shared<hf::OneShot<hf::Acquisition::SyncResult>>();
-    auto waiter = std::make_shared<hf::Acquisition>(engine, handle, info, "0123456789.owner", 10s,
-                                                    boot_clock::now(),
+    auto waiter = std::make_shared<hf::Acquisition>(engine, handle, info, "0123456789.owner",
+                                                    hf::spi::Units(), 10s, boot_clock::now(),
                                                     hf::Acquisition::Caller{{}, latch, nullptr});
     spi::Attempt in_doubt;
     in_doubt.outcome = spi::Attempt::NoAnswer{unavailable()};

@@ -125,7 +125,7 @@ def selftest(root, page):
     rows = page.split(END)[1]
     reason = re.search(r"not applicable: [^|]+ \|", rows)[0]
     path, name = REFERENCE.search(rows).groups()
-    lossy = '`conformance/network.cpp`: "T1: a connection cut after every byte of acquire, renew and release"'
+    lossy = '`conformance/network.cpp`: "T1: a connection cut anywhere in acquire, renew and release"'
     sqlite = re.search(r"\| sqlite \| ([^|]+) \|", rows)[1]
     whole_row = re.search(r"\n\| [^|]+ \| zookeeper \| [^\n]+", rows)[0]
     foreign = re.search(r"\| redis \| (`backends/redis/[^|]+) \|", rows)[1]

@@ -10,6 +10,7 @@ class Witness:
 
     def __init__(self, store_port, folder):
         self.store = redis.Redis(port=store_port)
+        self.store_port, self.folder = store_port, folder
         self.path = os.path.join(folder, "witness")
 
     def enter(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Installs Holdfast into a fresh prefix and is its first user, in every way that is documented.
 
-check.py --source TREE --work FOLDER [--cxx C++] [--flags F] [--launcher ccache] static|shared
+check.py --source TREE --work FOLDER [--cxx C++] [--flags F] [--debug-flags F] [--launcher ccache] static|shared
 """
 import argparse
 import os
@@ -24,10 +24,13 @@ BACKENDS = {
               {"libhiredis", "libssl"}),
     "redlock": ("redlock://127.0.0.1:{closed},127.0.0.2:{closed},127.0.0.3:{closed}", "unreachable",
                 "redis://127.0.0.1:1", "Holdfast::redis", {"libhiredis", "libssl"}),
-    "etcd": ("etcd://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite", {"libboost_json"}),
+    "etcd": ("etcd://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite", {"libboost_json", "libssl"}),
     "zookeeper": ("zookeeper://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db",
                   "Holdfast::sqlite", {"libzookeeper_st"}),
 }
+# Built from sources once more by a user's own project, which no compiler cache has: one that is a file, and
+# one with connections.
+BY_SOURCE = ["sqlite", "redis"]
 EVERY_CLIENT_LIBRARY = set().union(*(backend[-1] for backend in BACKENDS.values()))
 
 
@@ -72,21 +75,20 @@ class Check:
         self.work = arguments.work / arguments.linkage
         self.prefix = self.work / "prefix"
         self.cxx = arguments.cxx
-        # All is compiled here once more, many files as one and without words for a debugger; the build
-        # folders of both linkages differ in one word only, so that a compiler cache serves the second one.
-        os.environ["CCACHE_BASEDIR"] = str(self.source)
+        self.launcher = arguments.launcher
+        # All is compiled once more, as tests/run --unity does it: its compiler cache has the objects then.
         self.cmake = ["cmake", "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={arguments.cxx}",
                       f"-DCMAKE_CXX_FLAGS={arguments.flags}", "-DCMAKE_BUILD_TYPE=Debug",
-                      "-DCMAKE_CXX_FLAGS_DEBUG=", "-DCMAKE_UNITY_BUILD=ON",
+                      f"-DCMAKE_CXX_FLAGS_DEBUG={arguments.debug_flags}", "-DCMAKE_UNITY_BUILD=ON",
                       "-DCMAKE_UNITY_BUILD_BATCH_SIZE=10",
                       f"-DBUILD_SHARED_LIBS={'ON' if self.shared else 'OFF'}"]
         if arguments.launcher:
             self.cmake.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={arguments.launcher}")
         self.holder, self.port = closed_port()
 
-    def build(self, source, build, *options, cmake=None):
-        output = run(*(cmake or self.cmake), "-S", source, "-B", build, *options)
-        run("cmake", "--build", build)
+    def build(self, source, build, *options, targets=()):
+        output = run(*self.cmake, "-S", source, "-B", build, *options)
+        run("cmake", "--build", build, *(["--target", *targets] if targets else []))
         return output
 
     def install(self):
@@ -132,19 +134,22 @@ class Check:
 
     def pkg_config(self, backend):
         env = dict(os.environ, PKG_CONFIG_PATH=str(self.libdir() / "pkgconfig"))
-        words = run("pkg-config", "--cflags", "--libs", f"holdfast-{backend}", env=env).split()
+        compiling = run("pkg-config", "--cflags", f"holdfast-{backend}", env=env).split()
+        linking = run("pkg-config", "--libs", f"holdfast-{backend}", env=env).split()
         program = self.work / f"pkg-config-{backend}"
+        compiler = [self.launcher, self.cxx] if self.launcher else [self.cxx]
+        run(*compiler, "-std=c++20", *self.flags.split(), "-o", f"{program}.o", "-c",
+            self.source / "tests/package/consumer/consumer.cpp", *compiling)
         # --as-needed is the default of some distributions; it must not drop the backend.
-        run(self.cxx, "-std=c++20", *self.flags.split(), "-Wl,--as-needed", "-o", program,
-            self.source / "tests/package/consumer/consumer.cpp", *words)
+        run(self.cxx, *self.flags.split(), "-Wl,--as-needed", "-o", program, f"{program}.o", *linking)
         self.use(program, backend, "pkg-config")
 
     def add_subdirectory(self):
         build = self.work / "add_subdirectory"
         self.build(self.source / "tests/package/consumer", build,
-                   f"-DHOLDFAST_SOURCE={self.source}",
-                   f"-DCONSUMER_BACKENDS={';'.join(BACKENDS)}")
-        for backend in BACKENDS:
+                   f"-DHOLDFAST_SOURCE={self.source}", f"-DCONSUMER_BACKENDS={';'.join(BACKENDS)}",
+                   targets=[f"consumer_{backend}" for backend in BY_SOURCE])
+        for backend in BY_SOURCE:
             self.use(build / f"consumer_{backend}", backend, "add_subdirectory")
         cache = (build / "CMakeCache.txt").read_text()
         expect("add_subdirectory: neither command nor tests are built for the user",
@@ -199,6 +204,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--cxx", default="c++")
     parser.add_argument("--flags", default="")
+    parser.add_argument("--debug-flags", default="")
     parser.add_argument("--launcher", default="")
     parser.add_argument("linkage", choices=["static", "shared"])
     arguments = parser.parse_args()

@@ -48,7 +48,7 @@ public:
     std::vector<ServerFault> faults() override {
         return {{"server killed, restarted with its data",
                  [this](Random& r, const Wait& wait) {
-                     server_.kill();
+                     kill([&] { server_.kill(); });
                      wait(outage(r));
                      server_.restart(Data::keep);
                  }},
@@ -107,17 +107,19 @@ public:
     std::vector<ServerFault> faults() override {
         const auto one = [this](Random& r) -> lab::RedisServer& { return nodes_[any(r)]; };
         return {{"node killed, restarted with its data",
-                 [one](Random& r, const Wait& wait) {
+                 [this, one](Random& r, const Wait& wait) {
                      auto& node = one(r);
-                     node.kill();
+                     kill([&] { node.kill(); });
                      wait(outage(r));
                      node.restart(Data::keep);
                  }},
                 {"two nodes killed, restarted with their data",
                  [this](Random& r, const Wait& wait) {
                      const auto first = any(r), second = (first + 1 + any(r) % 4) % 5;
-                     nodes_[first].kill();
-                     nodes_[second].kill();
+                     kill([&] {
+                         nodes_[first].kill();
+                         nodes_[second].kill();
+                     });
                      wait(outage(r));
                      nodes_[first].restart(Data::keep);
                      nodes_[second].restart(Data::keep);
@@ -182,7 +184,7 @@ public:
     std::vector<ServerFault> faults() override {
         return {{"server killed, restarted with its data",
                  [this](Random& r, const Wait& wait) {
-                     server_.kill();
+                     kill([&] { server_.kill(); });
                      wait(outage(r));
                      server_.restart(Data::keep);
                  }},
@@ -219,6 +221,12 @@ public:
     }
     void wipe() override { server_.restart(Data::fresh); }
     void wait_ready() override { server_.wait_ready(); }
+    /// PostgreSQL's manual, asynchronous commit: at most three times that.
+    std::chrono::milliseconds unsynced_release() override {
+        const auto delay =
+            server_.value("SELECT setting FROM pg_settings WHERE name = 'wal_writer_delay'");
+        return 3 * std::chrono::milliseconds(std::stol(delay));
+    }
 
 private:
     lab::PostgresServer server_;
@@ -240,7 +248,7 @@ public:
             {"server killed, restarted with its data",
              [this](Random& r, const Wait& wait) {
                  const auto one = any(r);
-                 servers_.kill(one);
+                 kill([&] { servers_.kill(one); });
                  wait(outage(r));
                  servers_.restart(one, Data::keep);
              }},
@@ -253,7 +261,8 @@ public:
         if (servers_.size() == 1) return out;
         out.push_back(
             {"leader killed, restarted with its data", [this](Random& r, const Wait& wait) {
-                 const auto leader = servers_.kill_leader();
+                 std::size_t leader = 0;
+                 kill([&] { leader = servers_.kill_leader(); });
                  wait(outage(r));
                  servers_.restart(leader, Data::keep);
              }});
@@ -297,8 +306,10 @@ public:
         if (servers_.size() == 1) return out;
         out.push_back(
             {"all servers killed, restarted with their data", [this](Random& r, const Wait& wait) {
-                 for (std::size_t i = 0; i < servers_.size(); ++i)
-                     servers_.kill(i);
+                 kill([&] {
+                     for (std::size_t i = 0; i < servers_.size(); ++i)
+                         servers_.kill(i);
+                 });
                  wait(outage(r));
                  servers_.restart_all(Data::keep);
              }});

@@ -1,6 +1,7 @@
 // One deployment under the soak: its real servers, the links through which each worker reaches
 // them, and what can be done to it that its safety class survives.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <holdfast/lab/proxy.hpp>
 #include <memory>
@@ -8,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "checker/recorder.hpp"
 
 namespace holdfast::soak {
 
@@ -46,9 +49,23 @@ public:
     /// Returns when it serves again.
     virtual void wait_ready() = 0;
 
+    /// So long after the answer to a release it may still be unsynced, and a kill takes it back.
+    virtual std::chrono::milliseconds unsynced_release() { return {}; }
+    /// Told of each server that was killed, once it is dead, and from when on it may have been.
+    std::function<void(bench::history::Nanos from)> on_kill;
+
     std::unique_ptr<Link> link() const;
     std::string url(const Link&) const;
     std::string url() const { return url(ports()); }
+
+protected:
+    /// For faults: kills by `f`.
+    template <class F>
+    void kill(F f) {
+        const auto from = bench::history::now();
+        f();
+        if (on_kill) on_kill(from);
+    }
 };
 
 /// The names that start() takes.

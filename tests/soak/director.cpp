@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "checker/check.hpp"
+#include "checker/recorder.hpp"
 #include "faults.hpp"
 
 namespace holdfast::soak {
@@ -24,14 +25,19 @@ namespace history = bench::history;
 
 class Crew {
 public:
-    Crew(const Plan& plan, const Deployment& deployment, bool long_holds)
+    Crew(const Plan& plan, Deployment& deployment, bool long_holds)
         : plan_(plan), deployment_(deployment), long_holds_(long_holds) {
+        deployment_.on_kill = [this](history::Nanos from) { servers_.server_killed(from); };
         for (int i = 0; i < plan.workers; ++i) {
             Worker worker{deployment.link(), nullptr};
             spawn(worker);
             workers_.push_back(std::move(worker));
         }
     }
+
+    ~Crew() { deployment_.on_kill = {}; }
+    Crew(const Crew&) = delete;
+    Crew& operator=(const Crew&) = delete;
 
     void spawn(Worker& worker) {
         lab::ProcessOptions o;
@@ -78,14 +84,17 @@ public:
         std::vector<std::filesystem::path> files;
         for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
             if (file.path().extension() == ".history") files.push_back(file.path());
-        return history::check_files(files);
+        history::Limits limits;
+        limits.unsynced_release = std::chrono::nanoseconds(deployment_.unsynced_release()).count();
+        return history::check_files(files, limits);
     }
 
 private:
     const Plan& plan_;
-    const Deployment& deployment_;
+    Deployment& deployment_;
     const bool long_holds_;
     lab::TempDir folder_;
+    history::Recorder servers_{folder_ / "servers.history", "servers"};
     std::uint64_t spawned_ = 1;
     std::vector<Worker> workers_;
 };
@@ -210,6 +219,7 @@ void soak(const Plan& plan, Deployment& deployment, Result& outcome) {
     outcome.left = left_over(deployment, outcome.left_words);
     outcome.faults = tally.counts();
     outcome.verdict = crew.judge();
+    outcome.unsynced_release = deployment.unsynced_release();
     outcome.complaints = crew.complaints();
 }
 

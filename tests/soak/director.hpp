@@ -24,6 +24,7 @@ struct Result {
     std::map<std::string, std::uint64_t> faults;  ///< that took effect, by kind
     std::map<std::string, std::uint64_t> calls;   ///< the workers' summaries, added up
     bench::history::Verdict verdict;
+    std::chrono::milliseconds unsynced_release{0};  ///< as the deployment declares it
     std::uint64_t left = 0;  ///< names held or waited for at the end, when all was healed
     std::string left_words;
     std::string complaints;           ///< of workers, about calls that ended too late

@@ -44,6 +44,7 @@ std::string json(const Plan& plan, const Result& o, const std::string& commit) {
                          {"calls", counts(o.calls)},
                          {"acquired", o.verdict.figures.granted},
                          {"history", js::parse(o.verdict.json())},
+                         {"unsynced_release_ms", o.unsynced_release.count()},
                          {"left", o.left},
                          {"control", js::parse(o.control.json())},
                          {"control_caught", o.control_caught()},

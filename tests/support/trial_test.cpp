@@ -6,11 +6,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <type_traits>
+
+#include "cap.hpp"
 #include "catch.hpp"
 
 using namespace std::chrono_literals;
+using test_support::cap;
 using test_support::Stalls;
 using test_support::Trial;
+
+// What a sanitizer may lengthen is no bound of a promise (F70).
+static_assert(!std::is_convertible_v<decltype(cap(1s)), Trial::milliseconds>);
 
 namespace {
 

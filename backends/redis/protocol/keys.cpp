@@ -42,6 +42,12 @@ void Keys::add_to(Command& c) const {
     c.add(lock).add(state).add(queue).add(waiters).add(tombs);
 }
 
+void Keys::add_all_to(Command& c, std::string& parts) const {
+    add_to(c);
+    sibling(parts, lock, 'r');
+    c.add(parts);
+}
+
 bool reserved(std::string_view prefix, std::string_view name) noexcept {
     if (name.find(mark) != name.npos || prefix.find(mark) != prefix.npos) return true;
     // It may straddle the two.

@@ -1,4 +1,4 @@
-// The five keys of one lock. All of them hash to one slot, so that scripts may use them together
+// The keys of one lock. All of them hash to one slot, so that scripts may use them together
 // wherever keys are spread by slot.
 #pragma once
 #include <array>
@@ -17,6 +17,8 @@ struct Keys {
     void assign(std::string_view prefix, std::string_view name, bool all = true);
     /// In the order in which scripts take them.
     void add_to(Command&) const;
+    /// The same, and that of readers and permits, whose text is to live as long as the command.
+    void add_all_to(Command&, std::string& parts) const;
 };
 
 /// "{key}:hf:X", or "{tag}:hf:X:key" for a key with a tag of its own.

@@ -2,7 +2,8 @@
 // (scripts.cpp).
 //
 // The state of a lock is one string, "1:FFFFFFFFFFFFFFFF:CV:OWNER":
-//   1      format number
+//   1      format number; 2: readers or permits are held or waited for (lua_units.hpp), and whoever
+//          asks as a mutex is answered "u": ask with the units
 //   F      token of the last grant, 16 digits
 //   C      0 handed over and not yet claimed, 1 claimed, x revoked
 //   V      what the holder was told of the one before, or, while nobody holds, what the next one
@@ -31,10 +32,10 @@ local function int(x) return format('%.0f', x) end
 inline constexpr const char* state = R"lua(
 local HELD, FREE, MOST = 691200000, 86400000, 9007000000000000
 
-local function parse(s)                       -- last token, claimed, verdict; nil: another form
-  local last, c, v = string.match(s, '^1:(%d+):([01x])([nracu]):')
-  if not last or #last ~= 16 or tonumber(last) > MOST then return nil end
-  return last, c, v
+local function parse(s)                       -- last token, claimed, verdict, format; nil: another form
+  local form, last, c, v = string.match(s, '^([12]):(%d+):([01x])([nracu]):')
+  if not form or #last ~= 16 or tonumber(last) > MOST then return nil end
+  return last, c, v, form
 end
 
 -- Until when a held lock's state is kept: its token counts, or now if that is later.
@@ -74,19 +75,19 @@ local function quick(lock, state, queue, tombs, owner, ttl)
 end
 )lua";
 
-/// State, line and hand-over.
+/// State and line.
 inline constexpr const char* line = R"lua(
 local LOCK, STATE, QUEUE, WAIT, TOMB
 local function use(at)
   LOCK, STATE, QUEUE, WAIT, TOMB = KEYS[at], KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4]
 end
 
-local function read()                         -- last token, claimed, verdict, open owner
+local function read()                         -- last token, claimed, verdict, open owner, format
   local s = call('GET', STATE)
-  if not s then return 0, '0', 'n', '' end
-  local last, c, v = parse(s)
+  if not s then return 0, '0', 'n', '', '1' end
+  local last, c, v, form = parse(s)
   if not last then return nil end
-  return tonumber(last), c, v, sub(s, 23)
+  return tonumber(last), c, v, sub(s, 23), form
 end
 
 local function next_grant()                   -- the next token, and what its holder is told
@@ -95,18 +96,37 @@ local function next_grant()                   -- the next token, and what its ho
   return format('%016.0f', math.max(f + 1, now_us)), v
 end
 
-local function keep(token, claimed, v, owner, ttl)
-  call('SET', STATE, '1:' .. token .. ':' .. claimed .. v .. ':' .. owner, 'PXAT', till(tonumber(token), ttl))
+local function keep(form, token, claimed, v, owner, ttl)
+  call('SET', STATE, form .. ':' .. token .. ':' .. claimed .. v .. ':' .. owner,
+       'PXAT', till(tonumber(token), ttl))
 end
 
-local function keep_free(f, v)                -- 24 h counted from the token, or from now if later
-  call('SET', STATE, '1:' .. format('%016.0f', f) .. ':0' .. v .. ':',
+local function keep_free(form, f, v)          -- 24 h counted from the token, or from now if later
+  call('SET', STATE, form .. ':' .. format('%016.0f', f) .. ':0' .. v .. ':',
        'PXAT', int(math.max(math.floor(f / 1000), now) + FREE))
 end
 
 local function forget(owner)
   call('ZREM', QUEUE, owner)
   call('HDEL', WAIT, owner)
+end
+
+local function stand(owner, ticket, rec)      -- its place in line: by the ticket, or the last one
+  local place = call('ZSCORE', QUEUE, owner)
+  if place then
+    place = int(tonumber(place))
+  else
+    place = ticket
+    if place == '' then                       -- later than everybody here, and about now
+      local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
+      place = int(math.max((tonumber(last[2]) or 0) + 1, now_us))
+    end
+    call('ZADD', QUEUE, place, owner)
+  end
+  call('HSET', WAIT, owner, rec)
+  call('PEXPIRE', QUEUE, 60000)
+  call('PEXPIRE', WAIT, 60000)
+  return place
 end
 
 local function bury(owner, till)              -- late requests of this owner do nothing until then
@@ -123,7 +143,10 @@ local function listens(chan)
   local named = pcall_('PUBSUB', 'NUMSUB', chan)
   return named.err ~= nil or tonumber(named[2]) > 0
 end
+)lua";
 
+/// Hand-over in a line of mutexes.
+inline constexpr const char* hand_over = R"lua(
 -- The lock is free: it goes to the first waiter that is alive and listens. 'caller' when that is the
 -- caller, 'handed' when somebody else got it, 'unreached' when only live ones that do not listen are
 -- left, 'more' when the bound was hit, 'none' when nobody waits.
@@ -143,7 +166,7 @@ local function dispatch(caller)
       local token, v = next_grant()
       if listens(chan) then
         call('SET', LOCK, m, 'PX', px)
-        keep(token, '0', v, m, px)
+        keep('1', token, '0', v, m, px)
         forget(m)
         -- The message is the grant, whoever hears it: last, since a server that refuses a write
         -- ends the script there. Where it is not said, the waiter finds out by itself.
@@ -164,14 +187,15 @@ local function enter(owner, ttl, window, till, ticket, chan)
   if call('ZSCORE', TOMB, owner) then return 't' end
   local cur = pcall_('GET', LOCK)
   if type(cur) == 'table' then return 'k' end
-  local f, c, v, o = read()
+  local f, c, v, o, form = read()
   if not f then return 'k' end
+  if form ~= '1' or cur and sub(cur, 1, 3) == 'hf:' then return 'u' end
   if cur == owner then                        -- again, or handed over and now claimed
     if o ~= owner then return 'k' end
     if c == 'x' then return 'x' end
     call('PEXPIRE', LOCK, ttl)
     local token = format('%016.0f', f)
-    keep(token, '1', v, owner, ttl)
+    keep('1', token, '1', v, owner, ttl)
     return 'g ' .. token .. ' ' .. v
   end
   if not cur then
@@ -180,27 +204,14 @@ local function enter(owner, ttl, window, till, ticket, chan)
       if d == 'caller' then forget(owner) end
       local token, told = next_grant()
       call('SET', LOCK, owner, 'PX', ttl)
-      keep(token, '1', told, owner, ttl)
+      keep('1', token, '1', told, owner, ttl)
       return 'g ' .. token .. ' ' .. told
     end
     f, c, v, o = read()
   end
   local left = int(call('PTTL', LOCK))
   if window == '0' then return 'b ' .. format('%016.0f', f) .. ' ' .. left end
-  local place = call('ZSCORE', QUEUE, owner)
-  if place then
-    place = int(tonumber(place))
-  else
-    place = ticket
-    if place == '' then                       -- later than everybody here, and about now
-      local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
-      place = int(math.max((tonumber(last[2]) or 0) + 1, now_us))
-    end
-    call('ZADD', QUEUE, place, owner)
-  end
-  call('HSET', WAIT, owner, int(now + tonumber(window)) .. ' ' .. window .. ' ' .. chan)
-  call('PEXPIRE', QUEUE, 60000)
-  call('PEXPIRE', WAIT, 60000)
+  local place = stand(owner, ticket, int(now + tonumber(window)) .. ' ' .. window .. ' ' .. chan)
   local ours = call('GET', LOCK) == o and '1' or '0'
   return 'q ' .. format('%016.0f', f) .. ' ' .. left .. ' ' .. place .. ' ' ..
          int(call('ZRANK', QUEUE, owner)) .. ' ' .. ours
@@ -248,18 +259,19 @@ end
 inline constexpr const char* leave = R"lua(
 local function leave(owner, how, ghost)
   if tonumber(ghost) > now then bury(owner, tonumber(ghost)) end
+  local f, _, v, o, form = read()
+  if f and form ~= '1' then return 'u' end
   local left, why = pcall(forget, owner)      -- a line of another kind keeps nobody from leaving
   if not left and not string.find(words(why), 'WRONGTYPE', 1, true) then return 'E ' .. words(why) end
   local cur = pcall_('GET', LOCK)
   if type(cur) == 'table' then return 'k' end
   local result = 'r'
   if cur == owner then
-    local f, _, v, o = read()
     if not f then return 'k' end
     call('DEL', LOCK)
     if o == owner then
       if how ~= 'u' then v = how end
-      keep_free(f, v)
+      keep_free('1', f, v)
     end
   elseif cur then
     return 'o'
@@ -296,8 +308,8 @@ return out
 )lua";
 
 /// KEYS lock, state, tombs per lease; ARGV per lease: owner, ttl ms, '1' = first renewal after a
-/// hand-over, deadline in server ms. Answers y renewed, n lost, x revoked, 'l NOW' late, 'E WORDS'
-/// an error, as all that are asked for many locks do.
+/// hand-over, deadline in server ms. Answers y renewed, a renewed and asked to release, n lost, x
+/// revoked, 'l NOW' late, 'E WORDS' an error, as all that are asked for many locks do.
 inline constexpr const char* renew = R"lua(
 local out = {}
 for i = 1, #KEYS / 3 do
@@ -321,59 +333,17 @@ for i = 1, #KEYS / 3 do
         end
       end
       out[i] = 'y'
+      if type(pcall_('ZSCORE', tombs, '?' .. owner)) == 'string' then
+        out[i] = 'a'
+        call('ZADD', tombs, int(now + ttl), '?' .. owner)
+        if call('PTTL', tombs) <= tonumber(ttl) then call('PEXPIRE', tombs, ttl + 1) end
+      end
     end
   else
     out[i] = type(pcall_('ZSCORE', tombs, owner)) == 'string' and 'x' or 'n'
   end
 end
 return out
-)lua";
-
-/// KEYS as enter. Answers {now us, owner or '', PTTL, state or '', waiters in order...}, or 'k'.
-inline constexpr const char* inspect = R"lua(
-local cur = pcall_('GET', KEYS[1])
-local s = pcall_('GET', KEYS[2])
-if type(cur) == 'table' or type(s) == 'table' then return 'k' end
-local out = {int(now_us), cur or '', call('PTTL', KEYS[1]), s or ''}
-for _, m in ipairs(call('ZRANGE', KEYS[3], 0, 9999)) do
-  local rec = call('HGET', KEYS[4], m)
-  local alive = rec and string.match(rec, '^(%d+) ')
-  if alive and tonumber(alive) >= now then out[#out + 1] = m end
-end
-return out
-)lua";
-
-/// KEYS as enter; ARGV 1 only this token ('' = any), 2 '1' = free at once, 3 '1' = plain mode.
-/// Answers {what, now us, owner, PTTL, state}: what is d done, n not held, t another token, f
-/// foreign (needs now), k another kind.
-inline constexpr const char* break_lock = R"lua(
-use(1)
-local cur = pcall_('GET', LOCK)
-if type(cur) == 'table' then return {'k'} end
-if not cur then return {'n'} end
-local left = call('PTTL', LOCK)
-local s = call('GET', STATE) or ''
-local f, c, v, o = read()
-if not f then return {'k'} end
-local token = ''
-if o == cur then token = format('%.0f', f) end
-if ARGV[1] ~= '' and ARGV[1] ~= token then return {'t'} end
-local answer = {'d', int(now_us), cur, left, s}
-if ARGV[2] == '1' then
-  call('DEL', LOCK)
-  if o == cur then
-    keep_free(f, 'c')
-    if left > 0 then bury(cur, now + left) end
-  end
-  if ARGV[3] ~= '1' then pcall(dispatch, '') end
-elseif ARGV[3] == '1' and left > 0 then
-  if sub(cur, 1, 1) ~= '!' then call('SET', LOCK, '!' .. cur, 'KEEPTTL') end
-elseif o == cur then
-  call('SET', STATE, '1:' .. format('%016.0f', f) .. ':x' .. v .. ':' .. o, 'KEEPTTL')
-else
-  return {'f'}
-end
-return answer
 )lua";
 
 /// mode=plain: the documents' compare-and-delete, and its renewal. A value that begins with '!' was

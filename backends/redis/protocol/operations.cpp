@@ -13,7 +13,9 @@ using spi::Attempt;
 using spi::Held;
 
 struct Verbs {
-    Verb enter, leave, renew, set, get, plain_release, plain_renew;
+    Verb enter, leave, renew;                    // a mutex
+    Verb enter_units, leave_units, renew_units;  // any kind
+    Verb set, get, plain_release, plain_renew;
     static const Verbs& all() {
         static const Verbs verbs = of(Scripts::all());
         return verbs;
@@ -25,6 +27,9 @@ private:
             .enter = {&s.enter_one, &s.enter_many, 5, true},
             .leave = {&s.leave_one, &s.leave_many, 5},
             .renew = {&s.renew, &s.renew, 3},
+            .enter_units = {&s.enter_units, &s.enter_units, 6, true},
+            .leave_units = {&s.leave_units, &s.leave_units, 6},
+            .renew_units = {&s.renew_units, &s.renew_units, 6},
             .set = {nullptr, nullptr, 0},
             .get = {nullptr, nullptr, 0},
             .plain_release = {&s.plain_release, nullptr, 1},
@@ -35,6 +40,12 @@ private:
 
 const Verb& first_of(const Shared& s, Verb Verbs::*fenced, Verb Verbs::*plain) {
     return Verbs::all().*(s.options.plain ? plain : fenced);
+}
+
+/// For how long the server keeps a grant, or a hand-over, of which `told` is believed.
+template <class Item>
+milliseconds kept(const Item& of, milliseconds told) noexcept {
+    return std::max(told + of.lock_delay, of.min_hold);
 }
 
 std::int64_t jitter(std::int64_t middle, std::int64_t percent) {
@@ -67,7 +78,8 @@ Operation::Operation(Shared& s, const Keys& k, const Verb& first, milliseconds t
                      boot_clock::time_point until)
     : ttl(t), deadline(until), shared_(s), keys_(k), verb_(&first) {}
 
-void Operation::add_keys(Command& c) const {
+void Operation::add_keys(Command& c) {
+    if (verb_->keys == 6) return keys_.add_all_to(c, parts_);
     if (verb_->keys == 5) return keys_.add_to(c);
     c.add(keys_.lock);
     if (verb_->keys == 3) c.add(keys_.state).add(keys_.tombs);
@@ -83,7 +95,7 @@ void write(Command& c, std::span<Operation* const> all, std::string_view channel
     c.clear();
     if (v.one != nullptr) {
         begin(c, all.size() == 1 ? *v.one : *v.many, static_cast<long long>(v.keys * all.size()));
-        for (const Operation* o : all)
+        for (Operation* o : all)
             o->add_keys(c);
     }
     const auto queues = [](const Operation* o) { return o->queues(); };
@@ -108,7 +120,10 @@ Words words_of(const Reply& r, const Verb& asked) noexcept {
 // ------------------------------------------------------------------------------------
 
 Acquire::Acquire(Shared& s, const Keys& k, Attempt& a)
-    : Operation(s, k, first_of(s, &Verbs::enter, &Verbs::set), a.ttl, a.deadline), attempt_(a) {}
+    : Operation(s, k,
+                first_of(s, needs_units(a) ? &Verbs::enter_units : &Verbs::enter, &Verbs::set),
+                a.ttl, a.deadline),
+      attempt_(a) {}
 
 bool Acquire::queues() const noexcept {
     return attempt_.queue && shared_.options.queue;
@@ -123,6 +138,8 @@ void Acquire::add_arguments(Command& c) {
         c.add("GET").add(keys_.lock);
     } else if (verb_ == &v.plain_renew) {
         c.add(a.owner).add_number(a.ttl.count());
+    } else if (verb_ == &v.enter_units) {
+        add_units(c);
     } else {
         const Place* p = find_place(a.place);
         c.add(a.owner).add_number(a.ttl.count());
@@ -132,10 +149,34 @@ void Acquire::add_arguments(Command& c) {
     }
 }
 
+bool Acquire::marks() const noexcept {
+    const Place* p = find_place(attempt_.place);
+    const auto waited = [&] {
+        return shared_.clock.server_us(attempt_.sent) - p->arrived >= mark_after.count() * 1000;
+    };
+    return attempt_.queue && !shared_.options.queue && p != nullptr && p->arrived != 0 && waited();
+}
+
+void Acquire::add_units(Command& c) {
+    const Attempt& a = attempt_;
+    Place& p = place_of(attempt_.place);
+    // The place of one that polls is where it came first, as soon as it takes one.
+    if (p.arrived == 0 && !shared_.options.queue) p.arrived = shared_.clock.server_us(a.sent);
+    milliseconds alive{0};
+    if (queues()) alive = window_of(a.ttl);
+    if (marks()) alive = mark_window;
+    if (p.ticket.empty() && marks()) p.ticket = std::to_string(p.arrived);
+    c.add(a.owner).add_number(kept(a, a.ttl).count());
+    c.add_number(alive.count()).add_number(kept(a, window_of(a.ttl)).count());
+    c.add_number(shared_.clock.server_ms(a.deadline)).add(p.ticket);
+    c.add_number(a.units.take).add_number(a.units.of);
+}
+
 void Acquire::answered(const Reply& r, Now now) {
     const Verbs& v = Verbs::all();
     const Verb* const asked = std::exchange(verb_, nullptr);
-    if (asked == &v.enter) return entered(words_of(r, *asked), now);
+    if (asked == &v.enter || asked == &v.enter_units)
+        return entered(words_of(r, *asked), asked, now);
     if (asked == &v.set) return set(r);
     if (asked == &v.plain_renew) {
         if (r.is(Reply::Type::integer) && r.integer == 1) return grant(0, PreviousHolder::unknown);
@@ -150,19 +191,20 @@ void Acquire::answered(const Reply& r, Now now) {
         shared_.texts.add(keys_.lock);
 }
 
-void Acquire::entered(const Words& answer, Now now) {
+void Acquire::entered(const Words& answer, const Verb* asked, Now now) {
     Attempt& a = attempt_;
     if (answer.error) return refused(answer.text);
     std::string_view rest = answer.text;
     const std::string_view what = word(rest);
     if (what == "g") {
         const std::int64_t token = number(word(rest));
-        if (token <= 0) {
+        if (token <= 0 && !a.units.permits()) {
             a.outcome = Attempt::NoAnswer{make(Error::protocol)};
             return;
         }
         grant(static_cast<std::uint64_t>(token), previous_from(rest.empty() ? 'u' : rest.front()));
         if (Place* p = find_place(a.place)) p->queued = p->unclaimed = false, p->handed.reset();
+        begin_hold(a, shared_, now());
     } else if (what == "q") {
         queued(rest, now);
     } else if (what == "b") {
@@ -171,7 +213,14 @@ void Acquire::entered(const Words& answer, Now now) {
     } else if (what == "l") {
         a.outcome = Attempt::Failed{make(Error::no_answer)};
         a.detail = "the request came too late to the server";
-        late(rest, &Verbs::all().enter, now);
+        late(rest, asked, now);
+    } else if (what == "u" && asked == &Verbs::all().enter) {
+        a.outcome = Attempt::Failed{make_error_code(errc::unavailable)};  // unless that is answered
+        place_of(a.place).units = true;
+        verb_ = &Verbs::all().enter_units;
+    } else if (what == "m") {
+        a.outcome = Attempt::Failed{make_error_code(errc::kind_mismatch)};
+        a.detail = "another kind of lock, or another limit, is held or waited for under this name";
     } else if (what == "t") {
         a.outcome = Attempt::Failed{make_error_code(errc::cancelled)};
     } else if (what == "x") {
@@ -187,13 +236,17 @@ void Acquire::entered(const Words& answer, Now now) {
 void Acquire::queued(std::string_view rest, Now now) {
     Attempt& a = attempt_;
     Place& p = place_of(a.place);
-    p.queued = true;
+    p.queued = shared_.options.queue;
     p.seen = static_cast<std::uint64_t>(number(word(rest)));
     const std::int64_t left = number(word(rest));
     p.ticket = word(rest);
     const std::int64_t rank = number(word(rest));
     p.base = a.sent;
     p.window = window_of(a.ttl);
+    if (!shared_.options.queue) {
+        a.outcome = Attempt::Busy{milliseconds(jitter(mark_window.count() / 4, 30)), true};
+        return;
+    }
     a.outcome = Attempt::Busy{next_look(p.window, left, rank, rest == "1"), false};
     // Told of its turn while the look was under way.
     if (p.handed) take_handed(a, shared_, now());
@@ -223,8 +276,10 @@ void Acquire::ask_kind() {
 
 void Acquire::grant(std::uint64_t token, PreviousHolder previous) {
     Attempt::Granted g;
-    g.token.value = token;
-    g.previous = previous;
+    if (!attempt_.units.permits()) {
+        g.token.value = token;
+        g.previous = previous;
+    }
     g.ttl = attempt_.ttl;
     attempt_.outcome = g;
 }
@@ -272,18 +327,26 @@ void Acquire::unconfirmed(const error_code& why, const std::string& detail) {
 // --------------------------------------------------------------------------------------
 
 Renew::Renew(Shared& s, const Keys& k, Held& h)
-    : Operation(s, k, first_of(s, &Verbs::renew, &Verbs::plain_renew), h.ttl, h.deadline),
+    : Operation(s, k,
+                first_of(s, h.units.exclusive() ? &Verbs::renew : &Verbs::renew_units,
+                         &Verbs::plain_renew),
+                h.ttl, h.deadline),
       held_(h) {
     h.renewal = Held::Renewal::unknown;
     h.renewal_error = {};
 }
 
 void Renew::add_arguments(Command& c) {
-    c.add(held_.owner).add_number(held_.ttl.count());
-    if (verb_ == &Verbs::all().plain_renew) return;
+    const Verbs& v = Verbs::all();
     const Place* p = find_place(held_.place);
-    c.add_number(p != nullptr && p->unclaimed ? 1 : 0);
+    std::int64_t length = (held_.ttl + held_.lock_delay).count();
+    if (p != nullptr && p->closed_until != 0)
+        length = std::max(length, p->closed_until - shared_.clock.server_ms(held_.sent));
+    c.add(held_.owner).add_number(length);
+    if (verb_ == &v.plain_renew) return;
+    if (verb_ == &v.renew) c.add_number(p != nullptr && p->unclaimed ? 1 : 0);
     c.add_number(shared_.clock.server_ms(held_.deadline));
+    if (verb_ == &v.renew_units) c.add_number(held_.units.take).add_number(held_.units.of);
 }
 
 void Renew::answered(const Reply& r, Now now) {
@@ -303,8 +366,9 @@ void Renew::answered(const Reply& r, Now now) {
         what = word(rest);
     else if (r.is(Reply::Type::integer))
         what = r.integer == 1 ? "y" : r.integer == 2 ? "x" : "n";
-    if (what == "y") {
+    if (what == "y" || what == "a") {
         held_.renewal = Held::Renewal::renewed;
+        held_.asked = what == "a";
         if (Place* p = find_place(held_.place)) p->unclaimed = false;
     } else if (what == "n" || what == "x") {
         held_.renewal = Held::Renewal::lost;
@@ -335,16 +399,23 @@ void Renew::unconfirmed(const error_code& why, const std::string&) {
 // --------------------------------------------------------------------------------------
 
 Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now)
-    : Operation(s, k, first_of(s, &Verbs::leave, &Verbs::plain_release), h.ttl, h.deadline),
+    : Operation(
+          s, k,
+          first_of(s, needs_units(h) ? &Verbs::leave_units : &Verbs::leave, &Verbs::plain_release),
+          h.ttl, h.deadline),
       owner_(h.owner),
       place_(find_place(h.place)),
       token_(h.token),
+      lock_delay_(h.lock_delay),
       now_(now),
       how_(h.outcome == Outcome::abandoned ? 'a' : 'r'),
       find_out_(true) {}
 
 Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point now)
-    : Operation(s, k, first_of(s, &Verbs::leave, &Verbs::plain_release), a.ttl, a.deadline),
+    : Operation(
+          s, k,
+          first_of(s, needs_units(a) ? &Verbs::leave_units : &Verbs::leave, &Verbs::plain_release),
+          a.ttl, a.deadline),
       owner_(a.owner),
       place_(find_place(a.place)),
       now_(now),
@@ -353,7 +424,7 @@ Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point 
 
 Leave::Leave(Shared& s, const Keys& k, std::string_view owner, boot_clock::time_point until,
              std::int64_t ghost)
-    : Operation(s, k, first_of(s, &Verbs::leave, &Verbs::plain_release), {}, until),
+    : Operation(s, k, first_of(s, &Verbs::leave_units, &Verbs::plain_release), {}, until),
       owner_(owner),
       place_(nullptr),
       ghost_(ghost),
@@ -392,6 +463,11 @@ void Leave::add_arguments(Command& c) {
         const bool ghost = last > shared_.clock.server_ms(now_);
         c.add(owner_).add(how_ == 'r' ? "r" : how_ == 'a' ? "a" : "u");
         c.add_number(ghost ? last : 0);
+        if (verb_ == &v.leave_units) {
+            c.add_number(place_ == nullptr ? 0 : place_->closed_until);
+            c.add_number(lock_delay_.count());
+            return;
+        }
         if (token_) write_texts();
         // The quick way out writes a clean release; any other one reads the state.
         c.add(std::string_view(state_.data(), how_ == 'r' ? state_size_ : 0));
@@ -400,7 +476,9 @@ void Leave::add_arguments(Command& c) {
 }
 
 void Leave::end(ReleaseResult r) {
-    result_ = r;
+    // What was answered first is what became of it.
+    if (!ended_) result_ = r;
+    ended_ = true;
     if (how_ == 'u' && place_ != nullptr) place_->queued = false;
 }
 
@@ -424,20 +502,27 @@ void Leave::answered(const Reply& r, Now) {
         } else if (find_out_) {
             verb_ = &v.get;
         }
-    } else if (answer.text == "r") {
-        end(ReleaseResult::released);
-    } else if (answer.text == "e") {
-        end(ReleaseResult::already_expired);
-    } else if (answer.text == "o" || answer.text == "k") {
-        end(ReleaseResult::owned_by_other);
+    } else if (answer.text == "u" && asked == &v.leave) {
+        verb_ = &v.leave_units;
     } else {
-        error_ = make(Error::protocol);
+        std::string_view rest = answer.text;
+        const std::string_view what = word(rest);
+        if (what == "r")
+            end(ReleaseResult::released);
+        else if (what == "e")
+            end(ReleaseResult::already_expired);
+        else if (what == "o" || what == "k")
+            end(ReleaseResult::owned_by_other);
+        else
+            error_ = make(Error::protocol);
+        // More waiters can be granted than one request does.
+        if (rest == "m") verb_ = asked;
     }
 }
 
 void Leave::missing(const error_code& why, bool, const std::string&) {
     verb_ = nullptr;
-    error_ = why;
+    if (!ended_) error_ = why;
 }
 
 }  // namespace holdfast::redis

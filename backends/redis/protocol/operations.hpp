@@ -31,7 +31,7 @@ public:
 
     /// Null: it is over, and the outcome is written.
     const Verb* wants() const noexcept { return verb_; }
-    void add_keys(Command&) const;
+    void add_keys(Command&);
     /// Of a command: all of it. Texts live as long as the operation.
     virtual void add_arguments(Command&) = 0;
     /// Asked with a place in line.
@@ -64,6 +64,7 @@ protected:
 
 private:
     bool repeated_ = false;
+    std::string parts_;  // a key, where it is asked for
 };
 
 /// One request of all of these, which want the same one.
@@ -87,11 +88,14 @@ public:
     void unconfirmed(const error_code&, const std::string&) override;
 
 private:
-    void entered(const Words&, Now);
+    void entered(const Words&, const Verb* asked, Now);
     void queued(std::string_view place, Now);
     void set(const Reply&);
     void refused(std::string_view text);
     void grant(std::uint64_t token, PreviousHolder);
+    void add_units(Command&);
+    /// Polls, and is ahead of those that come later.
+    bool marks() const noexcept;
     void ask_kind();
 
     spi::Attempt& attempt_;
@@ -134,10 +138,12 @@ private:
     const std::string_view owner_;
     Place* const place_;
     const FencingToken token_;
+    const milliseconds lock_delay_{0};
     const boot_clock::time_point now_{};
     const std::int64_t ghost_ = 0;
     const char how_;       // r, a; u: no caller learned of a grant
     const bool find_out_;  // what else is there
+    bool ended_ = false;
     ReleaseResult result_ = ReleaseResult::unreachable;
     error_code error_;
     std::array<char, 32> state_{}, till_{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../wire/codec.hpp"
 #include "holdfast/spi/drift.hpp"
 
 namespace holdfast::redis {
@@ -30,11 +31,18 @@ PreviousHolder previous_from(char letter) noexcept {
     }
 }
 
-void hear(Place& p, std::uint64_t token, char told, const Shared& shared,
+void hear(Place& p, std::uint64_t number, std::string_view told, const Shared& shared,
           boot_clock::time_point now) {
     const std::int64_t newest = shared.clock.server_us(now) + clock_slack_us;
-    if (newest > 0 && token <= static_cast<std::uint64_t>(newest))
-        p.handed = Place::Handed{token, previous_from(told)};
+    if (told.empty() || newest <= 0 || number > static_cast<std::uint64_t>(newest)) return;
+    std::uint64_t token = number;
+    if (told.size() > 1) token = static_cast<std::uint64_t>(redis::number(told.substr(1)));
+    if (token <= number) p.handed = Place::Handed{number, token, previous_from(told.front())};
+}
+
+void begin_hold(Attempt& a, const Shared& shared, boot_clock::time_point now) {
+    if (a.min_hold <= milliseconds::zero()) return;
+    place_of(a.place).closed_until = shared.clock.latest_server_ms(now) + a.min_hold.count();
 }
 
 bool take_handed(Attempt& a, const Shared& shared, boot_clock::time_point now) {
@@ -45,17 +53,20 @@ bool take_handed(Attempt& a, const Shared& shared, boot_clock::time_point now) {
     const Place::Handed handed = *p->handed;
     p->handed.reset();
     // Not newer than what the last look saw: that hand-over was over before it.
-    if (handed.token <= p->seen) return false;
+    if (handed.number <= p->seen) return false;
     const auto until = p->base + p->window - spi::drift(p->window);
     if (until - now < p->window / 3) return false;
     Attempt::Granted g;
-    g.token.value = handed.token;
-    g.previous = handed.previous;
+    if (!a.units.permits()) {
+        g.token.value = handed.token;
+        g.previous = handed.previous;
+    }
     g.ttl = p->window;
     g.base = p->base;
     a.outcome = g;
     p->queued = false;
     p->unclaimed = true;
+    begin_hold(a, shared, now);
     return true;
 }
 

@@ -15,11 +15,16 @@ struct Place {
     bool unanswered = false;      ///< a request of this owner may have taken the lock unknown to us
     std::string ticket;           ///< the place in line
     bool queued = false;          ///< a look was answered "queued": the next three belong to it
-    std::uint64_t seen = 0;       ///< the lock's last token at that look
+    std::uint64_t seen = 0;       ///< the number of the last grant at that look
     boot_clock::time_point base;  ///< when that look was sent
     milliseconds window{};        ///< for how long a hand-over holds
 
+    bool units = false;        ///< asks with its units, since a mutex's short request does not do
+    std::int64_t arrived = 0;  ///< when the first request with units was sent, server us; 0: none
+    std::int64_t closed_until = 0;  ///< min_hold of the grant, server ms; 0: none
+
     struct Handed {
+        std::uint64_t number = 0;  ///< of the grant: higher than that of every earlier one
         std::uint64_t token = 0;
         PreviousHolder previous = PreviousHolder::unknown;
     };
@@ -36,19 +41,36 @@ inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
     return static_cast<Place*>(p.get());
 }
 
+/// An Attempt or a Held that a mutex's short requests cannot describe.
+template <class Item>
+bool needs_units(const Item& of) noexcept {
+    const Place* const p = find_place(of.place);
+    return !of.units.exclusive() || of.lock_delay > milliseconds::zero() ||
+           of.min_hold > milliseconds::zero() || (p != nullptr && p->units);
+}
+
 /// How long a hand-over holds before its waiter has spoken.
 inline milliseconds window_of(milliseconds ttl) noexcept {
     return std::min(ttl, milliseconds(3000));
 }
 PreviousHolder previous_from(char letter) noexcept;
 
-/// What a hand-over message says, kept for take_handed().
+/// How long a waiter that polls is ahead of those that come later, before it looks again.
+inline constexpr milliseconds mark_window{300};
+/// So long it polls without being ahead of anybody.
+inline constexpr milliseconds mark_after{1000};
+
+/// What a hand-over message says, kept for take_handed(): the number of the grant, and what the
+/// holder is told of the one before, with the token behind it where that is another number.
 ///
 /// Whoever may PUBLISH to the client's channel can write one. So it is believed for the shortest
 /// time that a real one would be, the window, counted from our own last request; and its token must
 /// be one that the server can have given by now, or a store that compares tokens would refuse real
 /// ones for as long as the false one is ahead.
-void hear(Place&, std::uint64_t token, char told, const Shared&, boot_clock::time_point now);
+void hear(Place&, std::uint64_t number, std::string_view told, const Shared&,
+          boot_clock::time_point now);
+/// Until when the name stays closed at least, once it is granted.
+void begin_hold(spi::Attempt&, const Shared&, boot_clock::time_point now);
 /// A grant that came by message, if it still holds for long enough. Sends nothing.
 bool take_handed(spi::Attempt&, const Shared&, boot_clock::time_point now);
 

@@ -1,23 +1,32 @@
 #include "scripts.hpp"
 
+#include "lua_operators.hpp"
 #include "lua_texts.hpp"
+#include "lua_units.hpp"
 
 namespace holdfast::redis {
 
 const Scripts& Scripts::all() {
     static const Scripts scripts{
-        .enter_one = join(lua::clock, lua::quick, lua::enter_one, lua::state, lua::line, lua::enter,
-                          lua::enter_one_slow),
-        .enter_many = join(lua::clock, lua::quick, lua::state, lua::each, lua::line, lua::enter,
-                           lua::enter_many),
+        .enter_one = join(lua::clock, lua::quick, lua::enter_one, lua::state, lua::line,
+                          lua::hand_over, lua::enter, lua::enter_one_slow),
+        .enter_many = join(lua::clock, lua::quick, lua::state, lua::each, lua::line, lua::hand_over,
+                           lua::enter, lua::enter_many),
         // The clock is read after the quick way out.
         .leave_one = join(lua::quick_leave, lua::leave_one, lua::clock, lua::state, lua::each,
-                          lua::line, lua::leave, lua::leave_one_slow),
+                          lua::line, lua::hand_over, lua::leave, lua::leave_one_slow),
         .leave_many = join(lua::quick_leave, lua::clock, lua::state, lua::each, lua::line,
-                           lua::leave, lua::leave_many),
+                           lua::hand_over, lua::leave, lua::leave_many),
         .renew = join(lua::clock, lua::renew),
-        .inspect = join(lua::clock, lua::inspect),
-        .break_lock = join(lua::clock, lua::state, lua::line, lua::break_lock),
+        .enter_units =
+            join(lua::clock, lua::state, lua::each, lua::line, lua::units, lua::enter_units),
+        .leave_units =
+            join(lua::clock, lua::state, lua::each, lua::line, lua::units, lua::leave_units),
+        .renew_units =
+            join(lua::clock, lua::state, lua::each, lua::line, lua::units, lua::renew_units),
+        .inspect = join(lua::clock, lua::holders, lua::inspect),
+        .tell_holders =
+            join(lua::clock, lua::state, lua::line, lua::units, lua::holders, lua::tell_holders),
         .plain_release = Script(lua::plain_release),
         .plain_renew = Script(lua::plain_renew),
     };
@@ -26,9 +35,15 @@ const Scripts& Scripts::all() {
 
 std::vector<std::pair<std::string_view, const Script*>> checked_scripts() {
     const Scripts& s = Scripts::all();
-    return {{"enter_one", &s.enter_one}, {"enter_many", &s.enter_many},
-            {"leave_one", &s.leave_one}, {"leave_many", &s.leave_many},
-            {"renew", &s.renew},         {"break_lock", &s.break_lock}};
+    return {{"enter_one", &s.enter_one},
+            {"enter_many", &s.enter_many},
+            {"leave_one", &s.leave_one},
+            {"leave_many", &s.leave_many},
+            {"renew", &s.renew},
+            {"enter_units", &s.enter_units},
+            {"leave_units", &s.leave_units},
+            {"renew_units", &s.renew_units},
+            {"tell_holders", &s.tell_holders}};
 }
 
 }  // namespace holdfast::redis

@@ -10,8 +10,9 @@ namespace holdfast::redis {
 
 /// Made once, on first use.
 struct Scripts {
-    Script enter_one, enter_many, leave_one, leave_many, renew, inspect, break_lock, plain_release,
-        plain_renew;
+    Script enter_one, enter_many, leave_one, leave_many, renew;  // a mutex
+    Script enter_units, leave_units, renew_units;                // any kind
+    Script inspect, tell_holders, plain_release, plain_renew;
     static const Scripts& all();
 };
 

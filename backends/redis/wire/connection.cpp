@@ -20,7 +20,7 @@ constexpr milliseconds least_connect_time{2000};
 
 }  // namespace
 
-Connection::Connection(asio::any_io_executor e, std::shared_ptr<Shared> s, asio::ssl::context* tls)
+Connection::Connection(asio::any_io_executor e, std::shared_ptr<Shared> s, tls::Context* tls)
     : executor_(std::move(e)), shared_(std::move(s)), tls_(tls), watch_(executor_) {}
 
 asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,

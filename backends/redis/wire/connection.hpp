@@ -18,7 +18,7 @@ namespace holdfast::redis {
 /// connection is closed; the next request opens a new one.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
-    Connection(asio::any_io_executor, std::shared_ptr<Shared>, asio::ssl::context*);
+    Connection(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*);
 
     /// Connected, at the latest at `deadline`, or why not.
     asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
@@ -60,7 +60,7 @@ private:
 
     asio::any_io_executor executor_;
     std::shared_ptr<Shared> shared_;
-    asio::ssl::context* tls_;
+    tls::Context* tls_;
     std::shared_ptr<Link> link_;     // when connected
     std::shared_ptr<Link> opening_;  // while connecting
     error_code last_error_;

@@ -5,11 +5,8 @@
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
 
-#include <openssl/ssl.h>
-
 #include <array>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "errors.hpp"
@@ -26,66 +23,14 @@ std::string words(const char* what, const std::string& where) {
     return std::string(what) + " " + where;
 }
 
-bool on_this_machine(const std::string& host) {
-    error_code named;
-    const auto address = asio::ip::make_address(host, named);
-    return named ? host == "localhost" : address.is_loopback();
-}
-
 }  // namespace
 
 std::vector<std::string> exposures(const Options& o, std::string_view secure) {
-    std::vector<std::string> out;
-    if (!o.password.empty() && !o.tls && !on_this_machine(o.host))
-        out.push_back(o.display + ": the password crosses the network in clear; " +
-                      std::string(secure) + " keeps it secret");
-    if (o.tls && !o.tls_verify)
-        out.push_back(
-            o.display +
-            ": tls_verify=no: an attacker on the network path can impersonate the server");
-    return out;
+    return tls::exposures(o.tls, !o.password.empty(), tls::on_this_machine(o.host), o.display,
+                          secure);
 }
 
-std::unique_ptr<asio::ssl::context> make_tls(const Options& o) {
-    if (!o.tls) return nullptr;
-    auto c = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
-    c->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
-                   asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
-                   asio::ssl::context::no_tlsv1_1);
-    if (o.tls_verify) {
-        c->set_verify_mode(asio::ssl::verify_peer);
-        const std::string host = o.host;
-        const asio::ssl::host_name_verification same_name(host);
-        c->set_verify_callback(same_name);
-    } else {
-        c->set_verify_mode(asio::ssl::verify_none);
-    }
-    const auto use = [](const std::string& file, const char* what, auto load) {
-        error_code ec;
-        load(ec);
-        if (ec)
-            throw boost::system::system_error(
-                make_error_code(errc::bad_config),
-                std::string(what) + ": " + file + " cannot be used (" + ec.message() + ")");
-    };
-    if (o.tls_ca_file.empty()) {
-        error_code ignored;
-        c->set_default_verify_paths(ignored);
-    } else {
-        use(o.tls_ca_file, "tls_ca_file",
-            [&](error_code& ec) { c->load_verify_file(o.tls_ca_file, ec); });
-    }
-    if (!o.tls_cert_file.empty()) {
-        use(o.tls_cert_file, "tls_cert_file",
-            [&](error_code& ec) { c->use_certificate_chain_file(o.tls_cert_file, ec); });
-        use(o.tls_key_file, "tls_key_file", [&](error_code& ec) {
-            c->use_private_key_file(o.tls_key_file, asio::ssl::context::pem, ec);
-        });
-    }
-    return c;
-}
-
-Link::Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, asio::ssl::context* tls)
+Link::Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, tls::Context* tls)
     : executor_(std::move(executor)),
       shared_(std::move(shared)),
       context_(tls),
@@ -143,30 +88,10 @@ asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::
 }
 
 asio::awaitable<error_code> Link::secure(std::string* detail) {
-    const std::string& host = shared_->options.host;
     tls_.emplace(socket_, *context_);
-    error_code numeric;
-    asio::ip::make_address(host, numeric);
-    if (numeric) {
-        // SSL_set_tlsext_host_name without its old-style cast.
-        std::string name = host;
-        SSL_ctrl(tls_->native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                 name.data());
-    }
-    error_code ec;
-    auto token = asio::redirect_error(asio::use_awaitable, ec);
-    co_await tls_->async_handshake(asio::ssl::stream_base::client, token);
-    if (!ec) co_return ec;
-    const long verified = SSL_get_verify_result(tls_->native_handle());
-    // The check of the host name leaves no reason of its own.
-    const bool refused =
-        ec.category() == asio::error::get_ssl_category() &&
-        ERR_GET_REASON(static_cast<unsigned long>(ec.value())) == SSL_R_CERTIFICATE_VERIFY_FAILED;
-    if (refused && (verified == X509_V_OK || verified == X509_V_ERR_UNSPECIFIED))
-        *detail = "the certificate is not for the host " + host;
-    else
-        *detail = refused ? X509_verify_cert_error_string(verified) : ec.message();
-    co_return make(Error::tls);
+    auto shaking = tls::shake_hands(*tls_, shared_->options.host, detail);
+    const error_code ec = co_await std::move(shaking);
+    co_return ec ? make(Error::tls) : ec;
 }
 
 asio::awaitable<error_code> Link::introduce(std::string* detail) {

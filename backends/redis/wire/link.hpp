@@ -2,12 +2,12 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "../../tls/stream.hpp"
 #include "codec.hpp"
 #include "holdfast/spi/net/gate.hpp"
 #include "shared.hpp"
@@ -18,7 +18,7 @@ namespace holdfast::redis {
 /// way on it.
 class Link : public std::enable_shared_from_this<Link> {
 public:
-    Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, asio::ssl::context* tls);
+    Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, tls::Context* tls);
 
     /// Names are resolved and all addresses tried; ends at `deadline`.
     asio::awaitable<error_code> open(boot_clock::time_point deadline, std::string* detail);
@@ -45,9 +45,9 @@ private:
 
     asio::any_io_executor executor_;
     std::shared_ptr<Shared> shared_;
-    asio::ssl::context* context_;
+    tls::Context* context_;
     tcp::socket socket_;
-    std::optional<asio::ssl::stream<tcp::socket&>> tls_;
+    std::optional<tls::Stream> tls_;
     Codec codec_;
     bool closed_ = false, resolving_ = false;
 };

@@ -2,7 +2,6 @@
 #pragma once
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -117,8 +116,5 @@ private:
 
 /// What the network can read or fake, for an operator. `secure`: the scheme that avoids it.
 std::vector<std::string> exposures(const Options&, std::string_view secure);
-
-/// Throws boost::system::system_error when a certificate file cannot be used.
-std::unique_ptr<asio::ssl::context> make_tls(const Options&);
 
 }  // namespace holdfast::redis

@@ -18,7 +18,7 @@ constexpr std::chrono::minutes refused_for{1};
 
 }  // namespace
 
-Subscriber::Subscriber(asio::any_io_executor e, std::shared_ptr<Shared> s, asio::ssl::context* tls,
+Subscriber::Subscriber(asio::any_io_executor e, std::shared_ptr<Shared> s, tls::Context* tls,
                        Ear ear)
     : executor_(std::move(e)),
       shared_(std::move(s)),

@@ -21,7 +21,7 @@ public:
         std::function<bool()> wanted;  ///< somebody waits
         std::function<void(std::string)> refused;  ///< the server does not let us subscribe
     };
-    Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, asio::ssl::context*, Ear);
+    Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*, Ear);
 
     /// Returns when the server has confirmed the subscription, has refused it, or at `deadline`; at
     /// once while it is being made again after it failed.
@@ -39,7 +39,7 @@ private:
 
     asio::any_io_executor executor_;
     std::shared_ptr<Shared> shared_;
-    asio::ssl::context* tls_;
+    tls::Context* tls_;
     Ear ear_;
     const std::string channel_;
     boot_clock::time_point refused_until_;

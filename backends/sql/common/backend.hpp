@@ -8,7 +8,8 @@
 
 namespace holdfast::sql {
 
-/// `Questions` answers operators on a connection: static inspect, list, break_lock and probe, which
+/// `Questions` answers operators on a connection: static inspect, list, break_lock,
+/// request_release and probe, which
 /// block until the deadline at the latest.
 template <class Step, class Connection, class Questions>
 class Backend : public spi::Backend {
@@ -40,11 +41,23 @@ public:
                                                            const BreakOptions& options,
                                                            boot_clock::time_point deadline,
                                                            std::string& detail) final {
-        auto ask = [name = std::string(name), options, deadline](Connection& c,
-                                                                 std::string& words) {
-            return Questions::break_lock(c, name, options, deadline, words);
+        auto ask = [name = std::string(name), options, owner = std::string(options.owner),
+                    deadline](Connection& c, std::string& words) {
+            BreakOptions kept = options;
+            kept.owner = owner;
+            return Questions::break_lock(c, name, kept, deadline, words);
         };
         return question<std::vector<Broken>>(std::move(ask), deadline, &detail);
+    }
+    spi::awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
+                                                                const HolderFilter& which,
+                                                                boot_clock::time_point deadline,
+                                                                std::string& detail) final {
+        auto ask = [name = std::string(name), token = which.if_token,
+                    owner = std::string(which.owner), deadline](Connection& c, std::string& words) {
+            return Questions::request_release(c, name, {token, owner}, deadline, words);
+        };
+        return question<std::vector<Holder>>(std::move(ask), deadline, &detail);
     }
     spi::awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
                                                std::string& detail) final {
@@ -64,7 +77,7 @@ protected:
 
     /// Why a job was not answered.
     virtual error_code gone() const noexcept = 0;
-    /// A release was answered.
+    /// A release or a renewal was answered.
     virtual void heard(const Step&, spi::Held&) {}
 
     std::shared_ptr<Work> job() const { return std::make_shared<Work>(context_.engine); }
@@ -101,6 +114,8 @@ spi::awaitable<void> Backend<Step, Connection, Questions>::renew(
         if (!answered) continue;
         items[i]->renewal = work->steps[i].renewal;
         items[i]->renewal_error = work->steps[i].error;
+        items[i]->asked = work->steps[i].wanted;
+        heard(work->steps[i], *items[i]);
     }
 }
 

@@ -1,6 +1,7 @@
 // One item of a verb on its way to the table, and the row that it finds there: what both backends
 // have alike of them, and the rules that follow from the two. No statement, no connection.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@ namespace holdfast::sql {
 
 /// The column `mark`: the next holder's previous_holder; 0: there was none.
 inline constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
+/// What permits are told, which have no one before them.
+inline constexpr int mark_unknown = -1;
 
 inline PreviousHolder previous_of(std::int64_t mark) noexcept {
     switch (mark) {
@@ -29,6 +32,15 @@ inline PreviousHolder previous_of(std::int64_t mark) noexcept {
     }
 }
 
+inline std::int64_t us(milliseconds ms) noexcept {
+    return std::int64_t{ms.count()} * 1000;
+}
+
+/// How long a waiter sleeps when nobody wakes it: until something ends, at most a second.
+inline milliseconds look_within(std::int64_t left_us) noexcept {
+    return milliseconds(std::clamp<std::int64_t>(left_us / 1000 + 1, 1, 1000));
+}
+
 /// One attempt, withdrawal, renewal or release. Owns its texts, since the caller may give up at its
 /// deadline while the server or the disk hangs.
 struct Step {
@@ -36,15 +48,26 @@ struct Step {
 
     Step() = default;
     Step(Kind k, const std::string& prefix, const spi::Attempt& a)
-        : kind(k), key(prefix), owner(a.owner), deadline(a.deadline), ttl(a.ttl), queue(a.queue) {
+        : kind(k),
+          key(prefix),
+          owner(a.owner),
+          units(a.units),
+          deadline(a.deadline),
+          ttl(a.ttl),
+          lock_delay(a.lock_delay),
+          min_hold(a.min_hold),
+          queue(a.queue) {
         key += a.name;
     }
     Step(Kind k, const std::string& prefix, const spi::Held& h)
         : kind(k),
           key(prefix),
           owner(h.owner),
+          units(h.units),
           deadline(h.deadline),
           ttl(h.ttl),
+          lock_delay(h.lock_delay),
+          min_hold(h.min_hold),
           token(static_cast<std::int64_t>(h.token.value)),
           how(h.outcome) {
         key += h.name;
@@ -53,9 +76,11 @@ struct Step {
     Kind kind{};
     std::string key;  ///< namespace and name
     std::string owner;
+    spi::Units units;
     boot_clock::time_point deadline;
-    milliseconds ttl{};
-    bool queue = false;  ///< the caller waits
+    milliseconds ttl{}, lock_delay{}, min_hold{};
+    bool queue = false;       ///< the caller waits
+    std::int64_t ticket = 0;  ///< since when, on the table's clock; 0: it does not
     std::int64_t token = 0;
     Outcome how = Outcome::done;
 
@@ -65,8 +90,17 @@ struct Step {
     ReleaseResult released = ReleaseResult::unreachable;
     error_code error;
     std::string detail;
-    bool freed = false;  ///< somebody else can have it now
-    bool done = false;   ///< answered; later stages leave it alone
+    bool freed = false;        ///< somebody else can have it now
+    bool done = false;         ///< answered; later stages leave it alone
+    bool marked = false;       ///< it has left a mark, as it has waited for long
+    bool wanted = false;       ///< renewed, and somebody asked for its release
+    std::int64_t left_us = 0;  ///< busy: for so long, unless somebody leaves
+
+    /// All that it needs are the columns that a mutex has.
+    bool plain() const noexcept {
+        return units.exclusive() && lock_delay <= milliseconds::zero() &&
+               min_hold <= milliseconds::zero();
+    }
 
     /// What a release leaves behind.
     int mark() const noexcept { return how == Outcome::done ? mark_released : mark_abandoned; }
@@ -74,6 +108,14 @@ struct Step {
         done = true;
         outcome = spi::Attempt::Granted{
             {static_cast<std::uint64_t>(with_token)}, previous_of(previous), ttl, {}};
+    }
+    /// The row is of another program, or of a newer version.
+    void foreign(error_code why) {
+        done = true;
+        outcome = spi::Attempt::Failed{why};
+        renewal = spi::Held::Renewal::lost;
+        if (kind == Kind::renew) error = make_error_code(errc::lost);
+        released = ReleaseResult::already_expired;
     }
     /// An error of the whole statement, or of the way to it.
     void refused(error_code why, const std::string& words,
@@ -92,78 +134,15 @@ struct Step {
     }
 };
 
-/// The row of one name as it was read.
-struct Row {
-    enum class State : std::uint8_t { absent, free, expired, held };
-    State state = State::absent;
-    bool plain = true;  ///< false: another kind of lock keeps this row
-    bool revoked = false;
-    std::string owner;
-    std::int64_t token = 0, left_us = 0, held_us = -1;
-    int mark = 0;
-
-    bool held() const noexcept { return state == State::held; }
-    bool granted_to(const Step& s) const noexcept { return plain && token == s.token; }
-};
-
-/// Why there is nothing to renew; no error: it is held as it was granted.
-inline error_code why_lost(const Row& row, const Step& s) noexcept {
-    if (row.granted_to(s) && row.revoked) return make_error_code(errc::revoked);
-    if (row.granted_to(s) && row.held() && row.owner == s.owner) return {};
-    return make_error_code(errc::lost);
-}
-
-/// The result of a release that found nothing to free.
-inline ReleaseResult nothing_to_free(const Row& row, const Step& s) noexcept {
-    if (row.granted_to(s))
-        // Free with our token: an earlier release of ours got through, unless it was broken.
-        return row.state == Row::State::free && !row.revoked ? ReleaseResult::released
-                                                             : ReleaseResult::already_expired;
-    return row.held() ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
-}
-
-inline Holder holder_of(const Row& row) {
-    const spi::Owner o = spi::parse_owner(row.owner);
+inline Holder holder_of(const std::string& owner) {
+    const spi::Owner o = spi::parse_owner(owner);
     Holder h;
-    h.owner = row.owner;
+    h.owner = owner;
     h.host = o.host;
     h.pid = o.pid;
     h.note = o.note;
     h.foreign = !o.ours;
-    h.token = {static_cast<std::uint64_t>(row.token)};
-    h.ttl_left = milliseconds(row.left_us / 1000);
-    if (row.held_us >= 0) h.held_for = milliseconds(row.held_us / 1000);
-    h.revoked = row.revoked;
     return h;
-}
-
-inline Inspection inspection_of(const std::string& name, const Row& row) {
-    Inspection found;
-    found.name = name;
-    found.last_token = {static_cast<std::uint64_t>(row.token)};
-    if (row.held()) found.holders.push_back(holder_of(row));
-    return found;
-}
-
-/// Why there is nothing to break; `detail` receives the words.
-inline error_code why_not_broken(const Row& row, const BreakOptions& options, std::string& detail) {
-    const FencingToken token{static_cast<std::uint64_t>(row.token)};
-    if (!row.held())
-        detail = "nobody holds it";
-    else if (options.if_token && *options.if_token != token)
-        detail = "the holder has another token: " + std::to_string(token.value);
-    else
-        return {};
-    return make_error_code(errc::not_held);
-}
-
-/// For the operator that broke it: `row` as it was before.
-inline std::vector<Broken> broken_of(const Row& row, const BreakOptions& options) {
-    Broken broken;
-    broken.holder = holder_of(row);
-    broken.holder.revoked = true;
-    broken.free_in = options.now ? milliseconds(0) : milliseconds(row.left_us / 1000 + 1);
-    return std::vector<Broken>(1, broken);
 }
 
 }  // namespace holdfast::sql

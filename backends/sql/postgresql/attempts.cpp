@@ -51,10 +51,19 @@ void grant(Connection& c, Steps steps) {
 /// They are busy, or left alone for a moment: a place in line, so that a release notifies us.
 void stand(Connection& c, const Steps& unplaced, Rows& known) {
     if (unplaced.empty()) return;
-    const auto since = array(unplaced, [](const Step& s) { return s.since; });
-    const auto anyway = array(unplaced, [](const Step& s) { return std::int64_t{s.behind}; });
+    std::map<std::string_view, Step*> first;  // of each name, who waits longest
+    for (Step* s : unplaced) {
+        Step*& one = first.try_emplace(s->key, s).first->second;
+        if (s->since < one->since) one = s;
+    }
+    Steps one_each;
+    for (const auto& [key, s] : first)
+        one_each.push_back(s);
+    const auto since = array(one_each, [](const Step& s) { return s.since; });
+    const auto anyway =
+        array(one_each, [](const Step& s) { return std::int64_t{s.behind || s.whole}; });
     const Said stood =
-        c.run(Sql::stand, {array_of(keys_of(unplaced)), since, c.shared().me, anyway},
+        c.run(Sql::stand, {array_of(keys_of(one_each)), since, c.shared().me, anyway},
               last_deadline(unplaced));
     if (stood.error) return;  // the next look tries again
     for (const auto& r : stood.rows) {
@@ -64,7 +73,8 @@ void stand(Connection& c, const Steps& unplaced, Rows& known) {
             if (s->key == column(r, 0)) s->placed = true;
     }
     for (Step* s : unplaced) {
-        if (s->placed) continue;
+        // Something may have been given back before it stood there, of which nobody told it.
+        if (s->placed && !s->whole) continue;
         s->left_us = 0;  // released between the two, or somebody is just at it
         s->outcome = spi::Attempt::Busy{milliseconds(1), true};
     }
@@ -88,8 +98,21 @@ bool Shared::call_off(Step& s) {
     return s.called_off;
 }
 
+void attempt_whole(Connection& c, const Steps& steps, Rows& known) {
+    Steps unplaced;
+    for (Step* s : steps) {
+        s->whole = true;
+        known.erase(s->key);
+    }
+    run_whole(c, steps);
+    for (Step* s : steps)
+        if (std::holds_alternative<spi::Attempt::Busy>(s->outcome) && s->since != 0 && !s->placed)
+            unplaced.push_back(s);
+    stand(c, unplaced, known);
+}
+
 void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
-    Steps first, missing, again, unplaced;
+    Steps first, missing, again, unplaced, whole;
     for (Step* s : wave) {
         // An earlier wave has seen its holder.
         const auto at = known.find(s->key);
@@ -98,7 +121,8 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
             s->left_us = std::chrono::microseconds(courtesy).count();
             s->outcome = spi::Attempt::Busy{courtesy, false};
             unplaced.push_back(s);
-        } else if (at != known.end() && at->second.held() && at->second.owner != s->owner)
+        } else if (at != known.end() && at->second.plain && at->second.held() &&
+                   at->second.owner != s->owner)
             busy(*s, at->second);
         else if (s->expect_free)
             first.push_back(s);
@@ -124,8 +148,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
             missing.push_back(s);
             again.push_back(s);
         } else if (!at->second.plain) {
-            s->done = true;
-            s->outcome = spi::Attempt::Failed{make(Error::foreign_row)};
+            whole.push_back(s);
         } else if (at->second.held() && (at->second.owner != s->owner || at->second.revoked)) {
             busy(*s, at->second);
             if (s->since != 0 && !s->placed) unplaced.push_back(s);
@@ -152,6 +175,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
         known.erase(s->key);
     }
     stand(c, unplaced, known);
+    attempt_whole(c, whole, known);
 }
 
 }  // namespace holdfast::postgresql

@@ -39,6 +39,9 @@ void take(Step&& s, const Shared& shared, spi::Attempt& a) {
         // Core may find that nobody wants it any more, or that it came too late.
         place_of(a.place).touched = true;
     }
+    const bool in_doubt = std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome);
+    const bool marked = s.marked || (in_doubt && s.whole);
+    if (marked != Place::of(a.place).marked) place_of(a.place).marked = marked;
 }
 
 Backend::Backend(const spi::Settings& settings, const spi::Context& context)
@@ -74,7 +77,14 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
     std::vector<spi::Attempt*> asked;
     const auto now = boot_clock::now();
     for (spi::Attempt* a : items) {
+        if (a->queue) (void)place_of(a->place);
         Step s(Step::Kind::attempt, prefix_, *a);
+        if (!s.plain()) {
+            if (a->queue && line_->hears()) s.since = shared_->server_us(s.came);
+            work->add(std::move(s));
+            asked.push_back(a);
+            continue;
+        }
         const auto plan = line_->plan(s.key, *a, now);
         if (plan == Line::Plan::wait) {
             line_->enter(s.key, a->owner, now);
@@ -104,11 +114,15 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
             continue;
         }
         Step& s = work->steps[i];
-        line_->heard(s, now, then);
+        if (s.plain()) line_->heard(s, now, then);
         const bool granted = std::holds_alternative<spi::Attempt::Granted>(s.outcome);
         const bool busy = std::holds_alternative<spi::Attempt::Busy>(s.outcome);
         if (granted && line_->leave(a.owner)) leave_line(s.key);
-        if (busy && a.queue) {
+        if (busy && a.queue && !s.plain()) {
+            line_->enter_beside(s.key, a.owner);
+            // We began to listen while it was asked: it does not stand in line yet.
+            if (line_->hears() && !s.placed) s.outcome = spi::Attempt::Busy{milliseconds(1), true};
+        } else if (busy && a.queue) {
             line_->enter(s.key, a.owner, now);
             line_->heard(s, now, then);
         }
@@ -132,8 +146,7 @@ spi::awaitable<void> Backend::withdraw(std::span<spi::Attempt* const> items) {
         a->withdrawal = {};
         Step s(Step::Kind::withdraw, prefix_, *a);
         if (line_->leave(a->owner)) work->add(leaving(s.key, a->deadline));
-        const bool touched = a->place && static_cast<const Place*>(a->place.get())->touched;
-        if (!touched) continue;
+        if (!Place::of(a->place).touched && !s.marked) continue;
         asked.emplace_back(a, work->steps.size());
         work->add(std::move(s));
     }
@@ -168,6 +181,7 @@ spi::awaitable<void> Backend::close() {
         s.kind = Step::Kind::withdraw;
         s.key = asked.key;
         s.owner = asked.owner;
+        s.units = asked.units;
         s.deadline = deadline;
         s.ghost = shared_->latest_us(asked.deadline);
         work->add(std::move(s));

@@ -18,33 +18,19 @@ constexpr std::chrono::seconds crowded_for{10};
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-// libpqxx takes parameters as a pack: here one to four, or six.
+// libpqxx takes parameters as a pack: here as many as there are at most, and fewer.
+template <std::size_t... At>
+pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string& what,
+                     const std::vector<std::string>& p, std::index_sequence<At...>) {
+    if constexpr (sizeof...(At) > 1)
+        if (p.size() < sizeof...(At))
+            return execute(tx, prepared, what, p, std::make_index_sequence<sizeof...(At) - 1>());
+    return prepared ? tx.exec_prepared(what, p[At]...) : tx.exec_params(what, p[At]...);
+}
 pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string& what,
                      const std::vector<std::string>& p) {
-    if (prepared) switch (p.size()) {
-            case 1:
-                return tx.exec_prepared(what, p[0]);
-            case 2:
-                return tx.exec_prepared(what, p[0], p[1]);
-            case 3:
-                return tx.exec_prepared(what, p[0], p[1], p[2]);
-            case 4:
-                return tx.exec_prepared(what, p[0], p[1], p[2], p[3]);
-            default:
-                return tx.exec_prepared(what, p[0], p[1], p[2], p[3], p[4], p[5]);
-        }
-    switch (p.size()) {
-        case 1:
-            return tx.exec_params(what, p[0]);
-        case 2:
-            return tx.exec_params(what, p[0], p[1]);
-        case 3:
-            return tx.exec_params(what, p[0], p[1], p[2]);
-        case 4:
-            return tx.exec_params(what, p[0], p[1], p[2], p[3]);
-        default:
-            return tx.exec_params(what, p[0], p[1], p[2], p[3], p[4], p[5]);
-    }
+    constexpr std::size_t most = 13;
+    return execute(tx, prepared, what, p, std::make_index_sequence<most>());
 }
 #pragma GCC diagnostic pop
 

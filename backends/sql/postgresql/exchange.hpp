@@ -124,4 +124,7 @@ inline Steps still_open(const Steps& steps) {
 /// somebody waits. `known`: rows that were seen before.
 void attempt_wave(Connection&, const Steps& wave, Rows& known);
 
+/// Attempts that need the whole row, and that this client waits for those that are busy.
+void attempt_whole(Connection&, const Steps&, Rows& known);
+
 }  // namespace holdfast::postgresql

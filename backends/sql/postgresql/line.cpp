@@ -13,14 +13,15 @@ boot_clock::duration Line::interval(milliseconds ttl) noexcept {
 Line::Plan Line::plan(const std::string& key, const spi::Attempt& a,
                       boot_clock::time_point now) const {
     const auto at = names_.find(key);
-    const bool polite = a.queue && !a.place && now < left_alone_until(key);
+    const bool doubt = Place::of(a.place).touched;
+    const bool polite = a.queue && !doubt && now < left_alone_until(key);
     if (at == names_.end()) return !polite ? Plan::take : hearing_ ? Plan::stand : Plan::wait;
     const Name& n = at->second;
     if (polite && !n.hint && !n.placed && hearing_) return Plan::stand;
     const bool held = !n.hint && now < n.held_until && n.holder != a.owner;
     const bool fresh = now - n.heard < interval(a.ttl);
     // After a doubt only the server knows.
-    if (!a.queue || a.place) return held ? Plan::look : Plan::take;
+    if (!a.queue || doubt) return held ? Plan::look : Plan::take;
     const bool first = n.waiters.front().owner == a.owner;
     const bool will_hear = n.placed || !hearing_;
     if (fresh && (!first || (held && will_hear))) return Plan::wait;
@@ -57,6 +58,12 @@ void Line::enter(const std::string& key, std::string_view owner, boot_clock::tim
     waiting_ = key_of_.size();
 }
 
+void Line::enter_beside(const std::string& key, std::string_view owner) {
+    if (!key_of_.try_emplace(std::string(owner), key).second) return;
+    beside_[key].insert(std::string(owner));
+    waiting_ = key_of_.size();
+}
+
 bool Line::leave(std::string_view owner) {
     const auto at = key_of_.find(std::string(owner));
     if (at == key_of_.end()) return false;
@@ -64,6 +71,12 @@ bool Line::leave(std::string_view owner) {
     key_of_.erase(at);
     waiting_ = key_of_.size();
     const auto name = names_.find(key);
+    if (const auto others = beside_.find(key); others != beside_.end()) {
+        const bool was_one = others->second.erase(std::string(owner)) != 0;
+        const bool last = others->second.empty();
+        if (last) beside_.erase(others);
+        if (was_one) return last && name == names_.end();
+    }
     if (name == names_.end()) return false;
     Name& n = name->second;
     const bool first = n.waiters.front().owner == owner;
@@ -71,7 +84,7 @@ bool Line::leave(std::string_view owner) {
     if (n.waiters.empty()) {
         const bool known_there = n.placed || n.hint;
         names_.erase(name);
-        return known_there;
+        return known_there && !beside_.contains(key);
     }
     // The notification was for the first waiter, and so is asking for a place.
     const bool something_to_do = n.hint || (hearing_ && !n.placed);
@@ -102,8 +115,12 @@ void Line::heard(const Step& s, boot_clock::time_point asked, boot_clock::time_p
 bool Line::freed(const std::string& key) {
     if (closed_) return true;
     left_alone_.erase(key);
+    const auto others = beside_.find(key);
+    if (others != beside_.end())
+        for (const std::string& owner : others->second)
+            context_.events.wake(owner);
     const auto at = names_.find(key);
-    if (at == names_.end()) return false;
+    if (at == names_.end()) return others != beside_.end();
     Name& n = at->second;
     n.hint = true;
     n.told = boot_clock::now();
@@ -135,6 +152,8 @@ void Line::hearing(bool can) {
     std::vector<std::string> keys;
     for (const auto& [key, name] : names_)
         keys.push_back(key);
+    for (const auto& [key, owners] : beside_)
+        if (!names_.contains(key)) keys.push_back(key);
     for (const std::string& key : keys)
         freed(key);
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,11 +36,14 @@ public:
 
     /// A place in line, unless it has one.
     void enter(const std::string& key, std::string_view owner, boot_clock::time_point now);
+    /// The same for one that asks by itself, as it may come in where the first in line may not.
+    void enter_beside(const std::string& key, std::string_view owner);
     /// True when nobody of ours waits for that name any more, and the server may not know.
     bool leave(std::string_view owner);
     /// What the server said of an attempt that was sent after `asked`.
     void heard(const Step&, boot_clock::time_point asked, boot_clock::time_point now);
-    /// It may be free: the first in line is woken. False when nobody of ours waits for it.
+    /// It may be free: the first in line is woken, and all that ask by themselves. False when
+    /// nobody of ours waits for it.
     bool freed(const std::string& key);
     /// We released it, and another client was notified: it is not asked for at once, since the
     /// answer of a release is here before the other one's question is there.
@@ -49,6 +53,7 @@ public:
     void hearing(bool can);
     /// freed() from any thread; costs nothing while nobody waits.
     void freed_elsewhere(const std::string& key);
+    bool hears() const noexcept { return hearing_; }
     bool empty() const noexcept { return waiting_ == 0; }
     /// No more calls to core.
     void close() noexcept { closed_ = true; }
@@ -70,7 +75,8 @@ private:
 
     const spi::Context context_;
     std::unordered_map<std::string, Name> names_;
-    std::unordered_map<std::string, std::string> key_of_;  // owner -> key
+    std::unordered_map<std::string, std::set<std::string, std::less<>>> beside_;  // key -> owners
+    std::unordered_map<std::string, std::string> key_of_;                         // owner -> key
     std::unordered_map<std::string, boot_clock::time_point> left_alone_;
     std::atomic<std::size_t> waiting_{0};
     bool hearing_ = false, closed_ = false;

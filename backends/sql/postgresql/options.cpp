@@ -143,7 +143,8 @@ Capabilities promises() {
     using enum Capability;
     return {SafetyClass::b,
             {fencing, notified, cross_process, cross_host, renewal, previous_holder, inspect, list,
-             break_lock, survives_client_clock_jump, survives_server_crash}};
+             break_lock, survives_client_clock_jump, survives_server_crash, shared, semaphore,
+             downgrade, lock_delay, min_hold, release_request}};
 }
 
 }  // namespace holdfast::postgresql

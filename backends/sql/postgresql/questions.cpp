@@ -1,28 +1,52 @@
 #include "questions.hpp"
 
+#include <type_traits>
+
 #include "exchange.hpp"
 #include "line.hpp"
 
 namespace holdfast::postgresql {
 namespace {
 
-/// The row of one name; an absent one is free.
-result<Row> row_of(Connection& c, const std::string& key, boot_clock::time_point deadline,
-                   std::string& detail) {
-    Rows rows;
-    Said said = look(c, {key}, deadline, rows);
-    detail = std::move(said.detail);
-    if (said.error) return said.error;
-    return std::move(rows[key]);
+/// What `change` makes of who holds the name, written for good; nothing is where it gives nothing.
+template <class Change>
+auto changed(Connection& c, const std::string& key, boot_clock::time_point deadline,
+             std::string& detail, Change change)
+    -> result<std::invoke_result_t<Change, sql::NameState&>> {
+    for (;;) {
+        NameRows rows;
+        Said said = read(c, {key}, deadline, rows);
+        detail = std::move(said.detail);
+        if (said.error) return said.error;
+        const NameRow& row = rows[key];
+        auto state = row.state();
+        if (!state) return make(Error::foreign_row);
+        auto made = change(*state);
+        if (made.empty()) return make_error_code(errc::not_held);
+        if (!state->changed) return made;
+        std::map<std::string, bool, std::less<>> written;
+        said =
+            write(c, {{key, &row, sql::columns_of(*state, row.columns), deadline, true}}, written);
+        detail = std::move(said.detail);
+        if (said.error) return said.error;
+        if (!written.empty()) return made;
+        if (boot_clock::now() >= deadline) return make(Error::no_answer);
+    }
 }
 
 }  // namespace
 
 result<Inspection> Questions::inspect(Connection& c, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail) {
-    const auto row = row_of(c, c.shared().options.prefix + name, deadline, detail);
-    if (!row) return row.error();
-    return inspection_of(name, *row);
+    const std::string key = c.shared().options.prefix + name;
+    NameRows rows;
+    Said said = read(c, {key}, deadline, rows);
+    detail = std::move(said.detail);
+    if (said.error) return said.error;
+    if (const auto state = rows[key].state()) return state->inspect(name);
+    Inspection unknown;
+    unknown.name = name;
+    return unknown;
 }
 
 result<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
@@ -44,26 +68,20 @@ result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::stri
                                                   boot_clock::time_point deadline,
                                                   std::string& detail) {
     const std::string key = c.shared().options.prefix + name;
-    for (;;) {
-        const auto row = row_of(c, key, deadline, detail);
-        if (!row) return row.error();
-        if (!row->plain) return make(Error::foreign_row);
-        if (const auto why = why_not_broken(*row, options, detail)) return why;
-        Said said = c.run(options.now ? Sql::revoke_now : Sql::revoke,
-                          {key, std::to_string(row->token)}, deadline);
-        detail = std::move(said.detail);
-        if (said.error) return said.error;
-        if (said.rows.empty()) continue;  // it changed hands between the two
-        if (options.now && column(said.rows[0], 1) == "t") tell(c, {key}, deadline, false);
-        if (options.now && c.shared().line) c.shared().line->freed_elsewhere(key);
-        if (options.now) return broken_of(*row, options);
-        // A renewal may have come in between.
-        const auto after = row_of(c, key, deadline, detail);
-        if (!after) return after.error();
-        auto broken = broken_of(*row, options);
-        broken.front().free_in = milliseconds(after->left_us / 1000 + 1);
-        return broken;
-    }
+    auto broken = changed(c, key, deadline, detail,
+                          [&](sql::NameState& state) { return state.break_up(options, detail); });
+    if (!broken || !options.now) return broken;
+    tell_all(c, {key}, deadline);
+    if (c.shared().line) c.shared().line->freed_elsewhere(key);
+    return broken;
+}
+
+result<std::vector<Holder>> Questions::request_release(Connection& c, const std::string& name,
+                                                       const HolderFilter& which,
+                                                       boot_clock::time_point deadline,
+                                                       std::string& detail) {
+    return changed(c, c.shared().options.prefix + name, deadline, detail,
+                   [&](sql::NameState& state) { return state.ask(which, detail); });
 }
 
 result<Capabilities> Questions::probe(Connection& c, boot_clock::time_point deadline,

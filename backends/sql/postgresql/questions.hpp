@@ -17,6 +17,10 @@ struct Questions {
                                                   const BreakOptions& options,
                                                   boot_clock::time_point deadline,
                                                   std::string& detail);
+    static result<std::vector<Holder>> request_release(Connection&, const std::string& name,
+                                                       const HolderFilter& which,
+                                                       boot_clock::time_point deadline,
+                                                       std::string& detail);
     static result<Capabilities> probe(Connection&, boot_clock::time_point deadline,
                                       std::string& detail);
 };

@@ -197,13 +197,14 @@ constexpr std::string_view texts[] = {
     "AND NOT l.revoked AND l.expires > CLOCK AND SYNC "
     "ORDER BY l.name FOR UPDATE OF l SKIP LOCKED) "
     "UPDATE TABLE l SET expires = CLOCK + f.ttl * interval '1 millisecond' FROM f "
-    "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name",
+    "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name, l.meta",
     // withdraw
     // The row is locked first and judged then: a grant of ours may be in the middle of its commit.
     "WITH f AS MATERIALIZED (SELECT l.name, l.slot, l.owner, r.owners::jsonb AS owners, r.until "
     "FROM "
     "unnest($1::text[], $2::text[], $3::bigint[]) AS r(name, owners, until) "
-    "JOIN TABLE l ON l.name = r.name AND l.slot = 0 WHERE l.meta IS NULL "
+    "JOIN TABLE l ON l.name = r.name AND l.slot = 0 "
+    "WHERE (l.meta IS NULL OR pg_catalog.starts_with(l.meta, 'hf 1')) "
     "AND SOON ORDER BY l.name FOR UPDATE OF l) "
     "UPDATE TABLE l SET mark = CASE WHEN f.owners ? l.owner THEN l.previous ELSE l.mark END, "
     "owner = CASE WHEN f.owners ? l.owner THEN NULL ELSE l.owner END, "
@@ -212,13 +213,32 @@ constexpr std::string_view texts[] = {
     "FROM f "
     "WHERE l.name = f.name AND l.slot = f.slot AND (f.owners ? f.owner OR f.until > NOW) "
     "RETURNING l.name, l.owner IS NULL AND l.line IS NOT NULL",
-    // revoke
-    "UPDATE TABLE SET revoked = true WHERE name = $1 AND slot = 0 AND token = $2::bigint "
-    "AND owner IS NOT NULL AND meta IS NULL AND expires > CLOCK AND SYNC RETURNING 1",
-    // revoke_now
-    "UPDATE TABLE l SET revoked = true, owner = NULL, mark = 3 WHERE name = $1 AND slot = 0 "
-    "AND token = $2::bigint AND owner IS NOT NULL AND meta IS NULL "
-    "AND expires > CLOCK AND SYNC RETURNING l.name, l.line IS NOT NULL",
+    // read
+    "SELECT name, owner, token, MICROS(expires), MICROS(acquired), mark, previous, revoked, meta, "
+    "xmin::text, (line->$2::text->>1)::bigint > NOW + PLACE / 2, NOW "
+    "FROM TABLE WHERE name = ANY ($1::text[]) AND slot = 0",
+    // write
+    // Whoever changed the row since it was read gave it another xmin; who is doing so is waited
+    // for.
+    "WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owner AS who, r.token, r.expires, "
+    "r.acquired, r.mark, r.previous, r.revoked, r.text FROM unnest($1::text[], $2::text[], "
+    "$3::text[], $4::bigint[], $5::float8[], $6::float8[], $7::smallint[], $8::smallint[], "
+    "$9::boolean[], $10::text[], $11::float8[]) AS r(name, version, owner, token, expires, "
+    "acquired, mark, previous, revoked, text, deadline) "
+    "JOIN TABLE l ON l.name = r.name AND l.slot = 0 WHERE l.xmin::text = r.version "
+    "AND CLOCK < 'epoch'::timestamptz + r.deadline * interval '1 microsecond' "
+    "AND (SELECT pg_catalog.set_config('synchronous_commit', $12::text, true) || "
+    "pg_catalog.set_config('lock_timeout', $13::text, true)) <> '' "
+    "ORDER BY l.name FOR UPDATE OF l) "
+    "UPDATE TABLE l SET owner = nullif(f.who, ''), token = f.token, "
+    "expires = 'epoch'::timestamptz + f.expires * interval '1 microsecond', "
+    "acquired = 'epoch'::timestamptz + f.acquired * interval '1 microsecond', "
+    "mark = f.mark, previous = f.previous, revoked = f.revoked, meta = nullif(f.text, '') FROM f "
+    "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name, l.line IS NOT NULL",
+    // tell_all
+    "SELECT l.name, pg_catalog.pg_notify('holdfast_' || w.key, l.name) FROM TABLE l, "
+    "pg_catalog.jsonb_each(l.line) AS w WHERE l.name = ANY ($1::text[]) AND l.slot = 0 "
+    "AND l.line IS NOT NULL AND (w.value->>1)::bigint > NOW AND w.key <> $2::text",
     // list
     "SELECT name FROM TABLE WHERE name >= $1 AND pg_catalog.starts_with(name, $1) AND slot = 0 "
     "AND owner IS NOT NULL AND expires > CLOCK ORDER BY name LIMIT $2::bigint",
@@ -226,7 +246,10 @@ constexpr std::string_view texts[] = {
     "WITH w AS MATERIALIZED (SELECT name, slot FROM TABLE WHERE name > $1 "
     "ORDER BY name, slot LIMIT 1000), "
     "f AS MATERIALIZED (SELECT l.name, l.slot FROM w JOIN TABLE l USING (name, slot) "
-    "WHERE l.owner IS NULL AND l.meta IS NULL AND l.mark < 2 AND l.token < NOW - 86400000000 "
+    "WHERE (l.owner IS NULL OR pg_catalog.starts_with(l.owner, 'hf:') "
+    "AND l.expires < CLOCK - interval '1 day') "
+    "AND (l.meta IS NULL OR pg_catalog.starts_with(l.meta, 'hf 1')) "
+    "AND l.mark < 2 AND l.token < NOW - 86400000000 "
     "AND l.acquired < CLOCK - interval '1 day' "
     "AND ASYNC ORDER BY l.name FOR UPDATE OF l SKIP LOCKED), "
     "d AS (DELETE FROM TABLE l USING f WHERE l.name = f.name AND l.slot = f.slot RETURNING 1) "
@@ -234,6 +257,13 @@ constexpr std::string_view texts[] = {
 };
 // NOLINTEND(bugprone-suspicious-missing-comma)
 #undef HOLDFAST_GRANT
+
+/// Of a time in a column; one that a person made may be infinite.
+std::string micros_of(const std::string& column) {
+    return "(pg_catalog.date_part('epoch', greatest(least(" + column +
+           ", pg_catalog.clock_timestamp() + interval '10 years'), 'epoch'::timestamptz)) * "
+           "1000000::float8)::bigint";
+}
 
 /// Replaces words by what they stand for; what stands there then is not looked at again.
 std::string complete(std::string_view pattern, const std::string& table) {
@@ -256,6 +286,8 @@ std::string complete(std::string_view pattern, const std::string& table) {
          "'100ms', true)) = 'off100ms'"},
         {"ASYNC", "(SELECT pg_catalog.set_config('synchronous_commit', 'off', true)) = 'off'"},
         {"SYNC", "(SELECT pg_catalog.set_config('synchronous_commit', 'on', true)) = 'on'"},
+        {"MICROS(expires)", micros_of("expires")},
+        {"MICROS(acquired)", micros_of("acquired")},
         {"CLOCK", "pg_catalog.clock_timestamp()"},
         {"NOW",
          "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::float8)::bigint"},

@@ -24,13 +24,16 @@ enum class Sql : std::uint8_t {
     ensure,        ///< names: makes the rows that are missing
     stand,     ///< names, since us, client, also if free: it stands in line -> names where it does
     tell,      ///< names, client, whether it leaves: see below -> name, whether another was told
-    renew,     ///< arrays: name, owner, token, ttl ms -> name
+    renew,     ///< arrays: name, owner, token, ttl ms -> name, text
     withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name,
                ///< whether it is free and somebody waits
-    revoke,    ///< name, token -> one row
-    revoke_now,  ///< the same, and it is free -> name, whether somebody waits
-    list,        ///< prefix, limit -> names
-    sweep,       ///< name -> last name looked at, how many were looked at
+    read,      ///< names, client -> see NameRow
+    write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
+               ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether
+               ///< somebody waits; for those that still have that version
+    tell_all,  ///< names, client -> one row for each other client that was told
+    list,      ///< prefix, limit -> names
+    sweep,     ///< name -> last name looked at, how many were looked at
     count_
 };
 

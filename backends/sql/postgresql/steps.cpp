@@ -17,9 +17,10 @@ void judge_open(Connection& c, const Steps& wave, F&& judge) {
 }
 
 void renew_wave(Connection& c, const Steps& wave) {
-    const auto renewed = [](Step& s, const pqxx::row&) {
+    const auto renewed = [](Step& s, const pqxx::row& r) {
         s.done = true;
         s.renewal = spi::Held::Renewal::renewed;
+        if (!r[1].is_null()) s.wanted = sql::asked_in(column(r, 1), s.token);
     };
     if (!exchange(c, Sql::renew, wave, {keys(wave), owners(wave), tokens(wave), ttls(wave)},
                   renewed))
@@ -81,8 +82,11 @@ void withdraw_all(Connection& c, const Steps& steps) {
         return;
     }
     Steps contended;
-    for (Step* s : steps)
+    Steps whole;
+    for (Step* s : steps) {
         s->done = true;
+        if (!s->plain() || s->marked) whole.push_back(s);
+    }
     for (const auto& r : said.rows)
         for (Step* s : steps)
             if (s->key == column(r, 0)) {
@@ -90,6 +94,16 @@ void withdraw_all(Connection& c, const Steps& steps) {
                 if (column(r, 1) == "t") contended.push_back(s);
             }
     tell_of(c, contended);
+    // No earlier request of theirs can write the row any more: this has given it another version.
+    run_whole(c, whole);
+}
+
+/// A request of the same owner may still be under way: it must not take the lock again.
+void lay(Connection& c, const Steps& released) {
+    Steps haunted;
+    for (Step* s : released)
+        if (s->done && s->ghost > c.shared().server_us(boot_clock::now())) haunted.push_back(s);
+    if (!haunted.empty()) withdraw_all(c, haunted);
 }
 
 void release_wave(Connection& c, const Steps& wave) {
@@ -116,11 +130,7 @@ void release_wave(Connection& c, const Steps& wave) {
             released(s, r);
     }
     tell_of(c, contended);
-    // A request of the same owner may still be under way: it must not take the lock again.
-    Steps haunted;
-    for (Step* s : wave)
-        if (s->done && s->ghost > c.shared().server_us(boot_clock::now())) haunted.push_back(s);
-    if (!haunted.empty()) withdraw_all(c, haunted);
+    lay(c, wave);
     judge_open(c, wave, [](Step& s, const Row& row) { s.released = nothing_to_free(row, s); });
 }
 
@@ -166,11 +176,13 @@ std::vector<std::string> tell(Connection& c, const std::vector<std::string>& key
 }
 
 void run_steps(Connection& c, std::span<Step* const> all) {
-    const auto of_kind = [&](Step::Kind kind, bool only_line = false) {
+    enum class Which : std::uint8_t { plain, whole, any };
+    const auto of_kind = [&](Step::Kind kind, Which which, bool only_line = false) {
         Steps steps;
         const auto now = boot_clock::now();
         for (Step* s : all) {
             if (s->kind != kind || s->only_line != only_line || s->done) continue;
+            if (which != Which::any && s->plain() != (which == Which::plain)) continue;
             if (now < s->deadline) {
                 steps.push_back(s);
                 continue;
@@ -182,16 +194,22 @@ void run_steps(Connection& c, std::span<Step* const> all) {
         return steps;
     };
     // First, since time runs for them only.
-    in_waves(of_kind(Step::Kind::renew), [&](const Steps& wave) { renew_wave(c, wave); });
+    using enum Step::Kind;
+    in_waves(of_kind(renew, Which::plain), [&](const Steps& wave) { renew_wave(c, wave); });
+    run_whole(c, of_kind(renew, Which::whole));
     // Before the others, so that a client that leaves is not notified of what is freed here.
-    if (const Steps leaving = of_kind(Step::Kind::withdraw, true); !leaving.empty())
+    if (const Steps leaving = of_kind(withdraw, Which::any, true); !leaving.empty())
         tell(c, keys_of(leaving), last_deadline(leaving), true);
-    in_waves(of_kind(Step::Kind::release), [&](const Steps& wave) { release_wave(c, wave); });
-    if (const Steps leaving = of_kind(Step::Kind::withdraw); !leaving.empty())
+    in_waves(of_kind(release, Which::plain), [&](const Steps& wave) { release_wave(c, wave); });
+    const Steps released = of_kind(release, Which::whole);
+    run_whole(c, released);
+    lay(c, released);
+    if (const Steps leaving = of_kind(withdraw, Which::any); !leaving.empty())
         withdraw_all(c, leaving);
     Rows known;
-    in_waves(of_kind(Step::Kind::attempt),
+    in_waves(of_kind(attempt, Which::plain),
              [&](const Steps& wave) { attempt_wave(c, wave, known); });
+    attempt_whole(c, of_kind(attempt, Which::whole), known);
 }
 
 void sweep(Connection& c, boot_clock::time_point deadline, std::string& cursor) noexcept {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "clocks.hpp"
 #include "errors.hpp"
 
 namespace holdfast::sqlite {
@@ -45,6 +46,11 @@ error_code Backend::gone() const noexcept {
 
 spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
     auto work = job(Step::Kind::attempt, items);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (!items[i]->queue) continue;
+        if (!items[i]->place) items[i]->place = std::make_shared<std::int64_t>(boot_us());
+        work->steps[i].ticket = *static_cast<const std::int64_t*>(items[i]->place.get());
+    }
     auto run = keeping_->run(work);
     const bool answered = co_await std::move(run);
     for (std::size_t i = 0; i < items.size(); ++i) {

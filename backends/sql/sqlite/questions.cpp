@@ -1,6 +1,7 @@
 #include "questions.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "clocks.hpp"
 #include "errors.hpp"
@@ -16,13 +17,46 @@ error_code step_error(Connection& c, int rc, std::string& detail) {
     return ec;
 }
 
+/// What `change` makes of who holds the name, in one transaction; nothing is written where it gives
+/// nothing.
+template <class Change>
+auto changed(Connection& c, const std::string& name, boot_clock::time_point deadline,
+             std::string& detail, Change change)
+    -> result<std::invoke_result_t<Change, sql::NameState&>> {
+    if (const auto ec = c.open(deadline, detail)) return ec;
+    int rc = c.begin(deadline);
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    Row row;
+    const std::string key = c.place().name_prefix + name;
+    rc = look(c, key, row);
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    auto state = row.state();
+    error_code refused;
+    if (row.format != layout_format) refused = make_error(Finding::newer_format);
+    if (!refused && !state) refused = make_error(Finding::foreign_row);
+    if (refused) {
+        c.rollback();
+        return refused;
+    }
+    auto made = change(*state);
+    if (made.empty()) {
+        c.rollback();
+        return make_error_code(errc::not_held);
+    }
+    if (state->changed) rc = write(c, key, row, *state);
+    if (rc == SQLITE_OK) rc = c.commit();
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    return made;
+}
+
 }  // namespace
 
 Capabilities promised() noexcept {
     using enum Capability;
     return {SafetyClass::b,
             {fencing, cross_process, renewal, previous_holder, inspect, list, break_lock,
-             survives_client_clock_jump, survives_server_crash}};
+             survives_client_clock_jump, survives_server_crash, shared, semaphore, downgrade,
+             lock_delay, min_hold, release_request}};
 }
 
 bool may_lose_commits(int version) noexcept {
@@ -39,7 +73,10 @@ result<Inspection> Questions::inspect(Connection& c, const std::string& name,
     Row row;
     const std::string key = c.place().name_prefix + name;
     if (const int rc = look(c, key, row); rc != SQLITE_OK) return step_error(c, rc, detail);
-    return inspection_of(name, row);
+    if (const auto state = row.state()) return state->inspect(name);
+    Inspection unknown;
+    unknown.name = name;
+    return unknown;
 }
 
 result<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
@@ -73,37 +110,18 @@ result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::stri
                                                   const BreakOptions& options,
                                                   boot_clock::time_point deadline,
                                                   std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
-    int rc = c.begin(deadline);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    Row row;
-    const std::string key = c.place().name_prefix + name;
-    rc = look(c, key, row);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    error_code refused;
-    if (row.format != layout_format)
-        refused = make_error(Finding::newer_format);
-    else if (!row.plain)
-        refused = make_error(Finding::foreign_row);
-    else
-        refused = why_not_broken(row, options, detail);
-    if (refused) {
-        c.rollback();
-        return refused;
-    }
-    {
-        Query q(c.statement(Sql::revoke));
-        rc = q.bind(1, std::string_view(key)).step();
-    }
-    if (rc == SQLITE_DONE && options.now) {
-        Query q(c.statement(Sql::release));
-        rc = q.bind(1, std::string_view(key)).bind(2, sql::mark_crashed).step();
-    }
-    if (rc != SQLITE_DONE) return step_error(c, rc, detail);
-    rc = c.commit();
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    if (options.now) kick_neighbours(c.file());
-    return broken_of(row, options);
+    auto broken = changed(c, name, deadline, detail,
+                          [&](sql::NameState& state) { return state.break_up(options, detail); });
+    if (broken && options.now) kick_neighbours(c.file());
+    return broken;
+}
+
+result<std::vector<Holder>> Questions::request_release(Connection& c, const std::string& name,
+                                                       const HolderFilter& which,
+                                                       boot_clock::time_point deadline,
+                                                       std::string& detail) {
+    return changed(c, name, deadline, detail,
+                   [&](sql::NameState& state) { return state.ask(which, detail); });
 }
 
 result<Capabilities> Questions::probe(Connection& c, boot_clock::time_point deadline,

@@ -20,7 +20,7 @@ enum class Sql : std::uint8_t {
     grant,
     renew,
     release,
-    revoke,
+    write,
     data_version,
     list,
     sweep_window,
@@ -33,7 +33,8 @@ enum class Sql : std::uint8_t {
 /// previous: that of the present holder; a withdrawn grant hands it on.
 /// ttl: what `expires` was counted from when it was written. A row is held only within it, so that
 /// one from before a restart of the machine keeps nobody out for longer. The boot id is for people.
-/// meta: empty for an exclusive lock; other kinds of lock write it, and are not touched.
+/// meta: empty where an exclusive holder is all there is; else see common/name_text.hpp. What does
+/// not begin as it says is of another program, and is not touched.
 inline constexpr const char* create_schema =
     "CREATE TABLE holdfast_format("
     " id INTEGER PRIMARY KEY CHECK (id = 1), format INTEGER NOT NULL, last INTEGER NOT NULL,"
@@ -72,12 +73,20 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::coun
     "mark = 0, revoked = 0, ttl = excluded.ttl",
     "UPDATE holdfast_lease SET expires = ?2, ttl = ?3 WHERE name = ?1 AND slot = 0",
     "UPDATE holdfast_lease SET owner = NULL, expires = 0, mark = ?2 WHERE name = ?1 AND slot = 0",
-    "UPDATE holdfast_lease SET revoked = 1 WHERE name = ?1 AND slot = 0",
+    "INSERT INTO holdfast_lease(name, owner, token, expires, boot_id, acquired, previous, "
+    "ttl, mark, revoked, meta) VALUES (?1, nullif(?2, ''), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+    "nullif(?11, '')) ON CONFLICT (name, slot) DO UPDATE SET "
+    "owner = excluded.owner, token = excluded.token, expires = excluded.expires, "
+    "boot_id = excluded.boot_id, acquired = excluded.acquired, previous = excluded.previous, "
+    "ttl = excluded.ttl, mark = excluded.mark, revoked = excluded.revoked, meta = excluded.meta",
     "PRAGMA data_version",
     "SELECT name, expires, ttl FROM holdfast_lease WHERE name >= ?1 AND owner IS NOT NULL "
     "ORDER BY name, slot",
-    "SELECT l.name, l.slot, l.owner IS NULL AND l.mark = 1 AND l.token < ?1 "
-    "FROM holdfast_format f JOIN holdfast_lease l ON l.name > f.swept WHERE f.id = 1 "
+    "SELECT l.name, l.slot, l.mark < 2 AND l.token < ?1 AND (l.owner IS NULL OR l.owner GLOB "
+    "'hf:*' "
+    "AND NOT (l.expires > ?3 AND l.expires - ?3 <= l.ttl + 1000)) "
+    "AND (l.meta IS NULL OR l.meta GLOB 'hf 1*') FROM holdfast_format f JOIN holdfast_lease l ON "
+    "l.name > f.swept WHERE f.id = 1 "
     "ORDER BY l.name, l.slot LIMIT ?2",
     "DELETE FROM holdfast_lease WHERE name = ?1 AND slot = ?2",
     "UPDATE holdfast_format SET swept = ?1 WHERE id = 1",

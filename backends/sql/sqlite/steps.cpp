@@ -8,12 +8,6 @@
 namespace holdfast::sqlite {
 namespace {
 
-using sql::mark_crashed;
-
-std::int64_t us(milliseconds ms) noexcept {
-    return std::int64_t{ms.count()} * 1000;
-}
-
 int finished(int rc) noexcept {
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
@@ -41,76 +35,10 @@ struct Transaction {
     bool wrote = false;
 };
 
-int free_row(Transaction& t, Step& s, int mark) {
-    Query q(t.c.statement(Sql::release));
-    q.bind(1, std::string_view(s.key)).bind(2, mark);
-    t.wrote = s.freed = true;
-    return finished(q.step());
-}
-
-int renew_row(Transaction& t, const Step& s) {
-    Query q(t.c.statement(Sql::renew));
-    q.bind(1, std::string_view(s.key)).bind(2, boot_us() + us(s.ttl)).bind(3, us(s.ttl));
-    t.wrote = true;
-    return finished(q.step());
-}
-
 int count_tokens(Transaction& t) {
     if (t.last == 0) return SQLITE_OK;
     Query q(t.c.statement(Sql::count));
     return finished(q.bind(1, t.last).step());
-}
-
-int attempt(Transaction& t, Step& s, const Row& row) {
-    s.done = true;
-    if (!row.plain) {
-        s.detail = "the row of that name is another kind of lock";
-        s.outcome = spi::Attempt::Failed{make_error(Finding::foreign_row)};
-        return SQLITE_OK;
-    }
-    const bool mine = row.owner == s.owner;
-    if (row.state == Row::State::held && mine && !row.revoked) {
-        // Asked again, as the first answer was lost: the same grant, from now on.
-        s.granted(row.token, row.previous);
-        return renew_row(t, s);
-    }
-    if (row.state == Row::State::held) {
-        s.outcome = spi::Attempt::Busy{look_within(row.left_us), false};
-        return SQLITE_OK;
-    }
-    int previous = row.mark;
-    if (row.state == Row::State::expired) previous = mine ? row.previous : mark_crashed;
-    const std::int64_t token = std::max(std::max(row.last, t.last) + 1, wall_us());
-    t.last = token;
-    const std::int64_t now = boot_us();
-    Query grant(t.c.statement(Sql::grant));
-    grant.bind(1, std::string_view(s.key)).bind(2, std::string_view(s.owner)).bind(3, token);
-    grant.bind(4, now + us(s.ttl)).bind(5, std::string_view(boot_id())).bind(6, now);
-    grant.bind(7, previous).bind(8, us(s.ttl));
-    t.wrote = true;
-    s.granted(token, previous);
-    return finished(grant.step());
-}
-
-int withdraw(Transaction& t, Step& s, const Row& row) {
-    s.done = true;
-    if (!row.plain || row.owner != s.owner || row.state == Row::State::absent) return SQLITE_OK;
-    // It was never used: the next holder gets the mark that this one would have got.
-    return free_row(t, s, row.previous);
-}
-
-int renew(Transaction& t, Step& s, const Row& row) {
-    s.done = true;
-    s.error = why_lost(row, s);
-    s.renewal = s.error ? spi::Held::Renewal::lost : spi::Held::Renewal::renewed;
-    return s.error ? SQLITE_OK : renew_row(t, s);
-}
-
-int release(Transaction& t, Step& s, const Row& row) {
-    s.done = true;
-    const bool ours = row.granted_to(s) && row.held() && row.owner == s.owner;
-    s.released = ours ? ReleaseResult::released : nothing_to_free(row, s);
-    return ours ? free_row(t, s, s.mark()) : SQLITE_OK;
 }
 
 int run_step(Transaction& t, Step& s, Row& row) {
@@ -121,17 +49,18 @@ int run_step(Transaction& t, Step& s, Row& row) {
                "the tables have another format since this connection was opened");
         return SQLITE_OK;
     }
-    switch (s.kind) {
-        case Step::Kind::attempt:
-            return attempt(t, s, row);
-        case Step::Kind::withdraw:
-            return withdraw(t, s, row);
-        case Step::Kind::renew:
-            return renew(t, s, row);
-        case Step::Kind::release:
-            return release(t, s, row);
+    row.last = std::max(row.last, t.last);
+    auto state = row.state();
+    if (!state) {
+        s.detail = "the row of that name is another kind of lock";
+        s.foreign(make_error(Finding::foreign_row));
+        return SQLITE_OK;
     }
-    return SQLITE_OK;
+    state->run(s);
+    if (!state->changed) return SQLITE_OK;
+    if (state->token != row.columns.token) t.last = state->token;
+    t.wrote = true;
+    return write(t.c, s.key, row, *state);
 }
 
 /// After these nothing is known of the connection's view of the file.
@@ -227,45 +156,59 @@ bool run_once(Connection& c, std::span<Step* const> steps) {
 }  // namespace
 
 std::int64_t left_us(std::int64_t expires, std::int64_t ttl, std::int64_t now) noexcept {
-    // The clocks of two time namespaces are rounded on their own.
-    constexpr std::int64_t rounding = 1000, longest_ttl = 86'400'000'000;
-    if (expires < 0) return 0;
-    const std::int64_t left = expires - now;
-    return left <= std::min(ttl, longest_ttl) + rounding ? left : 0;
+    return sql::lasts(expires, ttl, now) ? expires - now : 0;
 }
 
-milliseconds look_within(std::int64_t left) noexcept {
-    return milliseconds(std::clamp<std::int64_t>(left / 1000 + 1, 1, 1000));
+std::optional<sql::NameState> Row::state() const {
+    auto found = sql::read_state(columns, boot_us(), true);
+    if (found) found->least = std::max(last + 1, wall_us());
+    return found;
 }
 
 int look(Connection& c, std::string_view key, Row& row) {
     Query q(c.statement(Sql::look));
     const int rc = q.bind(1, key).step();
-    row.owner.clear();
-    row.state = Row::State::absent;
-    row.plain = true, row.revoked = false;
-    row.mark = row.previous = row.format = 0;
-    row.token = row.left_us = 0, row.held_us = -1;
+    row = Row();
+    row.columns.span = 0;
     if (rc != SQLITE_ROW) return rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
     row.format = static_cast<int>(q.number(0));
     row.last = q.number(1);
-    if (q.null(3)) return SQLITE_OK;
-    row.owner = q.text(2);
-    row.token = q.number(3);
-    row.mark = static_cast<int>(q.number(7));
-    row.previous = static_cast<int>(q.number(8));
-    row.revoked = q.number(9) != 0;
-    row.plain = q.null(10);
-    if (q.null(2)) {
-        row.state = Row::State::free;
-        return SQLITE_OK;
-    }
-    const std::int64_t now = boot_us();
-    row.left_us = left_us(q.number(4), q.number(5), now);
-    const std::int64_t acquired = q.number(6);
-    row.held_us = acquired >= 0 && acquired <= now ? now - acquired : -1;
-    row.state = row.left_us > 0 ? Row::State::held : Row::State::expired;
+    row.present = !q.null(3);
+    if (!row.present) return SQLITE_OK;
+    sql::Columns& found = row.columns;
+    found.owner = q.text(2);
+    found.token = q.number(3);
+    found.expires = q.number(4);
+    found.span = std::max<std::int64_t>(q.number(5), 0);
+    found.acquired = q.number(6);
+    found.mark = static_cast<int>(q.number(7));
+    found.previous = static_cast<int>(q.number(8));
+    found.revoked = q.number(9) != 0;
+    found.text = q.text(10);
     return SQLITE_OK;
+}
+
+int write(Connection& c, std::string_view key, const Row& row, const sql::NameState& state) {
+    const sql::Columns& before = row.columns;
+    const sql::Columns after = sql::columns_of(state, before);
+    const bool alone = before.text.empty() && after.text.empty();
+    const bool same = after.token == before.token && after.revoked == before.revoked;
+    if (alone && same && row.present && after.owner.empty()) {
+        Query q(c.statement(Sql::release));
+        return finished(q.bind(1, key).bind(2, after.mark).step());
+    }
+    if (alone && same && row.present && after.owner == before.owner) {
+        Query q(c.statement(Sql::renew));
+        return finished(q.bind(1, key).bind(2, after.expires).bind(3, after.span).step());
+    }
+    const bool granted = alone && !after.owner.empty() && after.token != before.token;
+    Query q(c.statement(granted ? Sql::grant : Sql::write));
+    q.bind(1, key).bind(2, std::string_view(after.owner)).bind(3, after.token);
+    q.bind(4, after.expires).bind(5, std::string_view(boot_id())).bind(6, after.acquired);
+    q.bind(7, after.previous).bind(8, after.span);
+    if (granted) return finished(q.step());
+    q.bind(9, after.mark).bind(10, std::int64_t{after.revoked});
+    return finished(q.bind(11, std::string_view(after.text)).step());
 }
 
 void run_steps(Connection& c, std::span<Step* const> steps) {
@@ -298,7 +241,7 @@ void sweep(Connection& c, boot_clock::time_point deadline) noexcept {
         std::int64_t seen = 0;
         {
             Query q(c.statement(Sql::sweep_window));
-            q.bind(1, wall_us() - day_us).bind(2, window);
+            q.bind(1, wall_us() - day_us).bind(2, window).bind(3, boot_us());
             for (; q.step() == SQLITE_ROW; ++seen) {
                 last = q.text(0);
                 if (q.number(2) != 0) old.emplace_back(last, q.number(1));

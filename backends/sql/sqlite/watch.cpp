@@ -9,10 +9,11 @@ namespace holdfast::sqlite {
 bool Watch::answers(Step& s) const {
     const auto it = names_.find(s.key);
     // A row of the asker's own is for the table to find: its first answer may have been lost.
-    if (it == names_.end() || it->second.holder == s.owner) return false;
+    if (it == names_.end() || !s.units.exclusive()) return false;
+    if (it->second.holder.empty() || it->second.holder == s.owner) return false;
     const std::int64_t left = it->second.held_until - boot_us();
     if (left <= 0) return false;
-    s.outcome = spi::Attempt::Busy{look_within(left), false};
+    s.outcome = spi::Attempt::Busy{sql::look_within(left), false};
     s.done = true;
     return true;
 }
@@ -32,12 +33,17 @@ void Watch::forget() noexcept {
     next_expiry_ = 0;
 }
 
-void Watch::held(const std::string& key, std::string owner, std::int64_t left_us) {
+void Watch::held(Name& name, std::string owner, std::int64_t left_us) {
+    name.holder = std::move(owner);
+    name.held_until = boot_us() + left_us;
+    next_expiry_ = std::min(next_expiry_, name.held_until);
+}
+
+void Watch::seen(const std::string& key, const sql::NameState& state, const sql::Columns& row) {
     const auto it = names_.find(key);
     if (it == names_.end()) return;
-    it->second.holder = std::move(owner);
-    it->second.held_until = boot_us() + left_us;
-    next_expiry_ = std::min(next_expiry_, it->second.held_until);
+    const bool alone = row.text.empty() && !state.parts.empty();
+    held(it->second, alone ? row.owner : std::string(), state.next_us());
 }
 
 void Watch::leave(const std::string& owner) {
@@ -62,9 +68,9 @@ bool Watch::record(const Step& s) {
     const auto it = names_.find(s.key);
     if (it == names_.end()) return news;
     const auto* granted = std::get_if<spi::Attempt::Granted>(&s.outcome);
-    if (s.kind == Step::Kind::attempt && granted != nullptr)
-        held(s.key, s.owner, std::int64_t{granted->ttl.count()} * 1000);
-    if (s.freed) {
+    const bool now_held = s.kind == Step::Kind::attempt && granted != nullptr;
+    if (now_held && s.plain()) held(it->second, s.owner, sql::us(granted->ttl));
+    if (s.freed || (now_held && !s.plain())) {
         it->second.held_until = 0;
         next_expiry_ = 0;
     }
@@ -72,16 +78,21 @@ bool Watch::record(const Step& s) {
 }
 
 std::vector<std::string> Watch::look_around(Connection& c) {
-    std::vector<std::string> wake;
+    std::vector<std::string> wake, beside;
     const std::int64_t now = boot_us();
     if (now < next_expiry_) return wake;
     next_expiry_ = now + 1'000'000;
     Row row;
     for (auto& [key, name] : names_) {
         if (name.held_until <= now) {
-            if (look(c, key, row) == SQLITE_OK && row.state == Row::State::held) {
-                name.holder = row.owner;
-                name.held_until = now + row.left_us;
+            const auto state =
+                look(c, key, row) == SQLITE_OK ? row.state() : std::optional<sql::NameState>();
+            if (state && row.columns.text.empty() && !state->parts.empty()) {
+                held(name, row.columns.owner, state->next_us());
+            } else if (state && !row.columns.text.empty()) {
+                // Who may come in beside them, only each of those that wait can find out.
+                beside.insert(beside.end(), name.line.begin(), name.line.end());
+                held(name, {}, state->next_us());
             } else {
                 // It enters again when another one was faster; then those behind had their turn.
                 wake.push_back(name.line.front());
@@ -93,6 +104,7 @@ std::vector<std::string> Watch::look_around(Connection& c) {
     }
     for (const std::string& owner : wake)
         leave(owner);
+    wake.insert(wake.end(), beside.begin(), beside.end());
     return wake;
 }
 

@@ -29,10 +29,11 @@ public:
     /// Keeps books of a step that is done: enters waiters, takes out those that leave or were
     /// granted. False when nothing is new: a known waiter got "busy" again.
     bool record(const Step&);
-    /// The name was seen held by `owner` for that long.
-    void held(const std::string& key, std::string owner, std::int64_t left_us);
+    /// The name was seen like this.
+    void seen(const std::string& key, const sql::NameState&, const sql::Columns&);
 
-    /// Owners to wake: for each name that is free now, the one that waits longest.
+    /// Owners to wake: for each name that is free now, the one that waits longest; all of those
+    /// that may come in beside others.
     std::vector<std::string> look_around(Connection&);
     /// Until when nothing can happen but by a change in the file; boot time in us.
     std::int64_t next_expiry() const noexcept { return next_expiry_; }
@@ -40,10 +41,11 @@ public:
 private:
     struct Name {
         std::deque<std::string> line;
-        std::string holder;
-        std::int64_t held_until = 0;  ///< 0: not known
+        std::string holder;           ///< it keeps everybody else out; empty: ask the table
+        std::int64_t held_until = 0;  ///< nothing happens before; 0: not known
     };
     void leave(const std::string& owner);
+    void held(Name&, std::string owner, std::int64_t left_us);
 
     std::unordered_map<std::string, Name> names_;
     std::unordered_map<std::string, std::string> line_of_;  // owner -> key

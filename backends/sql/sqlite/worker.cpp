@@ -66,11 +66,16 @@ void Worker::answer_waiters(std::vector<Step*>& steps) {
     for (Step* s : steps) {
         if (s->done) continue;
         if (!attempts(s) || look(connection_, s->key, row) != SQLITE_OK) return;
-        if (row.state != Row::State::held || row.owner == s->owner || !row.plain) return;
         if (row.format != layout_format) return;
-        s->outcome = spi::Attempt::Busy{look_within(row.left_us), false};
-        s->done = true;
-        watch_.held(s->key, row.owner, row.left_us);
+        auto state = row.state();
+        if (!state) return;
+        state->run(*s);
+        if (state->changed || !std::holds_alternative<spi::Attempt::Busy>(s->outcome)) {
+            s->done = false;
+            s->outcome = spi::Attempt::Failed{};
+            return;
+        }
+        watch_.seen(s->key, *state, row.columns);
     }
 }
 

@@ -25,6 +25,12 @@ enum class Capability : std::uint8_t {
     survives_client_clock_jump,  ///< the client's wall clock decides nothing
     survives_server_crash,       ///< grants and tokens outlive a crash of the server
     survives_failover,           ///< the same for a switch to another server
+    shared,                      ///< shared_mutex
+    semaphore,                   ///< permits
+    downgrade,                   ///< from exclusive to shared without a gap
+    lock_delay,                  ///< LockOptions::lock_delay
+    min_hold,                    ///< LockOptions::min_hold
+    release_request,             ///< a holder can be asked to release
     count_
 };
 

@@ -42,6 +42,9 @@ struct Holder {
     std::optional<milliseconds> held_for = {};  ///< none: unknown
     bool foreign = false;                       ///< not one of Holdfast's
     bool revoked = false;                       ///< broken, and free when ttl_left has passed
+    Mode mode = Mode::exclusive;
+    std::uint32_t permits = 1;
+    bool asked = false;  ///< to release it
 };
 
 /// What one server says by itself, where a lock is kept by a majority of several.
@@ -54,6 +57,9 @@ struct NodeView {
 
 struct Inspection {
     std::string name;
+    Kind kind = Kind::mutex;                      ///< of the holders and waiters
+    std::uint32_t limit = 1;                      ///< of a semaphore
+    std::optional<milliseconds> closed_for = {};  ///< by nobody: lock_delay, min_hold
     std::vector<Holder> holders, waiters;
     std::vector<NodeView> nodes;  ///< empty where one server, or one ensemble, speaks for all
     FencingToken last_token{};    ///< highest token ever given, as far as the server remembers
@@ -64,6 +70,14 @@ struct BreakOptions {
     std::optional<FencingToken> if_token = {};
     /// Free at once. Two holders are possible until the last validity given has run out.
     bool now = false;
+    /// Only the grant of this owner. Default: all holders. Copied when the call starts.
+    std::string_view owner = {};
+};
+
+/// Of which holders something is asked. Default: all of the name.
+struct HolderFilter {
+    std::optional<FencingToken> if_token = {};
+    std::string_view owner = {};
 };
 
 /// One holder that lost the name, and when its part of it is free.
@@ -88,7 +102,8 @@ public:
                                              const ClientOptions& options = {});
 
     /// Makes the lock object, which holds nothing yet; sends nothing. Errors: bad_name, bad_config
-    /// (ttl or max_hold out of range), closed, forked.
+    /// (an option out of range), not_supported (a kind or an option that the backend does not
+    /// have), closed, forked.
     [[nodiscard]] result<std::unique_ptr<Lock>> make_lock(std::string_view name,
                                                           const LockOptions& = {},
                                                           Diagnostics* = nullptr) const;
@@ -112,6 +127,13 @@ public:
                                                          const BreakOptions& = {},
                                                          Diagnostics* = nullptr) const;
 
+    /// Asks holders to release: see Lease::release_requested. Nothing is forced. The holders that
+    /// were asked, also those that had been before. Errors: not_held, not_supported, kind_mismatch,
+    /// unavailable, denied. Blocks for at most the request time-out.
+    [[nodiscard]] result<std::vector<Holder>> request_release(std::string_view name,
+                                                              const HolderFilter& = {},
+                                                              Diagnostics* = nullptr) const;
+
     Stats stats() const;
     /// What it was opened with, secrets left out: "redis://cache1:6379".
     std::string url() const;
@@ -120,8 +142,8 @@ public:
 
     /// Gives up every lease (as abandoned) and every wait; blocks at most close_grace for answers,
     /// as long again for handlers of yours in the pool, and 1.2 s if overloaded. Idempotent. An
-    /// acquisition of another thread that is granted meanwhile is given back and answers `closed`.
-    /// A request that is not answered is in doubt at its time-out, and given back then: a
+    /// acquisition of another thread that is granted meanwhile is released and answers `closed`.
+    /// A request that is not answered is in doubt at its time-out, and released then: a
     /// close_grace below request_timeout leaves that to the ttl, as does a connection that is cut.
     void close() noexcept;
 

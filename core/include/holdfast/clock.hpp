@@ -21,4 +21,12 @@ using milliseconds = std::chrono::milliseconds;
 /// As a duration: no limit.
 inline constexpr milliseconds forever = milliseconds::max();
 
+/// Rounded up; more than can be counted in milliseconds is `forever`.
+template <class R, class P>
+constexpr milliseconds whole_milliseconds(std::chrono::duration<R, P> d) {
+    const bool endless = std::chrono::duration<double, std::milli>(d).count() >=
+                         static_cast<double>(forever.count());
+    return endless ? forever : std::chrono::ceil<milliseconds>(d);
+}
+
 }  // namespace holdfast

@@ -35,7 +35,7 @@ enum class errc {
     kind_mismatch,   ///< the name exists at the server as something that is not this lock
     bad_name,        ///< empty, longer than 512 bytes, not UTF-8, or reserved by the backend
     bad_config,      ///< URL, file or option; the words are in Diagnostics
-    would_deadlock,  ///< a blocking call on the engine's own thread
+    would_deadlock,  ///< the call would wait for what only its caller can end
     closed,          ///< the client was closed
     forked           ///< the handle belongs to the parent process
 };

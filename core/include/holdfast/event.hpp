@@ -10,8 +10,8 @@
 
 namespace holdfast {
 
-/// Never carries a secret, nor a control character in `text`. `waiting` and `at_risk` are told at
-/// most once a second for one name.
+/// Never carries a secret, nor a control character in `text`. `waiting` and `at_risk` are reported
+/// at most once a second for one name.
 struct Event {
     enum class Kind : std::uint8_t {
         waiting,    ///< busy: the caller queues or polls

@@ -8,34 +8,47 @@
 
 namespace holdfast {
 
-/// Guards one value: a write with a token below the highest one seen is refused.
+/// Guards one value: a write is refused when its token is below that of any earlier write or read,
+/// a read when its token is below that of any earlier write.
 ///
-/// Equal tokens are accepted: one holder writes many times. Thread-safe; the function runs under
-/// the resource's own mutex. After a migration to another backend or deployment call reset(),
-/// since tokens of two deployments do not compare.
+/// So neither a stale writer writes under later readers, nor does a stale reader see what a later
+/// writer has left half done. Equal tokens are accepted: one holder writes many times. Thread-safe;
+/// the function runs under the resource's own mutex. After a migration to another backend or
+/// deployment call reset(), since tokens of two deployments do not compare.
 class FencedResource {
 public:
     /// Runs `write` and returns true when `token` is not below the highest token seen.
     template <class Write>
     bool write(FencingToken token, Write&& write) {
         const std::lock_guard hold(mutex_);
-        if (!token || token < highest_) return false;
-        highest_ = token;
+        if (!token || token < written_ || token < read_) return false;
+        written_ = token;
         std::forward<Write>(write)();
         return true;
     }
+    /// Runs `read` and returns true when `token`, a shared holder's, is not below that of the last
+    /// write.
+    template <class Read>
+    bool read(FencingToken token, Read&& read) {
+        const std::lock_guard hold(mutex_);
+        if (!token || token < written_) return false;
+        if (read_ < token) read_ = token;
+        std::forward<Read>(read)();
+        return true;
+    }
+    /// Of a write or a read.
     FencingToken highest() const {
         const std::lock_guard hold(mutex_);
-        return highest_;
+        return read_ < written_ ? written_ : read_;
     }
     void reset() {
         const std::lock_guard hold(mutex_);
-        highest_ = {};
+        written_ = read_ = {};
     }
 
 private:
     mutable std::mutex mutex_;
-    FencingToken highest_;
+    FencingToken written_, read_;
 };
 
 }  // namespace holdfast

@@ -17,6 +17,7 @@
 #include <boost/asio/async_result.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "holdfast/error.hpp"
 #include "holdfast/export.hpp"
 #include "holdfast/fencing_token.hpp"
+#include "holdfast/kind.hpp"
 
 namespace holdfast {
 
@@ -51,6 +53,7 @@ HOLDFAST_EXPORT std::string_view to_string(ReleaseResult) noexcept;
 namespace spi {
 class LeaseBody;
 class ForwardingLease;
+class Handles;
 }  // namespace spi
 
 class [[nodiscard, gnu::visibility("default")]] Lease {
@@ -71,7 +74,11 @@ public:
     LeaseState state() const noexcept;
     std::string_view name() const noexcept;
     std::string_view owner_id() const noexcept;
+    /// None for permits of a semaphore. Those of shared holders are above that of every earlier
+    /// exclusive holder and below that of every later one.
     FencingToken fencing_token() const noexcept;
+    Mode mode() const noexcept;
+    std::uint32_t permits() const noexcept;
     PreviousHolder previous_holder() const noexcept;
     /// Until when nobody else can hold it, as far as is known now. Grows with each renewal.
     boot_clock::time_point valid_until() const noexcept;
@@ -89,6 +96,22 @@ public:
     /// time-out. Idempotent: later calls repeat the first answer.
     ReleaseResult release(Outcome = Outcome::done) noexcept;
 
+    /// One more handle of this grant, which is released when all of them have released it:
+    /// earlier ones answer `released` without a request, and `abandoned` of any of them is what the
+    /// next holder reads. Loss is that of all. Thread-safe among handles, not with the release of
+    /// this one. Errors: lost, not_held.
+    [[nodiscard]] result<Lease> share() const;
+    /// From exclusive to shared, without letting another exclusive holder in between. The lease
+    /// counts as shared from here on, whatever the answer: later renewals repeat what was not
+    /// answered. The other direction deadlocks as soon as two want it, so there is none. Blocks for
+    /// at most the request time-out.
+    /// Errors: not_held, lost, unavailable (as after renew), not_supported, would_deadlock (there
+    /// are more handles of this grant, and one may be writing), forked, closed.
+    [[nodiscard]] result<void> downgrade();
+    /// Requested once when somebody has asked for the lock (Client::request_release), at the latest
+    /// with the next renewal. The holder decides. Callbacks as those of lost().
+    std::stop_token release_requested() const;
+
     using RenewSignature = void(error_code);
     using ReleaseSignature = void(error_code, ReleaseResult);
     /// As renew(), without blocking. Not cancellable: ends at the request time-out.
@@ -96,6 +119,12 @@ public:
     auto async_renew(Token && token) {
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_renew(body, std::move(h)); }, token);
+    }
+    /// As downgrade(), without blocking. Not cancellable: ends at the request time-out.
+    template <asio::completion_token_for<RenewSignature> Token>
+    auto async_downgrade(Token && token) {
+        return asio::async_initiate<Token, RenewSignature>(
+            [body = body_](auto h) { start_downgrade(body, std::move(h)); }, token);
     }
     /// As release(), without blocking. Not cancellable: ends at the request time-out.
     template <asio::completion_token_for<ReleaseSignature> Token>
@@ -121,10 +150,18 @@ public:
 
 private:
     using Body = std::shared_ptr<spi::LeaseBody>;
+    static void start_downgrade(const Body&, asio::any_completion_handler<RenewSignature>);
     static void start_renew(const Body&, asio::any_completion_handler<RenewSignature>);
     static void start_release(const Body&, Outcome, asio::any_completion_handler<ReleaseSignature>);
     static void start_lost(const Body&, asio::any_completion_handler<RenewSignature>);
     friend class spi::ForwardingLease;
+    /// Whose handles are counted: this grant, or that behind a handle.
+    static const Body& grant_of(const Body&) noexcept;
+    static spi::Handles& handles_of(const Body& grant);
+    static bool has_let_go(const Body&) noexcept;
+    /// What the handle answers that was the first; nothing: the grant answers.
+    static std::optional<ReleaseResult> let_go(const Body&, Outcome&) noexcept;
+    static error_code no_downgrade(const Body&) noexcept;
     void drop() noexcept;
     void drop(Outcome) noexcept;
 

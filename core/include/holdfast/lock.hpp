@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 #include "holdfast/capabilities.hpp"
@@ -20,6 +21,11 @@ public:
 
     virtual std::string_view name() const noexcept = 0;
     virtual const Capabilities& capabilities() const noexcept = 0;
+    virtual Kind kind() const noexcept { return Kind::mutex; }
+    /// Server and name as one text, for acquire_all: equal for Locks of one name at one server, and
+    /// in the same order everywhere. Host names are not resolved, so a server that is spelled in
+    /// two ways is two. A decorator gives that of the Lock inside; empty: unknown.
+    virtual std::string place() const { return {}; }
 
     /// Waits for the lock and holds it.
     ///
@@ -27,7 +33,8 @@ public:
     /// thread has under way is waited for. On error nothing is held and nothing is queued, within a
     /// second of the server being reachable, as long as the Client is open; see Client::close.
     /// Errors: contended (wait was zero), timed_out, cancelled, unavailable, in_doubt, denied,
-    /// kind_mismatch, would_deadlock, closed, forked.
+    /// kind_mismatch, not_supported (shared mode of what is no shared_mutex), bad_config (permits
+    /// out of range), would_deadlock, closed, forked.
     [[nodiscard]] result<Lease> acquire(const AcquireOptions& options = {},
                                         std::stop_token stop = {}) {
         return do_acquire(options, std::move(stop));
@@ -35,6 +42,17 @@ public:
     /// As acquire with `wait` zero: one attempt.
     [[nodiscard]] result<Lease> try_acquire() {
         return do_acquire({.wait = milliseconds::zero()}, {});
+    }
+
+    /// As acquire, in shared mode: beside other shared holders.
+    [[nodiscard]] result<Lease> acquire_shared(AcquireOptions options = {},
+                                               std::stop_token stop = {}) {
+        options.mode = Mode::shared;
+        return do_acquire(options, std::move(stop));
+    }
+    /// As acquire_shared with `wait` zero: one attempt.
+    [[nodiscard]] result<Lease> try_acquire_shared() {
+        return acquire_shared({.wait = milliseconds::zero()});
     }
 
     using Signature = void(error_code, Lease);

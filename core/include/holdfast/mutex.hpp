@@ -33,10 +33,7 @@ public:
     [[nodiscard]] bool try_lock() { return enter(milliseconds::zero()); }
     template <class R, class P>
     [[nodiscard]] bool try_lock_for(std::chrono::duration<R, P> wait) {
-        // Longer than can be counted in milliseconds is for ever.
-        const bool endless = std::chrono::duration<double, std::milli>(wait).count() >=
-                             static_cast<double>(forever.count());
-        return enter(endless ? forever : std::chrono::ceil<milliseconds>(wait));
+        return enter(whole_milliseconds(wait));
     }
     template <class C, class D>
     [[nodiscard]] bool try_lock_until(std::chrono::time_point<C, D> t) {

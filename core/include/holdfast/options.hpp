@@ -6,6 +6,7 @@
 
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
+#include "holdfast/kind.hpp"
 
 namespace holdfast {
 
@@ -19,6 +20,16 @@ struct LockOptions {
     /// The lease is declared lost this long after it was granted, however alive its process is: the
     /// remedy for a worker that hangs while renewals go on. Default: no limit.
     milliseconds max_hold = forever;
+    Kind kind = Kind::mutex;
+    /// Of a semaphore: how many permits there are, 1 to 65,535. All its clients name the same.
+    std::uint32_t limit = 1;
+    /// When a holder has gone without releasing, the name stays closed for so much longer than its
+    /// lease was valid: for work that cannot stop at once. At most 24 h. A release opens it at
+    /// once.
+    milliseconds lock_delay{0};
+    /// A holder that releases earlier leaves the name closed until so long after its grant: no task
+    /// runs more often. At most 24 h.
+    milliseconds min_hold{0};
 };
 
 /// Asked for with each acquisition.
@@ -30,6 +41,10 @@ struct AcquireOptions {
     std::string_view note = {};
     /// Filled on error when given; must outlive the operation.
     Diagnostics* diagnostics = nullptr;
+    /// Only a shared_mutex takes `shared`.
+    Mode mode = Mode::exclusive;
+    /// Of a semaphore: how many permits at once, 1 to 256 and at most its limit.
+    std::uint32_t permits = 1;
 };
 
 // g++ 12 copies an aggregate temporary inside a co_await expression bit by bit (a std::string or

@@ -1,7 +1,9 @@
 // What members do to clients: they die, hang, change their leader, forget history and run out of
 // space. And other clients of the same keys.
+#include <fstream>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/etcd_server.hpp>
+#include <holdfast/lab/free_port.hpp>
 #include <holdfast/lab/process.hpp>
 #include <holdfast/lab/temp_dir.hpp>
 #include <holdfast/lab/wait_until.hpp>
@@ -21,15 +23,6 @@ hf::Client open(const std::string& url) {
 
 std::string local(std::uint16_t port) {
     return "127.0.0.1:" + std::to_string(port);
-}
-
-/// A value between `"KEY":"` and the next quotation mark.
-std::string text_after(const std::string& json, const std::string& key) {
-    const auto mark = "\"" + key + "\":\"";
-    const auto at = json.find(mark);
-    if (at == json.npos) return {};
-    const auto begin = at + mark.size();
-    return json.substr(begin, json.find('"', begin) - begin);
 }
 
 }  // namespace
@@ -56,6 +49,57 @@ TEST_CASE("hosts: one that is refused, silent or unknown does not keep the other
         CHECK(lease->release() == hf::ReleaseResult::released);
     }
     servers.resume(hung);
+}
+
+TEST_CASE("hosts: a learner serves no requests, and the next member is asked") {
+    auto server = lab::EtcdServers::start({});
+    const lab::Port client_port = lab::free_port(), peer_port = lab::free_port();
+    const auto where = [](const lab::Port& p) {
+        return "http://127.0.0.1:" + std::to_string(p.number());
+    };
+    const auto added =
+        server.ctl({"member", "add", "late", "--learner", "--peer-urls=" + where(peer_port)});
+    // ETCD_INITIAL_CLUSTER="late=...,m0=..."
+    const std::string mark = "ETCD_INITIAL_CLUSTER=\"";
+    const auto begin = added.find(mark) + mark.size();
+    REQUIRE(begin >= mark.size());
+    const lab::TempDir directory;
+    lab::ProcessOptions o;
+    o.argv = {"etcd",
+              "--name",
+              "late",
+              "--data-dir",
+              (directory / "data").string(),
+              "--listen-client-urls",
+              where(client_port),
+              "--advertise-client-urls",
+              where(client_port),
+              "--listen-peer-urls",
+              where(peer_port),
+              "--initial-advertise-peer-urls",
+              where(peer_port),
+              "--initial-cluster",
+              added.substr(begin, added.find('"', begin) - begin),
+              "--initial-cluster-state",
+              "existing"};
+    o.package = "etcd-server";
+    o.log = directory / "log";
+    lab::Process learner(std::move(o));
+    const auto hosts = local(client_port.number()) + "," + local(server.port(0));
+    lab::wait_until(
+        [&] {
+            std::ifstream log(directory / "log");
+            const std::string said(std::istreambuf_iterator<char>(log), {});
+            return said.find("serving insecure client requests") != said.npos;
+        },
+        20s, "the learner listens");
+    const auto client = open("etcd://" + hosts + "?request_timeout=3s");
+    auto lease = client.make_lock("learner").value()->acquire({.wait = 10s});
+    REQUIRE(lease.has_value());
+    CHECK(lease->release() == hf::ReleaseResult::released);
+    const auto promised = client.probe();
+    REQUIRE(promised.has_value());
+    CHECK(promised->safety == hf::SafetyClass::b);  // one votes
 }
 
 TEST_CASE("a cluster: the leader dies, and a lease and a waiter live on") {
@@ -151,14 +195,16 @@ TEST_CASE("the waiters' lease ends behind our back: they stand in line again") {
                             R"({"key":"L2hvbGRmYXN0Lw==","range_end":"L2hvbGRmYXN0MA==",)"
                             R"("sort_order":"DESCEND","sort_target":"CREATE","limit":"1"})");
     };
-    lab::wait_until([&] { return text_after(newest(), "count") == "2"; }, 5s, "it waits");
+    lab::wait_until([&] { return lab::EtcdServers::text_after(newest(), "count") == "2"; }, 5s,
+                    "it waits");
     const auto attempts = other.stats().attempts;
     lab::wait_until(
         [&] {
             // It may just be attached to another one.
             const auto key = newest();
-            if (text_after(key, "count") == "2")
-                servers.post(0, "lease/revoke", R"({"ID":")" + text_after(key, "lease") + "\"}");
+            if (lab::EtcdServers::text_after(key, "count") == "2")
+                servers.post(0, "lease/revoke",
+                             R"({"ID":")" + lab::EtcdServers::text_after(key, "lease") + "\"}");
             return other.stats().attempts > attempts;
         },
         10s, "it has asked again");

@@ -6,6 +6,7 @@
 #include "errors.hpp"
 #include "keys.hpp"
 #include "messages.hpp"
+#include "row.hpp"
 
 namespace etcd = holdfast::etcd;
 using holdfast::errc;
@@ -16,8 +17,9 @@ etcd::Options options(const std::string& path, const std::string& ns) {
     holdfast::spi::Settings s;
     s.scheme = "etcd";
     s.path = path;
-    for (const auto& o : holdfast::spi::common_options())
-        s.values[std::string(o.name)] = std::string(o.fallback);
+    for (const auto* table : {&holdfast::spi::common_options(), &etcd::option_table()})
+        for (const auto& o : *table)
+            s.values[std::string(o.name)] = std::string(o.fallback);
     s.values["namespace"] = ns;
     return etcd::Options(s);
 }
@@ -39,15 +41,124 @@ TEST_CASE("keys: no lock's keys are among those of another") {
     CHECK(!etcd::name_of(o, "/elsewhere/app:a/x"));
     CHECK(!etcd::name_of(o, etcd::grave_of(o, "owner")));
     CHECK(!etcd::name_of(options("", ""), etcd::grave_of(o, "owner")));
+    CHECK(etcd::marks_of(o, "a/b") == "/holdfast/%mark/app:a%2Fb/");
+    CHECK(!etcd::name_of(options("", ""), etcd::marks_of(o, "a") + "owner"));
     CHECK(etcd::after("/holdfast/a/") == "/holdfast/a0");
 }
 
-TEST_CASE("keys: an entry is ours, revoked, or somebody else's") {
-    CHECK(etcd::read_entry(etcd::write_entry("o.h.1", false))->owner == "o.h.1");
-    CHECK_FALSE(etcd::read_entry(etcd::write_entry("o.h.1", false))->revoked);
-    CHECK(etcd::read_entry(etcd::write_entry("o.h.1", true))->revoked);
-    for (const std::string other : {"", "hf1", "hf1 ", "hf1! ", "hf2 x", "x"})
+TEST_CASE("keys: an entry says who stands there for what, or it is somebody else's") {
+    using Flag = etcd::Entry::Flag;
+    using holdfast::spi::Units;
+    using namespace std::chrono_literals;
+    const Units reader{1, Units::all, holdfast::Mode::shared}, permits{3, 5, {}};
+    const std::pair<etcd::Entry, std::string> entries[] = {
+        {{"o.h.1"}, "hf1 o.h.1"},
+        {{"o.h.1", {}, 0ms, Flag::revoked}, "hf1! o.h.1"},
+        {{"o.h.1", {}, 1500ms, Flag::asked}, "hf1d1500? o.h.1"},
+        {{"o.h.1", reader}, "hf1s o.h.1"},
+        {{"o.h.1", reader, 1ms, Flag::revoked}, "hf1sd1! o.h.1"},
+        {{"o.h.1", permits}, "hf1p5:3 o.h.1"},
+        {{"o.h.1", permits, 2ms, Flag::asked}, "hf1p5:3d2? o.h.1"}};
+    for (const auto& [entry, text] : entries) {
+        INFO(text);
+        CHECK(etcd::write_entry(entry) == text);
+        const auto read = etcd::read_entry(text);
+        REQUIRE(read.has_value());
+        CHECK(read->owner == entry.owner);
+        CHECK(read->units == entry.units);
+        CHECK(read->lock_delay == entry.lock_delay);
+        CHECK(read->flag == entry.flag);
+        if (!entry.units.exclusive()) {
+            CHECK(text > etcd::beside(entry.units));
+            CHECK(text < etcd::after(etcd::beside(entry.units)));
+        }
+    }
+    for (const std::string other : {"", "hf1", "hf1 ", "hf1! ", "hf2 x", "x", "hf1p", "hf1p x",
+                                    "hf1p5 x", "hf1p5: x", "hf1p5:6 x", "hf1p0:0 x", "hf1p5:-1 x",
+                                    "hf1sp5:1 x", "hf1d x", "hf1!? x", "hf1p99999999999:1 x"}) {
+        INFO(other);
         CHECK_FALSE(etcd::read_entry(other));
+        CHECK(etcd::units_in(other).exclusive());
+    }
+}
+
+namespace {
+
+/// Keys in the order of their creation, from 1 on.
+etcd::Row row_of(const std::vector<std::string>& values) {
+    etcd::Row row;
+    std::int64_t created = 0;
+    for (const std::string& value : values) {
+        ++created;
+        row.add({"/k" + std::to_string(created), value, created, created, 1});
+    }
+    return row;
+}
+
+}  // namespace
+
+TEST_CASE("row: a run of readers fits, and a writer alone; nobody passes a writer") {
+    auto row = row_of({"hf1s a", "hf1s b", "hf1 w", "hf1s c", "hf1s d"});
+    CHECK(row.reach() == 2);
+    row.remove(1);
+    CHECK(row.reach() == 2);
+    CHECK_FALSE(row.fits(1));
+    row.remove(2);
+    CHECK(row.reach() == 3);
+    CHECK_FALSE(row.fits(4));
+    row.change(3, "hf1s w");  // a downgrade
+    CHECK(row.reach() == 5);
+    row.remove(5);
+    CHECK(row.reach() == 4);
+    row.add({"/k9", "", 9, 9, 1});  // another client's
+    CHECK(row.reach() == 4);
+    row.remove(3);
+    row.remove(4);
+    CHECK(row.fits(9));
+    row.remove(9);
+    CHECK(row.reach() == 0);
+    CHECK(row.empty());
+    row.remove(9);
+    row.add({"/k10", "hf1s e", 10, 10, 1});
+    CHECK(row.fits(10));
+    CHECK(row.created("/k10") == 10);
+    CHECK(row.created("/k9") == 0);
+}
+
+TEST_CASE("row: a writer that is cancelled lets those behind it in") {
+    auto row = row_of({"hf1s a", "hf1 w", "hf1s b", "", "hf1s c"});
+    CHECK(row.reach() == 1);
+    std::int64_t ahead = 0;
+    REQUIRE(row.ahead(3, &ahead) != nullptr);
+    CHECK(ahead == 2);
+    CHECK(row.ahead(1, &ahead) == nullptr);
+    row.remove(2);
+    CHECK(row.reach() == 3);
+}
+
+TEST_CASE("row: permits are counted up to the limit, in order") {
+    auto row = row_of({"hf1p5:3 a", "hf1p5:2 b", "hf1p5:4 c", "hf1p5:1 d"});
+    CHECK(row.reach() == 2);
+    row.remove(2);
+    CHECK(row.reach() == 1);  // two are free, and four are waited for before the one
+    row.remove(1);
+    CHECK(row.reach() == 4);
+    row.add({"/other", "hf1p6:1 e", 7, 7, 1});
+    CHECK(row.reach() == 4);
+    row.remove(3);
+    row.remove(4);
+    CHECK(row.reach() == 7);
+}
+
+TEST_CASE("row: a list in any order is one line") {
+    std::vector<etcd::KeyValue> list;
+    for (const std::int64_t created : {5, 2, 9, 7})
+        list.push_back({"/k" + std::to_string(created), created == 7 ? "hf1 w" : "hf1s r", created,
+                        created, 1});
+    const etcd::Row row(list);
+    CHECK(row.reach() == 5);
+    CHECK(row.fits(2));
+    CHECK_FALSE(row.fits(9));
 }
 
 TEST_CASE("messages: base64 as RFC 4648 has it") {

@@ -6,6 +6,7 @@
 #include <holdfast/lab/proxy.hpp>
 #include <holdfast/lab/wait_until.hpp>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -41,12 +42,22 @@ std::string shown(const std::string& sent, const std::string& owner) {
         out += path + "\n" + lab::EtcdServers::plain(sent.substr(body, end - body)) + "\n";
     }
     const std::pair<const char*, const char*> each[] = {
-        {"\"lease\":\"[0-9]+\"", "\"lease\":\"LEASE\""},
+        {"\"lease\":\"[1-9][0-9]*\"", "\"lease\":\"LEASE\""},
         {"_revision\":\"[1-9][0-9]*\"", "_revision\":\"REVISION\""}};
     for (const auto& [what, name] : each)
         out = std::regex_replace(out, std::regex(what), name);
     for (auto at = out.find(owner); at != out.npos; at = out.find(owner))
         out.replace(at, owner.size(), "OWNER");
+    return out;
+}
+
+/// Of the keys that begin so.
+std::set<std::string> leases_of(const lab::EtcdServers& server, const std::string& prefix) {
+    const auto shown = server.ctl({"get", "--prefix", "--keys-only", "-w", "json", prefix});
+    const std::regex one("\"lease\":([0-9]+)");
+    std::set<std::string> out;
+    for (std::sregex_iterator at(shown.begin(), shown.end(), one), end; at != end; ++at)
+        out.insert((*at)[1].str());
     return out;
 }
 
@@ -78,6 +89,37 @@ TEST_CASE("requests: one acquire, renewal and release, exactly as the README has
     const auto released = shown(proxy.recorded(lab::Direction::to_server), owner);
     INFO(released);
     CHECK(released == block("release"));
+}
+
+TEST_CASE("requests: a reader, a downgrade and permits, exactly as the README has them") {
+    auto server = lab::EtcdServers::start({});
+    lab::Proxy proxy(server.port(0));
+    const auto client =
+        hf::Client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/locks?ttl=10s")
+            .value();
+    const auto shared = client.make_lock("N", {.kind = hf::Kind::shared_mutex}).value();
+    const auto permits = client.make_lock("N", {.kind = hf::Kind::semaphore, .limit = 5}).value();
+    // A lease may have to be asked for, or not: what comes last is the transaction.
+    const auto compare = [&](const char* name, const hf::Lease& lease) {
+        const auto all =
+            shown(proxy.recorded(lab::Direction::to_server), std::string(lease.owner_id()));
+        const auto transaction = all.substr(all.rfind("POST "));
+        INFO(transaction);
+        CHECK(transaction == block(name));
+        proxy.record();
+    };
+    proxy.record();
+    auto reader = shared->acquire_shared().value();
+    compare("acquire-shared", reader);
+    reader.release();
+    auto writer = shared->acquire().value();
+    REQUIRE(writer.downgrade().has_value());
+    compare("downgrade", writer);
+    writer.release();
+    auto three = permits->acquire({.permits = 3}).value();
+    compare("acquire-permits", three);
+    three.release();
+    compare("release-permits", three);
 }
 
 TEST_CASE("requests: cycles that follow each other share a lease of the server's") {
@@ -112,6 +154,10 @@ TEST_CASE("requests: a hand-over costs the same for any number of waiters") {
             });
         lab::wait_until([&] { return holder.inspect("line")->waiters.size() == waiters; }, 10s,
                         "all wait");
+        // Each waiter's key goes from its first lease to that of all waiters, by a request of its
+        // own.
+        lab::wait_until([&] { return leases_of(server, "/holdfast/line/").size() == 2; }, 10s,
+                        "the holder has a lease, and the waiters have another one");
         const auto before = others.stats().requests + holder.stats().requests;
         const auto begin = hf::boot_clock::now();
         held.release();

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "cap.hpp"
 #include "catch.hpp"
+#include "client.hpp"
 #include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/redis_server.hpp"
@@ -22,16 +24,10 @@ namespace hf = holdfast;
 namespace lab = holdfast::lab;
 using hf::boot_clock;
 using hf::errc;
+using test_support::cap;
+using test_support::open;
 
 namespace {
-
-/// Instrumented machines are slow: caps are multiplied by this, claims are not.
-constexpr int patience =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    4;
-#else
-    2;
-#endif
 
 /// Servers of one kind; `host` stands for each of them in the URL.
 struct Ground {
@@ -88,14 +84,6 @@ Ground make(const std::string& backend) {
     return g;
 }
 
-hf::Client open(const std::string& url) {
-    hf::Diagnostics words;
-    auto client = hf::Client::open(url, {.diagnostics = &words});
-    INFO(words.text());
-    REQUIRE(client.has_value());
-    return *client;
-}
-
 hf::result<hf::Lease> acquire(const hf::Client& client, hf::milliseconds wait,
                               hf::Diagnostics& words) {
     auto lock = client.make_lock("N");
@@ -134,7 +122,7 @@ TEST_CASE("a name server that hangs: told in time, closed in time, and granted w
         hf::Diagnostics unread;
         return acquire(*closing, 30s, unread).error();
     });
-    lab::wait_until([&] { return slow.waiting() == 2 * threads; }, patience * 5s,
+    lab::wait_until([&] { return slow.waiting() == 2 * threads; }, cap(10s),
                     "it asks for the name");
     const auto began = boot_clock::now();
     closing->close();

@@ -54,7 +54,7 @@ TEST_CASE("T23: a server that hangs costs the request time-out, and its late wor
         return own.value("SELECT owner IS NULL FROM holdfast_lease WHERE name = '" + name + "'") ==
                "t";
     };
-    lab::wait_until(nobody, patience * 5s, "it is released");
+    lab::wait_until(nobody, cap(10s), "it is released");
     auto lease = hold(client, fresh("kept"));
     own.pause();
     for (const bool by_lane : {true, false}) {

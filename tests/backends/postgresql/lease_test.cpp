@@ -406,7 +406,7 @@ TEST_CASE("batches of several clients over the same names never deadlock") {
                                     [&](hf::error_code, ReleaseResult) { ++done; });
             });
     }
-    lab::wait_until([&] { return done == rounds; }, patience * 30s, "all had their turn");
+    lab::wait_until([&] { return done == rounds; }, cap(60s), "all had their turn");
     CHECK(failed == 0);
     CHECK(overlaps == 0);
     CHECK(server().value("SELECT deadlocks FROM pg_stat_database WHERE datname = 'holdfast'") ==

@@ -24,7 +24,7 @@ std::string in_line(const std::string& name) {
 }
 
 void wait_for_line(const std::string& name, const std::string& clients) {
-    lab::wait_until([&] { return in_line(name) == clients; }, patience * 5s,
+    lab::wait_until([&] { return in_line(name) == clients; }, cap(10s),
                     clients + " clients stand in line");
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("line: a hand-off among eight clients takes fewer than nine requests")
         callers.emplace_back([&, i] {
             const auto lock = lock_of(all[i % clients], name);
             for (std::size_t round = 0; round < rounds; ++round) {
-                auto mine = lock->acquire({.wait = patience * 30s});
+                auto mine = lock->acquire({.wait = 120s});
                 if (!mine) return;
                 ++granted;
                 mine->release();
@@ -100,7 +100,7 @@ TEST_CASE("line: a client that stopped waiting is not in it any more") {
     const auto holder = open_here("ttl=60s");
     auto lease = hold(holder, name);
     const auto patient = open_here("ttl=60s"), impatient = open_here("ttl=60s");
-    auto soon = wait_for(impatient, name, patience * 1s);
+    auto soon = wait_for(impatient, name, 4s);
     wait_for_line(name, "1");
     auto got = wait_for(patient, name, 30s);
     wait_for_line(name, "2");
@@ -172,7 +172,7 @@ int went_to_who_had_it(int looked_at) {
     for (int i = 0; i < clients; ++i)
         callers.emplace_back([&, i, lock = lock_of(open_here("ttl=60s"), name)] {
             for (int round = 0; round < rounds; ++round) {
-                auto mine = lock->acquire({.wait = patience * 30s});
+                auto mine = lock->acquire({.wait = 120s});
                 if (!mine) return;
                 {
                     const std::lock_guard hold_it(mutex);

@@ -1,37 +1,16 @@
 // The README says exactly what is sent; here the server's own log is compared with it. And the
 // position of its write-ahead log says which commits were synced to the disk.
 #include <algorithm>
-#include <fstream>
 #include <future>
 #include <sstream>
 
+#include "readme.hpp"
 #include "rig.hpp"
 #include "statements.hpp"
 
 using namespace postgresql_tests;
 
 namespace {
-
-/// The statements of one block of the README, each on one line.
-std::vector<std::string> block(const std::string& name) {
-    std::ifstream file(POSTGRESQL_README);
-    std::stringstream all;
-    all << file.rdbuf();
-    const std::string text = all.str();
-    const auto mark = text.find("<!-- " + name + " -->");
-    REQUIRE(mark != text.npos);
-    const auto begin = text.find("```sql\n", mark) + 7, end = text.find("```", begin);
-    std::vector<std::string> out;
-    std::stringstream lines(text.substr(begin, end - begin));
-    for (std::string line; std::getline(lines, line);) {
-        const auto word = line.find_first_not_of(' ');
-        if (word == 0)
-            out.push_back(line);
-        else
-            out.back() += " " + line.substr(word);
-    }
-    return out;
-}
 
 /// What the server executed since `from` bytes of its log.
 std::vector<std::string> executed(const lab::PostgresServer& s, std::size_t from) {
@@ -50,8 +29,8 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
     lab::PostgresOptions options;
     options.config = {"log_statement = 'all'"};
     const auto server = lab::PostgresServer::start(options);
-    auto expected = block("acquire");
-    for (const auto& more : block("release"))
+    auto expected = test_support::statements_of(POSTGRESQL_README, "acquire");
+    for (const auto& more : test_support::statements_of(POSTGRESQL_README, "release"))
         expected.push_back(more);
     for (const bool by_lane : {true, false}) {
         INFO((by_lane ? "by lane" : "by the engine"));
@@ -245,11 +224,12 @@ TEST_CASE("concurrent calls share statements") {
                 leases.push_back(std::move(lease));
                 ++granted;
             });
-    lab::wait_until([&] { return granted == n; }, patience * 10s, "all are granted");
+    lab::wait_until([&] { return granted == n; }, cap(20s), "all are granted");
     CHECK(failed == 0);
     CHECK(client.list(prefix)->size() == n);
     // One by one it would be four for each of these new names.
     CHECK(client.stats().requests - before < n);
     leases.clear();
-    lab::wait_until([&] { return client.list(prefix)->empty(); }, patience * 10s, "all are free");
+    // By their releases, long before their ttl.
+    lab::wait_until([&] { return client.list(prefix)->empty(); }, cap(10s), "all are free");
 }

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "trial.hpp"
+
 namespace postgresql_tests {
 
 lab::PostgresServer& server() {
@@ -15,33 +17,12 @@ std::string fresh(const std::string& what) {
 }
 
 hf::Client open(const std::string& url, const std::string& query, hf::EventSink events) {
-    hf::Diagnostics words;
-    hf::ClientOptions options;
-    options.diagnostics = &words;
-    options.events = std::move(events);
-    auto client = hf::Client::open(query.empty() ? url : url + "?" + query, options);
-    INFO(words.text());
-    REQUIRE(client.has_value());
-    return *client;
+    return test_support::open(query.empty() ? url : url + "?" + query,
+                              {.events = std::move(events)});
 }
 
 hf::Client open_here(const std::string& query) {
     return open(server().url(), query);
-}
-
-std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
-                                  const hf::LockOptions& options) {
-    auto lock = client.make_lock(name, options);
-    REQUIRE(lock.has_value());
-    return std::move(*lock);
-}
-
-hf::Lease hold(hf::Lock& lock, hf::milliseconds wait) {
-    hf::Diagnostics words;
-    auto lease = lock.acquire({.wait = wait, .note = {}, .diagnostics = &words});
-    INFO((lease ? std::string("held") : lease.error().message()) << ' ' << words.text());
-    REQUIRE(lease.has_value());
-    return std::move(*lease);
 }
 
 std::string refused(const hf::Client& client, const std::string& name, errc expected) {
@@ -55,12 +36,12 @@ std::string refused(const hf::Client& client, const std::string& name, errc expe
 }
 
 void require_free(const std::string& name) {
-    lab::wait_until(
-        [&] {
-            return server().value("SELECT count(*) FROM holdfast_lease WHERE name = '" + name +
-                                  "' AND owner IS NOT NULL AND expires > clock_timestamp()") == "0";
-        },
-        patience * 2s, name + " is free");
+    const auto free = [&] {
+        return server().value("SELECT count(*) FROM holdfast_lease WHERE name = '" + name +
+                              "' AND owner IS NOT NULL AND expires > clock_timestamp()") == "0";
+    };
+    for (test_support::Trial trial; trial.again();)
+        trial.holds(lab::reached(free, 2s), 2s, name + " is free");
 }
 
 long long ms_since(boot_clock::time_point t) {

@@ -164,6 +164,6 @@ TEST_CASE("faults: a commit that waits for a standby is no grant, and leaves not
         return i && i->holders.empty();
     };
     // The commit came about in the end; it is taken back long before its ttl.
-    lab::wait_until(seen, patience * 10s, "nothing is left");
+    lab::wait_until(seen, cap(10s), "nothing is left");
     CHECK(hold(client, "N").valid());
 }

@@ -1,26 +1,15 @@
 // The thread that talks to the server for the engine: what it answers when it fails in the middle,
 // and in which order.
 #include <boost/asio/co_spawn.hpp>
-#include <new>
 
+#include "../sql/events.hpp"
 #include "direct.hpp"
 #include "worker.hpp"
 
 using namespace postgresql_tests;
+using sql_tests::Events;
 
 namespace {
-
-struct Events final : hf::spi::BackendEvents {
-    void wake(std::string_view) override {}
-    void at_risk(std::string_view) override {}
-    void lost(std::string_view, hf::error_code) override {}
-    void warn(std::string) override {
-        ++warnings;
-        if (no_memory) throw std::bad_alloc();
-    }
-    int warnings = 0;
-    bool no_memory = false;
-};
 
 struct Working {
     Working() : worker(std::make_shared<pg::Worker>(direct.shared, direct.io.get_executor())) {}

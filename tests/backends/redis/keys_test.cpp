@@ -5,7 +5,9 @@
 
 #include "catch.hpp"
 #include "protocol/keys.hpp"
+#include "protocol/lua_operators.hpp"
 #include "protocol/lua_texts.hpp"
+#include "protocol/lua_units.hpp"
 #include "protocol/scripts.hpp"
 #include "rig.hpp"
 
@@ -77,9 +79,11 @@ TEST_CASE("keys: every odd name is a lock of its own") {
 
 TEST_CASE("scripts: numbers become texts by string.format only") {
     for (const std::string& text : std::vector<std::string>{
-             lua::clock, lua::state, lua::each, lua::quick, lua::line, lua::enter, lua::enter_one,
-             lua::enter_many, lua::quick_leave, lua::leave, lua::leave_many, lua::renew,
-             lua::inspect, lua::break_lock}) {
+             lua::clock,       lua::state,       lua::each,        lua::quick,
+             lua::line,        lua::hand_over,   lua::enter,       lua::enter_one,
+             lua::enter_many,  lua::quick_leave, lua::leave,       lua::leave_many,
+             lua::renew,       lua::units,       lua::enter_units, lua::leave_units,
+             lua::renew_units, lua::holders,     lua::inspect,     lua::tell_holders}) {
         for (const char* number : {"now_us", "now", "f", "last", "left", "t[1]", "t[2]", "rank"})
             for (const std::string& joined :
                  {std::string(".. ") + number + " ..", std::string(".. ") + number + "\n",

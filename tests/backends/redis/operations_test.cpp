@@ -165,11 +165,34 @@ TEST_CASE("operations: busy, with and without a place in line") {
     Acquire again(desk.shared, desk.keys, timed(waits).a);
     CHECK(asked(again).back() == "ticket");
     // Told of its turn while the look is under way: the answer knows nothing of it.
-    hear(place_of(waits.a.place), 1'000'000'000'000, 'r', desk.shared, boot_clock::now());
+    hear(place_of(waits.a.place), 1'000'000'000'000, "r", desk.shared, boot_clock::now());
     answer(again, text("q 999999999990 5000 ticket 0 1"));
     REQUIRE(waits.granted());
     CHECK(waits.grant().previous == PreviousHolder::released);
     CHECK(find_place(waits.a.place)->unclaimed);
+}
+
+TEST_CASE("operations: a message to a reader has a number of its own beside the token") {
+    Desk desk;
+    constexpr std::uint64_t seen = 999'999'999'990, number = 999'999'999'995;
+    for (const std::string told : {"r999999999980", "r999999999996", "r"}) {
+        INFO(told);
+        Try waits("a", 10s, true);
+        waits.a.units = {1, spi::Units::all, holdfast::Mode::shared};
+        Acquire look(desk.shared, desk.keys, timed(waits).a);
+        CHECK(asked(look).back() == "4294967295");
+        answer(look, text("q " + std::to_string(seen) + " 5000 ticket 0 1"));
+        REQUIRE(waits.busy());
+        hear(place_of(waits.a.place), number, told, desk.shared, boot_clock::now());
+        // A token that is not older than the grant is a false one.
+        const bool real = told != "r999999999996";
+        REQUIRE(take_handed(waits.a, desk.shared, boot_clock::now()) == real);
+        if (real) CHECK(waits.token() == (told == "r" ? number : 999'999'999'980));
+        // Not newer than the last look: it was over before that.
+        place_of(waits.a.place).queued = true;
+        hear(place_of(waits.a.place), seen, "r999999999980", desk.shared, boot_clock::now());
+        CHECK_FALSE(take_handed(waits.a, desk.shared, boot_clock::now()));
+    }
 }
 
 TEST_CASE("operations: too late by the server's clock is asked once more, with the right time") {

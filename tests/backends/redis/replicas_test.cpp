@@ -2,7 +2,8 @@
 #include <holdfast/holdfast.hpp>
 #include <thread>
 
-#include "../../support/catch.hpp"
+#include "cap.hpp"
+#include "catch.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -13,14 +14,9 @@ namespace hf = holdfast;
 namespace lab = holdfast::lab;
 using namespace std::chrono_literals;
 using hf::errc;
+using test_support::cap;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int patience = 4;
-#else
-constexpr int patience = 2;
-#endif
 
 /// A primary and its replica, and the wire between them.
 struct Pair {
@@ -87,7 +83,7 @@ TEST_CASE("min_replicas_ack: a grant that no replica has heard of is no grant, a
     for (const std::string mode : {"", "&mode=plain"}) {
         INFO("min_replicas_ack=1" << mode);
         Pair pair;
-        const auto careful = open(pair, "request_timeout=1s&min_replicas_ack=1" + mode);
+        const auto careful = open(pair, "ttl=60s&request_timeout=1s&min_replicas_ack=1" + mode);
         const auto trusting = open(pair, "request_timeout=1s" + mode);
         pair.between.black_hole();
         std::string said;
@@ -102,7 +98,7 @@ TEST_CASE("min_replicas_ack: a grant that no replica has heard of is no grant, a
             INFO(lease.error().message() << ": " << words.text());
             CHECK((lease.error() == errc::in_doubt || lease.error() == errc::unavailable));
             said += words.text();
-            lab::wait_until([&] { return !pair.primary_has("name"); }, patience * 5s, "given back");
+            lab::wait_until([&] { return !pair.primary_has("name"); }, cap(10s), "given back");
         }
         INFO(said);
         CHECK(heard());
@@ -130,7 +126,7 @@ TEST_CASE("min_replicas_ack: a lease whose renewals no replica hears of is told 
     REQUIRE(lease.valid());
     pair.between.black_hole();
     const auto cut = hf::boot_clock::now();
-    lab::wait_until([&] { return lease.lost().stop_requested(); }, patience * 5s, "it is told");
+    lab::wait_until([&] { return lease.lost().stop_requested(); }, cap(10s), "it is told");
     CHECK_FALSE(lease.valid());
     // Not later than the last renewal that was confirmed can have allowed.
     trial.within(hf::boot_clock::now() - cut, 2500ms, "the answer, from the cut");

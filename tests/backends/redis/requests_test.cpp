@@ -1,35 +1,12 @@
 // The README says exactly what is sent; here the server's own record is compared with it.
-#include <fstream>
-#include <map>
-#include <sstream>
-
 #include "catch.hpp"
 #include "protocol/scripts.hpp"
+#include "readme.hpp"
 #include "rig.hpp"
 
 using namespace redis_tests;
 
 namespace {
-
-/// Row "mode" -> its commands, from the table between the markers.
-std::map<std::string, std::string> table() {
-    std::ifstream file(REDIS_README);
-    std::stringstream all;
-    all << file.rdbuf();
-    const std::string text = all.str();
-    const auto begin = text.find("<!-- requests -->"), end = text.find("<!-- /requests -->");
-    REQUIRE(begin != text.npos);
-    REQUIRE(end != text.npos);
-    std::stringstream lines(text.substr(begin, end - begin));
-    std::map<std::string, std::string> out;
-    for (std::string line; std::getline(lines, line);) {
-        const auto first = line.find("| `"), middle = line.find("` | `");
-        if (first == line.npos || middle == line.npos) continue;
-        const auto last = line.rfind('`');
-        out[line.substr(3, middle - 3)] = line.substr(middle + 5, last - middle - 5);
-    }
-    return out;
-}
 
 std::string shown(const std::vector<std::string>& command, const Try& t) {
     const auto& s = holdfast::redis::Scripts::all();
@@ -59,7 +36,7 @@ std::string shown(const std::vector<std::string>& command, const Try& t) {
 }  // namespace
 
 TEST_CASE("requests: one acquire and release, exactly as the README has it") {
-    const auto rows = table();
+    const auto rows = test_support::requests_of(REDIS_README);
     REQUIRE(rows.size() == 3);
     for (const auto& [mode, expected] : rows)
         for (const bool by_lane : {true, false}) {

@@ -27,6 +27,9 @@ spi::Held Try::held(holdfast::Outcome how) const {
     h.owner = owner;
     if (granted()) h.token = grant().token;
     h.ttl = a.ttl;
+    h.units = a.units;
+    h.lock_delay = a.lock_delay;
+    h.min_hold = a.min_hold;
     h.place = a.place;
     h.sent = boot_clock::now();
     h.deadline = h.sent + 2s;

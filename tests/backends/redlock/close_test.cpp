@@ -10,13 +10,8 @@ TEST_CASE("close: a grant whose answers are lost is given back (F66, F88)") {
     const bool by_lane = GENERATE(false, true);
     INFO((by_lane ? "by lane" : "by the engine"));
     Five three(false, {}, 3);
-    std::vector<std::unique_ptr<lab::Proxy>> proxies;
-    std::string url = "redlock://";
-    for (std::size_t i = 0; i < 3; ++i) {
-        proxies.push_back(std::make_unique<lab::Proxy>(three[i].port()));
-        url += (i > 0 ? ",127.0.0.1:" : "127.0.0.1:") + std::to_string(proxies[i]->port());
-    }
-    auto client = open(url + "?durable=yes&ttl=60s&request_timeout=6s&node_timeout=3s");
+    Proxied proxies(three);
+    auto client = open(proxies.url("durable=yes&ttl=60s&request_timeout=6s&node_timeout=3s"));
     const auto lock = lock_of(client, "name"), warm = lock_of(client, "warm");
     const auto at_all = [&](const std::string& name) { return three.holding(name) == 3; };
     // Both paths are connected to all nodes.
@@ -26,10 +21,10 @@ TEST_CASE("close: a grant whose answers are lost is given back (F66, F88)") {
                 const auto lease = acquire(*warm, async);
                 return lab::reached([&] { return at_all("warm"); }, 200ms);
             },
-            patience * 10s, "all nodes vote");
+            cap(10s), "all nodes vote");
     lab::wait_until([&] { return three.holding("warm") == 0; }, 10s, "given back");
-    for (const auto& proxy : proxies)
-        proxy->swallow(lab::Direction::to_client);
+    for (auto& proxy : proxies)
+        proxy.swallow(lab::Direction::to_client);
     std::thread blocked;
     if (by_lane)
         blocked = std::thread([&] { (void)lock->try_acquire(); });
@@ -55,7 +50,7 @@ TEST_CASE("close: a node that lags behind the majority gets its release") {
             lease = acquire(*lock, async);
             return lab::reached([&] { return three.holding("name") == 3; }, 200ms);
         },
-        patience * 10s, "all nodes vote");
+        cap(10s), "all nodes vote");
     const auto before = slow.counters().delayed;
     slow.delay(lab::Direction::to_server, 40ms);
     if (async)

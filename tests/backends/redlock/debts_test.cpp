@@ -10,6 +10,7 @@ using namespace redlock_tests;
 using holdfast::boot_clock;
 using holdfast::redlock::Debt;
 using holdfast::redlock::Debts;
+using holdfast::redlock::release_ask;
 
 namespace {
 
@@ -18,7 +19,10 @@ constexpr auto never = boot_clock::time_point::min();
 
 std::vector<std::string> paid(Debts& debts, boot_clock::time_point at) {
     std::vector<std::string> out;
-    debts.pay(at, [&](const Debt& d) { out.push_back(d.key + "=" + d.value); });
+    debts.pay(at, [&](const Debt& d) {
+        const auto& words = *d.release.words;
+        out.push_back(words.front() + "=" + d.value);
+    });
     return out;
 }
 
@@ -29,7 +33,7 @@ using Sent = std::vector<std::string>;
 TEST_CASE("debts: sent once, and over with the answer") {
     Debts debts;
     CHECK(debts.due() == boot_clock::time_point::max());
-    debts.add("k", "v", never, start + 10s, true);
+    debts.add(release_ask("k", "v"), never, start + 10s, true);
     CHECK(debts.due() <= start);
     CHECK(debts.open());
     CHECK(paid(debts, start) == Sent{"k=v"});
@@ -42,7 +46,7 @@ TEST_CASE("debts: sent once, and over with the answer") {
 
 TEST_CASE("debts: as long as something may still arrive they are sent again") {
     Debts debts;
-    debts.add("k", "v", start + 100ms, start + 10s, true);
+    debts.add(release_ask("k", "v"), start + 100ms, start + 10s, true);
     CHECK(paid(debts, start) == Sent{"k=v"});
     debts.answered("v", start, false, start);
     CHECK_FALSE(debts.open());
@@ -57,7 +61,7 @@ TEST_CASE("debts: as long as something may still arrive they are sent again") {
 
 TEST_CASE("debts: a node that refuses is asked again, until the key is gone by itself") {
     Debts debts;
-    debts.add("k", "v", never, start + 1s, true);
+    debts.add(release_ask("k", "v"), never, start + 1s, true);
     CHECK(paid(debts, start) == Sent{"k=v"});
     debts.answered("v", start, true, start);
     CHECK(debts.due() == start + 250ms);
@@ -69,8 +73,8 @@ TEST_CASE("debts: a node that refuses is asked again, until the key is gone by i
 
 TEST_CASE("debts: kept while the node cannot be told, then all are sent") {
     Debts debts;
-    debts.add("a", "1", never, start + 10s, false);
-    debts.add("b", "2", start + 5s, start + 20s, true);
+    debts.add(release_ask("a", "1"), never, start + 10s, false);
+    debts.add(release_ask("b", "2"), start + 5s, start + 20s, true);
     CHECK(paid(debts, start) == Sent{"b=2"});
     debts.answered("2", start, false, start);
     debts.suspend();
@@ -85,9 +89,9 @@ TEST_CASE("debts: kept while the node cannot be told, then all are sent") {
 
 TEST_CASE("debts: the same value owed twice is one debt, of the longer time") {
     Debts debts;
-    debts.add("k", "v", never, start + 1s, true);
+    debts.add(release_ask("k", "v"), never, start + 1s, true);
     CHECK(paid(debts, start) == Sent{"k=v"});
-    debts.add("k", "v", start + 2s, start + 5s, true);
+    debts.add(release_ask("k", "v"), start + 2s, start + 5s, true);
     CHECK(paid(debts, start) == Sent{"k=v"});
     debts.answered("v", start, false, start);
     CHECK_FALSE(debts.empty());

@@ -266,7 +266,7 @@ TEST_CASE("deployment: the rights that the README names are enough", "[config]")
     RedisOptions options;
     options.password = "of-the-default-user";
     options.users = {
-        "app on >pw resetchannels resetkeys ~name ~{name}:hf:t ~{redlock}:hf:n -@all +evalsha "
+        "app on >pw resetchannels resetkeys ~name ~{name}:hf:* ~{redlock}:hf:n -@all +evalsha "
         "+eval "
         "+set +get +del +pexpire +pexpireat +pttl +time +info +select +ping"};
     Five five(false, options);

@@ -56,7 +56,7 @@ hf::Lease hold_at_all(hf::Lock& lock, Five& five) {
             lease.release();
             return false;
         },
-        patience * 10s, "all five vote");
+        cap(10s), "all five vote");
     return lease;
 }
 
@@ -102,8 +102,7 @@ TEST_CASE("faults: a node that refuses writes counts as missing, and no more") {
         CHECK(words.find(r.word) != words.npos);
         for (const std::size_t i : {0U, 3U, 4U})
             five[i].cli(r.end);
-        lab::wait_until([&] { return five.holding("name") == 0; }, patience * 5s,
-                        "nothing is left");
+        lab::wait_until([&] { return five.holding("name") == 0; }, cap(5s), "nothing is left");
         // Back again, they vote again.
         auto all = hold_at_all(*lock, five);
         CHECK(all.fencing_token() > last);
@@ -129,7 +128,7 @@ TEST_CASE("faults: a node that has become a replica is left, by every connection
                     },
                     200ms);
             },
-            patience * 10s, "the first node votes");
+            cap(10s), "the first node votes");
         const auto before = proxy.counters().connections_accepted;
         three[0].cli({"REPLICAOF", "127.0.0.1", "1"});
         REQUIRE(three[0].cli({"SET", "probe", "x"}).text.starts_with("READONLY"));
@@ -138,7 +137,7 @@ TEST_CASE("faults: a node that has become a replica is left, by every connection
                 acquire(*lock, async).release();
                 return proxy.counters().connections_accepted > before;
             },
-            patience * 10s, "it is connected to anew");
+            cap(10s), "it is connected to anew");
         three[0].cli({"REPLICAOF", "NO", "ONE"});
     }
 }
@@ -156,12 +155,12 @@ TEST_CASE("faults: one node's clock jumps ahead or back: the majority decides") 
             return lease.renew() && five.left(0) > 0 && five.left(1) > 0 && five.left(2) > 0 &&
                    five.left(3) > 0 && five.left(4) > 0;
         },
-        patience * 10s, "all five have it");
+        cap(10s), "all five have it");
     SECTION("ahead") {
         five.jump(60s, [](auto left) { return left == -2; });
         CHECK(refusal(*other) == errc::contended);
         CHECK(lease.renew().has_value());
-        lab::wait_until([&] { return five.left(0) > 0; }, patience * 5s, "it is given back to it");
+        lab::wait_until([&] { return five.left(0) > 0; }, cap(5s), "it is given back to it");
         const auto token = lease.fencing_token();
         CHECK(lease.release() == hf::ReleaseResult::released);
         auto next = hold(*other);
@@ -171,14 +170,14 @@ TEST_CASE("faults: one node's clock jumps ahead or back: the majority decides") 
         five.jump(-1h, [](auto left) { return left > 3'000'000; });
         CHECK(refusal(*other) == errc::contended);
         CHECK(lease.renew().has_value());
-        lab::wait_until([&] { return five.left(0) <= 10'000; }, patience * 5s, "put right");
+        lab::wait_until([&] { return five.left(0) <= 10'000; }, cap(5s), "put right");
         const auto token = lease.fencing_token();
         CHECK(lease.release() == hf::ReleaseResult::released);
         // Who dies leaves it at that node for an hour, and that is a minority.
         auto dead = hold(*lock_of(first, "name", {.ttl = 1s, .renew = false}));
         lab::wait_until([&] { return five.left(0) > 0; }, 5s, "that node has it");
         five.jump(-1h, [](auto left) { return left > 3'000'000; });
-        auto next = hold(*other, patience * 10s);
+        auto next = hold(*other, 30s);
         CHECK_FALSE(dead.valid());
         CHECK(next.fencing_token() > token);
     }

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "cap.hpp"
 #include "catch.hpp"
+#include "client.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -20,15 +22,11 @@ using holdfast::errc;
 using lab::Data;
 using lab::RedisOptions;
 using lab::RedisServer;
-
-/// Instrumented machines are slow: caps are multiplied by this, claims are not.
-inline constexpr bool instrumented =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
-inline constexpr int patience = instrumented ? 3 : 1;
+using test_support::cap;
+using test_support::hold;
+using test_support::instrumented;
+using test_support::lock_of;
+using test_support::open;
 
 inline hf::boot_clock::time_point now() {
     return hf::boot_clock::now();
@@ -75,33 +73,27 @@ private:
     std::vector<std::unique_ptr<RedisServer>> nodes_;
 };
 
-inline hf::Client open(const std::string& url, hf::ClientOptions options = {}) {
-    hf::Diagnostics words;
-    options.diagnostics = &words;
-    auto client = hf::Client::open(url, options);
-    INFO(words.text());
-    REQUIRE(client.has_value());
-    return *client;
-}
+/// A proxy before each node.
+class Proxied {
+public:
+    explicit Proxied(Five& nodes) {
+        for (std::size_t i = 0; i < nodes.size(); ++i)
+            proxies_.emplace_back(nodes[i].port());
+    }
+    lab::Proxy& operator[](std::size_t i) { return proxies_[i]; }
+    auto begin() { return proxies_.begin(); }
+    auto end() { return proxies_.end(); }
+    std::string url(const std::string& query) const {
+        std::string out;
+        for (const lab::Proxy& proxy : proxies_)
+            out += (out.empty() ? "redlock://127.0.0.1:" : ",127.0.0.1:") +
+                   std::to_string(proxy.port());
+        return out + "?" + query;
+    }
 
-inline std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
-                                         const hf::LockOptions& options = {}) {
-    auto lock = client.make_lock(name, options);
-    REQUIRE(lock.has_value());
-    return std::move(*lock);
-}
-
-inline hf::Lease hold(hf::Lock& lock, hf::milliseconds wait = 10s) {
-    hf::Diagnostics words;
-    hf::AcquireOptions options;
-    options.wait = wait;
-    options.diagnostics = &words;
-    auto lease = lock.acquire(options);
-    INFO(words.text());
-    INFO((lease ? std::string("held") : lease.error().message()));
-    REQUIRE(lease.has_value());
-    return std::move(*lease);
-}
+private:
+    std::vector<lab::Proxy> proxies_;
+};
 
 /// The same on either path.
 inline hf::Lease acquire(hf::Lock& lock, bool async) {

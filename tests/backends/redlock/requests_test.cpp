@@ -2,36 +2,14 @@
 #include "requests.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <future>
-#include <map>
-#include <sstream>
 
 #include "five.hpp"
+#include "readme.hpp"
 
 using namespace redlock_tests;
 
 namespace {
-
-/// Row "mode" -> its commands, from the table between the markers.
-std::map<std::string, std::string> table() {
-    std::ifstream file(REDLOCK_README);
-    std::stringstream all;
-    all << file.rdbuf();
-    const std::string text = all.str();
-    const auto begin = text.find("<!-- requests -->"), end = text.find("<!-- /requests -->");
-    REQUIRE(begin != text.npos);
-    REQUIRE(end != text.npos);
-    std::stringstream lines(text.substr(begin, end - begin));
-    std::map<std::string, std::string> out;
-    for (std::string line; std::getline(lines, line);) {
-        const auto first = line.find("| `"), middle = line.find("` | `");
-        if (first == line.npos || middle == line.npos) continue;
-        const auto last = line.rfind('`');
-        out[line.substr(3, middle - 3)] = line.substr(middle + 5, last - middle - 5);
-    }
-    return out;
-}
 
 std::string shown(const std::vector<std::string>& command, const std::string& owner) {
     const auto& s = holdfast::redlock::Scripts::all();
@@ -56,7 +34,7 @@ std::string shown(const std::vector<std::string>& command, const std::string& ow
 }  // namespace
 
 TEST_CASE("requests: one acquire and release, exactly as the README has it, at every node") {
-    const auto rows = table();
+    const auto rows = test_support::requests_of(REDLOCK_README);
     REQUIRE(rows.size() == 2);
     for (const auto& [mode, expected] : rows)
         for (const bool async : {false, true}) {

@@ -11,19 +11,24 @@ using redis_tests::Try;
 
 namespace {
 
-/// Three nodes, each behind a proxy.
-struct Proxied {
-    Proxied() : nodes(false, {}, 3) {
-        for (std::size_t i = 0; i < 3; ++i) {
-            proxies.push_back(std::make_unique<lab::Proxy>(nodes[i].port()));
-            url += (i > 0 ? ",127.0.0.1:" : "127.0.0.1:") + std::to_string(proxies[i]->port());
-        }
-        url += "?durable=yes&node_set=proxied&node_timeout=1s";
+/// Three nodes, each behind a proxy, and a client of them that asks by lane or by the engine.
+struct Three {
+    explicit Three(bool by_lane) {
+        if (!by_lane) return;
+        lane = rig.backend->open_lane();
+        REQUIRE(lane != nullptr);
     }
-    lab::Proxy& operator[](std::size_t i) { return *proxies[i]; }
-    Five nodes;
-    std::vector<std::unique_ptr<lab::Proxy>> proxies;
-    std::string url = "redlock://";
+    lab::Proxy& operator[](std::size_t i) { return proxies[i]; }
+    void ask(Try& t) {
+        if (!lane) return (void)rig.attempt(t);
+        t.a.sent = now();
+        t.a.deadline = t.a.sent + 1s;
+        lane->attempt(t.a);
+    }
+    Five nodes{false, {}, 3};
+    Proxied proxies{nodes};
+    Rig rig{proxies.url("durable=yes&node_set=proxied&node_timeout=1s")};
+    std::unique_ptr<hf::spi::Lane> lane;
 };
 
 }  // namespace
@@ -31,23 +36,15 @@ struct Proxied {
 TEST_CASE("F30: what an earlier proposal took is given back, though the next one was never sent") {
     const bool by_lane = GENERATE(false, true);
     INFO((by_lane ? "by lane" : "by the engine"));
-    Proxied three;
-    Rig rig(three.url);
-    const auto lane = rig.backend->open_lane();
-    const auto ask = [&](Try& t) {
-        if (!by_lane) return (void)rig.attempt(t);
-        t.a.sent = now();
-        t.a.deadline = t.a.sent + 1s;
-        lane->attempt(t.a);
-    };
+    Three three(by_lane);
     three.nodes[2].kill();
     // Connected to both, with the scripts told.
-    rig.until(
+    three.rig.until(
         [&] {
             Try first("warm");
-            ask(first);
+            three.ask(first);
             if (!first.granted()) return false;
-            rig.release(first);
+            three.rig.release(first);
             return true;
         },
         "two of three grant");
@@ -60,40 +57,33 @@ TEST_CASE("F30: what an earlier proposal took is given back, though the next one
                        std::string("$18\r\nh 9000000000000000\r\n").size());
     three[1].delay(lab::Direction::to_client, 100ms);
     Try t("name", 60s);
-    ask(t);
+    three.ask(t);
     REQUIRE_FALSE(t.granted());
     CHECK(three[0].counters().connections_cut >= 1);
     REQUIRE(three.nodes[0].cli({"GET", "name"}).text == t.owner);
     three[0].heal();
     three[1].heal();
-    rig.until([&] { return three.nodes.holding("name") == 0; }, "both have been given it back");
+    three.rig.until([&] { return three.nodes.holding("name") == 0; },
+                    "both have been given it back");
 }
 
 TEST_CASE("F80: a lease counts from its request, however long the answers take") {
     const bool by_lane = GENERATE(false, true);
     INFO((by_lane ? "by lane" : "by the engine"));
-    Proxied three;
-    Rig rig(three.url);
-    const auto lane = rig.backend->open_lane();
-    const auto ask = [&](Try& t) {
-        if (!by_lane) return (void)rig.attempt(t);
-        t.a.sent = now();
-        t.a.deadline = t.a.sent + 1s;
-        lane->attempt(t.a);
-    };
+    Three three(by_lane);
     Try first("warm");
-    ask(first);
+    three.ask(first);
     REQUIRE(first.granted());
     for (std::size_t i = 0; i < 3; ++i)
         three[i].delay(lab::Direction::to_client, 200ms);
     Try t("name");
-    ask(t);
+    three.ask(t);
     REQUIRE(now() - t.a.sent >= 200ms);
     REQUIRE(t.granted());
     const auto base = t.grant().base == hf::boot_clock::time_point{} ? t.a.sent : t.grant().base;
     CHECK(base <= t.a.sent);
     CHECK(t.grant().ttl <= t.a.ttl);
-    const auto renewed = rig.renew(t);
+    const auto renewed = three.rig.renew(t);
     REQUIRE(renewed.renewal == holdfast::spi::Held::Renewal::renewed);
     REQUIRE(now() - renewed.sent >= 200ms);
     CHECK(renewed.renewed_base.value_or(renewed.sent) <= renewed.sent);

@@ -28,7 +28,7 @@ public:
     Crowd(const Crowd&) = delete;
     Crowd& operator=(const Crowd&) = delete;
     ~Crowd() {
-        lab::wait_until([&] { return open_ == 0; }, 30s * patience, "all are answered");
+        lab::wait_until([&] { return open_ == 0; }, cap(30s), "all are answered");
     }
     void acquire(hf::milliseconds wait = 5s) {
         open_ += static_cast<int>(locks_.size());
@@ -38,7 +38,7 @@ public:
                 leases[i] = std::move(l);
                 --open_;
             });
-        lab::wait_until([&] { return open_ == 0; }, 30s * patience, "all are answered");
+        lab::wait_until([&] { return open_ == 0; }, cap(30s), "all are answered");
     }
     /// How many were answered `released`.
     int release() {
@@ -52,7 +52,7 @@ public:
                                     --open_;
                                 });
         }
-        lab::wait_until([&] { return open_ == 0; }, 30s * patience, "all are released");
+        lab::wait_until([&] { return open_ == 0; }, cap(30s), "all are released");
         return released;
     }
     int held() const {
@@ -204,8 +204,8 @@ TEST_CASE("together: renewals share their calls, and a minority that dies takes 
     crowd.acquire();
     REQUIRE(crowd.held() == many);
     const auto before = client.stats();
-    lab::wait_until([&] { return client.stats().renewals >= before.renewals + 2 * many; },
-                    30s * patience, "two rounds of renewals");
+    lab::wait_until([&] { return client.stats().renewals >= before.renewals + 2 * many; }, cap(30s),
+                    "two rounds of renewals");
     const auto after = client.stats();
     const auto each = static_cast<double>(after.requests - before.requests) /
                       static_cast<double>(after.renewals - before.renewals);
@@ -214,7 +214,7 @@ TEST_CASE("together: renewals share their calls, and a minority that dies takes 
     five[0].kill();
     five[1].kill();
     const auto killed = client.stats().renewals;
-    lab::wait_until([&] { return client.stats().renewals >= killed + 3 * many; }, 60s * patience,
+    lab::wait_until([&] { return client.stats().renewals >= killed + 3 * many; }, cap(60s),
                     "three more rounds");
     CHECK(crowd.held() == many);
     CHECK(crowd.release() == many);
@@ -233,7 +233,8 @@ TEST_CASE("together: an outage while thousands are asked for costs hardly more t
         const std::lock_guard hold(mutex);
         return static_cast<int>(leases.size());
     };
-    const auto url = five.url("durable=yes&ttl=60s&request_timeout=20s&node_timeout=200ms&" + mode);
+    const auto url = five.url(
+        "durable=yes&max_ttl=120s&ttl=120s&request_timeout=20s&node_timeout=200ms&" + mode);
     // Without an outage first: what this machine takes for all of them is what the rest is measured
     // by.
     std::chrono::milliseconds undisturbed{0};
@@ -249,7 +250,7 @@ TEST_CASE("together: an outage while thousands are asked for costs hardly more t
             });
         }
         const auto asked = now();
-        lab::wait_until([&] { return granted() > 0; }, 30s * patience, "the first are granted");
+        lab::wait_until([&] { return granted() > 0; }, cap(30s), "the first are granted");
         bool midst = false;
         if (outage) {
             for (std::size_t i = 0; i < five.size(); ++i)
@@ -269,10 +270,10 @@ TEST_CASE("together: an outage while thousands are asked for costs hardly more t
         if (!outage) undisturbed = std::chrono::ceil<std::chrono::milliseconds>(now() - asked);
         trial.within(now() - start, 2s + 3 * undisturbed, "all of them together");
         leases.clear();
-        lab::wait_until([&] { return keys(five, "n*") == 0; }, 30s * patience, "all is free");
+        lab::wait_until([&] { return keys(five, "n*") == 0; }, cap(30s), "all is free");
         return midst;
     };
     // A machine that is quick, or slow to say what it has got, is done before.
     (void)in_their_midst(false);
-    CHECK(lab::reached([&] { return in_their_midst(true); }, 60s * patience));
+    CHECK(lab::reached([&] { return in_their_midst(true); }, cap(60s)));
 }

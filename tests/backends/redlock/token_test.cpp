@@ -56,7 +56,7 @@ TEST_CASE("tokens: a state that holds no token, or one that could not grow, is r
           "[token]") {
     const std::string state =
         GENERATE("1:-000000000000005:x", "1:9999999999999999:x", "1:12:x", "1:0x00000000000001:x",
-                 "1:1795451605446001", "2:1795451605446001:x");
+                 "1:1795451605446001", "3:1795451605446001:x");
     INFO(state);
     Five five(false, {}, 3);
     const auto client = open(five.url());

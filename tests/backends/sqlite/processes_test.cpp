@@ -10,11 +10,15 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "fork.hpp"
 #include "trial.hpp"
 #include "worker.hpp"
 
 namespace holdfast::sqlite::test {
 namespace {
+
+using test_support::Busy;
+using test_support::in_child;
 
 TEST_CASE("four processes: one holder at a time, and tokens that only grow") {
     const File file;
@@ -159,47 +163,6 @@ TEST_CASE("a cancelled wait leaves nothing") {
     client.close();
     CHECK(file.sql("SELECT owner IS NULL AND mark = 1 FROM holdfast_lease") == "1");
 }
-
-/// The exit code of a child that runs `f`, or -1 when it had to be killed.
-template <class F>
-int in_child(F f) {
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        f();
-        ::_exit(0);
-    }
-    int status = 0;
-    if (lab::reached([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 10s))
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-    return -1;
-}
-
-/// Threads that keep `f` going, so that a fork finds them inside.
-template <class F>
-class Busy {
-public:
-    Busy(int threads, F f) {
-        for (int n = 0; n < threads; ++n)
-            threads_.emplace_back([this, f, n] {
-                while (!done_)
-                    f(n);
-            });
-    }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-    ~Busy() {
-        done_ = true;
-        for (auto& t : threads_)
-            t.join();
-    }
-
-private:
-    std::atomic<bool> done_{false};
-    std::vector<std::thread> threads_;
-};
 
 TEST_CASE("F6: a child's own client has nothing of the parent's", "[fork]") {
     const File file;

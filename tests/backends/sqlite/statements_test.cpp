@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "fixture.hpp"
+#include "readme.hpp"
 
 namespace holdfast::sqlite::test {
 namespace {
@@ -13,23 +14,6 @@ int record(unsigned, void* out, void* statement, void*) {
     return 0;
 }
 
-/// The lines of the block of code that follows `<!-- marker -->`.
-std::vector<std::string> documented(const std::string& marker) {
-    const std::string text = text_of(SQLITE_README);
-    const auto begin = text.find("<!-- " + marker + " -->");
-    REQUIRE(begin != std::string::npos);
-    const auto first = text.find('\n', text.find("```sql", begin)) + 1;
-    std::istringstream block(text.substr(first, text.find("```", first) - first));
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(block, line);) {
-        if (line.starts_with("  "))
-            lines.back() += line.substr(1);
-        else
-            lines.push_back(line);
-    }
-    return lines;
-}
-
 TEST_CASE("an acquire and a release run the statements that the README shows") {
     const File file;
     Table t(file);
@@ -38,10 +22,10 @@ TEST_CASE("an acquire and a release run the statements that the README shows") {
     std::vector<std::string> ran;
     sqlite3_trace_v2(t.connection.handle(), SQLITE_TRACE_STMT, record, &ran);
     const auto g = t.grant("a", "two");
-    CHECK(ran == documented("acquire"));
+    CHECK(ran == test_support::statements_of(SQLITE_README, "acquire"));
     ran.clear();
     CHECK(t.release("a", "two", g.token) == ReleaseResult::released);
-    CHECK(ran == documented("release"));
+    CHECK(ran == test_support::statements_of(SQLITE_README, "release"));
 }
 
 TEST_CASE("acquisitions at once share a transaction: a look and a row each") {

@@ -7,25 +7,15 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <fstream>
-#include <new>
 
+#include "../sql/events.hpp"
 #include "fixture.hpp"
 #include "worker.hpp"
 
 namespace holdfast::sqlite::test {
 namespace {
 
-struct Events final : spi::BackendEvents {
-    void wake(std::string_view) override {}
-    void at_risk(std::string_view) override {}
-    void lost(std::string_view, error_code) override {}
-    void warn(std::string) override {
-        ++warnings;
-        if (no_memory) throw std::bad_alloc();
-    }
-    int warnings = 0;
-    bool no_memory = false;
-};
+using sql_tests::Events;
 
 struct Working {
     using Job = Worker::Job;
@@ -130,7 +120,9 @@ TEST_CASE("what was known of the file is forgotten when it is opened anew") {
     waiter.queue = true;
     waiter.outcome = spi::Attempt::Busy{1s, false};
     REQUIRE(watch.record(waiter));
-    watch.held("a", "holder", 10'000'000);
+    Row row;
+    REQUIRE(look(t.connection, "a", row) == SQLITE_OK);
+    watch.seen("a", *row.state(), row.columns);
     REQUIRE(watch.answers(waiter));
     t.connection.close();
     file.sql("UPDATE holdfast_lease SET owner = NULL");

@@ -166,14 +166,14 @@ TEST_CASE("a session with many watches comes back after a lost connection", "[gr
     CHECK(proxy.cut_all() > 0);
     lab::wait_until([&] { return proxy.counters().connections_accepted > accepted; }, 5s,
                     "it connects anew");
-    lab::wait_until([&] { return lease.renew().has_value(); }, patience * 5s, "it is back");
+    lab::wait_until([&] { return lease.renew().has_value(); }, cap(5s), "it is back");
     // On a busy machine the first renewal may come before thousands of answers are worked off.
     const auto kept = [&](hf::Lease& l) {
         if (l.state() == hf::LeaseState::lost) FAIL("a lease was lost");
         return l.renew().has_value();
     };
     for (hf::Lease& l : all)
-        lab::wait_until([&] { return kept(l); }, patience * 5s, "the others are back");
+        lab::wait_until([&] { return kept(l); }, cap(5s), "the others are back");
     CHECK(proxy.counters().connections_accepted == accepted + 1);
     CHECK(lease.release() == hf::ReleaseResult::released);
 }

@@ -2,81 +2,18 @@
 // believe in a lock that the others have given to somebody else meanwhile; who believes what it can
 // read does, which is shown here as well. Runs in network and mount namespaces of its own (see
 // CMakeLists.txt), so that nothing is left behind and nobody else is disturbed.
-#include <sys/mount.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <iostream>
 #include <optional>
 #include <thread>
 
-#include "holdfast/lab/process.hpp"
-#include "holdfast/lab/temp_dir.hpp"
+#include "net.hpp"
 #include "rig.hpp"
 
 using namespace zookeeper_tests;
+using holdfast::testing::Net;
 
 namespace {
-
-void run(const std::vector<std::string>& argv) {
-    lab::ProcessOptions o;
-    o.argv = argv;
-    lab::TempDir dir;
-    o.log = dir.path() / "log";
-    lab::Process p(o);
-    const auto ended = p.wait(20s);
-    INFO(p.command_line() << "\n" << p.log_tail());
-    REQUIRE(ended.has_value());
-    REQUIRE(ended->code == 0);
-}
-
-std::string name_of(std::size_t i) {
-    return "zk" + std::to_string(i);
-}
-std::string host_of(std::size_t i) {
-    return "10.77.0." + std::to_string(i + 1);
-}
-
-/// Three namespaces on one bridge; this process is on the bridge as well.
-class Net {
-public:
-    Net() {
-        REQUIRE(::mount("none", "/run", "tmpfs", 0, nullptr) == 0);
-        run({"ip", "link", "set", "lo", "up"});
-        run({"ip", "link", "add", "br0", "type", "bridge"});
-        run({"ip", "addr", "add", "10.77.0.254/24", "dev", "br0"});
-        run({"ip", "link", "set", "br0", "up"});
-        for (std::size_t i = 0; i < 3; ++i) {
-            const auto ns = name_of(i), outside = "v" + std::to_string(i);
-            run({"ip", "netns", "add", ns});
-            run({"ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns",
-                 ns});
-            run({"ip", "link", "set", outside, "master", "br0"});
-            run({"ip", "link", "set", outside, "up"});
-            in(i, {"ip", "link", "set", "lo", "up"});
-            in(i, {"ip", "addr", "add", host_of(i) + "/24", "dev", "eth0"});
-            in(i, {"ip", "link", "set", "eth0", "up"});
-        }
-    }
-    static void in(std::size_t i, std::vector<std::string> argv) {
-        argv.insert(argv.begin(), {"ip", "netns", "exec", name_of(i)});
-        run(argv);
-    }
-    /// Nothing passes between that server and the other two, in either direction; its clients
-    /// reach it. The other two hear at once that it is gone, it hears nothing.
-    static void isolate(std::size_t i, bool others_hear) {
-        for (std::size_t k = 0; k < 3; ++k) {
-            if (k == i) continue;
-            in(k, {"iptables", "-A", "OUTPUT", "-d", host_of(i), "-j", "DROP"});
-            in(k, {"iptables", "-A", "INPUT", "-s", host_of(i), "-j", "DROP"});
-            if (others_hear) in(k, {"ss", "-K", "dst", host_of(i)});
-        }
-    }
-    static void heal() {
-        for (std::size_t k = 0; k < 3; ++k)
-            in(k, {"iptables", "-F"});
-    }
-};
 
 /// A holder that does not count writes: it believes while its server says what it wants to hear.
 class Believer {
@@ -246,8 +183,8 @@ TEST_CASE("an isolated server never leaves a holder believing after somebody els
         o.sync_limit = 20;  // ten seconds in which a server that is cut off goes on serving
         o.config = {"forceSync=no"};
         for (std::size_t i = 0; i < o.count; ++i) {
-            o.hosts.push_back(host_of(i));
-            o.launchers.push_back({"ip", "netns", "exec", name_of(i)});
+            o.hosts.push_back(Net::host(i));
+            o.launchers.push_back(Net::launcher(i));
         }
         auto servers = ZooKeeperServers::start(o);
         auto outcome = isolate(servers, leader);

@@ -18,15 +18,17 @@ QueueNodePtr place(Line& line, const std::string& node, std::uint64_t list) {
     auto p = std::make_shared<QueueNode>();
     p->state = QueueNode::State::queued;
     p->node = node;
+    p->recipe = rank_of(node)->recipe;
+    p->reads = reads(p->recipe);
     p->list = list;
     line.add(p);
     return p;
 }
 
-std::string node(std::int64_t sequence, char letter = 'a') {
+std::string node(std::int64_t sequence, char letter = 'a', const char* kind = "lock-") {
     std::array<char, 16> digits{};
     std::snprintf(digits.data(), digits.size(), "%010d", static_cast<int>(sequence));
-    return "_c_" + std::string(8, letter) + "-0000-4000-8000-000000000000-lock-" + digits.data();
+    return "_c_" + std::string(8, letter) + "-0000-4000-8000-000000000000-" + kind + digits.data();
 }
 
 }  // namespace
@@ -62,26 +64,48 @@ TEST_CASE("which nodes stand in line, and with which number", "[names]") {
     CHECK(sequence_of("lock-0000000001") == 1);
     CHECK(sequence_of("_c_x-lock--2147483648") == std::numeric_limits<std::int32_t>::min());
     CHECK(sequence_of("_c_x-lock-2147483647") == std::numeric_limits<std::int32_t>::max());
-    for (const char* foreign :
-         {"", "readme", "lock-", "lock-1", "lock-000000000x", "x__rlock__0000000001",
-          "_c_x-lease-0000000001", "lock-99999999999", "0000000001", "lock-0000000001 "})
+    CHECK(rank_of("_c_x-latch-0000000003")->recipe == Recipe::latch);
+    CHECK(rank_of("_c_x-__WRIT__0000000003")->recipe == Recipe::writer);
+    CHECK(rank_of("_c_x-__READ__0000000003")->recipe == Recipe::reader);
+    CHECK(rank_of("_c_x-__READ__0000000003")->sequence == 3);
+    CHECK(rank_of("_c_x-lease-0000000001")->recipe == Recipe::permit);
+    CHECK(rank_of("ff__lock__0000000012")->recipe == Recipe::kazoo_writer);
+    CHECK(rank_of("ff__rlock__0000000012")->recipe == Recipe::kazoo_reader);
+    for (const char* foreign : {"", "readme", "lock-", "lock-1", "lock-000000000x", "__READ__1",
+                                "lock-99999999999", "0000000001", "lock-0000000001 "})
         CHECK_FALSE(sequence_of(foreign));
     const auto guid = make_guid();
     CHECK(guid.size() == 36);
     CHECK(guid != make_guid());
     CHECK(made_by(node_prefix(guid) + "0000000001", guid));
     CHECK_FALSE(made_by(node_prefix(make_guid()) + "0000000001", guid));
+    CHECK(made_by(node_prefix(guid, Recipe::reader) + "0000000001", guid));
+    CHECK(node_prefix(guid, Recipe::writer) == "_c_" + guid + "-__WRIT__");
+    CHECK(node_prefix(guid, Recipe::latch) == "_c_" + guid + "-latch-");
+    CHECK(of_other_recipe(Recipe::mutex, Recipe::latch));
+    CHECK(of_other_recipe(Recipe::reader, Recipe::latch));
+    CHECK_FALSE(of_other_recipe(Recipe::reader, Recipe::writer));
+    CHECK_FALSE(of_other_recipe(Recipe::latch, Recipe::kazoo_writer));
 }
 
 TEST_CASE("what a node says of its maker", "[names]") {
-    const NodeData d{"owner.host.7", 10'000, true};
+    NodeData d{"owner.host.7", 10'000, true};
     const auto read = read_data(write_data(d));
     REQUIRE(read);
     CHECK(read->owner == d.owner);
     CHECK(read->ttl_ms == 10'000);
     CHECK(read->revoked);
-    for (const char* foreign : {"", "10.0.0.1", "hf1", "hf1 ", "hf1 x owner", "hf1 -5 o", "hf1 10 ",
-                                "hf1 10 owner gone", "hf2 10 owner"})
+    CHECK_FALSE(read->shared);
+    d.revoked = false, d.shared = d.asked = true, d.delay_ms = 15'000;
+    const auto more = read_data(write_data(d));
+    REQUIRE(more);
+    CHECK_FALSE(more->revoked);
+    CHECK(more->shared);
+    CHECK(more->asked);
+    CHECK(more->delay_ms == 15'000);
+    for (const char* foreign :
+         {"", "10.0.0.1", "hf1", "hf1 ", "hf1 x owner", "hf1 -5 o", "hf1 10 ", "hf1 10 owner gone",
+          "hf1 10 owner delay=x", "hf2 10 owner", "__REVOKE__"})
         CHECK_FALSE(read_data(foreign));
 }
 
@@ -92,20 +116,53 @@ TEST_CASE("the first is who has nobody ahead, after a list that may have shown t
     CHECK_FALSE(line.first(*mine));  // no list yet: somebody may be ahead
     CHECK(line.apply({node(3, 'z'), node(5), "readme", node(6, 'b')}, 1).empty());
     CHECK_FALSE(line.first(*mine));
-    REQUIRE(line.ahead(mine->key) != nullptr);
-    CHECK(line.ahead(mine->key)->node == node(3, 'z'));
-    auto* next = line.remove(*line.key_of(node(3, 'z')));
-    REQUIRE(next != nullptr);
-    CHECK(next->own == mine);
+    REQUIRE(line.blocker(*mine) != nullptr);
+    CHECK(line.blocker(*mine)->first.second == node(3, 'z'));
+    CHECK(line.remove(node(3, 'z')) == std::vector{mine});
     CHECK(line.first(*mine));
     // A later one, whose list has not come.
     const auto later = place(line, node(9), 2);
     CHECK(line.apply({node(5), node(6, 'b')}, 1).empty());  // an older answer does not show it
     CHECK_FALSE(later->listed);
-    CHECK(line.find(later->key) != nullptr);
+    CHECK(line.find(later->node) != nullptr);
     const auto vanished = line.apply({node(6, 'b')}, 2);
     CHECK(vanished.size() == 2);
     CHECK_FALSE(line.first(*mine));
+}
+
+TEST_CASE("a reader waits for the last that writes ahead of it, and a writer for all", "[line]") {
+    constexpr auto read = "__READ__", write = "__WRIT__";
+    Line line("/p");
+    line.sent = 1;
+    const auto first = place(line, node(1, 'a', read), 1),
+               second = place(line, node(4, 'd', read), 1);
+    const auto writer = place(line, node(5, 'e', write), 1),
+               last = place(line, node(6, 'f', read), 1);
+    const auto held = node(2, 'b', "__lock__"), waits = node(3, 'c');
+    CHECK(line.apply({node(1, 'a', read), held, waits, node(4, 'd', read), node(5, 'e', write),
+                      node(6, 'f', read), node(7, 'g', write)},
+                     1)
+              .empty());
+    CHECK(line.lets_in(*first));
+    CHECK(line.blocker(*second)->first.second == waits);
+    CHECK(line.blocker(*writer)->first.second == second->node);
+    CHECK(line.blocker(*last)->first.second == writer->node);
+    // One that vanishes may let those behind it in, up to the next that writes.
+    CHECK(line.remove(waits) == std::vector{second, writer});
+    CHECK_FALSE(line.lets_in(*second));
+    CHECK(line.downgrade(held) == std::vector{second, writer});
+    CHECK(line.downgrade(held).empty());
+    CHECK(line.lets_in(*second));
+    CHECK_FALSE(line.lets_in(*writer));
+    CHECK_FALSE(line.lets_in(*last));
+    // Which of two with one number is ahead nobody knows, and readers do not mind each other.
+    CHECK(line.apply({node(1, 'a', read), node(1, 'z', read), node(4, 'd', read),
+                      node(4, 'z', write), node(5, 'e', write), node(6, 'f', read)},
+                     2)
+              .empty());
+    CHECK(line.lets_in(*first));
+    CHECK_FALSE(line.first(*first));
+    CHECK(line.blocker(*second)->first.second == node(4, 'z', write));
 }
 
 TEST_CASE(
@@ -140,7 +197,7 @@ TEST_CASE("T17: the order is that of the numbers, up to the last one that is giv
         CHECK(line.apply(shuffled, 1).empty());
         std::vector<std::string> seen;
         for (const auto& [key, e] : line.entries())
-            seen.push_back(e.node);
+            seen.push_back(key.second);
         REQUIRE(seen == nodes);
         CHECK(line.first(*mine) == (own == 0));
     }

@@ -1,37 +1,15 @@
 // The README says exactly what is sent; here it is read off the wire. And what a hand-over costs.
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <iostream>
-#include <map>
 #include <mutex>
-#include <sstream>
 
+#include "readme.hpp"
 #include "rig.hpp"
 
 using namespace zookeeper_tests;
 
 namespace {
-
-/// Row -> its requests, from the table between the markers.
-std::map<std::string, std::string> table() {
-    std::ifstream file(ZOOKEEPER_README);
-    std::stringstream all;
-    all << file.rdbuf();
-    const std::string text = all.str();
-    const auto begin = text.find("<!-- requests -->"), end = text.find("<!-- /requests -->");
-    REQUIRE(begin != text.npos);
-    REQUIRE(end != text.npos);
-    std::stringstream lines(text.substr(begin, end - begin));
-    std::map<std::string, std::string> out;
-    for (std::string line; std::getline(lines, line);) {
-        const auto first = line.find("| `"), middle = line.find("` | `");
-        if (first == line.npos || middle == line.npos) continue;
-        const auto last = line.rfind('`');
-        out[line.substr(3, middle - 3)] = line.substr(middle + 5, last - middle - 5);
-    }
-    return out;
-}
 
 /// Reads big-endian numbers and texts off a request.
 struct Reader {
@@ -58,8 +36,11 @@ std::string without_numbers(std::string path) {
     const auto at = path.find("_c_");
     if (at == path.npos) return path;
     path.replace(at + 3, 36, "GUID");
-    const auto lock = path.find("-lock-");
-    if (lock != path.npos && path.size() > lock + 6) path.replace(lock + 6, path.npos, "SEQ");
+    for (const std::string ending : {"-lock-", "-lease-", "__READ__", "__WRIT__"}) {
+        const auto begin = path.find(ending);
+        const auto digits = begin + ending.size();
+        if (begin != path.npos && path.size() > digits) path.replace(digits, path.npos, "SEQ");
+    }
     return path;
 }
 
@@ -89,7 +70,14 @@ std::string one(Reader& r, std::int32_t type) {
                 r.number();
                 if (done) break;
                 all += (all.empty() ? "" : ", ") + one(r, part);
-                r.number();  // the version, of both that are used here
+                if (part == 1) {
+                    r.text();  // the data
+                    for (auto n = r.number(); n > 0; --n) {
+                        r.number();
+                        r.text(), r.text();
+                    }
+                }
+                r.number();  // the version, or the kind of node
             }
             return "multi(" + all + ")";
         }
@@ -117,8 +105,8 @@ std::string shown(const std::string& sent) {
 }  // namespace
 
 TEST_CASE("requests: one acquire and release, exactly as the README has it") {
-    const auto rows = table();
-    REQUIRE(rows.size() == 4);
+    const auto rows = test_support::requests_of(ZOOKEEPER_README);
+    REQUIRE(rows.size() == 8);
     lab::Proxy proxy(server().port());
     const std::string base = "zookeeper://127.0.0.1:" + std::to_string(proxy.port());
     const auto record = [&](const std::string& query, const std::string& name, int used) {
@@ -135,6 +123,32 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
     CHECK(record("&robust=yes", "N", 2) == rows.at("robust=yes"));
     CHECK(record("", "O", 1) == rows.at("the second time"));
     CHECK(record("", "M", 0) == rows.at("a name that this session has not seen"));
+
+    const auto client = open(base + "?ttl=60s&tick_time=100ms");
+    const auto of_kind = [&](const std::string& name, const hf::LockOptions& kind,
+                             hf::AcquireOptions options, bool downgrades = false) {
+        options.wait = 10s;
+        const auto lock = lock_of(client, name, kind);
+        for (int i = 0; i < 2; ++i)
+            REQUIRE(lock->acquire(options)->release() == hf::ReleaseResult::released);
+        lab::wait_until([&] { return client.inspect(name)->holders.empty(); }, 10s, "it is free");
+        proxy.record();
+        auto lease = lock->acquire(options);
+        REQUIRE(lease.has_value());
+        if (downgrades) {
+            proxy.record();
+            CHECK(lease->downgrade().has_value());
+            return shown(proxy.recorded(lab::Direction::to_server));
+        }
+        CHECK(lease->release() == hf::ReleaseResult::released);
+        return shown(proxy.recorded(lab::Direction::to_server));
+    };
+    const hf::LockOptions readers{.kind = hf::Kind::shared_mutex},
+        permits{.kind = hf::Kind::semaphore, .limit = 5};
+    CHECK(of_kind("R", readers, {.mode = hf::Mode::shared}) == rows.at("shared"));
+    CHECK(of_kind("R", readers, {}) == rows.at("exclusive, of a shared_mutex"));
+    CHECK(of_kind("R", readers, {}, true) == rows.at("its downgrade"));
+    CHECK(of_kind("P", permits, {.permits = 2}) == rows.at("two permits"));
 }
 
 TEST_CASE("a hand-over costs at most six packets, however many wait") {

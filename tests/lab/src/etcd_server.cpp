@@ -20,19 +20,8 @@
 namespace holdfast::lab {
 namespace {
 
-/// The text after "KEY":" up to the next quotation mark; numbers of 64 bits are texts there, too.
-std::string text_after(const std::string& json, const std::string& key) {
-    const auto mark = "\"" + key + "\":\"";
-    const auto at = json.find(mark);
-    if (at == std::string::npos) {
-        return {};
-    }
-    const auto begin = at + mark.size();
-    return json.substr(begin, json.find('"', begin) - begin);
-}
-
 std::uint64_t number_after(const std::string& json, const std::string& key) {
-    const auto text = text_after(json, key);
+    const auto text = EtcdServers::text_after(json, key);
     std::uint64_t number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);
     return number;
@@ -112,7 +101,13 @@ public:
     std::string host(std::size_t i) const {
         return options_.hosts.empty() ? "127.0.0.1" : options_.hosts.at(i);
     }
-    const std::optional<TlsFiles>& tls() const { return tls_; }
+    const TlsFiles& tls() const {
+        if (!tls_) {
+            throw LabError("these etcd servers were started without TLS");
+        }
+        return *tls_;
+    }
+    std::string scheme() const { return tls_ ? "etcds" : "etcd"; }
     std::string client_url(std::size_t i) const {
         return fmt::format("{}://{}:{}", tls_ ? "https" : "http", host(i), at(i).client.number());
     }
@@ -202,8 +197,9 @@ public:
         for (std::size_t i = 0; i < size(); ++i) {
             const auto text = status(i);
             const auto term = number_after(text, "raftTerm");
-            const auto leader = text_after(text, "leader");
-            if (!leader.empty() && leader == text_after(text, "member_id") && term > last) {
+            const auto leader = EtcdServers::text_after(text, "leader");
+            if (!leader.empty() && leader == EtcdServers::text_after(text, "member_id") &&
+                term > last) {
                 found = i;
                 last = term;
             }
@@ -246,7 +242,9 @@ private:
     bool serves(std::size_t i) const {
         // A key that is never there.
         const auto answer = post(i, "kv/range", R"({"key":"AA=="})", std::chrono::seconds(1));
-        return !text_after(answer, "revision").empty();
+        // With authentication the lab has no user, and is refused once the member serves.
+        return !EtcdServers::text_after(answer, "revision").empty() ||
+               answer.find("user name is empty") != std::string::npos;
     }
 
     void end(std::size_t i) {
@@ -307,6 +305,10 @@ private:
         if (tls_) {
             add("--cert-file", tls_->cert.string());
             add("--key-file", tls_->key.string());
+            if (options_.client_certificates) {
+                add("--trusted-ca-file", tls_->ca.string());
+                process.argv.emplace_back("--client-cert-auth");
+            }
         }
         process.argv.insert(process.argv.end(), options_.arguments.begin(),
                             options_.arguments.end());
@@ -324,6 +326,16 @@ private:
     unsigned clusters_ = 0;
 };
 
+std::string EtcdServers::text_after(const std::string& answer, const std::string& key) {
+    const auto mark = "\"" + key + "\":\"";
+    const auto at = answer.find(mark);
+    if (at == std::string::npos) {
+        return {};
+    }
+    const auto begin = at + mark.size();
+    return answer.substr(begin, answer.find('"', begin) - begin);
+}
+
 EtcdServers EtcdServers::start(EtcdOptions options) {
     return EtcdServers(std::make_unique<Impl>(std::move(options)));
 }
@@ -338,14 +350,14 @@ std::size_t EtcdServers::size() const noexcept {
 }
 
 std::string EtcdServers::url() const {
-    std::string text = "etcd://";
+    std::string text = impl_->scheme() + "://";
     for (std::size_t i = 0; i < size(); ++i) {
         text += fmt::format("{}{}:{}", i == 0 ? "" : ",", host(i), port(i));
     }
     return text;
 }
 std::string EtcdServers::url(std::size_t member) const {
-    return fmt::format("etcd://{}:{}", host(member), port(member));
+    return fmt::format("{}://{}:{}", impl_->scheme(), host(member), port(member));
 }
 
 std::string EtcdServers::endpoints() const {
@@ -363,10 +375,13 @@ std::uint16_t EtcdServers::port(std::size_t member) const {
     return impl_->at(member).client.number();
 }
 std::filesystem::path EtcdServers::ca_file() const {
-    if (!impl_->tls()) {
-        throw LabError("these etcd servers were started without TLS");
-    }
-    return impl_->tls()->ca;
+    return impl_->tls().ca;
+}
+std::filesystem::path EtcdServers::cert_file() const {
+    return impl_->tls().cert;
+}
+std::filesystem::path EtcdServers::key_file() const {
+    return impl_->tls().key;
 }
 std::filesystem::path EtcdServers::data_directory(std::size_t member) const {
     return impl_->at(member).directory / "data";
@@ -411,7 +426,7 @@ void EtcdServers::wait_ready(std::chrono::nanoseconds cap) {
 
 std::string EtcdServers::version() const {
     for (std::size_t i = 0; i < size(); ++i) {
-        auto text = text_after(impl_->status(i), "version");
+        auto text = EtcdServers::text_after(impl_->status(i), "version");
         if (!text.empty()) {
             return text;
         }
@@ -428,7 +443,7 @@ std::string EtcdServers::ctl(const std::vector<std::string>& arguments,
     return impl_->ctl(arguments, cap);
 }
 void EtcdServers::compact() const {
-    const auto now = text_after(post(0, "kv/range", R"({"key":"AA=="})"), "revision");
+    const auto now = EtcdServers::text_after(post(0, "kv/range", R"({"key":"AA=="})"), "revision");
     post(0, "kv/compaction", fmt::format(R"({{"revision":"{}"}})", now));
 }
 

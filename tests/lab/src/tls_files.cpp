@@ -21,7 +21,7 @@ subjectKeyIdentifier = hash
 [server]
 basicConstraints = critical,CA:FALSE
 keyUsage = critical,digitalSignature
-extendedKeyUsage = serverAuth
+extendedKeyUsage = serverAuth,clientAuth
 subjectAltName = IP:127.0.0.1,DNS:localhost
 )";
 

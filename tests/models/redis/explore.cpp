@@ -27,6 +27,18 @@ constexpr std::array scenarios{
     Scenario{"refused", 3, 3, 1, 0, 0, 1, false, false, false, false, 1},
     // One of three listens at a replica, which publishes what its primary does (a failover).
     Scenario{"elsewhere", 3, 3, 1, 0, 0, 1, false, false, false, false, 0, 1},
+    // Readers and writers: the same dangers, and units in the line.
+    Scenario{"readers", 3, 2, 1, 0, 0, 1, false, false, false, false, 0, -1, "ssw"},
+    Scenario{"reader", 2, 3, 1, 0, 1, 1, false, true, false, false, 0, -1, "sw"},
+    Scenario{"reading", 2, 4, 2, 1, 0, 1, false, false, false, true, 0, -1, "ws"},
+    Scenario{"readers-crash", 2, 3, 2, 0, 0, 1, true, false, false, false, 0, -1, "sw"},
+    Scenario{"readers-revoked", 2, 3, 1, 1, 0, 1, false, false, true, true, 0, -1, "sw"},
+    // A writer becomes a reader while a writer and a reader wait; and with answers that are lost.
+    Scenario{"downgrade", 3, 1, 1, 0, 0, 1, false, false, false, false, 0, -1, "dws"},
+    Scenario{"downgrade-lost", 2, 2, 1, 1, 1, 1, false, false, false, false, 0, -1, "dw"},
+    // Two permits.
+    Scenario{"permits", 3, 2, 1, 0, 0, 1, false, false, false, false, 0, -1, "211"},
+    Scenario{"permit", 2, 3, 1, 0, 1, 1, false, true, false, false, 0, -1, "21"},
 };
 
 struct Hash {
@@ -90,8 +102,8 @@ Result explore(const Scenario& scenario, const redis::Scripts& scripts, std::siz
 redis::Scripts changed(const std::string& from, const std::string& to) {
     redis::Scripts s = redis::Scripts::all();
     std::size_t found = 0;
-    for (redis::Script* one :
-         {&s.enter_one, &s.enter_many, &s.leave_one, &s.leave_many, &s.renew, &s.break_lock}) {
+    for (redis::Script* one : {&s.enter_one, &s.enter_many, &s.leave_one, &s.leave_many, &s.renew,
+                               &s.enter_units, &s.leave_units, &s.renew_units, &s.tell_holders}) {
         std::string text = one->text();
         for (std::size_t at = 0; !from.empty() && (at = text.find(from, at)) != text.npos;) {
             text.replace(at, from.size(), to);

@@ -20,6 +20,7 @@ public:
         if (!chosen) throw std::runtime_error(d.text());
         shared_ = std::make_unique<redis::Shared>(chosen->settings);
         keys_.assign("", "N");
+        redis::sibling(parts_, "N", 'r');
     }
 
     State start() const {
@@ -41,7 +42,7 @@ public:
         if (scenario_.revoke && !s.revoked && s.store.find("N") != nullptr) {
             State n = s;
             n.revoked = true;
-            run(n, scripts_.break_lock, five(), {"", "0", "0"});
+            run(n, scripts_.tell_holders, six(), {"", "0", "0", ""});
             found("an operator revokes", std::move(n));
         }
         for (std::size_t i = 0; i < s.clients.size(); ++i)
@@ -49,21 +50,32 @@ public:
     }
 
     void check(const State& s) const {
-        int believe = 0;
-        for (const Client& c : s.clients)
-            believe += c.phase == Phase::held && s.store.now < c.valid_until ? 1 : 0;
-        if (believe > 1) throw Violation("two holders");
+        std::uint64_t used = 0, limit = spi::Units::all;
         const auto* lock = s.store.find("N");
+        const auto* parts = s.store.find(parts_);
         for (std::size_t i = 0; i < s.clients.size(); ++i) {
             const Client& c = s.clients[i];
-            const bool believes = c.phase == Phase::held && s.store.now < c.valid_until;
-            if (believes && (lock == nullptr || lock->text != owner(i, c)))
+            if (c.phase != Phase::held || s.store.now >= c.valid_until) continue;
+            const spi::Units of = units_of(i, c);
+            used += of.take;
+            limit = std::min<std::uint64_t>(limit, of.of);
+            const std::string id = owner(i, c);
+            const bool alone = lock != nullptr && lock->text == id;
+            const bool part = lock != nullptr && parts != nullptr &&
+                              lock->text.starts_with(of.permits() ? "hf:p:" : "hf:s:") &&
+                              has_part(*parts, id, s) &&
+                              (!of.permits() || of.take == 1 || has_part(*parts, id + "#2", s));
+            if (of.exclusive() ? !alone : !part && !(c.shared && alone))
                 throw Violation("a holder without its key");
         }
+        if (used > limit) throw Violation("more than the limit hold");
         const auto* queue = s.store.find(keys_.queue);
         for (const std::string& owner : s.gone) {
             if (lock != nullptr && lock->text == owner)
                 throw Violation("held by " + owner + ", which was told that it holds nothing");
+            if (parts != nullptr && lock != nullptr && lock->text.starts_with("hf:") &&
+                (has_part(*parts, owner, s) || has_part(*parts, owner + "#2", s)))
+                throw Violation(owner + " has a part, and was told that it holds nothing");
             if (queue != nullptr && queue->scores.count(owner) != 0)
                 throw Violation(owner + " is in line, and was told that it is not");
         }
@@ -75,9 +87,26 @@ private:
     static std::string owner(std::size_t i, const Client& c) {
         return "owner" + std::to_string(i) + std::string(1, static_cast<char>('a' + c.acquisition));
     }
+    static bool has_part(const Value& parts, const std::string& member, const State& s) {
+        const auto at = parts.scores.find(member);
+        return at != parts.scores.end() && at->second >= static_cast<double>(s.store.now);
+    }
+    /// What it believes that it has, or asks for.
+    spi::Units units_of(std::size_t i, const Client& c) const {
+        const char kind = scenario_.kind(i);
+        if (kind == 's' || c.shared) return {1, spi::Units::all, Mode::shared};
+        if (kind == '1' || kind == '2')
+            return {static_cast<std::uint32_t>(kind - '0'), 2, Mode::exclusive};
+        return {};
+    }
     static std::string channel(std::size_t i) { return "hf:c:" + std::to_string(i); }
     Words five() const {
         return {keys_.lock, keys_.state, keys_.queue, keys_.waiters, keys_.tombs};
+    }
+    Words six() const {
+        Words all = five();
+        all.push_back(parts_);
+        return all;
     }
     /// The client knows the server's clock.
     redis::Shared& shared(const State& s) {
@@ -132,17 +161,22 @@ private:
         const auto& one = scripts_;
         switch (r.kind) {
             case Kind::enter:
+                if (r.units) return run(s, one.enter_units, six(), r.arguments, read_only);
                 return run(s, scenario_.many ? one.enter_many : one.enter_one, five(), r.arguments,
                            read_only);
             case Kind::leave:
+                if (r.units) return run(s, one.leave_units, six(), r.arguments);
                 return run(s, scenario_.many ? one.leave_many : one.leave_one, five(), r.arguments);
             default:
+                if (r.units) return run(s, one.renew_units, six(), r.arguments);
                 return run(s, one.renew, {keys_.lock, keys_.state, keys_.tombs}, r.arguments);
         }
     }
 
-    spi::Attempt attempt_of(const State& s, const Client& c, const std::string& id) const {
+    spi::Attempt attempt_of(const State& s, std::size_t i, const std::string& id) const {
+        const Client& c = s.clients[i];
         spi::Attempt a;
+        a.units = units_of(i, c);
         a.name = "N";
         a.owner = id;
         a.ttl = milliseconds(ttl);
@@ -153,20 +187,33 @@ private:
         return a;
     }
 
-    void send(State& s, std::size_t i, Kind kind, const redis::Command& c) {
+    void send(State& s, std::size_t i, Kind kind, redis::Operation& op) {
+        redis::Command c;
+        const std::string to = channel(i);
+        const bool units = op.wants()->keys == 6;
+        if (op.wants()->channel) c.add(to);
+        op.add_arguments(c);
         Client& client = s.clients[i];
         client.out = true;
         client.answered = false;
-        client.request = {kind, s.store.now, s.store.now + tick, words_of(c)};
+        client.request = {kind, units, s.store.now, s.store.now + tick, words_of(c)};
     }
 
     void believe(State& s, std::size_t i, std::uint64_t token, std::int64_t until) {
         Client& c = s.clients[i];
         const std::string id = owner(i, c);
-        if (token < s.best || (token == s.best && id != s.best_owner))
-            throw Violation("the token goes back");
-        s.best = token;
-        s.best_owner = id;
+        const spi::Units of = units_of(i, c);
+        if (of.exclusive()) {
+            if (token < s.best || (token == s.best && id != s.best_owner))
+                throw Violation("the token goes back");
+            s.written = token;
+        } else if (!of.permits() && token <= s.written) {
+            throw Violation("a reader's token is not above that of a writer before it");
+        }
+        if (token >= s.best) {
+            s.best = token;
+            s.best_owner = id;
+        }
         c.phase = Phase::held;
         c.token = token;
         c.valid_until = until;
@@ -198,15 +245,17 @@ private:
         c.reply.clear();
         if (r.kind == Kind::enter) {
             const std::string id = owner(i, c);
-            auto a = attempt_of(s, c, id);
+            auto a = attempt_of(s, i, id);
             a.sent = at(r.sent);
             a.deadline = at(r.deadline);
             redis::Acquire op(shared(s), keys_, a);
             op.answered(as_reply(reply), clock_of(s));
             c.place = *redis::find_place(a.place);
-            if (op.wants() != nullptr)
+            if (op.wants() != nullptr) {
                 c.phase = Phase::asked;
-            else if (const auto* g = std::get_if<spi::Attempt::Granted>(&a.outcome))
+                // With its units, at once.
+                if (op.wants()->keys == 6 && !r.units) send(s, i, Kind::enter, op);
+            } else if (const auto* g = std::get_if<spi::Attempt::Granted>(&a.outcome))
                 granted(s, i, *g, a.sent);
             else if (reply.starts_with("E "))
                 ;  // it attempts again
@@ -216,7 +265,7 @@ private:
                 leave(s, i, 'u');
         } else if (r.kind == Kind::renew) {
             const std::string id = owner(i, c);
-            auto h = held_of(s, c, id);
+            auto h = held_of(s, i, id);
             redis::Renew op(shared(s), keys_, h);
             op.answered(as_reply(reply), clock_of(s));
             c.place = *redis::find_place(h.place);
@@ -227,7 +276,9 @@ private:
             } else if (op.wants() == nullptr) {
                 leave(s, i, 'a');
             }
-        } else if (left(s, i, reply)) {
+        } else if (reply == "u") {
+            send_leave(s, i, true);
+        } else if (left(s, i, reply, r.units)) {
             s.gone.push_back(owner(i, c));
             const auto late = c.late;
             const int next = c.acquisition + 1;
@@ -251,7 +302,7 @@ private:
         if (!c.answered) c.late.push_back(c.request);
         if (c.request.kind == Kind::enter) {
             const std::string id = owner(i, c);
-            auto a = attempt_of(s, c, id);
+            auto a = attempt_of(s, i, id);
             a.deadline = at(c.request.deadline);
             redis::Acquire op(shared(s), keys_, a);
             op.missing(make_error_code(errc::unavailable), true, {});
@@ -264,7 +315,7 @@ private:
     void look(State& s, std::size_t i) {
         Client& c = s.clients[i];
         const std::string id = owner(i, c);
-        auto a = attempt_of(s, c, id);
+        auto a = attempt_of(s, i, id);
         if (redis::take_handed(a, shared(s), at(s.store.now))) {
             c.place = *redis::find_place(a.place);
             return granted(s, i, std::get<spi::Attempt::Granted>(a.outcome), a.sent);
@@ -272,16 +323,14 @@ private:
         c.place = *redis::find_place(a.place);
         ++c.asks;
         if (c.phase == Phase::idle) c.phase = Phase::asked;
-        const std::string to = channel(i);
-        redis::Command command;
-        command.add(to);
         redis::Acquire op(shared(s), keys_, a);
-        op.add_arguments(command);
-        send(s, i, Kind::enter, command);
+        send(s, i, Kind::enter, op);
     }
 
-    spi::Held held_of(const State& s, const Client& c, const std::string& id) const {
+    spi::Held held_of(const State& s, std::size_t i, const std::string& id) const {
+        const Client& c = s.clients[i];
         spi::Held h;
+        h.units = units_of(i, c);
         h.name = "N";
         h.owner = id;
         h.token.value = c.token;
@@ -296,44 +345,42 @@ private:
         Client& c = s.clients[i];
         ++c.renewals;
         const std::string id = owner(i, c);
-        auto h = held_of(s, c, id);
+        auto h = held_of(s, i, id);
         redis::Renew op(shared(s), keys_, h);
-        redis::Command command;
-        op.add_arguments(command);
-        send(s, i, Kind::renew, command);
+        send(s, i, Kind::renew, op);
     }
 
-    void send_leave(State& s, std::size_t i) {
+    /// `units`: it was answered that a mutex's request does not do.
+    void send_leave(State& s, std::size_t i, bool units = false) {
         Client& c = s.clients[i];
-        ++c.leaves;
-        const std::string id = owner(i, c);
-        redis::Command command;
-        with_leave(s, c, id, [&](redis::Leave& op) {
-            op.add_arguments(command);
-            send(s, i, Kind::leave, command);
-        });
+        if (!units) ++c.leaves;
+        with_leave(s, i, units, [&](redis::Leave& op) { send(s, i, Kind::leave, op); });
     }
 
     /// A withdrawal, or the release of a lease.
     template <class F>
-    void with_leave(const State& s, const Client& c, const std::string& id, F&& f) {
-        const auto a = attempt_of(s, c, id);
-        auto h = held_of(s, c, id);
+    void with_leave(const State& s, std::size_t i, bool units, F&& f) {
+        const Client& c = s.clients[i];
+        const std::string id = owner(i, c);
+        const auto one = [&](redis::Leave& op) {
+            if (units && op.wants()->keys != 6) op.answered(as_reply("u"), clock_of(s));
+            f(op);
+        };
+        const auto a = attempt_of(s, i, id);
+        auto h = held_of(s, i, id);
         if (c.how == 'a') h.outcome = Outcome::abandoned;
         if (c.how == 'u') {
             redis::Leave op(shared(s), keys_, a, at(s.store.now));
-            f(op);
+            one(op);
         } else {
             redis::Leave op(shared(s), keys_, h, at(s.store.now));
-            f(op);
+            one(op);
         }
     }
 
-    bool left(const State& s, std::size_t i, const std::string& reply) {
-        const Client& c = s.clients[i];
-        const std::string id = owner(i, c);
+    bool left(const State& s, std::size_t i, const std::string& reply, bool units) {
         ReleaseResult result{};
-        with_leave(s, c, id, [&](redis::Leave& op) {
+        with_leave(s, i, units, [&](redis::Leave& op) {
             op.answered(as_reply(reply), clock_of(s));
             result = op.result();
         });
@@ -363,12 +410,12 @@ private:
                 to.mail.erase(to.mail.begin() + static_cast<std::ptrdiff_t>(k));
                 std::string_view rest = text;
                 const auto whom = redis::word(rest);
-                const auto token = redis::number(redis::word(rest));
+                const auto number = redis::number(redis::word(rest));
                 const auto told = redis::word(rest);
-                if (token > 0 && whom == owner(i, to) &&
+                if (number > 0 && whom == owner(i, to) &&
                     (to.phase == Phase::asked || to.phase == Phase::waiting))
-                    redis::hear(to.place, static_cast<std::uint64_t>(token), told.front(),
-                                shared(n), at(n.store.now));
+                    redis::hear(to.place, static_cast<std::uint64_t>(number), told, shared(n),
+                                at(n.store.now));
             });
         if (c.out && !c.answered)
             then("its request arrives", [&](State& n) {
@@ -399,6 +446,11 @@ private:
         if (c.phase == Phase::held) {
             if (!c.out && c.renewals < scenario_.renewals && s.store.now < c.valid_until)
                 then("renews", [&](State& n) { send_renewal(n, i); });
+            if (scenario_.kind(i) == 'd' && !c.shared && s.store.now < c.valid_until)
+                then("downgrades", [&](State& n) {
+                    n.clients[i].shared = true;
+                    if (!c.out) send_renewal(n, i);
+                });
             const auto end = [&](State& n, char how) {
                 if (n.clients[i].out) lose_answer(n, i);
                 leave(n, i, how);
@@ -425,6 +477,7 @@ private:
     const redis::Scripts& scripts_;
     std::unique_ptr<redis::Shared> shared_;
     redis::Keys keys_;
+    std::string parts_;
     Lua lua_;
 };
 

@@ -97,7 +97,11 @@ bool command(lua_State* l, const Words& w) {
     } else if (name == "SET") {
         Value next;
         next.text = w.at(2);
-        if (w.size() == 5 && w[3] == "PX")
+        const bool absent_only = w.size() == 6 && w[3] == "NX" && w[4] == "PX";
+        if (absent_only && store->find(key()) != nullptr) return push_nil(l), true;
+        if (absent_only)
+            next.expires = store->now + integer(5);
+        else if (w.size() == 5 && w[3] == "PX")
             next.expires = store->now + integer(4);
         else if (w.size() == 5 && w[3] == "PXAT")
             next.expires = integer(4);
@@ -122,12 +126,21 @@ bool command(lua_State* l, const Words& w) {
     } else if (name == "ZADD") {
         Value* v = nullptr;
         if (!use(key(), Value::Type::zset, v)) return false;
-        lua_pushinteger(l, v->scores.count(w.at(3)) == 0 ? 1 : 0);
-        v->scores[w.at(3)] = number(2);
+        const auto before = v->scores.size();
+        for (std::size_t i = 2; i + 1 < w.size(); i += 2)
+            v->scores[w[i + 1]] = number(i);
+        lua_pushinteger(l, static_cast<int>(v->scores.size() - before));
+    } else if (name == "ZCARD") {
+        const Value* v = store->find(key());
+        if (v != nullptr && v->type != Value::Type::zset) return false;
+        lua_pushinteger(l, v == nullptr ? 0 : static_cast<int>(v->scores.size()));
     } else if (name == "ZREM") {
         Value* v = store->find(key());
         if (v != nullptr && v->type != Value::Type::zset) return false;
-        lua_pushinteger(l, v != nullptr ? static_cast<int>(v->scores.erase(w.at(2))) : 0);
+        std::size_t gone = 0;
+        for (std::size_t i = 2; v != nullptr && i < w.size(); ++i)
+            gone += v->scores.erase(w[i]);
+        lua_pushinteger(l, static_cast<int>(gone));
         if (v != nullptr) drop_empty(*v);
     } else if (name == "ZSCORE") {
         const Value* v = store->find(key());
@@ -237,6 +250,13 @@ int call_protected(lua_State* l) {
     return call(l, false);
 }
 
+/// Ours end after some thousands of instructions; meanwhile the server does nothing else.
+constexpr int most_instructions = 10'000'000;
+
+void too_long(lua_State* l, lua_Debug*) {
+    luaL_error(l, "FATAL the script does not end");
+}
+
 void set_list(lua_State* l, const char* name, const Words& all) {
     push_list(l, all);
     lua_setglobal(l, name);
@@ -294,6 +314,7 @@ std::vector<std::string> Lua::run(const std::string& script, const Words& keys,
     set_list(l, "KEYS", keys);
     set_list(l, "ARGV", arguments);
     lua_rawgeti(l, LUA_REGISTRYINDEX, found->second);
+    lua_sethook(l, &too_long, LUA_MASKCOUNT, most_instructions);  // counts from here
     if (lua_pcall(l, 0, 1, 0) != 0) {
         const std::string why = lua_tostring(l, -1);
         lua_pop(l, 1);

@@ -21,6 +21,7 @@ void forget(State& s) {
         if (!waits) p.ticket.clear(), p.queued = false, c.asks = 0;
         if (c.phase != Phase::held || c.valid_until <= s.store.now) c.valid_until = 0;
         if (c.phase == Phase::leaving) p.unclaimed = false, c.renewals = 0;
+        if (c.phase != Phase::held) c.shared = c.shared && c.phase == Phase::leaving;
         if (c.out && c.request.kind == Kind::leave) c.request.sent = c.request.deadline = 0;
         if (c.answered) c.request.arguments.clear();
         for (Request& r : c.late)
@@ -43,7 +44,7 @@ std::string text_of(const State& s) {
         out += '|';
     };
     const auto put_request = [&](const Request& r) {
-        put(static_cast<char>(r.kind));
+        put(std::string(1, static_cast<char>(r.kind)) + (r.units ? 'u' : 'm'));
         put(r.sent);
         put(r.deadline);
         for (const auto& a : r.arguments)
@@ -61,6 +62,7 @@ std::string text_of(const State& s) {
     }
     put(s.best);
     put(s.best_owner);
+    put(s.written);
     put((s.revoked ? 1 : 0) + 2 * s.refusals);
     for (const auto& o : s.gone)
         put(o);
@@ -71,9 +73,11 @@ std::string text_of(const State& s) {
         const Place& p = c.place;
         put(p.ghost);
         put(p.ticket);
-        put((p.queued ? 1 : 0) + (p.unclaimed ? 2 : 0) + (p.unanswered ? 4 : 0));
+        put((p.queued ? 1 : 0) + (p.unclaimed ? 2 : 0) + (p.unanswered ? 4 : 0) +
+            (p.units ? 8 : 0) + (c.shared ? 16 : 0));
         put(p.seen);
         put(p.base.time_since_epoch().count());
+        put(p.handed ? p.handed->number : 0);
         put(p.handed ? p.handed->token : 0);
         if (c.out) put_request(c.request);
         put((c.out ? 1 : 0) + (c.answered ? 2 : 0));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/operations.hpp"
@@ -22,12 +23,18 @@ struct Scenario {
     bool crash, cancel, revoke, many;
     int refusals = 0;    ///< attempts to which the server answers that it takes no writes
     int elsewhere = -1;  ///< this client listens at a replica, so the server does not count it
+    /// What each client asks for: w a mutex, d a writer that becomes a reader, s a reader, 1 and 2
+    /// permits of 2. Default: all of them w.
+    std::string_view kinds = {};
+
+    char kind(std::size_t client) const { return client < kinds.size() ? kinds[client] : 'w'; }
 };
 
 enum class Kind : char { enter = 'e', leave = 'l', renew = 'n' };
 
 struct Request {
     Kind kind = Kind::enter;
+    bool units = false;  ///< by the script for any kind
     std::int64_t sent = 0, deadline = 0;
     std::vector<std::string> arguments;
 };
@@ -48,6 +55,7 @@ struct Client {
     std::int64_t valid_until = 0;
     std::uint64_t token = 0;
     char how = 'u';
+    bool shared = false;  ///< was a writer, and has begun to be a reader
     bool out = false, answered = false;
     Request request;  ///< under way, when `out`
     std::string reply;
@@ -61,6 +69,7 @@ struct State {
     std::vector<Client> clients;
     std::uint64_t best = 0;  ///< highest token that anybody has believed in
     std::string best_owner;
+    std::uint64_t written = 0;      ///< the highest of a writer's
     std::vector<std::string> gone;  ///< owners that were told that nothing of theirs is there
     bool revoked = false;
     int refusals = 0;

@@ -31,6 +31,18 @@ namespace holdfast::spi {
 template <class T>
 using awaitable = asio::awaitable<T>;
 
+/// What an acquisition takes of its name: it is granted when the units of all live holders and its
+/// own are at most `of`, and no waiter came before it.
+struct Units {
+    static constexpr std::uint32_t all = 0xFFFF'FFFF;
+    std::uint32_t take = all, of = all;  ///< a semaphore: its permits, its limit
+    Mode mode = Mode::exclusive;
+    bool permits() const noexcept { return of != all; }
+    /// Of a mutex, or of a shared_mutex in exclusive mode.
+    bool exclusive() const noexcept { return take == all; }
+    friend bool operator==(const Units&, const Units&) = default;
+};
+
 /// One acquisition from its first attempt to its end: stable address, one owner id for all its
 /// attempts. The views stay valid as long as the Attempt.
 struct Attempt {
@@ -38,6 +50,10 @@ struct Attempt {
     std::string_view name;   ///< checked UTF-8; namespace and escaping are the backend's
     std::string_view owner;  ///< unique per acquisition: makes every verb idempotent
     milliseconds ttl{};
+    Units units;                  ///< default: of a mutex
+    Kind kind = Kind::mutex;      ///< for layouts that differ by it; a grant goes by the units
+    milliseconds lock_delay{0};   ///< the server keeps it so much longer than it says
+    milliseconds min_hold{0};     ///< closed for at least so long from the grant on
     boot_clock::time_point sent;  ///< set by core just before the verb; validity counts from here
     boot_clock::time_point deadline;  ///< of this request, not of the wait; no effect at the server
                                       ///< after it, where the server can judge that
@@ -84,7 +100,11 @@ struct Attempt {
 struct Held {
     std::string_view name, owner;
     FencingToken token;
-    milliseconds ttl{};      ///< what a renewal asks for
+    /// What it is from here on: a renewal that finds it exclusive and is shared itself is a
+    /// downgrade, in one step, with no other exclusive holder in between.
+    Units units;
+    milliseconds ttl{};                       ///< what a renewal asks for
+    milliseconds lock_delay{0}, min_hold{0};  ///< as in its Attempt
     milliseconds granted{};  ///< what the server set last: Granted::ttl, then renewed_ttl
     std::shared_ptr<void> place;
     boot_clock::time_point deadline;  ///< of the request under way
@@ -96,6 +116,7 @@ struct Held {
     error_code renewal_error;  ///< lost: why (errc::lost, errc::revoked, native)
     std::optional<boot_clock::time_point> renewed_base;  ///< default: `sent`
     std::optional<milliseconds> renewed_ttl;  ///< what the server really set; default: `ttl`
+    bool asked = false;                       ///< somebody wants it released
 
     // --- release reads and writes these
     Outcome outcome = Outcome::done;
@@ -108,7 +129,7 @@ struct Held {
 /// What a backend reports to core. Any thread may call it, under no mutex of the backend's. A
 /// wake-up is a hint: core attempts again and believes only the answer (which the backend may give
 /// without a request where its protocol proves it). Calls for an owner that is gone are ignored.
-class BackendEvents {
+class HOLDFAST_EXPORT BackendEvents {
 public:
     virtual ~BackendEvents() = default;
     /// This attempt may succeed now.
@@ -118,6 +139,8 @@ public:
     virtual void at_risk(std::string_view owner) = 0;
     /// The server said that this grant is over.
     virtual void lost(std::string_view owner, error_code) = 0;
+    /// Somebody wants this grant released.
+    virtual void asked(std::string_view owner);
     /// Something an operator should know about the deployment; each text is reported once.
     virtual void warn(std::string text) = 0;
 };
@@ -146,8 +169,8 @@ public:
 
     /// Granted, Busy (perhaps with a place in line), PlaceLost, NoAnswer or Failed, for each.
     virtual awaitable<void> attempt(std::span<Attempt* const>) = 0;
-    /// Leaves the line and gives back a grant that raced, so that nothing of this owner is held or
-    /// queued, and no late request of it takes the lock afterwards. Idempotent; core repeats it
+    /// Leaves the line and releases a grant that raced, so that nothing of this owner is held or
+    /// queued, and no late request of it acquires the lock afterwards. Idempotent; core repeats it
     /// until `withdrawal` is no error, or the ttl has passed.
     virtual awaitable<void> withdraw(std::span<Attempt* const>) = 0;
     virtual awaitable<void> renew(std::span<Held* const>) = 0;
@@ -175,6 +198,11 @@ public:
                                                               const BreakOptions&,
                                                               boot_clock::time_point deadline,
                                                               std::string& detail);
+    /// Tells holders that the lock is wanted, by BackendEvents::asked or with their next renewal.
+    virtual awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
+                                                                   const HolderFilter&,
+                                                                   boot_clock::time_point deadline,
+                                                                   std::string& detail);
     /// Connects, and says what this deployment really promises. Default: capabilities(), without
     /// connecting.
     virtual awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,

@@ -19,13 +19,20 @@ public:
     std::string_view owner() const noexcept override { return inner_.owner_id(); }
     FencingToken token() const noexcept override { return inner_.fencing_token(); }
     PreviousHolder previous() const noexcept override { return inner_.previous_holder(); }
+    Mode mode() const noexcept override { return inner_.mode(); }
+    std::uint32_t permits() const noexcept override { return inner_.permits(); }
     boot_clock::time_point valid_until() const noexcept override { return inner_.valid_until(); }
     std::stop_token lost() override { return inner_.lost(); }
     error_code lost_reason() const noexcept override { return inner_.lost_reason(); }
     result<void> renew() override { return inner_.renew(); }
+    result<void> downgrade() override { return inner_.downgrade(); }
+    std::stop_token release_requested() override { return inner_.release_requested(); }
     ReleaseResult release(Outcome outcome) noexcept override { return inner_.release(outcome); }
     void async_renew(asio::any_completion_handler<Lease::RenewSignature> h) override {
         inner_.async_renew(std::move(h));
+    }
+    void async_downgrade(asio::any_completion_handler<Lease::RenewSignature> h) override {
+        inner_.async_downgrade(std::move(h));
     }
     void async_release(Outcome outcome,
                        asio::any_completion_handler<Lease::ReleaseSignature> h) override {

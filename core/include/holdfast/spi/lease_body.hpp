@@ -1,28 +1,47 @@
 // What stands behind a Lease. Core has one for backends' grants; decorators derive their own.
 #pragma once
+#include <atomic>
+
 #include "holdfast/lease.hpp"
 
 namespace holdfast::spi {
 
+class Handles;
+
 class HOLDFAST_EXPORT LeaseBody {
 public:
-    virtual ~LeaseBody() = default;
+    LeaseBody() noexcept;
+    LeaseBody(const LeaseBody&) = delete;
+    LeaseBody& operator=(const LeaseBody&) = delete;
+    virtual ~LeaseBody();
     virtual LeaseState state() const noexcept = 0;
     virtual bool valid() const noexcept = 0;
     virtual std::string_view name() const noexcept = 0;
     virtual std::string_view owner() const noexcept = 0;
     virtual FencingToken token() const noexcept = 0;
     virtual PreviousHolder previous() const noexcept = 0;
+    virtual Mode mode() const noexcept { return Mode::exclusive; }
+    virtual std::uint32_t permits() const noexcept { return 1; }
     virtual boot_clock::time_point valid_until() const noexcept = 0;
     virtual std::stop_token lost() = 0;
     virtual error_code lost_reason() const noexcept = 0;
     virtual result<void> renew() = 0;
+    /// Default: not_supported.
+    virtual result<void> downgrade();
+    /// Default: never requested.
+    virtual std::stop_token release_requested() { return {}; }
     virtual ReleaseResult release(Outcome) noexcept = 0;
     virtual void async_renew(asio::any_completion_handler<Lease::RenewSignature>) = 0;
+    /// Default: what downgrade() says, completed on the system's executor.
+    virtual void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>);
     virtual void async_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>) = 0;
     virtual void async_lost(asio::any_completion_handler<Lease::RenewSignature>) = 0;
     /// ~Lease: hand over and do not wait.
     virtual void drop(Outcome) noexcept = 0;
+
+private:
+    friend class holdfast::Lease;
+    std::atomic<Handles*> handles_{nullptr};  ///< owned; null until Lease::share
 };
 
 }  // namespace holdfast::spi

@@ -22,6 +22,7 @@ struct EtcdOptions {
     std::chrono::milliseconds heartbeat{100};  ///< --heartbeat-interval
     std::chrono::milliseconds election{1000};  ///< --election-timeout
     bool tls = false;                          ///< clients must use TLS on port(); see ca_file()
+    bool client_certificates = false;          ///< with tls: and show one; see cert_file()
     std::vector<std::string> arguments = {};   ///< further ones, which come last and win
     std::vector<int> cpus = {};  ///< processors to run on; empty: those of this process
     std::chrono::nanoseconds cap = std::chrono::seconds(60);  ///< for the start
@@ -51,7 +52,7 @@ public:
     ~EtcdServers();
 
     [[nodiscard]] std::size_t size() const noexcept;
-    /// `etcd://127.0.0.1:PORT,127.0.0.1:PORT`
+    /// `etcd://127.0.0.1:PORT,127.0.0.1:PORT`; `etcds://` with TLS.
     [[nodiscard]] std::string url() const;
     /// The one member alone.
     [[nodiscard]] std::string url(std::size_t member) const;
@@ -62,6 +63,10 @@ public:
     [[nodiscard]] std::uint16_t port(std::size_t member = 0) const;
     /// The certificate that a client must trust. Errors: LabError without TLS.
     [[nodiscard]] std::filesystem::path ca_file() const;
+    /// The members' own certificate and its key, which a client may show as well. Errors: LabError
+    /// without TLS.
+    [[nodiscard]] std::filesystem::path cert_file() const;
+    [[nodiscard]] std::filesystem::path key_file() const;
     [[nodiscard]] std::filesystem::path data_directory(std::size_t member = 0) const;
     [[nodiscard]] Process& process(std::size_t member = 0);
 
@@ -108,6 +113,9 @@ public:
     /// Deletes all keys that begin with `prefix`, and says how many there were. Errors: as ctl().
     std::size_t erase(const std::string& prefix) const;
 
+    /// The first value of that key in an answer of post(); numbers of 64 bits are texts there, too.
+    /// Empty where there is none.
+    [[nodiscard]] static std::string text_after(const std::string& answer, const std::string& key);
     /// What was sent to a member or came from it, with keys and values as they are and not in
     /// base64.
     [[nodiscard]] static std::string plain(const std::string& messages);

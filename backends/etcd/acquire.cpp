@@ -1,0 +1,198 @@
+// How an owner comes to a key: made free, beside others of its kind, or in line.
+#include <algorithm>
+
+#include "backend.hpp"
+#include "errors.hpp"
+
+namespace holdfast::etcd {
+
+using spi::Attempt;
+
+awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
+    Attempts fresh, standing_now;
+    for (Attempt* a : items) {
+        PlacePtr p = place_of(a->place);
+        if (p && p->state != Place::State::asked) {
+            standing_now.push_back(a);
+            continue;
+        }
+        if (!p) {
+            p = std::make_shared<Place>();
+            p->owner = a->owner;
+            p->line = line_of(shared_->options, a->name);
+            p->key = p->line + p->owner;
+            p->units = a->units;
+            p->lock_delay = a->lock_delay;
+            p->value = p->value_with(p->units);
+            if (shared_->options.robust && !p->units.permits())
+                p->marks = marks_of(shared_->options, a->name);
+            a->place = p;
+        }
+        fresh.push_back(a);
+    }
+    // Two keys of one transaction would be created at once: each line once in each.
+    while (!fresh.empty()) {
+        Attempts part, rest;
+        for (Attempt* a : fresh) {
+            const auto same = [a](const Attempt* b) {
+                return place_of(a->place)->line == place_of(b->place)->line;
+            };
+            (std::any_of(part.begin(), part.end(), same) ? rest : part).push_back(a);
+        }
+        fresh = std::move(rest);
+        auto task = enter(std::move(part), false);
+        co_await std::move(task);
+    }
+    auto task = stand(std::move(standing_now));
+    co_await std::move(task);
+}
+
+awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
+    auto leasing = lease_each(all, always);
+    std::vector<Leased> leased = co_await std::move(leasing);
+    std::vector<Asked> asked;
+    std::vector<Transaction> requests;
+    auto deadline = boot_clock::time_point::min();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        Attempt* a = all[i];
+        PlacePtr p = place_of(a->place);
+        const result<Lease>& own = leased[i].lease;
+        if (!own) {
+            a->detail = std::move(leased[i].detail);
+            if (p->doubt)
+                a->outcome = Attempt::NoAnswer{own.error()};
+            else
+                a->outcome = Attempt::Failed{own.error()};
+            continue;
+        }
+        Asked one{a, p, *own, {}, nullptr};
+        if ((a->queue || p->doubt) && !lines_->known(p->line))
+            one.listing = std::make_unique<Lines::Listing>(*lines_, p->line);
+        one.how.queue = a->queue;
+        one.how.list = one.listing != nullptr;
+        one.how.lease = own->id;
+        one.how.grave = grave_of(shared_->options, p->owner);
+        requests.push_back(entering(*p, one.how));
+        deadline = std::max(deadline, a->deadline);
+        asking_.push_back(own->id);
+        asked.push_back(std::move(one));
+    }
+    if (asked.empty()) co_return;
+    Went went;
+    auto task = transact(std::move(requests), deadline, went);
+    const auto results = co_await std::move(task);
+    Attempts behind, leaving, marked;
+    std::vector<std::int64_t> markers;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        Asked& one = asked[i];
+        const auto at = std::find(asking_.begin(), asking_.end(), one.own.id);
+        if (at != asking_.end()) asking_.erase(at);
+        one.place->doubt = one.place->doubt || went.doubt;
+        if (!results) {
+            one.attempt->detail = went.detail.empty() ? results.error().message() : went.detail;
+            if (one.place->doubt)
+                one.attempt->outcome = Attempt::NoAnswer{results.error()};
+            else
+                one.attempt->outcome =
+                    Attempt::Failed{results.error(), results.error() == make(Error::overloaded)};
+            continue;
+        }
+        std::int64_t marker = 0;
+        const Next next = entered(one, (*results)[i], went.revision, marker);
+        if (next == Next::stand) behind.push_back(one.attempt);
+        if (next == Next::leave) leaving.push_back(one.attempt);
+        if (next != Next::clear) continue;
+        one.attempt->outcome = Attempt::Failed{make_error_code(errc::kind_mismatch)};
+        marked.push_back(one.attempt);
+        markers.push_back(marker);
+    }
+    asked.clear();
+    for (Attempt* a : leaving) {
+        auto giving_up = give_up(a);
+        co_await std::move(giving_up);
+    }
+    if (!again) {
+        auto clearing_task = clear(std::move(marked), std::move(markers));
+        co_await std::move(clearing_task);
+    }
+    auto standing_task = stand(std::move(behind));
+    co_await std::move(standing_task);
+}
+
+EtcdBackend::Next EtcdBackend::entered(const Asked& one, const Result& r, std::int64_t revision,
+                                       std::int64_t& marker) {
+    Attempt& a = *one.attempt;
+    const PlacePtr& p = one.place;
+    const Entered e = read_entering(*p, one.how, r);
+    using enum Entered::Outcome;
+    switch (e.outcome) {
+        case granted:
+        case made: {
+            p->created = p->modified = revision;
+            p->lease = one.own.id;
+            // The answer has the line as it was when the key was made, and the lease is its own.
+            const bool fits =
+                e.outcome == granted || (p->units.permits() && Row(*e.line).fits(revision));
+            if (!fits) break;
+            p->lease_certain = true;
+            a.outcome = this->granted(a, one.own, e.previous);
+            return Next::nothing;
+        }
+        case stands:
+            p->created = e.found.created;
+            p->modified = e.found.modified;
+            p->lease = e.found.lease;
+            break;
+        case busy:
+            a.outcome = Attempt::Busy{look_within(a.ttl), true};
+            return Next::nothing;
+        case left:
+            a.outcome = Attempt::Failed{make_error_code(errc::cancelled)};
+            return Next::nothing;
+        case other_kind:
+            a.outcome = Attempt::Failed{make_error_code(errc::kind_mismatch)};
+            return Next::nothing;
+        case foreign:
+            a.outcome = Attempt::Failed{make(Error::other_kind)};
+            return Next::nothing;
+        case marked:
+            marker = e.found.created;
+            return Next::clear;
+        case unreadable:
+            p->doubt = true;
+            a.outcome = Attempt::NoAnswer{make(Error::protocol)};
+            return Next::nothing;
+    }
+    p->state = Place::State::queued;
+    p->checked = boot_clock::now();
+    lines_->join(p);
+    if (one.listing) one.listing->done(*e.line, revision);
+    return e.outcome == made && !a.queue ? Next::leave : Next::stand;
+}
+
+awaitable<void> EtcdBackend::clear(Attempts all, std::vector<std::int64_t> markers) {
+    if (all.empty()) co_return;
+    std::vector<Transaction> requests;
+    auto deadline = boot_clock::time_point::min();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        requests.push_back(clearing(*place_of(all[i]->place), markers[i]));
+        deadline = std::max(deadline, all[i]->deadline);
+    }
+    Went went;
+    auto task = transact(std::move(requests), deadline, went);
+    const auto results = co_await std::move(task);
+    Attempts anew;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!results) {
+            all[i]->detail = went.detail;
+            all[i]->outcome = Attempt::Failed{results.error()};
+        } else if (all[i]->units.permits() || is_clear((*results)[i], markers[i])) {
+            anew.push_back(all[i]);
+        }
+    }
+    if (anew.empty()) co_return;
+    auto entering_task = enter(std::move(anew), true);
+    co_await std::move(entering_task);
+}
+
+}  // namespace holdfast::etcd

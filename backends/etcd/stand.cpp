@@ -1,0 +1,212 @@
+// Owners whose keys are in line: what fits is taken, the others wait, on the lease of all waiters.
+#include <algorithm>
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "backend.hpp"
+#include "errors.hpp"
+
+namespace holdfast::etcd {
+
+using spi::Attempt;
+
+namespace {
+
+/// How often what a watch says is checked.
+milliseconds check_within(milliseconds ttl) noexcept {
+    return std::max(milliseconds(5000), ttl / 2);
+}
+
+}  // namespace
+
+awaitable<void> EtcdBackend::stand(Attempts all) {
+    Attempts ready, waiting;
+    for (Attempt* a : all) {
+        const PlacePtr p = place_of(a->place);
+        const auto trusted = lines_->following() ? check_within(a->ttl) : look_within(a->ttl) / 2;
+        const bool due = boot_clock::now() >= p->checked + trusted;
+        if (p->state == Place::State::queued && !lines_->fits(*p) && lines_->foremost(*p) &&
+            (due || !lines_->known(p->line))) {
+            auto looking = look_after(p, a->deadline);
+            co_await std::move(looking);
+        }
+        if (p->state == Place::State::gone) {
+            start_over(*p);
+            a->detail = "the lease of the key has ended";
+            a->outcome = Attempt::PlaceLost{};
+            continue;
+        }
+        if (lines_->fits(*p)) {
+            ready.push_back(a);
+            continue;
+        }
+        if (!a->queue) {
+            auto giving_up = give_up(a);
+            co_await std::move(giving_up);
+            continue;
+        }
+        waiting.push_back(a);
+    }
+    if (!waiting.empty()) {
+        tend();
+        auto adopting = adopt(waiting);
+        co_await std::move(adopting);
+    }
+    for (Attempt* a : waiting) {
+        // What has come meanwhile has not woken an attempt that was under way.
+        const Place& p = *place_of(a->place);
+        const bool again = p.state == Place::State::gone || lines_->fits(p);
+        a->outcome = Attempt::Busy{again ? milliseconds(1) : look_within(a->ttl)};
+    }
+    auto task = take(std::move(ready));
+    co_await std::move(task);
+}
+
+awaitable<void> EtcdBackend::give_up(Attempt* a) {
+    std::array<Attempt*, 1> one{a};
+    auto leaving = withdraw(one);
+    co_await std::move(leaving);
+    a->outcome = Attempt::Busy{look_within(a->ttl), true};
+    if (a->withdrawal) a->outcome = Attempt::NoAnswer{a->withdrawal};
+}
+
+/// Its key is gone, and the next attempt makes another.
+void EtcdBackend::start_over(Place& p) {
+    lines_->leave(p);
+    p.state = Place::State::asked;
+    p.created = p.modified = p.lease = 0;
+}
+
+awaitable<void> EtcdBackend::look_after(PlacePtr p, boot_clock::time_point deadline) {
+    p->checked = boot_clock::now();
+    std::int64_t created = 0;
+    const std::string* key = lines_->ahead(*p, &created);
+    // Who wants it alone waits for the one ahead. Whoever else leaves may let others in.
+    const bool asks = key != nullptr && p->units.exclusive();
+    if (asks) {
+        Transaction still;
+        still.compare = {was_created(*key, created), was_created(p->key, p->created)};
+        std::vector<Transaction> one{std::move(still)};
+        Went went;
+        auto task = transact(std::move(one), deadline, went);
+        const auto answer = co_await std::move(task);
+        if (!answer || answer->front().succeeded) co_return;
+        if (p->state != Place::State::queued || lines_->fits(*p)) co_return;
+        lines_->resume();
+    }
+    const bool was_known = lines_->known(p->line);
+    Lines::Listing listing(*lines_, p->line);
+    Went went;
+    auto task = ask(p->line, after(p->line), 0, false, deadline, went);
+    const auto answer = co_await std::move(task);
+    if (!answer) co_return;
+    const bool told = lines_->fits(*p) || p->state != Place::State::queued;
+    listing.done(answer->found, went.revision);
+    if (was_known && !asks && !told && lines_->fits(*p)) lines_->resume();
+}
+
+awaitable<void> EtcdBackend::adopt(const Attempts& all) {
+    std::vector<Change> changes;
+    auto deadline = boot_clock::time_point::min();
+    std::string detail;
+    for (Attempt* a : all) {
+        const PlacePtr p = place_of(a->place);
+        if (p->lease == leases_->waiting().id && leases_->waiting_alive()) continue;
+        auto leasing = leases_->for_waiting(a->deadline, &detail);
+        const result<Lease> lease = co_await std::move(leasing);
+        if (!lease) co_return;
+        if (p->state == Place::State::queued && p->lease != lease->id)
+            changes.push_back({p, *lease, p->units});
+        deadline = std::max(deadline, a->deadline);
+    }
+    if (changes.empty()) co_return;
+    auto task = change(changes, deadline, &detail);
+    co_await std::move(task);
+    for (const Change& c : changes)
+        if (c.outcome == Change::Outcome::gone) c.place->state = Place::State::gone;
+}
+
+awaitable<void> EtcdBackend::take(Attempts all) {
+    if (all.empty()) co_return;
+    auto leasing = lease_each(all, always);
+    std::vector<Leased> leased = co_await std::move(leasing);
+    std::vector<Change> changes;
+    Attempts asked;
+    auto deadline = boot_clock::time_point::min();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        Attempt* a = all[i];
+        if (!leased[i].lease) {
+            // Its key is there, and fits.
+            a->detail = std::move(leased[i].detail);
+            a->outcome = Attempt::NoAnswer{leased[i].lease.error()};
+            continue;
+        }
+        changes.push_back({place_of(a->place), *leased[i].lease, a->units, true});
+        asked.push_back(a);
+        deadline = std::max(deadline, a->deadline);
+    }
+    if (changes.empty()) co_return;
+    std::string detail;
+    auto task = change(changes, deadline, &detail);
+    const error_code why = co_await std::move(task);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        Attempt& a = *asked[i];
+        Place& p = *changes[i].place;
+        switch (changes[i].outcome) {
+            case Change::Outcome::done:
+                a.outcome = granted(a, changes[i].lease, changes[i].previous);
+                continue;
+            case Change::Outcome::unknown:
+                a.detail = detail;
+                a.outcome = Attempt::NoAnswer{why};
+                continue;
+            case Change::Outcome::gone:
+                start_over(p);
+                a.outcome = Attempt::PlaceLost{};
+                continue;
+            case Change::Outcome::revoked:
+                a.outcome = Attempt::Failed{make_error_code(errc::revoked)};
+                continue;
+            case Change::Outcome::other_kind:
+                a.outcome = Attempt::Failed{make(Error::other_kind)};
+                continue;
+        }
+    }
+}
+
+// --- waiters' lease
+// -------------------------------------------------------------------------------
+
+void EtcdBackend::tend() {
+    if (tending_) return;
+    tending_ = true;
+    auto task = keep_waiting();
+    asio::co_spawn(shared_->engine, std::move(task), asio::detached);
+}
+
+awaitable<void> EtcdBackend::keep_waiting() {
+    const auto gone = gone_;
+    const auto gate = tend_gate_;
+    const auto shared = shared_;
+    const auto leases = leases_;
+    const auto lines = lines_;
+    while (!*gone) {
+        auto wait = gate->wait(shared->engine, boot_clock::now() + shared->options.ttl / 3);
+        co_await std::move(wait);
+        if (*gone) co_return;
+        lines->tidy();
+        const std::int64_t id = leases->waiting().id;
+        if (lines->empty() || id == 0) continue;
+        auto task = leases->keep_waiting(boot_clock::now() + shared->options.request_timeout);
+        if (co_await std::move(task)) continue;
+        if (*gone) co_return;
+        for (const PlacePtr& p : lines->waiting()) {
+            if (p->lease != id) continue;
+            p->state = Place::State::gone;
+            shared->events->wake(p->owner);
+        }
+    }
+}
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,140 @@
+// The Lua for operators: who holds a name and who waits, and what holders are told: that they are
+// broken, or asked to release.
+#pragma once
+
+namespace holdfast::redis::lua {
+
+/// Holders for an operator.
+inline constexpr const char* holders = R"lua(
+local function marks(tombs)
+  local all = {}
+  for _, m in ipairs(call('ZRANGE', tombs, 0, 9999)) do all[m] = true end
+  return all
+end
+
+-- {owner, end, permits} of each that holds a part, in the order of their ends; and until when the
+-- rest stays closed.
+local function sharers(hold)
+  local all, of, closed = {}, {}, -1
+  local words = call('ZRANGE', hold, 0, -1, 'WITHSCORES')
+  for i = 1, #words, 2 do
+    local owner, ends = string.match(words[i], '^[^#]*'), tonumber(words[i + 1])
+    if ends >= now and sub(owner, 1, 1) == '=' then
+      closed = ends
+    elseif ends >= now then
+      if not of[owner] then
+        of[owner] = {owner, ends, 0}
+        all[#all + 1] = of[owner]
+      end
+      of[owner][3] = of[owner][3] + 1
+    end
+  end
+  return all, closed
+end
+
+local function row(owner, left, permits, marked)
+  return int(left) .. ' ' .. int(permits) .. ' ' .. (marked['!' .. owner] and 'x' or '-') ..
+         (marked['?' .. owner] and 'a' or '-') .. ' ' .. owner
+end
+)lua";
+
+/// KEYS six. Answers {now us, what is in the lock's key, state or '', ms for which nobody closes it
+/// or -1, how many hold, the holders, then the waiters in order}, or 'k'. A holder is "LEFT PERMITS
+/// MARKS OWNER" (LEFT -1: it does not expire), a waiter "TAKE OF OWNER".
+inline constexpr const char* inspect = R"lua(
+local cur = pcall_('GET', KEYS[1])
+local s = pcall_('GET', KEYS[2])
+if type(cur) == 'table' or type(s) == 'table' then return 'k' end
+cur = cur or ''
+local out = {int(now_us), cur, s or '', '-1', '0'}
+local left, marked = call('PTTL', KEYS[1]), marks(KEYS[5])
+if cur == 'hf:m' then
+  out[4] = int(left)
+elseif string.find(cur, '^hf:[sp]:%d+$') then
+  local all, closed = sharers(KEYS[6])
+  if closed >= 0 then out[4] = int(closed - now) end
+  for _, h in ipairs(all) do out[#out + 1] = row(h[1], h[2] - now, h[3], marked) end
+  out[5] = int(#all)
+elseif cur ~= '' then
+  out[6] = row(cur, left, 1, marked)
+  out[5] = '1'
+end
+for _, m in ipairs(call('ZRANGE', KEYS[3], 0, 9999)) do
+  local rec = call('HGET', KEYS[4], m)
+  local alive, take, of
+  if rec then alive, take, of = string.match(rec, '^(%d+) %d+ %S* ?(%d*) ?(%d*)$') end
+  if alive and tonumber(alive) >= now then
+    if of == '' then take, of = '4294967295', '4294967295' end
+    out[#out + 1] = take .. ' ' .. of .. ' ' .. m
+  end
+end
+return out
+)lua";
+
+/// KEYS six; ARGV 1 only this token ('' = any), 2 what: 0 no renewal succeeds any more, 1 free at
+/// once, ? asked to release; 3 '1' = plain mode; 4 only this owner ('' = any).
+/// Answers {what, now us, what is in the lock's key, state, holders as inspect has them}: what is d
+/// done, n not held, t held by others than those, f foreign (needs now), k another kind.
+inline constexpr const char* tell_holders = R"lua(
+local only, how, plain, whom = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
+use_units(1)
+if not look() then return {'k'} end
+if not cur or cur == 'hf:m' then return {'n'} end
+local left = call('PTTL', LOCK)
+local s = call('GET', STATE) or ''
+local f, c, v, o, form = read()
+if not f then return {'k'} end
+local answer = {'d', int(now_us), cur, s}
+if used < ALL and not plain then
+  local token = ''
+  if kind == ALL then token = int(tonumber(shared)) end
+  local all = sharers(HOLD)
+  if #all == 0 then return {'n'} end
+  for _, h in ipairs(all) do
+    local owner, ends, permits = h[1], h[2], h[3]
+    if (only == '' or only == token) and (whom == '' or whom == owner) then
+      if how == '1' then
+        drop(owner)
+        bury(owner, ends)
+      else
+        bury((how == '?' and '?' or '!') .. owner, ends)
+      end
+      answer[#answer + 1] = row(owner, ends - now, permits, marks(TOMB))
+    end
+  end
+  if #answer == 4 then return {'t'} end
+  if how == '1' then
+    vacate(f, v, form)
+    look()
+    pcall(dispatch, '')
+  end
+  return answer
+end
+local token = ''
+if o == cur then token = int(f) end
+if only ~= '' and only ~= token or whom ~= '' and whom ~= cur then return {'t'} end
+if how == '1' then
+  call('DEL', LOCK)
+  if o == cur then
+    keep_free(form_of(form), f, 'c')
+    if left > 0 then bury(cur, now + left) end
+  end
+  if not plain then
+    look()
+    pcall(dispatch, '')
+  end
+elseif how == '?' then
+  if o ~= cur or plain then return {'f'} end
+  bury('?' .. cur, now + math.max(left, 0))
+elseif plain and left > 0 then
+  if sub(cur, 1, 1) ~= '!' then call('SET', LOCK, '!' .. cur, 'KEEPTTL') end
+elseif o == cur then
+  call('SET', STATE, form .. ':' .. format('%016.0f', f) .. ':x' .. v .. ':' .. o, 'KEEPTTL')
+else
+  return {'f'}
+end
+answer[5] = row(answer[3], left, 1, marks(TOMB))
+return answer
+)lua";
+
+}  // namespace holdfast::redis::lua

@@ -1,0 +1,325 @@
+// The Lua for what a mutex does not ask for: readers, permits, a lock delay and a least time of
+// holding. lua_operators.hpp has what operators ask about one of several holders.
+//
+// Readers and permits are the members of one more key, a sorted set by the end of each: OWNER, and
+// for further permits OWNER#2, OWNER#3... Early released ones that stay for their least time have a
+// '=' before them. The lock's own key is a marker then, and lives as long as the last member:
+//   hf:s:TOKEN   readers, who all have this token
+//   hf:p:LIMIT   permits
+//   hf:m         nobody: an exclusive holder released before its least time
+// The set counts only beside such a marker. A client that makes one empties the set first: whatever
+// was in it has lost, as another client had the key in between.
+//
+// In the line a waiter for readers' units or permits has them behind its channel: "ALIVE PX CHANNEL
+// TAKE OF". While one of them waits, or holds, the state has the format 2.
+//
+// Marks of an operator are kept beside those of owners that left: '!OWNER' broken, '?OWNER' asked.
+#pragma once
+
+namespace holdfast::redis::lua {
+
+/// What is held, and who gets what is left of it.
+inline constexpr const char* units = R"lua(
+local ALL = 4294967295
+local HOLD
+local function use_units(at)
+  use(at)
+  HOLD = KEYS[at + 5]
+end
+
+-- What is in the lock's key; units in use; their limit, nil where nobody of ours holds; the
+-- readers' token.
+local cur, used, kind, shared
+
+local function look()                         -- false: a key of another type
+  cur = pcall_('GET', LOCK)
+  if type(cur) == 'table' then return false end
+  used, kind, shared = 0, nil, nil
+  if not cur then return true end
+  local what, number = string.match(cur, '^hf:([sp]):(%d+)$')
+  if what then
+    call('ZREMRANGEBYSCORE', HOLD, '-inf', int(now - 1))
+    used = call('ZCARD', HOLD)
+    if used == 0 then                         -- their time is over
+      call('DEL', LOCK)
+      cur = false
+    elseif what == 's' then
+      kind, shared = ALL, number
+    else
+      kind = tonumber(number)
+    end
+  else
+    used = ALL
+    local _, _, _, o = read()
+    if cur == 'hf:m' or cur == o then kind = ALL end
+  end
+  return true
+end
+
+local function member(owner)                  -- until when it holds a part, if it does
+  local ends = cur and used < ALL and call('ZSCORE', HOLD, owner)
+  return ends and tonumber(ends)
+end
+
+local function fits(take, of, reserved)
+  return (not kind or kind == of) and used + reserved + take <= of
+end
+
+local function parts(owner, take)             -- its members, one for each permit
+  local all = {owner}
+  for i = 2, take do all[i] = owner .. '#' .. i end
+  return all
+end
+
+local function add(owner, take, ends)
+  local words = {}
+  for i, m in ipairs(parts(owner, take)) do words[2 * i - 1], words[2 * i] = int(ends), m end
+  call('ZADD', HOLD, unpack(words))
+end
+
+local function measure()                      -- the key lives as long as the last of them
+  local last = call('ZRANGE', HOLD, -1, -1, 'WITHSCORES')
+  call('PEXPIREAT', LOCK, last[2])
+  call('PEXPIREAT', HOLD, int(tonumber(last[2]) + 1))
+end
+
+local function drop(owner)                    -- how many members it had
+  local n = call('ZREM', HOLD, owner)
+  if n == 1 and call('ZREM', HOLD, owner .. '#2') == 1 then
+    n = 2 + call('ZREM', HOLD, unpack(parts(owner, 256), 3))
+  end
+  return n
+end
+
+local function form_of(form)                  -- of the state without parts of it held
+  return (form == '1' or call('EXISTS', QUEUE) == 0) and '1' or '2'
+end
+
+local function vacate(f, v, form)             -- after a member left
+  if call('ZCARD', HOLD) > 0 then return measure() end
+  call('DEL', LOCK)
+  if f then keep_free(form_of(form), f, v) end
+end
+
+-- Answers the number of the grant, what its holder is told, and its token.
+local function grant(owner, take, of, px, claimed)
+  forget(owner)
+  local _, _, _, _, form = read()
+  local number, v = next_grant()
+  if take == ALL then
+    call('SET', LOCK, owner, 'PX', px)
+    keep(form_of(form), number, claimed, v, owner, px)
+    cur, used, kind = owner, ALL, ALL
+    return number, v, number
+  end
+  if used == 0 then
+    call('DEL', HOLD)
+    cur, kind, shared = 'hf:p:' .. int(of), of, '0'
+    if of == ALL then cur, shared = 'hf:s:' .. number, number end
+    call('SET', LOCK, cur, 'PX', px)
+  end
+  add(owner, take, now + px)
+  measure()
+  used = used + take
+  keep('2', number, '0', v, '', px)
+  return number, v, shared or '0'
+end
+
+-- What is free goes to those at the head of the line that fit, are alive and listen. Answers why it
+-- stopped, and what belongs to waiters before that look by themselves: 'caller' at the caller's own
+-- place, 'end' behind the last one, 'passed' there when one was passed over that does not listen,
+-- 'blocked' at one that does not fit, 'other' at one that waits for another kind than `mine`, 'more'
+-- when the bound was hit.
+local function dispatch(caller, mine)
+  local at, reserved, granted, passed = 0, 0, 0, false
+  for _ = 1, 512 do
+    local m = call('ZRANGE', QUEUE, at, at)[1]
+    if not m then return passed and 'passed' or 'end', reserved end
+    if m == caller then return 'caller', reserved end
+    local rec = call('HGET', WAIT, m)
+    local alive, px, chan, take, of
+    if rec then alive, px, chan, take, of = string.match(rec, '^(%d+) (%d+) (%S*) ?(%d*) ?(%d*)$') end
+    if not alive or tonumber(alive) < now then
+      forget(m)
+    else
+      take, of = tonumber(take) or ALL, tonumber(of) or ALL
+      if mine and of ~= mine then return 'other', reserved end
+      if not fits(take, of, reserved) then return 'blocked', reserved end
+      if chan == '' then
+        at, reserved = at + 1, reserved + take
+      elseif listens(chan) then
+        local number, v, token = grant(m, take, of, px, '0')
+        if take ~= ALL then v = v .. token end
+        -- The message is the grant, whoever hears it: last, as for a mutex.
+        pcall_('PUBLISH', chan, m .. ' ' .. number .. ' ' .. v .. ' ' .. LOCK)
+        granted = granted + 1
+        if granted == 128 then return 'more', reserved end
+      else
+        at, passed = at + 1, true             -- it keeps its place, and looks by itself
+      end
+    end
+  end
+  return 'more', reserved
+end
+)lua";
+
+/// ARGV 1 channel ('' = none), then per lock: owner; for how long a grant is set, ms; for how long
+/// a waiter counts as alive, ms (0: do not queue), and a grant handed to it is set, ms; deadline in
+/// server ms; ticket ('' = new); units, and their limit. KEYS: six per lock. Answers one text per
+/// lock, as enter does; m: another kind, or limit, is held or waited for.
+inline constexpr const char* enter_units = R"lua(
+local function enter(owner, px, window, handed, till, ticket, chan, take, of)
+  if now > tonumber(till) then return 'l ' .. int(now) end
+  if call('ZSCORE', TOMB, owner) then return 't' end
+  local f, c, v, o, form = read()
+  if not f or not look() then return 'k' end
+  take, of = tonumber(take), tonumber(of)
+  if cur == owner then                        -- again, or handed over and now claimed
+    if o ~= owner then return 'k' end
+    if c == 'x' then return 'x' end
+    local token = format('%016.0f', f)
+    call('PEXPIRE', LOCK, px)
+    keep(form, token, '1', v, owner, px)
+    return 'g ' .. token .. ' ' .. v
+  end
+  if member(owner) then
+    if take == ALL then return 'l ' .. int(now) end  -- of a writer that is a reader by now
+    if call('ZSCORE', TOMB, '!' .. owner) then return 'x' end
+    add(owner, take, now + px)
+    measure()
+    return 'g ' .. (shared or '0') .. ' ' .. v
+  end
+  local stopped, reserved = 'other', 0
+  if not kind or kind == of then stopped, reserved = dispatch(owner, of) end
+  if stopped == 'other' then
+    forget(owner)
+    return 'm'
+  end
+  if (stopped == 'end' or stopped == 'caller') and fits(take, of, reserved) then
+    local _, told, token = grant(owner, take, of, px, '1')
+    if take ~= ALL then pcall(dispatch, '') end
+    return 'g ' .. token .. ' ' .. told
+  end
+  f, c, v, o, form = read()
+  local newest = format('%016.0f', f)
+  local left = int(call('PTTL', LOCK))
+  if stopped == 'more' then
+    left = '-2'                               -- whoever looks goes on with it
+  elseif cur and used < ALL then
+    left = int(call('ZRANGE', HOLD, 0, 0, 'WITHSCORES')[2] - now)
+  end
+  if window == '0' then return 'b ' .. newest .. ' ' .. left end
+  local rec = int(now + tonumber(window)) .. ' ' .. handed .. ' ' .. chan
+  if take ~= ALL then
+    rec = rec .. ' ' .. int(take) .. ' ' .. int(of)
+    if form == '1' then
+      local s = call('GET', STATE)
+      if s then
+        call('SET', STATE, '2' .. sub(s, 2), 'KEEPTTL')
+      else
+        keep('2', newest, '0', 'n', '', px)
+      end
+    end
+  end
+  local place = stand(owner, ticket, rec)
+  local ours = (used < ALL or kind) and '1' or '0'
+  return 'q ' .. newest .. ' ' .. left .. ' ' .. place .. ' ' .. int(call('ZRANK', QUEUE, owner)) ..
+         ' ' .. ours
+end
+local out = {}
+for i = 1, #KEYS / 6 do
+  local a = 8 * i - 6
+  use_units(6 * i - 5)
+  out[i] = each(enter, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[1],
+                ARGV[a + 6], ARGV[a + 7])
+end
+return out
+)lua";
+
+/// ARGV per lock: owner; how, and until when a request of this owner may still come, as leave_one
+/// has them; until when the name stays closed, server ms (0: not at all); the lock delay, ms. KEYS:
+/// six per lock. Answers as leave_one does, with ' m' behind it when the caller has to come again,
+/// since more waiters can be granted.
+inline constexpr const char* leave_units = R"lua(
+local function leave(owner, how, ghost, closed, delay)
+  closed, delay = tonumber(closed), tonumber(delay)
+  if tonumber(ghost) > now then bury(owner, tonumber(ghost)) end
+  local left, why = pcall(forget, owner)
+  if not left and not string.find(words(why), 'WRONGTYPE', 1, true) then return 'E ' .. words(why) end
+  local f, _, v, o, form = read()
+  if not look() then return 'k' end
+  local stays = closed > now and how ~= 'u'
+  local result, ends = 'r', member(owner)
+  if cur == owner then
+    if not f then return 'k' end
+    if delay > 0 and how ~= 'u' and call('PTTL', LOCK) <= delay then result, how = 'e', 'c' end
+    if stays then
+      call('SET', LOCK, 'hf:m', 'PXAT', int(closed))
+    else
+      call('DEL', LOCK)
+    end
+    if o == owner then
+      if how ~= 'u' then v = how end
+      keep_free(form_of(form), f, v)
+    end
+  elseif ends then
+    if delay > 0 and ends - now <= delay then result = 'e' end
+    local n = drop(owner)
+    if stays then add('=' .. owner, n, closed) end
+    vacate(f, v, form)
+  else
+    result = cur and 'o' or 'e'
+  end
+  look()
+  local ok, stopped = pcall(dispatch, '')     -- it is free, whoever cannot be told
+  if ok and stopped == 'more' then result = result .. ' m' end
+  return result
+end
+local out = {}
+for i = 1, #KEYS / 6 do
+  local a = 5 * i - 4
+  use_units(6 * i - 5)
+  out[i] = each(leave, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+end
+return out
+)lua";
+
+/// Of readers and permits, and of a writer that becomes a reader. ARGV per lock: owner, for how
+/// long it is set from now on, ms; deadline in server ms; units and their limit. KEYS: six per
+/// lock. Answers as renew does.
+inline constexpr const char* renew_units = R"lua(
+local function renew(owner, px, deadline, take, of)
+  if now > tonumber(deadline) then return 'l ' .. int(now) end
+  local f, c, v, o, form = read()
+  if not look() then return 'n' end
+  if not f then return 'E WRONGTYPE the state has another form' end
+  if cur == owner then                        -- a downgrade, with no moment in which it is free
+    if o == owner then
+      if c == 'x' then return 'x' end
+      keep_free(form, f, 'r')
+    end
+    used, kind = 0, nil
+    grant(owner, tonumber(take), tonumber(of), px, '1')
+    pcall(dispatch, '')
+  elseif member(owner) then
+    if call('ZSCORE', TOMB, '!' .. owner) then return 'x' end
+    add(owner, tonumber(take), now + px)
+    measure()
+    if call('PTTL', STATE) < 648000000 then call('PEXPIREAT', STATE, till(f, px)) end
+  else
+    return call('ZSCORE', TOMB, owner) and 'x' or 'n'
+  end
+  if not call('ZSCORE', TOMB, '?' .. owner) then return 'y' end
+  bury('?' .. owner, now + px)
+  return 'a'
+end
+local out = {}
+for i = 1, #KEYS / 6 do
+  local a = 5 * i - 4
+  use_units(6 * i - 5)
+  out[i] = each(renew, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+end
+return out
+)lua";
+
+}  // namespace holdfast::redis::lua

@@ -1,0 +1,259 @@
+// The Lua for what a mutex does not ask for: readers, the order of waiters, a name that stays
+// closed for a while, and what operators ask.
+//
+// Readers are members of a sorted set by the end of each. The lock's own key is a marker then, and
+// lives as long as the last of them; the set counts only beside it, and who makes a marker empties
+// the set first.
+//   hf:s    readers: the set has them; '!' before a value: broken, '=': released before min_hold
+//   hf:m    nobody: an exclusive holder released before min_hold
+//
+// A waiter that has waited for long leaves a mark, "TICKET MODE OWNER", in a second sorted set, by
+// the time at which it lapses. Tickets are 16 digits and the same at all nodes, so marks compare as
+// texts.
+//
+// After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest one of an
+// exclusive holder, which are the same in what a mutex writes. A reader's token has to be above the
+// second, an exclusive holder's above the first. The format is 2 while there are marks.
+#pragma once
+
+namespace holdfast::redlock::lua {
+
+inline constexpr const char* units = R"lua(
+local READERS, CLOSED, ZERO = 'hf:s', 'hf:m', '0000000000000000'
+local lock, state, hold, marks
+local function use(i)
+  lock, state, hold, marks = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
+end
+
+local function int(n) return string.format('%.0f', n) end
+
+local function look()                         -- what is in the lock's key; false: nothing
+  local cur = redis.pcall('GET', lock)
+  if cur ~= READERS then return cur end
+  call('ZREMRANGEBYSCORE', hold, '-inf', int(now - 1))
+  if call('ZCARD', hold) > 0 then return cur end
+  call('DEL', lock)
+  return false
+end
+
+local function measure()                      -- the key lives as long as the last of them
+  local last = call('ZRANGE', hold, -1, -1, 'WITHSCORES')
+  call('PEXPIREAT', lock, last[2])
+  call('PEXPIREAT', hold, int(last[2] + 1))
+end
+
+local function join(cur, value, px)           -- becomes a reader
+  if cur ~= READERS then
+    call('DEL', hold)
+    call('SET', lock, READERS, 'PX', px)
+  end
+  call('ZADD', hold, int(now + px), value)
+  measure()
+end
+
+local function part()                         -- the set has changed
+  if call('ZCARD', hold) == 0 then call('DEL', lock) else measure() end
+end
+
+-- The state's format, the highest token, the highest one of an exclusive holder, and what is behind
+-- the first; nothing: no state of ours.
+local function read()
+  local s = redis.pcall('GET', state)
+  if not s then return '1', ZERO, ZERO, '' end
+  if type(s) ~= 'string' then return nil end
+  local form, last, rest = string.match(s, '^([12]):(%d+):(.*)$')
+  if not form or #last ~= 16 or last > '9999000000000000' then return nil end
+  return form, last, string.match(rest, '^:(%d+)$') or last, rest
+end
+)lua";
+
+/// KEYS lock, state, readers, marks; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline in
+/// this node's ms; 4 token, as `enter` has it; 5 r reader, w exclusive; 6 the mark of this
+/// acquisition, which nobody with a later one passes; 7 for how long it is left, ms (0: not).
+/// Answers as `enter` does.
+inline constexpr const char* enter_units = R"lua(
+local function passes(mark, mode)             -- it may be before some, and none is before it
+  for _, m in ipairs(call('ZRANGE', marks, 0, -1)) do
+    if m < mark and (mode == 'w' or string.sub(m, 18, 18) == 'w') then return false end
+  end
+  return true
+end
+
+local function settle(form, last, rest)       -- marks come and go: the format says so
+  local wanted = call('ZCARD', marks) > 0 and '2' or '1'
+  if wanted == form then return end
+  if call('EXISTS', state) == 1 then
+    call('SET', state, wanted .. ':' .. last .. ':' .. rest, 'KEEPTTL')
+  else
+    call('SET', state, wanted .. ':' .. last .. ':' .. rest, 'PX', 86400000)
+  end
+end
+
+local function enter(value, px, deadline, token, mode, mark, window)
+  if now > tonumber(deadline) then return 'l ' .. int(now) end
+  local form, last, exclusive, rest = read()
+  local cur = look()
+  if not form or type(cur) == 'table' then return 'k' end
+  call('ZREMRANGEBYSCORE', marks, '-inf', int(now - 1))
+  local shares = mode == 'r' and cur == READERS
+  local mine = cur == value or (shares and call('ZSCORE', hold, value))
+  if not mine then
+    local free = not cur or (shares and not call('ZSCORE', hold, '!' .. value))
+    if not free or not passes(mark, mode) then
+      if window ~= '0' then
+        call('ZADD', marks, int(now + window), mark)
+        call('PEXPIRE', marks, window + 1)
+      end
+      settle(form, last, rest)
+      return 'b ' .. int(call('PTTL', lock))
+    end
+  end
+  call('ZREM', marks, mark)
+  if mode == 'r' and cur ~= value then
+    join(cur, value, px)
+  else
+    call('SET', lock, value, 'PX', px)
+  end
+  settle(form, last, rest)
+  form = call('ZCARD', marks) > 0 and '2' or '1'
+  if token == '?' then return 'h ' .. last end
+  if mode == 'r' then
+    if exclusive >= token then return 'h ' .. exclusive end
+    if last < token then last = token end
+    rest = ':' .. exclusive
+  else
+    if last > token or (last == token and rest ~= value) then return 'h ' .. last end
+    last, rest = token, value
+  end
+  call('SET', state, form .. ':' .. last .. ':' .. rest, 'PXAT', till(last, px))
+  return 'g'
+end
+)lua";
+inline constexpr const char* enter_units_one = R"lua(
+use(1)
+return enter(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
+)lua";
+/// The same for many locks: KEYS and ARGV lock by lock, and an answer each.
+inline constexpr const char* enter_units_many = R"lua(
+local out = {}
+for i = 1, #KEYS / 4 do
+  local a = 7 * i - 6
+  use(4 * i - 3)
+  out[i] = enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6])
+end
+return out
+)lua";
+
+/// A reader's renewal, or that of an exclusive holder that becomes one. KEYS as above; ARGV 1
+/// value, 2 for how long from now, ms, 3 deadline, 4 the token. Answers as `renew` does; e also
+/// where only others read. Never makes a lock that is not there.
+inline constexpr const char* renew_units = R"lua(
+local function renew(value, px, deadline)
+  if now > tonumber(deadline) then return 'l ' .. int(now) end
+  local cur = look()
+  local shares = cur == READERS
+  if cur == value or (shares and call('ZSCORE', hold, value)) then
+    join(cur, value, px)
+    local form, last = read()
+    if form then call('PEXPIREAT', state, till(last, px)) end
+    return 'y'
+  end
+  if cur == '!' .. value or (shares and call('ZSCORE', hold, '!' .. value)) then return 'x' end
+  if not cur or shares then return 'e' end
+  return 'n'
+end
+)lua";
+inline constexpr const char* renew_units_one = R"lua(
+use(1)
+return renew(ARGV[1], ARGV[2], ARGV[3])
+)lua";
+inline constexpr const char* renew_units_many = R"lua(
+local out = {}
+for i = 1, #KEYS / 4 do
+  local a = 4 * i - 3
+  use(4 * i - 3)
+  out[i] = renew(ARGV[a], ARGV[a + 1], ARGV[a + 2])
+end
+return out
+)lua";
+
+/// KEYS as above; ARGV 1 value; 2 until when the name stays closed, in this node's ms (0: not at
+/// all); 3 the mark that is taken away (''). Answers as `release` does.
+inline constexpr const char* leave = R"lua(
+local function leave(value, closed, mark)
+  if mark ~= '' then redis.pcall('ZREM', marks, mark) end
+  local cur = look()
+  local stays = tonumber(closed) > now
+  if cur == value then
+    if stays then call('SET', lock, CLOSED, 'PXAT', closed) else call('DEL', lock) end
+    return 1
+  end
+  if cur == READERS and call('ZREM', hold, value) == 1 then
+    if stays then call('ZADD', hold, closed, '=' .. value) end
+    part()
+    return 1
+  end
+  return cur and 2 or 0
+end
+)lua";
+inline constexpr const char* leave_one = R"lua(
+use(1)
+return leave(ARGV[1], ARGV[2], ARGV[3])
+)lua";
+inline constexpr const char* leave_many = R"lua(
+local out = {}
+for i = 1, #KEYS / 4 do
+  use(4 * i - 3)
+  out[i] = leave(ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i])
+end
+return out
+)lua";
+
+/// KEYS as above. Answers {value or '', PTTL, state or '', and "LEFT VALUE" of each reader}, or
+/// 'k'.
+inline constexpr const char* inspect = R"lua(
+local cur = redis.pcall('GET', KEYS[1])
+local s = redis.pcall('GET', KEYS[2])
+if type(cur) == 'table' or type(s) == 'table' then return 'k' end
+local out = {cur or '', redis.call('PTTL', KEYS[1]), s or ''}
+if cur ~= 'hf:s' then return out end
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local all = redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')
+for i = 1, #all, 2 do
+  local left = all[i + 1] - now
+  if left >= 0 then out[#out + 1] = string.format('%.0f', left) .. ' ' .. all[i] end
+end
+return out
+)lua";
+
+/// KEYS as above; ARGV 1 the value to break, 2 '1' = free at once. A mark in front of the value
+/// keeps it there until its ttl is over and lets no renewal succeed. Answers {d, ms left}, or {n}
+/// where it is not there.
+inline constexpr const char* break_lock = R"lua(
+use(1)
+local value, at_once = ARGV[1], ARGV[2] == '1'
+local cur, marked = look(), '!' .. value
+if cur == READERS then
+  local ends = call('ZSCORE', hold, value) or call('ZSCORE', hold, marked)
+  if not ends then return {'n'} end
+  call('ZREM', hold, value)
+  if at_once then
+    call('ZREM', hold, marked)
+    part()
+  else
+    call('ZADD', hold, ends, marked)
+  end
+  return {'d', ends - now}
+end
+if cur ~= value and cur ~= marked then return {'n'} end
+local left = call('PTTL', lock)
+if at_once or left < 0 then
+  call('DEL', lock)
+elseif cur == value then
+  call('SET', lock, marked, 'KEEPTTL')
+end
+return {'d', left}
+)lua";
+
+}  // namespace holdfast::redlock::lua

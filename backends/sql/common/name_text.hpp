@@ -1,0 +1,212 @@
+// A NameState as its row has it. One exclusive holder stands in the row's own columns, as a mutex
+// does; whatever else there is stands as text in the column `meta`, a line for each, and then the
+// columns say that the name is held by a marker, which is no owner id, until the last of it ends.
+#pragma once
+#include <charconv>
+
+#include "name_state.hpp"
+
+namespace holdfast::sql {
+
+/// Of a clock that does not begin anew.
+inline constexpr std::int64_t any_span = -1;
+
+/// What both tables have of a name.
+struct Columns {
+    std::string owner;  ///< empty: nobody
+    std::string text;   ///< `meta`; empty: NULL
+    std::int64_t token = 0, expires = 0, acquired = 0;
+    std::int64_t span = any_span;  ///< held for at most so long
+    int mark = 0, previous = 0;
+    bool revoked = false;
+};
+
+/// Its first line. A program that does not know it refuses the row as one of another kind.
+inline constexpr std::string_view text_begins = "hf 1\n";
+/// The owner of a row without an exclusive holder: no owner id has a colon.
+inline constexpr std::string_view shared_marker = "hf:s", permits_marker = "hf:p",
+                                  closed_marker = "hf:m";
+
+/// The clocks of two time namespaces are rounded on their own.
+inline constexpr std::int64_t clock_rounding = 1000;
+/// A ttl and a lock_delay are at most a day each.
+inline constexpr std::int64_t longest_span = 2 * std::int64_t{86'400'000'000};
+
+/// Whether it has not run out: of a clock that begins anew with the machine, `span` says what
+/// `expires` was counted from, so that what was written before keeps nobody out for longer.
+inline bool lasts(std::int64_t expires, std::int64_t span, std::int64_t now) noexcept {
+    return expires > now &&
+           (span == any_span || expires - now <= std::min(span, longest_span) + clock_rounding);
+}
+
+/// Reads and writes one line: a word, numbers, an owner.
+class TextLine {
+public:
+    explicit TextLine(std::string_view text) : rest_(text) {}
+    bool word(std::string_view w) {
+        if (!rest_.starts_with(w)) return false;
+        rest_.remove_prefix(w.size());
+        return true;
+    }
+    template <class T>
+    T number() {
+        T n{};
+        const bool spaced = word(" ");
+        const auto [end, ec] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), n);
+        good_ = good_ && spaced && ec == std::errc();
+        rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+        return n;
+    }
+    std::string owner() {
+        good_ = good_ && word(" ");
+        return std::string(rest_);
+    }
+    bool good() const noexcept { return good_; }
+
+    template <class... Numbers>
+    static void write(std::string& out, std::string_view word, std::string_view owner,
+                      Numbers... n) {
+        out += word;
+        ((out += ' ', out += std::to_string(n)), ...);
+        out += ' ';
+        out += owner;
+        out += '\n';
+    }
+
+private:
+    std::string_view rest_;
+    bool good_ = true;
+};
+
+/// Nothing: the text is of another program, or of a newer version. `restarts`: the clock begins
+/// anew with the machine.
+inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, bool restarts) {
+    NameState n;
+    n.now = now;
+    n.token = c.token;
+    n.mark = c.mark;
+    std::string_view text = c.text;
+    NameState::Part first;  // that of the columns
+    first.owner = c.owner;
+    first.token = c.token;
+    first.since = c.acquired;
+    first.valid = first.expires = c.expires;
+    first.told = c.previous;
+    first.revoked = c.revoked;
+    if (!text.empty() && !text.starts_with(text_begins)) return std::nullopt;
+    if (!text.empty()) text.remove_prefix(text_begins.size());
+    while (!text.empty()) {
+        const auto end = text.find('\n');
+        if (end == text.npos) return std::nullopt;
+        TextLine line(text.substr(0, end));
+        text.remove_prefix(end + 1);
+        const auto span = [&] {
+            const auto written = line.number<std::int64_t>();
+            return restarts ? written : any_span;
+        };
+        if (line.word("part")) {
+            NameState::Part p;
+            p.units.take = line.number<std::uint32_t>();
+            p.units.of = line.number<std::uint32_t>();
+            p.units.mode = line.number<int>() != 0 ? Mode::shared : Mode::exclusive;
+            p.token = line.number<std::int64_t>();
+            p.since = line.number<std::int64_t>();
+            p.valid = line.number<std::int64_t>();
+            p.expires = line.number<std::int64_t>();
+            const auto longest = span();
+            p.told = line.number<int>();
+            p.revoked = line.number<int>() != 0;
+            p.asked = line.number<int>() != 0;
+            p.owner = line.owner();
+            if (lasts(p.expires, longest, now)) n.parts.push_back(std::move(p));
+        } else if (line.word("wait")) {
+            NameState::Mark m;
+            m.units.take = line.number<std::uint32_t>();
+            m.units.of = line.number<std::uint32_t>();
+            m.units.mode = line.number<int>() != 0 ? Mode::shared : Mode::exclusive;
+            m.ticket = line.number<std::int64_t>();
+            m.until = line.number<std::int64_t>();
+            m.owner = line.owner();
+            if (lasts(m.until, NameState::mark_lasts, now)) n.marks.push_back(std::move(m));
+        } else if (line.word("held")) {
+            // More of the holder in the columns, if it is still the same one.
+            const auto token = line.number<std::int64_t>();
+            const auto valid = line.number<std::int64_t>();
+            const bool asked = line.number<int>() != 0;
+            (void)line.owner();
+            if (token == c.token) {
+                if (valid != 0) first.valid = valid;
+                first.asked = asked;
+            }
+        } else {
+            return std::nullopt;
+        }
+        if (!line.good()) return std::nullopt;
+    }
+    if (c.owner.empty() || c.owner.starts_with("hf:")) {
+        n.broken = c.revoked;
+    } else if (lasts(c.expires, c.span, now)) {
+        n.parts.insert(n.parts.begin(), std::move(first));
+    } else {
+        n.ended = std::move(first);
+    }
+    return n;
+}
+
+/// Whether the exclusive holder with that token was asked to release, as the text says.
+inline bool asked_in(std::string_view text, std::int64_t token) {
+    Columns c;
+    c.owner = "?";
+    c.text = text;
+    c.token = token;
+    c.expires = 1;
+    const auto state = read_state(c, 0, false);
+    return state && state->parts.front().asked;
+}
+
+/// `before`: as it was read.
+inline Columns columns_of(const NameState& n, const Columns& before) {
+    Columns c = before;
+    c.token = n.token;
+    std::string text;
+    const NameState::Part* holder = nullptr;
+    std::int64_t last = n.now, since = n.now;
+    bool permits = false, shared = false;
+    for (const NameState::Part& p : n.parts) {
+        last = std::max(last, p.expires);
+        since = std::min(since, p.since);
+        if (p.exclusive()) {
+            holder = &p;
+            const bool more = p.valid != p.expires;
+            if (more || p.asked)
+                TextLine::write(text, "held", "", p.token, more ? p.valid : 0, int{p.asked});
+            continue;
+        }
+        permits = permits || p.units.permits();
+        shared = shared || !p.owner.empty();
+        TextLine::write(text, "part", p.owner, p.units.take, p.units.of,
+                        int{p.units.mode == Mode::shared}, p.token, p.since, p.valid, p.expires,
+                        p.expires - n.now, p.told, int{p.revoked}, int{p.asked});
+    }
+    for (const NameState::Mark& m : n.marks)
+        TextLine::write(text, "wait", m.owner, m.units.take, m.units.of,
+                        int{m.units.mode == Mode::shared}, m.ticket, m.until);
+    c.text = text.empty() ? std::string() : std::string(text_begins) + text;
+    if (n.parts.empty() && n.ended) return c;
+    c.expires = n.parts.empty() ? 0 : last;
+    if (c.span != any_span) c.span = last - n.now;
+    c.mark = holder != nullptr ? 0 : n.mark;
+    c.revoked = holder != nullptr ? holder->revoked : n.broken;
+    if (!n.parts.empty()) c.acquired = since;
+    if (holder != nullptr) {
+        c.owner = holder->owner;
+        c.previous = holder->told;
+    } else if (n.parts.empty()) {
+        c.owner.clear();
+    } else {
+        c.owner = permits ? permits_marker : shared ? shared_marker : closed_marker;
+    }
+    return c;
+}
+
+}  // namespace holdfast::sql

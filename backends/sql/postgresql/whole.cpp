@@ -1,0 +1,240 @@
+// Steps that need the whole row: it is read, judged here, and written if it still has the version
+// that was read. tests/models/postgresql has the protocol.
+#include "exchange.hpp"
+
+namespace holdfast::postgresql {
+namespace {
+
+/// Who could not write for so long as somebody else has locked the row.
+constexpr milliseconds just_missed{10};
+
+struct Group {
+    Steps steps;
+    std::optional<sql::NameState> state;
+    bool opened = false;  ///< nobody held it, and now others may come in beside
+};
+using Groups = std::map<std::string_view, Group>;
+
+Groups grouped(const Steps& steps) {
+    Groups groups;
+    for (Step* s : steps)
+        groups[s->key].steps.push_back(s);
+    return groups;
+}
+
+bool is_attempt(const Step* s) {
+    return s->kind == Step::Kind::attempt;
+}
+
+void settle(const Group& g, bool done) {
+    for (Step* s : g.steps)
+        s->done = done;
+}
+
+/// What the row says of these steps. True when it has to be written.
+bool judge(Group& g, const NameRow& row) {
+    g.state = row.state();
+    for (Step* s : g.steps) {
+        s->marked = false;
+        if (!g.state) {
+            s->foreign(make(Error::foreign_row));
+            continue;
+        }
+        const bool alone = g.state->parts.empty();
+        g.state->run(*s);
+        s->placed = row.placed;
+        s->holder = row.columns.owner;
+        if (std::holds_alternative<spi::Attempt::Busy>(s->outcome))
+            s->outcome = spi::Attempt::Busy{look_within(s->left_us, s->ttl), false};
+        const bool granted = std::holds_alternative<spi::Attempt::Granted>(s->outcome);
+        g.opened = g.opened || (alone && granted && !s->units.exclusive());
+    }
+    const bool to_write = g.state && g.state->changed;
+    // What was judged counts once it is written.
+    if (to_write) settle(g, false);
+    return to_write;
+}
+
+Change change_of(const std::string& key, const Group& g, const NameRow& row) {
+    Change c;
+    c.key = key;
+    c.row = &row;
+    c.columns = sql::columns_of(*g.state, row.columns);
+    c.deadline = boot_clock::time_point::max();
+    for (const Step* s : g.steps) {
+        c.deadline = std::min(c.deadline, s->deadline);
+        c.synced = c.synced || s->kind == Step::Kind::renew ||
+                   std::holds_alternative<spi::Attempt::Granted>(s->outcome);
+    }
+    return c;
+}
+
+/// Nothing was done, since somebody else has locked one of the rows.
+void missed(const Steps& steps, const Said& said) {
+    for (Step* s : steps) {
+        if (is_attempt(s) && s->ghost == 0) {
+            s->done = true;
+            s->left_us = 0;
+            s->outcome = spi::Attempt::Busy{just_missed, true};
+        } else {
+            refuse(*s, said);
+        }
+    }
+}
+
+/// Reads, judges and writes once; those steps stay open whose rows were changed by others
+/// meanwhile.
+void one_round(Connection& c, const Steps& steps) {
+    NameRows rows;
+    Said said = read(c, keys_of(steps), last_deadline(steps), rows);
+    said.nothing_done = true;
+    if (!went_well(said, steps)) return;
+    for (Step* s : steps)
+        if (s->queue) s->ticket = c.shared().server_us(s->came);
+    Groups groups = grouped(steps);
+    std::vector<std::string> absent;
+    std::vector<Change> changes;
+    for (auto& [key, g] : groups) {
+        const NameRow& row = rows[std::string(key)];
+        if (!row.present && std::any_of(g.steps.begin(), g.steps.end(), is_attempt))
+            absent.emplace_back(key);
+        else if (judge(g, row))
+            changes.push_back(change_of(std::string(key), g, row));
+    }
+    if (!absent.empty()) {
+        said = c.run(Sql::ensure, {array_of(absent)}, last_deadline(steps));
+        said.nothing_done = true;  // a free row at most
+        if (said.error) {
+            for (const auto& key : absent)
+                went_well(said, groups[key].steps);
+        }
+    }
+    if (changes.empty()) return;
+    std::map<std::string, bool, std::less<>> written;
+    said = write(c, changes, written);
+    std::vector<std::string> told;
+    for (const Change& change : changes) {
+        Group& g = groups[change.key];
+        if (said.error && said.nothing_done && said.error == make(Error::timed_out)) {
+            missed(g.steps, said);
+        } else if (said.error) {
+            went_well(said, g.steps);
+        } else if (const auto at = written.find(change.key); at != written.end()) {
+            settle(g, true);
+            if (!at->second) continue;
+            const bool freed =
+                std::any_of(g.steps.begin(), g.steps.end(), [](const Step* s) { return s->freed; });
+            if (freed || g.opened) told.push_back(change.key);
+        }
+    }
+    if (!told.empty()) tell_all(c, told, last_deadline(steps));
+}
+
+void open_again(Step& s) {
+    s.done = false;
+    s.error = {};
+    s.detail.clear();
+}
+
+}  // namespace
+
+std::optional<sql::NameState> NameRow::state() const {
+    auto found = sql::read_state(columns, now, false);
+    if (found) found->least = now;
+    return found;
+}
+
+Said read(Connection& c, const std::vector<std::string>& keys, boot_clock::time_point deadline,
+          NameRows& rows) {
+    rows.clear();
+    for (const auto& key : keys)
+        rows[key];
+    Said said = c.run(Sql::read, {array_of(keys), c.shared().me}, deadline);
+    if (said.error) return said;
+    for (const auto& r : said.rows) {
+        NameRow& row = rows[std::string(column(r, 0))];
+        row.present = true;
+        row.columns.owner = column(r, 1);
+        row.columns.token = number(r, 2);
+        row.columns.expires = number(r, 3);
+        row.columns.acquired = number(r, 4);
+        row.columns.mark = static_cast<int>(number(r, 5));
+        row.columns.previous = static_cast<int>(number(r, 6));
+        row.columns.revoked = column(r, 7) == "t";
+        row.columns.text = column(r, 8);
+        row.version = column(r, 9);
+        row.placed = column(r, 10) == "t";
+        row.now = number(r, 11);
+        c.shared().heard_clock(row.now);
+    }
+    return said;
+}
+
+Said write(Connection& c, const std::vector<Change>& changes,
+           std::map<std::string, bool, std::less<>>& done) {
+    // Grants and renewals wait behind it.
+    constexpr const char *patience = "100ms", *short_patience = "20ms";
+    std::array<ArrayText, 11> p;
+    auto last = boot_clock::time_point::min();
+    bool synced = false;
+    for (const Change& one : changes) {
+        const sql::Columns& to = one.columns;
+        last = std::max(last, one.deadline);
+        synced = synced || one.synced;
+        p[0].add(std::string_view(one.key));
+        p[1].add(std::string_view(one.row->version));
+        p[2].add(std::string_view(to.owner));
+        p[3].add(to.token);
+        p[4].add(to.expires);
+        p[5].add(to.acquired);
+        p[6].add(std::int64_t{to.mark});
+        p[7].add(std::int64_t{to.previous});
+        p[8].add(std::string_view(to.revoked ? "t" : "f"));
+        p[9].add(std::string_view(to.text));
+        p[10].add(c.shared().server_us(one.deadline));
+    }
+    std::vector<std::string> parameters;
+    for (ArrayText& array : p)
+        parameters.push_back(array.take());
+    parameters.emplace_back(synced ? "on" : "off");
+    parameters.emplace_back(changes.size() > 1 ? short_patience : patience);
+    Said said = c.run(Sql::write, parameters, last);
+    for (const auto& r : said.rows)
+        done[std::string(column(r, 0))] = column(r, 1) == "t";
+    return said;
+}
+
+void tell_all(Connection& c, const std::vector<std::string>& keys,
+              boot_clock::time_point deadline) {
+    (void)c.run(Sql::tell_all, {array_of(keys), c.shared().me}, deadline);
+}
+
+void run_whole(Connection& c, Steps steps) {
+    if (steps.empty()) return;
+    for (Step* s : steps)
+        open_again(*s);
+    // The clock of the server is known from the connection.
+    Said said;
+    said.error = c.open(last_deadline(steps), said.detail);
+    if (!went_well(said, steps)) return;
+    Steps asking, off;
+    std::copy_if(steps.begin(), steps.end(), std::back_inserter(asking), is_attempt);
+    const Shared::Asking until_answered(c.shared(), asking, off);
+    said.error = make_error_code(errc::closed);
+    went_well(said, off);
+    for (;;) {
+        const auto now = boot_clock::now();
+        Steps open;
+        for (Step* s : still_open(steps)) {
+            said.error = make(Error::no_answer);
+            if (now < s->deadline)
+                open.push_back(s);
+            else
+                refuse(*s, said);
+        }
+        if (open.empty()) return;
+        one_round(c, open);
+    }
+}
+
+}  // namespace holdfast::postgresql

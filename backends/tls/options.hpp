@@ -1,0 +1,88 @@
+// The options of TLS, alike for all backends that have it: declared, checked, typed.
+#pragma once
+#include <array>
+#include <boost/asio/ip/address.hpp>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/error.hpp"
+#include "holdfast/spi/settings.hpp"
+
+namespace holdfast::tls {
+
+struct Options {
+    bool on = false, verify = true;
+    std::string ca_file, cert_file, key_file;
+
+    Options() = default;
+    Options(const spi::Settings& s, bool used)
+        : on(used),
+          verify(s.flag("tls_verify")),
+          ca_file(s.text("tls_ca_file")),
+          cert_file(s.text("tls_cert_file")),
+          key_file(s.text("tls_key_file")) {}
+};
+
+/// A backend's option table: its own rows, then those of TLS.
+inline std::vector<spi::OptionSpec> with_options(std::vector<spi::OptionSpec> rows) {
+    using spi::OptionType;
+    const spi::OptionSpec more[] = {
+        {.name = "tls_ca_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "TLS: PEM file of the trusted certificates. By default those of the system."},
+        {.name = "tls_verify",
+         .type = OptionType::boolean,
+         .fallback = "yes",
+         .meaning = "TLS: check the server's certificate and its host name."},
+        {.name = "tls_cert_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "TLS: PEM file of the client certificate."},
+        {.name = "tls_key_file",
+         .type = OptionType::path,
+         .fallback = "",
+         .meaning = "TLS: PEM file of the private key of tls_cert_file."},
+    };
+    rows.insert(rows.end(), std::begin(more), std::end(more));
+    return rows;
+}
+
+/// `plain` and `secure` are the two schemes of the backend.
+inline void check(const spi::Settings& s, std::string_view plain, std::string_view secure,
+                  Diagnostics& d) {
+    constexpr std::array names{"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file"};
+    if (s.scheme != secure)
+        for (const char* option : names)
+            if (s.given(option))
+                d.add(s.display(), std::string(option) + " has no effect without TLS.",
+                      "Write " + std::string(secure) + ":// instead of " + std::string(plain) +
+                          "://, or leave the option out.");
+    if (s.text("tls_cert_file").empty() != s.text("tls_key_file").empty())
+        d.add(s.display(), "tls_cert_file and tls_key_file belong together.",
+              "Give both or neither.");
+}
+
+inline bool on_this_machine(const std::string& host) {
+    error_code named;
+    const auto address = boost::asio::ip::make_address(host, named);
+    return named ? host == "localhost" : address.is_loopback();
+}
+
+/// What the network can read or fake, for an operator. `secure`: the scheme that avoids it.
+inline std::vector<std::string> exposures(const Options& o, bool has_password, bool local,
+                                          const std::string& display, std::string_view secure) {
+    std::vector<std::string> out;
+    if (has_password && !o.on && !local)
+        out.push_back(display + ": the password crosses the network in clear; " +
+                      std::string(secure) + ":// keeps it secret");
+    if (o.on && !o.verify)
+        out.push_back(
+            display +
+            ": tls_verify=no: an attacker on the network path can impersonate the server");
+    return out;
+}
+
+}  // namespace holdfast::tls

@@ -1,0 +1,104 @@
+// Where permits and a line meet on one name: both look for the other once their own node is there,
+// so that one of them sees the other. tests/models/zookeeper/leases.pml
+#include <algorithm>
+
+#include "backend.hpp"
+#include "client_library.hpp"
+#include "errors.hpp"
+
+namespace holdfast::zookeeper {
+namespace {
+
+constexpr int most_rounds = 4;
+/// An attempt that is refused leaves again within that time.
+constexpr milliseconds passing{20};
+
+}  // namespace
+
+awaitable<error_code> ZooKeeperBackend::agree(spi::Attempt* a, QueueNodePtr p, SessionPtr session) {
+    auto asking =
+        p->limit > 0 ? agree_on_limit(a, p, session) : no_permits(p, session, a->deadline);
+    co_return co_await std::move(asking);
+}
+
+awaitable<error_code> ZooKeeperBackend::no_permits(QueueNodePtr p, SessionPtr session,
+                                                   boot_clock::time_point deadline) {
+    std::vector<std::string> before;
+    for (int look = 0; look < 2; ++look) {
+        std::string folder = p->parent + "/";
+        folder += permits_folder;
+        CallPtr listed = session->handle().list(folder);
+        auto wait = finished(shared_->engine, listed, deadline);
+        if (!co_await std::move(wait)) co_return make(Error::no_answer);
+        if (unanswered(listed->rc)) co_return make(Error::no_answer);
+        if (listed->rc != ZOK && listed->rc != ZNONODE) co_return from_rc(listed->rc);
+        auto& now = listed->children;
+        if (look > 0) {
+            std::erase_if(now, [&](const std::string& node) {
+                return std::find(before.begin(), before.end(), node) == before.end();
+            });
+        }
+        if (now.empty()) {
+            p->folder = false;
+            p->waited = true;  // the next one has to look as well
+            co_return error_code();
+        }
+        before = std::move(now);
+        if (look > 0) break;
+        spi::net::Gate pause;
+        auto passed = pause.wait(shared_->engine, boot_clock::now() + passing);
+        co_await std::move(passed);
+    }
+    co_return make_error_code(errc::kind_mismatch);
+}
+
+awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNodePtr p,
+                                                       SessionPtr session) {
+    const std::string name = parent_path(shared_->options, p->name);
+    for (int round = 0; round < most_rounds; ++round) {
+        if (!p->own_node) session->look_at_name(*p);
+        const CallPtr node = std::exchange(p->own_node, nullptr);
+        const CallPtr line = std::exchange(p->own_line, nullptr);
+        auto one = finished(shared_->engine, node, a->deadline);
+        if (!co_await std::move(one)) co_return make(Error::no_answer);
+        auto other = finished(shared_->engine, line, a->deadline);
+        if (!co_await std::move(other)) co_return make(Error::no_answer);
+        if (unanswered(node->rc) || unanswered(line->rc)) {
+            if (!session->handle().connected()) co_return make(Error::no_answer);
+            continue;
+        }
+        if (node->rc != ZOK) co_return from_rc(node->rc);
+        if (line->rc != ZOK) co_return from_rc(line->rc);
+        const bool in_line = std::any_of(line->children.begin(), line->children.end(),
+                                         [](const std::string& n) { return stands_in_line(n); });
+        const bool ours = node->text.empty() || read_limit(node->text);
+        if (in_line || !ours) co_return make_error_code(errc::kind_mismatch);
+        if (node->text == p->name_says) {
+            p->agreed = true;
+            co_return error_code();
+        }
+        // None yet, so nobody of ours holds; what is in the folder is Curator's, which keeps none.
+        std::vector<std::string> folders;
+        if (!node->text.empty()) {
+            // Another one, which stays while anything is in the folders: not these nodes, either.
+            session->leave(p, Outcome::abandoned);
+            auto leaving = left(p, a->deadline);
+            if (!co_await std::move(leaving)) co_return make(Error::no_answer);
+            for (const std::string_view folder : {permits_folder, turns_folder})
+                folders.push_back(name + "/" + std::string(folder));
+        }
+        CallPtr written =
+            session->handle().remove_and_set(folders, name, p->name_says, node->version);
+        auto done = finished(shared_->engine, written, a->deadline);
+        if (!co_await std::move(done)) co_return make(Error::no_answer);
+        if (written->rc == ZNOTEMPTY) co_return make_error_code(errc::kind_mismatch);
+        if (folders.empty()) continue;
+        p = session->make_place(*a);
+        a->place = p;
+        session->enter(p->turn);
+        co_return error_code();
+    }
+    co_return make_error_code(errc::kind_mismatch);
+}
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,70 @@
+// `holdfast ask`: asks the holders of a lock to release it. They decide.
+#include <fmt/format.h>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <iostream>
+
+#include "exit_code.hpp"
+#include "globals.hpp"
+#include "holder_text.hpp"
+#include "message.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+struct TypedAsk {
+    std::string name, owner;
+    std::uint64_t if_token = 0;
+};
+
+int ask(const Globals& g, const TypedAsk& t) {
+    int exit = 0;
+    const auto client = open_client(g, exit);
+    if (!client) return exit;
+    Diagnostics mistakes;
+    HolderFilter which;
+    if (t.if_token != 0) which.if_token = FencingToken{t.if_token};
+    which.owner = t.owner;
+    const auto asked = client->request_release(t.name, which, &mistakes);
+    if (!asked && asked.error() == errc::not_held) {
+        complain(fmt::format("nobody{} holds {}: nobody was asked",
+                             t.owner.empty() && t.if_token == 0 ? "" : " that you named",
+                             in_quotes(t.name)));
+        return exit_no;
+    }
+    if (!asked) {
+        complain(asked.error(), mistakes);
+        return exit_code(asked.error());
+    }
+    if (g.json) {
+        boost::json::array holders;
+        for (const Holder& h : *asked)
+            holders.push_back(as_json(h));
+        boost::json::object o{{"schema", "holdfast.ask/1"}, {"name", clean_utf8(t.name)}};
+        o["holders"] = std::move(holders);
+        std::cout << boost::json::serialize(o) << std::endl;
+        return exit_ok;
+    }
+    for (const Holder& h : *asked)
+        std::cout << "asked " << who(h) << " to release " << in_quotes(t.name) << '\n';
+    std::cout << std::flush;
+    return exit_ok;
+}
+
+}  // namespace
+
+void add_ask(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("ask", "Ask the holders of a lock to release it");
+    auto t = std::make_shared<TypedAsk>();
+    sub->add_option("NAME", t->name, "Name of the lock")->required();
+    sub->add_option("--owner", t->owner, "Ask only the holder with this owner id")->type_name("ID");
+    sub->add_option("--if-token", t->if_token, "Ask only holders with this token")
+        ->type_name("TOKEN");
+    sub->footer(
+        "Nothing is forced: a program watches for the request, and run has --on-ask.\n"
+        "Exit codes: 0 asked; 1 nobody was asked; 64, 65, 69, 77, 78 as for run.");
+    sub->callback([t, &g] { g.action = [t, &g] { return ask(g, *t); }; });
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,76 @@
+// `holdfast leader`: who leads an election, once or with each change.
+#include <fmt/format.h>
+#include <boost/json/serialize.hpp>
+
+#include <iostream>
+
+#include "exit_code.hpp"
+#include "globals.hpp"
+#include "holdfast/election.hpp"
+#include "message.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+struct TypedLeader {
+    std::string name;
+    bool watch = false;
+};
+
+void print(const std::string& name, const std::optional<Leader>& leader, bool json) {
+    if (json) {
+        boost::json::object o{{"schema", "holdfast.leader/1"},
+                              {"name", clean_utf8(name)},
+                              {"led", leader.has_value()}};
+        if (leader) {
+            o["value"] = clean_utf8(leader->value);
+            o["host"] = clean_utf8(leader->host);
+            o["owner"] = clean_utf8(leader->owner);
+            if (leader->token) o["token"] = leader->token.value;
+        }
+        std::cout << boost::json::serialize(o) << std::endl;
+    } else if (leader) {
+        std::cout << shown(leader->value.empty() ? leader->host : leader->value) << std::endl;
+    } else {
+        note(fmt::format("nobody leads {}", in_quotes(name)));
+    }
+}
+
+int leader(const Globals& g, const TypedLeader& t) {
+    int exit = 0;
+    const auto client = open_client(g, exit);
+    if (!client) return exit;
+    Diagnostics mistakes;
+    const auto fail = [&](error_code ec) {
+        complain(ec, mistakes);
+        return exit_code(ec);
+    };
+    const auto election = Election::make(*client, t.name, {}, &mistakes);
+    if (!election) return fail(election.error());
+    auto now = election->leader(&mistakes);
+    if (!now) return fail(now.error());
+    print(t.name, *now, g.json);
+    while (t.watch && std::cout) {
+        auto next = election->observe(*now);
+        if (!next) return fail(next.error());
+        now = std::move(next);
+        print(t.name, *now, g.json);
+    }
+    return *now ? exit_ok : exit_no;
+}
+
+}  // namespace
+
+void add_leader(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("leader", "Show who leads an election");
+    auto t = std::make_shared<TypedLeader>();
+    sub->add_option("NAME", t->name, "Name of the election")->required();
+    sub->add_flag("--watch", t->watch, "Go on, with a line for each change");
+    sub->footer(
+        "Prints the leader's value. Exit codes: 0 somebody leads; 1 nobody does; 64, 65, 69, 77, "
+        "78\n"
+        "as for run.");
+    sub->callback([t, &g] { g.action = [t, &g] { return leader(g, *t); }; });
+}
+
+}  // namespace holdfast::cli

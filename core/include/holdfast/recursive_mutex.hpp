@@ -1,0 +1,51 @@
+// The interface of std::recursive_timed_mutex over a Lock: the owner is the thread.
+#pragma once
+#include <thread>
+
+#include "holdfast/reentrant.hpp"
+
+namespace holdfast {
+
+/// A thread that has it may lock it again, and unlocks it as often. Threads and processes exclude
+/// each other. The functions throw boost::system::system_error on faults, as result::value() does,
+/// and `lost` while the thread has not unlocked a lock that it has lost; unlock() never throws and
+/// never reports loss. It releases as abandoned when an exception unwinds the thread's stack that
+/// was thrown after the lock.
+class HOLDFAST_EXPORT recursive_mutex {
+public:
+    /// Throws boost::system::system_error (not_supported) for a semaphore.
+    template <std::derived_from<Lock> L>
+    explicit recursive_mutex(std::unique_ptr<L> lock)
+        : recursive_mutex(std::unique_ptr<Lock>(std::move(lock))) {}
+    explicit recursive_mutex(std::unique_ptr<Lock> lock);
+    /// Throws boost::system::system_error when the lock could not be made.
+    template <std::derived_from<Lock> L>
+    explicit recursive_mutex(result<std::unique_ptr<L>> lock)
+        : recursive_mutex(std::unique_ptr<Lock>(std::move(lock).value())) {}
+    recursive_mutex(const recursive_mutex&) = delete;
+    recursive_mutex& operator=(const recursive_mutex&) = delete;
+    ~recursive_mutex();
+
+    void lock() { enter(forever); }
+    [[nodiscard]] bool try_lock() { return enter(milliseconds::zero()); }
+    template <class R, class P>
+    [[nodiscard]] bool try_lock_for(std::chrono::duration<R, P> wait) {
+        return enter(whole_milliseconds(wait));
+    }
+    template <class C, class D>
+    [[nodiscard]] bool try_lock_until(std::chrono::time_point<C, D> t) {
+        return try_lock_for(t - C::now());
+    }
+    void unlock() noexcept;
+
+    /// The calling thread's last one; only while it holds the mutex.
+    const Lease& lease() const;
+
+private:
+    struct Threads;
+    bool enter(milliseconds wait);
+    Reentrant<std::thread::id> lock_;
+    std::unique_ptr<Threads> threads_;
+};
+
+}  // namespace holdfast

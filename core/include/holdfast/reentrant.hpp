@@ -1,0 +1,103 @@
+// A lock that its owner may take again while it has it: owners are the program's own, such as a
+// request's number or a thread.
+#pragma once
+#include <concepts>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "holdfast/lock.hpp"
+#include "holdfast/spi/fork_generation.hpp"
+
+namespace holdfast {
+
+/// What one owner has of the lock, and its acquisitions under way: behind Reentrant. Thread-safe.
+class HOLDFAST_EXPORT ReentrantOwner {
+public:
+    using Handler = asio::any_completion_handler<Lock::Signature>;
+    static std::shared_ptr<ReentrantOwner> make(std::shared_ptr<Lock>);
+    /// Throws boost::system::system_error (not_supported) for a semaphore.
+    static std::shared_ptr<Lock> checked(std::unique_ptr<Lock>);
+
+    virtual ~ReentrantOwner();
+    virtual result<Lease> acquire(const AcquireOptions&, std::stop_token) = 0;
+    virtual void start(const AcquireOptions&, Handler) = 0;
+
+protected:
+    ReentrantOwner();
+};
+
+/// Gives each owner a lock that it may acquire again. Thread-safe.
+///
+/// The first acquire of an owner asks the server. Until all Leases of it are released, further ones
+/// are answered at once with one more handle of the same grant (Lease::share): also shared inside
+/// exclusive, which stays exclusive to the last handle. First acquires of one owner at a time share
+/// one acquisition, where none of them waits less long than it. Loss is that of all handles.
+template <class Owner, class Compare = std::less<Owner>>
+class Reentrant {
+public:
+    /// Throws boost::system::system_error (not_supported) for a semaphore.
+    template <std::derived_from<Lock> L>
+    explicit Reentrant(std::unique_ptr<L> lock)
+        : lock_(ReentrantOwner::checked(std::unique_ptr<Lock>(std::move(lock)))) {}
+    /// Throws boost::system::system_error when the lock could not be made.
+    template <std::derived_from<Lock> L>
+    explicit Reentrant(result<std::unique_ptr<L>> lock)
+        : Reentrant(std::unique_ptr<Lock>(std::move(lock).value())) {}
+
+    const Lock& lock() const noexcept { return *lock_; }
+
+    /// Blocking, cancellation and errors as Lock::acquire; would_deadlock (exclusive, while the
+    /// owner has it shared), lost (while a handle of a lost grant is not released).
+    [[nodiscard]] result<Lease> acquire(const Owner& owner, const AcquireOptions& options = {},
+                                        std::stop_token stop = {}) {
+        const auto one = of(owner);
+        if (!one) return make_error_code(errc::forked);
+        return one->acquire(options, std::move(stop));
+    }
+    /// As acquire with `wait` zero: one attempt.
+    [[nodiscard]] result<Lease> try_acquire(const Owner& owner) {
+        return acquire(owner, {.wait = milliseconds::zero()});
+    }
+    /// As acquire, without blocking. Completion: on the handler's executor, else on a thread of
+    /// Holdfast's, never inside this call. Cancellation and lifetime as Lock::async_acquire.
+    template <asio::completion_token_for<Lock::Signature> Token>
+    auto async_acquire(Owner owner, const AcquireOptions& options, Token&& token) {
+        return asio::async_initiate<Token, Lock::Signature>(
+            [this](auto h, const Owner& o, const AcquireOptions& asked) {
+                if (const auto one = of(o)) one->start(asked, std::move(h));
+            },
+            token, std::move(owner), options);
+    }
+
+    /// How many owners it keeps in mind: those that hold something or wait, and some of the others.
+    std::size_t owners() const {
+        const std::lock_guard hold(mutex_);
+        return owners_.size();
+    }
+
+private:
+    /// Null in a forked child, where the mutex may be held for ever.
+    std::shared_ptr<ReentrantOwner> of(const Owner& owner) {
+        if (fork_generation() != born_) return nullptr;
+        const std::lock_guard hold(mutex_);
+        auto& one = owners_[owner];
+        if (one) return one;
+        const auto made = one = ReentrantOwner::make(lock_);
+        if (owners_.size() >= sweep_at_) {
+            // An owner that holds something or waits is pointed to by others as well.
+            std::erase_if(owners_, [](const auto& o) { return o.second.use_count() == 1; });
+            sweep_at_ = 2 * owners_.size() + 16;
+        }
+        return made;
+    }
+
+    const std::uint64_t born_ = fork_generation();
+    std::shared_ptr<Lock> lock_;
+    mutable std::mutex mutex_;
+    std::map<Owner, std::shared_ptr<ReentrantOwner>, Compare> owners_;
+    std::size_t sweep_at_ = 16;
+};
+
+}  // namespace holdfast

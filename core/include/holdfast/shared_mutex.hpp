@@ -1,0 +1,67 @@
+// The std SharedTimedLockable family over a Lock: std::shared_lock and std::unique_lock work
+// unchanged.
+#pragma once
+#include <concepts>
+#include <memory>
+
+#include "holdfast/lock.hpp"
+
+namespace holdfast {
+
+/// Not re-entrant. Each lock_shared() takes a lease of its own at the server, kept for the thread
+/// that called it: to join one that the process has would pass a writer that waits.
+///
+/// The functions throw boost::system::system_error on faults, as result::value() does; unlock() and
+/// unlock_shared() never throw and never report loss. They release as abandoned when an exception
+/// unwinds the thread's stack that was thrown after the lock.
+class HOLDFAST_EXPORT shared_mutex {
+public:
+    /// Throws boost::system::system_error (not_supported) when the lock is no Kind::shared_mutex.
+    template <std::derived_from<Lock> L>
+    explicit shared_mutex(std::unique_ptr<L> lock)
+        : shared_mutex(std::unique_ptr<Lock>(std::move(lock))) {}
+    explicit shared_mutex(std::unique_ptr<Lock> lock);
+    /// Throws boost::system::system_error when the lock could not be made.
+    template <std::derived_from<Lock> L>
+    explicit shared_mutex(result<std::unique_ptr<L>> lock)
+        : shared_mutex(std::unique_ptr<Lock>(std::move(lock).value())) {}
+    shared_mutex(const shared_mutex&) = delete;
+    shared_mutex& operator=(const shared_mutex&) = delete;
+    ~shared_mutex();
+
+    void lock() { enter(Mode::exclusive, forever); }
+    [[nodiscard]] bool try_lock() { return enter(Mode::exclusive, milliseconds::zero()); }
+    template <class R, class P>
+    [[nodiscard]] bool try_lock_for(std::chrono::duration<R, P> wait) {
+        return enter(Mode::exclusive, whole_milliseconds(wait));
+    }
+    template <class C, class D>
+    [[nodiscard]] bool try_lock_until(std::chrono::time_point<C, D> t) {
+        return try_lock_for(t - C::now());
+    }
+    void unlock() noexcept { leave(); }
+
+    void lock_shared() { enter(Mode::shared, forever); }
+    [[nodiscard]] bool try_lock_shared() { return enter(Mode::shared, milliseconds::zero()); }
+    template <class R, class P>
+    [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<R, P> wait) {
+        return enter(Mode::shared, whole_milliseconds(wait));
+    }
+    template <class C, class D>
+    [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<C, D> t) {
+        return try_lock_shared_for(t - C::now());
+    }
+    void unlock_shared() noexcept { leave(); }
+
+    /// The calling thread's; only while it holds the mutex in either mode.
+    const Lease& lease() const;
+
+private:
+    struct Threads;
+    bool enter(Mode, milliseconds wait);
+    void leave() noexcept;
+    std::unique_ptr<Lock> lock_;
+    std::unique_ptr<Threads> threads_;
+};
+
+}  // namespace holdfast

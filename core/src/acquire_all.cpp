@@ -1,0 +1,212 @@
+#include "holdfast/acquire_all.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "async_acquisition.hpp"
+#include "backend_lock.hpp"
+#include "complete_on_system.hpp"
+
+namespace holdfast {
+
+/// The state of one acquire_all(): which lock is next, what is held, and how it ends. It asks
+/// nothing itself, so that the blocking and the asynchronous form are one.
+class Gathering {
+public:
+    Gathering(const std::vector<Part>& parts, const AcquireAllOptions& options)
+        : options_(options),
+          deadline_(after(boot_clock::now(), std::max(options.wait, milliseconds::zero()))),
+          parts_(parts),
+          order_(parts.size()) {
+        std::iota(order_.begin(), order_.end(), std::size_t{0});
+        std::vector<std::string> places;
+        for (const Part& p : parts_)
+            places.push_back(p.lock->place());
+        std::stable_sort(order_.begin(), order_.end(),
+                         [&](std::size_t a, std::size_t b) { return places[a] < places[b]; });
+        set_.of_part_.resize(parts_.size());
+        if (parts_.empty()) refuse(0, "acquire_all() was asked for no lock", "Name one at least.");
+        for (std::size_t i = 0; i < order_.size() && !error_; ++i)
+            look_at(order_[i], i > 0 ? std::optional(order_[i - 1]) : std::nullopt, places);
+    }
+
+    /// False: it has ended, see result().
+    bool goes_on() const noexcept { return !error_ && next_ < steps_.size(); }
+    Lock& lock() const noexcept { return *part().lock; }
+    AcquireOptions request() const noexcept {
+        AcquireOptions o;
+        o.mode = part().mode;
+        o.permits = part().permits;
+        o.note = options_.note;
+        o.diagnostics = options_.diagnostics;
+        o.wait = options_.wait == forever ? forever : left();
+        return o;
+    }
+    void answered(error_code ec, Lease lease) {
+        if (ec == errc::contended && options_.wait > milliseconds::zero())
+            ec = make_error_code(errc::timed_out);
+        if (!ec) set_.add(std::move(lease));
+        // It may be the loss that has cancelled the wait.
+        if (const error_code lost = set_.lost_reason(); lost && (!ec || ec == errc::cancelled))
+            return fail(lost_part(), lost);
+        if (ec) return fail(steps_[next_], ec);
+        ++next_;
+    }
+    void cancelled() { fail(steps_[next_], make_error_code(errc::cancelled)); }
+    std::stop_token lost() const { return set_.lost(); }
+
+    error_code error() const noexcept { return error_; }
+    LeaseSet take() { return std::move(set_); }
+
+private:
+    const Part& part() const noexcept { return parts_[steps_[next_]]; }
+    milliseconds left() const noexcept {
+        const auto rest = std::chrono::ceil<milliseconds>(deadline_ - boot_clock::now());
+        return std::max(rest, milliseconds::zero());
+    }
+    void look_at(std::size_t i, std::optional<std::size_t> before,
+                 const std::vector<std::string>& places) {
+        const Part& p = parts_[i];
+        if (places[i].empty())
+            return refuse(i, "a lock does not say where it is, so no order can be kept",
+                          "Override Lock::place in the decorator.");
+        const bool again = before && places[*before] == places[i];
+        if (!again) steps_.push_back(i);
+        set_.of_part_[i] = steps_.size() - 1;
+        if (!again) return;
+        const Part& same = parts_[*before];
+        if (p.mode != same.mode || p.permits != same.permits || p.lock->kind() != same.lock->kind())
+            refuse(i, "one lock is asked for in two ways",
+                   "Name it once, with the mode and the permits that all of the work needs.");
+    }
+    void refuse(std::size_t i, std::string what, std::string remedy) {
+        if (options_.diagnostics != nullptr)
+            options_.diagnostics->add(i < parts_.size() ? std::string(parts_[i].lock->name()) : "",
+                                      std::move(what), std::move(remedy));
+        fail(i, make_error_code(errc::bad_config));
+    }
+    std::size_t lost_part() const noexcept {
+        for (std::size_t i = 0; i < next_; ++i)
+            if (set_[steps_[i]].lost_reason()) return steps_[i];
+        return steps_[next_];
+    }
+    void fail(std::size_t i, error_code ec) {
+        error_ = ec;
+        if (options_.failed != nullptr) *options_.failed = i;
+        set_ = LeaseSet();
+    }
+
+    const AcquireAllOptions options_;
+    const boot_clock::time_point deadline_;
+    const std::vector<Part> parts_;
+    std::vector<std::size_t> order_;  // parts by place
+    std::vector<std::size_t> steps_;  // the same without those that name a lock again
+    std::size_t next_ = 0;
+    error_code error_;
+    LeaseSet set_;
+};
+
+result<LeaseSet> acquire_all(const std::vector<Part>& parts, const AcquireAllOptions& options,
+                             std::stop_token stop) {
+    Gathering all(parts, options);
+    while (all.goes_on()) {
+        std::stop_source end;
+        const auto request_stop = [&end] { end.request_stop(); };
+        const std::stop_callback on_stop(stop, request_stop), on_loss(all.lost(), request_stop);
+        auto lease = all.lock().acquire(all.request(), end.get_token());
+        all.answered(lease ? error_code() : lease.error(), lease ? std::move(*lease) : Lease());
+    }
+    if (all.error()) return all.error();
+    return all.take();
+}
+
+namespace {
+
+/// The asynchronous form. Any thread; the lock that is waited for brings the next step.
+class AllAcquisition final : public std::enable_shared_from_this<AllAcquisition>, private Orphan {
+public:
+    using Handler = asio::any_completion_handler<AcquireAllSignature>;
+
+    AllAcquisition(const std::vector<Part>& parts, const AcquireAllOptions& options,
+                   Handler handler)
+        : note_(options.note),
+          all_(parts, with_note(options)),
+          callback_(std::move(handler), this) {}
+
+    void step() {
+        std::unique_lock hold(mutex_);
+        if (cancelled_ && all_.goes_on()) all_.cancelled();
+        if (!all_.goes_on()) {
+            hold.unlock();
+            on_loss_.reset();
+            const error_code ec = all_.error();
+            return callback_.complete(ec, ec ? LeaseSet() : all_.take());
+        }
+        auto answered = [self = shared_from_this()](error_code ec, Lease lease) {
+            self->answered(ec, std::move(lease));
+        };
+        const auto waiting = std::make_shared<AsyncAcquisition>(all_.lock(), std::move(answered));
+        const AcquireOptions request = all_.request();
+        const std::stop_token lost = all_.lost();
+        waiting_ = waiting;
+        hold.unlock();
+        on_loss_.emplace(lost, [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) self->end_wait();
+        });
+        waiting->start(request);  // last: its answer brings the next step, on another thread
+    }
+    void cancel() {
+        {
+            const std::lock_guard hold(mutex_);
+            cancelled_ = true;
+        }
+        end_wait();
+    }
+
+private:
+    AcquireAllOptions with_note(AcquireAllOptions o) const noexcept {
+        o.note = note_;
+        return o;
+    }
+    void answered(error_code ec, Lease lease) {
+        {
+            const std::lock_guard hold(mutex_);
+            all_.answered(ec, std::move(lease));
+        }
+        step();
+    }
+    void end_wait() {
+        std::shared_ptr<AsyncAcquisition> waiting;
+        {
+            const std::lock_guard hold(mutex_);
+            waiting = waiting_.lock();
+        }
+        if (waiting) waiting->cancel();
+    }
+    std::shared_ptr<void> orphaned() override { return to_be_cancelled(weak_from_this().lock()); }
+
+    const std::string note_;
+    std::mutex mutex_;
+    Gathering all_;
+    bool cancelled_ = false;
+    std::weak_ptr<AsyncAcquisition> waiting_;  // which keeps this alive, and the lock keeps it
+    std::optional<std::stop_callback<std::function<void()>>> on_loss_;
+    SystemCallback<AcquireAllSignature> callback_;
+};
+
+}  // namespace
+
+void start_acquire_all(const std::vector<Part>& parts, const AcquireAllOptions& options,
+                       asio::any_completion_handler<AcquireAllSignature> handler) {
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    const auto all = std::make_shared<AllAcquisition>(parts, options, std::move(handler));
+    if (slot.is_connected())
+        slot.assign([weak = std::weak_ptr<AllAcquisition>(all)](asio::cancellation_type) {
+            if (const auto alive = weak.lock()) alive->cancel();
+        });
+    all->step();
+}
+
+}  // namespace holdfast

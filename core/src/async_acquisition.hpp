@@ -1,0 +1,50 @@
+// An asynchronous acquisition that any thread may cancel. A cancellation signal by itself must not
+// be emitted while the handler runs, so both take turns here.
+#pragma once
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <functional>
+#include <string>
+
+#include "holdfast/lock.hpp"
+#include "serial.hpp"
+
+namespace holdfast {
+
+/// Used once. The Lock must live until it is done.
+class AsyncAcquisition : public std::enable_shared_from_this<AsyncAcquisition> {
+public:
+    using Done = std::function<void(error_code, Lease)>;
+
+    AsyncAcquisition(Lock& lock, Done done) : lock_(&lock), done_(std::move(done)) {}
+    /// `done` is called once, on a thread for user code, never inside this call.
+    void start(const AcquireOptions& options) {
+        Serial::run(serial_, [self = shared_from_this(), options] {
+            auto answered = [self](error_code ec, Lease lease) {
+                self->done_(ec, std::move(lease));
+            };
+            self->lock_->async_acquire(
+                options,
+                asio::bind_executor(SerialExecutor(self->serial_),
+                                    asio::bind_cancellation_slot(self->cancel_.slot(), answered)));
+            if (self->cancelled_) self->cancel_.emit(asio::cancellation_type::terminal);
+        });
+    }
+    /// At any time, also before start().
+    void cancel() {
+        Serial::run(serial_, [self = shared_from_this()] {
+            self->cancelled_ = true;
+            self->cancel_.emit(asio::cancellation_type::terminal);
+        });
+    }
+
+private:
+    Lock* const lock_;
+    const Done done_;
+    const std::shared_ptr<Serial> serial_ = std::make_shared<Serial>();
+    asio::cancellation_signal cancel_;  // this one and the next: in turns
+    bool cancelled_ = false;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,77 @@
+// Several handles of one grant (Lease::share): it is given back when the last one lets go.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "holdfast/spi/lease_body.hpp"
+
+namespace holdfast::spi {
+
+/// Owned by the grant that is shared. Thread-safe.
+class Handles {
+public:
+    /// One handle: open until it is released or dropped.
+    struct One {
+        std::atomic<bool> open{true};
+        /// What it answers once it is not; nothing: it was the last one, and the grant answers.
+        std::optional<ReleaseResult> answer;
+    };
+    One first;  ///< the Lease that the caller was given
+
+    /// One more. False: the last one has let go.
+    bool join();
+    bool several() const;
+    /// Lets go of one, and says what it answers, each time the same. Nothing: it was the last one,
+    /// and the caller releases the grant with the worst outcome of all, which `outcome` becomes.
+    std::optional<ReleaseResult> release(One&, const LeaseBody& grant, Outcome& outcome);
+    /// True: the grant is to be dropped, once, by this caller: nobody else will touch it, or it was
+    /// the last open handle.
+    bool drop(One&, Outcome& outcome);
+
+private:
+    /// True: the last one. Under the mutex.
+    bool close(One&, Outcome& outcome);
+    mutable std::mutex mutex_;
+    unsigned open_ = 1, alive_ = 1;
+    bool dropped_ = false;
+    Outcome worst_ = Outcome::done;
+};
+
+/// What stands behind a Lease that share() has made.
+class SharedHandle final : public LeaseBody {
+public:
+    SharedHandle(std::shared_ptr<LeaseBody> grant, Handles& all) noexcept
+        : grant_(std::move(grant)), all_(&all) {}
+    const std::shared_ptr<LeaseBody>& grant() const noexcept { return grant_; }
+
+    LeaseState state() const noexcept override;
+    bool valid() const noexcept override { return mine_.open && grant_->valid(); }
+    std::string_view name() const noexcept override { return grant_->name(); }
+    std::string_view owner() const noexcept override { return grant_->owner(); }
+    FencingToken token() const noexcept override { return grant_->token(); }
+    PreviousHolder previous() const noexcept override { return grant_->previous(); }
+    Mode mode() const noexcept override { return grant_->mode(); }
+    std::uint32_t permits() const noexcept override { return grant_->permits(); }
+    boot_clock::time_point valid_until() const noexcept override { return grant_->valid_until(); }
+    std::stop_token lost() override { return grant_->lost(); }
+    error_code lost_reason() const noexcept override { return grant_->lost_reason(); }
+    result<void> renew() override;
+    result<void> downgrade() override;
+    std::stop_token release_requested() override { return grant_->release_requested(); }
+    ReleaseResult release(Outcome) noexcept override;
+    void async_renew(asio::any_completion_handler<Lease::RenewSignature>) override;
+    void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>) override;
+    void async_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>) override;
+    void async_lost(asio::any_completion_handler<Lease::RenewSignature>) override;
+    void drop(Outcome) noexcept override;
+
+private:
+    const std::shared_ptr<LeaseBody> grant_;
+    Handles* const all_;  // lives as long as the grant
+    Handles::One mine_;
+};
+
+}  // namespace holdfast::spi

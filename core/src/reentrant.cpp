@@ -1,0 +1,347 @@
+// One owner of a Reentrant: handles of its grant, or else acquisitions under way.
+#include "holdfast/reentrant.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "async_acquisition.hpp"
+#include "backend_lock.hpp"
+#include "complete_on_system.hpp"
+#include "holdfast/spi/forwarding_lease.hpp"
+
+namespace holdfast {
+namespace {
+
+class OneOwner;
+
+/// What a caller is told; nothing: it is its turn to ask the lock.
+using Answer = std::optional<result<Lease>>;
+
+/// One that has asked and is not answered yet.
+class Caller {
+public:
+    explicit Caller(const AcquireOptions& o)
+        : options_(o),
+          note_(o.note),
+          deadline_(after(boot_clock::now(), std::max(o.wait, milliseconds::zero()))) {}
+    virtual ~Caller() = default;
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+    boot_clock::time_point deadline() const noexcept { return deadline_; }
+    const AcquireOptions& options() const noexcept { return options_; }
+    /// What is left of it now.
+    AcquireOptions request() const {
+        AcquireOptions o = options_;
+        o.note = note_;
+        if (o.wait == forever) return o;
+        o.wait = std::max(std::chrono::ceil<milliseconds>(deadline_ - boot_clock::now()),
+                          milliseconds::zero());
+        return o;
+    }
+    virtual void tell(Answer) = 0;
+    /// Its turn will come: makes what ender() ends. Both under the owner's mutex.
+    virtual void prepare() = 0;
+    /// Ends its wait at the lock; to be called under no mutex.
+    virtual std::function<void()> ender() = 0;
+
+    bool cancelled = false;  ///< by whoever asked; the owner's mutex guards it
+
+private:
+    const AcquireOptions options_;
+    const std::string note_;
+    const boot_clock::time_point deadline_;
+};
+
+/// One handle of the grant. The owner can share it until it lets go.
+class ReentrantHandle final : public spi::ForwardingLease {
+public:
+    ReentrantHandle(Lease inner, std::shared_ptr<OneOwner> owner)
+        : ForwardingLease(std::move(inner)), owner_(std::move(owner)) {}
+    const Lease& lease() const noexcept { return inner(); }
+    ReleaseResult release(Outcome o) noexcept override {
+        let_go();
+        return ForwardingLease::release(o);
+    }
+    void async_release(Outcome o,
+                       asio::any_completion_handler<Lease::ReleaseSignature> h) override {
+        let_go();
+        ForwardingLease::async_release(o, std::move(h));
+    }
+    void drop(Outcome o) noexcept override {
+        let_go();
+        ForwardingLease::drop(o);
+    }
+
+private:
+    void let_go() noexcept;
+    const std::shared_ptr<OneOwner> owner_;
+};
+
+class OneOwner final : public ReentrantOwner, public std::enable_shared_from_this<OneOwner> {
+public:
+    explicit OneOwner(std::shared_ptr<Lock> lock) : lock_(std::move(lock)) {}
+
+    result<Lease> acquire(const AcquireOptions&, std::stop_token) override;
+    void start(const AcquireOptions&, Handler) override;
+
+    Lock& lock() const noexcept { return *lock_; }
+    void enter(const std::shared_ptr<Caller>& c) {
+        Telling told;
+        {
+            const std::lock_guard hold(mutex_);
+            place(c, told);
+        }
+        tell(told);
+    }
+    void cancel(const std::shared_ptr<Caller>&);
+    /// The lock has answered the caller whose turn it was.
+    void answered(const std::shared_ptr<Caller>&, error_code, Lease);
+    void let_go(ReentrantHandle* h) noexcept {
+        if (fork_generation() != born_) return;
+        const std::lock_guard hold(mutex_);
+        std::erase(open_, h);
+    }
+
+private:
+    /// An acquisition under way, and those who are answered with it.
+    struct UnderWay {
+        std::shared_ptr<Caller> caller;
+        std::list<std::shared_ptr<Caller>> joined;
+        bool ended = false;  ///< by another one's grant
+    };
+    using Telling = std::vector<std::pair<std::shared_ptr<Caller>, Answer>>;
+
+    static void tell(Telling& all) {
+        for (auto& [caller, answer] : all)
+            caller->tell(std::move(answer));
+    }
+    /// Whether the lock has only said that this caller's own time is over.
+    static bool own_end(error_code ec) noexcept {
+        return ec == errc::contended || ec == errc::timed_out || ec == errc::cancelled;
+    }
+    /// The lock refuses it before it sends anything, and has the words for it.
+    bool refused_by_lock(const AcquireOptions& o) const noexcept {
+        return o.permits != 1 || (o.mode == Mode::shared && lock_->kind() != Kind::shared_mutex);
+    }
+
+    // --- under the mutex
+    void place(const std::shared_ptr<Caller>&, Telling&);
+    Lease handle(Lease inner) {
+        auto body = std::make_shared<ReentrantHandle>(std::move(inner), shared_from_this());
+        open_.push_back(body.get());
+        return Lease(std::move(body));
+    }
+    result<Lease> one_more(const Caller&);
+
+    const std::uint64_t born_ = fork_generation();
+    const std::shared_ptr<Lock> lock_;
+    std::mutex mutex_;
+    std::vector<ReentrantHandle*> open_;  // of the one grant, not released
+    std::list<UnderWay> under_way_;
+};
+
+void ReentrantHandle::let_go() noexcept {
+    owner_->let_go(this);
+}
+
+result<Lease> OneOwner::one_more(const Caller& c) {
+    const Lease& any = open_.front()->lease();
+    if (any.state() == LeaseState::lost)
+        return any.lost_reason() ? any.lost_reason() : make_error_code(errc::lost);
+    if (c.options().mode == Mode::exclusive && any.mode() == Mode::shared) {
+        if (c.options().diagnostics != nullptr)
+            c.options().diagnostics->add(std::string(lock_->name()),
+                                         "this owner has it shared and asks for it exclusively",
+                                         "Release the shared one first, or begin exclusively.");
+        return make_error_code(errc::would_deadlock);
+    }
+    auto more = any.share();
+    if (!more) return more.error();
+    return handle(std::move(*more));
+}
+
+void OneOwner::place(const std::shared_ptr<Caller>& c, Telling& told) {
+    if (!open_.empty()) return void(told.emplace_back(c, one_more(*c)));
+    // One that ends no later needs no clock: whoever joins it is asked again then.
+    for (UnderWay& u : under_way_)
+        if (u.caller->deadline() <= c->deadline()) return u.joined.push_back(c);
+    c->prepare();
+    under_way_.push_back({c, {}});
+    told.emplace_back(c, std::nullopt);
+}
+
+void OneOwner::cancel(const std::shared_ptr<Caller>& c) {
+    std::function<void()> end;
+    {
+        const std::lock_guard hold(mutex_);
+        if (std::exchange(c->cancelled, true)) return;
+        for (UnderWay& u : under_way_) {
+            if (u.caller == c) {
+                end = c->ender();
+            } else if (u.joined.remove(c) > 0) {
+                end = [c] { c->tell(Answer(make_error_code(errc::cancelled))); };
+            }
+            if (end) break;
+        }
+    }
+    if (end) end();
+}
+
+void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease lease) {
+    Telling told;
+    std::vector<std::function<void()>> ends;
+    {
+        const std::lock_guard hold(mutex_);
+        const auto mine = std::find_if(under_way_.begin(), under_way_.end(),
+                                       [&](const UnderWay& u) { return u.caller == c; });
+        auto joined = std::move(mine->joined);
+        const bool ended = mine->ended;
+        under_way_.erase(mine);
+        if (!ec && open_.empty()) {
+            told.emplace_back(c, handle(std::move(lease)));
+        } else if (!c->cancelled && (ended || !open_.empty())) {
+            joined.push_front(c);  // another one was granted first
+        } else {
+            const bool over = ec == errc::contended && c->options().wait > milliseconds::zero();
+            if (!ec) ec = make_error_code(errc::cancelled);
+            told.emplace_back(c, over ? make_error_code(errc::timed_out) : ec);
+        }
+        if (!ec || own_end(ec) || !open_.empty()) {
+            joined.sort([](const auto& a, const auto& b) { return a->deadline() < b->deadline(); });
+            for (const auto& j : joined)
+                place(j, told);
+        } else {
+            for (const auto& j : joined)
+                told.emplace_back(j, ec);
+        }
+        if (!open_.empty())
+            for (UnderWay& u : under_way_)
+                if (!std::exchange(u.ended, true)) ends.push_back(u.caller->ender());
+    }
+    lease = {};  // a second grant, if it was one, goes back
+    for (const auto& end : ends)
+        end();
+    tell(told);
+}
+
+// --- blocking
+// -----------------------------------------------------------------------------------
+
+class BlockingCaller final : public Caller {
+public:
+    using Caller::Caller;
+    void tell(Answer a) override {
+        {
+            const std::lock_guard hold(mutex_);
+            answer_.emplace(std::move(a));
+        }
+        told_.notify_one();
+    }
+    void prepare() override { end_ = std::stop_source(); }
+    std::function<void()> ender() override {
+        return [end = end_]() mutable { end.request_stop(); };
+    }
+    std::stop_token end() const noexcept { return end_.get_token(); }
+    Answer take() {
+        std::unique_lock hold(mutex_);
+        told_.wait(hold, [&] { return answer_.has_value(); });
+        Answer a = std::move(*answer_);
+        answer_.reset();
+        return a;
+    }
+
+private:
+    std::stop_source end_;
+    std::mutex mutex_;
+    std::condition_variable told_;
+    std::optional<Answer> answer_;
+};
+
+result<Lease> OneOwner::acquire(const AcquireOptions& options, std::stop_token stop) {
+    if (refused_by_lock(options)) return lock_->acquire(options, std::move(stop));
+    const auto caller = std::make_shared<BlockingCaller>(options);
+    enter(caller);
+    const std::stop_callback on_stop(stop, [&] { cancel(caller); });
+    for (;;) {
+        if (Answer answer = caller->take()) return std::move(*answer);
+        result<Lease> lease = make_error_code(errc::unavailable);
+        try {
+            lease = lock_->acquire(caller->request(), caller->end());
+        } catch (...) {
+            answered(caller, lease.error(), Lease());
+            throw;
+        }
+        answered(caller, lease ? error_code() : lease.error(), lease ? std::move(*lease) : Lease());
+    }
+}
+
+// --- without blocking
+// ---------------------------------------------------------------------------
+
+class AsyncCaller final : public Caller,
+                          public std::enable_shared_from_this<AsyncCaller>,
+                          private Orphan {
+public:
+    AsyncCaller(std::shared_ptr<OneOwner> owner, const AcquireOptions& o,
+                ReentrantOwner::Handler handler)
+        : Caller(o), owner_(std::move(owner)), callback_(std::move(handler), this) {}
+    void tell(Answer a) override {
+        if (!a) return std::exchange(made_, nullptr)->start(request());
+        callback_.complete(*a ? error_code() : a->error(), *a ? std::move(**a) : Lease());
+    }
+    void prepare() override {
+        made_ = std::make_shared<AsyncAcquisition>(
+            owner_->lock(), [self = shared_from_this()](error_code ec, Lease lease) {
+                self->owner_->answered(self, ec, std::move(lease));
+            });
+        waiting_ = made_;
+    }
+    std::function<void()> ender() override {
+        return [weak = waiting_] {
+            if (const auto waiting = weak.lock()) waiting->cancel();
+        };
+    }
+    void cancel() { owner_->cancel(shared_from_this()); }
+
+private:
+    std::shared_ptr<void> orphaned() override { return to_be_cancelled(weak_from_this().lock()); }
+
+    const std::shared_ptr<OneOwner> owner_;
+    std::shared_ptr<AsyncAcquisition> made_;  // until it is started; then the lock keeps it
+    std::weak_ptr<AsyncAcquisition> waiting_;
+    SystemCallback<Lock::Signature> callback_;
+};
+
+void OneOwner::start(const AcquireOptions& options, Handler handler) {
+    if (refused_by_lock(options)) return lock_->async_acquire(options, std::move(handler));
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    const auto caller =
+        std::make_shared<AsyncCaller>(shared_from_this(), options, std::move(handler));
+    if (slot.is_connected())
+        slot.assign([weak = std::weak_ptr<AsyncCaller>(caller)](asio::cancellation_type) {
+            if (const auto alive = weak.lock()) alive->cancel();
+        });
+    enter(caller);
+}
+
+}  // namespace
+
+ReentrantOwner::ReentrantOwner() = default;
+ReentrantOwner::~ReentrantOwner() = default;
+
+std::shared_ptr<ReentrantOwner> ReentrantOwner::make(std::shared_ptr<Lock> lock) {
+    return std::make_shared<OneOwner>(std::move(lock));
+}
+
+std::shared_ptr<Lock> ReentrantOwner::checked(std::unique_ptr<Lock> lock) {
+    if (lock->kind() == Kind::semaphore)
+        throw boost::system::system_error(make_error_code(errc::not_supported),
+                                          "holdfast::Reentrant");
+    return lock;
+}
+
+}  // namespace holdfast

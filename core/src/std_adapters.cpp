@@ -1,0 +1,108 @@
+// shared_mutex, recursive_mutex and counting_semaphore: leases behind the interfaces of std.
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
+#include "holdfast/counting_semaphore.hpp"
+#include "holdfast/recursive_mutex.hpp"
+#include "holdfast/shared_mutex.hpp"
+#include "thread_leases.hpp"
+
+namespace holdfast {
+
+// --- shared_mutex
+// ---------------------------------------------------------------------------------
+
+struct shared_mutex::Threads : ThreadLeases {};
+
+shared_mutex::shared_mutex(std::unique_ptr<Lock> lock)
+    : lock_(of_kind(std::move(lock), Kind::shared_mutex, "holdfast::shared_mutex")),
+      threads_(std::make_unique<Threads>()) {}
+shared_mutex::~shared_mutex() = default;
+
+bool shared_mutex::enter(Mode mode, milliseconds wait) {
+    AcquireOptions options;
+    options.wait = wait;
+    options.mode = mode;
+    auto lease = lock_->acquire(options);
+    if (!was_granted(lease, "holdfast::shared_mutex")) return false;
+    threads_->push(std::move(*lease));
+    return true;
+}
+void shared_mutex::leave() noexcept {
+    threads_->pop();
+}
+const Lease& shared_mutex::lease() const {
+    return threads_->top();
+}
+
+// --- recursive_mutex
+// ------------------------------------------------------------------------------
+
+struct recursive_mutex::Threads : ThreadLeases {};
+
+recursive_mutex::recursive_mutex(std::unique_ptr<Lock> lock)
+    : lock_(std::move(lock)), threads_(std::make_unique<Threads>()) {}
+recursive_mutex::~recursive_mutex() = default;
+
+bool recursive_mutex::enter(milliseconds wait) {
+    AcquireOptions options;
+    options.wait = wait;
+    auto lease = lock_.acquire(std::this_thread::get_id(), options);
+    if (!was_granted(lease, "holdfast::recursive_mutex")) return false;
+    threads_->push(std::move(*lease));
+    return true;
+}
+void recursive_mutex::unlock() noexcept {
+    threads_->pop();
+}
+const Lease& recursive_mutex::lease() const {
+    return threads_->top();
+}
+
+// --- counting_semaphore
+// ---------------------------------------------------------------------------
+
+struct counting_semaphore::Permits {
+    mutable std::mutex mutex;
+    std::deque<Lease> held;
+};
+
+counting_semaphore::counting_semaphore(std::unique_ptr<Lock> lock)
+    : lock_(of_kind(std::move(lock), Kind::semaphore, "holdfast::counting_semaphore")),
+      permits_(std::make_unique<Permits>()) {}
+counting_semaphore::~counting_semaphore() = default;
+
+bool counting_semaphore::enter(milliseconds wait) {
+    AcquireOptions options;
+    options.wait = wait;
+    auto lease = lock_->acquire(options);
+    if (!was_granted(lease, "holdfast::counting_semaphore")) return false;
+    const std::lock_guard hold(permits_->mutex);
+    permits_->held.push_back(std::move(*lease));
+    return true;
+}
+
+void counting_semaphore::release(std::size_t permits) {
+    std::deque<Lease> given_back;
+    {
+        const std::lock_guard hold(permits_->mutex);
+        if (permits > permits_->held.size())
+            throw boost::system::system_error(make_error_code(errc::not_held),
+                                              "holdfast::counting_semaphore");
+        for (; permits > 0; --permits) {
+            given_back.push_back(std::move(permits_->held.front()));
+            permits_->held.pop_front();
+        }
+    }
+    for (Lease& l : given_back)
+        l.release();
+}
+
+std::size_t counting_semaphore::held() const noexcept {
+    const std::lock_guard hold(permits_->mutex);
+    return static_cast<std::size_t>(std::count_if(permits_->held.begin(), permits_->held.end(),
+                                                  [](const Lease& l) { return l.valid(); }));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,342 @@
+// Kinds of locks in a row: what a mutex sees of them, that the row is written only as it was read,
+// whoever is faster, and what it costs.
+#include <array>
+#include <atomic>
+#include <future>
+#include <random>
+
+#include "direct.hpp"
+
+using namespace postgresql_tests;
+
+namespace {
+
+const hf::spi::Units reader{1, hf::spi::Units::all, hf::Mode::shared};
+const hf::LockOptions shared_mutex{.kind = hf::Kind::shared_mutex};
+
+std::string kinds_row(const std::string& columns, const std::string& name) {
+    return server().value("SELECT " + columns + " FROM holdfast_lease WHERE name = '" + name + "'");
+}
+
+bool was_granted(const pg::Step& s) {
+    return std::holds_alternative<hf::spi::Attempt::Granted>(s.outcome);
+}
+
+std::string owner(char letter) {
+    return std::string(22, letter) + ".h.1";
+}
+
+pg::Step reads(const Direct& d, const std::string& name, char letter) {
+    auto s = d.step(pg::Step::Kind::attempt, name, owner(letter));
+    s.units = reader;
+    return s;
+}
+
+/// What a reader would write into the row as it is now.
+struct Prepared {
+    Prepared(Direct& d, const std::string& name, char letter) {
+        CHECK_FALSE(pg::read(*d.connection, {name}, boot_clock::now() + 5s, rows).error);
+        const pg::NameRow& found = rows[name];
+        auto state = found.state();
+        REQUIRE(state.has_value());
+        auto s = reads(d, name, letter);
+        state->run(s);
+        REQUIRE(was_granted(s));
+        change = {name, &found, holdfast::sql::columns_of(*state, found.columns),
+                  boot_clock::now() + 5s, true};
+    }
+    bool write(Direct& d, hf::error_code& why) const {
+        std::map<std::string, bool, std::less<>> done;
+        why = pg::write(*d.connection, {change}, done).error;
+        return !done.empty();
+    }
+    pg::NameRows rows;
+    pg::Change change;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "kinds: a mutex's statements do nothing to a row that readers hold, nor to what they left") {
+    const auto name = fresh("kinds");
+    Direct d(server().url());
+    auto first = d.step(pg::Step::Kind::attempt, name, owner('M'));
+    REQUIRE(was_granted(d.run(first)));  // makes the row
+    auto out = d.step(pg::Step::Kind::withdraw, name, first.owner);
+    d.run(out);
+    auto r = reads(d, name, 'R');
+    r.ttl = 300ms;
+    REQUIRE(was_granted(d.run(r)));
+    CHECK(kinds_row("owner = 'hf:s' AND meta IS NOT NULL AND expires > clock_timestamp()", name) ==
+          "t");
+    const auto grant = [&] {
+        const auto soon = std::to_string(d.shared->server_us(boot_clock::now() + 5s));
+        return !d.connection
+                    ->run(pg::Sql::grant, {name, owner('M'), "10000", soon, "", "-1"},
+                          boot_clock::now() + 5s)
+                    .rows.empty();
+    };
+    CHECK_FALSE(grant());
+    lab::wait_until([&] { return kinds_row("expires < clock_timestamp()", name) == "t"; }, 10s,
+                    "over");
+    CHECK_FALSE(grant());  // it asks again, with the whole row
+    auto whole = d.step(pg::Step::Kind::attempt, name, owner('M'));
+    CHECK(was_granted(d.run(whole)));
+    CHECK(kinds_row("meta IS NULL AND owner = '" + owner('M') + "'", name) == "t");
+}
+
+TEST_CASE("kinds: what was changed since it was read is not written") {
+    const auto name = fresh("version");
+    Direct d(server().url());
+    auto warm = reads(d, name, 'W');
+    REQUIRE(was_granted(d.run(warm)));
+    const Prepared one(d, name, 'A'), two(d, name, 'B');
+    hf::error_code why;
+    CHECK(one.write(d, why));
+    CHECK_FALSE(two.write(d, why));
+    CHECK_FALSE(why);
+    CHECK(kinds_row("meta LIKE '%" + owner('A') + "%' AND meta NOT LIKE '%" + owner('B') + "%'",
+                    name) == "t");
+}
+
+TEST_CASE("kinds: what another one is about to commit is waited for, and counts") {
+    // PostgreSQL's trap: a statement that waits for a row's lock goes on with a snapshot from
+    // before.
+    const auto name = fresh("snapshot");
+    Direct d(server().url()), other(server().url());
+    auto warm = reads(d, name, 'W');
+    REQUIRE(was_granted(d.run(warm)));
+    for (int i = 0; i < 20; ++i) {
+        const Prepared late(d, name, static_cast<char>('A' + i));
+        const auto soon = boot_clock::now() + 10s;
+        REQUIRE_FALSE(other.connection
+                          ->run_text("BEGIN; UPDATE holdfast_lease SET token = token + 1 WHERE "
+                                     "name = '" +
+                                         name + "'",
+                                     soon)
+                          .error);
+        hf::error_code why;
+        auto written = std::async(std::launch::async, [&] { return late.write(d, why); });
+        lab::wait_until(
+            [&] {
+                return written.wait_for(0s) == std::future_status::ready ||
+                       server().value("SELECT count(*) FROM pg_locks WHERE NOT granted") != "0";
+            },
+            10s, "it waits for the row");
+        REQUIRE_FALSE(other.connection->run_text("COMMIT", soon).error);
+        CHECK_FALSE(written.get());
+        if (!why) return;  // it was not the time that ended it
+    }
+    FAIL("it never waited");
+}
+
+TEST_CASE(
+    "kinds: a reader that leaves while a request of its own is unanswered is not let in by it") {
+    const auto name = fresh("kinds-late");
+    Direct d(server().url());
+    auto warm = reads(d, name, 'W');
+    REQUIRE(was_granted(d.run(warm)));
+    const Prepared late(d, name, 'L');
+    auto leave = d.step(pg::Step::Kind::withdraw, name, owner('L'));
+    leave.units = reader;
+    leave.ghost = d.shared->server_us(boot_clock::now() + 5s);
+    d.run(leave);
+    CHECK_FALSE(leave.error);
+    hf::error_code why;
+    CHECK_FALSE(late.write(d, why));
+    // And what had got in is out.
+    auto second = reads(d, name, 'S');
+    REQUIRE(was_granted(d.run(second)));
+    leave = d.step(pg::Step::Kind::withdraw, name, owner('S'));
+    leave.units = reader;
+    d.run(leave);
+    CHECK(leave.freed);
+    CHECK(kinds_row("meta NOT LIKE '%" + owner('S') + "%'", name) == "t");
+}
+
+TEST_CASE("kinds: after its deadline a request writes nothing") {
+    const auto name = fresh("kinds-deadline");
+    Direct d(server().url());
+    auto warm = reads(d, name, 'W');
+    REQUIRE(was_granted(d.run(warm)));
+    Prepared late(d, name, 'L');
+    late.change.deadline = boot_clock::now() + 5s;
+    // As the server sees it.
+    d.shared->heard_clock(d.shared->server_us(boot_clock::now()) - 60'000'000);
+    hf::error_code why;
+    CHECK_FALSE(late.write(d, why));
+    CHECK_FALSE(why);
+}
+
+TEST_CASE("kinds: a mark beside an exclusive holder disturbs neither its renewal nor its release") {
+    const auto name = fresh("kinds-mark");
+    const auto client = open_here("ttl=3s"), other = open_here();
+    auto lease = hold(client, name);
+    std::atomic<bool> in{false};
+    hf::Lease read;
+    lock_of(other, name, shared_mutex)
+        ->async_acquire({.wait = 60s, .mode = hf::Mode::shared}, [&](hf::error_code, hf::Lease l) {
+            read = std::move(l);
+            in = true;
+        });
+    lab::wait_until([&] { return kinds_row("meta LIKE '%wait%'", name) == "t"; }, 20s,
+                    "it left a mark");
+    CHECK(kinds_row("owner", name) == lease.owner_id());
+    CHECK(client.inspect(name)->waiters.size() == 1);
+    CHECK(lease.renew().has_value());
+    CHECK(client.request_release(name).has_value());
+    CHECK(lease.renew().has_value());
+    lab::wait_until([&] { return lease.release_requested().stop_requested(); }, 10s, "asked");
+    CHECK(lease.release() == ReleaseResult::released);
+    lab::wait_until([&] { return in.load(); }, 10s, "the reader is in");
+    CHECK(read.previous_holder() == PreviousHolder::released);
+    CHECK(read.release() == ReleaseResult::released);
+    require_free(name);
+    CHECK(kinds_row("meta IS NULL", name) == "t");
+}
+
+TEST_CASE("kinds: a release of a permit wakes who waits for it, in whichever client") {
+    const auto name = fresh("kinds-told");
+    const hf::LockOptions two{.kind = hf::Kind::semaphore, .limit = 2};
+    const auto client = open_here("ttl=60s"), near = open_here("ttl=60s"),
+               far = open_here("ttl=60s");
+    auto a = lock_of(client, name, two)->acquire({.permits = 2}).value();
+    std::atomic<int> in{0};
+    std::array<hf::Lease, 2> leases;
+    for (int i = 0; i < 2; ++i)
+        lock_of(i == 0 ? near : far, name, two)
+            ->async_acquire({.wait = 60s}, [&, i](hf::error_code, hf::Lease l) {
+                leases[static_cast<std::size_t>(i)] = std::move(l);
+                ++in;
+            });
+    lab::wait_until(
+        [&] { return kinds_row("(SELECT count(*) FROM jsonb_object_keys(line))", name) == "2"; },
+        10s, "both stand in line");
+    CHECK(a.release() == ReleaseResult::released);
+    lab::wait_until([&] { return in == 2; }, 10s, "both are in");
+    for (auto& lease : leases)
+        CHECK(lease.release() == ReleaseResult::released);
+    require_free(name);
+}
+
+TEST_CASE("kinds: behind a pooler, too, readers are beside each other, and permits are counted") {
+    auto own = lab::PostgresServer::start();
+    const lab::PgBouncer pooler(own);
+    const auto one = open(pooler.url(), "ttl=3s"), two = open(own.url(), "ttl=3s");
+    auto a = lock_of(one, "N", shared_mutex)->acquire_shared().value(),
+         b = lock_of(two, "N", shared_mutex)->acquire_shared().value();
+    CHECK(a.renew().has_value());
+    CHECK(lock_of(one, "N")->try_acquire().error() == errc::contended);
+    CHECK(b.release() == ReleaseResult::released);
+    CHECK(a.release() == ReleaseResult::released);
+    auto w = hold(one, "N");
+    CHECK(w.downgrade().has_value());
+    auto c = lock_of(two, "N", shared_mutex)->acquire_shared();
+    REQUIRE(c.has_value());
+    CHECK(w.release() == ReleaseResult::released);
+    CHECK(c->release() == ReleaseResult::released);
+    const hf::LockOptions three{.kind = hf::Kind::semaphore, .limit = 3};
+    auto p = lock_of(one, "N", three)->acquire({.permits = 2}).value();
+    CHECK(lock_of(two, "N", three)->acquire({.wait = 0ms, .permits = 2}).error() ==
+          errc::contended);
+    CHECK(lock_of(two, "N")->try_acquire().error() == errc::kind_mismatch);
+    CHECK(p.release() == ReleaseResult::released);
+}
+
+TEST_CASE("kinds: batches of several clients over the same names neither overlap nor deadlock") {
+    const auto seed = std::random_device{}();
+    INFO("seed " << seed);
+    const auto prefix = fresh("kinds-crossing") + "/";
+    constexpr int alone = 1000, rounds = 300;
+    std::atomic<int> done{0}, failed{0}, overlaps{0};
+    std::array<std::atomic<int>, 6> inside{};
+    std::vector<hf::Client> clients;
+    for (int c = 0; c < 3; ++c)
+        clients.push_back(open_here("ttl=6s"));
+    const auto deadlocks = [] {
+        return server().value("SELECT deadlocks FROM pg_stat_database WHERE datname = 'holdfast'");
+    };
+    const auto before = deadlocks();
+    std::mt19937 random(seed);
+    for (int i = 0; i < rounds; ++i) {
+        const auto which = random() % inside.size();
+        const bool reads = random() % 2 == 0;
+        const int units = reads ? 1 : alone;
+        const auto& kind = reads || random() % 2 == 0 ? shared_mutex : hf::LockOptions();
+        lock_of(clients[random() % clients.size()], prefix + std::to_string(which), kind)
+            ->async_acquire({.wait = 60s, .mode = reads ? hf::Mode::shared : hf::Mode::exclusive},
+                            [&, which, units](hf::error_code ec, hf::Lease lease) {
+                                if (ec) ++failed;
+                                if ((inside[which] += units) > alone) ++overlaps;
+                                inside[which] -= units;
+                                lease.async_release(hf::Outcome::done,
+                                                    [&](hf::error_code, ReleaseResult) { ++done; });
+                            });
+    }
+    lab::wait_until([&] { return done == rounds; }, cap(60s), "all had their turn");
+    CHECK(failed == 0);
+    CHECK(overlaps == 0);
+    CHECK(deadlocks() == before);
+}
+
+TEST_CASE("kinds: a connection that is cut leaves nothing of a reader, nor of a downgrade") {
+    lab::Proxy proxy(server().port());
+    const auto url =
+        "postgresql://holdfast@127.0.0.1:" + std::to_string(proxy.port()) + "/holdfast";
+    const auto name = fresh("kinds-cut");
+    const auto client = open(url, "ttl=60s&request_timeout=1s"), other = open_here();
+    const auto lock = lock_of(client, name, shared_mutex);
+    lock->acquire_shared()->release();
+    for (const auto direction : {lab::Direction::to_client, lab::Direction::to_server})
+        for (std::uint64_t bytes = 0; bytes < 2400; bytes += 170) {
+            INFO("after " << bytes << " bytes, " << (direction == lab::Direction::to_client));
+            const auto cut = proxy.counters().connections_cut;
+            proxy.cut_after(direction, bytes);
+            const bool reads = bytes / 170 % 2 == 0;
+            if (auto lease = reads ? lock->try_acquire_shared() : lock->try_acquire()) {
+                if (!reads) (void)lease->downgrade();
+                CHECK(lease->mode() == hf::Mode::shared);
+                (void)lease->renew();
+                CHECK(lease->valid());
+                (void)lease->release();
+            }
+            const bool was_cut = proxy.counters().connections_cut > cut;
+            proxy.heal();
+            // Far sooner than the ttl.
+            auto writer = hold(other, name, 20s);
+            CHECK(writer.release() == ReleaseResult::released);
+            CHECK((was_cut || bytes > 1000));
+        }
+    require_free(name);
+    CHECK(kinds_row("meta IS NULL", name) == "t");
+}
+
+TEST_CASE("kinds: requests of a reader's cycle, and of a mutex's before and after") {
+    const auto name = fresh("kinds-cost");
+    const auto client = open_here();
+    const auto lock = lock_of(client, name, shared_mutex), mutex = lock_of(client, name);
+    const auto cost = [&](auto&& what) {
+        const auto before = client.stats().requests;
+        what();
+        return client.stats().requests - before;
+    };
+    const auto mutex_cycle = [&] { hold(*mutex).release(); };
+    const auto read_cycle = [&] {
+        auto lease = lock->acquire_shared();
+        REQUIRE(lease.has_value());
+        CHECK(lease->renew().has_value());
+        CHECK(lease->release() == ReleaseResult::released);
+    };
+    mutex_cycle();
+    read_cycle();
+    // The clean-up, which is left to chance, may fall into one of them.
+    const auto least = [&](auto&& what) {
+        auto lowest = cost(what);
+        for (int i = 0; i < 3; ++i)
+            lowest = std::min(lowest, cost(what));
+        return lowest;
+    };
+    CHECK(least(mutex_cycle) == 2);
+    CHECK(least(read_cycle) == 6);  // to read the row and to write it: granted, renewed, released
+    CHECK(least(mutex_cycle) == 2);
+}

@@ -1,0 +1,489 @@
+// Readers, permits and names that stay closed: what is kept at the server and until when, who is
+// granted together, what a mutex meets there, and what becomes of it when a key is taken away.
+#include <utility>
+
+#include "catch.hpp"
+#include "holdfast/lab/wait_until.hpp"
+#include "protocol/place.hpp"
+#include "protocol/scripts.hpp"
+#include "rig.hpp"
+
+using namespace redis_tests;
+using holdfast::FencingToken;
+using holdfast::ReleaseResult;
+using Renewal = spi::Held::Renewal;
+
+namespace {
+
+constexpr spi::Units reader{1, spi::Units::all, holdfast::Mode::shared};
+
+spi::Units permits(std::uint32_t take, std::uint32_t of) {
+    return {take, of, holdfast::Mode::exclusive};
+}
+
+/// A Try with units, of the lock "a".
+struct Part : Try {
+    explicit Part(spi::Units units, milliseconds ttl = 10s, bool queue = false)
+        : Try("a", ttl, queue) {
+        a.units = units;
+    }
+};
+
+std::vector<std::string> keys_of_a() {
+    return {"a", "{a}:hf:s", "{a}:hf:q", "{a}:hf:w", "{a}:hf:x", "{a}:hf:r"};
+}
+
+/// One script's call for the lock "a", as a client would send it.
+std::vector<std::string> call(const holdfast::redis::Script& script,
+                              const std::vector<std::string>& arguments) {
+    std::vector<std::string> out{"EVAL", script.text(), "6"};
+    for (const auto& part : {keys_of_a(), arguments})
+        out.insert(out.end(), part.begin(), part.end());
+    return out;
+}
+
+const std::string no_deadline = "9999999999999";
+
+/// Puts a waiter into the line that is told by that channel.
+void queue_up(RedisServer& server, const std::string& owner, const std::string& channel,
+              const spi::Units& units) {
+    const auto answer = server.cli(call(holdfast::redis::Scripts::all().enter_units,
+                                        {channel, owner, "10000", "3000", "3000", no_deadline, "",
+                                         std::to_string(units.take), std::to_string(units.of)}));
+    REQUIRE(answer.elements.at(0).text.starts_with("q "));
+}
+
+/// From here on requests count what the protocol needs: scripts are known, and messages come.
+void warm_up(RedisServer& server, Rig& rig) {
+    for (const auto& [name, script] : holdfast::redis::checked_scripts())
+        server.cli({"SCRIPT", "LOAD", script->text()});
+    Try holder("warm"), waits("warm", 10s, true);
+    REQUIRE(rig.attempt(holder).granted());
+    REQUIRE(rig.attempt(waits).busy());
+    CHECK(rig.withdraw(waits) == holdfast::error_code());
+    CHECK(rig.release(holder) == ReleaseResult::released);
+}
+
+long long parts(RedisServer& server) {
+    return server.cli({"ZCARD", "{a}:hf:r"}).integer;
+}
+long long left(RedisServer& server, const std::string& key = "a") {
+    return server.cli({"PTTL", key}).integer;
+}
+std::string text(RedisServer& server, const std::string& key) {
+    return server.cli({"GET", key}).text;
+}
+
+}  // namespace
+
+TEST_CASE("units: the key of readers lives as long as the last of them, and no longer") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part brief(reader, 10s), longer(reader, 60s);
+    REQUIRE(rig.attempt(brief).granted());
+    CHECK(text(server, "a") == "hf:s:" + std::to_string(brief.token()));
+    CHECK(text(server, "{a}:hf:s").starts_with("2:"));
+    CHECK(left(server) <= 10'000);
+    REQUIRE(rig.attempt(longer).granted());
+    CHECK(longer.token() == brief.token());
+    CHECK(left(server) > 50'000);
+    CHECK(left(server, "{a}:hf:r") > left(server) - 1000);
+    // The longest leaves first.
+    CHECK(rig.release(longer) == ReleaseResult::released);
+    CHECK(left(server) <= 10'000);
+    CHECK(rig.renew(brief).renewal == Renewal::renewed);
+    CHECK(rig.renew(longer).renewal == Renewal::lost);
+    CHECK(rig.release(longer) == ReleaseResult::owned_by_other);
+    CHECK(rig.release(brief) == ReleaseResult::released);
+    CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
+    CHECK(text(server, "{a}:hf:s").starts_with("1:"));
+    CHECK(rig.release(brief) == ReleaseResult::already_expired);
+}
+
+TEST_CASE("units: readers whose key was taken away are lost, whoever comes after them") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part old(reader, 60s), next(reader, 10s), writer(spi::Units{});
+    const bool foreign = GENERATE(false, true);
+    INFO(foreign);
+    REQUIRE(rig.attempt(old).granted());
+    server.cli({"DEL", "a"});
+    if (foreign) {
+        CHECK(server.cli({"SET", "a", "theirs", "NX"}).is_ok());
+        CHECK(rig.renew(old).renewal == Renewal::lost);
+        CHECK(rig.attempt(next).busy());
+        Part permit(permits(1, 5));
+        CHECK(rig.attempt(permit).busy());  // whose it is cannot be seen
+        server.cli({"DEL", "a"});
+    }
+    REQUIRE(rig.attempt(next).granted());
+    CHECK(next.token() > old.token());
+    CHECK(rig.renew(old).renewal == Renewal::lost);
+    CHECK(rig.release(old) == ReleaseResult::owned_by_other);
+    CHECK(parts(server) == 1);
+    CHECK(rig.release(next) == ReleaseResult::released);
+    REQUIRE(rig.attempt(writer).granted());
+    CHECK(writer.token() > next.token());
+}
+
+TEST_CASE("units: a mutex asks with its units where it meets readers, and only there") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part r(reader, 10s), behind(reader, 10s, true);
+    Try mutex("a", 10s), waits("a", 10s, true);
+    warm_up(server, rig);
+    std::uint64_t before = rig.backend->requests();
+    const auto requests = [&] {
+        const auto now = rig.backend->requests();
+        return now - std::exchange(before, now);
+    };
+    REQUIRE(rig.attempt(r).granted());
+    CHECK(requests() == 1);
+    CHECK(rig.attempt(mutex).busy());
+    CHECK(requests() == 2);
+    CHECK(rig.attempt(waits).busy());
+    CHECK(requests() == 2);
+    CHECK(rig.attempt(waits).busy());
+    CHECK(requests() == 1);  // it knows
+    CHECK(rig.attempt(behind).busy());
+    CHECK(rig.release(r) == ReleaseResult::released);
+    rig.until([&] { return rig.woken(waits); }, "the mutex is told");
+    CHECK(requests() == 2);  // of the two others
+    CHECK(rig.attempt(waits).granted());
+    CHECK(requests() == 0);
+    CHECK(text(server, "a") == waits.owner);
+    CHECK(rig.renew(waits).renewal == Renewal::renewed);
+    CHECK(requests() == 1);
+    CHECK(rig.release(waits) == ReleaseResult::released);
+    CHECK(requests() == 1);
+    rig.until([&] { return rig.woken(behind); }, "the reader is told");
+    CHECK(rig.attempt(behind).granted());
+    CHECK(behind.token() > waits.token());
+    CHECK(rig.release(behind) == ReleaseResult::released);
+    // A mutex as before: one request for each.
+    Try as_ever("a");
+    requests();
+    CHECK(rig.attempt(as_ever).granted());
+    CHECK(requests() == 1);
+    // Who leaves a name for which a reader waits does so with its units.
+    Part late(reader, 10s, true);
+    CHECK(rig.attempt(late).busy());
+    CHECK(requests() == 1);
+    CHECK(rig.release(as_ever) == ReleaseResult::released);
+    CHECK(requests() == 2);
+    rig.until([&] { return rig.woken(late); }, "the reader is told");
+}
+
+TEST_CASE("units: a run of readers is granted together, in steps of 128") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    warm_up(server, rig);
+    Try writer("a", 60s);
+    REQUIRE(rig.attempt(writer).granted());
+    std::vector<std::unique_ptr<Part>> run;
+    for (int i = 0; i < 300; i += 30) {
+        std::vector<Try*> batch;
+        for (int k = 0; k < 30; ++k) {
+            run.push_back(std::make_unique<Part>(reader, 60s, true));
+            batch.push_back(run.back().get());
+        }
+        rig.attempt(batch);
+    }
+    Part last(spi::Units{}, 60s, true);
+    REQUIRE(rig.attempt(last).busy());
+    CHECK(server.cli({"ZCARD", "{a}:hf:q"}).integer == 301);
+    SECTION("the leaver comes again until all are granted") {
+        const auto before = rig.backend->requests();
+        CHECK(rig.release(writer) == ReleaseResult::released);
+        CHECK(rig.backend->requests() - before == 4);  // as a mutex, and three steps
+        CHECK(parts(server) == 300);
+    }
+    SECTION("the leaver is killed after one step: the next look goes on") {
+        const auto answer = server.cli(
+            call(holdfast::redis::Scripts::all().leave_units, {writer.owner, "r", "0", "0", "0"}));
+        CHECK(answer.elements.at(0).text == "r m");
+        CHECK(parts(server) == 128);
+        rig.attempt(last);
+        CHECK(parts(server) == 256);
+        rig.attempt(last);
+        CHECK(parts(server) == 300);
+    }
+    CHECK(last.busy());
+    rig.until([&] { return rig.events.woken.size() >= 300; }, "all are told");
+    for (const auto& one : run)
+        REQUIRE(rig.attempt(*one).granted());
+    CHECK(server.cli({"ZCARD", "{a}:hf:q"}).integer == 1);
+}
+
+TEST_CASE("units: one that was granted and never spoke is in nobody's way for long") {
+    auto server = RedisServer::start();
+    Rig rig(server.url()), other(server.url());
+    Try writer("a", 60s);
+    Part silent(reader, 300ms, true), behind(spi::Units{}, 60s, true);
+    REQUIRE(rig.attempt(writer).granted());
+    REQUIRE(other.attempt(silent).busy());
+    REQUIRE(rig.attempt(behind).busy());
+    CHECK(rig.release(writer) == ReleaseResult::released);
+    CHECK(parts(server) == 1);
+    holdfast::lab::wait_until([&] { return rig.attempt(behind).granted(); }, 10s, "granted");
+    CHECK(other.renew(silent).renewal == Renewal::lost);
+    CHECK(text(server, "a") == behind.owner);
+}
+
+TEST_CASE("units: a head of the line that cannot be told is passed over, one that polls is not") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try writer("a", 60s);
+    Part r(reader, 10s, true);
+    REQUIRE(rig.attempt(writer).granted());
+    const bool polls = GENERATE(false, true);
+    INFO(polls);
+    queue_up(server, "head", polls ? "" : "hf:c:nobody", spi::Units{});
+    REQUIRE(rig.attempt(r).busy());
+    CHECK(rig.release(writer) == ReleaseResult::released);
+    CHECK(parts(server) == (polls ? 0 : 1));
+    CHECK(server.cli({"ZRANGE", "{a}:hf:q", "0", "0"}).elements.at(0).text == "head");
+    Part hasty(reader);
+    CHECK(rig.attempt(hasty).busy());
+}
+
+TEST_CASE("units: another limit is refused while somebody waits, too, and keeps nobody out") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part a(permits(5, 5)), b(permits(1, 3), 10s, true), c(permits(2, 5), 10s, true);
+    Try mutex("a", 10s, true);
+    REQUIRE(rig.attempt(a).granted());
+    CHECK_FALSE(a.grant().token);
+    CHECK(text(server, "a") == "hf:p:5");
+    CHECK(rig.attempt(b).error() == errc::kind_mismatch);
+    CHECK(rig.attempt(mutex).error() == errc::kind_mismatch);
+    REQUIRE(rig.attempt(c).busy());
+    CHECK(rig.attempt(b).error() == errc::kind_mismatch);
+    CHECK(rig.release(a) == ReleaseResult::released);
+    rig.until([&] { return rig.woken(c); }, "it is told");
+    CHECK(rig.attempt(c).granted());
+    CHECK_FALSE(c.grant().token);
+    CHECK(parts(server) == 2);
+    CHECK(rig.renew(c).renewal == Renewal::renewed);
+    CHECK(rig.withdraw(c) == holdfast::error_code());
+    CHECK(parts(server) == 0);
+    CHECK(rig.attempt(b).granted());
+    CHECK(rig.release(b) == ReleaseResult::released);
+    CHECK(rig.attempt(mutex).granted());
+}
+
+TEST_CASE("units: a downgrade keeps its place, and its readers have a token of their own") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try writer("a"), second("a", 10s, true);
+    Part behind(reader, 10s, true);
+    REQUIRE(rig.attempt(writer).granted());
+    REQUIRE(rig.attempt(behind).busy());
+    REQUIRE(rig.attempt(second).busy());
+    spi::Held h = writer.held();
+    h.units = reader;
+    std::vector<spi::Held*> items{&h};
+    rig.run(rig.backend->renew(items));
+    CHECK(h.renewal == Renewal::renewed);
+    rig.run(rig.backend->renew(items));  // was not answered, as far as the client knows
+    CHECK(h.renewal == Renewal::renewed);
+    rig.until([&] { return rig.woken(behind); }, "the reader is told");
+    REQUIRE(rig.attempt(behind).granted());
+    CHECK(behind.token() > writer.token());
+    CHECK(behind.grant().previous == PreviousHolder::released);
+    CHECK(parts(server) == 2);
+    CHECK_FALSE(rig.woken(second));
+    rig.run(rig.backend->release(items));
+    CHECK(h.released == ReleaseResult::released);
+    CHECK(rig.attempt(second).busy());
+    CHECK(rig.release(behind) == ReleaseResult::released);
+    rig.until([&] { return rig.woken(second); }, "the writer is told");
+    REQUIRE(rig.attempt(second).granted());
+    CHECK(second.token() > behind.token());
+    // Broken as a writer, it becomes no reader.
+    CHECK(rig.break_lock("a").has_value());
+    spi::Held broken = second.held();
+    broken.units = reader;
+    items = {&broken};
+    rig.run(rig.backend->renew(items));
+    CHECK(broken.renewal == Renewal::lost);
+    CHECK(broken.renewal_error == errc::revoked);
+}
+
+TEST_CASE("units: an attempt of a writer that arrives when it is a reader does nothing") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Try writer("a");
+    REQUIRE(rig.attempt(writer).granted());
+    spi::Held h = writer.held();
+    h.units = reader;
+    std::vector<spi::Held*> items{&h};
+    rig.run(rig.backend->renew(items));
+    REQUIRE(h.renewal == Renewal::renewed);
+    // Its units once made the script write four thousand million members.
+    const auto answer =
+        server.cli(call(holdfast::redis::Scripts::all().enter_units,
+                        {"", std::string(writer.a.owner), "10000", "0", "3000", no_deadline, "",
+                         std::to_string(spi::Units::all), std::to_string(spi::Units::all)}));
+    CHECK(answer.elements.at(0).text.starts_with("l "));
+    CHECK(parts(server) == 1);
+}
+
+TEST_CASE("units: one of several is broken or asked by its owner, all by their token") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part a(reader), b(reader);
+    REQUIRE(rig.attempt(a).granted());
+    REQUIRE(rig.attempt(b).granted());
+    const auto deadline = [] { return boot_clock::now() + 2s; };
+    for (int twice = 0; twice < 2; ++twice) {
+        const auto asked = rig.run(rig.backend->request_release(
+            "a", {FencingToken{a.token()}, a.owner}, deadline(), rig.detail));
+        REQUIRE(asked.has_value());
+        REQUIRE(asked->size() == 1);
+        CHECK(asked->front().asked);
+        CHECK(rig.renew(a).asked);
+        CHECK_FALSE(rig.renew(b).asked);
+    }
+    CHECK(rig.run(rig.backend->request_release("a", {FencingToken{a.token() + 1}, {}}, deadline(),
+                                               rig.detail))
+              .error() == errc::not_held);
+    for (int twice = 0; twice < 2; ++twice) {
+        const auto broken =
+            rig.run(rig.backend->break_lock("a", {.owner = b.owner}, deadline(), rig.detail));
+        REQUIRE(broken.has_value());
+        REQUIRE(broken->size() == 1);
+        CHECK(broken->front().free_in > 5s);
+        const auto lost = rig.renew(b);
+        CHECK(lost.renewal == Renewal::lost);
+        CHECK(lost.renewal_error == errc::revoked);
+        CHECK(rig.renew(a).renewal == Renewal::renewed);
+    }
+    CHECK(rig.attempt(b).error() == errc::revoked);
+    const auto both = rig.run(rig.backend->break_lock(
+        "a", {.if_token = FencingToken{a.token()}, .now = true}, deadline(), rig.detail));
+    REQUIRE(both.has_value());
+    CHECK(both->size() == 2);
+    CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
+    CHECK(rig.attempt(a).error() == errc::cancelled);  // a late request of it takes nothing
+
+    Try mutex("a");
+    REQUIRE(rig.attempt(mutex).granted());
+    CHECK(rig.run(rig.backend->request_release("a", {}, deadline(), rig.detail)).has_value());
+    CHECK(rig.renew(mutex).asked);
+    CHECK(rig.inspect("a")->holders.at(0).asked);
+}
+
+TEST_CASE("units: lock_delay and min_hold are the server's, and not the lease's") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    const bool shares = GENERATE(false, true);
+    INFO(shares);
+    const auto units = shares ? reader : spi::Units{};
+    Part delayed(units, 2s), closed(units, 2s), unused(units, 2s);
+    SECTION("the delay comes after the ttl, and ends with the release") {
+        delayed.a.lock_delay = 60s;
+        REQUIRE(rig.attempt(delayed).granted());
+        CHECK(delayed.grant().ttl == 2s);
+        CHECK(left(server) > 55'000);
+        CHECK(rig.renew(delayed).renewal == Renewal::renewed);
+        CHECK(left(server) > 55'000);
+        SECTION("in time") {
+            CHECK(rig.release(delayed) == ReleaseResult::released);
+        }
+        SECTION("too late") {
+            // As if the ttl were over.
+            for (const auto& key : {"a", "{a}:hf:r"})
+                server.cli({"PEXPIRE", key, "50000"});
+            if (shares)
+                server.cli({"ZADD", "{a}:hf:r",
+                            std::to_string(server.cli({"PEXPIRETIME", "a"}).integer),
+                            delayed.owner});
+            CHECK(rig.release(delayed) == ReleaseResult::already_expired);
+            Try next("a");
+            REQUIRE(rig.attempt(next).granted());
+            CHECK(next.grant().previous ==
+                  (shares ? PreviousHolder::none : PreviousHolder::crashed));
+            CHECK(rig.release(next) == ReleaseResult::released);
+        }
+        CHECK(server.cli({"EXISTS", "a"}).integer == 0);
+    }
+    SECTION("an early release leaves the name closed") {
+        closed.a.min_hold = 60s;
+        REQUIRE(rig.attempt(closed).granted());
+        CHECK(left(server) > 55'000);
+        CHECK(rig.release(closed) == ReleaseResult::released);
+        CHECK(left(server) > 55'000);
+        const auto seen = rig.inspect("a");
+        REQUIRE(seen.has_value());
+        CHECK(seen->holders.empty());
+        REQUIRE(seen->closed_for.has_value());
+        CHECK(*seen->closed_for > 55s);
+        Try next("a");
+        CHECK(rig.attempt(next).busy());
+        Part beside(reader);
+        CHECK(rig.attempt(beside).granted() == shares);
+        CHECK(rig.release(closed) != ReleaseResult::released);
+        CHECK(rig.break_lock("a").has_value() == shares);
+    }
+    SECTION("a grant that nobody was told of leaves nothing") {
+        unused.a.min_hold = 60s;
+        REQUIRE(rig.attempt(unused).granted());
+        CHECK(rig.withdraw(unused) == holdfast::error_code());
+        CHECK(server.cli({"EXISTS", "a"}).integer == 0);
+    }
+}
+
+TEST_CASE("units: one that has polled for a second is ahead of those that come later") {
+    auto server = RedisServer::start();
+    Rig rig(server.url(), "wait=poll");
+    Part first(reader), writer(spi::Units{}, 10s, true), later(reader, 10s, true);
+    REQUIRE(rig.attempt(first).granted());
+    REQUIRE(rig.attempt(writer).busy());
+    CHECK(rig.attempt(later).granted());
+    CHECK(rig.release(later) == ReleaseResult::released);
+    // It has waited for a second.
+    auto& place = holdfast::redis::place_of(writer.a.place);
+    REQUIRE(place.arrived > 0);
+    place.arrived -= 1'100'000;
+    REQUIRE(rig.attempt(writer).busy());
+    CHECK(std::get<spi::Attempt::Busy>(writer.a.outcome).polling);
+    Part next(reader, 10s, true);
+    CHECK(rig.attempt(next).busy());
+    CHECK(rig.release(first) == ReleaseResult::released);
+    CHECK(rig.attempt(next).busy());
+    REQUIRE(rig.attempt(writer).granted());
+    CHECK(server.cli({"EXISTS", "{a}:hf:q"}).integer == 0);
+    CHECK(rig.release(writer) == ReleaseResult::released);
+    // A mark lapses with its looks, and a withdrawal takes it away.
+    Part gone(spi::Units{}, 10s, true);
+    REQUIRE(rig.attempt(next).granted());
+    REQUIRE(rig.attempt(gone).busy());
+    holdfast::redis::place_of(gone.a.place).arrived -= 1'100'000;
+    REQUIRE(rig.attempt(gone).busy());
+    holdfast::lab::wait_until([&] { return rig.attempt(later).granted(); }, 10s, "it lapses");
+    REQUIRE(rig.attempt(gone).busy());
+    Part behind(reader, 10s, true);
+    CHECK(rig.attempt(behind).busy());
+    CHECK(rig.withdraw(gone) == holdfast::error_code());
+    CHECK(rig.attempt(behind).granted());
+}
+
+TEST_CASE("units: keys of another kind are answered, and stay as they are") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part r(reader, 10s, true), permit(permits(2, 3)), fine(reader);
+    fine.name = "b";
+    fine.a.name = fine.name;
+    const std::string key = GENERATE("a", "{a}:hf:s", "{a}:hf:q", "{a}:hf:x");
+    INFO(key);
+    server.cli({"RPUSH", key, "x"});
+    rig.attempt({&r, &fine});
+    CHECK(r.error() == errc::kind_mismatch);
+    CHECK(fine.granted());
+    CHECK(rig.attempt(permit).error() == errc::kind_mismatch);
+    CHECK(server.cli({"TYPE", key}).text == "list");
+    server.cli({"DEL", key});
+    CHECK(rig.attempt(permit).granted());
+    CHECK(rig.release({&permit, &fine}) == 2);
+}

@@ -1,0 +1,344 @@
+// Several locks at once: all or nothing, in one order, lost as one; blocking and asynchronous.
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <future>
+#include <holdfast/holdfast.hpp>
+#include <holdfast/lab/wait_until.hpp>
+#include <thread>
+
+#include "catch.hpp"
+#include "ends_inside.hpp"
+#include "scripted.hpp"
+
+namespace asio = boost::asio;
+namespace hf = holdfast;
+namespace lab = holdfast::lab;
+using hf::errc;
+using hf::LeaseState;
+using hf::ReleaseResult;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Several {
+    hf::Client client = hf::Client::open(url()).value();
+    std::unique_ptr<hf::Lock> a = made("a"), b = made("b"), c = made("c");
+
+    std::unique_ptr<hf::Lock> made(const char* name, const hf::LockOptions& o = {}) const {
+        return client.make_lock(name, o).value();
+    }
+    bool held(const char* name) const { return !client.inspect(name)->holders.empty(); }
+    bool waited_for(const char* name) const { return !client.inspect(name)->waiters.empty(); }
+    bool free() const {
+        for (const char* name : {"a", "b", "c"})
+            if (held(name) || waited_for(name)) return false;
+        return true;
+    }
+    static std::string url() {
+        static std::atomic<int> number{0};
+        return "memory:several" + std::to_string(++number);
+    }
+};
+
+/// One asynchronous call, and what became of it.
+struct AllCall {
+    struct State {
+        std::promise<std::pair<hf::error_code, hf::LeaseSet>> ended;
+        asio::cancellation_signal signal;
+    };
+    AllCall(std::vector<hf::Part> parts, const hf::AcquireAllOptions& options = {}) {
+        hf::async_acquire_all(
+            std::move(parts), options,
+            asio::bind_cancellation_slot(state->signal.slot(),
+                                         [s = state](hf::error_code ec, hf::LeaseSet set) {
+                                             s->ended.set_value({ec, std::move(set)});
+                                         }));
+    }
+    bool done() const { return future.wait_for(0s) == std::future_status::ready; }
+    std::pair<hf::error_code, hf::LeaseSet> take() {
+        lab::wait_until([&] { return done(); }, 10s, "it ends");
+        return future.get();
+    }
+    std::shared_ptr<State> state = std::make_shared<State>();
+    std::future<std::pair<hf::error_code, hf::LeaseSet>> future = state->ended.get_future();
+};
+
+}  // namespace
+
+TEST_CASE("acquire_all: all are held, in the order that the caller gave, and released", "[all]") {
+    Several g;
+    auto set = hf::acquire_all({*g.c, *g.a, *g.b}, {.wait = 5s, .note = "move"}).value();
+    REQUIRE(set.size() == 3);
+    CHECK(set[0].name() == "c");
+    CHECK(set[1].name() == "a");
+    CHECK(set.valid());
+    CHECK(set.state() == LeaseState::held);
+    CHECK(set.valid_until() ==
+          std::min({set[0].valid_until(), set[1].valid_until(), set[2].valid_until()}));
+    CHECK(g.client.inspect("b")->holders.at(0).note == "move");
+    CHECK(set.release(hf::Outcome::abandoned) == ReleaseResult::released);
+    CHECK(set.release() == ReleaseResult::released);
+    CHECK(set.state() == LeaseState::released);
+    CHECK_FALSE(set.valid());
+    CHECK_FALSE(set.lost().stop_requested());
+    CHECK(g.free());
+    CHECK(g.a->try_acquire()->previous_holder() == hf::PreviousHolder::abandoned);
+}
+
+TEST_CASE("acquire_all: a set that is destroyed, moved or empty", "[all]") {
+    Several g;
+    hf::LeaseSet none;
+    CHECK_FALSE(none.valid());
+    CHECK(none.state() == LeaseState::empty);
+    CHECK(none.release() == ReleaseResult::already_expired);
+    CHECK_FALSE(none.lost().stop_possible());
+    {
+        auto set = hf::acquire_all({*g.a, *g.b}).value();
+        none = std::move(set);
+        CHECK(none.valid());
+    }
+    CHECK(g.held("a"));
+    none = hf::LeaseSet();
+    lab::wait_until([&] { return g.free(); }, 10s, "it is free");
+}
+
+TEST_CASE("acquire_all: kinds and modes meet in one set", "[all]") {
+    Several g;
+    const auto book = g.made("book", {.kind = hf::Kind::shared_mutex});
+    const auto pool = g.made("pool", {.kind = hf::Kind::semaphore, .limit = 3});
+    auto set =
+        hf::acquire_all({{*book, hf::Mode::shared}, {*pool, hf::Mode::exclusive, 2}, *g.a}).value();
+    CHECK(book->try_acquire_shared().has_value());
+    CHECK(set[0].mode() == hf::Mode::shared);
+    CHECK(set[1].permits() == 2);
+    CHECK(pool->try_acquire().has_value());
+    CHECK(pool->acquire({.wait = 0ms, .permits = 2}).error() == errc::contended);
+}
+
+TEST_CASE("acquire_all: the first failure gives all back", "[all]") {
+    Several g;
+    std::size_t failed = 9;
+    auto other = g.b->try_acquire().value();
+    CHECK(hf::acquire_all({*g.c, *g.b, *g.a}, {.wait = 0ms, .failed = &failed}).error() ==
+          errc::contended);
+    CHECK(failed == 1);
+    CHECK(hf::acquire_all({*g.c, *g.b, *g.a}, {.wait = 20ms}).error() == errc::timed_out);
+    lab::wait_until([&] { return !g.held("a") && !g.held("c") && !g.waited_for("b"); }, 10s,
+                    "they are given back");
+    hf::Diagnostics words;
+    const auto pool = g.made("pool", {.kind = hf::Kind::semaphore, .limit = 3});
+    CHECK(
+        hf::acquire_all({*g.a, {*pool, hf::Mode::exclusive, 4}}, {.diagnostics = &words}).error() ==
+        errc::bad_config);
+    CHECK(words.text().find("4 permits of 3") != std::string::npos);
+    lab::wait_until([&] { return !g.held("a"); }, 10s, "it is given back");
+}
+
+TEST_CASE("acquire_all: a name twice is one part, and in two ways none", "[all]") {
+    Several g;
+    const auto again = g.made("a");
+    auto set = hf::acquire_all({*g.a, *g.b, *again, *g.a}, {.wait = 0ms}).value();
+    CHECK(set.size() == 4);
+    CHECK(&set[0] == &set[2]);
+    CHECK(&set[0] == &set[3]);
+    set.release();
+    const auto book = g.made("a", {.kind = hf::Kind::shared_mutex});
+    const auto pool = g.made("pool", {.kind = hf::Kind::semaphore, .limit = 3});
+    hf::Diagnostics words;
+    CHECK(hf::acquire_all({*book, {*book, hf::Mode::shared}}, {.diagnostics = &words}).error() ==
+          errc::bad_config);
+    CHECK(words.text().find("in two ways") != std::string::npos);
+    CHECK(hf::acquire_all({*g.a, *book}).error() == errc::bad_config);
+    CHECK(hf::acquire_all({*pool, {*pool, hf::Mode::exclusive, 2}}).error() == errc::bad_config);
+    CHECK(hf::acquire_all({}).error() == errc::bad_config);
+    CHECK(g.free());
+    // A namespace is the beginning of a name, so these two are one as well.
+    const auto inside = hf::Client::open(g.client.url() + "?namespace=x:").value();
+    CHECK(inside.make_lock("a").value()->place() == g.made("x:a")->place());
+    CHECK(g.a->place() < g.b->place());
+    CHECK(inside.make_lock("a").value()->place() > g.a->place());
+}
+
+TEST_CASE("acquire_all: two that ask in opposite orders do not deadlock", "[all]") {
+    Several g;
+    std::atomic<int> rounds{0};
+    const auto turn = [&](std::vector<hf::Part> parts) {
+        for (int i = 0; i < 50; ++i) {
+            auto set = hf::acquire_all(parts, {.wait = 60s});
+            if (set) ++rounds;
+        }
+    };
+    std::thread one(turn, std::vector<hf::Part>{*g.a, *g.b, *g.c});
+    std::thread two(turn, std::vector<hf::Part>{*g.c, *g.b, *g.a});
+    std::vector<AllCall> calls;
+    for (int i = 0; i < 20; ++i)
+        calls.emplace_back(std::vector<hf::Part>{*g.b, *g.c});
+    for (AllCall& call : calls)
+        if (!call.take().first) ++rounds;
+    one.join();
+    two.join();
+    CHECK(rounds == 120);
+}
+
+TEST_CASE("acquire_all: the loss of one is the loss of all", "[all]") {
+    Several g;
+    auto set = hf::acquire_all({*g.a, *g.b}).value();
+    std::promise<hf::error_code> heard;
+    set.async_lost([&](hf::error_code ec) { heard.set_value(ec); });
+    REQUIRE(g.client.break_lock("b", {.now = true}).has_value());
+    lab::wait_until([&] { return g.client.inspect("b")->holders.empty(); }, 10s, "it is broken");
+    const auto in_time = set[1].valid_until();
+    lab::wait_until([&] { return set.lost().stop_requested(); }, 20s, "it is lost");
+    CHECK(hf::boot_clock::now() < in_time + 5s);
+    CHECK_FALSE(set.valid());
+    CHECK(set.state() == LeaseState::lost);
+    CHECK(set.lost_reason() == errc::lost);
+    CHECK(heard.get_future().get() == errc::lost);
+    CHECK(set[0].valid());
+    CHECK(set.release() == ReleaseResult::already_expired);
+    CHECK_FALSE(g.held("a"));
+}
+
+TEST_CASE("acquire_all: async_lost ends with a release or a cancellation", "[all]") {
+    Several g;
+    auto set = hf::acquire_all({*g.a, *g.b}).value();
+    std::promise<hf::error_code> cancelled, released;
+    asio::cancellation_signal signal;
+    set.async_lost(asio::bind_cancellation_slot(
+        signal.slot(), [&](hf::error_code ec) { cancelled.set_value(ec); }));
+    set.async_lost([&](hf::error_code ec) { released.set_value(ec); });
+    signal.emit(asio::cancellation_type::terminal);
+    CHECK(cancelled.get_future().get() == errc::cancelled);
+    std::promise<ReleaseResult> answer;
+    set.async_release([&](hf::error_code ec, ReleaseResult r) {
+        CHECK_FALSE(ec);
+        answer.set_value(r);
+    });
+    CHECK(answer.get_future().get() == ReleaseResult::released);
+    CHECK(released.get_future().get() == errc::not_held);
+    CHECK(g.free());
+}
+
+TEST_CASE("acquire_all: a part that is lost while the next is waited for gives all back", "[all]") {
+    Several g;
+    const auto brief = g.made("a", {.ttl = 200ms, .renew = false});
+    auto other = g.b->try_acquire().value();
+    std::size_t failed = 9;
+    CHECK(hf::acquire_all({*g.b, *brief, *g.c}, {.wait = 60s, .failed = &failed}).error() ==
+          errc::lost);
+    CHECK(failed == 1);
+    lab::wait_until([&] { return !g.held("a") && !g.waited_for("b"); }, 10s, "given back");
+    AllCall call({*g.b, *brief, *g.c}, {.wait = 60s, .failed = &failed});
+    CHECK(call.take().first == errc::lost);
+    CHECK(failed == 1);
+    CHECK_FALSE(g.held("c"));
+    lab::wait_until([&] { return !g.held("a") && !g.waited_for("b"); }, 10s, "given back");
+}
+
+TEST_CASE("acquire_all: an answer that comes while its loop is destroyed blocks nothing", "[all]") {
+    test_support::EndsInside waits("waits");
+    bool ran = false;
+    {
+        asio::io_context loop;
+        hf::async_acquire_all({waits}, {}, asio::bind_executor(loop, [&](auto...) { ran = true; }));
+    }
+    CHECK_FALSE(ran);
+}
+
+TEST_CASE("acquire_all: cancelled at each of its locks it leaves nothing", "[all]") {
+    Several g;
+    for (const char* name : {"a", "b", "c"}) {
+        auto other = g.made(name)->try_acquire().value();
+        std::stop_source stop;
+        std::thread stopper([&] {
+            lab::wait_until([&] { return g.waited_for(name); }, 10s, "it waits");
+            stop.request_stop();
+        });
+        CHECK(hf::acquire_all({*g.a, *g.b, *g.c}, {.wait = 60s}, stop.get_token()).error() ==
+              errc::cancelled);
+        stopper.join();
+        AllCall call({*g.a, *g.b, *g.c}, {.wait = 60s});
+        lab::wait_until([&] { return g.waited_for(name); }, 10s, "it waits");
+        call.state->signal.emit(asio::cancellation_type::total);
+        CHECK(call.take().first == errc::cancelled);
+        other.release();
+        lab::wait_until([&] { return g.free(); }, 10s, "nothing is left");
+    }
+}
+
+TEST_CASE("acquire_all: the asynchronous form completes where its handler wants to run", "[all]") {
+    Several g;
+    asio::io_context loop;
+    hf::LeaseSet set;
+    bool inside = true;
+    const auto here = std::this_thread::get_id();
+    hf::async_acquire_all({*g.b, *g.a}, {.wait = 5s},
+                          asio::bind_executor(loop, [&](hf::error_code ec, hf::LeaseSet s) {
+                              CHECK_FALSE(ec);
+                              CHECK(std::this_thread::get_id() == here);
+                              CHECK_FALSE(inside);
+                              set = std::move(s);
+                          }));
+    inside = false;
+    loop.run();  // the call is work of this loop, so it does not return before
+    CHECK(set.valid());
+    CHECK(set[0].name() == "b");
+    inside = true;
+    loop.restart();
+    hf::async_acquire_all({}, {}, asio::bind_executor(loop, [&](hf::error_code ec, hf::LeaseSet) {
+                              CHECK(ec == errc::bad_config);
+                              CHECK_FALSE(inside);
+                          }));
+    inside = false;
+    CHECK(loop.run() == 1);
+}
+
+TEST_CASE("acquire_all: a loop that is destroyed ends the wait", "[all]") {
+    Several g;
+    auto other = g.b->try_acquire().value();
+    {
+        asio::io_context loop;
+        hf::async_acquire_all({*g.a, *g.b}, {}, asio::bind_executor(loop, [](auto...) {}));
+        lab::wait_until([&] { return g.waited_for("b"); }, 10s, "it waits");
+    }
+    lab::wait_until([&] { return !g.held("a") && !g.waited_for("b"); }, 10s, "given back");
+}
+
+TEST_CASE("acquire_all: a closed client ends it, and of the other one nothing is left", "[all]") {
+    Several g;
+    hf::Client other = hf::Client::open(Several::url()).value();
+    const auto there = other.make_lock("z").value();
+    auto in_the_way = there->try_acquire().value();
+    AllCall call({*there, *g.a});
+    lab::wait_until([&] { return !other.inspect("z")->waiters.empty(); }, 10s, "it waits");
+    other.close();
+    CHECK(call.take().first == errc::closed);
+    lab::wait_until([&] { return g.free(); }, 10s, "nothing is left");
+}
+
+TEST_CASE("acquire_all: a decorator has to say where it is", "[all]") {
+    Several g;
+    struct Nowhere : hf::Lock {
+        std::string_view name() const noexcept override { return "n"; }
+        const hf::Capabilities& capabilities() const noexcept override { return has; }
+        void do_async_acquire(const hf::AcquireOptions&, Handler) override {}
+        hf::Capabilities has;
+    } nowhere;
+    hf::Diagnostics words;
+    CHECK(hf::acquire_all({*g.a, nowhere}, {.diagnostics = &words}).error() == errc::bad_config);
+    CHECK(words.text().find("Lock::place") != std::string::npos);
+    CHECK(g.free());
+}
+
+TEST_CASE("acquire_all: the worst answer of the releases counts", "[all]") {
+    const auto server = std::make_shared<scripted::Server>();
+    server->release = [](scripted::spi::Held& h) {
+        if (h.name == "b") h.released = ReleaseResult::owned_by_other;
+    };
+    auto client = scripted::open(server);
+    const auto a = client.make_lock("a").value(), b = client.make_lock("b").value();
+    auto set = hf::acquire_all({*a, *b}).value();
+    CHECK(set.release() == ReleaseResult::owned_by_other);
+}

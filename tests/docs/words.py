@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Whether pages, help and public headers use the terms of docs/glossary.md, and none of the words that these replace.
+
+words.py TREE             each use of a word from the glossary's last column is printed; exit 1 when there is one
+words.py TREE --selftest  each of those words has to be found in a page that has it
+"""
+import pathlib
+import re
+import sys
+
+GLOSSARY = "docs/glossary.md"
+# Everyday words, too, that say less than a term, and those that begin a riddle.
+ALSO = {"whoever": "name it", "everybody": "all, any client", "those who": "those that", "nobody waits who": "no waiter"}
+GLOBS = ("README.md", "docs/*.md", "backends/*/README.md", "backends/sql/*/README.md", "cli/holdfast.1",
+         "core/include/holdfast/*.hpp", "core/include/holdfast/spi/*.hpp")
+
+
+def replaced(tree):
+    """Word -> the term for it."""
+    words = dict(ALSO)
+    for line in (tree / GLOSSARY).read_text().splitlines():
+        cells = [c.strip() for c in line.strip().strip("|").split(" | ")] if line.startswith("| ") else []
+        if len(cells) == 3 and cells[0] != "term":
+            for word in filter(None, (w.strip(" |") for w in cells[2].split(","))):
+                words[word] = cells[0]
+    return words
+
+
+def form(word):
+    """A phrase across the end of a line, in any case; its first word with an s, too."""
+    first, *rest = word.split()
+    ending = r"(?:s|es)?" if rest else ""
+    return re.compile(r"\b" + r"\s+(?:///?\s*)?".join([re.escape(first) + ending, *map(re.escape, rest)]) + r"\b", re.I)
+
+
+def uses(text, words):
+    for word, term in words.items():
+        for found in form(word).finditer(text):
+            yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()), term
+
+
+def main():
+    tree = pathlib.Path(sys.argv[1])
+    words = replaced(tree)
+    if len(words) < 25:
+        sys.exit(f"{GLOSSARY}: its table was not read")
+    if sys.argv[2:] == ["--selftest"]:
+        missed = [w for w in words if not list(uses(f"One of them\n{w.capitalize()} here.\n", words))]
+        sys.exit(f"not found: {missed}" if missed else 0)
+    wrong = 0
+    for page in sorted(p for glob in GLOBS for p in tree.glob(glob)):
+        if page == tree / GLOSSARY:
+            continue
+        for line, word, term in uses(page.read_text(), words):
+            print(f'{page.relative_to(tree)}:{line}: "{word}": the term is "{term}"')
+            wrong += 1
+    print(f"{len(words)} words looked for, {wrong} uses")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
