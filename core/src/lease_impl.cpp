@@ -42,8 +42,8 @@ LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> han
       owner_(std::move(owner)),
       place_(std::move(place)),
       token_(facts.token),
-      previous_(facts.previous),
       units_(facts.units),
+      previous_(facts.previous),
       mode_(facts.units.mode),
       valid_until_(facts.valid_until.time_since_epoch().count()),
       granted_(facts.ttl.count()),
@@ -98,31 +98,32 @@ std::stop_token LeaseImpl::lost() {
         return lost_here.get_token();
     }
     const std::lock_guard hold(mutex_);
-    if (!stop_) {
-        stop_.emplace();
-        if (state_.load() == LeaseState::lost) stop_->request_stop();
+    if (!stop_.stop_possible()) {
+        stop_ = std::stop_source();
+        if (state_.load() == LeaseState::lost) stop_.request_stop();
     }
-    return stop_->get_token();
+    return stop_.get_token();
 }
 
 std::stop_token LeaseImpl::release_requested() {
     if (forked()) return {};
     const std::lock_guard hold(mutex_);
-    if (!asked_stop_) {
-        asked_stop_.emplace();
-        if (asked_) asked_stop_->request_stop();
+    if (!asked_stop_.stop_possible()) {
+        asked_stop_ = std::stop_source();
+        if (asked_) asked_stop_.request_stop();
     }
-    return asked_stop_->get_token();
+    return asked_stop_.get_token();
 }
 
 void LeaseImpl::asked() {
-    std::optional<std::stop_source> stop;
+    std::stop_source stop{std::nostopstate};
     {
         const std::lock_guard hold(mutex_);
         if (!lives() || std::exchange(asked_, true)) return;
         stop = asked_stop_;
     }
-    if (stop) engine_->pool().post([s = std::move(*stop)]() mutable { s.request_stop(); });
+    if (stop.stop_possible())
+        engine_->pool().post([s = std::move(stop)]() mutable { s.request_stop(); });
 }
 
 error_code LeaseImpl::lost_reason() const noexcept {
@@ -277,8 +278,8 @@ void LeaseImpl::renewed() {
 }
 
 void LeaseImpl::lose(error_code why, bool give_back) {
-    std::optional<std::stop_source> stop;
-    std::list<Losing> losing;
+    std::stop_source stop{std::nostopstate};
+    std::forward_list<Losing> losing;
     {
         const std::lock_guard hold(mutex_);
         const LeaseState s = state_.load(std::memory_order_acquire);
@@ -287,6 +288,7 @@ void LeaseImpl::lose(error_code why, bool give_back) {
         state_.store(LeaseState::lost, std::memory_order_release);
         stop = stop_;
         losing.swap(losing_);
+        losing.reverse();
         outcome_ = Outcome::abandoned;
         released_ =
             why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
@@ -295,7 +297,8 @@ void LeaseImpl::lose(error_code why, bool give_back) {
     Counters::add(engine_->counters.lost);
     Counters::drop(engine_->counters.held);
     tell(Event::Kind::lost, why);
-    if (stop) engine_->pool().post([s = std::move(*stop)]() mutable { s.request_stop(); });
+    if (stop.stop_possible())
+        engine_->pool().post([s = std::move(stop)]() mutable { s.request_stop(); });
     for (Losing& l : losing)
         engine_->complete(l.callback, why);
     for (Renewing& told : std::exchange(renewals_, {}))
@@ -383,17 +386,19 @@ void LeaseImpl::async_lost(asio::any_completion_handler<Lease::RenewSignature> h
             if (auto alive = std::static_pointer_cast<LeaseImpl>(weak.lock()))
                 alive->stop_telling(id);
         });
-    losing_.emplace_back(id, std::move(handler), *engine_);
+    losing_.emplace_front(id, std::move(handler), *engine_);
 }
 
 void LeaseImpl::stop_telling(std::uint64_t id) {
-    std::list<Losing> cancelled;
+    std::forward_list<Losing> cancelled;
     {
         const std::lock_guard hold(mutex_);
-        const auto at = std::find_if(losing_.begin(), losing_.end(),
-                                     [&](const Losing& l) { return l.id == id; });
+        auto before = losing_.before_begin();
+        auto at = losing_.begin();
+        for (; at != losing_.end() && at->id != id; ++at)
+            before = at;
         if (at == losing_.end()) return;
-        cancelled.splice(cancelled.begin(), losing_, at);
+        cancelled.splice_after(cancelled.before_begin(), losing_, before);
     }
     engine_->complete(cancelled.front().callback, make_error_code(errc::cancelled));
 }

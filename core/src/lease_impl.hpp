@@ -1,6 +1,6 @@
 // One lease as core keeps it: the one renewal loop, loss, and release with its retries.
 #pragma once
-#include <list>
+#include <forward_list>
 #include <mutex>
 #include <stop_token>
 
@@ -137,8 +137,8 @@ private:
     const std::string owner_;
     const std::shared_ptr<void> place_;
     const FencingToken token_;
-    const PreviousHolder previous_;
     const spi::Units units_;  // as granted
+    const PreviousHolder previous_;
 
     std::atomic<Mode> mode_;
     std::atomic<LeaseState> state_{LeaseState::held};
@@ -148,8 +148,7 @@ private:
 
     mutable std::mutex mutex_;  // guards what follows, up to the engine's part
     error_code reason_;
-    std::optional<std::stop_source> stop_, asked_stop_;
-    bool asked_ = false, given_back_ = false;
+    std::stop_source stop_{std::nostopstate}, asked_stop_{std::nostopstate};  // made when asked for
     struct Losing {
         Losing(std::uint64_t i, asio::any_completion_handler<Lease::RenewSignature> h,
                const Engine& e)
@@ -157,13 +156,15 @@ private:
         std::uint64_t id;
         Callback<Lease::RenewSignature> callback;
     };
-    std::list<Losing> losing_;
+    std::forward_list<Losing> losing_;  // the newest first
     std::uint64_t last_losing_ = 0;
     ReleaseResult released_ = ReleaseResult::unreachable;
     Outcome outcome_ = Outcome::done;
+    bool asked_ = false, given_back_ = false;
 
-    std::optional<Ending> ending_;  // the thread that ended the lease, then the engine thread
-    bool in_doubt_ = false;         // the same: a request to release it was not answered
+    // The thread that ended the lease, then the engine thread.
+    bool in_doubt_ = false;  // a request to release it was not answered
+    std::optional<Ending> ending_;
 
     // Engine thread only, but set before the grant is scheduled.
     boot_clock::time_point next_renewal_, ends_at_;

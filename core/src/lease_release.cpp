@@ -7,7 +7,7 @@
 namespace holdfast {
 
 bool LeaseImpl::begin_release(Outcome outcome) noexcept {
-    std::list<Losing> losing;
+    std::forward_list<Losing> losing;
     bool late = false;
     {
         const std::lock_guard hold(mutex_);
@@ -19,6 +19,7 @@ bool LeaseImpl::begin_release(Outcome outcome) noexcept {
         if (!late) state_.store(LeaseState::released, std::memory_order_release);
         outcome_ = late ? Outcome::abandoned : outcome;
         losing.swap(losing_);
+        losing.reverse();
     }
     engine_->schedule().cancel(*this);
     if (!late) Counters::drop(engine_->counters.held);

@@ -18,7 +18,7 @@ local function sharers(hold)
   local all, of, closed = {}, {}, -1
   local words = call('ZRANGE', hold, 0, -1, 'WITHSCORES')
   for i = 1, #words, 2 do
-    local owner, ends = string.match(words[i], '^[^#]*'), tonumber(words[i + 1])
+    local owner, ends = match(words[i], '^[^#]*'), tonumber(words[i + 1])
     if ends >= now and sub(owner, 1, 1) == '=' then
       closed = ends
     elseif ends >= now then
@@ -62,7 +62,7 @@ end
 for _, m in ipairs(call('ZRANGE', KEYS[3], 0, 9999)) do
   local rec = call('HGET', KEYS[4], m)
   local alive, take, of
-  if rec then alive, take, of = string.match(rec, '^(%d+) %d+ %S* ?(%d*) ?(%d*)$') end
+  if rec then alive, take, of = match(rec, '^(%d+) %d+ %S* ?(%d*) ?(%d*)$') end
   if alive and tonumber(alive) >= now then
     if of == '' then take, of = '4294967295', '4294967295' end
     out[#out + 1] = take .. ' ' .. of .. ' ' .. m

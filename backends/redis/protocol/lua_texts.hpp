@@ -20,7 +20,7 @@ namespace holdfast::redis::lua {
 
 /// What all of them begin with.
 inline constexpr const char* clock = R"lua(
-local call, pcall_, format, sub = redis.call, redis.pcall, string.format, string.sub
+local call, pcall_, format, sub, match = redis.call, redis.pcall, string.format, string.sub, string.match
 local t = call('TIME')
 local now_us = t[1] * 1000000 + t[2]
 local now = math.floor(now_us / 1000)
@@ -30,10 +30,10 @@ local function int(x) return format('%.0f', x) end
 /// What is read from a state and how long it is kept; behind the quick ways, which take no time for
 /// it.
 inline constexpr const char* state = R"lua(
-local HELD, FREE, MOST = 691200000, 86400000, 9007000000000000
+local HELD, FREE, MOST = 700000000, 86400000, 9007000000000000
 
 local function parse(s)                       -- last token, claimed, verdict, format; nil: another form
-  local form, last, c, v = string.match(s, '^([12]):(%d+):([01x])([nracu]):')
+  local form, last, c, v = match(s, '^([12]):(%d+):([01x])([nracu]):')
   if not form or #last ~= 16 or tonumber(last) > MOST then return nil end
   return last, c, v, form
 end
@@ -45,32 +45,42 @@ local function words(e) return type(e) == 'table' and e.err or e end
 )lua";
 
 /// One lock's failure is that lock's answer, and no other's of the same call.
-inline constexpr const char* each = R"lua(
-local function each(f, ...)
-  local ok, got = pcall(f, ...)
-  if ok then return got end
-  return 'E ' .. words(got)
+inline constexpr const char* for_each = R"lua(
+local function for_each(n, one)               -- what one(i) answers, or its error, for i = 1..n
+  local out, i = {}, 0
+  local function go()
+    while i < n do
+      i = i + 1
+      out[i] = one(i)
+    end
+  end
+  while true do
+    local ok, why = pcall(go)
+    if ok then return out end
+    out[i] = 'E ' .. words(why)
+  end
 end
 )lua";
 
 /// The free lock that nobody waits for: most grants end here.
 inline constexpr const char* quick = R"lua(
 local function quick(lock, state, queue, tombs, owner, ttl)
-  if call('EXISTS', lock, queue, tombs) ~= 0 then return nil end
+  if call('EXISTS', lock, queue, tombs) ~= 0 or #ttl > 8 then return nil end
   local old = call('GET', state)
   local secs, micros = t[1], t[2]             -- texts, as TIME answers them: format() takes longer
   local token, v = secs .. sub('00000' .. micros, -6), 'n'
   if #token ~= 16 then token = format('%016.0f', now_us) end
   if old then                                 -- another form, or ahead of the clock: the slow way
     local last, c
-    last, c, v = string.match(old, '^1:(%d+):([01x])([nracu]):')
+    last, c, v = match(old, '^1:(%d+):([01x])([nracu]):')
     if not last or #last ~= 16 or last >= token then return nil end
     if #old > 22 then
       if v == 'c' or c ~= '0' then v = 'c' else v = 'u' end
     end
   end
   call('SET', lock, owner, 'PX', ttl)
-  call('SET', state, '1:' .. token .. ':1' .. v .. ':' .. owner, 'PX', ttl + 691200000)
+  -- HELD + ttl as a text: the server takes long to print a number.
+  call('SET', state, '1:' .. token .. ':1' .. v .. ':' .. owner, 'PX', '7' .. sub('0000000' .. ttl, -8))
   return 'g ' .. token .. ' ' .. v
 end
 )lua";
@@ -159,7 +169,7 @@ local function dispatch(caller)
     if m == caller then return 'caller' end
     local rec = call('HGET', WAIT, m)
     local alive, px, chan
-    if rec then alive, px, chan = string.match(rec, '^(%d+) (%d+) (.*)$') end
+    if rec then alive, px, chan = match(rec, '^(%d+) (%d+) (.*)$') end
     if not alive or tonumber(alive) < now then
       forget(m)
     else
@@ -231,17 +241,15 @@ use(1)
 return enter(ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[1])
 )lua";
 inline constexpr const char* enter_many = R"lua(
-local function one(k, a)
+return for_each(#KEYS / 5, function(i)
+  local k, a = 5 * i - 4, 5 * i - 3
   if now <= tonumber(ARGV[a + 3]) then
     local got = quick(KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 4], ARGV[a], ARGV[a + 1])
     if got then return got end
   end
   use(k)
   return enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[1])
-end
-local out = {}
-for i = 1, #KEYS / 5 do out[i] = each(one, 5 * i - 4, 5 * i - 3) end
-return out
+end)
 )lua";
 
 /// The holder's own release while nobody waits: no clock, no state to read, since the holder knows
@@ -291,20 +299,16 @@ if got then return got end
 )lua";
 inline constexpr const char* leave_one_slow = R"lua(
 use(1)
-return each(leave, ARGV[1], ARGV[2], ARGV[3])
+return for_each(1, function() return leave(ARGV[1], ARGV[2], ARGV[3]) end)[1]
 )lua";
 inline constexpr const char* leave_many = R"lua(
-local out = {}
-for i = 1, #KEYS / 5 do
-  local k, a = 5 * i - 4, 5 * i - 4
-  local got = quick_leave(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
-  if not got then
-    use(k)
-    got = each(leave, ARGV[a], ARGV[a + 1], ARGV[a + 2])
-  end
-  out[i] = got
-end
-return out
+return for_each(#KEYS / 5, function(i)
+  local a = 5 * i - 4                         -- of the keys as well
+  local got = quick_leave(KEYS[a], KEYS[a + 1], KEYS[a + 2], ARGV[a], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+  if got then return got end
+  use(a)
+  return leave(ARGV[a], ARGV[a + 1], ARGV[a + 2])
+end)
 )lua";
 
 /// KEYS lock, state, tombs per lease; ARGV per lease: owner, ttl ms, '1' = first renewal after a
@@ -329,7 +333,7 @@ for i = 1, #KEYS / 3 do
         -- The grant set eight days: only an older one is looked at again, and moved twice a day.
         local token = tonumber(sub(s, 3, 18)) or 0
         if now_us - token > 43200000000 and call('PTTL', state) < 648000000 then
-          call('PEXPIREAT', state, int(now + ttl + 691200000))
+          call('PEXPIREAT', state, int(now + ttl + 700000000))
         end
       end
       out[i] = 'y'

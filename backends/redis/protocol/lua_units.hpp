@@ -36,7 +36,7 @@ local function look()                         -- false: a key of another type
   if type(cur) == 'table' then return false end
   used, kind, shared = 0, nil, nil
   if not cur then return true end
-  local what, number = string.match(cur, '^hf:([sp]):(%d+)$')
+  local what, number = match(cur, '^hf:([sp]):(%d+)$')
   if what then
     call('ZREMRANGEBYSCORE', HOLD, '-inf', int(now - 1))
     used = call('ZCARD', HOLD)
@@ -138,7 +138,7 @@ local function dispatch(caller, mine)
     if m == caller then return 'caller', reserved end
     local rec = call('HGET', WAIT, m)
     local alive, px, chan, take, of
-    if rec then alive, px, chan, take, of = string.match(rec, '^(%d+) (%d+) (%S*) ?(%d*) ?(%d*)$') end
+    if rec then alive, px, chan, take, of = match(rec, '^(%d+) (%d+) (%S*) ?(%d*) ?(%d*)$') end
     if not alive or tonumber(alive) < now then
       forget(m)
     else
@@ -226,14 +226,12 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
   return 'q ' .. newest .. ' ' .. left .. ' ' .. place .. ' ' .. int(call('ZRANK', QUEUE, owner)) ..
          ' ' .. ours
 end
-local out = {}
-for i = 1, #KEYS / 6 do
+return for_each(#KEYS / 6, function(i)
   local a = 8 * i - 6
   use_units(6 * i - 5)
-  out[i] = each(enter, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[1],
-                ARGV[a + 6], ARGV[a + 7])
-end
-return out
+  return enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[1],
+               ARGV[a + 6], ARGV[a + 7])
+end)
 )lua";
 
 /// ARGV per lock: owner; how, and until when a request of this owner may still come, as leave_one
@@ -275,13 +273,11 @@ local function leave(owner, how, ghost, closed, delay)
   if ok and stopped == 'more' then result = result .. ' m' end
   return result
 end
-local out = {}
-for i = 1, #KEYS / 6 do
+return for_each(#KEYS / 6, function(i)
   local a = 5 * i - 4
   use_units(6 * i - 5)
-  out[i] = each(leave, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
-end
-return out
+  return leave(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+end)
 )lua";
 
 /// Of readers and permits, and of a writer that becomes a reader. ARGV per lock: owner, for how
@@ -313,13 +309,11 @@ local function renew(owner, px, deadline, take, of)
   bury('?' .. owner, now + px)
   return 'a'
 end
-local out = {}
-for i = 1, #KEYS / 6 do
+return for_each(#KEYS / 6, function(i)
   local a = 5 * i - 4
   use_units(6 * i - 5)
-  out[i] = each(renew, ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
-end
-return out
+  return renew(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
+end)
 )lua";
 
 }  // namespace holdfast::redis::lua

@@ -111,12 +111,12 @@ struct Held {
     boot_clock::time_point sent;      ///< set by core just before renew
 
     // --- renew writes these
-    enum class Renewal : std::uint8_t { unknown, renewed, lost };
-    Renewal renewal = Renewal::unknown;
-    error_code renewal_error;  ///< lost: why (errc::lost, errc::revoked, native)
     std::optional<boot_clock::time_point> renewed_base;  ///< default: `sent`
     std::optional<milliseconds> renewed_ttl;  ///< what the server really set; default: `ttl`
-    bool asked = false;                       ///< somebody wants it released
+    error_code renewal_error;                 ///< lost: why (errc::lost, errc::revoked, native)
+    enum class Renewal : std::uint8_t { unknown, renewed, lost };
+    Renewal renewal = Renewal::unknown;
+    bool asked = false;  ///< somebody wants it released
 
     // --- release reads and writes these
     Outcome outcome = Outcome::done;
