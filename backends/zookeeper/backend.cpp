@@ -155,13 +155,15 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
             a->detail = session->refusal_words();
             co_return;
         }
-        if (at == p && p->listed && (p->limit > 0 ? !p->agreed : p->folder)) {
-            auto asking = agree(a, p, session);
+        const bool strangers = at->listed && at->strangers;
+        if (strangers || (at == p && p->listed && (p->limit > 0 ? !p->agreed : p->folder))) {
+            auto asking = strangers ? no_claims_beside(a, at, session) : agree(a, p, session);
             const error_code why = co_await std::move(asking);
             if (why == errc::kind_mismatch) {
                 session->leave(p, Outcome::abandoned);
                 auto wait = left(p, a->deadline);
                 co_await std::move(wait);
+                if (p->limit > 0) remove_folders(session, p->name);
                 a->place.reset();
                 a->outcome = spi::Attempt::Failed{why};
                 co_return;

@@ -40,6 +40,8 @@ public:
     std::uint64_t requests() const noexcept override { return shared_->requests.load(); }
 
 private:
+    /// Requests at once of a question with many: if it is given up, the servers still answer them.
+    static constexpr std::size_t asked_at_once = 256;
     struct Standing;  ///< one node in line, with what it says of its maker
     struct Queue;     ///< all of one name
     SessionPtr session_for(milliseconds ttl, milliseconds lock_delay = {});
@@ -48,16 +50,25 @@ private:
     awaitable<void> end_session(SessionPtr);
     awaitable<void> settle(spi::Attempt*, QueueNodePtr);
     awaitable<void> granted(spi::Attempt*, QueueNodePtr, SessionPtr);
+    /// None of these lives with a session, so nobody holds by one; else kind_mismatch, with words.
+    awaitable<error_code> no_claims(SessionPtr, std::string parent,
+                                    std::vector<std::string> strangers,
+                                    boot_clock::time_point deadline, std::string* detail);
+    /// Of the place's last list.
+    awaitable<error_code> no_claims_beside(spi::Attempt*, QueueNodePtr, SessionPtr);
     /// Whether its nodes count beside those of the other kind. With another limit, which nobody
     /// holds by, it enters anew: a->place is another one then.
     awaitable<error_code> agree(spi::Attempt*, QueueNodePtr, SessionPtr);
     awaitable<error_code> agree_on_limit(spi::Attempt*, QueueNodePtr, SessionPtr);
     awaitable<error_code> no_permits(QueueNodePtr, SessionPtr, boot_clock::time_point deadline);
+    /// Those of permits, where a semaphore was refused.
+    void remove_folders(const SessionPtr&, const std::string& name);
     awaitable<error_code> read_mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<error_code> mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<bool> left(QueueNodePtr, boot_clock::time_point deadline);
-    awaitable<result<Queue>> standing(SessionPtr, std::string name,
-                                      boot_clock::time_point deadline);
+    /// kind_mismatch, with words, where somebody claims it by another layout.
+    awaitable<result<Queue>> standing(SessionPtr, std::string name, boot_clock::time_point deadline,
+                                      std::string& detail);
     awaitable<result<Queue>> standing_for_permits(SessionPtr, std::string parent,
                                                   boot_clock::time_point deadline);
     awaitable<result<std::vector<std::string>>> children(SessionPtr, std::string path,
@@ -69,7 +80,8 @@ private:
     static std::size_t holders_among(const std::vector<Standing>&);
     /// The holders that are meant; not_held when there is none.
     awaitable<result<std::vector<Standing>>> holding(SessionPtr, std::string name, HolderFilter,
-                                                     boot_clock::time_point deadline);
+                                                     boot_clock::time_point deadline,
+                                                     std::string& detail);
     /// Writes that into their nodes, and returns those that are there still.
     awaitable<result<std::vector<Standing>>> tell(SessionPtr, std::vector<Standing>,
                                                   bool NodeData::*what,

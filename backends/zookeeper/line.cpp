@@ -24,10 +24,14 @@ void Line::add(const QueueNodePtr& p) {
 std::vector<QueueNodePtr> Line::apply(const std::vector<std::string>& children,
                                       std::uint64_t number) {
     Entries now;
+    strangers.clear();
     for (const std::string& node : children) {
         const auto rank = rank_of(node);
         // Permits stand in their own folder, and nothing else does.
-        if (!rank || (rank->recipe == Recipe::permit) != (limit_ > 0)) continue;
+        if (!rank || (rank->recipe == Recipe::permit) != (limit_ > 0)) {
+            if (is_stranger(node, limit_ > 0)) strangers.push_back(node);
+            continue;
+        }
         Entry& e = now[Key(rank->sequence, node)];
         e.recipe = rank->recipe;
         e.reads = reads(rank->recipe);
@@ -44,9 +48,11 @@ std::vector<QueueNodePtr> Line::apply(const std::vector<std::string>& children,
     }
     entries_ = std::move(now);
     folder = std::find(children.begin(), children.end(), permits_folder) != children.end();
-    for (auto& [key, e] : entries_)
-        if (e.own && e.own->list <= number && !std::exchange(e.own->listed, true))
-            e.own->folder = folder;
+    for (auto& [key, e] : entries_) {
+        if (!e.own || e.own->list > number) continue;
+        e.own->strangers = !strangers.empty();
+        if (!std::exchange(e.own->listed, true)) e.own->folder = folder;
+    }
     return vanished;
 }
 

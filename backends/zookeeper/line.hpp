@@ -66,6 +66,7 @@ public:
     bool wanted = false;  ///< another one, when the one under way has come
     boot_clock::time_point last;
     bool folder = false;                 ///< that of permits is there as well, as last listed
+    std::vector<std::string> strangers;  ///< and these: is_stranger
     std::size_t places = 0;              ///< own ones that are not gone
     std::vector<QueueNodePtr> doubtful;  ///< the next list says whether their nodes are there
 

@@ -14,7 +14,7 @@
 namespace holdfast::zookeeper {
 namespace {
 
-constexpr std::string_view data_mark = "hf1 ";
+constexpr std::string_view data_mark = "hf1 ", own_mark = "_hf_", hex_digits = "0123456789abcdef";
 
 struct Ending {
     std::string_view text;
@@ -40,8 +40,8 @@ bool read_number(std::string_view text, Number& out) noexcept {
 }  // namespace
 
 std::string escape(std::string_view name, bool at_root) {
-    const bool kept =
-        name == "." || name == ".." || name.starts_with("_hf_") || (at_root && name == "zookeeper");
+    const bool kept = name == "." || name == ".." || name.starts_with(own_mark) ||
+                      (at_root && name == "zookeeper");
     std::string out;
     if (kept) spi::net::append_percent(out, name.front());
     spi::net::append_component(out, kept ? name.substr(1) : name);
@@ -51,7 +51,7 @@ std::string escape(std::string_view name, bool at_root) {
 }
 
 std::optional<std::string> unescape(std::string_view component) {
-    if (component.starts_with("_hf_")) return std::nullopt;
+    if (component.starts_with(own_mark)) return std::nullopt;
     return spi::net::read_component(component);
 }
 
@@ -66,13 +66,12 @@ std::string make_guid() {
     }
     bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0FU) | 0x40U);
     bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3FU) | 0x80U);
-    constexpr std::string_view small = "0123456789abcdef";
     std::string out;
     out.reserve(36);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-        out += small[bytes[i] >> 4U];
-        out += small[bytes[i] & 15U];
+        out += hex_digits[bytes[i] >> 4U];
+        out += hex_digits[bytes[i] & 15U];
     }
     return out;
 }
@@ -119,6 +118,21 @@ bool is_unique(std::int32_t sequence) noexcept {
 bool made_by(std::string_view node, std::string_view guid) noexcept {
     return node.starts_with("_c_") && node.substr(3).starts_with(guid) &&
            node.substr(3 + guid.size()).starts_with('-');
+}
+
+bool is_stranger(std::string_view node, bool among_permits) noexcept {
+    if (const auto rank = rank_of(node)) return (rank->recipe == Recipe::permit) != among_permits;
+    // A base below another one's name: its sessions' heartbeats.
+    return node != permits_folder && node != turns_folder && !node.starts_with(own_mark);
+}
+
+std::string words_for_stranger(std::string_view path) {
+    const std::string_view node = path.substr(path.rfind('/') + 1);
+    const bool kazoos = node.size() == 32 && node.find_first_not_of(hex_digits) == node.npos;
+    std::string out = "the node " + std::string(path) + " is of another layout, ";
+    out += kazoos ? "as a lease of kazoo's Semaphore is" : "none that counts beside this lock";
+    out += ", and its client does not see Holdfast's nodes; one recipe on one name";
+    return out;
 }
 
 std::string limit_text(std::uint32_t limit) {

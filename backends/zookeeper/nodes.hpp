@@ -58,6 +58,11 @@ bool made_by(std::string_view node, std::string_view guid) noexcept;
 
 /// The folders of a semaphore, below its own node: as Curator has them.
 constexpr std::string_view permits_folder = "leases", turns_folder = "locks";
+/// What no recipe of ours, of Curator's or of kazoo's locks makes there: in the folder of permits,
+/// or else where a line is. A claim by another layout, if it is a session's.
+bool is_stranger(std::string_view node, bool among_permits) noexcept;
+/// For people: what stands there, and whose it may be.
+std::string words_for_stranger(std::string_view path);
 /// What the own node of a semaphore says: its limit, in a form in which kazoo refuses it.
 std::string limit_text(std::uint32_t limit);
 /// Nothing when it is none of ours.

@@ -10,9 +10,6 @@
 
 namespace holdfast::zookeeper {
 
-// Of a question that is given up the server still answers what was sent.
-constexpr std::size_t asked_at_once = 256;
-
 struct ZooKeeperBackend::Standing {
     std::string node, path;
     Rank rank;
@@ -112,12 +109,17 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::rea
 }
 
 awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing(
-    SessionPtr session, std::string name, boot_clock::time_point deadline) {
+    SessionPtr session, std::string name, boot_clock::time_point deadline, std::string& detail) {
     const std::string parent = parent_path(shared_->options, name);
     Queue out;
     auto listing = children(session, parent, deadline);
     auto nodes = co_await std::move(listing);
     if (!nodes) co_return nodes.error();
+    std::vector<std::string> strangers;
+    for (const std::string& n : *nodes)
+        if (is_stranger(n, false)) strangers.push_back(n);
+    auto looking = no_claims(session, parent, std::move(strangers), deadline, &detail);
+    if (const error_code why = co_await std::move(looking)) co_return why;
     std::erase_if(*nodes,
                   [](const std::string& n) { return n != permits_folder && !stands_in_line(n); });
     const bool folder = std::find(nodes->begin(), nodes->end(), permits_folder) != nodes->end();
@@ -184,9 +186,10 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permit
 }
 
 awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::holding(
-    SessionPtr session, std::string name, HolderFilter which, boot_clock::time_point deadline) {
+    SessionPtr session, std::string name, HolderFilter which, boot_clock::time_point deadline,
+    std::string& detail) {
     const std::string owner(which.owner);
-    auto asking = standing(std::move(session), std::move(name), deadline);
+    auto asking = standing(std::move(session), std::move(name), deadline, detail);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     found->all.resize(found->holders);
@@ -210,7 +213,7 @@ awaitable<result<Inspection>> ZooKeeperBackend::inspect(std::string_view name,
     const error_code why = co_await std::move(ready);
     if (why) co_return why;
     std::string wanted(name);
-    auto asking = standing(session, std::move(wanted), deadline);
+    auto asking = standing(session, std::move(wanted), deadline, detail);
     const auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     Inspection out;
@@ -336,7 +339,7 @@ awaitable<result<std::vector<Broken>>> ZooKeeperBackend::break_lock(std::string_
     const error_code why = co_await std::move(ready);
     if (why) co_return why;
     const std::string wanted(name);
-    auto asking = holding(session, wanted, which, deadline);
+    auto asking = holding(session, wanted, which, deadline, detail);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     const bool foreign =
@@ -386,7 +389,7 @@ awaitable<result<std::vector<Holder>>> ZooKeeperBackend::request_release(
     auto ready = session->ready(deadline, &detail);
     const error_code why = co_await std::move(ready);
     if (why) co_return why;
-    auto asking = holding(session, std::move(wanted), which, deadline);
+    auto asking = holding(session, std::move(wanted), which, deadline, detail);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     const auto deaf = [](const Standing& s) {

@@ -1,5 +1,5 @@
-// Where permits and a line meet on one name: both look for the other once their own node is there,
-// so that one of them sees the other. tests/models/zookeeper/leases.pml
+// Where permits and a line meet on one name, or other libraries' layouts: each looks for the other
+// once its own node is there, so that one of two sees the other. tests/models/zookeeper/leases.pml
 #include <algorithm>
 
 #include "backend.hpp"
@@ -14,6 +14,47 @@ constexpr int most_rounds = 4;
 constexpr milliseconds passing{20};
 
 }  // namespace
+
+awaitable<error_code> ZooKeeperBackend::no_claims(SessionPtr session, std::string parent,
+                                                  std::vector<std::string> strangers,
+                                                  boot_clock::time_point deadline,
+                                                  std::string* detail) {
+    for (std::size_t from = 0; from < strangers.size(); from += asked_at_once) {
+        const std::size_t to = std::min(from + asked_at_once, strangers.size());
+        std::vector<CallPtr> asked;
+        for (std::size_t i = from; i < to; ++i)
+            asked.push_back(session->handle().get(parent + "/" + strangers[i], false));
+        for (std::size_t i = from; i < to; ++i) {
+            const CallPtr call = asked[i - from];
+            auto wait = finished(shared_->engine, call, deadline);
+            if (!co_await std::move(wait)) co_return make(Error::no_answer);
+            if (unanswered(call->rc)) co_return make(Error::no_answer);
+            if (call->rc == ZNONODE) continue;
+            if (call->rc == ZOK && call->session == 0) continue;
+            // One that may not be read may be a session's.
+            if (call->rc != ZOK && call->rc != ZNOAUTH) co_return from_rc(call->rc);
+            *detail = words_for_stranger(parent + "/" + strangers[i]);
+            co_return make_error_code(errc::kind_mismatch);
+        }
+    }
+    co_return error_code();
+}
+
+awaitable<error_code> ZooKeeperBackend::no_claims_beside(spi::Attempt* a, QueueNodePtr p,
+                                                         SessionPtr session) {
+    p->strangers = false;  // the next list may bring others
+    auto looking =
+        no_claims(session, p->parent, session->strangers_beside(*p), a->deadline, &a->detail);
+    const error_code why = co_await std::move(looking);
+    if (why && why != errc::kind_mismatch) p->strangers = true;
+    co_return why;
+}
+
+void ZooKeeperBackend::remove_folders(const SessionPtr& session, const std::string& name) {
+    // Another layout may count them. The servers keep those in which somebody stands.
+    for (const std::string_view folder : {permits_folder, turns_folder})
+        session->handle().remove(parent_path(shared_->options, name) + "/" + std::string(folder));
+}
 
 awaitable<error_code> ZooKeeperBackend::agree(spi::Attempt* a, QueueNodePtr p, SessionPtr session) {
     auto asking =
@@ -72,7 +113,17 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
         const bool in_line = std::any_of(line->children.begin(), line->children.end(),
                                          [](const std::string& n) { return stands_in_line(n); });
         const bool ours = node->text.empty() || read_limit(node->text);
+        if (!ours)
+            a->detail = "the data of the node " + name +
+                        " are no limit of Holdfast's; kazoo's Semaphore keeps its own there";
         if (in_line || !ours) co_return make_error_code(errc::kind_mismatch);
+        std::vector<std::string> strangers;
+        for (const std::string& n : line->children)
+            if (is_stranger(n, false)) strangers.push_back(n);
+        if (!strangers.empty()) {
+            auto looking = no_claims(session, name, std::move(strangers), a->deadline, &a->detail);
+            if (const error_code why = co_await std::move(looking)) co_return why;
+        }
         if (node->text == p->name_says) {
             p->agreed = true;
             co_return error_code();

@@ -39,6 +39,7 @@ struct QueueNode {
     std::shared_ptr<QueueNode> turn;       ///< permits: the place in line for them
     CallPtr own_node, own_line;  ///< permits: what is at the name itself, asked afterwards
     bool folder = false;         ///< that of permits was there when this came into line
+    bool strangers = false;      ///< were there in the last list, and it was not seen whose
     std::int64_t czxid = 0;
     std::int32_t version = 0;  ///< of its data, as last seen
     milliseconds ttl{}, lock_delay{};

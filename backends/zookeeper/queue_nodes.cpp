@@ -189,6 +189,7 @@ void Session::note_clear(const QueueNode& p) {
     const auto at = lines_.find(p.parent);
     // Where permits may be held meanwhile, who comes next has to look for them.
     if (at == lines_.end() || !at->second.first(p) || at->second.folder || p.limit > 0) return;
+    if (!at->second.strangers.empty()) return;
     const auto known = known_parents_.find(p.parent);
     const auto sequence = sequence_of(p.node);
     if (known == known_parents_.end() || known->second.life != p.verified_parent || !sequence)

@@ -54,6 +54,10 @@ public:
     /// Somebody of this client holds the name or stands in line for it, so that one try fails
     /// without a request.
     bool known_busy(const spi::Attempt&) const;
+    /// Of the last list of its line.
+    const std::vector<std::string>& strangers_beside(const QueueNode& p) {
+        return line(p).strangers;
+    }
     /// Sees that the one ahead of it is watched, and the whole line now and then.
     void keep_waiting(const QueueNodePtr&);
     /// Nothing of it is to be left: deletes its node, now or when that is possible.

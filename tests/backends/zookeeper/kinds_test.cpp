@@ -106,6 +106,81 @@ TEST_CASE("kinds: whose maker does not count ours is no neighbour: kind_mismatch
     CHECK(here.lock(up_to(3))->try_acquire().error() == errc::kind_mismatch);
 }
 
+TEST_CASE("kinds: what a session keeps there by another layout is refused, and nothing is left") {
+    Beside here("kinds-stranger");
+    struct Ask {
+        hf::LockOptions kind;
+        hf::Mode mode = hf::Mode::exclusive;
+    };
+    const Ask asks[] = {
+        {}, {readers_and_writers}, {readers_and_writers, hf::Mode::shared}, {up_to(3)}};
+    // A lease of kazoo's Semaphore, a queue of ZooKeeper's own recipe, and what is nobody's.
+    const std::pair<const char*, int> strangers[] = {
+        {"0123456789abcdef0123456789abcdef", ZOO_EPHEMERAL},
+        {"x-72057594037927936-", ZOO_EPHEMERAL_SEQUENTIAL},
+        {"leader", ZOO_EPHEMERAL}};
+    // Nobody holds by what lives without a session.
+    here.stranger("readme", "", ZOO_PERSISTENT);
+    here.stranger("0000000000", "", ZOO_CONTAINER);
+    const auto others = [&] { return here.plain.children(here.parent()).children.size(); };
+    for (const auto& [ending, mode] : strangers) {
+        for (const Ask& ask : asks)
+            here.lock(ask.kind)->acquire({.wait = 10s, .mode = ask.mode}).value().release();
+        const auto node = here.stranger(ending, "", mode);
+        INFO(node);
+        for (const Ask& ask : asks)
+            for (const auto wait : {0ms, 20000ms}) {
+                hf::Diagnostics words;
+                const auto lock = here.lock(ask.kind);
+                const auto refused =
+                    lock->acquire({.wait = wait, .diagnostics = &words, .mode = ask.mode});
+                CHECK(refused.error() == errc::kind_mismatch);
+                CHECK(words.text().find(node) != std::string::npos);
+            }
+        hf::Diagnostics words;
+        CHECK(here.client.inspect(here.name, &words).error() == errc::kind_mismatch);
+        CHECK(words.text().find(node) != std::string::npos);
+        CHECK(here.client.break_lock(here.name, {.now = true}).error() == errc::kind_mismatch);
+        CHECK(here.client.request_release(here.name).error() == errc::kind_mismatch);
+        CHECK(hf::Election::make(here.client, here.name)->leader().error() == errc::kind_mismatch);
+        // Not even a folder, which kazoo would count as a lease.
+        lab::wait_until([&] { return others() == 3; }, 10s, "nothing of ours is left");
+        here.gone(node);
+    }
+}
+
+TEST_CASE("kinds: a name that needs no list is listed again beside another layout's node") {
+    Beside here("kinds-stranger-known");
+    const auto lock = here.lock();
+    for (int i = 0; i < 3; ++i)
+        hold(*lock).release();
+    const auto before = here.client.stats().requests;
+    hold(*lock).release();
+    REQUIRE(here.client.stats().requests - before == 2);
+    const auto node = here.stranger("0123456789abcdef0123456789abcdef", "", ZOO_EPHEMERAL);
+    // Its own node of the last try was the first in line; that says nothing here.
+    for (int i = 0; i < 3; ++i)
+        CHECK(lock->try_acquire().error() == errc::kind_mismatch);
+    here.gone(node);
+    hold(*lock).release();
+}
+
+TEST_CASE("kinds: another layout's node that comes while one waits is seen by the next look") {
+    Beside here("kinds-stranger-late");
+    auto holder = hold(*here.lock());
+    Waiter writer(*here.lock(), {}),
+        reader(*here.lock(readers_and_writers), {.mode = hf::Mode::shared});
+    lab::wait_until([&] { return here.waiting() == 2; }, 10s, "both wait");
+    const auto node = here.stranger("0123456789abcdef0123456789abcdef", "", ZOO_EPHEMERAL);
+    CHECK(writer.why() == errc::kind_mismatch);
+    CHECK(reader.why() == errc::kind_mismatch);
+    CHECK(holder.renew().has_value());
+    holder.release();
+    CHECK(here.lock()->try_acquire().error() == errc::kind_mismatch);
+    here.gone(node);
+    CHECK(hold(*here.lock()).release() == hf::ReleaseResult::released);
+}
+
 TEST_CASE("kinds: Curator's word asks for the release, and does not stay") {
     Beside here("kinds-revoke");
     auto lease = here.lock(readers_and_writers)->try_acquire_shared().value();
