@@ -216,60 +216,6 @@ TEST_CASE("kinds: a run of readers is granted together, and no writer in it", "[
     require_clean(name);
 }
 
-TEST_CASE("kinds: overlapping readers let a writer in", "[kinds][T18]") {
-    if (!has(Capability::shared)) return;
-    const auto name = fresh_name("kinds-starve");
-    std::atomic<bool> stop{false};
-    std::atomic<int> turns{0};
-    std::vector<std::thread> readers;
-    for (int i = 0; i < 2; ++i)
-        readers.emplace_back([&, own = OwnLock(name, shared_mutex)] {
-            // The next lease of each is asked for while this one is held: without a rule there is
-            // never a moment with no reader.
-            hf::Lease held;
-            while (!stop) {
-                auto next = own.lock->acquire_shared({.wait = 200ms});
-                if (!next) {
-                    held = {};
-                    continue;
-                }
-                held = std::move(*next);
-                ++turns;
-            }
-        });
-    lab::wait_until([&] { return turns >= 20; }, 30s, "readers come and go");
-    const auto client = open();
-    auto writer = lock_of(client, name, shared_mutex)->acquire({.wait = 30s});
-    CHECK(writer.has_value());
-    stop = true;
-    if (writer) writer->release();
-    for (auto& t : readers)
-        t.join();
-    require_clean(name, 5s);
-}
-
-TEST_CASE("kinds: writers one after another let a reader in", "[kinds][T18]") {
-    if (!has(Capability::shared)) return;
-    const auto name = fresh_name("kinds-writers");
-    std::atomic<bool> stop{false};
-    std::atomic<int> turns{0};
-    std::vector<std::thread> writers;
-    for (int i = 0; i < 2; ++i)
-        writers.emplace_back([&, own = OwnLock(name, shared_mutex)] {
-            while (!stop)
-                if (auto lease = own.lock->acquire({.wait = 1s})) ++turns;
-        });
-    lab::wait_until([&] { return turns >= 5; }, 30s, "writers come and go");
-    const auto client = open();
-    auto reader = lock_of(client, name, shared_mutex)->acquire_shared({.wait = 30s});
-    CHECK(reader.has_value());
-    stop = true;
-    if (reader) reader->release();
-    for (auto& t : writers)
-        t.join();
-    require_clean(name, 5s);
-}
-
 TEST_CASE("kinds: of readers that are gone none is left in the way", "[kinds][T18]") {
     if (!has(Capability::shared)) return;
     const auto name = fresh_name("kinds-lapse");

@@ -2,7 +2,8 @@
 // records in FOLDER/<process>.history what it does with its locks. Other modes: `clock` lets its
 // wall clock jump while it holds (STORE-PORT is then the jump in seconds); `stopped` holds, is
 // stopped from outside, and looks when there is a file FOLDER/resumed; `try` asks for a
-// second, and ends with 2 where somebody else holds. HOLDFAST_TEST_KIND is the kind of the lock:
+// second, and ends with 2 where somebody else holds; `random` is a member of a random trial, with
+// ROUNDS as its seed. HOLDFAST_TEST_KIND is the kind of the lock:
 // a shared_mutex, which is also read now and then, or a semaphore of HOLDFAST_TEST_PERMITS permits
 // (one by default), of which it takes one; `election` campaigns for a mutex.
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include "holdfast/lab/redis_connection.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/wall_clock.hpp"
+#include "random_member.hpp"
 
 namespace {
 
@@ -228,6 +230,13 @@ int try_once(const std::string& url, const std::string& name) {
     return lease.error() == hf::errc::timed_out ? 2 : 1;
 }
 
+int be_member(const std::string& url, const std::string& name, int port, const std::string& seed) {
+    const auto client = hf::Client::open(url).value();
+    suite::run_member(client, {name, static_cast<std::uint32_t>(permits_from_environment()),
+                               static_cast<std::uint16_t>(port), std::stoull(seed)});
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -236,6 +245,7 @@ int main(int argc, char** argv) try {
     if (mode == "clock") return jump(argv[1], argv[2], argv[4]);
     if (mode == "stopped") return stopped(argv[1], argv[2], argv[3]);
     if (mode == "try") return try_once(argv[1], argv[2]);
+    if (mode == "random") return be_member(argv[1], argv[2], std::atoi(argv[4]), argv[5]);
     return work(argv[1], argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]), mode == "lock");
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';
