@@ -129,9 +129,9 @@ bool is_stranger(std::string_view node, bool among_permits) noexcept {
 std::string words_for_stranger(std::string_view path) {
     const std::string_view node = path.substr(path.rfind('/') + 1);
     const bool kazoos = node.size() == 32 && node.find_first_not_of(hex_digits) == node.npos;
-    std::string out = "the node " + std::string(path) + " is of another layout, ";
-    out += kazoos ? "as a lease of kazoo's Semaphore is" : "none that counts beside this lock";
-    out += ", and its client does not see Holdfast's nodes; one recipe on one name";
+    std::string out = "the node " + std::string(path) + " is of another layout";
+    if (kazoos) out += ", as a lease of kazoo's Semaphore is";
+    out += "; its client does not wait for Holdfast: end that client first";
     return out;
 }
 

@@ -403,6 +403,12 @@ TEST_CASE("kinds: another kind, or another limit, is refused while somebody hold
         CHECK(five->try_acquire().error() == errc::kind_mismatch);
         held.release();
     }
+    {
+        auto held = take(*readers);
+        CHECK(five->try_acquire().error() == errc::kind_mismatch);
+        CHECK(five->acquire({.wait = 2s}).error() == errc::kind_mismatch);
+        held.release();
+    }
     // A name that is free changes its kind, and its limit.
     take(*three, {.permits = 3}).release();
     take(*five, {.permits = 5}).release();
