@@ -118,9 +118,9 @@ std::shared_ptr<void> to_be_cancelled(std::shared_ptr<T> alive) {
     return std::shared_ptr<void>(it, [alive = std::move(alive)](void*) { alive->cancel(); });
 }
 
-/// A user's handler, where it wants to run, and the work that keeps a loop there running until
-/// then. Handler and work go together to the end: a loop may be gone as soon as its handler has
-/// run. One thread at a time, except at the end of its loop.
+/// A user's handler and where it wants to run, which counts as work of a loop there until the
+/// handler is in its queue: a loop may be gone as soon as its handler has run. One thread at a
+/// time, except at the end of its loop.
 template <class Signature>
 class Callback final : private LoopEnd::Waiting {
 public:
@@ -134,8 +134,7 @@ public:
         if (!handler_) return;
         where_ = asio::get_associated_executor(handler_, default_executor);
         if (where_.target<PoolExecutor>() != nullptr) return;  // no loop, and no work of one
-        where_ = bare(std::move(where_));
-        work_ = asio::prefer(where_, asio::execution::outstanding_work.tracked);
+        where_ = asio::prefer(bare(std::move(where_)), asio::execution::outstanding_work.tracked);
         loop_ = LoopEnd::of(where_);
         if (!loop_) return;
         const auto hold = loop_->lock();
@@ -171,10 +170,9 @@ public:
         }
         if (!handler_ || (loop && loop->came())) return;
         auto slot = asio::get_associated_cancellation_slot(handler_);
-        const asio::any_completion_executor where = std::move(where_);
-        auto job = [handler = std::move(handler_), work = std::move(work_), slot,
+        auto where = std::move(where_);
+        auto job = [handler = std::move(handler_), slot,
                     args = std::make_tuple(std::move(args)...)]() mutable {
-            work = {};
             // On the handler's own executor, where an emission for the slot would run as well.
             slot.clear();
             std::apply(std::move(handler), std::move(args));
@@ -182,23 +180,32 @@ public:
         // Under the mutex, so that the loop is there.
         if (loop)
             if_it_queues(where, [&](const auto& e, const auto&) { asio::post(e, std::move(job)); });
-        // The others may run it right where they are called: user code on a thread for that.
         else if (where.target<PoolExecutor>() || where.target<asio::system_executor>())
             pool.post(std::move(job));
         else
-            pool.post(
-                [where, job = std::move(job)]() mutable { asio::dispatch(where, std::move(job)); });
+            pool.post([work = std::move(where), job = std::move(job)]() mutable {
+                run_there(std::move(work), std::move(job));
+            });
     }
 
 private:
+    /// It may run right here: user code, on a thread for that. The work ends before it begins.
+    template <class Job>
+    static void run_there(asio::any_completion_executor work, Job job) {
+        const auto where = asio::prefer(work, asio::execution::outstanding_work.untracked);
+        asio::dispatch(where, [work = std::move(work), job = std::move(job)]() mutable {
+            work = {};
+            job();
+        });
+    }
     CallbackPool::Job remains() override {
         auto keep = owner_ != nullptr ? owner_->orphaned() : nullptr;
-        return [keep = std::move(keep), handler = std::move(handler_), where = std::move(where_),
-                work = std::move(work_)] {};
+        return
+            [keep = std::move(keep), handler = std::move(handler_), where = std::move(where_)] {};
     }
 
     Handler handler_;
-    asio::any_completion_executor where_, work_;
+    asio::any_completion_executor where_;
     std::shared_ptr<LoopEnd> loop_;  // its mutex guards all of it
     Orphan* owner_ = nullptr;
 };

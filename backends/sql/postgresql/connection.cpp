@@ -224,9 +224,13 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
         if (forgetful_)
             shared_->warnings.tell(std::string(text_of(row[7])) +
                                    ": a crash of the server's machine forgets grants");
-        if (!row[5].is_null()) return judge_table(row, deadline, detail);
+        if (!row[5].is_null()) {
+            detail.clear();
+            return judge_table(row, deadline, detail);
+        }
         if (round > 0) {
-            detail = "the table was made and is not there: look at the schemas of search_path";
+            if (detail.empty())
+                detail = "the table was made and is not there: look at the schemas of search_path";
             return make(Error::no_table);
         }
         if (const auto why = create(deadline, detail)) return why;
@@ -237,15 +241,15 @@ error_code Connection::create(boot_clock::time_point deadline, std::string& deta
     Said said = guarded(
         deadline, [&](pqxx::nontransaction& tx) { return tx.exec(shared_->statements.create()); });
     if (!said.error) return {};
+    detail = said.detail;
     // Others make it at the same moment: then it is there.
-    if (state_ == "23505" || state_ == "42P07" || state_ == "XX000") return {};
+    if (state_ == "23505" || state_ == "42P07" || state_ == "42710" || state_ == "XX000") return {};
     if (state_ == "42501" || state_ == "3F000") {
-        detail = said.detail +
-                 "; let its owner run what `holdfast schema postgresql` prints, and "
-                 "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
+        detail +=
+            "; let its owner run what `holdfast schema postgresql` prints, and "
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
         return make(Error::no_table);
     }
-    detail = std::move(said.detail);
     return said.error;
 }
 
