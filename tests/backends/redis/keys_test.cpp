@@ -79,7 +79,7 @@ TEST_CASE("keys: every odd name is a lock of its own") {
 
 TEST_CASE("scripts: numbers become texts by string.format only") {
     for (const std::string& text : std::vector<std::string>{
-             lua::clock,       lua::state,       lua::each,        lua::quick,
+             lua::clock,       lua::state,       lua::for_each,    lua::quick,
              lua::line,        lua::hand_over,   lua::enter,       lua::enter_one,
              lua::enter_many,  lua::quick_leave, lua::leave,       lua::leave_many,
              lua::renew,       lua::units,       lua::enter_units, lua::leave_units,
