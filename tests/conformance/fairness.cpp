@@ -133,10 +133,10 @@ void contest_is_fair(const Contest& contest) {
             others.one_stands = comes_to_stand(name, client, others.one_is_in);
             if (others.one_stands) ++stood;
             auto lease = waits.get();
-            CHECK(lease.has_value());
+            REQUIRE(lease.has_value());
             worst = std::max(worst, others.while_one_stands.load());
             others.one_stands = false;
-            if (lease) lease->release();
+            lease->release();
             others.one_is_in = false;
         }
         INFO(stood << " times it stood; turns of others then: " << worst << ", " << others.all
@@ -163,4 +163,40 @@ TEST_CASE("fairness: all permits at once among those who want one", "[kinds][fai
                      {.permits = 3},
                      {},
                      true});
+}
+
+TEST_CASE("fairness: a release tells the next in line, and not the last", "[fairness]") {
+    if (!has(Capability::fifo) || !has(Capability::notified)) return;
+    constexpr int n = 8;
+    const auto name = fresh_name("told");
+    // Handlers use these until the clients are closed.
+    std::atomic<int> served{0};
+    std::promise<hf::error_code> ended;
+    const auto client = open(), last = open();
+    const auto lock = lock_of(client, name);
+    auto holder = hold(*lock);
+    const auto stands = [&](std::size_t place) {
+        lab::wait_until([&] { return waiters_of(name) == place; }, 20s, "it is in line");
+    };
+    for (std::size_t i = 1; i <= n; ++i) {
+        lock->async_acquire({.wait = 60s}, [&](hf::error_code ec, hf::Lease l) {
+            if (!ec) ++served;
+            l.release();
+        });
+        stands(i);
+    }
+    lock_of(last, name)->async_acquire({.wait = 60s}, [&](hf::error_code ec, hf::Lease l) {
+        l.release();
+        ended.set_value(ec);
+    });
+    stands(n + 1);
+    const auto before = last.stats().attempts;
+    const auto start = now();
+    holder.release();
+    CHECK_FALSE(ended.get_future().get());
+    CHECK(served == n);
+    // Its own turn, and a look each second: not one for each of those before it.
+    const auto seconds = static_cast<std::uint64_t>(ms(now() - start)) / 1000;
+    CHECK(last.stats().attempts - before <= n / 2 + seconds);
+    require_clean(name);
 }

@@ -2,6 +2,7 @@
 // another one's permits, in all ways to ask; processes are killed. A witness outside of the backend
 // judges who is inside together. HOLDFAST_TEST_SEED repeats the choices of a trial, not its times.
 #include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <iostream>
 #include <random>
@@ -157,6 +158,57 @@ void random_trial(std::uint64_t seed, std::size_t members, int kills, long long 
 
 TEST_CASE("random: members of all kinds come, go, give up and are killed", "[random]") {
     random_trial(seed_of_trial(), 3, 1, 25);
+}
+
+TEST_CASE("random: what killed holders had comes back while others hold", "[random]") {
+    if (!backend().shared_between_processes() || !has(Capability::shared)) return;
+    constexpr std::uint32_t limit = 4;
+    const std::string permits = fresh_name("killed-permits"), read = fresh_name("killed-reader");
+    const auto client = open();
+    struct Name {
+        std::string name;
+        hf::LockOptions kind;
+        hf::AcquireOptions beside, whole;
+    };
+    std::vector<Name> names{
+        {read, {.kind = hf::Kind::shared_mutex}, {.mode = hf::Mode::shared}, {}}};
+    if (has(Capability::semaphore))
+        names.push_back({permits,
+                         {.kind = hf::Kind::semaphore, .limit = limit},
+                         {.permits = 1},
+                         {.permits = limit - 1}});
+    std::vector<std::unique_ptr<lab::TempDir>> folders;
+    std::vector<lab::Process> holders;
+    std::vector<hf::Lease> beside;
+    for (const auto& n : names) {
+        folders.push_back(std::make_unique<lab::TempDir>());
+        auto o = worker_in("holds", backend().url(short_lived), n.name, *folders.back());
+        o.environment.emplace_back("HOLDFAST_TEST_KIND", hf::to_string(n.kind.kind));
+        o.environment.emplace_back("HOLDFAST_TEST_PERMITS", std::to_string(limit));
+        holders.emplace_back(o);
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        lab::wait_until([&] { return std::filesystem::exists(*folders[i] / "held"); }, cap(30s),
+                        "it holds");
+        auto options = names[i].beside;
+        options.wait = 10s;
+        beside.push_back(lock_of(client, names[i].name, names[i].kind)->acquire(options).value());
+        holders[i].kill();
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        INFO(names[i].name);
+        const auto lock = lock_of(client, names[i].name, names[i].kind);
+        // A writer needs the other reader to have left; permits of the dead are free before.
+        if (names[i].name == read) beside[i].release();
+        auto options = names[i].whole;
+        options.wait = 15s;
+        auto lease = lock->acquire(options);
+        REQUIRE(lease.has_value());
+        CHECK((names[i].name == read || beside[i].valid()));
+        lease->release();
+        beside[i].release();
+        require_clean(names[i].name);
+    }
 }
 
 TEST_CASE("random: the same for many seeds, with more members", "[.][long][random]") {

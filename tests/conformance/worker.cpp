@@ -3,7 +3,8 @@
 // wall clock jump while it holds (STORE-PORT is then the jump in seconds); `stopped` holds, is
 // stopped from outside, and looks when there is a file FOLDER/resumed; `try` asks for a
 // second, and ends with 2 where somebody else holds; `random` is a member of a random trial, with
-// ROUNDS as its seed. HOLDFAST_TEST_KIND is the kind of the lock:
+// ROUNDS as its seed; `holds` takes all permits but one, or reads, and stays until it is killed.
+// HOLDFAST_TEST_KIND is the kind of the lock:
 // a shared_mutex, which is also read now and then, or a semaphore of HOLDFAST_TEST_PERMITS permits
 // (one by default), of which it takes one; `election` campaigns for a mutex.
 #include <signal.h>
@@ -230,6 +231,19 @@ int try_once(const std::string& url, const std::string& name) {
     return lease.error() == hf::errc::timed_out ? 2 : 1;
 }
 
+int hold_until_killed(const std::string& url, const std::string& name, const std::string& folder) {
+    const auto client = hf::Client::open(url).value();
+    const auto lock = client.make_lock(name, lock_options()).value();
+    const auto permits = static_cast<std::uint32_t>(permits_from_environment());
+    hf::AcquireOptions options{.wait = 30s};
+    if (lock->kind() == hf::Kind::semaphore) options.permits = permits - 1;
+    if (lock->kind() == hf::Kind::shared_mutex) options.mode = hf::Mode::shared;
+    const auto lease = lock->acquire(options).value();
+    std::ofstream(folder + "/held") << ::getpid() << "\n";
+    (void)lab::reached([&] { return !lease.valid(); }, 60s);
+    return 1;
+}
+
 int be_member(const std::string& url, const std::string& name, int port, const std::string& seed) {
     const auto client = hf::Client::open(url).value();
     suite::run_member(client, {name, static_cast<std::uint32_t>(permits_from_environment()),
@@ -245,6 +259,7 @@ int main(int argc, char** argv) try {
     if (mode == "clock") return jump(argv[1], argv[2], argv[4]);
     if (mode == "stopped") return stopped(argv[1], argv[2], argv[3]);
     if (mode == "try") return try_once(argv[1], argv[2]);
+    if (mode == "holds") return hold_until_killed(argv[1], argv[2], argv[3]);
     if (mode == "random") return be_member(argv[1], argv[2], std::atoi(argv[4]), argv[5]);
     return work(argv[1], argv[2], argv[3], std::atoi(argv[4]), std::atoi(argv[5]), mode == "lock");
 } catch (const std::exception& e) {
