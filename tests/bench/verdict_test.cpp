@@ -206,15 +206,33 @@ TEST_CASE("C22: only who declares an order is judged by it") {
     CHECK(finding(rows(0.01, 0.4), "C22") == Finding::refuted);
 }
 
-TEST_CASE("C23: an exclusive lock says nothing of readers that share") {
-    Rows rows{row("C23", "redis", "default", "grants per second", 800, 99),
-              row("C23", "redis", "default", "requests per grant", 2, 99)};
-    CHECK(verdict(rows, "C23").figure.empty());
-    rows.push_back(row("C23", "redis", "default", "writer's longest wait", 123, 99));
-    const auto told = verdict(rows, "C23");
-    CHECK(told.finding == Finding::not_measured);
-    CHECK(told.figure.find("99 % readers: redis 800 grants") != std::string::npos);
-    CHECK(told.figure.find("up to 123 ms") != std::string::npos);
+TEST_CASE("C23: readers that share, and whom they watch") {
+    const auto rows = [](double redis, double etcd, double parent, double beside = 0) {
+        const char* per_grant = "requests per grant";
+        Rows all{
+            row("C23", "redis", "default", "granted beside a writer", beside, 99),
+            row("C23", "zookeeper", "doc: readers watch the parent", per_grant, parent, 50),
+            row("C23", "zookeeper", "doc: readers watch the last earlier writer", per_grant, 5, 50),
+            row("C23", "zookeeper", "doc: readers watch the parent", per_grant, 6, 99),
+            row("C23", "zookeeper", "doc: readers watch the last earlier writer", per_grant, 5,
+                99)};
+        for (const auto& [backend, grants] : {std::pair{"redis", redis}, {"etcd", etcd}}) {
+            all.push_back(row("C23", backend, "default", "grants per second", grants, 99));
+            all.push_back(row("C23", backend, "default", per_grant, 2, 99));
+            all.push_back(row("C23", backend, "default", "writer's longest wait", 123, 99));
+            all.push_back(row("C23", backend, "all exclusive", "grants per second", 800));
+        }
+        return all;
+    };
+    CHECK(finding(rows(1600, 8000, 10), "C23") == Finding::confirmed);
+    CHECK(finding(rows(1500, 8000, 10), "C23") == Finding::only_if);
+    CHECK(finding(rows(1600, 8000, 9), "C23") == Finding::only_if);
+    CHECK(finding(rows(800, 800, 9), "C23") == Finding::refuted);
+    CHECK(finding(rows(1600, 8000, 10, 1), "C23") == Finding::refuted);
+    CHECK(verdict(rows(1600, 8000, 10), "C23").figure.find("redis 2.0 x") != std::string::npos);
+    Rows bare = rows(1600, 8000, 10);
+    bare.erase(bare.begin() + 1, bare.begin() + 5);
+    CHECK(finding(bare, "C23") == Finding::not_measured);
 }
 
 TEST_CASE("targets are met, missed or not measured") {
