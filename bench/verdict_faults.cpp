@@ -328,6 +328,29 @@ Answer judge_c21(const Rows& rows) {
     return {Finding::confirmed, figure};
 }
 
+// --- C25
+
+Answer judge_c25(const Rows& rows) {
+    double two = 0;
+    std::string words, late;
+    for (const Row* row : find_all(rows, {"C25", {}, {}, "changes of leader with two leaders"}))
+        two += row->value;
+    for (const Row* row : find_all(rows, {"C25", {}, {}, "time without a leader"})) {
+        append(words, fmt::format("{} {:.0f} ms", label(*row), row->max));
+        if (row->max > 2 * row->x) append(late, label(*row));
+    }
+    if (words.empty()) return {};
+    const double ttl = find(rows, {"C25", {}, {}, "time without a leader"})->x;
+    const auto figure = fmt::format(
+        "with a ttl of {:.0f} ms nobody led after a kill for at most: {}; two leaders in {:.0f} "
+        "changes",
+        ttl, words, two);
+    if (two > 0) return {Finding::refuted, figure};
+    if (!late.empty())
+        return {Finding::only_if, figure + "; holds only if more than 2 x ttl counts: " + late};
+    return {Finding::confirmed, figure};
+}
+
 // --- C30
 
 Answer judge_c30(const Rows& rows) {
@@ -420,6 +443,10 @@ constexpr Rule rules[] = {
      "Confirmed if persistent parents leave at least 0.9 nodes for each name used once, and "
      "containers none after the server has looked.",
      judge_c24},
+    {"C25", "The same recipe elects a leader.",
+     "Confirmed if with every backend another process leads within 2 x ttl of each kill of the "
+     "leader, and never two at once; only-if when later; refuted if two do.",
+     judge_c25},
     {"C30", "Complexity, reliability and performance cannot all be had.",
      "By the ranks in lines of code (C7), p50 alone (C1) and reliability (C21): confirmed if no "
      "backend is first, or first with others, at two of them; only-if when one is at two; refuted "

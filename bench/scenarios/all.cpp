@@ -40,6 +40,7 @@ const std::vector<Scenario>& scenarios() {
         c22_order(),
         c23_readers(),
         c24_names_once(),
+        c25_leader(),
         c26_exists_watch(),
         c27_woken(),
         c28_sequence(),

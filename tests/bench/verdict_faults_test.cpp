@@ -360,6 +360,21 @@ TEST_CASE("C21: reliability") {
     CHECK(finding(once, "C21") == Finding::too_few);
 }
 
+TEST_CASE("C25: one leader after the other") {
+    const auto rows = [](double two, double longest) {
+        Row gap = row("C25", "redis", "default", "time without a leader", 900, 1000);
+        gap.max = longest;
+        return Rows{row("C25", "redis", "default", "changes of leader with two leaders", two), gap};
+    };
+    CHECK(finding(rows(0, 1100), "C25") == Finding::confirmed);
+    CHECK(finding(rows(0, 2100), "C25") == Finding::only_if);
+    CHECK(finding(rows(1, 1100), "C25") == Finding::refuted);
+    Rows few = rows(0, 1100);
+    few[0].unit = "of 4 runs";
+    few[0].n = 4;
+    CHECK(finding(few, "C25") == Finding::too_few);
+}
+
 TEST_CASE("C30: ranks by what was measured, and who is first at two of them") {
     struct One {
         double lines, p50, score;
