@@ -187,6 +187,35 @@ Answer judge_c23(const Rows& rows) {
     return {Finding::confirmed, figure};
 }
 
+// --- C29
+
+Answer judge_c29(const Rows& rows) {
+    constexpr std::string_view metric = "tasks done more than once";
+    const Row* none = find(rows, {"C29", "none", "guard: none", metric});
+    if (none == nullptr) return {};
+    bool all_done = true, few = true;
+    double most = 0;
+    std::string words;
+    for (const Row* twice : find_all(rows, {"C29", {}, {}, metric})) {
+        const auto of = [&](const char* what) {
+            return find(rows, {"C29", twice->backend, twice->variant, what});
+        };
+        const Row *never = of("tasks never done"), *killed = of("workers killed");
+        if (never == nullptr || killed == nullptr) return {};
+        all_done = all_done && never->value == 0;
+        if (twice == none) continue;
+        few = few && twice->value <= killed->value;
+        most = std::max(most, twice->value);
+        words += fmt::format("{}{} {:.0f} ({:.0f} killed)", words.empty() ? "" : ", ",
+                             label(*twice), twice->value, killed->value);
+    }
+    if (words.empty()) return {};
+    const auto figure =
+        fmt::format("of {} tasks done more than once: without locks {:.0f}; with {}{}", none->n,
+                    none->value, words, all_done ? "; every task was done" : "");
+    return {all_done && few && none->value > most ? Finding::confirmed : Finding::refuted, figure};
+}
+
 constexpr Rule rules[] = {
     {"C8",
      "Without a lock, read-then-write from several processes loses updates; with it the counter "
@@ -216,6 +245,11 @@ constexpr Rule rules[] = {
      "at least twice as many requests where they are most; only-if when just some backends gain or "
      "just sharing does; refuted otherwise.",
      judge_c23},
+    {"C29",
+     "A soft lock (each task by one worker at a time, mostly) is what such locks are good for.",
+     "Confirmed if every task is done, with every backend at most as many more than once as "
+     "workers are killed, and without locks more than with any backend.",
+     judge_c29},
 };
 
 /// "C18b" -> 18

@@ -44,6 +44,7 @@ const std::vector<Scenario>& scenarios() {
         c26_exists_watch(),
         c27_woken(),
         c28_sequence(),
+        c29_soft_lock(),
         c30_ranks(),
         c31_ttl(),
         peers_beside(),

@@ -10,7 +10,7 @@ TEST_CASE("without rows nothing is claimed to be measured") {
         CHECK(v.figure.empty());
         CHECK_FALSE(v.rule.empty());
     }
-    CHECK(verdicts({}).size() == 38);
+    CHECK(verdicts({}).size() == 39);
 }
 
 TEST_CASE("C1: Redis against a database") {
@@ -233,6 +233,26 @@ TEST_CASE("C23: readers that share, and whom they watch") {
     Rows bare = rows(1600, 8000, 10);
     bare.erase(bare.begin() + 1, bare.begin() + 5);
     CHECK(finding(bare, "C23") == Finding::not_measured);
+}
+
+TEST_CASE("C29: tasks done twice") {
+    const auto rows = [](double redis, double killed, double none, double never = 0) {
+        Rows all;
+        for (const auto& [backend, variant, twice] :
+             {std::tuple{"redis", "default", redis}, {"none", "guard: none", none}}) {
+            all.push_back(row("C29", backend, variant, "tasks done more than once", twice));
+            all.push_back(row("C29", backend, variant, "tasks never done", never));
+            all.push_back(row("C29", backend, variant, "workers killed", killed));
+        }
+        return all;  // of 900 tasks
+    };
+    CHECK(finding(rows(3, 3, 450), "C29") == Finding::confirmed);
+    CHECK(finding(rows(3, 3, 4), "C29") == Finding::confirmed);
+    CHECK(finding(rows(4, 3, 450), "C29") == Finding::refuted);
+    CHECK(finding(rows(3, 3, 3), "C29") == Finding::refuted);
+    CHECK(finding(rows(3, 3, 450, 1), "C29") == Finding::refuted);
+    CHECK(finding({row("C29", "none", "guard: none", "tasks done more than once", 450)}, "C29") ==
+          Finding::not_measured);
 }
 
 TEST_CASE("targets are met, missed or not measured") {
