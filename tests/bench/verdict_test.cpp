@@ -13,17 +13,28 @@ TEST_CASE("without rows nothing is claimed to be measured") {
     CHECK(verdicts({}).size() == 39);
 }
 
-TEST_CASE("C1: Redis against a database") {
-    const auto rows = [](double redis, double durable, double sqlite) {
+TEST_CASE("C1: Redis, ZooKeeper and databases") {
+    const auto rows = [](double redis, double durable, double zookeeper, double sqlite,
+                         double sql = 1000) {
         return Rows{row("C1", "redis", "default", "p50", redis),
                     row("C1", "redis", "durable", "p50", durable),
-                    row("C1", "sqlite", "default", "p50", sqlite)};
+                    row("C1", "zookeeper", "default", "p50", zookeeper),
+                    row("C1", "sqlite", "default", "p50", sqlite),
+                    row("C1", "postgresql", "default", "p50", sql)};
     };
-    CHECK(finding(rows(40, 400, 800), "C1") == Finding::confirmed);
-    CHECK(finding(rows(40, 900, 800), "C1") == Finding::only_if);
-    CHECK(finding(rows(40, 790, 800), "C1") == Finding::only_if);
-    CHECK(finding(rows(900, 2000, 800), "C1") == Finding::refuted);
-    CHECK(verdict(rows(40, 900, 800), "C1").figure.find("redis 40 us") != std::string::npos);
+    CHECK(finding(rows(40, 400, 600, 800), "C1") == Finding::confirmed);
+    CHECK(finding(rows(40, 900, 600, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(40, 590, 600, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(900, 2000, 600, 800), "C1") == Finding::refuted);
+    CHECK(finding(rows(590, 600, 600, 800), "C1") == Finding::refuted);
+    // ZooKeeper behind one database, behind both, and level with them.
+    CHECK(finding(rows(40, 400, 900, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(40, 400, 1200, 800), "C1") == Finding::refuted);
+    CHECK(finding(rows(40, 400, 850, 800), "C1") == Finding::confirmed);
+    CHECK(verdict(rows(40, 900, 600, 800), "C1").figure.find("redis 40 us") != std::string::npos);
+    Rows without = rows(40, 400, 600, 800);
+    without.erase(without.begin() + 2);
+    CHECK(finding(without, "C1") == Finding::not_measured);
 }
 
 TEST_CASE("C2: what more servers cost") {
