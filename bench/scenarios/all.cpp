@@ -7,6 +7,7 @@ const std::vector<Scenario>& scenarios() {
         c1_uncontended(),
         c1_in_flight(),
         c1_open_loop(),
+        c1_documents(),
         c2_ensemble(),
         c2_members(),
         c3_hand_off(),
