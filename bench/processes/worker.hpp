@@ -11,8 +11,8 @@ namespace holdfast::bench {
 
 /// What a worker does, as its command line has it.
 struct WorkerOptions {
-    std::string job;  ///< "count", "buy", "write", "hold", "update[-throws]", "lead", "tasks",
-                      ///< "believe", "watch"
+    std::string job;    ///< "count", "buy", "write", "hold", "update[-throws]", "lead", "tasks",
+                        ///< "believe", "watch"
     std::string guard;  ///< "holdfast", "mutex" (in the process), "none"
     std::string store;  ///< address of the Store; believe, lead: the journal
     std::string url;    ///< watch: servers and ports
