@@ -120,26 +120,100 @@ Answer judge_c22(const Rows& rows) {
 
 // --- C23
 
-/// The rule needs readers that share, and a lock has to offer that first.
-Answer judge_c23(const Rows& rows) {
-    constexpr double most = 99;  // of 100 callers: the share that would gain the most
+constexpr std::string_view granted = "grants per second";
+
+/// With the readers for whom sharing could gain the most.
+struct Shared {
+    std::size_t backends = 0, gain = 0;
+    double beside = 0;  ///< grants beside a writer
     std::string words;
-    for (const Row* grants : find_all(rows, {"C23", {}, {}, "grants per second", most})) {
+};
+
+Shared shared(const Rows& rows) {
+    constexpr double most = 99;
+    Shared seen;
+    for (const Row* grants : find_all(rows, {"C23", {}, "default", granted, most})) {
         const auto of = [&](const char* metric) {
             return find(rows, {"C23", grants->backend, grants->variant, metric, most});
         };
         const Row *requests = of("requests per grant"), *longest = of("writer's longest wait");
-        if (requests == nullptr || longest == nullptr) continue;
-        words += fmt::format(
-            "{}{} {:.0f} grants a second, {:.1f} requests each, and the writer waits up to {:.0f} "
-            "ms",
-            words.empty() ? "" : "; ", label(*grants), grants->value, requests->value,
-            longest->value);
+        const Row* alone = find(rows, {"C23", grants->backend, "all exclusive", granted});
+        if (requests == nullptr || longest == nullptr || alone == nullptr) continue;
+        ++seen.backends;
+        seen.gain += grants->value >= 2 * alone->value ? 1 : 0;
+        seen.words += fmt::format(
+            "{}{} {:.1f} x as many grants as when all are exclusive ({:.0f} a second, {:.1f} "
+            "requests each, the writer waits up to {:.0f} ms)",
+            seen.words.empty() ? "" : ", ", label(*grants), grants->value / alone->value,
+            grants->value, requests->value, longest->value);
+    }
+    for (const Row* row : find_all(rows, {"C23", {}, {}, "granted beside a writer"}))
+        seen.beside += row->value;
+    return seen;
+}
+
+/// Requests per grant of readers who watch the parent, over those who watch the last writer: where
+/// the first are most.
+double herd(const Rows& rows, std::string& words) {
+    double most = 0, over = 0;
+    for (const Row* parent : find_all(
+             rows, {"C23", "zookeeper", "doc: readers watch the parent", "requests per grant"})) {
+        const Row* writer =
+            find(rows, {"C23", "zookeeper", "doc: readers watch the last earlier writer",
+                        "requests per grant", parent->x});
+        if (writer == nullptr || writer->value <= 0) continue;
+        if (parent->value > most) over = parent->value / writer->value;
+        most = std::max(most, parent->value);
+        words += fmt::format("{}{:.1f} against {:.1f} with {:.0f} % readers",
+                             words.empty() ? "" : ", ", parent->value, writer->value, parent->x);
+    }
+    return over;
+}
+
+Answer judge_c23(const Rows& rows) {
+    const Shared seen = shared(rows);
+    std::string watches;
+    const double ratio = herd(rows, watches);
+    if (seen.backends == 0 || ratio == 0) return {};
+    const auto figure = fmt::format(
+        "with 99 % readers: {}; requests per grant of bare ZooKeeper sessions whose "
+        "readers watch the parent, against the last writer: {}",
+        seen.words, watches);
+    const bool all_gain = seen.gain == seen.backends, no_herd = ratio >= 2;
+    if (seen.beside > 0 || (seen.gain == 0 && !no_herd)) return {Finding::refuted, figure};
+    if (!no_herd) return {Finding::only_if, figure + ": holds only for sharing, not for the herd"};
+    if (!all_gain)
+        return {Finding::only_if, figure + ": holds only where the server is quick enough to gain"};
+    return {Finding::confirmed, figure};
+}
+
+// --- C29
+
+Answer judge_c29(const Rows& rows) {
+    constexpr std::string_view metric = "tasks done more than once";
+    const Row* none = find(rows, {"C29", "none", "guard: none", metric});
+    if (none == nullptr) return {};
+    bool all_done = true, few = true;
+    double most = 0;
+    std::string words;
+    for (const Row* twice : find_all(rows, {"C29", {}, {}, metric})) {
+        const auto of = [&](const char* what) {
+            return find(rows, {"C29", twice->backend, twice->variant, what});
+        };
+        const Row *never = of("tasks never done"), *killed = of("workers killed");
+        if (never == nullptr || killed == nullptr) return {};
+        all_done = all_done && never->value == 0;
+        if (twice == none) continue;
+        few = few && twice->value <= killed->value;
+        most = std::max(most, twice->value);
+        words += fmt::format("{}{} {:.0f} ({:.0f} killed)", words.empty() ? "" : ", ",
+                             label(*twice), twice->value, killed->value);
     }
     if (words.empty()) return {};
-    return {Finding::not_measured,
-            "Holdfast has no shared lock; with an exclusive one readers are alone as well. With " +
-                fmt::format("{:.0f} % readers: ", most) + words};
+    const auto figure =
+        fmt::format("of {} tasks done more than once: without locks {:.0f}; with {}{}", none->n,
+                    none->value, words, all_done ? "; every task was done" : "");
+    return {all_done && few && none->value > most ? Finding::confirmed : Finding::refuted, figure};
 }
 
 constexpr Rule rules[] = {
@@ -166,9 +240,16 @@ constexpr Rule rules[] = {
      judge_c22},
     {"C23",
      "Readers share, a writer is alone; watching only the last earlier writer avoids the herd.",
-     "Not measured without a shared lock; what readers and writers of an exclusive one get is "
-     "said beside it.",
+     "Confirmed if with 99 % readers every backend grants at least twice as often as when all are "
+     "exclusive, nobody is granted beside a writer, and a grant costs readers who watch the parent "
+     "at least twice as many requests where they are most; only-if when just some backends gain or "
+     "just sharing does; refuted otherwise.",
      judge_c23},
+    {"C29",
+     "A soft lock (each task by one worker at a time, mostly) is what such locks are good for.",
+     "Confirmed if every task is done, with every backend at most as many more than once as "
+     "workers are killed, and without locks more than with any backend.",
+     judge_c29},
 };
 
 /// "C18b" -> 18

@@ -197,6 +197,31 @@ Answer judge_c19a(const Rows& rows) {
         "two holders at once");
 }
 
+// --- C20
+
+Answer judge_c20(const Rows& rows) {
+    std::vector<const Row*> crash, exception, told;
+    bool as_said = true;
+    for (const Row* row : find_all(rows, {"C20"})) {
+        const auto is = [&](const char* metric) { return row->metric.starts_with(metric); };
+        if (is("half-done work found"))
+            (row->metric.ends_with("crash") ? crash : exception).push_back(row);
+        if (is("not told by previous_holder(): crash")) told.push_back(row);
+        const bool always = is("half-done work found") || is("repaired");
+        as_said = as_said && (always ? caught(*row) : row->value == 0);
+    }
+    if (crash.empty() || exception.empty() || told.empty()) return {};
+    const auto figure = fmt::format(
+        "runs in which the next holder found half-done work after a crash: {}; after an exception: "
+        "{}; was not told of the crash by previous_holder(), where that is declared: {}",
+        counts(crash), counts(exception), counts(told));
+    if (!as_said) return {Finding::refuted, figure};
+    return {Finding::confirmed,
+            figure +
+                "; a flag in the store told all of them, who repaired it, and no reader "
+                "acted on the half"};
+}
+
 // --- C20a
 
 Answer judge_c20a(const Rows& rows) {
@@ -291,6 +316,13 @@ constexpr Rule rules[] = {
      "at "
      "once in at least 9 of 10 runs, and the corrected form and Holdfast in none.",
      judge_c19a},
+    {"C20",
+     "A distributed lock gives no atomicity: the next holder may find half-finished work and must "
+     "be able to tell.",
+     "Confirmed if with every backend, after a crash and after an exception, he finds the half in "
+     "at least 9 of 10 runs and repairs it, a flag in the store always tells him, and "
+     "previous_holder() where it is declared, and no later reader acts on the half.",
+     judge_c20},
     {"C20a",
      "A lock that knows its holder by host and thread id is entered again over half-done work "
      "after "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "scores.hpp"
 #include "verdict_rule.hpp"
 
 namespace holdfast::bench {
@@ -294,6 +295,87 @@ Answer judge_c18(const Rows& rows) {
     return {outlived || twice ? Finding::refuted : Finding::confirmed, figure};
 }
 
+// --- C21
+
+Answer judge_c21(const Rows& rows) {
+    const auto scores = find_all(rows, {reliability_scenario, {}, {}, score_reliability});
+    const auto of = [&](const char* backend) {
+        return find(rows, {reliability_scenario, backend, {}, score_reliability});
+    };
+    const Row *zookeeper = of("zookeeper"), *cache = of("redis");
+    if (zookeeper == nullptr || cache == nullptr) return {};
+    std::size_t databases = 0, behind = 0;
+    for (const char* backend : {"sqlite", "postgresql"})
+        if (const Row* database = of(backend)) {
+            ++databases;
+            behind += cache->value < database->value ? 1 : 0;
+        }
+    if (databases == 0) return {};
+    std::string figure;
+    for (const Row* score : scores) {
+        const Row* two = find(rows, {reliability_scenario, score->backend, {}, score_overlaps});
+        const Row* gap = find(rows, {reliability_scenario, score->backend, {}, score_without});
+        if (two == nullptr || gap == nullptr) return {};
+        append(figure,
+               fmt::format("{} {:.2f} (two holders in {:.0f} {}, up to {:.2f} x ttl "
+                           "without one)",
+                           score->backend, score->value, two->value, two->unit, gap->value));
+    }
+    figure = "mean rank, 1 is the best: " + figure;
+    if (zookeeper->value >= cache->value || behind == 0) return {Finding::refuted, figure};
+    if (behind < databases)
+        return {Finding::only_if, figure + ": holds only with one of the databases"};
+    return {Finding::confirmed, figure};
+}
+
+// --- C25
+
+Answer judge_c25(const Rows& rows) {
+    double two = 0;
+    std::string words, late;
+    for (const Row* row : find_all(rows, {"C25", {}, {}, "changes of leader with two leaders"}))
+        two += row->value;
+    for (const Row* row : find_all(rows, {"C25", {}, {}, "time without a leader"})) {
+        append(words, fmt::format("{} {:.0f} ms", label(*row), row->max));
+        if (row->max > 2 * row->x) append(late, label(*row));
+    }
+    if (words.empty()) return {};
+    const double ttl = find(rows, {"C25", {}, {}, "time without a leader"})->x;
+    const auto figure = fmt::format(
+        "with a ttl of {:.0f} ms nobody led after a kill for at most: {}; two leaders in {:.0f} "
+        "changes",
+        ttl, words, two);
+    if (two > 0) return {Finding::refuted, figure};
+    if (!late.empty())
+        return {Finding::only_if, figure + "; holds only if more than 2 x ttl counts: " + late};
+    return {Finding::confirmed, figure};
+}
+
+// --- C30
+
+Answer judge_c30(const Rows& rows) {
+    const auto firsts = find_all(rows, {rank_scenario, {}, {}, rank_firsts});
+    if (firsts.size() < 2) return {};
+    double most = 0;
+    std::string figure;
+    for (const Row* row : firsts) {
+        const auto rank = [&](const char* metric) {
+            const Row* found = find(rows, {rank_scenario, row->backend, {}, metric});
+            return found == nullptr ? 0 : found->value;
+        };
+        most = std::max(most, row->value);
+        append(figure, fmt::format("{} {:.0f}, {:.0f}, {:.0f}", row->backend, rank(rank_complexity),
+                                   rank(rank_performance), rank(rank_reliability)));
+    }
+    figure = "ranks by complexity, performance and reliability: " + figure;
+    if (most >= 3) return {Finding::refuted, figure};
+    if (most >= 2)
+        return {Finding::only_if, figure +
+                                      ": one is first at two of them, so it holds only if all "
+                                      "three are asked for"};
+    return {Finding::confirmed, figure};
+}
+
 // --- C24
 
 Answer judge_c24(const Rows& rows) {
@@ -352,10 +434,24 @@ constexpr Rule rules[] = {
      "Confirmed if no set-up gives two holders; only-if when just the asynchronous one does; "
      "refuted if a synchronous one does.",
      judge_c18b},
+    {"C21", "Reliability: ZooKeeper > cache (Redis) > database.",
+     "By the mean rank in set-ups with two holders, stale writes accepted and let through, and the "
+     "time without a holder, all of C12 to C18b: confirmed if ZooKeeper's is better than Redis', "
+     "and Redis' than each database's; only-if when than one database's; refuted otherwise.",
+     judge_c21},
     {"C24", "Lock parents pile up unless they are container nodes.",
      "Confirmed if persistent parents leave at least 0.9 nodes for each name used once, and "
      "containers none after the server has looked.",
      judge_c24},
+    {"C25", "The same recipe elects a leader.",
+     "Confirmed if with every backend another process leads within 2 x ttl of each kill of the "
+     "leader, and never two at once; only-if when later; refuted if two do.",
+     judge_c25},
+    {"C30", "Complexity, reliability and performance cannot all be had.",
+     "By the ranks in lines of code (C7), p50 alone (C1) and reliability (C21): confirmed if no "
+     "backend is first, or first with others, at two of them; only-if when one is at two; refuted "
+     "if one is at all three.",
+     judge_c30},
     {"C31",
      "A longer ttl keeps everybody waiting for longer after a crash, and survives longer "
      "pauses.",

@@ -12,15 +12,23 @@ std::size_t clients_for(std::size_t waiters) {
     return std::min<std::size_t>(waiters + 1, 10);
 }
 
+bool is_reader(std::size_t i, std::size_t all, std::size_t readers) {
+    return i * 61 % all <
+           all * readers / 100;  // 61: a prime that divides no number of callers here
+}
+
 Crowd::Crowd(const Deployment& deployment, std::size_t waiters, const std::string& name,
-             milliseconds inside)
+             milliseconds inside, std::size_t readers)
     : stays_(inside) {
+    LockOptions how;
+    if (readers > 0) how.kind = Kind::shared_mutex;
     const std::size_t clients = deployment.in_process ? 1 : clients_for(waiters);
     for (std::size_t i = 0; i < clients; ++i)
         clients_.push_back(Bench::open(deployment, loop_.get_executor()));
     for (std::size_t i = 0; i <= waiters; ++i) {
         callers_.emplace_back(loop_);
-        callers_.back().lock = Bench::lock(clients_[i % clients], deployment, name);
+        callers_.back().lock = Bench::lock(clients_[i % clients], deployment, name, how);
+        if (is_reader(i, waiters + 1, readers)) callers_.back().mode = Mode::shared;
     }
     for (Caller& caller : callers_)
         start(caller);
@@ -42,7 +50,7 @@ std::uint64_t Crowd::requests() const {
 CrowdResult Crowd::run_for(double seconds) {
     now_ = {};
     for (Caller& caller : callers_)
-        caller.share = {};
+        caller.share = {caller.mode == Mode::shared, 0, 0};
     const auto before = requests();
     const auto start_time = Clock::now();
     run_until(loop_, start_time + in_seconds(seconds), [&] { return bool(failure_); });
@@ -77,8 +85,10 @@ void Crowd::start(Caller& caller) {
     auto handler = [this, &caller](error_code ec, Lease lease) {
         granted(caller, ec, std::move(lease));
     };
+    AcquireOptions how;
+    how.mode = caller.mode;
     caller.lock->async_acquire(
-        {}, asio::bind_cancellation_slot(caller.stop.slot(), std::move(handler)));
+        how, asio::bind_cancellation_slot(caller.stop.slot(), std::move(handler)));
 }
 
 void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
@@ -94,7 +104,10 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
     turns_.granted(&caller, now_);
     ++caller.share.grants;
     caller.share.longest_ms = std::max(caller.share.longest_ms, millis_since(caller.asked_at));
-    if (inside_++ > 0) ++now_.two_at_once;
+    const bool alone = caller.mode == Mode::exclusive;
+    if (alone ? inside_ > 0 : writers_inside_ > 0) ++now_.two_at_once;
+    ++inside_;
+    if (alone) ++writers_inside_;
     if (oldest) ++now_.to_the_oldest;
     caller.lease = std::move(lease);
     if (stays_ == milliseconds::zero()) return leave(caller);
@@ -104,6 +117,7 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
 
 void Crowd::leave(Caller& caller) {
     --inside_;
+    if (caller.mode == Mode::exclusive) --writers_inside_;
     turns_.let_go();
     caller.lease.async_release(Outcome::done, [this, &caller](error_code e, ReleaseResult answer) {
         released(caller, e, answer);

@@ -13,8 +13,9 @@ namespace holdfast::bench {
 
 struct CrowdResult : HandOffs {
     std::size_t to_the_oldest = 0;  ///< grants that went to whoever had asked first
-    std::size_t two_at_once = 0;    ///< grants while another caller was inside
+    std::size_t two_at_once = 0;    ///< grants beside somebody who must be alone, or who must
     struct Share {
+        bool reads = false;
         std::size_t grants = 0;
         double longest_ms = 0;  ///< from asking to the grant, or to the end for who still waits
     };
@@ -24,9 +25,10 @@ struct CrowdResult : HandOffs {
 /// `waiters` + 1 callers in several clients of one process, all on one thread. Not thread-safe.
 class Crowd {
 public:
-    /// Each stays `inside` for so long before it releases.
-    Crowd(const Deployment&, std::size_t waiters, const std::string& name,
-          milliseconds inside = {});
+    /// Each stays `inside` for so long before it releases. So many of 100 ask for shared mode, of a
+    /// shared_mutex.
+    Crowd(const Deployment&, std::size_t waiters, const std::string& name, milliseconds inside = {},
+          std::size_t readers = 0);
     ~Crowd();
     Crowd(const Crowd&) = delete;
     Crowd& operator=(const Crowd&) = delete;
@@ -40,6 +42,7 @@ private:
     struct Caller {
         explicit Caller(asio::io_context& loop) : done(loop) {}
         std::unique_ptr<Lock> lock;
+        Mode mode = Mode::exclusive;
         Lease lease;
         asio::cancellation_signal stop;
         asio::steady_timer done;  ///< with what it does inside
@@ -59,13 +62,16 @@ private:
     std::deque<Caller> callers_;
     std::deque<std::uint64_t> asking_;  ///< tickets of waiting callers, oldest first
     std::uint64_t asked_ = 0;
-    std::size_t under_way_ = 0, inside_ = 0;
+    std::size_t under_way_ = 0, inside_ = 0, writers_inside_ = 0;
     milliseconds stays_;
     bool ending_ = false;
     Turns turns_;
     CrowdResult now_;
     error_code failure_;
 };
+
+/// Whether number `i` of `all` reads, where so many of 100 do: both are scattered.
+bool is_reader(std::size_t i, std::size_t all, std::size_t readers);
 
 /// Clients that a crowd of so many is spread over.
 std::size_t clients_for(std::size_t waiters);

@@ -73,9 +73,9 @@ namespace {
 
 lab::Process start_holder(const Bench& bench, const Store& store, const Deployment& d,
                           const std::string& name, milliseconds ttl,
-                          const std::filesystem::path& history) {
+                          const std::filesystem::path& history, const char* job) {
     WorkerOptions how;
-    how.job = "hold";
+    how.job = job;
     how.guard = "holdfast";
     how.store = store.address();
     how.url = d.open;
@@ -88,9 +88,10 @@ lab::Process start_holder(const Bench& bench, const Store& store, const Deployme
 }  // namespace
 
 HoldingProcess::HoldingProcess(const Bench& bench, const Deployment& d, const std::string& name,
-                               milliseconds ttl, const std::filesystem::path& history)
+                               milliseconds ttl, const std::filesystem::path& history,
+                               const char* job)
     : store_(bench.site.folder() / (name + ".sock")),
-      process_((store_.reset(0, 1), start_holder(bench, store_, d, name, ttl, history))) {}
+      process_((store_.reset(0, 1), start_holder(bench, store_, d, name, ttl, history, job))) {}
 
 void HoldingProcess::wait_held() {
     lab::wait_until([&] { return holds(); }, 3 * lab::default_cap,

@@ -49,15 +49,17 @@ struct Party {
 /// A worker process that holds a lock, in the middle of two steps of which the first is done.
 class HoldingProcess {
 public:
-    /// Starts it. Its store's socket has the lock's name. `history`: as for a Holder.
+    /// Starts it. Its store's socket has the lock's name. `history`: as for a Holder. `job`: what
+    /// the steps are, as the worker knows them.
     HoldingProcess(const Bench&, const Deployment&, const std::string& name, milliseconds ttl,
-                   const std::filesystem::path& history = {});
+                   const std::filesystem::path& history = {}, const char* job = "hold");
     /// Waits until it holds. Errors: LabError.
     void wait_held();
     /// Whether it has said so.
     bool holds() const { return !store_.events().empty(); }
     lab::Process& process() { return process_; }
     long long steps() const { return store_.number(); }
+    Store& store() { return store_; }
 
 private:
     Store store_;

@@ -66,6 +66,7 @@ Store::~Store() {
 void Store::reset(long long number, std::size_t parties) {
     const std::lock_guard hold(mutex_);
     number_ = number;
+    cells_.clear();
     parties_ = parties;
     at_gate_.clear();
     events_.clear();
@@ -83,6 +84,26 @@ void Store::record(const std::filesystem::path& file, const std::string& name) {
 long long Store::number() const {
     const std::lock_guard hold(mutex_);
     return number_;
+}
+
+long long Store::cell(const std::string& name) const {
+    const std::lock_guard hold(mutex_);
+    const auto found = cells_.find(name);
+    return found == cells_.end() ? 0 : found->second;
+}
+
+void Store::put(const std::string& name, long long value) {
+    const std::lock_guard hold(mutex_);
+    cells_[name] = value;
+}
+
+long long Store::sum(const std::string& prefix) const {
+    const std::lock_guard hold(mutex_);
+    long long all = 0;
+    for (auto it = cells_.lower_bound(prefix); it != cells_.end() && it->first.starts_with(prefix);
+         ++it)
+        all += it->second;
+    return all;
 }
 
 std::vector<StoreEvent> Store::events() const {
@@ -163,6 +184,17 @@ void Store::answer(int fd, const std::string& line) {
     } else if (verb == "set") {
         std::uint64_t writer = 0;
         words >> number_ >> writer;
+        if (recorder_) recorder_->write(name_, open_store, 0, writer, true, false);
+    } else if (verb == "read") {
+        words >> who;
+        reply = std::to_string(cells_[who]);
+    } else if (verb == "put" || verb == "add") {
+        long long value = 1;
+        std::uint64_t writer = 0;
+        words >> who;
+        if (verb == "put") words >> value;
+        words >> writer;
+        cells_[who] = verb == "put" ? value : cells_[who] + 1;
         if (recorder_) recorder_->write(name_, open_store, 0, writer, true, false);
     } else if (verb == "sold") {
         words >> who;

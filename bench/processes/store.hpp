@@ -34,8 +34,9 @@ struct StoreEvent {
 };
 
 /// Requests, a line each: "wait" (answered when all parties wait), "stay" (never answered), "get",
-/// "set N [ID]", "sold WHO", "holds WHO TOKEN ID", "write WHO TOKEN VALID [ID]", "lost WHO"; ID is
-/// that of the writer's acquisition, for the history. Thread-safe.
+/// "set N [ID]", "read CELL", "put CELL N [ID]", "add CELL [ID]" (one more), "sold WHO",
+/// "holds WHO TOKEN ID", "write WHO TOKEN VALID [ID]", "lost WHO"; ID is that of the writer's
+/// acquisition, for the history. Thread-safe.
 class Store {
 public:
     explicit Store(const std::filesystem::path& socket);
@@ -49,6 +50,11 @@ public:
     /// name; those of "write" for both stores.
     void record(const std::filesystem::path& file, const std::string& name);
     long long number() const;
+    /// What the cell of that name holds; nobody wrote it: 0.
+    long long cell(const std::string& name) const;
+    void put(const std::string& name, long long value);
+    /// The sum of all cells whose names begin so.
+    long long sum(const std::string& prefix) const;
     std::vector<StoreEvent> events() const;
     /// Milliseconds since reset, on the events' clock.
     double now_ms() const;
@@ -71,6 +77,7 @@ private:
     std::map<int, Peer> peers_;
     mutable std::mutex mutex_;
     long long number_ = 0;
+    std::map<std::string, long long> cells_;
     std::size_t parties_ = 0;
     std::vector<int> at_gate_;
     std::vector<StoreEvent> events_;

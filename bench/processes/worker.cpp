@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <holdfast/client.hpp>
+#include <holdfast/election.hpp>
 #include <holdfast/lab/wait_until.hpp>
 #include <mutex>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "measure/patience.hpp"
 #include "processes/believer.hpp"
 #include "processes/store.hpp"
+#include "processes/tasks.hpp"
 #include "variants/documents.hpp"
 #include "variants/zookeeper_herd.hpp"
 
@@ -49,12 +52,24 @@ public:
 
     /// Acquires and records it; `entry` is for what the caller records further.
     Lease acquire(Diary::Entry* entry = nullptr) {
+        return acquire_by([this] { return lock_->acquire(); }, entry);
+    }
+    /// Waits until this process leads, with its name as the value; recorded as acquire() is.
+    Lease lead(const WorkerOptions& options, Diary::Entry* entry) {
+        LockOptions how;
+        how.ttl = milliseconds(options.ttl_ms);
+        auto election = Election::make(*client_, options.name, how);
+        if (!election) throw SelfCheck(election.error().message());
+        return acquire_by([&] { return election->campaign(options.who); }, entry);
+    }
+    template <class Ask>
+    Lease acquire_by(Ask ask, Diary::Entry* entry) {
         Diary::Entry mine;
         Lease lease;
         check(until_answered(patience,
                              [&](milliseconds) {
                                  mine = diary_.asked(name_);
-                                 auto granted = lock_->acquire();
+                                 auto granted = ask();
                                  if (!granted) {
                                      diary_.failed(mine, granted.error());
                                      return granted.error();
@@ -93,6 +108,7 @@ public:
     }
 
     Diary& diary() { return diary_; }
+    const std::optional<Client>& client() const { return client_; }
 
 private:
     std::string kind_;
@@ -141,6 +157,25 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     store.ask("stay");
 }
 
+/// A writer of two values that belong together, and of a flag that says so. It gets no further than
+/// the first one: until it is killed, or by an exception.
+void update(const WorkerOptions& options, Guard& guard, StoreClient& store) {
+    Diary::Entry entry;
+    const Lease lease = guard.acquire(&entry);
+    const auto id = entry.ticket.id;
+    store.ask(fmt::format("put ready 0 {}", id));
+    store.ask(fmt::format("put left 1 {}", id));
+    store.ask(fmt::format("holds {} {} {}", options.who, lease.fencing_token().value, id));
+    if (options.job == "update-throws") {
+        guard.diary().releasing(entry, lease, Outcome::abandoned);
+        throw SelfCheck("what this worker is there to throw");
+    }
+    for (;; std::this_thread::sleep_for(milliseconds(50))) {
+        store.ask("get");
+        guard.diary().believes(entry, lease);
+    }
+}
+
 /// A holder in the middle of two steps, the first of which is done; it gets no further, and says
 /// now and then what it believes, until it is killed or the store is gone.
 void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
@@ -156,9 +191,10 @@ void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
 }
 
 void work(const WorkerOptions& options, Guard& guard) {
-    if (options.job == "believe") {
+    if (options.job == "believe" || options.job == "lead") {
         Diary::Entry entry;
-        Lease lease = guard.acquire(&entry);
+        if (options.job == "lead") std::ofstream(options.store, std::ios::app);  // is about to ask
+        Lease lease = options.job == "lead" ? guard.lead(options, &entry) : guard.acquire(&entry);
         return believe(options, std::move(lease), guard.diary(), entry);
     }
     StoreClient store(options.store);
@@ -166,7 +202,9 @@ void work(const WorkerOptions& options, Guard& guard) {
     if (options.job == "count") return count(options, guard, store);
     if (options.job == "buy") return buy(options, guard, store);
     if (options.job == "write") return write(options, guard, store);
+    if (options.job == "tasks") return do_tasks(options, guard.client(), guard.diary(), store);
     if (options.job == "hold") return hold(options, guard, store);
+    if (options.job.starts_with("update")) return update(options, guard, store);
     if (options.job == "watch")
         watch_until_killed(options.url, options.name,
                            [&] { store.ask(fmt::format("holds {} 0", options.who)); });

@@ -11,16 +11,17 @@ namespace holdfast::bench {
 
 /// What a worker does, as its command line has it.
 struct WorkerOptions {
-    std::string job;    ///< "count", "buy", "write", "hold", "believe", "watch"
+    std::string job;    ///< "count", "buy", "write", "hold", "update[-throws]", "lead", "tasks",
+                        ///< "believe", "watch"
     std::string guard;  ///< "holdfast", "mutex" (in the process), "none"
-    std::string store;  ///< address of the Store; believe: the journal
+    std::string store;  ///< address of the Store; believe, lead: the journal
     std::string url;    ///< watch: servers and ports
     std::string name = "bench/worker";
     std::string who = "A";
     std::string history;  ///< file for what it does with its lock; empty: not recorded
-    int cycles = 100;     ///< count: additions of each thread
+    int cycles = 100;     ///< count: additions of each thread; tasks: how many
     int threads = 1;
-    int ttl_ms = 1000;  ///< write, hold, believe
+    int ttl_ms = 1000;  ///< of all but count and buy
 };
 
 /// Runs in the worker; returns its exit code. Errors go to standard error.

@@ -84,7 +84,7 @@ function handOffs() {
 function ratios() {
   const kinds = ['client overhead', 'price of the guarantees', 'whole price', 'whole price, durable alike', 'client overhead in flight',
     'price of the guarantees in flight', 'throughput over its floor in flight', 'throughput over one by one in flight',
-    'floor over two round trips'];
+    'floor over two round trips', "time over Holdfast's"];
   const body = kinds.flatMap((metric) => pick({ scenario: 'C1', metric }))
     .map((r) => [label(r), r.metric, right(r.x ? short(r.x) : '–'), spread(r), r.note]);
   table('ratio-table', ['What', 'Ratio', right('in flight'), right('x, least – most of the rounds'), 'Over'], body);
@@ -173,6 +173,42 @@ function readers() {
   });
   table('readers-table', ['Lock', right('readers'), right('grants, 1/s'), right('reads, 1/s'), right('requests per grant'),
     right("writer's longest wait"), ''], body);
+}
+
+function election() {
+  const body = pick({ scenario: 'C25', metric: 'time without a leader' }).map((r) => {
+    const of = (metric) => one({ scenario: 'C25', metric, backend: r.backend, variant: r.variant });
+    const [two, seen] = [of('changes of leader with two leaders'), of('leaders that others saw by name')];
+    return [label(r), right(short(r.n)), right(short(r.x)), spread(r), num(two, two ? ` ${two.unit}` : ''),
+      seen ? right(`${seen.value} of ${seen.n}`) : right('–')];
+  });
+  table('election-table', ['Lock', right('leaders killed'), right('ttl, ms'), right('ms without a leader, least – most'),
+    right('two leaders'), right('seen by others')], body);
+}
+
+function tasks() {
+  const body = pick({ scenario: 'C29', metric: 'tasks done more than once' }).map((r) => {
+    const of = (metric) => one({ scenario: 'C29', metric, backend: r.backend, variant: r.variant });
+    return [r.backend === 'none' ? 'nothing' : label(r), right(short(r.n)), num(of('tasks never done')), num(r),
+      num(of('workers killed')), num(of('time until all tasks were done'), ' ms'), r.note];
+  });
+  table('tasks-table', ['Guarded by', right('tasks'), right('never done'), right('more than once'), right('workers killed'),
+    right('all done after'), ''], body);
+}
+
+function ranks() {
+  const scores = pick({ scenario: 'C21', metric: 'reliability: mean rank' });
+  const body = scores.map((r) => {
+    const of = (scenario, metric) => one({ scenario, metric, backend: r.backend });
+    const two = of('C21', 'set-ups with two holders');
+    return [r.backend, num(two, two ? ` ${two.unit}` : ''), num(of('C21', 'stale writes accepted, without a token check')),
+      num(of('C21', 'stale writes refused, with a token check')), num(of('C21', 'longest time without a holder, over the ttl'), ' x'),
+      num(r), num(of('C30', 'rank: complexity')), num(of('C30', 'rank: performance')), num(of('C30', 'rank: reliability')),
+      two ? two.note : ''];
+  });
+  table('rank-table', ['Lock', right('set-ups with two holders'), right('stale writes accepted, a run'), right('refused by a token check'),
+    right('without a holder, over the ttl'), right('mean rank'), right('rank: complexity'), right('performance'), right('reliability'),
+    'Two holders'], body);
 }
 
 function order() {
@@ -269,4 +305,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); readers(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();
+alerts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); readers(); election(); tasks(); ranks(); order(); delays(); damage(); histories(); faults(); runs(); verdicts(); rest();

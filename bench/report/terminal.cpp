@@ -60,7 +60,8 @@ void print_uncontended(std::FILE* out, const Rows& rows, const Paint& paint) {
     for (const char* metric :
          {"client overhead", "price of the guarantees", "whole price", "whole price, durable alike",
           "client overhead in flight", "price of the guarantees in flight",
-          "throughput over its floor in flight", "throughput over one by one in flight"})
+          "throughput over its floor in flight", "throughput over one by one in flight",
+          "time over Holdfast's"})
         for (const Row* row : find_all(rows, {"C1", {}, {}, metric}))
             fmt::print(out, "  {:<58} {:>6} x  ({} .. {})\n",
                        row_name(*row) + ": " + metric +
@@ -175,8 +176,8 @@ void print_conflicts(std::FILE* out, const Rows& rows) {
 void print_readers(std::FILE* out, const Rows& rows) {
     const auto all = find_all(rows, {"C23", {}, {}, "grants per second"});
     if (all.empty()) return;
-    fmt::print(out, "\n{:<36} {:>9} {:>9} {:>9} {:>9} {:>15}\n", "readers of an exclusive lock",
-               "readers", "grants/s", "reads/s", "requests", "writer waits ms");
+    fmt::print(out, "\n{:<36} {:>9} {:>9} {:>9} {:>9} {:>15}\n", "readers and writers", "readers",
+               "grants/s", "reads/s", "requests", "writer waits ms");
     for (const Row* row : all) {
         const auto of = [&](const char* metric) {
             return cell(find(rows, {"C23", row->backend, row->variant, metric, row->x}));

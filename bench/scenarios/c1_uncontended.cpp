@@ -149,7 +149,7 @@ void report(Bench& bench, const std::vector<Measured>& all) {
 
 void run(Bench& bench) {
     auto all = contenders(bench);
-    RoundPlan plan{id, bench.options.pick(5, 9, 15), bench.options.pick(0.08, 0.2, 0.5), 10};
+    RoundPlan plan{id, bench.options.pick(5, 9, 15), bench.options.pick(0.08, 0.15, 0.5), 10};
     report(bench, measure_rounds(bench, plan, all));
 }
 

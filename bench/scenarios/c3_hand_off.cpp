@@ -71,7 +71,7 @@ void run_holdfast(Bench& bench, const Deployment& d, std::size_t n) {
     Crowd crowd(d, n, "bench/crowd");
     crowd.run_for(bench.options.pick(0.3, 0.5, 1.0));  // until everybody is in line
     const ServerCalls before = server ? server_calls(*server) : ServerCalls{};
-    const CrowdResult result = crowd.run_for(bench.options.pick(0.8, 1.5, 6.0));
+    const CrowdResult result = crowd.run_for(bench.options.pick(0.8, 1.0, 6.0));
     const ServerCalls calls = server ? server_calls(*server).since(before) : ServerCalls{};
     crowd.end();
     if (result.grants == 0) throw SelfCheck("nobody was granted the lock");
@@ -154,7 +154,7 @@ BroadcastResult run_herd(Bench& bench, const Row& row, Herd& herd, std::size_t n
                          const std::function<void()>& settled) {
     herd.run_for(bench.options.pick(0.2, 0.5, 1.0));
     settled();
-    const BroadcastResult result = herd.run_for(bench.options.pick(0.8, 2.0, 6.0));
+    const BroadcastResult result = herd.run_for(bench.options.pick(0.8, 1.2, 6.0));
     if (result.hand_offs == 0) throw SelfCheck("nothing was handed over");
     report_times(bench, row, result);
     Row more = row;

@@ -98,7 +98,7 @@ void run_holdfast(Bench& bench, const Deployment& d) {
     idle.idle(bench.options.pick(1.0, 2.0, 2.0));  // until everybody is in line
     const auto before = idle.requests();
     const auto cpu_before = server ? server_calls(*server) : ServerCalls{};
-    const double wanted = bench.options.pick(2.5, 5.0, 10.0);
+    const double wanted = bench.options.pick(2.5, 4.0, 10.0);
     const auto start = Clock::now();
     idle.idle(wanted);
     const double seconds = seconds_since(start);
@@ -121,7 +121,7 @@ void run_polling(Bench& bench, const std::string& variant, std::size_t waiters,
     const auto start = Clock::now();
     for (std::size_t i = 0; i < waiters; ++i)  // spread over the period, as independent waiters are
         due.push_back(start + period * static_cast<int>(i) / static_cast<int>(waiters));
-    const double wanted = bench.options.pick(1.0, 4.0, 10.0);
+    const double wanted = bench.options.pick(1.0, 3.0, 10.0);
     const auto before = server_calls(server);
     std::uint64_t requests = 0;
     while (seconds_since(start) < wanted) {

@@ -102,7 +102,7 @@ void arrange(Team& team, bool in_process, int people, int each = 1) {
 std::vector<Step> plan_c8(const Options& options, const Site& site) {
     std::vector<Step> steps;
     const auto add = [&](const std::string& label, Team team) {
-        team.worker.cycles = options.pick(60, 250, 1000);
+        team.worker.cycles = options.pick(60, 150, 1000);
         steps.push_back({label, [team](Bench& bench) { count(bench, team); }});
     };
     add("counter without a lock", other_team("C8", "none", "count"));
@@ -117,7 +117,7 @@ std::vector<Step> plan_c8(const Options& options, const Site& site) {
 std::vector<Step> plan_c8a(const Options& options, const Site& site) {
     std::vector<Step> steps;
     const auto add = [&](const std::string& label, Team team) {
-        team.worker.cycles = options.pick(60, 250, 1000);
+        team.worker.cycles = options.pick(60, 150, 1000);
         steps.push_back({label, [team](Bench& bench) { count(bench, team); }});
     };
     Team threads = other_team("C8a", "mutex", "count");

@@ -1,8 +1,10 @@
 // doc-redis://: the documents' Redis locks. SETNX and EXPIRE as two commands, or SET NX PX as one;
-// a release by DEL, or by compare-and-delete; whoever waits sleeps and tries again.
+// a release by DEL, or by compare-and-delete; whoever waits sleeps and tries again. Or Redisson's
+// hash, see hash_recipe.hpp.
 #include "bench.hpp"
 #include "floors/redis_floor.hpp"
 #include "variants/documents.hpp"
+#include "variants/hash_recipe.hpp"
 #include "variants/recipe.hpp"
 
 namespace holdfast::bench {
@@ -70,13 +72,17 @@ spi::Descriptor redis_recipes() {
         {.name = "take",
          .type = OptionType::choice,
          .fallback = "set-nx-px",
-         .meaning = "One command, or two with a moment in between.",
-         .choices = "set-nx-px|setnx-expire"},
+         .meaning = "One command, or two with a moment in between, or a script on a hash.",
+         .choices = "set-nx-px|setnx-expire|hash"},
         {.name = "give",
          .type = OptionType::choice,
          .fallback = "checked",
          .meaning = "Compare-and-delete, or DEL whoever owns it.",
          .choices = "checked|del"},
+        {.name = "identity",
+         .type = OptionType::text,
+         .fallback = "",
+         .meaning = "take=hash: client and thread, where these are the owner."},
         {.name = "pause",
          .type = OptionType::duration,
          .fallback = "100ms",
@@ -88,6 +94,11 @@ spi::Descriptor redis_recipes() {
     };
     d.capabilities = [](const spi::Settings&) { return Capabilities(SafetyClass::d, {}); };
     d.make = [](const spi::Settings& s, spi::Context) {
+        if (s.text("take") == "hash") {
+            const HashHow hash{s.hosts.front().port, std::string(s.text("identity")),
+                               s.duration("pause")};
+            return make_recipe_backend([hash] { return make_hash_recipe(hash); });
+        }
         const How how{s.hosts.front().port, s.text("take") == "setnx-expire",
                       s.text("give") == "checked", s.flag("dies"), s.duration("pause")};
         return make_recipe_backend([how] { return std::make_unique<RedisRecipe>(how); });

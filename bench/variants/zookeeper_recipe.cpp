@@ -1,8 +1,10 @@
 // doc-zookeeper://: one ephemeral node is the lock; it is deleted by its path, whoever made it, or
-// only where it belongs to the own session. While its holder works the client is not driven.
+// only where it belongs to the own session. Or Curator's semaphore, see semaphore_recipe.hpp. While
+// its holder works the client is not driven.
 #include "bench.hpp"
 #include "variants/documents.hpp"
 #include "variants/recipe.hpp"
+#include "variants/semaphore_recipe.hpp"
 #include "variants/zookeeper_session.hpp"
 
 namespace holdfast::bench {
@@ -78,6 +80,11 @@ spi::Descriptor zookeeper_recipes() {
     d.default_port = 2181;
     d.path = spi::Descriptor::Path::none;
     d.options = {
+        {.name = "form",
+         .type = OptionType::choice,
+         .fallback = "node",
+         .meaning = "One node, or a semaphore of one lease.",
+         .choices = "node|semaphore"},
         {.name = "give",
          .type = OptionType::choice,
          .fallback = "by-path",
@@ -100,6 +107,10 @@ spi::Descriptor zookeeper_recipes() {
         how.session = s.duration("session");
         how.pause = s.duration("pause");
         how.checked = s.text("give") == "checked";
+        if (s.text("form") == "semaphore") {
+            const SemaphoreHow semaphore{how.servers, how.session, how.pause};
+            return make_recipe_backend([semaphore] { return make_semaphore_recipe(semaphore); });
+        }
         return make_recipe_backend([how] { return std::make_unique<ZooKeeperRecipe>(how); });
     };
     return d;

@@ -125,6 +125,33 @@ TEST_CASE("C19a: state and version, as printed and corrected") {
     CHECK(finding(rows(10, 10, 0, 1), "C19a") == Finding::refuted);
 }
 
+TEST_CASE("C20: half-done work") {
+    const std::string found = "half-done work found by the next holder",
+                      untold = "not told by previous_holder()";
+    const auto of = [](const char* backend, const std::string& metric, double seen) {
+        return row("C20", backend, "default", metric.c_str(), seen);
+    };
+    const auto rows = [&] {
+        Rows all;
+        for (const std::string fault : {": crash", ": exception"}) {
+            all.push_back(of("redis", found + fault, 10));
+            all.push_back(of("redis", "not told by a flag in the store" + fault, 0));
+            all.push_back(of("redis", untold + fault, 0));
+            all.push_back(of("redis", "repaired by the next holder" + fault, 10));
+            all.push_back(of("redis", "readers that acted on the half" + fault, 0));
+            all.push_back(of("etcd", found + fault, 10));
+        }
+        return all;
+    };
+    CHECK(finding(rows(), "C20") == Finding::confirmed);
+    for (std::size_t i = 0; i < rows().size(); ++i) {  // each of them can refute it
+        Rows wrong = rows();
+        wrong[i].value = wrong[i].value > 0 ? 8 : 1;
+        CHECK(finding(wrong, "C20") == Finding::refuted);
+    }
+    CHECK(finding({of("etcd", found + ": crash", 10)}, "C20") == Finding::not_measured);
+}
+
 TEST_CASE("C20a: who comes back after a crash") {
     const auto rows = [](double same, double redis) {
         const char* metric = "entered at once over half-done work";

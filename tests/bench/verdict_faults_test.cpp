@@ -1,4 +1,5 @@
 // The verdicts about faults of servers, each shown both ways, from rows that are written down.
+#include "scores.hpp"
 #include "verdict_rows.hpp"
 
 using namespace holdfast::bench;
@@ -282,6 +283,131 @@ TEST_CASE("C18b: the standby") {
     CHECK(finding(rows(10, 1), "C18b") == Finding::refuted);
     CHECK(finding({runs("C18b", "postgresql", "asynchronous, cut", 1)}, "C18b") ==
           Finding::not_measured);
+}
+
+TEST_CASE("C21: what was measured, added up") {
+    // Two backends that differ in one thing at a time.
+    struct One {
+        double two = 0, stale = 1, passed = 0, gap = 950;
+    };
+    const auto rows_of = [](const char* backend, const One& one) {
+        const auto of = [&](const char* scenario, const char* variant, const char* metric,
+                            double value, double x = 0) {
+            Row r = row(scenario, backend, variant, metric, value, x);
+            r.n = 10;
+            return r;
+        };
+        return Rows{
+            of("C18", "hung", "runs with two holders", one.two),
+            of("C16", "default", "runs with two holders: SIGKILL", 0),
+            of("C16", "default", "time without a holder: SIGKILL", one.gap, 1000),
+            of("C12", "default", "stale writes accepted by a store without a fence", 10 * one.stale,
+               1000),
+            of("C12", "default", "stale writes refused by a fenced store", 10, 1000),
+            of("C12", "default", "stale writes accepted by a fenced store", one.passed, 1000)};
+    };
+    const auto score = [&](const One& one, const One& other) {
+        Rows rows = rows_of("redis", one);
+        for (const Row& r : rows_of("zookeeper", other))
+            rows.push_back(r);
+        const Rows all = reliability(rows);
+        const Row* found = find(all, {"C21", "redis", {}, score_reliability});
+        REQUIRE(found != nullptr);
+        return found->value;
+    };
+    CHECK(score({}, {}) == 1);
+    CHECK(score({.two = 1}, {}) == 1.25);
+    CHECK(score({.stale = 1}, {.stale = 0}) == 1.25);
+    CHECK(score({.stale = 4}, {.stale = 1}) == 1);  // one is enough
+    CHECK(score({.passed = 1}, {}) == 1.25);
+    CHECK(score({.gap = 1300}, {}) == 1.25);
+    CHECK(score({.gap = 1000}, {}) == 1);  // less than a tenth
+    CHECK(score({}, {.two = 1}) == 1);
+    Rows blocked = rows_of("redis", {}), other = rows_of("zookeeper", {.gap = 3000});
+    blocked.insert(blocked.end(), other.begin(), other.end());
+    blocked.push_back(row("C16", "redis", "default",
+                          "runs in which nobody was granted the lock until the holder went on: "
+                          "SIGSTOP",
+                          1, 1000));
+    CHECK(find(reliability(blocked), {"C21", "redis", {}, score_reliability})->value == 1.25);
+    const Rows few = rows_of("redis", {});
+    CHECK(reliability({few.begin(), few.begin() + 3}).empty());  // C12 was not measured
+    const Rows alone = reliability(few);
+    const Row* two = find(alone, {"C21", "redis", {}, score_overlaps});
+    CHECK((two->n == 10 && two->unit == "of 2 set-ups, each in at least 10 runs"));
+}
+
+TEST_CASE("C21: reliability") {
+    const auto rows = [](double zookeeper, double redis, double sqlite, double sql) {
+        Rows all;
+        for (const auto& [backend, score] : {std::pair{"zookeeper", zookeeper},
+                                             {"redis", redis},
+                                             {"sqlite", sqlite},
+                                             {"postgresql", sql}}) {
+            all.push_back(row("C21", backend, "default", score_reliability, score));
+            all.push_back(row("C21", backend, "default", score_overlaps, 1));
+            all.push_back(row("C21", backend, "default", score_without, 1));
+        }
+        return all;
+    };
+    CHECK(finding(rows(1, 1.5, 2, 2), "C21") == Finding::confirmed);
+    CHECK(finding(rows(1, 1.5, 1.5, 2), "C21") == Finding::only_if);
+    CHECK(finding(rows(1, 2, 1.5, 1.5), "C21") == Finding::refuted);
+    CHECK(finding(rows(1.5, 1.5, 2, 2), "C21") == Finding::refuted);
+    Rows once = rows(1, 1.5, 2, 2);
+    once[1].n = 1;
+    once[1].unit = "of 2 set-ups, each in at least 1 runs";
+    CHECK(finding(once, "C21") == Finding::too_few);
+}
+
+TEST_CASE("C25: one leader after the other") {
+    const auto rows = [](double two, double longest) {
+        Row gap = row("C25", "redis", "default", "time without a leader", 900, 1000);
+        gap.max = longest;
+        return Rows{row("C25", "redis", "default", "changes of leader with two leaders", two), gap};
+    };
+    CHECK(finding(rows(0, 1100), "C25") == Finding::confirmed);
+    CHECK(finding(rows(0, 2100), "C25") == Finding::only_if);
+    CHECK(finding(rows(1, 1100), "C25") == Finding::refuted);
+    Rows few = rows(0, 1100);
+    few[0].unit = "of 4 runs";
+    few[0].n = 4;
+    CHECK(finding(few, "C25") == Finding::too_few);
+}
+
+TEST_CASE("C30: ranks by what was measured, and who is first at two of them") {
+    struct One {
+        double lines, p50, score;
+    };
+    const auto of = [](const One& redis, const One& sqlite) {
+        Rows all;
+        for (const auto& [backend, one] : {std::pair{"redis", redis}, {"sqlite", sqlite}}) {
+            all.push_back(row("C7", backend, "default", "lines of code", one.lines));
+            all.push_back(row("C1", backend, "default", "p50", one.p50));
+            all.push_back(row("C21", backend, "default", score_reliability, one.score));
+        }
+        for (const Row& r : ranks(all))
+            all.push_back(r);
+        return all;
+    };
+    const Rows both = of({4000, 30, 2}, {3000, 200, 1});
+    CHECK(find(both, {"C30", "redis", {}, rank_complexity})->value == 2);
+    CHECK(find(both, {"C30", "redis", {}, rank_performance})->value == 1);
+    CHECK(find(both, {"C30", "redis", {}, rank_reliability})->value == 2);
+    CHECK(finding(both, "C30") == Finding::only_if);
+    CHECK(finding(of({4000, 300, 2}, {3000, 200, 1}), "C30") == Finding::refuted);
+    const Row *lines = find(both, {"C7", "redis"}), *speed = find(both, {"C1", "redis"});
+    CHECK(ranks({*lines, *speed}).empty());  // no score
+    // Three backends, each first at one thing.
+    Rows three;
+    for (const auto& [backend, first] : {std::pair{"redis", 0}, {"sqlite", 1}, {"etcd", 2}}) {
+        three.push_back(row("C7", backend, "default", "lines of code", first == 0 ? 1 : 2));
+        three.push_back(row("C1", backend, "default", "p50", first == 1 ? 1 : 2));
+        three.push_back(row("C21", backend, "default", score_reliability, first == 2 ? 1 : 2));
+    }
+    for (const Row& r : ranks(three))
+        three.push_back(r);
+    CHECK(finding(three, "C30") == Finding::confirmed);
 }
 
 TEST_CASE("C24: what is left of names used once") {

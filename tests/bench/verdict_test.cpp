@@ -10,20 +10,31 @@ TEST_CASE("without rows nothing is claimed to be measured") {
         CHECK(v.figure.empty());
         CHECK_FALSE(v.rule.empty());
     }
-    CHECK(verdicts({}).size() == 34);
+    CHECK(verdicts({}).size() == 39);
 }
 
-TEST_CASE("C1: Redis against a database") {
-    const auto rows = [](double redis, double durable, double sqlite) {
+TEST_CASE("C1: Redis, ZooKeeper and databases") {
+    const auto rows = [](double redis, double durable, double zookeeper, double sqlite,
+                         double sql = 1000) {
         return Rows{row("C1", "redis", "default", "p50", redis),
                     row("C1", "redis", "durable", "p50", durable),
-                    row("C1", "sqlite", "default", "p50", sqlite)};
+                    row("C1", "zookeeper", "default", "p50", zookeeper),
+                    row("C1", "sqlite", "default", "p50", sqlite),
+                    row("C1", "postgresql", "default", "p50", sql)};
     };
-    CHECK(finding(rows(40, 400, 800), "C1") == Finding::confirmed);
-    CHECK(finding(rows(40, 900, 800), "C1") == Finding::only_if);
-    CHECK(finding(rows(40, 790, 800), "C1") == Finding::only_if);
-    CHECK(finding(rows(900, 2000, 800), "C1") == Finding::refuted);
-    CHECK(verdict(rows(40, 900, 800), "C1").figure.find("redis 40 us") != std::string::npos);
+    CHECK(finding(rows(40, 400, 600, 800), "C1") == Finding::confirmed);
+    CHECK(finding(rows(40, 900, 600, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(40, 590, 600, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(900, 2000, 600, 800), "C1") == Finding::refuted);
+    CHECK(finding(rows(590, 600, 600, 800), "C1") == Finding::refuted);
+    // ZooKeeper behind one database, behind both, and level with them.
+    CHECK(finding(rows(40, 400, 900, 800), "C1") == Finding::only_if);
+    CHECK(finding(rows(40, 400, 1200, 800), "C1") == Finding::refuted);
+    CHECK(finding(rows(40, 400, 850, 800), "C1") == Finding::confirmed);
+    CHECK(verdict(rows(40, 900, 600, 800), "C1").figure.find("redis 40 us") != std::string::npos);
+    Rows without = rows(40, 400, 600, 800);
+    without.erase(without.begin() + 2);
+    CHECK(finding(without, "C1") == Finding::not_measured);
 }
 
 TEST_CASE("C2: what more servers cost") {
@@ -206,15 +217,53 @@ TEST_CASE("C22: only who declares an order is judged by it") {
     CHECK(finding(rows(0.01, 0.4), "C22") == Finding::refuted);
 }
 
-TEST_CASE("C23: an exclusive lock says nothing of readers that share") {
-    Rows rows{row("C23", "redis", "default", "grants per second", 800, 99),
-              row("C23", "redis", "default", "requests per grant", 2, 99)};
-    CHECK(verdict(rows, "C23").figure.empty());
-    rows.push_back(row("C23", "redis", "default", "writer's longest wait", 123, 99));
-    const auto told = verdict(rows, "C23");
-    CHECK(told.finding == Finding::not_measured);
-    CHECK(told.figure.find("99 % readers: redis 800 grants") != std::string::npos);
-    CHECK(told.figure.find("up to 123 ms") != std::string::npos);
+TEST_CASE("C23: readers that share, and whom they watch") {
+    const auto rows = [](double redis, double etcd, double parent, double beside = 0) {
+        const char* per_grant = "requests per grant";
+        Rows all{
+            row("C23", "redis", "default", "granted beside a writer", beside, 99),
+            row("C23", "zookeeper", "doc: readers watch the parent", per_grant, parent, 50),
+            row("C23", "zookeeper", "doc: readers watch the last earlier writer", per_grant, 5, 50),
+            row("C23", "zookeeper", "doc: readers watch the parent", per_grant, 6, 99),
+            row("C23", "zookeeper", "doc: readers watch the last earlier writer", per_grant, 5,
+                99)};
+        for (const auto& [backend, grants] : {std::pair{"redis", redis}, {"etcd", etcd}}) {
+            all.push_back(row("C23", backend, "default", "grants per second", grants, 99));
+            all.push_back(row("C23", backend, "default", per_grant, 2, 99));
+            all.push_back(row("C23", backend, "default", "writer's longest wait", 123, 99));
+            all.push_back(row("C23", backend, "all exclusive", "grants per second", 800));
+        }
+        return all;
+    };
+    CHECK(finding(rows(1600, 8000, 10), "C23") == Finding::confirmed);
+    CHECK(finding(rows(1500, 8000, 10), "C23") == Finding::only_if);
+    CHECK(finding(rows(1600, 8000, 9), "C23") == Finding::only_if);
+    CHECK(finding(rows(800, 800, 9), "C23") == Finding::refuted);
+    CHECK(finding(rows(1600, 8000, 10, 1), "C23") == Finding::refuted);
+    CHECK(verdict(rows(1600, 8000, 10), "C23").figure.find("redis 2.0 x") != std::string::npos);
+    Rows bare = rows(1600, 8000, 10);
+    bare.erase(bare.begin() + 1, bare.begin() + 5);
+    CHECK(finding(bare, "C23") == Finding::not_measured);
+}
+
+TEST_CASE("C29: tasks done twice") {
+    const auto rows = [](double redis, double killed, double none, double never = 0) {
+        Rows all;
+        for (const auto& [backend, variant, twice] :
+             {std::tuple{"redis", "default", redis}, {"none", "guard: none", none}}) {
+            all.push_back(row("C29", backend, variant, "tasks done more than once", twice));
+            all.push_back(row("C29", backend, variant, "tasks never done", never));
+            all.push_back(row("C29", backend, variant, "workers killed", killed));
+        }
+        return all;  // of 900 tasks
+    };
+    CHECK(finding(rows(3, 3, 450), "C29") == Finding::confirmed);
+    CHECK(finding(rows(3, 3, 4), "C29") == Finding::confirmed);
+    CHECK(finding(rows(4, 3, 450), "C29") == Finding::refuted);
+    CHECK(finding(rows(3, 3, 3), "C29") == Finding::refuted);
+    CHECK(finding(rows(3, 3, 450, 1), "C29") == Finding::refuted);
+    CHECK(finding({row("C29", "none", "guard: none", "tasks done more than once", 450)}, "C29") ==
+          Finding::not_measured);
 }
 
 TEST_CASE("targets are met, missed or not measured") {

@@ -162,6 +162,7 @@ SLEEPS_ALLOWED = {
     "bench/processes/believer.cpp": "it stays until it is killed",
     "bench/scenarios/c31_ttl.cpp": "the length of a pause is what is measured",
     "bench/scenarios/c5a_idle_waiters.cpp": "a fixed polling period is what is measured",
+    "bench/processes/tasks.cpp": "a task takes its time, and a list of them is looked at again",
     "bench/processes/worker.cpp": "a polling loop is the variant under test",
 }
 
