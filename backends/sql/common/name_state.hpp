@@ -87,9 +87,13 @@ inline bool NameState::of_another_kind(const spi::Units& u) const noexcept {
     return !marks.empty() && marks.front().units.of != u.of;
 }
 
-/// Those who came before and fit as well do not stand in the way.
+/// Those who came before and fit as well do not stand in the way. With a mark it came when that
+/// says: a ticket read off the server's clock once more may differ a little, and then each of two
+/// would stand behind the other.
 inline bool NameState::fits(const Step& s) const noexcept {
-    const std::int64_t came = s.ticket != 0 ? s.ticket : now;
+    const auto own =
+        std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.owner == s.owner; });
+    const std::int64_t came = own != marks.end() ? own->ticket : s.ticket != 0 ? s.ticket : now;
     std::uint64_t sum = s.units.take;
     for (const Part& p : parts)
         sum += p.units.take;

@@ -116,6 +116,19 @@ TEST_CASE("name state: a reader is not passed by writers one after another") {
     CHECK(t.granted("r2", reader));
 }
 
+TEST_CASE("name state: those with marks stand as they came, however a clock is read later on") {
+    RowOnly t;
+    REQUIRE(t.granted("r", reader));
+    const auto came = t.now;
+    t.now += NameState::aged;
+    CHECK_FALSE(t.granted("first", writer, came - 1));
+    CHECK_FALSE(t.granted("second", writer, came));
+    t.end(Step::Kind::release, "r", reader);
+    // Each of them was there before the other, as far as it knows.
+    CHECK_FALSE(t.granted("second", writer, came - 2));
+    CHECK(t.granted("first", writer, came + 1));
+}
+
 TEST_CASE("name state: exclusive ones leave no marks for each other") {
     RowOnly t;
     REQUIRE(t.granted("w1", writer));
