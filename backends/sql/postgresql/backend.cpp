@@ -87,7 +87,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         }
         const auto plan = line_->plan(s.key, *a, now);
         if (plan == Line::Plan::wait) {
-            line_->enter(s.key, a->owner, now);
+            line_->enter(s.key, a->owner, s.came);
             a->outcome = spi::Attempt::Busy{line_->pause(s.key, a->ttl, now), false};
             continue;
         }
@@ -123,7 +123,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
             // We began to listen while it was asked: it does not stand in line yet.
             if (line_->hears() && !s.placed) s.outcome = spi::Attempt::Busy{milliseconds(1), true};
         } else if (busy && a.queue) {
-            line_->enter(s.key, a.owner, now);
+            line_->enter(s.key, a.owner, s.came);
             line_->heard(s, now, then);
         }
         take(std::move(s), *shared_, a);

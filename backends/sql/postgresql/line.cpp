@@ -52,10 +52,16 @@ milliseconds Line::pause(const std::string& key, milliseconds ttl,
     return look_within(left.count() > 0 ? left.count() : 1'000'000, ttl);
 }
 
-void Line::enter(const std::string& key, std::string_view owner, boot_clock::time_point now) {
+void Line::enter(const std::string& key, std::string_view owner, boot_clock::time_point came) {
     if (!key_of_.try_emplace(std::string(owner), key).second) return;
-    names_[key].waiters.push_back({std::string(owner), now});
+    Name& n = names_[key];
+    const auto at = std::upper_bound(n.waiters.begin(), n.waiters.end(), came,
+                                     [](auto time, const Waiter& w) { return time < w.since; });
+    const bool first = at == n.waiters.begin();
+    n.waiters.insert(at, {std::string(owner), came});
     waiting_ = key_of_.size();
+    // The notification was for the one that it stands before.
+    if (first && n.hint && !closed_) context_.events.wake(owner);
 }
 
 void Line::enter_beside(const std::string& key, std::string_view owner) {

@@ -34,8 +34,8 @@ public:
     /// How long such a waiter sleeps.
     milliseconds pause(const std::string& key, milliseconds ttl, boot_clock::time_point now) const;
 
-    /// A place in line, unless it has one.
-    void enter(const std::string& key, std::string_view owner, boot_clock::time_point now);
+    /// A place in line, in the order in which callers came, unless it has one.
+    void enter(const std::string& key, std::string_view owner, boot_clock::time_point came);
     /// The same for one that asks by itself, as it may come in where the first in line may not.
     void enter_beside(const std::string& key, std::string_view owner);
     /// True when nobody of ours waits for that name any more, and the server may not know.

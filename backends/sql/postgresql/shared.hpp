@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,11 +47,18 @@ struct Shared {
     void heard_clock(std::int64_t server_us) noexcept {
         const std::int64_t offset = server_us - local_us(boot_clock::now());
         offset_ = offset;
+        if (std::abs(offset - ticket_offset_) > jump_us) ticket_offset_ = offset;
         for (auto seen = greatest_.load(); seen < offset;)
             if (greatest_.compare_exchange_weak(seen, offset)) break;
     }
     std::int64_t server_us(boot_clock::time_point t) const noexcept {
         return offset_ + local_us(t);
+    }
+
+    /// Since when somebody waits, in an order that stays: an offset from each answer would differ a
+    /// little, and whoever came later could stand before.
+    std::int64_t ticket_us(boot_clock::time_point t) const noexcept {
+        return ticket_offset_ + local_us(t);
     }
 
     /// As late as it was ever said to the server: a request of then may act until then.
@@ -129,7 +137,9 @@ struct Shared {
     }
 
 private:
-    std::atomic<std::int64_t> offset_{0}, greatest_{INT64_MIN / 2}, crowded_until_{0};
+    static constexpr std::int64_t jump_us = 100'000;  // of the server's clock, or of the machine
+    std::atomic<std::int64_t> offset_{0}, ticket_offset_{0}, greatest_{INT64_MIN / 2};
+    std::atomic<std::int64_t> crowded_until_{0};
     mutable std::mutex mutex_;
     std::string reached_, audited_, schema_;
     std::shared_ptr<const Statements> pinned_;

@@ -135,7 +135,7 @@ constexpr std::string_view texts[] = {
     // release
     "UPDATE TABLE SET owner = NULL, mark = $4::smallint WHERE name = $1 AND slot = 0 "
     "AND owner = $2 AND token = $3::bigint AND expires > CLOCK AND SOON "
-    "RETURNING name, line IS NOT NULL",
+    "RETURNING name, line IS NOT NULL, meta IS NOT NULL",
     // grant_many
     "WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owner AS who, r.ttl, r.next FROM "
     "unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $6::bigint[]) "
@@ -153,7 +153,8 @@ constexpr std::string_view texts[] = {
     "JOIN TABLE l ON l.name = r.name AND l.slot = 0 WHERE l.owner = r.owner AND l.token = r.token "
     "AND l.expires > CLOCK AND SOON ORDER BY l.name FOR UPDATE OF l) "
     "UPDATE TABLE l SET owner = NULL, mark = f.mark FROM f "
-    "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name, l.line IS NOT NULL",
+    "WHERE l.name = f.name AND l.slot = f.slot "
+    "RETURNING l.name, l.line IS NOT NULL, l.meta IS NOT NULL",
     // look
     "SELECT name, owner, token, (pg_catalog.date_part('epoch', "
     "least(expires, CLOCK + interval '10 years') - CLOCK) * 1000000::float8)::bigint, "
@@ -212,7 +213,7 @@ constexpr std::string_view texts[] = {
     "pg_catalog.jsonb_each(coalesce(l.gone, '{}'::jsonb) || f.owners) WHERE value::bigint > NOW) "
     "FROM f "
     "WHERE l.name = f.name AND l.slot = f.slot AND (f.owners ? f.owner OR f.until > NOW) "
-    "RETURNING l.name, l.owner IS NULL AND l.line IS NOT NULL",
+    "RETURNING l.name, l.owner IS NULL AND l.line IS NOT NULL, l.meta IS NOT NULL",
     // read
     "SELECT name, owner, token, MICROS(expires), MICROS(acquired), mark, previous, revoked, meta, "
     "xmin::text, (line->$2::text->>1)::bigint > NOW + PLACE / 2, NOW "

@@ -34,11 +34,25 @@ void renew_wave(Connection& c, const Steps& wave) {
     });
 }
 
+/// Where more than a mutex is waited for, only the waiters know by their marks whose turn it is,
+/// and all are told.
 void tell_of(Connection& c, const Steps& contended) {
-    if (contended.empty()) return;
-    for (const std::string& key : tell(c, keys_of(contended), last_deadline(contended), false))
-        for (Step* s : contended)
+    Steps in_turn, all;
+    for (Step* s : contended)
+        (s->whole ? all : in_turn).push_back(s);
+    if (!all.empty()) tell_all(c, keys_of(all), last_deadline(all));
+    if (in_turn.empty()) return;
+    for (const std::string& key : tell(c, keys_of(in_turn), last_deadline(in_turn), false))
+        for (Step* s : in_turn)
             if (s->key == key) s->handed_on = true;
+}
+
+/// Freed, and perhaps waited for: `r` has the name, whether anybody stands in line, and whether
+/// there is more of it than the columns say.
+void freed(Step& s, const pqxx::row& r, Steps& contended) {
+    s.freed = true;
+    s.whole = column(r, 2) == "t";
+    if (column(r, 1) == "t") contended.push_back(&s);
 }
 
 /// Somebody else has locked a row of these for longer than we wait for it. Each by itself then, so
@@ -89,10 +103,7 @@ void withdraw_all(Connection& c, const Steps& steps) {
     }
     for (const auto& r : said.rows)
         for (Step* s : steps)
-            if (s->key == column(r, 0)) {
-                s->freed = true;
-                if (column(r, 1) == "t") contended.push_back(s);
-            }
+            if (s->key == column(r, 0)) freed(*s, r, contended);
     tell_of(c, contended);
     // No earlier request of theirs can write the row any more: this has given it another version.
     run_whole(c, whole);
@@ -109,9 +120,9 @@ void lay(Connection& c, const Steps& released) {
 void release_wave(Connection& c, const Steps& wave) {
     Steps contended;
     const auto released = [&](Step& s, const pqxx::row& r) {
-        s.done = s.freed = true;
+        s.done = true;
         s.released = ReleaseResult::released;
-        if (column(r, 1) == "t") contended.push_back(&s);
+        freed(s, r, contended);
     };
     if (wave.size() > 1) {
         const auto marks = array(wave, [](const Step& s) { return std::int64_t{s.mark()}; });

@@ -40,7 +40,8 @@ struct Step : sql::Step {
     bool expect_free = true;  ///< false: look first, as it is probably held
     bool behind = false;      ///< another client was notified of it: only stand in line
     std::int64_t ghost = 0;   ///< until when an unanswered request of this owner may still act
-    bool whole = false;       ///< it needed the whole row
+    bool whole = false;       ///< there is more of its row than the columns say
+    bool stood = false;       ///< it had left a mark before
     bool asked = false, called_off = false;  ///< of a grant; under the mutex of Shared
 
     // --- what became of it

@@ -35,7 +35,7 @@ void settle(const Group& g, bool done) {
 bool judge(Group& g, const NameRow& row) {
     g.state = row.state();
     for (Step* s : g.steps) {
-        s->marked = false;
+        s->stood = std::exchange(s->marked, false);
         if (!g.state) {
             s->foreign(make(Error::foreign_row));
             continue;
@@ -69,6 +69,21 @@ Change change_of(const std::string& key, const Group& g, const NameRow& row) {
     return c;
 }
 
+/// Where others have changed the row meanwhile, renewals, releases and those whose turn it is by
+/// their marks try again at once. The others let them through: with many clients each would mostly
+/// meet another's change.
+void yield(const Steps& steps) {
+    for (Step* s : still_open(steps)) {
+        const bool busy = std::holds_alternative<spi::Attempt::Busy>(s->outcome);
+        if (!is_attempt(s) || s->ghost != 0 || (s->stood && !busy)) continue;
+        s->done = true;
+        if (!busy || !s->stood) {
+            s->left_us = 0;
+            s->outcome = spi::Attempt::Busy{just_missed, true};
+        }
+    }
+}
+
 /// Nothing was done, since somebody else has locked one of the rows.
 void missed(const Steps& steps, const Said& said) {
     for (Step* s : steps) {
@@ -90,7 +105,7 @@ void one_round(Connection& c, const Steps& steps) {
     said.nothing_done = true;
     if (!went_well(said, steps)) return;
     for (Step* s : steps)
-        if (s->queue) s->ticket = c.shared().server_us(s->came);
+        if (s->queue) s->ticket = c.shared().ticket_us(s->came);
     Groups groups = grouped(steps);
     std::vector<std::string> absent;
     std::vector<Change> changes;
@@ -234,6 +249,7 @@ void run_whole(Connection& c, Steps steps) {
         }
         if (open.empty()) return;
         one_round(c, open);
+        yield(open);
     }
 }
 

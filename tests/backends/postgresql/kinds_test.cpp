@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <future>
+#include <numeric>
 #include <random>
 
 #include "direct.hpp"
@@ -339,4 +340,34 @@ TEST_CASE("kinds: requests of a reader's cycle, and of a mutex's before and afte
     CHECK(least(mutex_cycle) == 2);
     CHECK(least(read_cycle) == 6);  // to read the row and to write it: granted, renewed, released
     CHECK(least(mutex_cycle) == 2);
+}
+
+TEST_CASE("kinds: of many readers and writers in many clients each has its turns") {
+    // Whoever waits stands before others by its mark, so each hand-over has to reach that one.
+    lab::PostgresOptions roomy;
+    roomy.config = {"max_connections = 300"};
+    const auto own = lab::PostgresServer::start(roomy);
+    constexpr std::size_t clients = 8, callers = 8;
+    constexpr int turns = 3;
+    std::vector<hf::Client> all;
+    for (std::size_t i = 0; i < clients; ++i)
+        all.push_back(open(own.url()));
+    std::array<std::atomic<int>, clients * callers> had{};
+    std::atomic<bool> over{false};
+    std::vector<std::future<void>> threads;
+    for (std::size_t i = 0; i < had.size(); ++i)
+        threads.push_back(std::async(std::launch::async, [&, i] {
+            const auto lock = lock_of(all[i % clients], "many", shared_mutex);
+            const auto mode = i / clients % 2 == 0 ? hf::Mode::shared : hf::Mode::exclusive;
+            while (!over)
+                if (auto lease = lock->acquire({.wait = 2s, .mode = mode})) ++had[i];
+        }));
+    const bool each = lab::reached(
+        [&] { return std::all_of(had.begin(), had.end(), [](int n) { return n >= turns; }); },
+        cap(30s));
+    over = true;
+    for (auto& one : threads)
+        one.get();
+    INFO("turns of all: " << std::accumulate(had.begin(), had.end(), 0));
+    CHECK(each);
 }
