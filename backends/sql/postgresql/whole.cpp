@@ -140,6 +140,8 @@ void one_round(Connection& c, const Steps& steps) {
             const bool freed =
                 std::any_of(g.steps.begin(), g.steps.end(), [](const Step* s) { return s->freed; });
             if (freed || g.opened) told.push_back(change.key);
+        } else {
+            yield(g.steps);
         }
     }
     if (!told.empty()) tell_all(c, told, last_deadline(steps));
@@ -249,7 +251,6 @@ void run_whole(Connection& c, Steps steps) {
         }
         if (open.empty()) return;
         one_round(c, open);
-        yield(open);
     }
 }
 
