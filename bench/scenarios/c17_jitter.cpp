@@ -31,12 +31,20 @@ void play(const Bench& bench, Level& level, const std::string& name, std::uint64
     const LockOptions how{.ttl = milliseconds(ttl_ms)};
     Holder first(bench, through.deployment, name, how, bench.history(level.deployment, "C17-A"));
     Holder second(bench, level.deployment, name, how, bench.history(level.deployment, "C17-B"));
-    first.must_acquire(std::chrono::seconds(20));
+    // By its first renewal it has all its connections. Set-up only: one that the busy machine makes
+    // too late for that is begun again.
+    const auto renewed = [&] {
+        first.must_acquire(std::chrono::seconds(20));
+        const double promised = first.promised_until_ms();
+        lab::wait_until([&] { return first.promised_until_ms() > promised || !first.believes(); },
+                        std::chrono::seconds(20), "a renewed lease");
+        return first.believes();
+    };
+    for (int tries = 1; !renewed(); ++tries) {
+        if (tries == 3) throw SelfCheck("c17: three leases were lost before anything was delayed");
+        first.release();
+    }
     const auto token = first.lease().fencing_token();
-    // By then it has all its connections.
-    const double promised = first.promised_until_ms();
-    lab::wait_until([&] { return first.promised_until_ms() > promised; }, std::chrono::seconds(20),
-                    "a renewed lease");
     const auto jitter = milliseconds(static_cast<int>(level.jitter_ms));
     if (jitter.count() > 0)
         for (auto& proxy : through.proxies)
