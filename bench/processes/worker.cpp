@@ -157,6 +157,14 @@ void write(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     store.ask("stay");
 }
 
+/// Says now and then what it believes, until it is killed or the store is gone.
+[[noreturn]] void stay(Guard& guard, StoreClient& store, Diary::Entry& entry, const Lease& lease) {
+    for (;; std::this_thread::sleep_for(milliseconds(50))) {
+        store.ask("get");
+        guard.diary().believes(entry, lease);
+    }
+}
+
 /// A writer of two values that belong together, and of a flag that says so. It gets no further than
 /// the first one: until it is killed, or by an exception.
 void update(const WorkerOptions& options, Guard& guard, StoreClient& store) {
@@ -170,24 +178,17 @@ void update(const WorkerOptions& options, Guard& guard, StoreClient& store) {
         guard.diary().releasing(entry, lease, Outcome::abandoned);
         throw SelfCheck("what this worker is there to throw");
     }
-    for (;; std::this_thread::sleep_for(milliseconds(50))) {
-        store.ask("get");
-        guard.diary().believes(entry, lease);
-    }
+    stay(guard, store, entry, lease);
 }
 
-/// A holder in the middle of two steps, the first of which is done; it gets no further, and says
-/// now and then what it believes, until it is killed or the store is gone.
+/// A holder in the middle of two steps, the first of which is done; it gets no further.
 void hold(const WorkerOptions& options, Guard& guard, StoreClient& store) {
     Diary::Entry entry;
     const Lease lease = guard.acquire(&entry);
     store.ask(fmt::format("set 1 {}", entry.ticket.id));
     store.ask(
         fmt::format("holds {} {} {}", options.who, lease.fencing_token().value, entry.ticket.id));
-    for (;; std::this_thread::sleep_for(milliseconds(50))) {
-        store.ask("get");
-        guard.diary().believes(entry, lease);
-    }
+    stay(guard, store, entry, lease);
 }
 
 void work(const WorkerOptions& options, Guard& guard) {

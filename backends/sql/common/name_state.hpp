@@ -62,7 +62,8 @@ private:
     void release(Step&);
     void leave_line(std::string_view owner);
     bool of_another_kind(const spi::Units&) const noexcept;
-    bool fits(const Step&) const noexcept;
+    Mark* mark_of(std::string_view owner) noexcept;
+    bool fits(const Step&) noexcept;
     void prolong(Part&, const Step&) noexcept;
     Holder holder(const Part&) const;
     template <class Filter>
@@ -75,6 +76,12 @@ inline NameState::Part* NameState::find(std::string_view owner) noexcept {
     const auto at =
         std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.owner == owner; });
     return at == parts.end() || owner.empty() ? nullptr : &*at;
+}
+
+inline NameState::Mark* NameState::mark_of(std::string_view owner) noexcept {
+    const auto at =
+        std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.owner == owner; });
+    return at == marks.end() ? nullptr : &*at;
 }
 
 inline void NameState::leave_line(std::string_view owner) {
@@ -90,10 +97,9 @@ inline bool NameState::of_another_kind(const spi::Units& u) const noexcept {
 /// Those who came before and fit as well do not stand in the way. With a mark it came when that
 /// says: a ticket read off the server's clock once more may differ a little, and then each of two
 /// would stand behind the other.
-inline bool NameState::fits(const Step& s) const noexcept {
-    const auto own =
-        std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.owner == s.owner; });
-    const std::int64_t came = own != marks.end() ? own->ticket : s.ticket != 0 ? s.ticket : now;
+inline bool NameState::fits(const Step& s) noexcept {
+    const Mark* own = mark_of(s.owner);
+    const std::int64_t came = own != nullptr ? own->ticket : s.ticket != 0 ? s.ticket : now;
     std::uint64_t sum = s.units.take;
     for (const Part& p : parts)
         sum += p.units.take;
@@ -181,9 +187,8 @@ inline void NameState::wait(Step& s) {
                        });
     if (s.units.exclusive() && alike) return;
     s.marked = true;
-    const auto own =
-        std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.owner == s.owner; });
-    if (own == marks.end())
+    Mark* own = mark_of(s.owner);
+    if (own == nullptr)
         marks.push_back({s.owner, s.units, s.ticket, now + mark_lasts});
     else if (own->until - now < mark_lasts * 2 / 3)
         own->until = now + mark_lasts;
