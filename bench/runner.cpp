@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "measure/tries.hpp"
+
 namespace holdfast::bench {
 
 namespace {
@@ -44,20 +46,20 @@ private:
 };
 
 void run_step(Bench& bench, const Planned& planned, Progress& progress) {
-    try {
-        planned.step.run(bench);
-    } catch (const std::exception& error) {
-        // ^C ends the step's own processes, too: that they failed says nothing.
-        if (bench.stopped()) return;
-        progress.say(fmt::format("    failed: {}", error.what()));
-        Row row;
-        row.scenario = planned.scenario->id;
-        row.backend = planned.step.label;
-        row.metric = "failed";
-        row.note = error.what();
-        row.status = Status::failed;
-        bench.add(std::move(row));
-    }
+    const Tries failed = try_to_measure(
+        bench.rows, [&] { planned.step.run(bench); }, [&] { return bench.stopped(); });
+    // ^C ends the step's own processes, too: that they failed says nothing.
+    if (failed.empty() || bench.stopped()) return;
+    const bool given_up = failed.size() == most_tries;
+    Row row;
+    row.scenario = planned.scenario->id;
+    row.backend = planned.step.label;
+    row.metric = given_up ? "failed" : "begun again";
+    row.unit = "times";
+    row.note = failed.back();
+    row.status = given_up ? Status::failed : Status::ok;
+    progress.say(fmt::format("    {}: {}", row.metric, row.note));
+    bench.add_value(std::move(row), static_cast<double>(failed.size()));
 }
 
 }  // namespace

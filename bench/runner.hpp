@@ -1,4 +1,5 @@
-// Runs the planned steps one by one with progress; one step's failure never hides the others.
+// Runs the planned steps one by one with progress; one step's failure never hides the others, and a
+// step that a stall spoiled is begun again.
 #pragma once
 #include "scenario.hpp"
 

@@ -62,6 +62,7 @@ Scenario c20a_identity();
 Scenario c21_reliability();
 Scenario c22_order();
 Scenario c23_readers();
+Scenario c23a_kinds();
 Scenario c24_names_once();
 Scenario c25_leader();
 Scenario c26_exists_watch();

@@ -25,6 +25,11 @@ constexpr const char* over_plain = "throughput over the plain pair in flight";
 constexpr const char* over_one_by_one = "throughput over one by one in flight";
 constexpr const char* over_bare_queue = "time per hand-off over its floor";
 constexpr const char* waiting = "requests per waiter and second";
+constexpr const char* reader = "shared_mutex, shared";
+constexpr const char* permit = "semaphore, 1 of 4";
+constexpr const char* alone = "time over a mutex, alone";
+constexpr const char* per_grant = "requests per grant";
+constexpr const char* permit_over_mutex = "requests per hand-off over a mutex's";
 
 constexpr Aim aims[] = {
     at_most(1.05, "x", "redis plain, uncontended, over bare hiredis",
@@ -89,6 +94,37 @@ constexpr Aim aims[] = {
             {"C5a", "postgresql", "default", waiting, 100}),
     at_most(0.2, "1/s", "zookeeper, requests per idle waiter and second",
             {"C5a", "zookeeper", "default", waiting, 100}),
+    at_most(1.1, "x", "redis, a reader alone, over a mutex", {"C23a", "redis", reader, alone}),
+    at_most(1.1, "x", "redlock, a reader alone, over a mutex", {"C23a", "redlock", reader, alone}),
+    at_most(1.1, "x", "postgresql, a reader alone, over a mutex",
+            {"C23a", "postgresql", reader, alone}),
+    at_most(1.1, "x", "zookeeper, a reader alone, over a mutex",
+            {"C23a", "zookeeper", reader, alone}),
+    at_most(1.1, "x", "etcd, a reader alone, over a mutex", {"C23a", "etcd", reader, alone}),
+    at_most(1.1, "x", "sqlite, a reader alone, over a mutex", {"C23a", "sqlite", reader, alone}),
+    at_most(1.1, "x", "memory, a reader alone, over a mutex", {"C23a", "memory", reader, alone}),
+    at_least(0.5, "x", "redis, 1000 readers of one name in flight, of 1000 mutexes",
+             {"C23a", "redis", "1000 readers of one name", "throughput over as many mutexes"}),
+    at_most(3, "", "redis, requests per grant, half of 100 callers read",
+            {"C23", "redis", "default", per_grant, 50}),
+    at_most(3, "", "redis, requests per grant, 99 of 100 callers read",
+            {"C23", "redis", "default", per_grant, 99}),
+    at_most(1.1, "x", "redis, requests per hand-off of a permit, over a mutex's",
+            {"C23a", "redis", permit, permit_over_mutex}),
+    at_most(1.1, "x", "postgresql, requests per hand-off of a permit, over a mutex's",
+            {"C23a", "postgresql", permit, permit_over_mutex}),
+    at_most(1.1, "x", "zookeeper, requests per hand-off of a permit, over a mutex's",
+            {"C23a", "zookeeper", permit, permit_over_mutex}),
+    at_most(1.1, "x", "etcd, requests per hand-off of a permit, over a mutex's",
+            {"C23a", "etcd", permit, permit_over_mutex}),
+    at_most(2048, "bytes", "redis, memory of a reader, 10,000 of one name",
+            {"C6", "redis", "default", "memory per reader", 10'000}),
+    at_most(3, "%", "redis, 10,000 readers of one name, of a core",
+            {"C6", "redis", "default", "CPU: readers", 10'000}),
+    at_most(2048, "bytes", "redis, memory of a permit, 10,000 of them",
+            {"C6", "redis", "default", "memory per permit", 10'000}),
+    at_most(3, "%", "redis, 10,000 permits, of a core",
+            {"C6", "redis", "default", "CPU: permits", 10'000}),
     at_most(2048, "bytes", "redis, memory of a held lease, 10,000 of them",
             {"C6", "redis", "default", "memory per lease", 10'000}),
     at_most(2048, "bytes", "postgresql, memory of a held lease, 10,000 of them",

@@ -333,8 +333,8 @@ void RenewRound::repair(std::size_t node, boot_clock::time_point now) {
 // who comes next.
 void RenewRound::give_up(boot_clock::time_point now) {
     Place* const p = find_place(place_);
-    if (p == nullptr) return;
-    p->leaving = true;
+    // Being given back already, that may be why: its release has to find what is left.
+    if (p == nullptr || p->leaving.exchange(true)) return;
     for (std::size_t i = 0; i < said_.size(); ++i) {
         const auto again = p->under_way(i);
         const bool gone = said_[i] == Say::empty || said_[i] == Say::gone;

@@ -2,16 +2,16 @@
 
 namespace holdfast::bench {
 
-Contender alone(const Deployment& deployment, const std::string& name) {
+Contender alone(const Deployment& deployment, const std::string& name, const Wants& wants) {
     struct State {
         Client client;
         std::unique_ptr<Lock> lock;
     };
     auto client = Bench::open(deployment);
-    auto lock = Bench::lock(client, deployment, name);
+    auto lock = Bench::lock(client, deployment, name, wants.lock);
     auto state = std::make_shared<State>(State{std::move(client), std::move(lock)});
-    const auto cycle = [state] {
-        auto lease = state->lock->acquire();
+    const auto cycle = [state, how = wants.how] {
+        auto lease = state->lock->acquire(how);
         if (!lease) check(lease.error(), "acquire");
         if (lease->release() != ReleaseResult::released)
             throw SelfCheck("a release was not answered");

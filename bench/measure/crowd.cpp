@@ -18,17 +18,18 @@ bool is_reader(std::size_t i, std::size_t all, std::size_t readers) {
 }
 
 Crowd::Crowd(const Deployment& deployment, std::size_t waiters, const std::string& name,
-             milliseconds inside, std::size_t readers)
+             milliseconds inside, std::size_t readers, const Wants& others)
     : stays_(inside) {
-    LockOptions how;
-    if (readers > 0) how.kind = Kind::shared_mutex;
     const std::size_t clients = deployment.in_process ? 1 : clients_for(waiters);
     for (std::size_t i = 0; i < clients; ++i)
         clients_.push_back(Bench::open(deployment, loop_.get_executor()));
     for (std::size_t i = 0; i <= waiters; ++i) {
         callers_.emplace_back(loop_);
-        callers_.back().lock = Bench::lock(clients_[i % clients], deployment, name, how);
-        if (is_reader(i, waiters + 1, readers)) callers_.back().mode = Mode::shared;
+        const Wants& wants = is_reader(i, waiters + 1, readers) ? to_read
+                             : readers > 0                      ? to_write
+                                                                : others;
+        callers_.back().lock = Bench::lock(clients_[i % clients], deployment, name, wants.lock);
+        callers_.back().how = wants.how;
     }
     for (Caller& caller : callers_)
         start(caller);
@@ -50,7 +51,7 @@ std::uint64_t Crowd::requests() const {
 CrowdResult Crowd::run_for(double seconds) {
     now_ = {};
     for (Caller& caller : callers_)
-        caller.share = {caller.mode == Mode::shared, 0, 0};
+        caller.share = {caller.reads(), 0, 0};
     const auto before = requests();
     const auto start_time = Clock::now();
     run_until(loop_, start_time + in_seconds(seconds), [&] { return bool(failure_); });
@@ -85,10 +86,8 @@ void Crowd::start(Caller& caller) {
     auto handler = [this, &caller](error_code ec, Lease lease) {
         granted(caller, ec, std::move(lease));
     };
-    AcquireOptions how;
-    how.mode = caller.mode;
     caller.lock->async_acquire(
-        how, asio::bind_cancellation_slot(caller.stop.slot(), std::move(handler)));
+        caller.how, asio::bind_cancellation_slot(caller.stop.slot(), std::move(handler)));
 }
 
 void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
@@ -104,7 +103,7 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
     turns_.granted(&caller, now_);
     ++caller.share.grants;
     caller.share.longest_ms = std::max(caller.share.longest_ms, millis_since(caller.asked_at));
-    const bool alone = caller.mode == Mode::exclusive;
+    const bool alone = !caller.reads();
     if (alone ? inside_ > 0 : writers_inside_ > 0) ++now_.two_at_once;
     ++inside_;
     if (alone) ++writers_inside_;
@@ -117,7 +116,7 @@ void Crowd::granted(Caller& caller, error_code ec, Lease lease) {
 
 void Crowd::leave(Caller& caller) {
     --inside_;
-    if (caller.mode == Mode::exclusive) --writers_inside_;
+    if (!caller.reads()) --writers_inside_;
     turns_.let_go();
     caller.lease.async_release(Outcome::done, [this, &caller](error_code e, ReleaseResult answer) {
         released(caller, e, answer);

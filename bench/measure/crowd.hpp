@@ -8,12 +8,14 @@
 
 #include "bench.hpp"
 #include "measure/hand_offs.hpp"
+#include "measure/wants.hpp"
 
 namespace holdfast::bench {
 
 struct CrowdResult : HandOffs {
     std::size_t to_the_oldest = 0;  ///< grants that went to whoever had asked first
-    std::size_t two_at_once = 0;    ///< grants beside somebody who must be alone, or who must
+    std::size_t two_at_once = 0;    ///< grants beside somebody who must be alone, or who must; not
+                                    ///< counted for permits
     struct Share {
         bool reads = false;
         std::size_t grants = 0;
@@ -25,10 +27,10 @@ struct CrowdResult : HandOffs {
 /// `waiters` + 1 callers in several clients of one process, all on one thread. Not thread-safe.
 class Crowd {
 public:
-    /// Each stays `inside` for so long before it releases. So many of 100 ask for shared mode, of a
-    /// shared_mutex.
+    /// Each stays `inside` for so long before it releases. So many of 100 want `to_read`, the
+    /// others `to_write`; of none, all want what `others` says.
     Crowd(const Deployment&, std::size_t waiters, const std::string& name, milliseconds inside = {},
-          std::size_t readers = 0);
+          std::size_t readers = 0, const Wants& others = a_mutex);
     ~Crowd();
     Crowd(const Crowd&) = delete;
     Crowd& operator=(const Crowd&) = delete;
@@ -42,10 +44,11 @@ private:
     struct Caller {
         explicit Caller(asio::io_context& loop) : done(loop) {}
         std::unique_ptr<Lock> lock;
-        Mode mode = Mode::exclusive;
+        AcquireOptions how;
         Lease lease;
         asio::cancellation_signal stop;
         asio::steady_timer done;  ///< with what it does inside
+        bool reads() const { return how.mode == Mode::shared; }
         std::uint64_t asked = 0;  ///< how many had asked before
         Clock::time_point asked_at{};
         bool waits = false;

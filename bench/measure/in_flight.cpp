@@ -4,11 +4,13 @@
 
 namespace holdfast::bench {
 
-InFlight::InFlight(const Deployment& deployment, std::size_t slots, const std::string& prefix)
-    : client_(Bench::open(deployment, loop_.get_executor())) {
+InFlight::InFlight(const Deployment& deployment, std::size_t slots, const std::string& prefix,
+                   const Wants& wants, bool one_name)
+    : how_(wants.how), client_(Bench::open(deployment, loop_.get_executor())) {
     for (std::size_t i = 0; i < slots; ++i) {
         slots_.emplace_back();
-        slots_.back().lock = Bench::lock(client_, deployment, prefix + "/" + std::to_string(i));
+        const std::string name = one_name ? "all" : std::to_string(i);
+        slots_.back().lock = Bench::lock(client_, deployment, prefix + "/" + name, wants.lock);
     }
 }
 
@@ -54,7 +56,7 @@ void InFlight::start(Slot& slot, Clock::time_point now) {
     ++under_way_;
     slot.started = now;
     slot.lock->async_acquire(
-        {}, [this, &slot](error_code ec, Lease lease) { granted(slot, ec, std::move(lease)); });
+        how_, [this, &slot](error_code ec, Lease lease) { granted(slot, ec, std::move(lease)); });
 }
 
 void InFlight::granted(Slot& slot, error_code ec, Lease lease) {

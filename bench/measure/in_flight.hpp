@@ -6,14 +6,17 @@
 #include <memory>
 
 #include "bench.hpp"
+#include "measure/wants.hpp"
 
 namespace holdfast::bench {
 
-/// `slots` locks with different names, each acquired and released again and again by callbacks on
-/// the thread that calls run_*(). Between calls nothing is held. Not thread-safe.
+/// `slots` locks, with different names unless they are all of `one_name`, each acquired and
+/// released again and again by callbacks on the thread that calls run_*(). Between calls nothing is
+/// held. Not thread-safe.
 class InFlight {
 public:
-    InFlight(const Deployment&, std::size_t slots, const std::string& prefix);
+    InFlight(const Deployment&, std::size_t slots, const std::string& prefix,
+             const Wants& = a_mutex, bool one_name = false);
     ~InFlight();
     InFlight(const InFlight&) = delete;
     InFlight& operator=(const InFlight&) = delete;
@@ -38,6 +41,7 @@ private:
     void granted(Slot&, error_code, Lease);
     void ended(Slot&, error_code, ReleaseResult);
 
+    const AcquireOptions how_;
     asio::io_context loop_;
     Client client_;
     std::deque<Slot> slots_;

@@ -201,7 +201,8 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
         if (!is_here(first) || !shown.insert(first.scenario).second) continue;
         for (const Row* row : find_all(rows, {first.scenario})) {
             if (row->metric.rfind("timeline: ", 0) == 0 || row->metric == "declares fifo" ||
-                row->metric == "duration" || row->metric == "failed")
+                row->metric == "duration" || row->metric == "failed" ||
+                row->metric == "begun again")
                 continue;
             const auto line = fmt::format(
                 "{:<4} {:<38} {:<58} {:>9} {}", row->scenario, row_name(*row), row->metric,

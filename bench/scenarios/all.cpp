@@ -40,6 +40,7 @@ const std::vector<Scenario>& scenarios() {
         c21_reliability(),
         c22_order(),
         c23_readers(),
+        c23a_kinds(),
         c24_names_once(),
         c25_leader(),
         c26_exists_watch(),

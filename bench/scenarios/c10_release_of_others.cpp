@@ -1,6 +1,11 @@
 // C10: a holder works longer than the lock lasts and then releases: its own, or whatever is there?
+#include <fmt/format.h>
+
+#include <optional>
+
 #include "faults/holder.hpp"
 #include "measure/trials.hpp"
+#include "measure/tries.hpp"
 #include "scenario.hpp"
 #include "variants/documents.hpp"
 #include "variants/sql_recipe.hpp"
@@ -19,8 +24,9 @@ struct Form {
 };
 
 /// A works for longer than its lock lasts, B is granted, A releases, C asks. Whether C was granted
-/// while B's time had barely begun.
-bool two_holders(Bench& bench, const Form& form, const std::string& name, milliseconds ttl) {
+/// while B's time had barely begun. Empty: too late to tell whose time it was.
+std::optional<bool> two_holders(Bench& bench, const Form& form, const std::string& name,
+                                milliseconds ttl) {
     const Deployment& d = form.deployment;
     const SetUp set_up{id, d.backend, d.variant, form.holdfast, {}};
     const LockOptions fixed{.ttl = ttl, .renew = false};
@@ -34,7 +40,7 @@ bool two_holders(Bench& bench, const Form& form, const std::string& name, millis
     const bool third = c.ask(ttl / 2);
     const bool in_time = millis_since(granted) < 0.8 * static_cast<double>(ttl.count());
     if (!third || !b.believes()) return false;
-    if (!in_time) throw SelfCheck("the machine was too slow to tell whose time it was");
+    if (!in_time) return std::nullopt;
     return true;
 }
 
@@ -81,9 +87,12 @@ void run(Bench& bench) {
         std::vector<std::function<void()>> jobs;
         for (std::size_t f = 0; f < all.size(); ++f)
             jobs.emplace_back([&, f, i] {
-                tallies[f].add(
-                    two_holders(bench, all[f],
-                                "bench-c10-" + std::to_string(f) + "-" + std::to_string(i), ttl));
+                for (std::size_t tried = 0; tried < most_tries; ++tried) {
+                    const auto name = fmt::format("bench-c10-{}-{}-{}", f, i, tried);
+                    if (const auto caught = two_holders(bench, all[f], name, ttl))
+                        return tallies[f].add(*caught);
+                }
+                throw SelfCheck("the machine was too slow to tell whose time it was");
             });
         side_by_side(jobs);
     }

@@ -16,6 +16,7 @@
 
 #include "measure/cpu.hpp"
 #include "measure/loop.hpp"
+#include "measure/wants.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -52,8 +53,10 @@ struct Use {
 /// Many requests of one client, all on one thread.
 class Many {
 public:
-    explicit Many(const Deployment& d)
-        : deployment_(d), client_(Bench::open(d, loop_.get_executor())) {}
+    explicit Many(const Deployment& d, const Wants& wants = a_mutex)
+        : deployment_(d), wants_(wants), client_(Bench::open(d, loop_.get_executor())) {
+        wants_.lock.ttl = ttl;
+    }
     ~Many() {
         leases_.clear();
         waiters_.clear();
@@ -62,7 +65,7 @@ public:
     Many(const Many&) = delete;
     Many& operator=(const Many&) = delete;
 
-    /// Acquires names `from` to `to`, and keeps them.
+    /// Acquires names `from` to `to`, and keeps them. Readers all read one.
     void hold(std::size_t from, std::size_t to) {
         leases_.resize(to);
         std::size_t next = from, under_way = 0;
@@ -70,9 +73,10 @@ public:
         std::function<void()> start = [&] {
             const std::size_t i = next++;
             ++under_way;
-            locks_.push_back(
-                Bench::lock(client_, deployment_, fmt::format("bench/c6/{}", i), {.ttl = ttl}));
-            locks_.back()->async_acquire({}, [&, i](error_code ec, Lease lease) {
+            const bool one_name = wants_.how.mode == Mode::shared;
+            const auto name = one_name ? "bench/c6/read" : fmt::format("bench/c6/{}", i);
+            locks_.push_back(Bench::lock(client_, deployment_, name, wants_.lock));
+            locks_.back()->async_acquire(wants_.how, [&, i](error_code ec, Lease lease) {
                 --under_way;
                 if (ec) failure = ec;
                 leases_[i] = std::move(lease);
@@ -132,6 +136,7 @@ public:
 
 private:
     const Deployment& deployment_;
+    Wants wants_;
     asio::io_context loop_;
     Client client_;
     std::vector<std::unique_ptr<Lock>> locks_;
@@ -182,16 +187,17 @@ void report_idling(Bench& bench, Row row, const std::string& each, Many& many) {
     bench.add_value(row, static_cast<double>(many.requests() - requests) / row.x / seconds);
 }
 
-void run_held(Bench& bench, const Deployment& d, std::size_t n) {
+void run_held(Bench& bench, const Deployment& d, std::size_t n, const Wants& wants,
+              const std::string& each) {
     const Use none = Use::now();
-    Many many(d);
+    Many many(d, wants);
     many.hold(0, 1);
     const Use one = Use::now();
     many.hold(1, n + 1);
     many.still_hold();
     const Use all = Use::now();
-    report_memory(bench, row_of(d, n), "lease", one, all, all.threads - none.threads);
-    report_idling(bench, row_of(d, n), "lease", many);
+    report_memory(bench, row_of(d, n), each, one, all, all.threads - none.threads);
+    report_idling(bench, row_of(d, n), each, many);
     many.still_hold();
 }
 
@@ -256,7 +262,13 @@ std::vector<Step> plan(const Options& options, const Site& site) {
         const bool always = d.backend == "redis" || d.backend == "postgresql";
         if (d.variant != "default" || (options.effort != Effort::full && !always)) continue;
         steps.push_back({fmt::format("{} {} leases", d.label(), n),
-                         [d, n](Bench& bench) { run_held(bench, d, n); }});
+                         [d, n](Bench& bench) { run_held(bench, d, n, a_mutex, "lease"); }});
+        if (d.backend == "redis") {
+            steps.push_back({fmt::format("{} {} readers", d.label(), n),
+                             [d, n](Bench& bench) { run_held(bench, d, n, to_read, "reader"); }});
+            steps.push_back({fmt::format("{} {} permits", d.label(), n),
+                             [d, n](Bench& bench) { run_held(bench, d, n, a_permit, "permit"); }});
+        }
         steps.push_back({fmt::format("{} {} waiters", d.label(), n),
                          [d, n](Bench& bench) { run_waiting(bench, d, n); }});
     }

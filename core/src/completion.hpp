@@ -49,7 +49,7 @@ template <class Executor, class F>
 bool if_loop(const Executor& e, F f) {
     using Loop = asio::io_context::executor_type;
     using Threads = asio::thread_pool::executor_type;
-    return if_one_of<Loop, Threads, Tracked<Loop>, Tracked<Threads>>(e, f);
+    return if_one_of<Tracked<Loop>, Loop, Tracked<Threads>, Threads>(e, f);
 }
 template <class F>
 bool if_it_queues(const asio::any_completion_executor& e, F f) {

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 import support
 from support import CliTest
@@ -67,12 +68,17 @@ class Manual(CliTest):
     def complete(self, *words):
         script = (f'source "{ROOT}/completion/holdfast.bash"; COMP_WORDS=("$@"); '
                   'COMP_CWORD=$(($# - 1)); _holdfast; printf "%s\\n" "${COMPREPLY[@]}"')
-        done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words],
-                              capture_output=True, text=True, env={
-                                  **self.env, "PATH": os.path.dirname(support.CLI) + ":"
-                                  + os.environ["PATH"], "HOLDFAST_URL": self.url})
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout.splitlines()
+        env = {**self.env, "HOLDFAST_URL": self.url,
+               "PATH": os.path.dirname(support.CLI) + ":" + os.environ["PATH"]}
+        for left in (2, 1, 0):
+            start = time.monotonic()
+            done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words],
+                                  capture_output=True, text=True, env=env)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            # It waits a second for holdfast, and then offers what it knows by itself.
+            if time.monotonic() - start < 1 or not left:
+                return done.stdout.splitlines()
+            print("void trial: holdfast took more than the second that a completion waits")
 
     def test_completion_never_runs_what_a_name_says(self):
         """F101: a name comes from the server, from whoever may take a lock there."""

@@ -179,7 +179,7 @@ public:
     }
     bool durable() const override { return true; }
     std::string waits_for_late_answers() const override {
-        return "request_timeout=5s&node_timeout=3s";
+        return "request_timeout=8s&node_timeout=3s";
     }
     bool plant_stranger(const std::string& name) override {
         return nodes_->cli({"RPUSH", name, "not a lock"}).integer == 1;

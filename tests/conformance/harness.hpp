@@ -167,7 +167,7 @@ public:
     /// It is as it was put there.
     virtual bool stranger_is_whole(const std::string&) { return false; }
     /// Options with which an answer that comes 800 ms late is waited for.
-    virtual std::string waits_for_late_answers() const { return "request_timeout=5s"; }
+    virtual std::string waits_for_late_answers() const { return "request_timeout=8s"; }
     /// One request of an engine's attempt takes a lock that is free; one more takes it later.
     virtual bool grants_by_one_request() const { return false; }
     /// A request that close() cuts has been taken back when it returns, whatever its answer.

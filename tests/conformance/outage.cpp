@@ -246,6 +246,14 @@ bool outage(Crowd& crowd, Trial& trial) {
     return true;
 }
 
+/// A sixth of a ttl is left after the outage, an eighth with ZooKeeper: enough to connect and to
+/// renew all of them, however many this server manages.
+hf::milliseconds ttl_for(std::size_t n, hf::milliseconds least, hf::milliseconds most) {
+    Crowd first(n, most);
+    first.acquire();
+    return std::clamp(12 * first.effort(), least, most);
+}
+
 }  // namespace
 
 TEST_CASE("T34: the servers restart with leases held and waiters queued", "[T34]") {
@@ -296,7 +304,7 @@ TEST_CASE("T30: a server away for half a ttl costs no lease; away for longer, ea
           "[T30]") {
     if (!backend().shared_between_processes()) return;  // nothing that could be away
     Trial& trial = this_trial();
-    Crowd crowd(500, 10s);
+    Crowd crowd(500, ttl_for(500, 10s, 60s));
     outage(crowd, trial);
 }
 
@@ -304,14 +312,6 @@ TEST_CASE("T30: the same with ten thousand leases", "[.][long]") {
     if (!backend().shared_between_processes()) return;
     Trial& trial = this_trial();
     constexpr std::size_t n = 10'000;
-    // A sixth of a ttl is left after the outage, an eighth with ZooKeeper: enough to connect and to
-    // renew all of them, however many this server manages.
-    hf::milliseconds effort;
-    {
-        Crowd first(n, 60s);
-        first.acquire();
-        effort = first.effort();
-    }
-    Crowd crowd(n, std::clamp<hf::milliseconds>(8 * effort, 20s, 60s));
+    Crowd crowd(n, ttl_for(n, 20s, 60s));
     outage(crowd, trial);
 }

@@ -111,13 +111,13 @@ TEST_CASE("a hundred idle waiters cost few requests, where waiting is notified",
     const auto lock = lock_of(client, name);
     constexpr int n = 100;
     for (int i = 0; i < n; ++i)
-        lock->async_acquire({.wait = 60s}, [&](hf::error_code ec, hf::Lease) {
+        lock->async_acquire({.wait = 180s}, [&](hf::error_code ec, hf::Lease) {
             ++ended;
             if (ec == errc::closed) ++closed;
         });
-    lab::wait_until([&] { return client.stats().attempts >= n; }, 10s, "all have asked once");
+    lab::wait_until([&] { return client.stats().attempts >= n; }, 60s, "all have asked once");
     if (has(Capability::fifo))
-        lab::wait_until([&] { return waiters_of(name) == n; }, 10s, "all are in line");
+        lab::wait_until([&] { return waiters_of(name) == n; }, 60s, "all are in line");
     const auto before = client.stats().requests;
     const auto start = now();
     CHECK(lab::stays_true([&] { return ended == 0; }, 2500ms));

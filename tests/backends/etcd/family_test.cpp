@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 namespace {
 
 const hf::LockOptions readers_and_writers{.ttl = 60s, .kind = hf::Kind::shared_mutex};
-const hf::AcquireOptions reading{.wait = 60s, .mode = hf::Mode::shared};
-const hf::AcquireOptions writing{.wait = 60s};
+const hf::AcquireOptions reading{.wait = 180s, .mode = hf::Mode::shared};
+const hf::AcquireOptions writing{.wait = 180s};
 
 hf::LockOptions permits_of(std::uint32_t limit) {
     return {.ttl = 60s, .kind = hf::Kind::semaphore, .limit = limit};
@@ -31,7 +31,11 @@ hf::LockOptions permits_of(std::uint32_t limit) {
 /// One server and a client of it; others have theirs.
 struct Family {
     lab::EtcdServers server = lab::EtcdServers::start({});
-    hf::Client client = hf::Client::open(server.url()).value();
+    hf::Client client = open();
+    /// One more client. No test here is about a server that does not answer.
+    hf::Client open() const {
+        return hf::Client::open(server.url() + "?request_timeout=20s").value();
+    }
     std::unique_ptr<hf::Lock> lock = client.make_lock("it", readers_and_writers).value();
     std::unique_ptr<hf::Lock> of(const hf::LockOptions& options) {
         return client.make_lock("it", options).value();
@@ -63,7 +67,7 @@ struct OwnLock {
 class InLine : OwnLock, public test_support::Waiter {
 public:
     InLine(Family& f, const hf::LockOptions& kind, const hf::AcquireOptions& options)
-        : InLine(f, hf::Client::open(f.server.url()).value(), kind, options) {}
+        : InLine(f, f.open(), kind, options) {}
     InLine(Family& f, hf::Client own, const hf::LockOptions& kind,
            const hf::AcquireOptions& options)
         : InLine(f, f.waiters(), std::move(own), kind, options) {}
@@ -131,8 +135,7 @@ TEST_CASE("family: a run of readers is granted together, and its writers are lef
     std::atomic<std::size_t> reads{0}, writes{0};
     std::vector<hf::Lease> leases(many);
     auto held = f.lock->acquire().value();
-    const auto readers = hf::Client::open(f.server.url()).value(),
-               writers = hf::Client::open(f.server.url()).value();
+    const auto readers = f.open(), writers = f.open();
     const auto read = readers.make_lock("it", readers_and_writers).value(),
                write = writers.make_lock("it", readers_and_writers).value();
     for (auto& lease : leases)
@@ -140,13 +143,13 @@ TEST_CASE("family: a run of readers is granted together, and its writers are lef
             lease = std::move(l);
             if (!ec) ++reads;
         });
-    lab::wait_until([&] { return f.waiters() == many; }, 30s, "readers wait");
+    lab::wait_until([&] { return f.waiters() == many; }, 120s, "readers wait");
     for (int i = 0; i < 20; ++i)
         write->async_acquire(writing, [&](hf::error_code, hf::Lease l) {
             ++writes;
             l.release();
         });
-    lab::wait_until([&] { return f.waiters() == many + 20; }, 30s, "writers wait");
+    lab::wait_until([&] { return f.waiters() == many + 20; }, 60s, "writers wait");
     const auto attempts = writers.stats().attempts, requests = readers.stats().requests;
     const auto looks = [&] { return writers.stats().attempts - attempts; };
     CHECK(held.release() == ReleaseResult::released);
@@ -228,7 +231,7 @@ TEST_CASE("family: the marker of permits whose holders died is in nobody's way")
     std::atomic<int> refused{0};
     for (int i = 0; i < 4; ++i)
         threads.emplace_back([&] {
-            const auto client = hf::Client::open(f.server.url()).value();
+            const auto client = f.open();
             if (!client.make_lock("it").value()->acquire({.wait = 20s})) ++refused;
         });
     for (auto& t : threads)
@@ -247,7 +250,7 @@ TEST_CASE("family: limits and kinds that meet on one name are never held beside 
     for (unsigned t = 0; t < 6; ++t)
         threads.emplace_back([&, t] {
             const unsigned own = t % 3;
-            const auto client = hf::Client::open(f.server.url()).value();
+            const auto client = f.open();
             const auto lock = client.make_lock("it", kinds[own]).value();
             for (int rounds = 0; turns[own] < 6 && rounds < 5000; ++rounds) {
                 auto lease = lock->acquire({.wait = 20s});

@@ -36,14 +36,14 @@ struct Roles {
     }
     std::string table() const { return "\"" + schema + "\".holdfast_lease"; }
     void make_table(const std::string& owner) const {
-        hold(open(url_of("postgres"), "schema=" + schema), "first").release();
+        hold(client("postgres"), "first").release();
         own().sql("ALTER TABLE " + table() + " OWNER TO \"" + owner +
                   "\"; GRANT SELECT, INSERT, "
                   "UPDATE, DELETE ON " +
                   table() + " TO PUBLIC");
     }
     hf::Client client(const std::string& role) const {
-        return open(url_of(role), "schema=" + schema);
+        return open(url_of(role), "ttl=60s&request_timeout=20s&schema=" + schema);
     }
 };
 

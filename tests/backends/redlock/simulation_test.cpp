@@ -163,6 +163,43 @@ TEST_CASE("rounds: a release is owed where something may come after it", "[round
     CHECK(notes.owes(2));  // never asked
 }
 
+TEST_CASE("rounds: a renewal takes nothing away that is being released: the release says so",
+          "[rounds]") {
+    const bool released = GENERATE(true, false);
+    CAPTURE(released);
+    FakeVoters voters;
+    voters.n = 5;
+    Notes notes;
+    const Setting setting{voters, notes, "", true};
+    const boot_clock::time_point start{std::chrono::hours(1)};
+    Attempt a;
+    a.name = "name", a.owner = "me", a.ttl = 10s, a.sent = start, a.deadline = start + 1s;
+    AcquireRound acquire(setting, a);
+    acquire.begin(start);
+    for (std::size_t i = 0; i < 5; ++i)
+        acquire.answered(i, acquire.asked(i), text(i < 3 ? "g" : "b 10"), start);
+    acquire.finish(start);
+    REQUIRE(std::holds_alternative<Attempt::Granted>(a.outcome));
+    holdfast::spi::Held h;
+    h.name = "name", h.owner = "me", h.ttl = 10s, h.place = a.place;
+    h.sent = start, h.deadline = start + 1s;
+    RenewRound renew(setting, h);
+    renew.begin(start);
+    for (std::size_t i = 0; i < 5; ++i)
+        renew.asked(i);
+    for (std::size_t i = 3; i < 5; ++i)
+        renew.answered(i, 0, text("n"), start);
+    // It reaches the first node before the renewal does, which finds a majority without it.
+    std::optional<ReleaseRound> release;
+    if (released) release.emplace(setting, h, false).begin(start);
+    renew.answered(0, 0, text("e"), start);
+    REQUIRE(renew.phase(start) == Round::Phase::closed);
+    renew.finish(start);
+    CHECK(h.renewal == holdfast::spi::Held::Renewal::lost);
+    CHECK(notes.owes(1) == !released);
+    CHECK(notes.owes(2) == !released);
+}
+
 TEST_CASE("rounds: nobody beside a holder, no token back, nothing left, in any order of messages",
           "[rounds]") {
     const unsigned seed = std::random_device{}();
