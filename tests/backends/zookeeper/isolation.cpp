@@ -182,6 +182,8 @@ TEST_CASE("an isolated server never leaves a holder believing after somebody els
         o.tick = 500ms;
         o.sync_limit = 20;  // ten seconds in which a server that is cut off goes on serving
         o.config = {"forceSync=no"};
+        // Else an election waits for five seconds at a time for the server that is cut off.
+        o.java = {"-Dzookeeper.cnxTimeout=500"};
         for (std::size_t i = 0; i < o.count; ++i) {
             o.hosts.push_back(Net::host(i));
             o.launchers.push_back(Net::launcher(i));
