@@ -368,7 +368,7 @@ def contend(store, folder, sides, start, kills, chance):
             killed[which] += 1
             start(which)
     for process in sides["ours"] + sides["theirs"]:
-        if process.wait(timeout=240) != 0:
+        if process.wait(timeout=420) != 0:
             sys.exit(f"a worker failed with {process.returncode}: {process.args}")
     number = lambda key: int(store.get(key) or 0)
     theirs = judge(store)["theirs"]
