@@ -14,7 +14,9 @@ const parts = {
   PAGE_CSS: read(source, 'page.css'),
   PAGE_JS: inScript(read(source, 'page.js')),
   PAGE_CHARTS: inScript(read(source, 'charts.js')),
-  PAGE_TIMELINE: inScript(read(source, 'timeline.js')),
+  PAGE_MODEL: inScript(read(source, 'model.js')),
+  PAGE_PICTURES: inScript(read(source, 'pictures.js')),
+  CHOICES: read(source, 'choices.json').replaceAll('<', '\\u003c'),
   ECHARTS: inScript(read(modules, 'echarts', 'dist', 'echarts.common.min.js')),
   ECHARTS_LICENCES: licences.map((file) => `== ${file.join('/')}\n${read(modules, ...file)}`).join('\n').replaceAll('--', '- -'),
 };

@@ -1,103 +1,154 @@
-// Charts by ECharts, where it is there; each is drawn from rows only.
+// Charts by ECharts, where it is there; each is drawn from rows only, when its part is opened. A backend has the colour
+// and the mark that it has everywhere; its variants differ by the line, and by hollow marks.
 (function charts() {
-  const drawn = [];
+  const shown = new Map();  // id -> {chart, option}
+  const waiting = new Map();  // id -> [option, height]
   const dark = window.matchMedia('(prefers-color-scheme: dark)');
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const palette = () => (dark.matches
-    ? ['#6cc3df', '#f0a35e', '#8fd694', '#c9a2f2', '#f2d26b', '#f28fb0', '#a7b4c2',
-      '#4f8df0', '#d9775f', '#5fcfc0', '#e3e37a', '#b0894f']
-    : ['#1c6e8c', '#b4641e', '#3d8b4f', '#7650ad', '#a98600', '#b03a68', '#6b7785',
-      '#2350b0', '#8a2f1b', '#12857a', '#5d6b13', '#4a3320']);
+  const narrow = () => document.documentElement.clientWidth < 760;
+  const font = { fontFamily: 'system-ui, Roboto, "DejaVu Sans", sans-serif', color: css('--ink') };
   const base = () => ({
-    animation: false, color: palette(), textStyle: { fontFamily: 'system-ui, Roboto, "DejaVu Sans", sans-serif', color: css('--soft') },
-    tooltip: { confine: true, valueFormatter: short }, grid: { left: 8, right: 24, top: 36, bottom: 8, containLabel: true },
-    legend: { top: 0, left: 0, itemWidth: 18, textStyle: { color: css('--soft') } },
+    animation: false, textStyle: { ...font, color: css('--soft') }, tooltip: { confine: true, valueFormatter: short },
+    legend: { show: false }, grid: { left: 8, right: 24, top: 36, bottom: 30, containLabel: true },
   });
   const axis = (more) => ({
     axisLabel: { color: css('--soft'), hideOverlap: true }, splitLine: { lineStyle: { color: css('--line') } },
-    axisLine: { lineStyle: { color: css('--line') } }, nameTextStyle: { color: css('--soft') }, ...more,
+    axisLine: { lineStyle: { color: css('--line') } }, nameTextStyle: { color: css('--soft'), align: 'left' }, ...more,
   });
-  const logarithmic = (name, more = {}) => axis({ type: 'log', name, minorTick: { show: true }, ...more,
+  const logarithmic = (name, more = {}) => axis({ type: 'log', name: `${name}, logarithmic`, minorTick: { show: true }, ...more,
     axisLabel: { color: css('--soft'), hideOverlap: true, formatter: short } });
+  const across = (name) => ({ name, nameLocation: 'middle', nameGap: 26, nameTextStyle: { color: css('--soft'), align: 'center' } });
+
+  // --- one look for each lock
+
+  const dashes = ['solid', [7, 4], [2, 3], [10, 3, 2, 3], [4, 2, 1, 2, 1, 2], [14, 4], [1, 2]];
+  function looks(all) {
+    const seen = new Map();
+    const count = new Map();
+    for (const r of all) {
+      if (seen.has(label(r))) continue;
+      const nth = r.variant === 'default' ? 0 : 1 + (count.get(r.backend) || 0);
+      if (nth) count.set(r.backend, nth);
+      seen.set(label(r), { name: label(r), backend: r.backend, hollow: nth > 0, dash: dashes[nth % dashes.length] });
+    }
+    return seen;
+  }
+  function styled(look, more) {
+    const colour = css(colourOf(look.backend));
+    return { name: look.name, type: 'line', symbol: `path://${markOf(look.backend)}`, symbolSize: 10, connectNulls: true,
+      showAllSymbol: true, lineStyle: { width: 2, color: colour, type: look.dash },
+      itemStyle: { color: look.hollow ? css('--card') : colour, borderColor: colour, borderWidth: look.hollow ? 1.5 : 0 }, ...more };
+  }
+  // What each line is; a click hides it. It is as high as it has to be: nothing is on a second page.
+  function keys(id, look, charts) {
+    const place = document.getElementById(id);
+    for (const one of [...look.values()].sort((a, b) => a.name.localeCompare(b.name))) {
+      const dash = one.dash === 'solid' ? '' : ` stroke-dasharray="${one.dash.join(' ')}"`;
+      const key = document.createElement('button');
+      key.type = 'button';
+      key.setAttribute('aria-pressed', 'true');
+      key.innerHTML = `<svg viewBox="0 0 30 14" aria-hidden="true"><path d="M0 7H30" stroke="var(${colourOf(one.backend)})" stroke-width="2"${dash}/>`
+        + `${mark(one.backend, 15, 7, 11, one.hollow)}</svg>${escape(one.name)}`;
+      key.addEventListener('click', () => {
+        key.setAttribute('aria-pressed', String(key.getAttribute('aria-pressed') !== 'true'));
+        for (const chart of charts) if (shown.has(chart)) shown.get(chart).chart.dispatchAction({ type: 'legendToggleSelect', name: one.name });
+      });
+      place.appendChild(key);
+    }
+  }
+
+  // --- drawing
 
   function show(id, option, height) {
     const element = document.getElementById(id);
     if (!option || typeof echarts === 'undefined') {
-      element.outerHTML = option ? '' : '<p class="lead">Not part of this run.</p>';
+      const part = element.closest('.part');
+      const figure = element.closest('figure');
+      if (!option && part && !part.querySelector('table')) {
+        (figure && part.querySelectorAll('.chart').length > 1 ? figure : part).remove();
+      } else (figure || element).remove();
       return;
     }
     if (height) element.style.height = `${height}px`;
-    const chart = echarts.init(element, null, { renderer: 'svg' });
-    chart.setOption({ ...base(), ...option() });
-    drawn.push([chart, option]);
+    waiting.set(id, option);
   }
+  function draw() {
+    for (const [id, option] of waiting) {
+      const element = document.getElementById(id);
+      if (!element || element.clientWidth === 0) continue;
+      const chart = echarts.init(element, null, { renderer: 'svg' });
+      chart.setOption({ ...base(), ...option() });
+      shown.set(id, { chart, option });
+      waiting.delete(id);
+    }
+  }
+  const again = () => shown.forEach(({ chart, option }) => chart.setOption({ ...base(), ...option() }, true));
+  const resize = (size) => shown.forEach(({ chart }) => { if (chart.getDom().clientWidth > 0) chart.resize(size); });
+
+  // --- the charts
 
   const latency = pick({ scenario: 'C1', metric: 'p50' }).sort((a, b) => b.value - a.value);
   const least = 10 ** Math.floor(Math.log10(Math.min(...latency.map((r) => r.value))));
+  const p99 = (r) => (one({ scenario: 'C1', metric: 'p99', backend: r.backend, variant: r.variant }) || {}).value;
   show('chart-latency', latency.length && (() => ({
-    grid: { left: 8, right: 40, top: 36, bottom: 26, containLabel: true },
-    xAxis: logarithmic('us', { nameLocation: 'end', nameGap: 8, min: least, startValue: least }),
-    yAxis: axis({ type: 'category', data: latency.map(label) }),
+    grid: { left: 8, right: 40, top: 8, bottom: 34, containLabel: true },
+    tooltip: { confine: true, formatter: (p) => `${escape(p.name)}<br>${p.seriesName}: ${short(p.value[0])} us` },
+    xAxis: logarithmic('us', { ...across('us, logarithmic'), min: least }),
+    yAxis: axis({ type: 'category', data: latency.map(label), splitLine: { show: true, lineStyle: { color: css('--line') } },
+      axisLabel: { color: css('--ink'), width: narrow() ? 130 : 280, overflow: 'break', interval: 0, lineHeight: 13, fontSize: 12 } }),
     series: [
-      { name: 'p50', type: 'bar', barMaxWidth: 17,
-        label: { show: true, position: 'insideRight', color: dark.matches ? '#10151b' : '#fff', fontSize: 11, formatter: (p) => short(p.value) },
-        data: latency.map((r) => (isFloor(r)
-          ? { value: r.value, itemStyle: { color: css('--line'), borderColor: css('--soft') }, label: { color: css('--ink') } }
-          : { value: r.value })) },
-      { name: 'p99', type: 'scatter', symbolSize: 9, itemStyle: { color: palette()[1] },
-        data: latency.map((r) => (one({ scenario: 'C1', metric: 'p99', backend: r.backend, variant: r.variant }) || {}).value) },
+      { name: 'p99', type: 'scatter', symbolSize: 6, data: latency.map((r, i) => ({ name: label(r), value: [p99(r), i],
+        symbol: `path://${markOf(r.backend)}`, itemStyle: { color: css(colourOf(r.backend)), opacity: 0.6 } })) },
+      { name: 'p50', type: 'scatter', symbolSize: 13,
+        data: latency.map((r, i) => ({ name: label(r), value: [r.value, i], symbol: `path://${markOf(r.backend)}`,
+          itemStyle: { color: isFloor(r) ? css('--card') : css(colourOf(r.backend)), borderColor: css(colourOf(r.backend)), borderWidth: 1.5 } })) },
     ],
   })), 60 + 30 * latency.length);
 
-  const rates = pick({ scenario: 'C1', metric: 'cycles per second' });
-  const loads = [...new Set(rates.map((r) => r.x))].sort((a, b) => a - b);
-  const who = [...new Set(rates.map(label))];
-  show('chart-throughput', rates.length && (() => ({
-    legend: { ...base().legend, type: 'scroll', right: 0 },
-    tooltip: { trigger: 'axis', confine: true, valueFormatter: (v) => `${short(v)} /s` },
-    xAxis: axis({ type: 'category', data: loads.map((n) => `${short(n)} in flight`) }),
-    yAxis: logarithmic(''),
-    series: who.map((name) => {
-      const floor = name.includes('floor:');
-      return { name, type: 'line', symbolSize: 8, connectNulls: true, lineStyle: { width: 2, type: floor ? 'dashed' : 'solid' },
-        data: loads.map((n) => (rates.find((r) => label(r) === name && r.x === n) || {}).value) };
-    }),
-  })));
-
-  function crowd(id, metric) {
-    const all = pick({ scenario: 'C3', metric });
-    const sizes = [...new Set(all.map((r) => r.x))].sort((a, b) => a - b);
-    const names = [...new Set(all.map(label))];
+  function lines(id, all, x, y, at = (r) => r.x, words = short) {
+    const places = [...new Set(all.map(at))].sort((a, b) => a - b);
+    const look = looks(all);
     show(id, all.length && (() => ({
-      legend: { ...base().legend, type: 'scroll', right: 0 },
-      tooltip: { trigger: 'axis', confine: true, valueFormatter: short },
-      grid: { left: 8, right: 24, top: 40, bottom: 24, containLabel: true },
-      xAxis: axis({ type: 'category', data: sizes.map(short), name: 'waiters', nameLocation: 'middle', nameGap: 26 }),
-      yAxis: logarithmic(''),
-      series: names.map((name) => ({ name, type: 'line', symbolSize: 8, lineStyle: { width: 2 },
-        data: sizes.map((n) => (all.find((r) => label(r) === name && r.x === n && r.value > 0) || {}).value) })),
+      tooltip: { trigger: 'axis', confine: true, valueFormatter: (v) => short(v), order: 'valueDesc', textStyle: { fontSize: 12 } },
+      xAxis: axis({ type: 'category', data: places.map(words), ...across(x) }),
+      yAxis: y(),
+      series: [...look.values()].map((one) => styled(one, {
+        data: places.map((p) => (all.find((r) => label(r) === one.name && at(r) === p && (r.value > 0 || r.unit !== '')) || {}).value) })),
     })));
+    return look;
   }
-  crowd('chart-requests', 'requests per hand-off');
-  crowd('chart-handoff', 'time per hand-off');
+
+  const rates = pick({ scenario: 'C1', metric: 'cycles per second' });
+  keys('keys-throughput', lines('chart-throughput', rates, 'locks in flight', () => logarithmic('locks per second')), ['chart-throughput']);
+
+  const crowd = (metric) => pick({ scenario: 'C3', metric }).filter((r) => r.value > 0);
+  const crowds = lines('chart-requests', crowd('requests per hand-off'), 'waiters', () => logarithmic('requests'));
+  lines('chart-handoff', crowd('time per hand-off'), 'waiters', () => logarithmic('us'));
+  keys('keys-waiting', crowds, ['chart-requests', 'chart-handoff']);
+
+  // All exclusive is a share of 0 % readers.
+  const readers = pick({ scenario: 'C23', metric: 'grants per second' })
+    .map((r) => (r.variant === 'all exclusive' ? { ...r, variant: 'default', x: 0 } : r));
+  keys('keys-readers', lines('chart-readers', readers, 'readers, %; 0: all exclusive', () => logarithmic('grants per second')), ['chart-readers']);
+
+  const delays = pick({ scenario: 'C32', metric: 'p50' });
+  keys('keys-network', lines('chart-network', delays, 'delay each way, ms', () => logarithmic('us')), ['chart-network']);
 
   const ttl = pick({ scenario: 'C31' });
-  const ttls = [...new Set(ttl.map((r) => r.x))].sort((a, b) => a - b);
-  function byTtl(id, metric, name) {
-    const rows = ttl.filter((r) => r.metric === metric);
-    show(id, rows.length && (() => ({
-      legend: { ...base().legend, type: 'scroll', right: 0 },
-      tooltip: { trigger: 'axis', confine: true, valueFormatter: short },
-      grid: { left: 8, right: 24, top: 40, bottom: 24, containLabel: true },
-      xAxis: axis({ type: 'category', data: ttls.map(short), name: 'ttl, ms', nameLocation: 'middle', nameGap: 26 }),
-      yAxis: axis({ type: 'value', name }),
-      series: [...new Set(rows.map(label))].map((who) => ({ name: who, type: 'line', symbolSize: 8, lineStyle: { width: 2 },
-        data: ttls.map((x) => (rows.find((r) => label(r) === who && r.x === x) || {}).value) })),
-    })));
+  const byTtl = (id, metric, name) => lines(id, ttl.filter((r) => r.metric === metric), 'ttl, ms', () => axis({ type: 'value', name, min: 0 }));
+  const ttls = byTtl('chart-ttl-crash', 'time without a holder after SIGKILL', 'ms');
+  byTtl('chart-ttl-pause', 'leases lost to pauses of the process', '% of the leases');
+  if (ttl.length) {
+    keys('keys-ttl', ttls, ['chart-ttl-crash', 'chart-ttl-pause']);
+    const longest = Math.max(...ttl.map((r) => r.x));
+    document.getElementById('ttl-note').textContent = `Ttls of up to ${short(longest)} ms`
+      + `${longest < 10000 ? '; the default of Holdfast, 10,000 ms, was not part of this run.' : '; the default of Holdfast is 10,000 ms.'}`;
   }
-  byTtl('chart-ttl-crash', 'time without a holder after SIGKILL', 'ms');
-  byTtl('chart-ttl-pause', 'leases lost to pauses of the process', '%');
 
-  window.addEventListener('resize', () => drawn.forEach(([chart]) => chart.resize()));
-  dark.addEventListener('change', () => drawn.forEach(([chart, option]) => chart.setOption({ ...base(), ...option() }, true)));
+  draw();
+  for (const part of document.querySelectorAll('.part')) part.addEventListener('toggle', draw);
+  window.addEventListener('resize', () => resize());
+  window.addEventListener('beforeprint', () => resize({ width: 660 }));
+  window.addEventListener('afterprint', () => resize());
+  dark.addEventListener('change', again);
 })();

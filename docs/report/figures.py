@@ -20,6 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
 PAGE = HERE / "reference.html"
 PICTURE = HERE / "cost.svg"
+# Which lock for which need: the report's page has the same table.
+CHOICES = json.loads((HERE.parent.parent / "bench/report/choices.json").read_text())
 BEGIN, END = "<!-- figures: docs/report/figures.py --write -->", "<!-- end of figures -->"
 
 # (what the reader is told, backend, variant); rows that the run lacks are an error, not a gap.
@@ -73,35 +75,20 @@ def plain(n):
 def block(run):
     environment = run.report["environment"]
     cost = lambda backend, variant: microseconds(run.value("C1", backend, variant, "p50", 1.0))
-    on_three = lambda backend: microseconds(
-        run.value("C2", backend, "3 servers", "acquire + release, p50", 3.0))
-    three = on_three("zookeeper")
-    requests = lambda backend: plain(
-        run.value("C3", backend, "default", "requests per hand-off", 100.0))
-    hand_off = lambda backend: microseconds(
-        run.value("C3", backend, "default", "time per hand-off", 100.0))
+    three = microseconds(run.value("C2", "zookeeper", "3 servers", "acquire + release, p50", 3.0))
+
+    def line(choice):
+        scenario, variant, metric, x = choice["cost"]
+        hand_off = lambda metric: run.value("C3", choice["backend"], "default", metric, 100.0)
+        figures = {"cost": microseconds(run.value(scenario, choice["backend"], variant, metric, x)),
+                   "time": microseconds(hand_off("time per hand-off")), "requests": plain(hand_off("requests per hand-off"))}
+        return (f"| {choice['need']} | {choice['take']} | {choice['two']} | {choice['cost_text'].format(**figures)}"
+                f" | {choice['hand_off_text'].format(**figures)} |")
+
     lines = [
         "| You need | Take | Two holders are possible when | Acquire + release | Hand-off, 100 waiters |",
         "|---|---|---|---|---|",
-        "| one machine: a nightly job, no server to run | `sqlite` (`--local`) | the disk loses synced data"
-        f" | {cost('sqlite', 'default')}: 1 sync | {hand_off('sqlite')}: polls {requests('sqlite')} times |",
-        "| several machines: a nightly job, where a rare double run does no harm | `redis`"
-        " | Redis crashes, fails over or its clock jumps"
-        f" | {cost('redis', 'default')}: 2 round trips | {hand_off('redis')}: {requests('redis')} requests |",
-        "| several machines, and a crash of Redis must not lose a lock | `redis` with `appendfsync always`, no replicas"
-        " | its clock jumps, or its disk loses synced data"
-        f" | {cost('redis', 'durable')}: 2 round trips, 2 syncs | {hand_off('redis')}, not synced: {requests('redis')} requests |",
-        "| several machines, and you run PostgreSQL | `postgresql` | its clock jumps, or an asynchronous standby takes over"
-        f" | {cost('postgresql', 'default')}: 2 round trips, 1 sync | {hand_off('postgresql')}: {requests('postgresql')} requests |",
-        "| money: no crash and no partition may grant it twice | `zookeeper`, 3 servers, **and the token checked at the store**"
-        f" | a paused holder resumes, until it checks its lease | {three}: 2 round trips, a quorum's syncs"
-        f" | one server {hand_off('zookeeper')}: {requests('zookeeper')} requests |",
-        f"| the same, and you run etcd | `etcd`, 3 members, **and the token checked at the store** | a paused holder resumes,"
-        f" until it checks its lease | {on_three('etcd')}: 2 or 3 round trips, a quorum's syncs"
-        f" | one member {hand_off('etcd')}: {requests('etcd')} requests |",
-        "| the lock must survive a dead server, without consensus | `redlock`, 5 servers"
-        " | a node's clock jumps, or a node restarts empty and votes"
-        f" | {cost('redlock', 'default')}: 2 round trips to 5 | {hand_off('redlock')}: polls, {requests('redlock')} requests |",
+        *map(line, CHOICES),
         "",
         "The times are medians over loopback on one machine, where client and servers share one core: compare them with each"
         " other, not with your network. One ZooKeeper server",

@@ -1,0 +1,105 @@
+// What the report's first screen says follows from the rows, both ways: with other rows it says the contrary, and without
+// them nothing. node report_model_test.mjs TREE
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import vm from 'node:vm';
+
+const tree = process.argv[2];
+const read = (...path) => readFileSync(join(tree, ...path), 'utf8');
+for (const file of ['model.js', 'pictures.js']) vm.runInThisContext(read('bench/report', file), { filename: file });
+const { modelOf, costAgainstSafety, pauseOf, pausedOf, MARKS, CLAIM_SOURCES } =
+  vm.runInThisContext('({ modelOf, costAgainstSafety, pauseOf, pausedOf, MARKS, CLAIM_SOURCES })');
+const choices = JSON.parse(read('bench/report/choices.json'));
+const kept = read('docs/report/reference.json');
+
+let wrong = 0;
+function check(holds, what) {
+  if (holds) return;
+  wrong += 1;
+  console.log(`wrong: ${what}`);
+}
+// The model of the kept run after a change of its rows.
+function model(change = () => {}) {
+  const report = JSON.parse(kept);
+  const of = (want) => report.rows.filter((r) => Object.entries(want).every(([k, v]) => r[k] === v));
+  const left = change(of, report);
+  if (left) report.rows = left;
+  return modelOf(report, choices);
+}
+const text = (m) => m.findings.join('\n');
+const set = (all, value) => all.forEach((r) => { r.value = r.min = r.max = value; });
+function says(part, change, what) {
+  const m = model(change);
+  check(part instanceof RegExp ? part.test(text(m)) : text(m).includes(part), `${what}: expected ${part} in\n${text(m)}`);
+}
+const p50 = (backend, variant = 'default') => ({ scenario: 'C1', metric: 'p50', backend, variant });
+const without = (scenario) => (of, report) => report.rows.filter((r) => r.scenario !== scenario);
+
+// --- findings
+
+says('Redis that syncs every write is slower than SQLite: 900 us against 100 us',
+  (of) => { set(of(p50('redis', 'durable')), 900); set(of(p50('sqlite')), 100); }, 'durable Redis, dear');
+says('Redis that syncs every write is faster than SQLite', (of) => { set(of(p50('redis', 'durable')), 50); set(of(p50('sqlite')), 100); }, 'durable Redis, cheap');
+says('is as fast as SQLite', (of) => { set(of(p50('redis', 'durable')), 101); set(of(p50('sqlite')), 100); }, 'durable Redis, alike');
+const crash = { scenario: 'C18', metric: 'runs with two holders', variant: 'memory only, crashed, back at once' };
+says('a crash of the server gave two holders in 7 of 10 runs', (of) => of(crash).forEach((r) => { r.value = 7; r.n = 10; }), 'crash');
+says(/a crash of the server gave two holders in none of \d+ runs/, (of) => set(of(crash), 0), 'no crash');
+says('Redlock on five nodes costs 8.0 times one Redis', (of) => { set(of(p50('redis')), 10); set(of(p50('redlock')), 80); }, 'Redlock');
+says('Redlock on five nodes costs no more than one Redis', (of) => { set(of(p50('redis')), 80); set(of(p50('redlock')), 80); }, 'cheap Redlock');
+const jump = { scenario: 'C15', metric: 'runs with two holders', variant: 'clock jumps ahead' };
+says('clock jumped gave two holders in 3 of 4 runs', (of) => of(jump).forEach((r) => { r.value = 3; r.n = 4; }), 'clock');
+says('clock jumped gave two holders in none of', (of) => set(of(jump), 0), 'no clock');
+const ensemble = { scenario: 'C2', metric: 'acquire + release, p50' };
+says('Three servers cost no more than one', (of) => set(of(ensemble), 500), 'consensus for nothing');
+says('zookeeper 4.0 times (2.0 ms against 500 us)',
+  (of) => { set(of({ ...ensemble, variant: '1 server' }), 500); set(of({ ...ensemble, variant: '3 servers' }), 2000); }, 'consensus');
+says('Two holders all the same: holder killed 1 of 3 runs',
+  (of) => set(of({ scenario: 'C16', backend: 'zookeeper', metric: 'runs with two holders: SIGKILL' }), 1), 'consensus broken');
+// Where several servers were broken, those count and not one alone.
+const three = (of, report) => [...report.rows, ...of({ scenario: 'C16', backend: 'zookeeper', metric: 'runs with two holders: SIGKILL' })
+  .map((r) => ({ ...r, variant: '3 servers', n: 10 }))];
+check(model(three).choices.find((c) => c.backend === 'zookeeper').evidence.text === 'none in 10 runs', 'an ensemble is judged by its own runs');
+check(/on one server/.test(model().choices.find((c) => c.backend === 'zookeeper').evidence.text), 'one server in the place of three is said');
+const open = { scenario: 'C12', metric: 'stale writes accepted by a store without a fence' };
+says(/A paused holder beats every one of \d+ locks/, () => {}, 'pauses');
+says(/A paused holder beats none of \d+ locks:\*\* 0 stale writes/, (of) => set(of(open), 0), 'no stale writes');
+says(/refused 18 of 19/, (of) => {
+  of({ scenario: 'C12', metric: 'stale writes refused by a fenced store' })[0].value -= 1;
+  of({ scenario: 'C12', metric: 'stale writes accepted by a fenced store' })[0].value += 1;
+}, 'a stale write passed');
+const requests = (variant) => ({ scenario: 'C3', backend: 'redis', variant, metric: 'requests per hand-off', x: 100 });
+says('Polling costs more than a queue', () => {}, 'polling');
+says('Polling costs no more than a queue', (of) => set(of(requests('poll')), 2), 'cheap polling');
+for (const [scenario, word] of [['C12', 'paused'], ['C2', 'Three servers'], ['C15', 'clock jumped'], ['C18', 'crash of the server']]) {
+  check(!text(model(without(scenario))).includes(word), `without ${scenario} nothing is said of it`);
+}
+check(model((of) => of({ scenario: 'C8' })).findings.length === 0, 'a run of C8 finds nothing for the first screen');
+
+// --- claims
+
+const verdict = (finding) => model((of, report) => { report.verdicts.forEach((v) => { v.finding = finding; }); });
+check(/^0 confirmed, 34 refuted, /.test(verdict('refuted').tally), `refuted is called refuted: ${verdict('refuted').tally}`);
+check(/, none refuted, /.test(verdict('confirmed').tally), 'none refuted is said');
+const size = (id, change) => model(change).claims.find((c) => c.id === id).size;
+check(size('C9', (of) => of({ scenario: 'C9' }).forEach((r) => { r.unit = 'of 10 runs'; r.n = 10; })) === '10 runs', 'ten runs');
+check(size('C9') === '2 of 10 runs', `two runs: ${size('C9')}`);
+// Said by nobody in particular; every other claim names its source.
+const often = ['C6', 'C8b', 'C19a', 'C20'];
+for (const file of ['verdict.cpp', 'verdict_cost.cpp', 'verdict_clients.cpp', 'verdict_faults.cpp']) {
+  for (const [, id] of read('bench', file).matchAll(/^ {4}\{"(C\d+[a-z]*)",/gm)) {
+    check(Boolean(CLAIM_SOURCES[id]) !== often.includes(id), `${id} names its source, or is often said`);
+  }
+}
+
+// --- pictures
+
+const whole = model();
+for (const r of whole.pick({ scenario: 'C1', metric: 'p50' })) check(MARKS[r.backend], `${r.backend} has a mark of its own`);
+for (const c of whole.choices) check(costAgainstSafety(whole, 560).includes(`>${c.name}<`), `${c.name} is in the picture of cost and safety`);
+check(pausedOf(whole).backend === 'zookeeper', 'the pause of the safest lock is shown');
+const pause = (change) => { const m = model(change); return pauseOf(m, pausedOf(m), 560); };
+check(/stale write: refused/.test(pause()) && /stale write: accepted/.test(pause()), 'a pause: accepted without a fence, refused with it');
+check(/stale write: 1 accepted/.test(pause((of) => of({ scenario: 'C12', metric: 'timeline: stale write, refused by the fence' })
+  .forEach((r) => { r.metric = 'timeline: stale write'; }))), 'a pause: a stale write that passes the fence is called so');
+console.log(wrong ? `${wrong} wrong` : 'all right');
+process.exit(wrong ? 1 : 0);
