@@ -7,6 +7,7 @@ usage: figures.py           compares; exit 1 and the difference when they are no
 A new reference run, with its page, which has to be of the same run:
   bench/run --json docs/report/reference.json --html docs/report/reference.html && docs/report/figures.py --write
 The page alone, anew: bench/run --page docs/report/reference.json --html docs/report/reference.html
+README.md, cost-safety.svg and pause.svg beside this file: node bench/report/markdown.mjs docs/report/reference.json docs/report
 """
 import difflib
 import json
