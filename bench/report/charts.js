@@ -91,11 +91,11 @@
   const least = 10 ** Math.floor(Math.log10(Math.min(...latency.map((r) => r.value))));
   const p99 = (r) => (one({ scenario: 'C1', metric: 'p99', backend: r.backend, variant: r.variant }) || {}).value;
   show('chart-latency', latency.length && (() => ({
-    grid: { left: 8, right: 40, top: 8, bottom: 34, containLabel: true },
+    grid: { left: 4, right: 18, top: 8, bottom: 34, containLabel: true },
     tooltip: { confine: true, formatter: (p) => `${escape(p.name)}<br>${p.seriesName}: ${short(p.value[0])} us` },
     xAxis: logarithmic('us', { ...across('us, logarithmic'), min: least }),
     yAxis: axis({ type: 'category', data: latency.map(label), splitLine: { show: true, lineStyle: { color: css('--line') } },
-      axisLabel: { color: css('--ink'), width: narrow() ? 130 : 280, overflow: 'break', interval: 0, lineHeight: 13, fontSize: 12 } }),
+      axisLabel: { color: css('--ink'), width: narrow() ? 116 : 280, overflow: 'break', interval: 0, lineHeight: narrow() ? 11 : 13, fontSize: narrow() ? 10.5 : 12 } }),
     series: [
       { name: 'p99', type: 'scatter', symbolSize: 6, data: latency.map((r, i) => ({ name: label(r), value: [p99(r), i],
         symbol: `path://${markOf(r.backend)}`, itemStyle: { color: css(colourOf(r.backend)), opacity: 0.6 } })) },

@@ -65,6 +65,9 @@ function parts() {
   return [
     part('What one lock costs', ['Lock', '>p50, us (least to most of the rounds)', '>p99, us'],
       locks.map((r) => [name(r), spread(r), figure(c1(r, 'p99'))]), 'Acquire + release by one blocking caller when no other client wants the lock. *floor*: a bare client, without Holdfast.'),
+    part('What a network changes', ['Lock', '>without a delay', `>${short(Math.max(...pick({ scenario: 'C32' }).map((r) => r.x)))} ms each way`, '>round trips'],
+      model.network.map((n) => [name(n), n.near ? model.time(n.near) : '–', model.time(n.far), n.trips === undefined ? '–' : n.trips.toFixed(1)]),
+      'Through a proxy that delays each piece between client and servers; the links among servers are as they are.'),
     part('Three and five servers', ['Lock', '', '>p50, us (least to most)'],
       c2.map((r) => [name(r), r.metric.replace(', p50', ''), spread(r)]), "All servers share this machine's cores and disk."),
     part(`What waiting costs, ${short(model.waiters)} waiters`, ['Lock', '>us per hand-off', '>requests per hand-off'],

@@ -167,7 +167,27 @@ function modelOf(report, choices) {
     return `**${verdict}:** with ${short(waiters)} waiters a hand-off of Redis takes ${plain(queue)} requests with the queue, ${plain(poll)} by polling${herd}.`;
   }
 
-  const findings = [pauses, consensus, redlock, durability, waiting].map((of) => of()).filter((text) => text);
+  // What a delay adds, in round trips of the network: those that wait for each other.
+  const far = pick({ scenario: 'C32', metric: 'p50' });
+  const longest = largest(far.map((r) => r.x));
+  const network = far.filter((r) => r.x === longest).map((r) => {
+    const near = far.find((n) => n.x === 0 && n.backend === r.backend && n.variant === r.variant);
+    const trips = near && longest > 0 ? Math.max(0, (r.value - near.value) / (2000 * longest)) : undefined;
+    return { backend: r.backend, variant: r.variant, near: near && near.value, far: r.value, trips };
+  }).sort((a, b) => a.far - b.far);
+
+  function distance() {
+    const over = network.filter((n) => n.near && n.trips > 0.5);
+    if (over.length < 2) return '';
+    const [cheapest, dearest] = [over[0], over.at(-1)];
+    const near = over.map((n) => n.near);
+    const [before, after] = [Math.max(...near) / Math.min(...near), dearest.far / cheapest.far];
+    const says = after < 0.5 * before ? 'A network levels the costs' : 'A network does not level the costs';
+    return `**${says}:** with ${short(longest)} ms each way from ${time(cheapest.far)} (${label(cheapest)}) to ${time(dearest.far)} (${label(dearest)}), `
+      + `${times(after)}; without a delay ${times(before)}. What counts is round trips: ${plain(Math.min(...over.map((n) => n.trips)))} to ${plain(Math.max(...over.map((n) => n.trips)))}.`;
+  }
+
+  const findings = [pauses, consensus, redlock, durability, distance, waiting].map((of) => of()).filter((text) => text).slice(0, 5);
 
   // --- claims
 
@@ -195,7 +215,7 @@ function modelOf(report, choices) {
     ? `Counts such as “1 of 1” are runs: a fault was tried ${fewest === 1 ? 'once' : `${fewest} times`} or more in each set-up; to be confirmed a claim takes ten.` : '';
 
   return { report, rows, label, isFloor, pick, one, short, time, plain, list, several, waiters, choices: chosen, classes,
-    findings, claims, tally, caveat, counted, seen, faultOf, twoHolders };
+    findings, network, claims, tally, caveat, counted, seen, faultOf, twoHolders };
 }
 
 // Where a claim is made, in these or in similar words. None: often said, by nobody in particular.

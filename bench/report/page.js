@@ -204,6 +204,21 @@ function readers() {
     right("writer's longest wait"), ''], body);
 }
 
+function kinds() {
+  const body = pick({ scenario: 'C23a' }).map((r) => [named({ ...r, variant: 'default' }), r.variant, r.metric,
+    right(r.x ? short(r.x) : '–'), spread(r), r.unit, r.note]);
+  table('kinds-table', ['Server', 'Lock', '', right('callers'), right('least – most of the rounds'), '', ''], body);
+}
+
+function network() {
+  const delays = [...new Set(pick({ scenario: 'C32', metric: 'p50' }).map((r) => r.x))].sort((a, b) => a - b);
+  const body = model.network.map((n) => [named(n), ...delays.map((x) => {
+    const r = one({ scenario: 'C32', metric: 'p50', backend: n.backend, variant: n.variant, x });
+    return right(r ? model.time(r.value) : '–');
+  }), right(n.trips === undefined ? '–' : n.trips.toFixed(1))]);
+  table('network-table', ['Lock', ...delays.map((x) => right(`${short(x)} ms each way`)), right('round trips')], body);
+}
+
 function election() {
   const body = pick({ scenario: 'C25', metric: 'time without a leader' }).map((r) => {
     const of = (metric) => one({ scenario: 'C25', metric, backend: r.backend, variant: r.variant });
@@ -378,4 +393,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); firstScreen(); verdicts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); readers(); election(); half(); tasks(); ranks(); order(); delays(); damage(); histories(); faults(); runs(); timelines(); rest(); unfold(); redraw();
+alerts(); firstScreen(); verdicts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); readers(); kinds(); network(); election(); half(); tasks(); ranks(); order(); delays(); damage(); histories(); faults(); runs(); timelines(); rest(); unfold(); redraw();

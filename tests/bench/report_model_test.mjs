@@ -70,6 +70,13 @@ says(/refused 18 of 19/, (of) => {
 const requests = (variant) => ({ scenario: 'C3', backend: 'redis', variant, metric: 'requests per hand-off', x: 100 });
 says('Polling costs more than a queue', () => {}, 'polling');
 says('Polling costs no more than a queue', (of) => set(of(requests('poll')), 2), 'cheap polling');
+// Delays of 0 and 10 ms each way; the kept run may have none.
+const far = (costs) => (of, report) => [...report.rows.filter((r) => r.scenario !== 'C32'), ...Object.entries(costs).flatMap(([backend, [near, more]]) =>
+  [[0, near], [10, more]].map(([x, us]) => ({ ...report.rows[0], scenario: 'C32', backend, variant: 'default', metric: 'p50', x, value: us, min: us, max: us })))];
+says('A network levels the costs:** with 10 ms each way from 40.0 ms (redis) to 62.0 ms (etcd), 1.5 times; without a delay 20 times. What counts is round trips: 2.0 to 3.0.',
+  far({ redis: [100, 40040], etcd: [2000, 62000], sqlite: [200, 200] }), 'a network');
+says('A network does not level the costs', far({ redis: [100, 40000], etcd: [200, 82000] }), 'a network that does not');
+check(!text(model(without('C32'))).includes('network'), 'without C32 nothing is said of a network');
 for (const [scenario, word] of [['C12', 'paused'], ['C2', 'Three servers'], ['C15', 'clock jumped'], ['C18', 'crash of the server']]) {
   check(!text(model(without(scenario))).includes(word), `without ${scenario} nothing is said of it`);
 }
