@@ -105,15 +105,14 @@
     ],
   })), 60 + 30 * latency.length);
 
-  function lines(id, all, x, y, at = (r) => r.x, words = short) {
-    const places = [...new Set(all.map(at))].sort((a, b) => a - b);
-    const look = looks(all);
+  function lines(id, all, x, y, look = looks(all)) {
+    const places = [...new Set(all.map((r) => r.x))].sort((a, b) => a - b);
     show(id, all.length && (() => ({
       tooltip: { trigger: 'axis', confine: true, valueFormatter: (v) => short(v), order: 'valueDesc', textStyle: { fontSize: 12 } },
-      xAxis: axis({ type: 'category', data: places.map(words), ...across(x) }),
+      xAxis: axis({ type: 'category', data: places.map(short), ...across(x) }),
       yAxis: y(),
       series: [...look.values()].map((one) => styled(one, {
-        data: places.map((p) => (all.find((r) => label(r) === one.name && at(r) === p && (r.value > 0 || r.unit !== '')) || {}).value) })),
+        data: places.map((p) => (all.find((r) => label(r) === one.name && r.x === p) || {}).value) })),
     })));
     return look;
   }
@@ -122,8 +121,9 @@
   keys('keys-throughput', lines('chart-throughput', rates, 'locks in flight', () => logarithmic('locks per second')), ['chart-throughput']);
 
   const crowd = (metric) => pick({ scenario: 'C3', metric }).filter((r) => r.value > 0);
-  const crowds = lines('chart-requests', crowd('requests per hand-off'), 'waiters', () => logarithmic('requests'));
-  lines('chart-handoff', crowd('time per hand-off'), 'waiters', () => logarithmic('us'));
+  const crowds = looks([...crowd('requests per hand-off'), ...crowd('time per hand-off')]);
+  lines('chart-requests', crowd('requests per hand-off'), 'waiters', () => logarithmic('requests'), crowds);
+  lines('chart-handoff', crowd('time per hand-off'), 'waiters', () => logarithmic('us'), crowds);
   keys('keys-waiting', crowds, ['chart-requests', 'chart-handoff']);
 
   // All exclusive is a share of 0 % readers.
@@ -135,8 +135,9 @@
   keys('keys-network', lines('chart-network', delays, 'delay each way, ms', () => logarithmic('us')), ['chart-network']);
 
   const ttl = pick({ scenario: 'C31' });
-  const byTtl = (id, metric, name) => lines(id, ttl.filter((r) => r.metric === metric), 'ttl, ms', () => axis({ type: 'value', name, min: 0 }));
-  const ttls = byTtl('chart-ttl-crash', 'time without a holder after SIGKILL', 'ms');
+  const ttls = looks(ttl);
+  const byTtl = (id, metric, name) => lines(id, ttl.filter((r) => r.metric === metric), 'ttl, ms', () => axis({ type: 'value', name, min: 0 }), ttls);
+  byTtl('chart-ttl-crash', 'time without a holder after SIGKILL', 'ms');
   byTtl('chart-ttl-pause', 'leases lost to pauses of the process', '% of the leases');
   if (ttl.length) {
     keys('keys-ttl', ttls, ['chart-ttl-crash', 'chart-ttl-pause']);

@@ -293,18 +293,19 @@ function histories() {
 
 function faults() {
   const of = (r, metric) => one({ scenario: r.scenario, backend: r.backend, variant: r.variant, metric });
-  const body = pick({ metric: 'runs with two holders' }).map((r) => [r.scenario, named(r),
-    num(r, ` of ${r.n}`), num(of(r, 'runs with a token going back'), ` of ${r.n}`), spread(of(r, 'time with two holders')),
-    spread(of(r, 'time until the holder was told')), r.note]);
-  table('fault-table', ['', 'Set-up', right('runs with two holders'), right('token went back'), right('ms with two holders'),
-    right('holder told after, ms'), ''], body);
+  const ofRuns = (r) => ({ num: true, html: !r ? '–' : `<span class="${r.value > 0 ? 'bad' : ''}">${short(r.value)} of ${short(r.n)}</span>` });
+  const body = pick({ metric: 'runs with two holders' }).map((r) => [r.scenario, named(r), model.faultOf(r) || 'none',
+    ofRuns(r), ofRuns(of(r, 'runs with a token going back')), spread(of(r, 'time with two holders')),
+    spread(of(r, 'time until the holder was told')), r.note.replace(/^of \d+ runs[;,]? ?/, '')]);
+  table('fault-table', ['', 'Set-up', 'Fault', right('runs with two holders'), right('token went back'), right('ms with two holders'),
+    right('loss reported after, ms'), ''], body);
   const next = 'time until the next holder: ';
   table('death-table', ['Lock', 'What happened to the holder', right('ttl, ms'), right('next holder after, ms, least – most'),
     right('without a holder, ms'), right('runs with two holders')],
   rows.filter((r) => r.metric.startsWith(next)).map((r) => {
     const fault = r.metric.slice(next.length);
     return [named(r), fault, right(short(r.x)), spread(r), spread(of(r, `time without a holder: ${fault}`)),
-      num(of(r, `runs with two holders: ${fault}`), ` of ${r.n}`)];
+      ofRuns(of(r, `runs with two holders: ${fault}`))];
   }));
 }
 
