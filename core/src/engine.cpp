@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
+#include <iterator>
 
 #include "acquisition.hpp"
 #include "holdfast/spi/signal_masked_thread.hpp"
@@ -179,13 +181,27 @@ void Engine::flush() {
 
 template <class Item, class Step>
 void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
-    auto all = queue.take();
+    auto items = queue.take();
+    if (items.empty()) return;
+    const auto now = boot_clock::now();
+    Asked<Item, Step> all;
+    all.reserve(items.size());
+    for (auto& item : items) {
+        Step* const step = ((*item).*trip.prepare)(now);
+        all.emplace_back(std::move(item), step);
+    }
+    // A verb ends at the latest of its items' deadlines, and nobody waits for another's.
+    const auto until = [now](const auto& one) { return one.second ? one.second->deadline : now; };
+    const auto sooner = [&](const auto& a, const auto& b) { return until(a) < until(b); };
+    if (!std::is_sorted(all.begin(), all.end(), sooner))
+        std::stable_sort(all.begin(), all.end(), sooner);
     const std::size_t most = std::max<std::size_t>(backend_->max_batch(trip.verb), 1);
-    for (std::size_t at = 0; at < all.size(); at += most) {
-        const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
-        const auto to = all.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, all.size()));
-        std::vector<std::shared_ptr<Item>> batch(std::make_move_iterator(from),
-                                                 std::make_move_iterator(to));
+    for (auto from = all.begin(), to = from; from != all.end(); from = to) {
+        const auto together = until(*from) + milliseconds(10);
+        while (to != all.end() && static_cast<std::size_t>(to - from) < most &&
+               until(*to) <= together)
+            ++to;
+        Asked<Item, Step> batch(std::make_move_iterator(from), std::make_move_iterator(to));
         auto task = run(queue, trip, std::move(batch));
         asio::co_spawn(io_, std::move(task), asio::detached);
     }
@@ -193,13 +209,12 @@ void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
 
 template <class Item, class Step>
 spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Step>& trip,
-                                 std::vector<std::shared_ptr<Item>> batch) {
+                                 Asked<Item, Step> batch) {
     const auto self = shared_from_this();
     std::vector<Step*> steps;
     steps.reserve(batch.size());
-    const auto now = boot_clock::now();
-    for (const auto& item : batch)
-        if (Step* step = ((*item).*trip.prepare)(now)) steps.push_back(step);
+    for (const auto& [item, step] : batch)
+        if (step != nullptr) steps.push_back(step);
     try {
         if (!steps.empty()) {
             auto asking = ((*backend_).*trip.call)(steps);
@@ -209,7 +224,7 @@ spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Ste
         events->warn(std::string(trip.name) + ": " + e.what());
     }
     bool heard = false;
-    for (const auto& item : batch) {
+    for (const auto& [item, step] : batch) {
         heard = heard || ((*item).*trip.heard)();
         ((*item).*trip.answered)();
     }

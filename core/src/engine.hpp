@@ -140,12 +140,15 @@ private:
     /// Runs what is ready.
     void drain(boot_clock::time_point until);
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
-    /// Hands a queue's items to a verb of the backend, so many together as that takes.
+    /// Items, and what is asked for each; null: nothing is left to ask.
+    template <class Item, class Step>
+    using Asked = std::vector<std::pair<std::shared_ptr<Item>, Step*>>;
+    /// Hands a queue's items to a verb of the backend, so many together as that takes and as have
+    /// about the same deadline.
     template <class Item, class Step>
     void send(Batches<Item>&, const RoundTrip<Item, Step>&);
     template <class Item, class Step>
-    spi::awaitable<void> run(Batches<Item>&, const RoundTrip<Item, Step>&,
-                             std::vector<std::shared_ptr<Item>>);
+    spi::awaitable<void> run(Batches<Item>&, const RoundTrip<Item, Step>&, Asked<Item, Step>);
 
     const std::uint64_t born_ = fork_generation();
     asio::io_context io_{1};

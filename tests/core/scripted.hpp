@@ -71,7 +71,10 @@ public:
             free_ = std::max(free_, now) + s_->in_turn * count;
             takes = free_ - now;
         }
-        const auto left = items.front()->deadline - hf::boot_clock::now();
+        auto latest = items.front()->deadline;
+        for (const spi::Attempt* a : items)
+            latest = std::max(latest, a->deadline);
+        const auto left = latest - hf::boot_clock::now();
         if (takes > left)  // as backends do: it ends by itself, and nobody knows
             for (spi::Attempt* a : items)
                 a->outcome = spi::Attempt::NoAnswer{hf::make_error_code(hf::errc::unavailable)};

@@ -112,6 +112,38 @@ TEST_CASE("F8: one attempt ends, also where grants come later than their ttl", "
     wait_until([&] { return server->withdrawals > 0; }, 5s, "given back");
 }
 
+// The one that has more time was asked for first, and in the same turn of the engine.
+TEST_CASE("one attempt ends in its own time, whatever shares its request", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->attempt_takes = 60s;
+    std::atomic<bool> both_asked{false};
+    std::atomic<boot_clock::rep> long_told{0}, short_told{0};
+    server->attempt = [&](spi::Attempt& a) {
+        Server::grants(a);
+        if (a.name == "first")
+            wait_until([&] { return both_asked.load(); }, 10s, "both are asked for");
+    };
+    auto client = scripted::open(server, {});
+    const auto lock = [&](const char* name, std::chrono::milliseconds ttl) {
+        return client.make_lock(name, {.ttl = ttl}).value();
+    };
+    const auto tells = [](std::atomic<boot_clock::rep>& when) {
+        return [&when](hf::error_code, hf::Lease) {
+            when = boot_clock::now().time_since_epoch().count();
+        };
+    };
+    std::atomic<boot_clock::rep> first_told{0};
+    const auto first = lock("first", 60s), longer = lock("longer", 60s), other = lock("x", 100ms);
+    first->async_acquire({.wait = 0ms}, tells(first_told));
+    wait_until([&] { return server->attempts > 0; }, 10s, "the engine is busy");
+    const auto begun = boot_clock::now().time_since_epoch().count();
+    longer->async_acquire({.wait = 0ms}, tells(long_told));
+    other->async_acquire({.wait = 0ms}, tells(short_told));
+    both_asked = true;
+    wait_until([&] { return short_told > 0 && long_told > 0 && first_told > 0; }, 20s, "all told");
+    CHECK(short_told - begun < (long_told - begun) / 2);
+}
+
 TEST_CASE("F25: an attempt that found it busy withdraws an earlier one that was not answered",
           "[core]") {
     const auto server = std::make_shared<Server>();
