@@ -190,16 +190,18 @@ void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
         Step* const step = ((*item).*trip.prepare)(now);
         all.emplace_back(std::move(item), step);
     }
-    // A verb ends at the latest of its items' deadlines, and nobody waits for another's.
+    // A verb ends at the latest of its items' deadlines, and none waits for another's.
     const auto until = [now](const auto& one) { return one.second ? one.second->deadline : now; };
     const auto sooner = [&](const auto& a, const auto& b) { return until(a) < until(b); };
-    if (!std::is_sorted(all.begin(), all.end(), sooner))
+    // Attempts keep their order: whoever asks first is first in line.
+    if (trip.verb != spi::Verb::attempt && !std::is_sorted(all.begin(), all.end(), sooner))
         std::stable_sort(all.begin(), all.end(), sooner);
+    const auto alike = [&](const auto& a, const auto& b) {
+        return until(a) - until(b) < milliseconds(10) && until(b) - until(a) < milliseconds(10);
+    };
     const std::size_t most = std::max<std::size_t>(backend_->max_batch(trip.verb), 1);
     for (auto from = all.begin(), to = from; from != all.end(); from = to) {
-        const auto together = until(*from) + milliseconds(10);
-        while (to != all.end() && static_cast<std::size_t>(to - from) < most &&
-               until(*to) <= together)
+        while (to != all.end() && static_cast<std::size_t>(to - from) < most && alike(*from, *to))
             ++to;
         Asked<Item, Step> batch(std::make_move_iterator(from), std::make_move_iterator(to));
         auto task = run(queue, trip, std::move(batch));

@@ -128,7 +128,7 @@ def check_include(tree, path, name, owned):
         if mine.startswith("tests/") or (mine == "bench" and theirs == "tests/lab"):
             return None
         return f"{mine} includes {target}"
-    if theirs == "tests/models" and mine == "tests/backends":
+    if theirs == "tests/models" and mine in ("tests/backends", "tests/sim"):
         return None  # the small server that runs shipped scripts serves both
     if theirs == "bench/checker" and (mine == "bench" or mine.startswith("tests/")):
         return None

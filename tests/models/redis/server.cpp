@@ -1,6 +1,7 @@
 #include "server.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <lua.hpp>
@@ -83,7 +84,8 @@ bool command(lua_State* l, const Words& w) {
         if (v.scores.empty() && v.fields.empty()) store->keys.erase(key());
     };
     if (name == "TIME") {
-        push_list(l, {std::to_string(store->now / 1000), std::to_string(store->now % 1000 * 1000)});
+        push_list(l, {std::to_string(store->now / 1000),
+                      std::to_string(store->now % 1000 * 1000 + store->micros)});
     } else if (name == "EXISTS") {
         int n = 0;
         for (std::size_t i = 1; i < w.size(); ++i)
@@ -208,10 +210,14 @@ bool command(lua_State* l, const Words& w) {
     return true;
 }
 
+constexpr const char* wrong_type =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
+constexpr const char* read_only = "READONLY You can't write against a read only replica.";
+
 int call(lua_State* l, bool raise) {
     bool fits = true;
     std::string failed;
-    const char* words = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    const char* words = wrong_type;
     {
         Words w;
         for (int i = 1; i <= lua_gettop(l); ++i) {
@@ -223,10 +229,13 @@ int call(lua_State* l, bool raise) {
             }
             w.emplace_back(s, n);
         }
+        if (!w.empty())
+            std::transform(w[0].begin(), w[0].end(), w[0].begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         try {
             if (failed.empty() && wire->read_only && writes(w.at(0))) {
                 fits = false;
-                words = "READONLY You can't write against a read only replica.";
+                words = read_only;
             } else if (failed.empty()) {
                 fits = command(l, w);
             }
@@ -255,6 +264,40 @@ constexpr int most_instructions = 10'000'000;
 
 void too_long(lua_State* l, lua_Debug*) {
     luaL_error(l, "FATAL the script does not end");
+}
+
+/// What is on top of the stack, as the server converts it.
+void encode(lua_State* l, std::string& out) {
+    if (lua_type(l, -1) == LUA_TSTRING) {
+        std::size_t n = 0;
+        const char* text = lua_tolstring(l, -1, &n);
+        out.append("$").append(std::to_string(n)).append("\r\n").append(text, n).append("\r\n");
+    } else if (lua_type(l, -1) == LUA_TNUMBER) {
+        const auto number = static_cast<long long>(lua_tonumber(l, -1));
+        out.append(":").append(std::to_string(number)).append("\r\n");
+    } else if (lua_istable(l, -1)) {
+        for (const auto& [field, sign] : {std::pair("err", "-"), std::pair("ok", "+")}) {
+            lua_getfield(l, -1, field);
+            const bool found = lua_isstring(l, -1) != 0;
+            if (found) out.append(sign).append(lua_tostring(l, -1)).append("\r\n");
+            lua_pop(l, 1);
+            if (found) return;
+        }
+        std::string all;
+        int n = 0;
+        for (;; ++n) {
+            lua_rawgeti(l, -1, n + 1);
+            const bool more = !lua_isnil(l, -1);
+            if (more) encode(l, all);
+            lua_pop(l, 1);
+            if (!more) break;
+        }
+        out.append("*").append(std::to_string(n)).append("\r\n").append(all);
+    } else if (lua_isboolean(l, -1) && lua_toboolean(l, -1) != 0) {
+        out.append(":1\r\n");
+    } else {
+        out.append("$-1\r\n");
+    }
 }
 
 void set_list(lua_State* l, const char* name, const Words& all) {
@@ -300,11 +343,8 @@ Lua::~Lua() {
     lua_close(state_->l);
 }
 
-std::vector<std::string> Lua::run(const std::string& script, const Words& keys,
-                                  const Words& arguments, Store& s, Wire& w) {
+void Lua::load(const std::string& script, const Words& keys, const Words& arguments) {
     lua_State* l = state_->l;
-    store = &s;
-    wire = &w;
     auto found = state_->loaded.find(script);
     if (found == state_->loaded.end()) {
         if (luaL_loadbuffer(l, script.data(), script.size(), "@script") != 0)
@@ -315,6 +355,44 @@ std::vector<std::string> Lua::run(const std::string& script, const Words& keys,
     set_list(l, "ARGV", arguments);
     lua_rawgeti(l, LUA_REGISTRYINDEX, found->second);
     lua_sethook(l, &too_long, LUA_MASKCOUNT, most_instructions);  // counts from here
+}
+
+std::string Lua::evaluate(const std::string& script, const Words& keys, const Words& arguments,
+                          Store& s, Wire& w) {
+    lua_State* l = state_->l;
+    store = &s;
+    wire = &w;
+    load(script, keys, arguments);
+    std::string out;
+    if (lua_pcall(l, 0, 1, 0) == 0) {
+        encode(l, out);
+    } else {
+        out = lua_tostring(l, -1);
+        if (out.find("FATAL") != out.npos) throw std::runtime_error(out);
+        out = "-" + out + "\r\n";
+    }
+    lua_pop(l, 1);
+    return out;
+}
+
+std::string Lua::call(const Words& words, Store& s, Wire& w) {
+    lua_State* l = state_->l;
+    store = &s;
+    wire = &w;
+    if (w.read_only && writes(words.at(0))) return "-" + std::string(read_only) + "\r\n";
+    if (!command(l, words)) return "-" + std::string(wrong_type) + "\r\n";
+    std::string out;
+    encode(l, out);
+    lua_pop(l, 1);
+    return out;
+}
+
+std::vector<std::string> Lua::run(const std::string& script, const Words& keys,
+                                  const Words& arguments, Store& s, Wire& w) {
+    lua_State* l = state_->l;
+    store = &s;
+    wire = &w;
+    load(script, keys, arguments);
     if (lua_pcall(l, 0, 1, 0) != 0) {
         const std::string why = lua_tostring(l, -1);
         lua_pop(l, 1);

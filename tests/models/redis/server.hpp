@@ -23,7 +23,8 @@ struct Value {
 
 struct Store {
     std::map<std::string, Value> keys;
-    std::int64_t now = 0;  ///< server ms
+    std::int64_t now = 0;     ///< server ms
+    std::int64_t micros = 0;  ///< of that millisecond
 
     /// Null when it is not there or has expired.
     const Value* find(const std::string& key) const;
@@ -51,7 +52,15 @@ public:
     std::vector<std::string> run(const std::string& script, const std::vector<std::string>& keys,
                                  const std::vector<std::string>& arguments, Store&, Wire&);
 
+    /// The same, with the reply as the server sends it.
+    std::string evaluate(const std::string& script, const std::vector<std::string>& keys,
+                         const std::vector<std::string>& arguments, Store&, Wire&);
+    /// One command outside of a script, and its reply.
+    std::string call(const std::vector<std::string>& words, Store&, Wire&);
+
 private:
+    void load(const std::string& script, const std::vector<std::string>& keys,
+              const std::vector<std::string>& arguments);
     struct State;
     std::unique_ptr<State> state_;
 };

@@ -1,0 +1,142 @@
+#include "network.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace holdfast::sim {
+
+Nanos Route::delay() {
+    return kernel.random().between(shortest, longest);
+}
+
+void Route::cut(Way w) {
+    cut_[w] = true;
+}
+
+void Route::heal(Way w) {
+    if (!std::exchange(cut_[w], false)) return;
+    std::erase_if(connections, [](const auto& c) { return c.expired(); });
+    for (const auto& weak : connections) {
+        const auto c = weak.lock();
+        auto held = std::exchange(c->ways_[w].held, {});
+        const Nanos again = kernel.random().between(0, 300 * ms);
+        for (auto& parcel : held)
+            c->send_off(w, std::move(parcel), again);
+    }
+}
+
+void Connection::open() {
+    put(to_server, {Parcel::Kind::hello});
+}
+
+void Connection::send(std::string bytes) {
+    put(to_server, {Parcel::Kind::bytes, std::move(bytes)});
+}
+
+void Connection::client_closes() {
+    client_closed_ = true;
+    put(to_server, {Parcel::Kind::end});
+}
+
+void Connection::reply(std::string bytes) {
+    if (at_server_) put(to_client, {Parcel::Kind::bytes, std::move(bytes)});
+}
+
+void Connection::server_closes(bool loses) {
+    if (!std::exchange(at_server_, false)) return;
+    if (loses) {
+        ways_[to_client].lost_before = ways_[to_client].sent;
+        ways_[to_client].held.clear();
+    }
+    put(to_client, {Parcel::Kind::reset});
+}
+
+void Connection::break_off(bool tell_client, bool tell_server) {
+    for (auto& way : ways_)
+        if (route_.kernel.random().chance(500)) {
+            way.lost_before = way.sent;
+            way.held.clear();
+        }
+    if (tell_server) {
+        put(to_server, {Parcel::Kind::end});
+    } else {
+        // What it sends goes nowhere.
+        ways_[to_client].lost_before = never;
+    }
+    if (tell_client)
+        send_off(to_client, {Parcel::Kind::reset}, 0);
+    else
+        ways_[to_server].lost_before = tell_server ? ways_[to_server].lost_before : never;
+}
+
+void Connection::put(Way w, Parcel p) {
+    if (route_.is_cut(w) || !ways_[w].held.empty())
+        ways_[w].held.push_back(std::move(p));
+    else
+        send_off(w, std::move(p), 0);
+}
+
+void Connection::send_off(Way w, Parcel p, Nanos more) {
+    auto& way = ways_[w];
+    way.last = std::max(way.last + 1, route_.kernel.now() + more + route_.delay());
+    const auto number = ++way.sent;
+    const bool is_reset = p.kind == Parcel::Kind::reset;
+    route_.kernel.at(way.last, [self = shared_from_this(), w, number, is_reset, p]() mutable {
+        if (number <= self->ways_[w].lost_before && !is_reset) return;
+        if (self->route_.is_cut(w)) return self->ways_[w].held.push_back(std::move(p));
+        self->arrive(w, std::move(p));
+    });
+}
+
+void Connection::arrive(Way w, Parcel p) {
+    if (w == to_server)
+        at_the_server(p);
+    else
+        at_the_client(p);
+}
+
+void Connection::at_the_server(Parcel& p) {
+    using Kind = Parcel::Kind;
+    if (p.kind == Kind::hello) {
+        if (!route_.server.listens()) return put(to_client, {Kind::reset});
+        at_server_ = true;
+        route_.server.opened(shared_from_this());
+        return put(to_client, {Kind::accepted});
+    }
+    if (!at_server_) {
+        // It knows nothing of this connection.
+        if (p.kind == Kind::bytes) put(to_client, {Kind::reset});
+        return;
+    }
+    if (p.kind == Kind::bytes) return route_.server.arrived(*this, p.bytes);
+    at_server_ = false;
+    route_.server.closed(*this);
+}
+
+void Connection::at_the_client(Parcel& p) {
+    using Kind = Parcel::Kind;
+    const auto s = socket_.lock();
+    if (!s || client_closed_) return;
+    switch (p.kind) {
+        case Kind::accepted:
+            s->state = Socket::State::connected;
+            break;
+        case Kind::bytes:
+            s->inbox += p.bytes;
+            break;
+        case Kind::reset:
+            s->error = s->state == Socket::State::connecting ? ECONNREFUSED : ECONNRESET;
+            s->state = Socket::State::failed;
+            s->ended = true;
+            break;
+        case Kind::end:
+            s->ended = true;
+            break;
+        case Kind::hello:
+            break;
+    }
+    s->changed();
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,209 @@
+#include "redis.hpp"
+
+#include <algorithm>
+#include <boost/uuid/detail/sha1.hpp>
+#include <cctype>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::sim {
+namespace {
+
+model::Lua& lua() {
+    thread_local model::Lua one;  // keeps compiled scripts, and no state of theirs
+    return one;
+}
+
+std::string sha1_of(const std::string& text) {
+    boost::uuids::detail::sha1 hash;
+    hash.process_bytes(text.data(), text.size());
+    boost::uuids::detail::sha1::digest_type digest{};
+    hash.get_digest(digest);
+    std::string out;
+    for (const unsigned word : digest)
+        for (int shift = 28; shift >= 0; shift -= 4)
+            out += "0123456789abcdef"[word >> static_cast<unsigned>(shift) & 15U];
+    return out;
+}
+
+/// The first command, taken out of the bytes; nothing while some of it is missing.
+std::optional<std::vector<std::string>> take_command(std::string& bytes) {
+    std::size_t at = 0;
+    const auto number = [&](char sign) -> std::optional<std::size_t> {
+        const auto end = bytes.find("\r\n", at);
+        if (end == bytes.npos) return std::nullopt;
+        if (bytes[at] != sign) throw std::runtime_error("a client sends nonsense: " + bytes);
+        const auto n = std::stoul(bytes.substr(at + 1, end - at - 1));
+        at = end + 2;
+        return n;
+    };
+    const auto count = number('*');
+    if (!count) return std::nullopt;
+    std::vector<std::string> words(*count);
+    for (std::string& word : words) {
+        const auto size = number('$');
+        if (!size || bytes.size() < at + *size + 2) return std::nullopt;
+        word = bytes.substr(at, *size);
+        at += *size + 2;
+    }
+    bytes.erase(0, at);
+    return words;
+}
+
+std::string bulk(std::string_view text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+}
+
+std::string shown(const std::vector<std::string>& words) {
+    std::string out;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const bool script = i == 1 && words[0].starts_with("EVAL");
+        out += script ? " " + (words[0] == "EVALSHA" ? words[1] : sha1_of(words[1])).substr(0, 4)
+                      : (i == 0 ? "" : " ") + words[i];
+    }
+    return out;
+}
+
+}  // namespace
+
+Redis::Redis(Kernel& k, std::string name) : kernel_(k) {
+    machine.name = std::move(name);
+    machine.local = 1'790'000'000 * second + k.random().between(0, 1000 * second);
+}
+
+void Redis::set_time() {
+    const Nanos now = machine.clock(kernel_.now());
+    store_.now = now / ms;
+    store_.micros = now % ms / us;
+    store_.sweep();
+}
+
+const model::Store& Redis::store() {
+    set_time();
+    return store_;
+}
+
+void Redis::opened(const std::shared_ptr<Connection>& c) {
+    sessions_.push_back(std::make_shared<Session>());
+    sessions_.back()->connection = c;
+}
+
+void Redis::closed(Connection& c) {
+    // What it had sent is still done.
+    for (const auto& s : sessions_)
+        if (s->connection.get() == &c) s->channels.clear();
+    std::erase_if(sessions_, [&](const auto& s) { return s->connection.get() == &c && !s->busy; });
+}
+
+void Redis::arrived(Connection& c, std::string_view bytes) {
+    for (const auto& s : sessions_)
+        if (s->connection.get() == &c) {
+            s->in += bytes;
+            return look_at(*s);
+        }
+}
+
+void Redis::look_at(Session& s) {
+    if (s.busy) return;
+    auto command = take_command(s.in);
+    if (!command) return;
+    s.busy = true;
+    // One after the other, whoever asks.
+    free_at_ = std::max({free_at_, kernel_.now(), machine.frozen_until}) +
+               kernel_.random().between(fastest, slowest);
+    const auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                                    [&](const auto& one) { return one.get() == &s; });
+    const auto keep = *found;
+    kernel_.at(free_at_, [this, keep, words = std::move(*command)] {
+        if (!up_ || std::find(sessions_.begin(), sessions_.end(), keep) == sessions_.end()) return;
+        if (kernel_.now() < machine.frozen_until) {
+            return kernel_.at(machine.frozen_until, [this, keep, words] {
+                if (up_) run(*keep, words);
+            });
+        }
+        run(*keep, words);
+    });
+}
+
+void Redis::run(Session& s, const Words& words) {
+    set_time();
+    std::string reply = answer(s, words);
+    if (kernel_.tracing) {
+        std::string line = shown(words) + " -> " + reply.substr(0, 100);
+        std::replace_if(
+            line.begin(), line.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
+        kernel_.trace(machine.name, s.connection->route().process.name + ": " + line);
+    }
+    s.connection->reply(std::move(reply));
+    s.busy = false;
+    if (!s.connection->at_server() && s.in.empty())
+        std::erase_if(sessions_, [&](const auto& one) { return one.get() == &s; });
+    else
+        look_at(s);
+}
+
+std::string Redis::answer(Session& s, const Words& words) {
+    std::string name = words.at(0);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    if (name == "EVAL" || name == "EVAL_RO" || name == "EVALSHA") return script(words);
+    if (name == "PING") return "+PONG\r\n";
+    if (name == "HELLO")
+        return "*4\r\n" + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.15");
+    if (name == "SUBSCRIBE") {
+        s.channels.insert(words.at(1));
+        return "*3\r\n" + bulk("subscribe") + bulk(words[1]) + ":" +
+               std::to_string(s.channels.size()) + "\r\n";
+    }
+    model::Wire wire;
+    return lua().call(words, store_, wire);
+}
+
+std::string Redis::script(const Words& words) {
+    std::string sha = words.at(1);
+    if (words[0] != "EVALSHA") {
+        sha = sha1_of(words[1]);
+        scripts_[sha] = words[1];
+    }
+    const auto known = scripts_.find(sha);
+    if (known == scripts_.end()) return "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+    const auto keys = static_cast<std::ptrdiff_t>(std::stoul(words.at(2)));
+    model::Wire wire;
+    for (const auto& one : sessions_)
+        for (const std::string& channel : one->channels)
+            ++wire.listeners[channel];
+    auto reply = lua().evaluate(known->second, Words(words.begin() + 3, words.begin() + 3 + keys),
+                                Words(words.begin() + 3 + keys, words.end()), store_, wire);
+    publish(wire);
+    return reply;
+}
+
+void Redis::publish(const model::Wire& wire) {
+    for (const auto& [channel, text] : wire.published)
+        for (const auto& one : sessions_)
+            if (one->channels.count(channel) != 0) {
+                kernel_.trace(machine.name,
+                              "tells " + one->connection->route().process.name + ": " + text);
+                one->connection->reply("*3\r\n" + bulk("message") + bulk(channel) + bulk(text));
+            }
+}
+
+void Redis::restart(Nanos down) {
+    up_ = false;
+    scripts_.clear();
+    for (const auto& s : std::exchange(sessions_, {}))
+        s->connection->server_closes(kernel_.random().chance(500));
+    kernel_.after(down, [this] { up_ = true; });
+}
+
+void Redis::recover() {
+    up_ = true;
+    machine.frozen_until = kernel_.now();
+}
+
+void Redis::pause(Nanos until) {
+    machine.frozen_until = std::max(machine.frozen_until, until);
+}
+
+}  // namespace holdfast::sim

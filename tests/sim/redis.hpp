@@ -1,0 +1,64 @@
+// A Redis server as clients see it: its protocol, its clock, its subscribers and its restarts. The
+// commands, and the scripts run by Lua 5.1, are those of tests/models/redis.
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../models/redis/server.hpp"
+#include "network.hpp"
+
+namespace holdfast::sim {
+
+class Redis final : public Server {
+public:
+    Redis(Kernel&, std::string name);
+
+    bool listens() const override { return up_; }
+    void opened(const std::shared_ptr<Connection>&) override;
+    void arrived(Connection&, std::string_view bytes) override;
+    void closed(Connection&) override;
+    const std::string& name() const override { return machine.name; }
+
+    // --- faults
+    /// Down, then up again, with its data.
+    void restart(Nanos down);
+    void pause(Nanos until);
+    void recover();
+    /// What was written since the last call of keep() is gone: no promise survives it.
+    void forget_writes() { store_ = kept_; }
+    void keep() { kept_ = store_; }
+
+    /// What is stored, as of now.
+    const model::Store& store();
+    bool up() const noexcept { return up_; }
+
+    Process machine;
+    Nanos fastest = 10 * us, slowest = 80 * us;  ///< for one command
+
+private:
+    using Words = std::vector<std::string>;
+    struct Session {
+        std::shared_ptr<Connection> connection;
+        std::string in;
+        bool busy = false;
+        std::set<std::string> channels;
+    };
+    void look_at(Session&);
+    void run(Session&, const Words&);
+    std::string answer(Session&, const Words&);
+    std::string script(const Words&);
+    void publish(const model::Wire&);
+    void set_time();
+
+    Kernel& kernel_;
+    model::Store store_, kept_;
+    std::map<std::string, std::string> scripts_;  ///< by their SHA1
+    std::vector<std::shared_ptr<Session>> sessions_;
+    Nanos free_at_ = 0;
+    bool up_ = true;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,248 @@
+#include "worker.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
+#include <stop_token>
+
+namespace holdfast::sim {
+namespace {
+
+/// What a last request may still take, of a call whose time is nearly over.
+constexpr Nanos last_try = 50 * ms;
+
+std::string words(Nanos n) {
+    return std::to_string(n / ms) + " ms";
+}
+std::string words(const error_code& ec) {
+    return ec ? ec.message() : "granted";
+}
+
+}  // namespace
+
+/// An asynchronous call, which may outlive the wait for it.
+struct Worker::Call {
+    Kernel* kernel = nullptr;
+    Thread* waits = nullptr;
+    unsigned ends = 0;
+    error_code error;
+    Lease lease;
+    ReleaseResult released{};
+
+    void ended() {
+        ++ends;
+        kernel->wake(waits);
+    }
+};
+
+Worker::Since Worker::begin() const {
+    return {world_.kernel.now(), user_.process.frozen};
+}
+
+void Worker::took(const Since& since, Nanos bound, const std::string& what) {
+    if (user_.killed) return;
+    const Nanos time = world_.kernel.now() - since.moment - (user_.process.frozen - since.frozen);
+    if (time > bound + bound / 100 + world_.slack_)
+        world_.fail(user_.process.name + ": " + what + " took " + words(time) + " of " +
+                    words(bound));
+}
+
+void Worker::trace(const std::string& what) {
+    if (world_.kernel.tracing) world_.trace(world_.kernel.current_name(), what);
+}
+
+void Worker::run() {
+    while (!world_.stopping_) {
+        world_.kernel.rest(random().between(0, 400 * ms));
+        if (!world_.stopping_) cycle();
+    }
+}
+
+void Worker::judge(error_code ec, const AcquireOptions& o, bool cancelled) {
+    if (user_.killed) return;
+    const bool once = o.wait == milliseconds::zero();
+    const bool expected = !ec || (ec == errc::contended && once) ||
+                          (ec == errc::timed_out && !once) || (ec == errc::cancelled && cancelled);
+    const bool faulty = ec == errc::unavailable || ec == errc::in_doubt || ec == errc::no_quorum;
+    if (!expected && (world_.calm || !faulty))
+        world_.fail(user_.process.name + ": an acquisition ended with: " + ec.message());
+}
+
+void Worker::cycle() {
+    const auto name = static_cast<std::size_t>(random().below(world_.names.size()));
+    const Name& n = world_.names[name];
+    AcquireOptions o;
+    switch (random().below(10)) {
+        case 0:
+        case 1:
+            o.wait = milliseconds::zero();
+            break;
+        case 2:
+        case 3:
+        case 4:
+            o.wait = milliseconds(random().between(20, 500));
+            break;
+        case 5:
+            break;  // for ever
+        default:
+            o.wait = milliseconds(random().between(500, 8000));
+    }
+    if (n.options.kind == Kind::shared_mutex && random().chance(600)) o.mode = Mode::shared;
+    if (n.options.kind == Kind::semaphore)
+        o.permits = 1 + static_cast<std::uint32_t>(random().below(n.options.limit));
+    auto [ec, lease] = acquire(*user_.locks[name], o, name);
+    if (!ec) hold(std::move(lease), name);
+}
+
+std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o,
+                                             std::size_t name) {
+    const bool blocking = random().chance(400);
+    const Nanos wait = std::min<Nanos>(o.wait.count(), 60'000) * ms;
+    const Nanos cancel_after =
+        random().chance(200) ? random().between(0, std::min(wait, 10 * second)) : never;
+    trace(std::string(blocking ? "acquires " : "acquires, asynchronously, ") +
+          world_.names[name].text + (o.mode == Mode::shared ? ", shared" : "") +
+          (o.permits > 1 ? ", " + std::to_string(o.permits) + " permits" : "") +
+          (o.wait == forever ? ", for ever" : ", waits " + words(wait)));
+    const Nanos one_request = world_.request_timeout.count() * ms;
+    const Since since = begin();
+    std::pair<error_code, Lease> out;
+    if (blocking) {
+        std::stop_source stop;
+        if (cancel_after < never)
+            world_.kernel.start(user_.process, "stopper",
+                                [stop, cancel_after, &w = world_]() mutable {
+                                    w.kernel.rest(cancel_after);
+                                    stop.request_stop();
+                                });
+        auto got = lock.acquire(o, stop.get_token());
+        if (got)
+            out.second = std::move(*got);
+        else
+            out.first = got.error();
+    } else {
+        out = acquire_async(lock, o, cancel_after);
+    }
+    trace("acquires " + world_.names[name].text + ": " + words(out.first) +
+          (out.first ? ""
+                     : " " + std::string(out.second.owner_id().substr(0, 6)) + ", token " +
+                           std::to_string(out.second.fencing_token().value)));
+    if (o.wait != forever) took(since, std::max(wait, one_request) + last_try, "an acquisition");
+    if (out.first == errc::cancelled)
+        took(since, cancel_after + (blocking ? one_request : 0), "a cancelled acquisition");
+    judge(out.first, o, cancel_after < never);
+    return out;
+}
+
+std::pair<error_code, Lease> Worker::acquire_async(Lock& lock, const AcquireOptions& o,
+                                                   Nanos cancel_after) {
+    Kernel& k = world_.kernel;
+    const auto call = std::make_shared<Call>();
+    const auto signal = std::make_shared<asio::cancellation_signal>();
+    call->kernel = &k;
+    call->waits = k.current();
+    auto handler = [call](error_code ec, Lease lease) {
+        call->error = ec;
+        call->lease = std::move(lease);
+        call->ended();
+    };
+    if (world_.with_loop_) {
+        auto& loop = *user_.loop;
+        asio::post(loop, [&lock, o, signal, &loop, handler] {
+            lock.async_acquire(
+                o, asio::bind_executor(loop.get_executor(),
+                                       asio::bind_cancellation_slot(signal->slot(), handler)));
+        });
+    } else {
+        lock.async_acquire(o, handler);
+    }
+    const Nanos cancel_at = cancel_after < never ? k.now() + cancel_after : never;
+    bool emitted = !world_.with_loop_;
+    while (call->ends == 0) {
+        if (k.now() >= cancel_at && !emitted) {
+            emitted = true;
+            asio::post(*user_.loop, [signal] { signal->emit(asio::cancellation_type::terminal); });
+            continue;  // it may have ended meanwhile
+        }
+        k.block(emitted ? never : cancel_at);
+    }
+    call->waits = nullptr;
+    if (call->ends > 1) world_.fail("an acquisition ended twice");
+    return {call->error, std::move(call->lease)};
+}
+
+void Worker::hold(Lease lease, std::size_t name) {
+    Kernel& k = world_.kernel;
+    const Name& n = world_.names[name];
+    Belief belief{&lease, &user_.process, name, std::string(lease.owner_id())};
+    world_.beliefs_.push_back(&belief);
+    ++world_.grants_;
+    const std::uint64_t token = lease.fencing_token().value;
+    const bool exclusive = lease.mode() == Mode::exclusive && n.options.kind != Kind::semaphore;
+    if (world_.deployment_->fences() && n.options.kind != Kind::semaphore) {
+        auto& highest = exclusive ? world_.highest_[name] : world_.highest_exclusive_[name];
+        if (token <= highest && lease.valid())
+            world_.fail(user_.process.name + ": the token goes back: " + std::to_string(token));
+        world_.highest_[name] = std::max(world_.highest_[name], token);
+        if (exclusive) world_.highest_exclusive_[name] = token;
+    }
+    const Nanos until =
+        k.now() + (random().chance(500) ? random().between(0, 60 * ms)
+                                        : random().between(0, 2 * world_.ttl.count() * ms));
+    while (k.now() < until && lease.valid() && !world_.stopping_) {
+        k.rest(std::min(until - k.now(), random().between(10 * ms, 500 * ms)));
+        if (!lease.valid() || !random().chance(150)) continue;
+        const Since since = begin();
+        if (exclusive && n.options.kind == Kind::shared_mutex && random().chance(500)) {
+            const auto done = lease.downgrade();
+            trace("downgrades " + n.text + ": " + (done ? "done" : done.error().message()));
+        } else {
+            const auto done = lease.renew();
+            trace("renews " + n.text + ": " + (done ? "done" : done.error().message()));
+            if (!done && world_.calm && lease.valid())
+                world_.fail("a renewal failed: " + done.error().message());
+        }
+        took(since, world_.request_timeout.count() * ms, "a renewal");
+    }
+    if (world_.calm && n.options.renew && !lease.valid())
+        world_.fail(user_.process.name + ": a lease was lost: " + lease.lost_reason().message());
+    release(std::move(lease), belief);
+}
+
+void Worker::release(Lease lease, Belief& belief) {
+    Kernel& k = world_.kernel;
+    std::erase(world_.beliefs_, &belief);
+    const std::string text = world_.names[belief.name].text;
+    const bool valid = lease.valid();
+    const auto outcome = random().chance(100) ? Outcome::abandoned : Outcome::done;
+    if (random().chance(200)) {
+        trace("drops " + text);
+        return;
+    }
+    trace("releases " + text);
+    const Since since = begin();
+    ReleaseResult answer{};
+    if (random().chance(500)) {
+        answer = lease.release(outcome);
+    } else {
+        const auto call = std::make_shared<Call>();
+        call->kernel = &k;
+        call->waits = k.current();
+        lease.async_release(outcome, [call](error_code, ReleaseResult r) {
+            call->released = r;
+            call->ended();
+        });
+        while (call->ends == 0)
+            k.block(never);
+        call->waits = nullptr;
+        if (call->ends > 1) world_.fail("a release ended twice");
+        answer = call->released;
+    }
+    trace("releases " + text + ": " + std::string(to_string(answer)));
+    took(since, world_.request_timeout.count() * ms, "a release");
+    if (world_.calm && valid && answer != ReleaseResult::released)
+        world_.fail("a release was answered: " + std::string(to_string(answer)));
+}
+
+}  // namespace holdfast::sim

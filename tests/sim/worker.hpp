@@ -1,0 +1,34 @@
+// What one thread of a client does: it takes locks in every way that the interface has, and holds
+// each call to what its documentation promises.
+#pragma once
+#include "world.hpp"
+
+namespace holdfast::sim {
+
+class Worker {
+public:
+    Worker(World& w, World::User& u) : world_(w), user_(u) {}
+    void run();
+
+private:
+    struct Call;
+    void cycle();
+    std::pair<error_code, Lease> acquire(Lock&, const AcquireOptions&, std::size_t name);
+    std::pair<error_code, Lease> acquire_async(Lock&, const AcquireOptions&, Nanos cancel_after);
+    void hold(Lease, std::size_t name);
+    void release(Lease, Belief&);
+    void judge(error_code, const AcquireOptions&, bool cancelled);
+    /// How long it has run since then, without the time in which its machine stood still.
+    struct Since {
+        Nanos moment, frozen;
+    };
+    Since begin() const;
+    void took(const Since&, Nanos bound, const std::string& what);
+    void trace(const std::string& what);
+    Random& random() { return world_.kernel.random(); }
+
+    World& world_;
+    World::User& user_;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,351 @@
+#include "world.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+#include "worker.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+constexpr Nanos troubled = 15 * second;  ///< so long things go wrong
+constexpr Nanos patience = 90 * second;  ///< then everything ends, at the latest so much later
+
+const char* words(Fault::Kind kind) {
+    switch (kind) {
+        case Fault::Kind::slow:
+            return "slow";
+        case Fault::Kind::cut:
+            return "cut";
+        case Fault::Kind::break_off:
+            return "connections break";
+        case Fault::Kind::freeze:
+            return "machine stands still";
+        case Fault::Kind::kill:
+            return "killed";
+        case Fault::Kind::restart:
+            return "server restarts";
+        case Fault::Kind::pause:
+            return "server stands still";
+        case Fault::Kind::lose_writes:
+            return "server restarts without its last writes";
+        case Fault::Kind::clock_jump:
+            return "server's clock jumps";
+        case Fault::Kind::count_:
+            break;
+    }
+    return "?";
+}
+
+}  // namespace
+
+std::string to_string(const Fault& f) {
+    return std::string(words(f.kind)) + ": client " + std::to_string(f.client) + ", server " +
+           std::to_string(f.server) + ", way " + std::to_string(f.how % 3) + ", " +
+           std::to_string(f.lasts / ms) + " ms from " + std::to_string(f.from / ms) + " ms on";
+}
+
+World::World(const std::string& backend, Options o) : kernel(o.seed), options(std::move(o)) {
+    kernel.tracing = options.tracing;
+    deployment_ = make_deployment(backend, kernel, options);
+    if (!deployment_) throw std::runtime_error("there is no simulation of " + backend);
+    servers_ = deployment_->servers();
+    plan();
+    make_faults();
+}
+
+World::~World() = default;
+
+void World::fail(const std::string& why) {
+    if (!violation_.empty()) return;
+    violation_ = why;
+    trace("VIOLATION", why);
+}
+
+void World::plan() {
+    Random& r = kernel.random();
+    static constexpr std::array<Nanos, 5> ttls{300, 600, 1000, 2000, 5000};
+    ttl = milliseconds(ttls.at(r.below(ttls.size())));
+    request_timeout = std::min(milliseconds(2000), ttl / 3);
+    calm = r.chance(100) && !options.unsafe;
+    kernel.preemptions = r.chance(500) ? 0 : static_cast<unsigned>(r.below(30));
+    // A calm run judges what is late, and has no machine that is.
+    kernel.longest_latency = calm || r.chance(500) ? 2 * ms : 20 * ms;
+    slack_ = 20 * ms + 10 * kernel.longest_latency;
+    with_events_ = r.chance(300);
+    with_loop_ = r.chance(700);
+    workers_ = 1 + static_cast<unsigned>(r.below(3));
+    const std::size_t name_count = 1 + r.below(2);
+    for (std::size_t i = 0; i < name_count; ++i) {
+        Name n{std::string(1, static_cast<char>('M' + i)), {}};
+        n.options.kind = static_cast<Kind>(r.below(3));
+        if (!deployment_->has(n.options.kind)) n.options.kind = Kind::mutex;
+        if (n.options.kind == Kind::semaphore)
+            n.options.limit = 1 + static_cast<std::uint32_t>(r.below(4));
+        n.options.renew = !r.chance(200);
+        names.push_back(n);
+    }
+    url_ = deployment_->url(*this);
+    highest_.resize(names.size());
+    highest_exclusive_.resize(names.size());
+    const std::size_t user_count = 2 + r.below(3);
+    for (std::size_t i = 0; i < user_count; ++i) {
+        users.push_back(std::make_unique<User>());
+        User& u = *users.back();
+        u.number = i;
+        u.process.name = "client" + std::to_string(i);
+        u.process.local = 1000 * second + r.between(0, 1000 * second);
+        u.process.ppm = r.between(-3000, 3000);
+        if (deployment_->one_machine()) u.process.local = 1000 * second, u.process.ppm = 0;
+        for (const auto& one : servers_)
+            u.routes.push_back(std::make_unique<Route>(kernel, u.process, *one.server));
+    }
+    trace("plan", url_.substr(url_.find('?')) + (calm ? ", calm" : ""));
+    for (const Name& n : names)
+        trace("plan", n.text + ": " + std::string(to_string(n.options.kind)) + " of " +
+                          std::to_string(n.options.limit) +
+                          (n.options.renew ? "" : ", not renewed"));
+}
+
+void World::make_faults() {
+    Random r(options.seed ^ 0x5EEDU);
+    if (calm) return;
+    const auto kinds = deployment_->faults(options.unsafe);
+    // Some runs are calm, some are hell.
+    const std::size_t count = 1 + r.below(r.chance(300) ? 20 : 6);
+    for (std::size_t i = 0; i < count; ++i) {
+        Fault f;
+        f.kind = kinds.at(r.below(kinds.size()));
+        f.from = r.between(0, troubled);
+        f.lasts = r.chance(600) ? r.between(ms, 2 * ttl.count() * ms) : r.between(ms, 200 * ms);
+        f.client = r.below(users.size());
+        f.server = r.below(5);
+        f.how = static_cast<unsigned>(r.below(1000));
+        faults_.push_back(f);
+    }
+    std::sort(faults_.begin(), faults_.end(),
+              [](const Fault& a, const Fault& b) { return a.from < b.from; });
+}
+
+void World::begin(const Fault& f) {
+    trace("FAULT", to_string(f));
+    User& u = *users[f.client];
+    Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
+    switch (f.kind) {
+        case Fault::Kind::slow:
+            route->longest = f.how % 2 == 0 ? 30 * ms : 400 * ms;
+            break;
+        case Fault::Kind::cut:
+            if (f.how % 3 != 1) route->cut(to_server);
+            if (f.how % 3 != 0) route->cut(to_client);
+            break;
+        case Fault::Kind::break_off:
+            for (const auto& weak : std::vector(route->connections))
+                if (const auto c = weak.lock())
+                    if (kernel.random().chance(700)) c->break_off(f.how % 3 != 0, f.how % 3 != 1);
+            break;
+        case Fault::Kind::freeze: {
+            const Nanos until = std::max(u.process.frozen_until, kernel.now() + f.lasts);
+            u.process.frozen += until - std::max(u.process.frozen_until, kernel.now());
+            u.process.frozen_until = until;
+            break;
+        }
+        case Fault::Kind::kill:
+            u.process.dead = u.killed = killed_ = true;
+            for (const auto& r : u.routes)
+                for (const auto& weak : std::vector(r->connections))
+                    if (const auto c = weak.lock()) c->break_off(false, true);
+            break;
+        default:
+            deployment_->begin(f);
+    }
+}
+
+void World::end(const Fault& f) {
+    User& u = *users[f.client];
+    Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
+    if (f.kind == Fault::Kind::slow) route->longest = 400 * us;
+    if (f.kind == Fault::Kind::cut) {
+        trace("healed", to_string(f));
+        route->heal(to_server);
+        route->heal(to_client);
+    }
+}
+
+Route* World::dial(const Process& p, const std::string& host, std::uint16_t port) {
+    for (const auto& u : users)
+        for (std::size_t i = 0; &u->process == &p && !u->killed && i < servers_.size(); ++i)
+            if (servers_[i].host == host && servers_[i].port == port) return u->routes[i].get();
+    return nullptr;
+}
+
+/// What a client finds when nothing should be there.
+std::string World::inspect(User& u) {
+    for (const Name& n : names) {
+        const auto seen = u.client->inspect(n.text);
+        if (!seen) return n.text + ": " + seen.error().message();
+        // Where requests carry no deadline, one may have come late.
+        if (!seen->holders.empty() && deployment_->fences())
+            return n.text + " is held by " + seen->holders[0].owner;
+        if (!seen->waiters.empty() && !killed_)
+            return n.text + " is waited for by " + seen->waiters[0].owner;
+    }
+    return {};
+}
+
+void World::live(User& u) {
+    ClientOptions o;
+    u.loop = std::make_unique<boost::asio::io_context>(1);
+    auto work = std::make_optional(boost::asio::make_work_guard(*u.loop));
+    Thread* loop = kernel.start(u.process, "loop", [&u] { u.loop->run(); });
+    if (with_loop_) o.executor = u.loop->get_executor();
+    if (with_events_)
+        o.events = [this, &u](const Event& e) {
+            trace(u.process.name, "event: " + std::string(to_string(e.kind)) + " " + e.name + " " +
+                                      e.owner.substr(0, 6) + " " +
+                                      (e.reason ? e.reason.message() : std::string()) + e.text);
+        };
+    Diagnostics diagnostics;
+    o.diagnostics = &diagnostics;
+    auto opened = Client::open(url_, o);
+    if (!opened) return fail("open: " + diagnostics.text());
+    u.client.emplace(std::move(*opened));
+    for (const Name& n : names) {
+        auto lock = u.client->make_lock(n.text, n.options);
+        if (!lock) return fail("make_lock: " + lock.error().message());
+        u.locks.push_back(std::move(*lock));
+    }
+    std::vector<Thread*> workers;
+    for (unsigned i = 0; i < workers_; ++i) {
+        ++u.at_work;
+        workers.push_back(kernel.start(u.process, "worker" + std::to_string(i), [this, &u] {
+            Worker(*this, u).run();
+            --u.at_work;
+        }));
+    }
+    while (!closing_)
+        kernel.block(never);
+    if (!u.killed)
+        if (const auto left = inspect(u); !left.empty()) fail(u.process.name + " sees: " + left);
+    const Nanos from = kernel.now(), frozen = u.process.frozen;
+    u.client->close();
+    const Nanos time = kernel.now() - from - (u.process.frozen - frozen);
+    if (!u.killed && time > 3200 * ms)
+        fail(u.process.name + ": close took " + std::to_string(time / ms) + " ms");
+    for (Thread* t : workers)
+        kernel.join(t);
+    trace(u.process.name, "closed");
+    u.locks.clear();
+    u.client.reset();
+    work.reset();
+    kernel.join(loop);
+    u.loop.reset();
+    trace(u.process.name, "gone");
+}
+
+/// What any step may have broken.
+void World::check() {
+    for (const Belief* b : beliefs_) {
+        if (b->process->dead) continue;
+        kernel.look_as(b->process);
+        const bool valid = b->lease->valid();
+        kernel.look_as(nullptr);
+        if (!valid) continue;
+        const Name& n = names[b->name];
+        std::uint64_t used = 0, limit = n.options.kind == Kind::semaphore ? n.options.limit : 1;
+        std::string who;
+        for (const Belief* other : beliefs_) {
+            if (other->name != b->name || other->process->dead) continue;
+            kernel.look_as(other->process);
+            const bool too = other->lease->valid();
+            kernel.look_as(nullptr);
+            if (!too) continue;
+            const bool both_read =
+                b->lease->mode() == Mode::shared && other->lease->mode() == Mode::shared;
+            if (other != b && n.options.kind != Kind::semaphore && both_read) continue;
+            used += n.options.kind == Kind::semaphore ? other->lease->permits() : 1;
+            who += " " + other->process->name + " " + other->owner.substr(0, 6);
+        }
+        if (used > limit) fail("more than the limit hold " + n.text + ":" + who);
+        if (const auto why = deployment_->contradicts(*b, n); !why.empty())
+            fail(b->process->name + " holds " + n.text + " as " + b->owner.substr(0, 6) + ": " +
+                 why);
+    }
+}
+
+template <class Condition>
+bool World::go_until(Nanos cap, Condition condition) {
+    const Nanos until = kernel.now() + cap;
+    kernel.at(until, [] {});  // so that no step goes far beyond it
+    while (violation_.empty()) {
+        if (condition()) return true;
+        if (kernel.now() >= until || !kernel.step()) return false;
+        if (!beliefs_.empty()) check();
+    }
+    return false;
+}
+
+void World::check_at_end() {
+    const bool ended = go_until(patience, [this] {
+        return std::all_of(users.begin(), users.end(),
+                           [](const auto& u) { return u->killed || u->at_work == 0; });
+    });
+    if (!ended) return fail("calls did not end: " + kernel.threads_left());
+    // Within a second of the server being reachable, and what a killed client had by its ttl.
+    const Nanos rest = 1500 * ms + (killed_ ? ttl.count() * ms + 3 * second : 0);
+    go_until(rest, [] { return false; });
+    if (!violation_.empty()) return;
+    if (const auto left = deployment_->left(names, killed_); !left.empty())
+        return fail("left behind: " + left);
+    closing_ = true;
+    for (const auto& u : users) {
+        if (u->killed) kernel.revive(u->process);
+        kernel.wake(u->main);
+    }
+    if (!go_until(patience, [this] { return kernel.threads() == 0; }))
+        return fail("threads did not end: " + kernel.threads_left());
+    if (system.descriptors.open() != 0)
+        fail("descriptors left open: " + std::to_string(system.descriptors.open()));
+}
+
+Report World::run() {
+    system.dial = [this](const Process& p, const std::string& host, std::uint16_t port) {
+        return dial(p, host, port);
+    };
+    for (std::size_t i = 0; i < faults_.size(); ++i) {
+        if (options.without.count(i) != 0) continue;
+        const Fault& f = faults_[i];
+        kernel.at(f.from, [this, &f] { begin(f); });
+        if (f.kind == Fault::Kind::slow || f.kind == Fault::Kind::cut)
+            kernel.at(f.from + f.lasts, [this, &f] { end(f); });
+    }
+    for (const auto& u : users)
+        u->main = kernel.start(u->process, "main", [this, &u] { live(*u); });
+    go_until(troubled, [] { return false; });
+    if (violation_.empty()) {
+        trace("END", "everything is healed; nobody begins anything new");
+        stopping_ = true;
+        for (const auto& u : users)
+            for (const auto& r : u->routes) {
+                r->longest = 400 * us;
+                r->heal(to_server);
+                r->heal(to_client);
+            }
+        deployment_->heal();
+        check_at_end();
+    }
+    Report out;
+    out.steps = kernel.steps();
+    out.grants = grants_;
+    out.time = kernel.now();
+    out.violation = violation_;
+    out.trace = kernel.trace_text;
+    for (std::size_t i = 0; i < faults_.size(); ++i)
+        if (options.without.count(i) == 0)
+            out.faults.push_back(std::to_string(i) + " " + to_string(faults_[i]));
+    return out;
+}
+
+}  // namespace holdfast::sim

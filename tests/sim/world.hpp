@@ -1,0 +1,163 @@
+// One run: clients that use locks of one deployment, what goes wrong meanwhile, and what is checked
+// after every step and at the end. All of it follows from the seed.
+#pragma once
+#include <array>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "holdfast/client.hpp"
+#include "holdfast/lease.hpp"
+#include "holdfast/lock.hpp"
+#include "system.hpp"
+
+namespace holdfast::sim {
+
+/// One thing that goes wrong.
+struct Fault {
+    enum class Kind : std::uint8_t {
+        slow,         ///< a client's bytes take long
+        cut,          ///< one way or both
+        break_off,    ///< connections break; one end or both learn of it
+        freeze,       ///< a client's machine stands still
+        kill,         ///< a client ends without a word
+        restart,      ///< the server, with its data
+        pause,        ///< the server's process
+        lose_writes,  ///< the server restarts without its last writes: no promise survives
+        clock_jump,   ///< that of the server, forward: no promise survives
+        count_
+    };
+    Kind kind{};
+    Nanos from = 0, lasts = 0;
+    std::size_t client = 0, server = 0;
+    unsigned how = 0;
+};
+std::string to_string(const Fault&);
+
+/// A name, and how it is used by all.
+struct Name {
+    std::string text;
+    LockOptions options;
+};
+
+/// A holder, as it sees itself.
+struct Belief {
+    const Lease* lease = nullptr;
+    Process* process = nullptr;
+    std::size_t name = 0;
+    std::string owner;
+};
+
+struct Options {
+    std::uint64_t seed = 1;
+    bool tracing = false;
+    /// Faults beyond the class: such runs have to show violations.
+    bool unsafe = false;
+    /// Of the list of faults these are left out.
+    std::set<std::size_t> without;
+};
+
+struct Report {
+    std::uint64_t steps = 0, grants = 0;
+    Nanos time = 0;
+    std::string violation;  ///< empty: none
+    std::string trace;
+    std::vector<std::string> faults;
+};
+
+class World;
+
+/// The servers of a run, and what is known of them.
+class Deployment {
+public:
+    struct Listening {
+        std::string host;
+        std::uint16_t port;
+        Server* server;
+    };
+    virtual ~Deployment() = default;
+    virtual std::string url(const World&) = 0;
+    virtual bool has(Kind) const { return true; }
+    virtual bool fences() const { return true; }
+    /// All clients are in one process.
+    virtual bool one_machine() const { return false; }
+    virtual std::vector<Listening> servers() { return {}; }
+    /// What may go wrong: each of these is as likely.
+    virtual std::vector<Fault::Kind> faults(bool unsafe) const = 0;
+    virtual void begin(const Fault&) {}
+    virtual void heal() {}
+    /// What is wrong with this belief, in words, as far as a server can tell.
+    virtual std::string contradicts(const Belief&, const Name&) { return {}; }
+    /// What is held, or in line, when nothing should be.
+    virtual std::string left(const std::vector<Name>&, [[maybe_unused]] bool killed) { return {}; }
+};
+
+/// Null: there is none of this name.
+std::unique_ptr<Deployment> make_deployment(const std::string& backend, Kernel&, const Options&);
+
+class World {
+public:
+    World(const std::string& backend, Options);
+    ~World();
+    World(const World&) = delete;
+    World& operator=(const World&) = delete;
+    Report run();
+
+    struct User {
+        std::size_t number = 0;
+        Process process;
+        std::vector<std::unique_ptr<Route>> routes;  ///< one for each of servers_
+        std::unique_ptr<boost::asio::io_context> loop;
+        std::optional<Client> client;
+        std::vector<std::unique_ptr<Lock>> locks;
+        std::size_t at_work = 0;
+        bool killed = false;
+        Thread* main = nullptr;
+    };
+
+    Kernel kernel;
+    System system{kernel};
+    Options options;
+    std::vector<std::unique_ptr<User>> users;
+    std::vector<Name> names;
+    milliseconds ttl{}, request_timeout{};
+    bool calm = false;
+
+    void fail(const std::string& why);
+    void trace(std::string_view who, std::string_view what) { kernel.trace(who, what); }
+
+private:
+    friend class Worker;
+    void plan();
+    void make_faults();
+    void begin(const Fault&);
+    void end(const Fault&);
+    void live(User&);
+    void check();
+    void check_at_end();
+    /// Steps until it is so; false: it never was, or something is wrong.
+    template <class Condition>
+    bool go_until(Nanos cap, Condition);
+
+    Route* dial(const Process&, const std::string& host, std::uint16_t port);
+    std::string inspect(User&);
+
+    std::unique_ptr<Deployment> deployment_;
+    std::vector<Deployment::Listening> servers_;
+    std::string url_;
+    std::vector<Fault> faults_;
+    std::vector<const Belief*> beliefs_;
+    std::vector<std::uint64_t> highest_, highest_exclusive_;  ///< tokens, by name
+    std::uint64_t grants_ = 0;
+    std::string violation_;
+    bool stopping_ = false, closing_ = false, killed_ = false;
+    bool with_events_ = false, with_loop_ = false;
+    unsigned workers_ = 1;
+    Nanos slack_ = 0;
+};
+
+}  // namespace holdfast::sim
