@@ -71,6 +71,7 @@ Scenario c28_sequence();
 Scenario c29_soft_lock();
 Scenario c30_ranks();
 Scenario c31_ttl();
+Scenario c32_network();
 Scenario peers_beside();
 
 }  // namespace holdfast::bench

@@ -156,6 +156,15 @@ void print_ensembles(std::FILE* out, const Rows& rows) {
                    figure(row->value), row->unit, figure(row->min), figure(row->max));
 }
 
+void print_network(std::FILE* out, const Rows& rows) {
+    const auto all = find_all(rows, {"C32", {}, {}, "p50"});
+    if (all.empty()) return;
+    fmt::print(out, "\n{:<44} {:<34} {:>9}\n", "behind a network that delays", "ms each way",
+               "p50 us");
+    for (const Row* row : all)
+        fmt::print(out, "{:<44} {:<34} {:>9}\n", row_name(*row), row->x, figure(row->value));
+}
+
 void print_conflicts(std::FILE* out, const Rows& rows) {
     const auto all = find_all(rows, {"C5", {}, {}, "requests per grant"});
     if (all.empty()) return;
@@ -192,7 +201,7 @@ void print_safety(std::FILE* out, const Rows& rows, const Paint& paint) {
     const auto is_here = [&](const Row& row) {
         return row.scenario[0] == 'C' && row.scenario != "C1" && row.scenario != "C2" &&
                row.scenario != "C3" && row.scenario != "C5" && row.scenario != "C5a" &&
-               row.scenario != "C23";
+               row.scenario != "C23" && row.scenario != "C32";
     };
     if (std::none_of(rows.begin(), rows.end(), is_here)) return;
     fmt::print(out, "\n{}\n", paint.bold("SAFETY AND ORDER"));
@@ -277,6 +286,7 @@ void print_tables(std::FILE* out, const Report& report) {
     print_uncontended(out, report.rows, paint);
     print_open_loop(out, report.rows);
     print_ensembles(out, report.rows);
+    print_network(out, report.rows);
     print_hand_off(out, report.rows);
     print_bursts(out, report.rows);
     print_conflicts(out, report.rows);

@@ -49,6 +49,7 @@ const std::vector<Scenario>& scenarios() {
         c29_soft_lock(),
         c30_ranks(),
         c31_ttl(),
+        c32_network(),
         peers_beside(),
     };
     return all;
