@@ -61,13 +61,16 @@ function costAgainstSafety(model, width) {
     const sign = { bad: '✗ ', good: '✓ ' }[choice.evidence.tone] || '';
     const said = sign + choice.evidence.text;
     const px = x(choice.us);
-    // Beside the mark, on the side that has room; what is said of faults may pass below it.
-    const after = px + 14 + widthOf(name + cost, 13) <= right - 4;
+    // Beside the mark, on the side that has room, without the cost where neither has; what is said of faults may pass below it.
+    const [toRight, toLeft] = [right - 18 - px, px - 18 - left];
+    const needs = widthOf(name + cost, 13);
+    const after = needs <= toRight || (needs > toLeft && toRight >= toLeft);
+    const room = after ? toRight : toLeft;
     const [tx, anchor] = after ? [px + 14, 'start'] : [px - 14, 'end'];
-    const room = after ? right - 4 - tx : tx - left - 4;
+    const price = needs <= room ? cost : '';
     const [sx, side] = widthOf(said, 11.5) <= room ? [tx, anchor] : [after ? right - 4 : left + 4, after ? 'end' : 'start'];
     body += mark(choice.backend, px, at - 4, 15)
-      + `<text x="${tx.toFixed(1)}" y="${at.toFixed(1)}" text-anchor="${anchor}" class="name">${escape(name)}<tspan class="cost">${escape(cost)}</tspan></text>`
+      + `<text x="${tx.toFixed(1)}" y="${at.toFixed(1)}" text-anchor="${anchor}" class="name">${escape(name)}<tspan class="cost">${escape(price)}</tspan></text>`
       + text(sx, at + 13.5, said, `seen ${choice.evidence.tone}`, side);
   }
   body += text(right, y + 36, width < 480 ? 'acquire + release, logarithmic' : 'acquire + release, median; logarithmic: each step is ten times', 'axis', 'end');
@@ -86,7 +89,7 @@ function pauseOf(model, of, width) {
   const [left, right, top] = [0, width, 22];
   const x = (ms) => left + ((Math.max(ms, from) - from) / (to - from)) * (right - left);
   const lane = { A: top + 28, B: top + 86, open: top + 152, fence: top + 212 };
-  const bottom = lane.fence + 24;
+  const bottom = lane.fence + 28;
   const seconds = (ms) => `${model.short(ms / 1000)} s`;
   let body = `<rect x="${x(pause.min).toFixed(1)}" y="6" width="${(x(pause.max) - x(pause.min)).toFixed(1)}" height="${bottom - 6}" fill="var(--fault)"/>`
     + text((x(pause.min) + x(pause.max)) / 2, top - 2, `A is paused for ${seconds(pause.max - pause.min)}`, 'name', 'middle');
@@ -113,8 +116,8 @@ function pauseOf(model, of, width) {
       body += `<circle cx="${x(w.value).toFixed(1)}" cy="${y}" r="2" fill="var(--${w.note.toLowerCase()})"/>`;
     }
   }
-  const said = (y, words, kind) => text(Math.max(...stale.map((w) => x(w.value))) - 12, y - 9, words, kind, 'end');
-  const its = width < 480 ? '' : "A's stale write: ";
+  const said = (y, words, kind) => text(Math.max(...stale.map((w) => x(w.value))) + 6, y + 19, words, kind, 'end');
+  const its = "A's stale write: ";
   if (stale.length) body += said(lane.open, `${its}accepted`, 'seen bad');
   for (const w of stale) {
     body += cross(x(w.value), lane.open);
