@@ -73,7 +73,7 @@ function costAgainstSafety(model, width) {
       + `<text x="${tx.toFixed(1)}" y="${at.toFixed(1)}" text-anchor="${anchor}" class="name">${escape(name)}<tspan class="cost">${escape(price)}</tspan></text>`
       + text(sx, at + 13.5, said, `seen ${choice.evidence.tone}`, side);
   }
-  body += text(right, y + 36, width < 480 ? 'acquire + release, logarithmic' : 'acquire + release, median; logarithmic: each step is ten times', 'axis', 'end');
+  body += text(right - 3, y + 36, width < 480 ? 'acquire + release, logarithmic' : 'acquire + release, median; logarithmic: each step is ten times', 'axis', 'end');
   return svgOf(width, y + 44, 'Cost against safety', body);
 }
 
@@ -131,7 +131,7 @@ function pauseOf(model, of, width) {
     body += line(x(t), bottom, x(t), bottom + 5, 'stroke="var(--soft)"')
       + text(x(t), bottom + 18, t, 'axis', x(t) < 24 ? 'start' : x(t) > width - 30 ? 'end' : 'middle');
   }
-  body += text(right, bottom + 36, 'ms since A was granted the lock', 'axis', 'end');
+  body += text(right - 3, bottom + 36, 'ms since A was granted the lock', 'axis', 'end');
   return svgOf(width, bottom + 44, `A paused holder of ${of.backend}`, body);
 }
 

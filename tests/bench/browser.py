@@ -12,7 +12,7 @@ import time
 class Browser:
     """with Browser("/usr/bin/chromium") as browser: browser.open(path, 400, 900)"""
 
-    def __init__(self, program, seconds=120):
+    def __init__(self, program, seconds=240):
         self.seconds = seconds  # for each answer: a machine that compiles beside it is slow
         self.folder = tempfile.mkdtemp(prefix="holdfast-browser-")
         to_browser, self._out = os.pipe()
