@@ -184,6 +184,7 @@ void Acquisition::answered() {
     // line is withdrawn in any case when the wait ends.
     doubtful_ = doubtful_ && !queued_;
     last_error_ = {};
+    refusal_.reset();
     retry_.reset();
     hurried_ = false;
     info_->busy.store(true, std::memory_order_relaxed);
@@ -245,11 +246,17 @@ error_code Acquisition::deliver() {
 
 void Acquisition::retry(error_code why, bool in_doubt) {
     if (!why) why = make_error_code(errc::unavailable);  // without an error it would be a success
+    const auto now = boot_clock::now();
+    if (!in_doubt && now < attempt_.deadline) {
+        refusal_ = std::make_unique<Refusal>(Refusal{why, attempt_.detail});
+    } else if (!in_doubt && refusal_) {
+        why = refusal_->why;
+        attempt_.detail = refusal_->words;
+    }
     last_error_ = in_doubt && why != errc::unavailable ? why
                   : in_doubt                           ? make_error_code(errc::in_doubt)
                                                        : why;
     if (told_) return leave();
-    const auto now = boot_clock::now();
     const bool again = in_doubt || why == errc::unavailable || why == errc::no_quorum;
     const auto until = answered_ever_ ? deadline_ : std::min(deadline_, contact_until());
     // What a wake-up during this attempt was about may be there now. Not twice in a row: there may

@@ -90,6 +90,12 @@ private:
     bool sent_ever_ = false, answered_ever_ = false, wait_zero_ = false, asked_whole_ = false;
     boot_clock::time_point started_, deadline_, first_sent_, look_, last_request_;
     error_code last_error_;
+    /// What an earlier request was refused with: the last one may have had no time for an answer.
+    struct Refusal {
+        error_code why;
+        std::string words;
+    };
+    std::unique_ptr<Refusal> refusal_;
     Backoff poll_, retry_;
     Callback<Lock::Signature> callback_;
 };

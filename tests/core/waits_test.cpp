@@ -112,6 +112,24 @@ TEST_CASE("F8: one attempt ends, also where grants come later than their ttl", "
     wait_until([&] { return server->withdrawals > 0; }, 5s, "given back");
 }
 
+TEST_CASE("what a request was refused with is told, though the last one had no time for an answer",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->attempt = [&](spi::Attempt& a) {
+        const bool first = server->attempts == 1;
+        if (!first) wait_until([&] { return boot_clock::now() >= a.deadline; }, 10s, "too late");
+        a.outcome = spi::Attempt::Failed{hf::make_error_code(errc::unavailable)};
+        a.detail = first ? "it is a standby" : "no answer in time";
+    };
+    auto client = scripted::open(server, "ttl=5s&request_timeout=500ms");
+    hf::Diagnostics words;
+    const auto got = client.make_lock("x").value()->acquire({.wait = 0ms, .diagnostics = &words});
+    REQUIRE_FALSE(got.has_value());
+    CHECK(got.error() == errc::unavailable);
+    CHECK(server->attempts == 2);
+    CHECK(words.text().find("it is a standby") != std::string::npos);
+}
+
 // The one that has more time was asked for first, and in the same turn of the engine.
 TEST_CASE("one attempt ends in its own time, whatever shares its request", "[core]") {
     const auto server = std::make_shared<Server>();

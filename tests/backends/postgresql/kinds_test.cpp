@@ -360,7 +360,7 @@ TEST_CASE("kinds: of many readers and writers in many clients each has its turns
             const auto lock = lock_of(all[i % clients], "many", shared_mutex);
             const auto mode = i / clients % 2 == 0 ? hf::Mode::shared : hf::Mode::exclusive;
             while (!over)
-                if (auto lease = lock->acquire({.wait = 2s, .mode = mode})) ++had[i];
+                if (auto lease = lock->acquire({.wait = 20s, .mode = mode})) ++had[i];
         }));
     const bool each = lab::reached(
         [&] { return std::all_of(had.begin(), had.end(), [](int n) { return n >= turns; }); },
