@@ -98,6 +98,108 @@ private:
     const std::size_t mode_;
 };
 
+/// Several servers, of which a majority grants.
+class Redlock final : public Deployment {
+public:
+    explicit Redlock(Kernel& k)
+        : kernel_(k), fencing_(!k.random().chance(250)), durable_(k.random().chance(500)) {
+        const std::size_t count = k.random().chance(300) ? 5 : k.random().chance(800) ? 3 : 4;
+        for (std::size_t i = 0; i < count; ++i) {
+            nodes_.push_back(std::make_unique<Redis>(k, "node" + std::to_string(i)));
+            nodes_.back()->machine.ppm = k.random().between(-3000, 3000);
+        }
+    }
+
+    std::string url(const World& w) override {
+        std::string hosts;
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            hosts += (i == 0 ? "" : ",") + host(i) + ":6379";
+        return "redlock://" + hosts + "?ttl=" + std::to_string(w.ttl.count()) +
+               "ms&max_ttl=" + std::to_string(max_ttl / second) + "s" +
+               (fencing_ ? "" : "&fencing=off") + (durable_ ? "&durable=yes" : "");
+    }
+    bool has(Kind kind) const override {
+        return kind == Kind::mutex || (fencing_ && kind == Kind::shared_mutex);
+    }
+    bool fences() const override { return fencing_; }
+    std::vector<Listening> servers() override {
+        std::vector<Listening> all;
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            all.push_back({host(i), 6379, nodes_[i].get()});
+        return all;
+    }
+
+    std::vector<Fault::Kind> faults(bool unsafe) const override {
+        using enum Fault::Kind;
+        std::vector<Fault::Kind> all{slow,   slow, cut,   cut,     break_off, break_off,
+                                     freeze, kill, pause, restart, restart};
+        // What it has forgotten counts only where it is thought to keep everything.
+        if (!durable_ || unsafe) all.push_back(empty);
+        if (unsafe) all.insert(all.end(), {flush, flush, clock_jump, clock_jump});
+        return all;
+    }
+    void begin(const Fault& f) override {
+        Redis& node = *nodes_[f.server % nodes_.size()];
+        switch (f.kind) {
+            case Fault::Kind::restart:
+                return node.restart(f.lasts);
+            case Fault::Kind::empty:
+                return node.restart(f.lasts, true);
+            case Fault::Kind::flush:
+                return node.flush();
+            case Fault::Kind::pause:
+                return node.pause(kernel_.now() + f.lasts);
+            case Fault::Kind::clock_jump:
+                return node.machine.jump(kernel_.now(), 10 * second);
+            default:
+                break;
+        }
+    }
+    void heal() override {
+        for (const auto& node : nodes_)
+            node->recover();
+    }
+
+    std::string contradicts(const Belief& b, const Name& n) override {
+        const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
+        std::size_t have = 0;
+        for (const auto& node : nodes_) {
+            // One that has lost it votes for nobody else meanwhile.
+            const bool silent = !durable_ && kernel_.now() < node->emptied() + max_ttl;
+            have += silent || node->machine.when(until(*node, b.owner, n) * ms) >= believed ? 1 : 0;
+        }
+        if (have > nodes_.size() / 2) return {};
+        return "only " + std::to_string(have) + " nodes keep it for as long as it believes";
+    }
+    std::string left(const std::vector<Name>& names, bool) override {
+        for (const Name& n : names)
+            for (const auto& node : nodes_)
+                // Without tokens a request that comes late acquires, until its ttl.
+                if (const auto* lock = node->store().find(n.text); lock != nullptr && fencing_)
+                    return n.text + " is held at " + node->name() + ": " + lock->text;
+        return {};
+    }
+
+private:
+    static constexpr Nanos max_ttl = 6 * second;
+    static std::string host(std::size_t i) { return "10.0.0." + std::to_string(i + 1); }
+    /// In the node's milliseconds; 0: it has nothing of this owner. Later rounds add a number.
+    static Nanos until(Redis& node, const std::string& owner, const Name& n) {
+        const model::Store& store = node.store();
+        const auto* lock = store.find(n.text);
+        if (lock == nullptr) return 0;
+        if (lock->text.starts_with(owner)) return lock->expires;
+        const auto* parts = store.find("{" + n.text + "}:hf:r");
+        if (lock->text != "hf:s" || parts == nullptr) return 0;
+        for (const auto& [member, ends] : parts->scores)
+            if (member.starts_with(owner)) return static_cast<Nanos>(ends);
+        return 0;
+    }
+    Kernel& kernel_;
+    std::vector<std::unique_ptr<Redis>> nodes_;
+    const bool fencing_, durable_;
+};
+
 /// No server and no network: threads that meet.
 class Memory final : public Deployment {
 public:
@@ -116,6 +218,7 @@ public:
 std::unique_ptr<Deployment> make_deployment(const std::string& backend, Kernel& k,
                                             const Options& o) {
     if (backend == "redis") return std::make_unique<OneRedis>(k, o);
+    if (backend == "redlock") return std::make_unique<Redlock>(k);
     if (backend == "memory") return std::make_unique<Memory>();
     return nullptr;
 }

@@ -70,6 +70,13 @@ std::string shown(const std::vector<std::string>& words) {
 Redis::Redis(Kernel& k, std::string name) : kernel_(k) {
     machine.name = std::move(name);
     machine.local = 1'790'000'000 * second + k.random().between(0, 1000 * second);
+    begin();
+    began_ -= 1000 * second;
+}
+
+void Redis::begin() {
+    began_ = machine.clock(kernel_.now());
+    run_id_ = sha1_of(machine.name + std::to_string(kernel_.random().next()));
 }
 
 void Redis::set_time() {
@@ -151,6 +158,9 @@ std::string Redis::answer(Session& s, const Words& words) {
     if (name == "PING") return "+PONG\r\n";
     if (name == "HELLO")
         return "*4\r\n" + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.15");
+    if (name == "INFO")
+        return bulk("redis_version:7.0.15\r\nrun_id:" + run_id_ + "\r\nuptime_in_seconds:" +
+                    std::to_string((machine.clock(kernel_.now()) - began_) / second) + "\r\n");
     if (name == "SUBSCRIBE") {
         s.channels.insert(words.at(1));
         return "*3\r\n" + bulk("subscribe") + bulk(words[1]) + ":" +
@@ -189,16 +199,20 @@ void Redis::publish(const model::Wire& wire) {
             }
 }
 
-void Redis::restart(Nanos down) {
+void Redis::restart(Nanos down, bool empty) {
     up_ = false;
+    if (empty) {
+        flush();
+        emptied_ = kernel_.now();
+    }
     scripts_.clear();
     for (const auto& s : std::exchange(sessions_, {}))
         s->connection->server_closes(kernel_.random().chance(500));
-    kernel_.after(down, [this] { up_ = true; });
+    kernel_.after(down, [this] { recover(); });
 }
 
 void Redis::recover() {
-    up_ = true;
+    if (!std::exchange(up_, true)) begin();
     machine.frozen_until = kernel_.now();
 }
 

@@ -23,8 +23,10 @@ public:
     const std::string& name() const override { return machine.name; }
 
     // --- faults
-    /// Down, then up again, with its data.
-    void restart(Nanos down);
+    /// Down, then up again, with its data or without.
+    void restart(Nanos down, bool empty = false);
+    /// Everything is gone, and nobody can tell.
+    void flush() { store_.keys.clear(); }
     void pause(Nanos until);
     void recover();
     /// What was written since the last call of keep() is gone: no promise survives it.
@@ -34,6 +36,8 @@ public:
     /// What is stored, as of now.
     const model::Store& store();
     bool up() const noexcept { return up_; }
+    /// When it began without data.
+    Nanos emptied() const noexcept { return emptied_; }
 
     Process machine;
     Nanos fastest = 10 * us, slowest = 80 * us;  ///< for one command
@@ -48,6 +52,7 @@ private:
     };
     void look_at(Session&);
     void run(Session&, const Words&);
+    void begin();
     std::string answer(Session&, const Words&);
     std::string script(const Words&);
     void publish(const model::Wire&);
@@ -57,7 +62,9 @@ private:
     model::Store store_, kept_;
     std::map<std::string, std::string> scripts_;  ///< by their SHA1
     std::vector<std::shared_ptr<Session>> sessions_;
-    Nanos free_at_ = 0;
+    Nanos free_at_ = 0, emptied_ = -never;
+    Nanos began_ = 0;  ///< by its clock
+    std::string run_id_;
     bool up_ = true;
 };
 

@@ -429,31 +429,52 @@ extern "C" ssize_t sendmsg(int fd, const msghdr* m, int flags) {
 // glibc declares that poll only writes to what it in fact reads first.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-extern "C" int poll(pollfd* all, nfds_t count, int milliseconds) {
-    if (count > 0 && is_ours(all[0].fd)) {
-        Kernel& k = *Kernel::running();
-        const Nanos until = milliseconds < 0 ? never : k.now() + milliseconds * ms;
-        for (;;) {
-            int n = 0;
-            std::vector<Descriptor*> open;
-            std::vector<std::shared_ptr<Descriptor>> keep;
-            for (nfds_t i = 0; i < count; ++i) {
-                const auto d = open_here(all[i].fd);
-                all[i].revents = d ? as_poll(d->ready()) : short{POLLNVAL};
-                all[i].revents = static_cast<short>(all[i].revents &
-                                                    (all[i].events | POLLERR | POLLHUP | POLLNVAL));
-                n += all[i].revents != 0 ? 1 : 0;
-                if (d) open.push_back(d.get());
-                if (d) keep.push_back(d);
-            }
-            if (n > 0 || k.now() >= until) return n;
-            Descriptors::wait_for(open, until);
+namespace {
+
+int poll_here(pollfd* all, nfds_t count, Nanos patience) {
+    Kernel& k = *Kernel::running();
+    const Nanos until = patience < 0 ? never : k.now() + patience;
+    for (;;) {
+        int n = 0;
+        std::vector<Descriptor*> open;
+        std::vector<std::shared_ptr<Descriptor>> keep;
+        for (nfds_t i = 0; i < count; ++i) {
+            all[i].revents = 0;
+            if (all[i].fd < 0) continue;
+            const auto d = open_here(all[i].fd);
+            const int now = d ? as_poll(d->ready()) : POLLNVAL;
+            all[i].revents =
+                static_cast<short>(now & (all[i].events | POLLERR | POLLHUP | POLLNVAL));
+            n += all[i].revents != 0 ? 1 : 0;
+            if (d) open.push_back(d.get());
+            if (d) keep.push_back(d);
         }
+        if (n > 0 || k.now() >= until) return n;
+        Descriptors::wait_for(open, until);
     }
+}
+
+/// A thread of a run has no descriptors but those of its run.
+bool of_run(const pollfd* all, nfds_t count) noexcept {
+    for (nfds_t i = 0; i < count; ++i)
+        if (all[i].fd >= 0) return is_ours(all[i].fd);
+    return on_thread() != nullptr;
+}
+
+}  // namespace
+
+extern "C" int poll(pollfd* all, nfds_t count, int milliseconds) {
+    if (of_run(all, count)) return poll_here(all, count, milliseconds < 0 ? -1 : milliseconds * ms);
     static auto* const real = next<int(pollfd*, nfds_t, int)>("poll");
     return real(all, count, milliseconds);
 }
 
+extern "C" int ppoll(pollfd* all, nfds_t count, const timespec* patience, const sigset_t* mask) {
+    if (of_run(all, count))
+        return poll_here(all, count, patience == nullptr ? -1 : nanos(*patience));
+    static auto* const real = next<int(pollfd*, nfds_t, const timespec*, const sigset_t*)>("ppoll");
+    return real(all, count, patience, mask);
+}
 #pragma GCC diagnostic pop
 
 extern "C" int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Nanos troubled = 15 * second;  ///< so long things go wrong
 constexpr Nanos patience = 90 * second;  ///< then everything ends, at the latest so much later
+constexpr std::uint64_t most_steps = 300'000;  ///< of all threads, in a second
 
 const char* words(Fault::Kind kind) {
     switch (kind) {
@@ -27,6 +28,10 @@ const char* words(Fault::Kind kind) {
             return "killed";
         case Fault::Kind::restart:
             return "server restarts";
+        case Fault::Kind::empty:
+            return "server restarts empty";
+        case Fault::Kind::flush:
+            return "server is emptied";
         case Fault::Kind::pause:
             return "server stands still";
         case Fault::Kind::lose_writes:
@@ -283,6 +288,12 @@ bool World::go_until(Nanos cap, Condition condition) {
         if (condition()) return true;
         if (kernel.now() >= until || !kernel.step()) return false;
         if (!beliefs_.empty()) check();
+        if (kernel.now() >= last_second_ + second) {
+            last_second_ = kernel.now();
+            last_steps_ = kernel.steps();
+        } else if (kernel.steps() > last_steps_ + most_steps) {
+            fail("it does not come to rest");
+        }
     }
     return false;
 }

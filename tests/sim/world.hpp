@@ -26,8 +26,10 @@ struct Fault {
         freeze,       ///< a client's machine stands still
         kill,         ///< a client ends without a word
         restart,      ///< the server, with its data
+        empty,        ///< the server restarts without any
         pause,        ///< the server's process
         lose_writes,  ///< the server restarts without its last writes: no promise survives
+        flush,        ///< the server loses its data and goes on: no promise survives
         clock_jump,   ///< that of the server, forward: no promise survives
         count_
     };
@@ -158,6 +160,8 @@ private:
     bool with_events_ = false, with_loop_ = false;
     unsigned workers_ = 1;
     Nanos slack_ = 0;
+    Nanos last_second_ = 0;  ///< of the run's time, and the steps before it
+    std::uint64_t last_steps_ = 0;
 };
 
 }  // namespace holdfast::sim

@@ -99,9 +99,9 @@ bool command(lua_State* l, const Words& w) {
     } else if (name == "SET") {
         Value next;
         next.text = w.at(2);
-        const bool absent_only = w.size() == 6 && w[3] == "NX" && w[4] == "PX";
+        const bool absent_only = w.size() >= 4 && w[3] == "NX";
         if (absent_only && store->find(key()) != nullptr) return push_nil(l), true;
-        if (absent_only)
+        if (w.size() == 6 && absent_only && w[4] == "PX")
             next.expires = store->now + integer(5);
         else if (w.size() == 5 && w[3] == "PX")
             next.expires = store->now + integer(4);
@@ -109,7 +109,7 @@ bool command(lua_State* l, const Words& w) {
             next.expires = integer(4);
         else if (w.size() == 4 && w[3] == "KEEPTTL") {
             if (const Value* old = store->find(key())) next.expires = old->expires;
-        } else if (w.size() != 3)
+        } else if (w.size() != (absent_only ? 4 : 3))
             unknown(w);
         store->keys[key()] = next;
         push_status(l);
