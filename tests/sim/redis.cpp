@@ -119,18 +119,16 @@ void Redis::look_at(Session& s) {
     // One after the other, whoever asks.
     free_at_ = std::max({free_at_, kernel_.now(), machine.frozen_until}) +
                kernel_.random().between(fastest, slowest);
-    const auto found = std::find_if(sessions_.begin(), sessions_.end(),
-                                    [&](const auto& one) { return one.get() == &s; });
-    const auto keep = *found;
-    kernel_.at(free_at_, [this, keep, words = std::move(*command)] {
-        if (!up_ || std::find(sessions_.begin(), sessions_.end(), keep) == sessions_.end()) return;
-        if (kernel_.now() < machine.frozen_until) {
-            return kernel_.at(machine.frozen_until, [this, keep, words] {
-                if (up_) run(*keep, words);
-            });
-        }
-        run(*keep, words);
+    kernel_.at(free_at_, [this, session = s.shared_from_this(), words = std::move(*command)] {
+        serve(session, words);
     });
+}
+
+void Redis::serve(const std::shared_ptr<Session>& s, const Words& words) {
+    // A restart takes its sessions with it.
+    if (std::find(sessions_.begin(), sessions_.end(), s) == sessions_.end()) return;
+    if (kernel_.now() >= machine.frozen_until) return run(*s, words);
+    kernel_.at(machine.frozen_until, [this, s, words] { serve(s, words); });
 }
 
 void Redis::run(Session& s, const Words& words) {

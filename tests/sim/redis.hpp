@@ -44,13 +44,14 @@ public:
 
 private:
     using Words = std::vector<std::string>;
-    struct Session {
+    struct Session : std::enable_shared_from_this<Session> {
         std::shared_ptr<Connection> connection;
         std::string in;
         bool busy = false;
         std::set<std::string> channels;
     };
     void look_at(Session&);
+    void serve(const std::shared_ptr<Session>&, const Words&);
     void run(Session&, const Words&);
     void begin();
     std::string answer(Session&, const Words&);
