@@ -260,7 +260,10 @@ bool outage(Crowd& crowd, Trial& trial) {
 hf::milliseconds ttl_for(std::size_t n, hf::milliseconds least, hf::milliseconds most) {
     Crowd first(n, most);
     first.acquire();
-    return std::clamp(12 * std::max(first.effort(), first.renew()), least, most);
+    const auto needed = 12 * std::max(first.effort(), first.renew());
+    // In whole seconds, as some servers count.
+    return std::clamp<hf::milliseconds>(std::chrono::ceil<std::chrono::seconds>(needed), least,
+                                        most);
 }
 
 }  // namespace

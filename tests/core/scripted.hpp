@@ -75,7 +75,7 @@ public:
         for (const spi::Attempt* a : items)
             latest = std::max(latest, a->deadline);
         const auto left = latest - hf::boot_clock::now();
-        if (takes > left)  // as backends do: it ends by itself, and nobody knows
+        if (takes > 0ns && takes > left)  // as backends do: it ends by itself, and nobody knows
             for (spi::Attempt* a : items)
                 a->outcome = spi::Attempt::NoAnswer{hf::make_error_code(hf::errc::unavailable)};
         auto pause = wait(std::min(takes, left));
