@@ -117,8 +117,7 @@ void Redis::look_at(Session& s) {
     if (!command) return;
     s.busy = true;
     // One after the other, whoever asks.
-    free_at_ = std::max({free_at_, kernel_.now(), machine.frozen_until}) +
-               kernel_.random().between(fastest, slowest);
+    free_at_ = std::max(free_at_, kernel_.now()) + kernel_.random().between(fastest, slowest);
     kernel_.at(free_at_, [this, session = s.shared_from_this(), words = std::move(*command)] {
         serve(session, words);
     });
@@ -128,7 +127,13 @@ void Redis::serve(const std::shared_ptr<Session>& s, const Words& words) {
     // A restart takes its sessions with it.
     if (std::find(sessions_.begin(), sessions_.end(), s) == sessions_.end()) return;
     if (kernel_.now() >= machine.frozen_until) return run(*s, words);
-    kernel_.at(machine.frozen_until, [this, s, words] { serve(s, words); });
+    waiting_.emplace_back(s, words);
+}
+
+void Redis::go_on() {
+    if (kernel_.now() < machine.frozen_until) return;
+    for (const auto& [session, words] : std::exchange(waiting_, {}))
+        serve(session, words);
 }
 
 void Redis::run(Session& s, const Words& words) {
@@ -212,10 +217,12 @@ void Redis::restart(Nanos down, bool empty) {
 void Redis::recover() {
     if (!std::exchange(up_, true)) begin();
     machine.frozen_until = kernel_.now();
+    go_on();
 }
 
 void Redis::pause(Nanos until) {
     machine.frozen_until = std::max(machine.frozen_until, until);
+    kernel_.at(until, [this] { go_on(); });
 }
 
 }  // namespace holdfast::sim

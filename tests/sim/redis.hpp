@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../models/redis/server.hpp"
@@ -53,6 +54,7 @@ private:
     void look_at(Session&);
     void serve(const std::shared_ptr<Session>&, const Words&);
     void run(Session&, const Words&);
+    void go_on();
     void begin();
     std::string answer(Session&, const Words&);
     std::string script(const Words&);
@@ -63,6 +65,7 @@ private:
     model::Store store_, kept_;
     std::map<std::string, std::string> scripts_;  ///< by their SHA1
     std::vector<std::shared_ptr<Session>> sessions_;
+    std::vector<std::pair<std::shared_ptr<Session>, Words>> waiting_;  ///< until it goes on
     Nanos free_at_ = 0, emptied_ = -never;
     Nanos began_ = 0;  ///< by its clock
     std::string run_id_;
