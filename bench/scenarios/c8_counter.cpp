@@ -80,7 +80,9 @@ Team guarded_team(const char* scenario, const Deployment& d, const char* job) {
     Team team{scenario, d.backend, d.variant, {}, processes, true};
     team.worker.job = job;
     team.worker.guard = "holdfast";
-    team.worker.url = d.open;
+    // On a busy machine so many processes need more than two seconds to connect, and to give up and
+    // begin again makes it busier.
+    team.worker.url = d.open + (d.open.find('?') == d.open.npos ? "?" : "&") + "request_timeout=8s";
     team.worker.name = std::string("bench/") + job;
     return team;
 }
