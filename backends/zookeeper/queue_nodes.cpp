@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t most_parents = 20'000;
 constexpr int most_tries = 5;
 /// Nodes asked for at once. A server answers them, each with the four requests that go with it,
-/// within a tenth of a second, and a busy one still within a request timeout of a second.
+/// within an eighth of a second, and a busy one still within a request timeout of a second.
 constexpr std::size_t most_asking = 256;
 
 }  // namespace

@@ -48,6 +48,16 @@ void fail(Bench& bench, const std::string& scenario, const std::string& backend,
 
 }  // namespace
 
+Row row_of(const std::string& scenario, const Measured& m, double x) {
+    Row row;
+    row.scenario = scenario;
+    row.backend = m.backend;
+    row.variant = m.variant;
+    row.x = x;
+    row.n = m.all.count();
+    return row;
+}
+
 void add_contender(Bench& bench, const std::string& scenario, std::vector<Contender>& all,
                    const std::string& backend, const std::string& variant,
                    const std::function<Contender()>& make) {
@@ -85,7 +95,7 @@ std::vector<Measured> measure_rounds(Bench& bench, const RoundPlan& plan,
 const Measured* find(const std::vector<Measured>& all, const std::string& backend,
                      const std::string& variant) {
     for (const Measured& m : all)
-        if (m.backend == backend && m.variant == variant && !m.failed && !m.rate.empty()) return &m;
+        if (m.backend == backend && m.variant == variant && !m.none()) return &m;
     return nullptr;
 }
 

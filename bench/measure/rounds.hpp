@@ -25,7 +25,11 @@ struct Measured {
     std::vector<double> rate;    ///< cycles per second, one per round
     Latency all;
     bool failed = false;
+    bool none() const { return failed || rate.empty(); }
 };
+
+/// A row of what was measured, without its figure. `x` is the load.
+Row row_of(const std::string& scenario, const Measured&, double x = 0);
 
 /// Adds what `make` makes; when that throws, a failed row instead.
 void add_contender(Bench&, const std::string& scenario, std::vector<Contender>&,

@@ -7,6 +7,7 @@
 #include "faults/holder.hpp"
 #include "faults/through.hpp"
 #include "measure/trials.hpp"
+#include "measure/tries.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -40,8 +41,9 @@ void play(const Bench& bench, Level& level, const std::string& name, std::uint64
                         std::chrono::seconds(20), "a renewed lease");
         return first.believes();
     };
-    for (int tries = 1; !renewed(); ++tries) {
-        if (tries == 3) throw SelfCheck("c17: three leases were lost before anything was delayed");
+    for (std::size_t tries = 1; !renewed(); ++tries) {
+        if (tries == most_tries)
+            throw SelfCheck("c17: three leases were lost before anything was delayed");
         first.release();
     }
     const auto token = first.lease().fencing_token();

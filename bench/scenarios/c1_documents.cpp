@@ -49,13 +49,8 @@ void measure(Bench& bench) {
     const auto measured = measure_rounds(bench, plan, all);
     for (const Measured& m : measured) {
         const Measured* own = find(measured, m.backend, "default");
-        if (m.failed || m.variant == "default" || m.rate.empty()) continue;
-        Row row;
-        row.scenario = id;
-        row.backend = m.backend;
-        row.variant = m.variant;
-        row.n = m.all.count();
-        row.x = 1;
+        if (m.none() || m.variant == "default") continue;
+        Row row = row_of(id, m, 1);
         row.unit = "us";
         row.metric = "p50";
         row.note = "one blocking caller, behind Holdfast's interface; acquire + release";

@@ -70,19 +70,16 @@ constexpr Compared throughputs[] = {
 };
 
 void report(Bench& bench, const std::vector<Measured>& all, std::size_t n) {
-    Row row;
-    row.scenario = id;
     for (const Measured& m : all) {
-        if (m.failed || m.rate.empty()) continue;
-        row.backend = m.backend;
-        row.variant = m.variant;
+        if (m.none()) continue;
+        Row row = row_of(id, m, one_by_one(m) ? 1 : static_cast<double>(n));
         row.metric = "cycles per second";
         row.unit = "1/s";
-        row.x = one_by_one(m) ? 1 : static_cast<double>(n);
-        row.n = m.all.count();
         row.note = one_by_one(m) ? "one by one" : "asynchronous, so many locks in flight";
         bench.add(row, spread_of(m.rate));
     }
+    Row row;
+    row.scenario = id;
     row.x = static_cast<double>(n);
     row.unit = "x";
     const auto compare = [&](const Compared& c, bool time) {

@@ -108,14 +108,9 @@ void check_floor(Bench& bench, const std::vector<Measured>& all) {
 
 void report(Bench& bench, const std::vector<Measured>& all) {
     for (const Measured& m : all) {
-        if (m.failed || m.rate.empty()) continue;
-        Row row;
-        row.scenario = id;
-        row.backend = m.backend;
-        row.variant = m.variant;
+        if (m.none()) continue;
+        Row row = row_of(id, m, 1);
         row.unit = "us";
-        row.n = m.all.count();
-        row.x = 1;
         row.note = "one blocking caller, acquire + release";
         row.metric = "p50";
         bench.add(row, spread_of(m.p50_us));

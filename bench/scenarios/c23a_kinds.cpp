@@ -15,14 +15,11 @@ namespace {
 constexpr const char* id = "C23a";
 constexpr std::size_t many = 1000, waiters = 100;
 
-bool offers(const Deployment& d, const Wants& wants) {
-    return !wants.needs || Bench::open(d).capabilities().has(*wants.needs);
-}
-
 void run_alone(Bench& bench, const Deployment& d) {
     std::vector<Contender> contenders;
+    const auto can = Bench::open(d).capabilities();
     for (const Wants& wants : {a_mutex, to_write, to_read, a_permit})
-        if (offers(d, wants))
+        if (!wants.needs || can.has(*wants.needs))
             add_contender(bench, id, contenders, d.backend, wants.words, [&] {
                 return alone(d, fmt::format("bench/kinds/{}", wants.words), wants);
             });
@@ -30,10 +27,8 @@ void run_alone(Bench& bench, const Deployment& d) {
     const auto all = measure_rounds(bench, plan, contenders);
     const Measured* mutex = find(all, d.backend, a_mutex.words);
     for (const Measured& m : all) {
-        if (m.failed || m.p50_us.empty()) continue;
-        Row row = row_of(id, d);
-        row.variant = m.variant;
-        row.n = m.all.count();
+        if (m.none()) continue;
+        Row row = row_of(id, m);
         row.metric = "acquire + release, alone";
         row.unit = "us";
         bench.add(row, spread_of(m.p50_us));
@@ -63,11 +58,9 @@ void run_in_flight(Bench& bench, const Deployment& d) {
                   [&] { return in_flight(d, to_read, true, block); });
     const RoundPlan plan{id, bench.options.pick(3, 5, 11), block, 1};
     const auto all = measure_rounds(bench, plan, contenders);
-    Row row = row_of(id, d, static_cast<double>(many));
     for (const Measured& m : all) {
-        if (m.failed || m.rate.empty()) continue;
-        row.variant = m.variant;
-        row.n = m.all.count();
+        if (m.none()) continue;
+        Row row = row_of(id, m, static_cast<double>(many));
         row.metric = "cycles per second";
         row.unit = "1/s";
         bench.add(row, spread_of(m.rate));
@@ -75,7 +68,7 @@ void run_in_flight(Bench& bench, const Deployment& d) {
     const Measured* under = find(all, d.backend, names);
     const Measured* over = find(all, d.backend, readers);
     if (under == nullptr || over == nullptr) return;
-    row.variant = over->variant;
+    Row row = row_of(id, *over, static_cast<double>(many));
     row.metric = "throughput over as many mutexes";
     row.unit = "x";
     bench.add(row, spread_of(ratios(*under, *over, Of::rate)));

@@ -68,15 +68,10 @@ void run(Bench& bench) {
         const RoundPlan plan{id, bench.options.pick(2, 3, 5), bench.options.pick(0.04, 0.06, 0.2),
                              3};
         for (const Measured& m : measure_rounds(bench, plan, who)) {
-            if (m.failed || m.p50_us.empty()) continue;
-            Row row;
-            row.scenario = id;
-            row.backend = m.backend;
-            row.variant = m.variant;
+            if (m.none()) continue;
+            Row row = row_of(id, m, delay);
             row.metric = "p50";
             row.unit = "us";
-            row.x = delay;
-            row.n = m.all.count();
             row.note = m.backend == "sqlite" ? "a file: no network" : "x: delay each way, ms";
             bench.add(row, spread_of(m.p50_us));
         }

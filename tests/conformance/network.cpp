@@ -231,7 +231,7 @@ TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[
     if (proxy == nullptr) return;
     // The answer is swallowed and the caller's wait ends: a grant may be at the server.
     // The time of a request has to do for a new connection on a busy machine, too.
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 8; ++i) {
         const auto fresh = open_proxied("request_timeout=500ms&ttl=60s");
         const auto victim = lock_of(fresh, name);
         // A machine that stalls for as long as this request may last needs more than one.
