@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "measure/cpu.hpp"
+#include "measure/hand_offs.hpp"
 #include "measure/loop.hpp"
 
 namespace holdfast::bench {
@@ -44,6 +45,8 @@ CallersResult Callers::run_for(double seconds) {
     const double cpu = own_cpu_ms();
     const auto start = Clock::now();
     run_until(loop_, start + in_seconds(seconds), [&] { return bool(failure_); });
+    run_until(loop_, start + in_seconds(at_most_for_a_grant),
+              [&] { return failure_ || now_.grants > 0; });
     check(failure_, "callers");
     now_.seconds = seconds_since(start);
     now_.client_cpu_ms = own_cpu_ms() - cpu;

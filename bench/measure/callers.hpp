@@ -41,7 +41,8 @@ public:
     Callers(const Callers&) = delete;
     Callers& operator=(const Callers&) = delete;
 
-    /// Lets them go on for so long. Errors: SelfCheck.
+    /// Lets them go on for so long, and until something is granted (at_most_for_a_grant). Errors:
+    /// SelfCheck.
     CallersResult run_for(double seconds);
     /// Ends all rounds; nothing is held or queued when it returns. Errors: SelfCheck after 30 s.
     void end();

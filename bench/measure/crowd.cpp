@@ -55,6 +55,8 @@ CrowdResult Crowd::run_for(double seconds) {
     const auto before = requests();
     const auto start_time = Clock::now();
     run_until(loop_, start_time + in_seconds(seconds), [&] { return bool(failure_); });
+    run_until(loop_, start_time + in_seconds(at_most_for_a_grant),
+              [&] { return failure_ || now_.grants > 0; });
     check(failure_, "crowd");
     now_.seconds = seconds_since(start_time);
     now_.requests = requests() - before;

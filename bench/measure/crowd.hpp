@@ -35,7 +35,8 @@ public:
     Crowd(const Crowd&) = delete;
     Crowd& operator=(const Crowd&) = delete;
 
-    /// Lets them go on for so long. Everybody waits again afterwards. Errors: SelfCheck.
+    /// Lets them go on for so long, and until something is granted (at_most_for_a_grant).
+    /// Everybody waits again afterwards. Errors: SelfCheck.
     CrowdResult run_for(double seconds);
     /// Ends all waits; nothing is held or queued when it returns. Errors: SelfCheck after 30 s.
     void end();

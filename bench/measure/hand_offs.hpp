@@ -6,6 +6,10 @@
 
 namespace holdfast::bench {
 
+/// A busy server may grant nothing in a short stretch, which says nothing: it is measured for
+/// longer then, until something is granted, but in all no longer than this.
+constexpr double at_most_for_a_grant = 20;  // s
+
 /// What happened in one stretch of time.
 struct HandOffs {
     double seconds = 0;

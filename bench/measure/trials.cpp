@@ -1,5 +1,6 @@
 #include "measure/trials.hpp"
 
+#include <atomic>
 #include <exception>
 #include <thread>
 
@@ -113,6 +114,26 @@ void side_by_side(const std::vector<std::function<void()>>& jobs) {
     }
     for (const auto& f : failed)
         if (f) std::rethrow_exception(f);
+}
+
+milliseconds roomy_ttl(const Bench& bench, milliseconds least) {
+    constexpr int crowd = 6, share = 2;
+    static std::atomic<unsigned> next{0};
+    std::vector<std::function<void()>> jobs;
+    const auto all = across_processes(bench.site);
+    for (const Deployment& d : all)
+        for (int i = 0; i < crowd; ++i)
+            jobs.emplace_back([&bench, &d, name = "bench-ttl-" + std::to_string(++next)] {
+                Party party(bench, d, name);
+                Lease lease = party.must(patience);
+                (void)lease.renew();
+                lease.release();
+            });
+    const auto start = Clock::now();
+    side_by_side(jobs);
+    const auto needed = share * (Clock::now() - start);
+    if (needed <= least) return least;
+    return std::chrono::ceil<std::chrono::seconds>(needed);
 }
 
 Deployment variant_of(const std::string& backend, const std::string& variant,

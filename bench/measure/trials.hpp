@@ -66,6 +66,11 @@ private:
     lab::Process process_;
 };
 
+/// A ttl for trials side by side: `least`, or more where this machine is so busy that a crowd of
+/// clients takes as long to connect, acquire, renew and release: no lease of a trial is to be lost
+/// to that. In whole seconds then, as etcd sets it. Errors: SelfCheck.
+milliseconds roomy_ttl(const Bench&, milliseconds least);
+
 /// Runs all of them at once, each on a thread. Errors: that of the first one that failed.
 void side_by_side(const std::vector<std::function<void()>>& jobs);
 

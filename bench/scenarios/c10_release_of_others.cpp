@@ -75,7 +75,7 @@ std::vector<Form> forms(const Site& site, milliseconds ttl) {
 }
 
 void run(Bench& bench) {
-    const milliseconds ttl(bench.options.pick(400, 600, 1000));
+    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(400, 600, 1000)));
     const auto all = forms(bench.site, ttl);
     std::vector<Count> tallies(all.size());
     std::optional<Sweeper> sweeper, version_sweeper;

@@ -83,7 +83,8 @@ void report(Bench& bench, const Deployment& d, const Result& result, millisecond
 }
 
 void run(Bench& bench) {
-    const milliseconds ttl(1000);  // etcd sets whole seconds: less would not be its ttl
+    // etcd sets whole seconds: less would not be its ttl.
+    const auto ttl = roomy_ttl(bench, milliseconds(1000));
     const auto all = across_processes(bench.site);
     std::vector<Result> results(all.size());
     for (int i = 0; i < bench.options.pick(1, 1, 10) && !bench.stopped(); ++i) {

@@ -43,7 +43,7 @@ void trial(Bench& bench, const Deployment& d, const std::string& name, milliseco
 }
 
 void run(Bench& bench) {
-    const milliseconds ttl(bench.options.pick(300, 500, 1000));
+    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(300, 500, 1000)));
     std::vector<Deployment> all;
     for (const Deployment& d : bench.site.deployments())
         if (d.variant != "durable" && d.variant != "poll") all.push_back(d);

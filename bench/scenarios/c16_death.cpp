@@ -6,6 +6,7 @@
 #include "faults/holder.hpp"
 #include "faults/sqlite_file.hpp"
 #include "faults/through.hpp"
+#include "measure/trials.hpp"
 #include "processes/believer.hpp"
 #include "scenario.hpp"
 
@@ -177,7 +178,8 @@ bool applies(const Deployment& d) {
 }
 
 void run(Bench& bench) {
-    const int ttl_ms = bench.options.pick(500, 1000, 1000);
+    const auto ttl_ms = static_cast<int>(
+        roomy_ttl(bench, milliseconds(bench.options.pick(500, 1000, 1000))).count());
     std::vector<Trial> trials;
     for (const Deployment& d : bench.site.deployments())
         for (const auto& [fault, word] : faults) {

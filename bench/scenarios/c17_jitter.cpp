@@ -15,12 +15,12 @@ namespace holdfast::bench {
 namespace {
 
 constexpr const char* id = "C17";
-constexpr int ttl_ms = 1000;
 // Each piece of each direction is held back for up to so long, in shares of the ttl.
 constexpr double shares[] = {0, 0.05, 0.1, 0.2, 0.4, 1};
 
 struct Level {
     Deployment deployment;
+    milliseconds ttl;
     double jitter_ms = 0;
     std::size_t runs = 0, lost = 0, two_holders = 0, tokens_back = 0;
     std::vector<double> kept_ms;  ///< of the leases that were lost: how long they had been held
@@ -29,7 +29,7 @@ struct Level {
 /// A holder behind the proxy, somebody in line for the same name on a whole network.
 void play(const Bench& bench, Level& level, const std::string& name, std::uint64_t seed) {
     Through through(level.deployment, seed);
-    const LockOptions how{.ttl = milliseconds(ttl_ms)};
+    const LockOptions how{.ttl = level.ttl};
     Holder first(bench, through.deployment, name, how, bench.history(level.deployment, "C17-A"));
     Holder second(bench, level.deployment, name, how, bench.history(level.deployment, "C17-B"));
     // By its first renewal it has all its connections. Set-up only: one that the busy machine makes
@@ -64,7 +64,7 @@ void play(const Bench& bench, Level& level, const std::string& name, std::uint64
             both = both || second.believes();
             return false;
         },
-        milliseconds(bench.options.pick(3, 5, 10) * ttl_ms));
+        bench.options.pick(3, 5, 10) * level.ttl);
     ++level.runs;
     if (both) ++level.two_holders;
     if (!first.believes()) {
@@ -97,8 +97,8 @@ void add_rows(Bench& bench, std::span<const Level> levels) {
         row.n = level.runs;
         row.metric = "leases lost";
         row.unit = fmt::format("of {} runs", level.runs);
-        row.note =
-            fmt::format("x: each piece is late by up to so many ms, both ways; ttl {} ms", ttl_ms);
+        row.note = fmt::format("x: each piece is late by up to so many ms, both ways; ttl {} ms",
+                               level.ttl.count());
         bench.add_value(row, static_cast<double>(level.lost));
         row.unit.clear();
         if (level.kept_ms.empty()) continue;
@@ -120,11 +120,13 @@ void add_rows(Bench& bench, std::span<const Level> levels) {
 }
 
 void run(Bench& bench) {
+    const auto ttl = roomy_ttl(bench, milliseconds(1000));
     std::vector<Level> levels;
     for (const Deployment& d : across_processes(bench.site))
         if (d.backend != "sqlite")  // which has no network
             for (const double share : shares)
-                levels.push_back({d, share * ttl_ms, 0, 0, 0, 0, {}});
+                levels.push_back(
+                    {d, ttl, share * static_cast<double>(ttl.count()), 0, 0, 0, 0, {}});
     for (int round = 0; round < bench.options.pick(1, 2, 10) && !bench.stopped(); ++round) {
         std::vector<std::function<void()>> jobs;
         for (std::size_t i = 0; i < levels.size(); ++i)

@@ -100,7 +100,7 @@ void trial(Bench& bench, const Form& form, const std::string& name, milliseconds
 }
 
 void run(Bench& bench, const std::vector<Form>& forms) {
-    const milliseconds ttl(bench.options.pick(400, 800, 1000));
+    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(400, 800, 1000)));
     const Sweeper sweeper(*bench.site.postgresql(), swept_table, ttl);
     std::vector<Result> results(forms.size());
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {

@@ -76,7 +76,7 @@ void add_rows(Bench& bench, const Deployment& d, const char* fault, const Result
 
 void run(Bench& bench) {
     const auto deployments = across_processes(bench.site);
-    const milliseconds ttl(bench.options.pick(600, 800, 1000));
+    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(600, 800, 1000)));
     std::vector<std::pair<const Deployment*, const Fault*>> set_ups;
     for (const Deployment& d : deployments)
         for (const Fault& fault : faults)

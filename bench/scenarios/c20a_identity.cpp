@@ -40,7 +40,7 @@ void trial(Bench& bench, const Form& form, const std::string& name, milliseconds
 }
 
 void run(Bench& bench, const std::vector<Form>& forms) {
-    const milliseconds ttl(bench.options.pick(400, 800, 1000));
+    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(400, 800, 1000)));
     std::vector<Result> results(forms.size());
     std::vector<bool> tells;
     for (const Form& form : forms)

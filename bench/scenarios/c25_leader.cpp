@@ -129,7 +129,8 @@ void play(const Bench& bench, const Deployment& d, const std::string& name, int 
 
 void run(Bench& bench) {
     const auto deployments = across_processes(bench.site);
-    const int ttl_ms = bench.options.pick(800, 1000, 1000);
+    const auto ttl_ms = static_cast<int>(
+        roomy_ttl(bench, milliseconds(bench.options.pick(800, 1000, 1000))).count());
     const int kills = bench.options.pick(1, 4, 20);
     std::vector<Result> results(deployments.size());
     std::vector<std::function<void()>> jobs;

@@ -80,7 +80,7 @@ bool holdfast_trial(Bench& bench, const Deployment& d, const std::string& name, 
 }
 
 void run(Bench& bench) {
-    const milliseconds ttl(bench.options.pick(300, 500, 1000));
+    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(300, 500, 1000)));
     const Deployment granted = variant_of("zookeeper", "doc: woken means granted", "");
     const Deployment looks = variant_of("zookeeper", "bare: woken means look again", "");
     std::vector<Deployment> own;

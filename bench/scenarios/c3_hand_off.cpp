@@ -109,7 +109,10 @@ void run_beside(Bench& bench, const Deployment& d, const char* variant, const st
     HandOffs all;
     std::vector<double> over;
     std::size_t hand_offs = 0;
-    for (int round = 0; round < bench.options.pick(3, 5, 7) && !bench.stopped(); ++round) {
+    const int rounds = bench.options.pick(3, 5, 7);
+    // A busy machine gets more, until there is a ratio.
+    for (int round = 0;
+         (round < rounds || (over.empty() && round < 10 * rounds)) && !bench.stopped(); ++round) {
         const CrowdResult ours = crowd.run_for(block);
         const HandOffs bare = floor.run_for(block);
         if (ours.hand_offs == 0 || bare.hand_offs == 0) continue;  // no ratio

@@ -38,7 +38,7 @@ void take_and_die(Bench& bench, const Form& form, const std::string& name, milli
 }
 
 void try_it(Bench& bench, const Form& form, const std::string& name, Result& result) {
-    const milliseconds ttl(bench.options.pick(300, 500, 1000));
+    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(300, 500, 1000)));
     take_and_die(bench, form, name, ttl);
     const auto died = Clock::now();
     const auto& redis = *bench.site.redis();

@@ -126,16 +126,17 @@ def main():
              "a run that fails": (page_of(template, failing), VIEWS[:3:2], "")}
     faults = {}
     if more[:1] == ["--selftest"]:
-        at = "</main>"
-        faults = {"console: said": whole.replace(at, at + "<script>console.error('said')</script>"),
-                  "thrown": whole.replace(at, at + "<script>throw new Error('thrown')</script>"),
-                  "px wide in a window": whole.replace(at, "<div style='width:1400px'>wide</div>" + at),
-                  "is cut off": whole.replace(at, "<svg class='picture' width='200' height='40' viewBox='0 0 200 40'>"
+        # Into a small page: a whole one takes seconds to unfold.
+        at, small = "</main>", pages["C8 alone"][0]
+        faults = {"console: said": small.replace(at, at + "<script>console.error('said')</script>"),
+                  "thrown": small.replace(at, at + "<script>throw new Error('thrown')</script>"),
+                  "px wide in a window": small.replace(at, "<div style='width:1400px'>wide</div>" + at),
+                  "is cut off": small.replace(at, "<svg class='picture' width='200' height='40' viewBox='0 0 200 40'>"
                                               "<text x='190' y='20'>a long text</text></svg>" + at),
-                  "lies over": whole.replace(at, "<svg class='picture' width='200' height='40' viewBox='0 0 200 40'>"
+                  "lies over": small.replace(at, "<svg class='picture' width='200' height='40' viewBox='0 0 200 40'>"
                                              "<text x='20' y='20'>a text</text><text x='30' y='22'>another</text></svg>" + at),
-                  "the text has undefined": whole.replace(at, "<p>undefined ms</p>" + at),
-                  "has nothing drawn": whole.replace(at, "<div class='chart'></div>" + at),
+                  "the text has undefined": small.replace(at, "<p>undefined ms</p>" + at),
+                  "has nothing drawn": small.replace(at, "<div class='chart'></div>" + at),
                   "fewer than 7": page_of(template, part_of(report, lambda row: row["backend"] != "redlock"))}
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="holdfast-page-") as folder, Browser(chromium) as browser:
@@ -150,7 +151,7 @@ def main():
             return pictures(browser, file.as_uri(), pathlib.Path(more[1]))
         if faults:
             for says, page in faults.items():
-                found = judged(page, VIEWS[:1], WHOLE)
+                found = judged(page, VIEWS[:1], WHOLE if says.startswith("fewer") else "")
                 if not any(says in w for w in found):
                     print(f'not found: "{says}" among {found}')
                     wrong += 1

@@ -3,7 +3,9 @@
 #include <array>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
+#include <string>
 #include <unordered_set>
 
 #include "model.hpp"
@@ -129,22 +131,24 @@ std::string sha_of(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::string record, from, to, only;
+    std::string record, from, to;
+    std::set<std::string, std::less<>> only;
     std::size_t most = 20'000'000;
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
         if (word == "--record" && i + 1 < argc) {
             record = argv[++i];
         } else if (word == "--only" && i + 1 < argc) {
-            only = argv[++i];
+            only.insert(argv[++i]);
         } else if (word == "--most" && i + 1 < argc) {
             most = std::stoul(argv[++i]);
         } else if (word == "--change" && i + 2 < argc) {
             from = argv[++i];
             to = argv[++i];
         } else {
-            std::cerr << "usage: redis_model [--only SCENARIO] [--most STATES] [--change FROM TO] "
-                         "[--record FILE]\n";
+            std::cerr
+                << "usage: redis_model [--only SCENARIO]... [--most STATES] [--change FROM TO] "
+                   "[--record FILE]\n";
             return 64;
         }
     }
@@ -152,7 +156,7 @@ int main(int argc, char** argv) {
         const redis::Scripts scripts = changed(from, to);
         std::string report;
         for (const Scenario& scenario : scenarios) {
-            if (!only.empty() && only != scenario.name) continue;
+            if (!only.empty() && !only.contains(scenario.name)) continue;
             const Result r = explore(scenario, scripts, most);
             const std::string line = std::string(scenario.name) + ": " + std::to_string(r.states) +
                                      " states, " + std::to_string(r.steps) + " steps, " +
