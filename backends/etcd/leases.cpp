@@ -112,6 +112,11 @@ awaitable<bool> Leases::keep_waiting(boot_clock::time_point deadline) {
     co_return true;
 }
 
+void Leases::leave_waiting() noexcept {
+    waiting_ = {};
+    for_waiting_.lease = {};
+}
+
 awaitable<void> Leases::end(std::int64_t id, boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     std::string detail;

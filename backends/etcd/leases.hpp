@@ -36,6 +36,8 @@ public:
     awaitable<result<Lease>> for_waiting(boot_clock::time_point deadline, std::string* detail);
     /// Keeps it alive once. False: the server no longer has it, and nothing that it bore.
     awaitable<bool> keep_waiting(boot_clock::time_point deadline);
+    /// The next for_waiting() asks for another one, and this one ends by itself.
+    void leave_waiting() noexcept;
     /// Ends one, with what is attached to it.
     awaitable<void> end(std::int64_t id, boot_clock::time_point deadline);
     /// Ends that of waiters.

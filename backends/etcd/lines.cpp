@@ -135,6 +135,21 @@ std::vector<PlacePtr> Lines::waiting() const {
     return out;
 }
 
+bool Lines::drop_abandoned() noexcept {
+    bool waited = false;
+    std::vector<PlacePtr> all;
+    for (const auto& [name, line] : lines_)
+        for (const auto* own : {&line.waiting, &line.holding})
+            for (const auto& [created, place] : *own)
+                if (place.use_count() == 1) {
+                    waited = waited || own == &line.waiting;
+                    all.push_back(place);
+                }
+    for (const PlacePtr& p : all)
+        leave(*p);
+    return waited;
+}
+
 // --- the watch
 // ------------------------------------------------------------------------------------
 

@@ -61,6 +61,9 @@ public:
     bool following() const noexcept { return following_; }
     bool empty() const noexcept { return lines_.empty(); }
     std::vector<PlacePtr> waiting() const;
+    /// Drops what only this knows of any more: core has asked to delete its key, had no answer for
+    /// too long, and gave up. True: one of them waited, so its key may still be in line.
+    bool drop_abandoned() noexcept;
 
     /// Ends the watch when nobody has waited for a while.
     void tidy() noexcept;

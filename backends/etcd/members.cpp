@@ -149,6 +149,10 @@ void Members::close() noexcept {
 void Members::leave(std::size_t member) {
     if (member != at_) return;
     at_ = (at_ + 1) % size();
+    drop_idle();
+}
+
+void Members::drop_idle() noexcept {
     for (const ConnectionPtr& c : idle_) {
         c->close();
         std::erase(all_, c);
@@ -351,8 +355,10 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body,
         }
         if (!answer.why) break;
         if (answer.why == make(Error::unreachable) && doubt && !answer.repeated) {
-            // Its connection had ended while it was idle: most likely nothing was executed.
+            // Its connection had ended while it was idle: most likely nothing was executed. The
+            // other idle ones will have ended with it, and it is repeated only once.
             answer.repeated = true;
+            drop_idle();
             continue;
         }
         const bool silent =

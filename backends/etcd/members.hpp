@@ -60,6 +60,7 @@ private:
     awaitable<error_code> exchange(ConnectionPtr, const std::string& path, const std::string& body,
                                    boot_clock::time_point deadline, Answer&, std::string* detail);
     void leave(std::size_t member);
+    void drop_idle() noexcept;
 
     std::shared_ptr<Shared> shared_;
     const std::unique_ptr<tls::Context> tls_;  ///< null: none

@@ -195,6 +195,8 @@ awaitable<void> EtcdBackend::keep_waiting() {
         auto wait = gate->wait(shared->engine, boot_clock::now() + shared->options.ttl / 3);
         co_await std::move(wait);
         if (*gone) co_return;
+        // A key that nobody deletes must not be kept alive: it would stand in line for ever.
+        if (lines->drop_abandoned()) leases->leave_waiting();
         lines->tidy();
         const std::int64_t id = leases->waiting().id;
         if (lines->empty() || id == 0) continue;

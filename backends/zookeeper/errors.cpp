@@ -56,6 +56,9 @@ error_code from_rc(int rc) noexcept {
 }
 
 bool unanswered(int rc) noexcept {
+    // After an answer that it cannot read or does not expect, the library ends the connection and
+    // gives that error to every request on it.
+    if (rc == ZRUNTIMEINCONSISTENCY || rc == ZMARSHALLINGERROR) return true;
     return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZCLOSING ||
            rc == ZSESSIONEXPIRED || rc == ZSESSIONMOVED || rc == ZINVALIDSTATE || rc == ZAUTHFAILED;
 }

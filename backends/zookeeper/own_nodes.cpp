@@ -32,8 +32,10 @@ void Session::leave(const QueueNodePtr& p, Outcome how) {
 void Session::remove_node(const QueueNodePtr& p) {
     if (p->removing || p->node.empty() || !handle_->connected()) return;
     p->removing = true;
-    auto then = [weak = weak_from_this(), p](Call& c) {
-        if (const auto self = weak.lock()) self->removed(p, c.rc);
+    // What the request said: a downgrade or a watch may change the node before its answer.
+    const bool with_mark = p->marked, several = !p->more.empty();
+    auto then = [weak = weak_from_this(), p, with_mark, several](Call& c) {
+        if (const auto self = weak.lock()) self->removed(p, c.rc, with_mark, several);
     };
     if (p->marked) {
         std::optional<std::string> text = mark_left_by(*p);
@@ -48,19 +50,19 @@ void Session::remove_node(const QueueNodePtr& p) {
     }
 }
 
-void Session::removed(const QueueNodePtr& p, int rc) {
+void Session::removed(const QueueNodePtr& p, int rc, bool with_mark, bool several) {
     if (!places_.contains(p)) return;
     p->removing = false;
     if (unanswered(rc)) {
         p->maybe_removed = true;
         return;
     }
-    if (p->marked && rc != ZOK) {
+    if (with_mark && rc != ZOK) {
         // One of the two is not there: then the node by itself.
         p->marked = false;
         return remove_node(p);
     }
-    if (!p->more.empty() && rc == ZNONODE) {
+    if (several && rc == ZNONODE) {
         // One of several is not there: then each by itself.
         forget_permits(*p);
         return remove_node(p);

@@ -25,6 +25,7 @@ struct QueueNode {
         failed,    ///< the server refused; nothing is left
     };
     State state = State::idle;
+    std::uint64_t serial = 0;  ///< of its session's places: the order in which they came
     std::weak_ptr<Session> session;
     std::string owner, name, parent;
     std::string guid;  ///< of this acquisition in this session
@@ -85,5 +86,10 @@ struct QueueNode {
     }
 };
 using QueueNodePtr = std::shared_ptr<QueueNode>;
+struct InOrder {
+    bool operator()(const QueueNodePtr& a, const QueueNodePtr& b) const noexcept {
+        return a->serial < b->serial;
+    }
+};
 
 }  // namespace holdfast::zookeeper

@@ -44,6 +44,7 @@ QueueNodePtr Session::make_place(const spi::Attempt& a) {
             p->recipe = Recipe::permit;
             p->limit = a.units.of;
         }
+        if (p->serial == 0) p->serial = ++last_serial_;
         places_.insert(p);
         ++line(*p).places;
         return p;

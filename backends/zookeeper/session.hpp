@@ -133,7 +133,7 @@ private:
     void vanished(Line&, const std::string& node);
     void let_in_behind(Line&, const std::vector<QueueNodePtr>& behind);
     void remove_node(const QueueNodePtr&);
-    void removed(const QueueNodePtr&, int rc);
+    void removed(const QueueNodePtr&, int rc, bool with_mark, bool several);
     void end_place(const QueueNodePtr&, QueueNode::State, error_code);
     void own_changed(const QueueNodePtr&, bool deleted);
     void own_seen(const QueueNodePtr&, Call&);
@@ -159,7 +159,8 @@ private:
     bool ensemble_known_;  ///< that several hosts are one ensemble, or cannot be asked
     std::optional<boot_clock::time_point> disconnected_since_;
 
-    std::set<QueueNodePtr> places_;
+    std::set<QueueNodePtr, InOrder> places_;  ///< after an outage those that came first go first
+    std::uint64_t last_serial_ = 0;
     std::deque<QueueNodePtr> entering_;
     std::size_t asking_ = 0;
     boot_clock::time_point asked_last_;

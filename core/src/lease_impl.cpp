@@ -350,7 +350,8 @@ result<void> LeaseImpl::renew() {
     engine_->post([self = self(), answer] {
         self->renew_in_background([answer](error_code ec) { answer->set(ec); });
     });
-    const auto cap = boot_clock::now() + info_->request_timeout + std::chrono::seconds(1);
+    // A downgrade may wait for a renewal that is under way.
+    const auto cap = boot_clock::now() + 2 * info_->request_timeout + std::chrono::seconds(1);
     const auto ec = answer->take_until(cap).value_or(make_error_code(errc::unavailable));
     if (ec) return ec;
     return {};

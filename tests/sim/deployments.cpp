@@ -3,8 +3,13 @@
 #include <array>
 #include <atomic>
 
+#include "etcd.hpp"
 #include "redis.hpp"
 #include "world.hpp"
+#include "zookeeper.hpp"
+
+// Of the ZooKeeper client library: it asks its servers in the order of the URL.
+extern "C" void zoo_deterministic_conn_order(int);
 
 namespace holdfast::sim {
 namespace {
@@ -200,6 +205,196 @@ private:
     const bool fencing_, durable_;
 };
 
+/// One member, or three of which one leads.
+class Etcd final : public Deployment {
+public:
+    explicit Etcd(Kernel& k)
+        : kernel_(k),
+          cluster_(k, k.random().chance(300) ? 1 : 3),
+          robust_(k.random().chance(300)) {}
+
+    std::string url(const World& w) override {
+        ttl_ = w.ttl.count() * ms;
+        std::string hosts;
+        for (std::size_t i = 0; i < cluster_.size(); ++i)
+            hosts += (i == 0 ? "" : ",") + host(i) + ":2379";
+        return "etcd://" + hosts + "/locks?ttl=" + std::to_string(w.ttl.count()) + "ms" +
+               (robust_ ? "&robust=yes" : "");
+    }
+    std::vector<Listening> servers() override {
+        std::vector<Listening> all;
+        for (std::size_t i = 0; i < cluster_.size(); ++i)
+            all.push_back({host(i), 2379, &cluster_.member(i)});
+        return all;
+    }
+
+    std::vector<Fault::Kind> faults(bool unsafe) const override {
+        using enum Fault::Kind;
+        std::vector<Fault::Kind> all{slow,   slow, cut,   cut,     break_off, break_off,
+                                     freeze, kill, pause, restart, isolate,   isolate};
+        if (unsafe) all.insert(all.end(), {flush, flush, flush});
+        return all;
+    }
+    void begin(const Fault& f) override {
+        const std::size_t member = f.server % cluster_.size();
+        const Nanos until = kernel_.now() + f.lasts;
+        switch (f.kind) {
+            case Fault::Kind::restart:
+                return cluster_.restart(member, f.lasts);
+            case Fault::Kind::pause:
+                return cluster_.pause(member, until);
+            case Fault::Kind::isolate:
+                return cluster_.isolate(member, until);
+            case Fault::Kind::flush:
+                return cluster_.flush();
+            default:
+                break;
+        }
+    }
+    void heal() override { cluster_.recover(); }
+    /// The next leader lets leases begin anew, also those that their clients have given up.
+    Nanos rest() const override {
+        return 1500 * ms + (cluster_.elections() == 0 ? 0 : ttl_ + 6 * second);
+    }
+    /// Leases have whole seconds.
+    Nanos mourning() const override { return 8 * second; }
+
+    std::string contradicts(const Belief& b, const Name& n) override {
+        const auto* key = cluster_.store().find(line_of(n) + b.owner);
+        if (key == nullptr) return "its key is not there";
+        const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
+        const Nanos ends = cluster_.ends(key->lease);
+        if (ends < believed)
+            return "its lease ends " + std::to_string((believed - ends) / us) +
+                   " us before it does";
+        return passed(*key, n);
+    }
+    std::string left(const std::vector<Name>& names, bool killed) override {
+        for (const Name& n : names)
+            for (const auto& [key, is] : cluster_.store().keys)
+                if (key.starts_with(line_of(n)) && !(killed && is.lease != 0))
+                    return key + " is there: " + is.value;
+        return {};
+    }
+
+private:
+    /// In the order of creation nobody is let in who does not fit beside all before it.
+    std::string passed(const EtcdStore::Key& key, const Name& n) const {
+        const std::string line = line_of(n);
+        std::uint64_t sum = units(key.value, n);
+        for (auto at = cluster_.store().keys.lower_bound(line);
+             at != cluster_.store().keys.end() && at->first.starts_with(line); ++at)
+            if (at->second.created < key.created) sum += units(at->second.value, n);
+        if (sum <= all_of(n)) return {};
+        return "it has passed others in line";
+    }
+    static constexpr std::uint64_t many = 1'000'000;
+    static std::uint64_t all_of(const Name& n) {
+        return n.options.kind == Kind::semaphore ? n.options.limit : many;
+    }
+    /// Of what stands in a key: "hf1 OWNER", "hf1s OWNER", "hf1pLIMIT:PERMITS OWNER".
+    static std::uint64_t units(const std::string& value, const Name& n) {
+        if (n.options.kind == Kind::semaphore) return std::stoul(value.substr(value.find(':') + 1));
+        return value.starts_with("hf1s") ? 1 : many;
+    }
+    static std::string host(std::size_t i) { return "10.0.0." + std::to_string(i + 1); }
+    static std::string line_of(const Name& n) { return "/locks/" + n.text + "/"; }
+    Kernel& kernel_;
+    EtcdCluster cluster_;
+    const bool robust_;
+    Nanos ttl_ = 0;
+};
+
+/// One server, or three of which one leads.
+class ZooKeeper final : public Deployment {
+public:
+    explicit ZooKeeper(Kernel& k)
+        : kernel_(k),
+          ensemble_(k, k.random().chance(300) ? 1 : 3, tick),
+          robust_(k.random().chance(300)) {
+        ::zoo_deterministic_conn_order(1);
+    }
+
+    std::string url(const World& w) override {
+        if (w.calm) ensemble_.slowest = 2 * ms;
+        std::string hosts;
+        for (std::size_t i = 0; i < ensemble_.size(); ++i)
+            hosts += (i == 0 ? "" : ",") + host(i) + ":2181";
+        return "zookeeper://" + hosts + "/locks?tick_time=" + std::to_string(tick / ms) +
+               "ms&ttl=" + std::to_string(w.ttl.count()) + "ms" + (robust_ ? "&robust=yes" : "");
+    }
+    std::vector<Listening> servers() override {
+        std::vector<Listening> all;
+        for (std::size_t i = 0; i < ensemble_.size(); ++i)
+            all.push_back({host(i), 2181, &ensemble_.server(i)});
+        return all;
+    }
+
+    std::vector<Fault::Kind> faults(bool unsafe) const override {
+        using enum Fault::Kind;
+        std::vector<Fault::Kind> all{slow,   slow, cut,   cut,     break_off, break_off,
+                                     freeze, kill, pause, restart, isolate,   isolate};
+        if (unsafe) all.insert(all.end(), {flush, flush, flush});
+        return all;
+    }
+    void begin(const Fault& f) override {
+        const std::size_t server = f.server % ensemble_.size();
+        switch (f.kind) {
+            case Fault::Kind::restart:
+                return ensemble_.restart(server, f.lasts);
+            case Fault::Kind::pause:
+                return ensemble_.pause(server, kernel_.now() + f.lasts);
+            case Fault::Kind::isolate:
+                return ensemble_.isolate(server, kernel_.now() + f.lasts);
+            case Fault::Kind::flush:
+                return ensemble_.flush();
+            default:
+                break;
+        }
+    }
+    int time_outs() const override { return 2; }
+    void heal() override { ensemble_.recover(); }
+    /// Sessions last longer when the leader changes.
+    Nanos mourning() const override { return 8 * second; }
+
+    std::string contradicts(const Belief& b, const Name& n) override {
+        const ZkNode* own = nullptr;
+        nodes_of(n, [&](const std::string&, const ZkNode& node) {
+            if (node.data.find(b.owner) != node.data.npos) own = &node;
+        });
+        if (own == nullptr) return "its node is not there";
+        const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
+        const Nanos ends = ensemble_.ends(own->session);
+        if (ends >= believed) return {};
+        return "its session ends " + std::to_string((believed - ends) / us) + " us before it does";
+    }
+    std::string left(const std::vector<Name>& names, bool) override {
+        std::string out;
+        for (const Name& n : names)
+            nodes_of(n, [&](const std::string& path, const ZkNode& node) {
+                if (out.empty()) out = path + " is there: " + node.data;
+            });
+        return out;
+    }
+
+private:
+    static constexpr Nanos tick = 100 * ms;
+    static std::string host(std::size_t i) { return "10.0.0." + std::to_string(i + 1); }
+    /// Of holders and waiters; permits that are held and those that wait are in folders.
+    template <class Visit>
+    void nodes_of(const Name& n, Visit visit) const {
+        const std::string parent = "/locks/" + n.text + "/";
+        const auto& all = ensemble_.committed().nodes;
+        for (auto at = all.lower_bound(parent); at != all.end() && at->first.starts_with(parent);
+             ++at)
+            if (at->second.session != 0 && at->first.find("/locks/", 1) == at->first.npos)
+                visit(at->first, at->second);
+    }
+    Kernel& kernel_;
+    ZkEnsemble ensemble_;
+    const bool robust_;
+};
+
 /// No server and no network: threads that meet.
 class Memory final : public Deployment {
 public:
@@ -219,6 +414,8 @@ std::unique_ptr<Deployment> make_deployment(const std::string& backend, Kernel& 
                                             const Options& o) {
     if (backend == "redis") return std::make_unique<OneRedis>(k, o);
     if (backend == "redlock") return std::make_unique<Redlock>(k);
+    if (backend == "etcd") return std::make_unique<Etcd>(k);
+    if (backend == "zookeeper") return std::make_unique<ZooKeeper>(k);
     if (backend == "memory") return std::make_unique<Memory>();
     return nullptr;
 }

@@ -83,10 +83,19 @@ void Timer::set(Nanos at, const std::shared_ptr<Timer>& self) {
 std::uint32_t Socket::ready() const {
     std::uint32_t now = 0;
     if (!inbox.empty() || ended || error != 0) now |= EPOLLIN;
-    if (state == State::connected || error != 0) now |= EPOLLOUT;
-    if (error != 0) now |= EPOLLERR | EPOLLHUP;
+    if (state == State::connected || state == State::failed || error != 0) now |= EPOLLOUT;
+    if (error != 0) now |= EPOLLERR;
+    if (state == State::failed || error != 0) now |= EPOLLHUP;
     if (state == State::fresh) now |= EPOLLHUP | EPOLLOUT;
     return now;
+}
+
+void Socket::shut_down() {
+    if (connection) connection->client_closes();
+    connection.reset();
+    state = State::failed;  // what waits for it to be writable is told so
+    ended = true;
+    changed();
 }
 
 void Socket::closed() {
@@ -95,7 +104,7 @@ void Socket::closed() {
 }
 
 int Descriptors::add(std::shared_ptr<Descriptor> d) {
-    d->process = Kernel::running()->process();
+    if (d->process == nullptr) d->process = Kernel::running()->process();
     auto at = std::find(all_.begin(), all_.end(), nullptr);
     if (at == all_.end()) at = all_.insert(all_.end(), nullptr);
     *at = std::move(d);
@@ -116,7 +125,8 @@ int Descriptors::close(int fd) {
     // A closed number leaves the sets that it is in.
     for (const auto& [epoll, as] : std::vector(d->watched_by_))
         if (as == fd) epoll->control(EPOLL_CTL_DEL, fd, d, nullptr);
-    d->closed();
+    // The last number of several.
+    if (std::find(all_.begin(), all_.end(), d) == all_.end()) d->closed();
     return 0;
 }
 

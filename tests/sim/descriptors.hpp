@@ -84,6 +84,8 @@ public:
     enum class State : std::uint8_t { fresh, connecting, connected, failed };
     std::uint32_t ready() const override;
     void closed() override;
+    /// Both directions.
+    void shut_down();
 
     State state = State::fresh;
     int error = 0;  ///< of connect, or of a reset

@@ -75,6 +75,17 @@ int shrink(const std::string& backend, Options o) {
     return 0;
 }
 
+/// The first lines that are not alike.
+std::string first_difference(const std::string& a, const std::string& b) {
+    std::size_t line = 0, at = 0;
+    for (; at < std::min(a.size(), b.size()) && a[at] == b[at]; ++at)
+        if (a[at] == '\n') line = at + 1;
+    const auto rest = [&](const std::string& s) {
+        return s.substr(line, s.find('\n', line) - line) + "\n";
+    };
+    return rest(a) + rest(b);
+}
+
 int go(int count, char** words) {
     if (count < 2) return usage();
     const std::string backend = words[1];
@@ -131,8 +142,9 @@ int go(int count, char** words) {
         if (replay) {
             const Report again = run(backend, options);
             if (again.trace != out.trace || again.steps != out.steps) {
-                std::printf("seed %llu goes otherwise the second time\n",
-                            static_cast<unsigned long long>(options.seed));
+                std::printf("seed %llu goes otherwise the second time, from here on:\n%s",
+                            static_cast<unsigned long long>(options.seed),
+                            first_difference(out.trace, again.trace).c_str());
                 ++failed;
             }
         } else if (!out.violation.empty()) {

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -157,6 +158,19 @@ unsigned std::random_device::_M_getval() {
     return value;
 }
 
+// The ZooKeeper client library's.
+extern "C" long random() noexcept {
+    if (Kernel* k = simulated()) return static_cast<long>(k->entropy().next() >> 33U);
+    static auto* const real = next<long()>("random");
+    return real();
+}
+extern "C" double drand48() noexcept {
+    if (Kernel* k = simulated())
+        return static_cast<double>(k->entropy().next() >> 11U) / (1ULL << 53U);
+    static auto* const real = next<double()>("drand48");
+    return real();
+}
+
 extern "C" pid_t getpid() noexcept {
     if (simulated() != nullptr) return 4711;
     static auto* const real = next<pid_t()>("getpid");
@@ -217,6 +231,23 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
     while (::pthread_mutex_trylock(m) == EBUSY)
         k->rest(5 * us);
     return 0;
+}
+
+/// What std::stop_callback and other atomics wait with: whoever is to wake them is not running now.
+extern "C" long syscall(long number, ...) noexcept {
+    std::va_list more;
+    va_start(more, number);
+    std::array<long, 6> a{};
+    for (long& one : a)
+        one = va_arg(more, long);
+    va_end(more);
+    if (Kernel* k = on_thread(); k != nullptr && number == SYS_futex) {
+        constexpr long wait = 0, wait_bitset = 9, command = 127;
+        if ((a[1] & command) == wait || (a[1] & command) == wait_bitset) k->rest(5 * us);
+        return 0;
+    }
+    static auto* const real = next<long(long, ...)>("syscall");
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 extern "C" int pthread_cond_wait(pthread_cond_t* c, pthread_mutex_t* m) {
@@ -505,7 +536,12 @@ extern "C" int setsockopt(int fd, int level, int name, const void* value, sockle
 }
 
 extern "C" int shutdown(int fd, int how) noexcept {
-    if (is_ours(fd)) return 0;
+    if (is_ours(fd)) {
+        const auto s = open_as<Socket>(fd);
+        if (!s || !s->connection) return failed(s ? ENOTCONN : EBADF);
+        if (how == SHUT_RDWR) s->shut_down();
+        return 0;
+    }
     static auto* const real = next<int(int, int)>("shutdown");
     return real(fd, how);
 }
@@ -534,6 +570,7 @@ extern "C" int fcntl(int fd, int what, ...) {
     if (is_ours(fd)) {
         const auto d = open_here(fd);
         if (!d) return failed(EBADF);
+        if (what == F_DUPFD_CLOEXEC) return running_system->descriptors.add(d);
         if (what == F_GETFL) return O_RDWR | (d->blocks ? 0 : O_NONBLOCK);
         if (what == F_SETFL)
             d->blocks = (reinterpret_cast<std::intptr_t>(argument) & O_NONBLOCK) == 0;

@@ -105,7 +105,7 @@ std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o
           world_.names[name].text + (o.mode == Mode::shared ? ", shared" : "") +
           (o.permits > 1 ? ", " + std::to_string(o.permits) + " permits" : "") +
           (o.wait == forever ? ", for ever" : ", waits " + words(wait)));
-    const Nanos one_request = world_.request_timeout.count() * ms;
+    const Nanos one_request = world_.request_timeout.count() * ms * world_.deployment_->time_outs();
     const Since since = begin();
     std::pair<error_code, Lease> out;
     if (blocking) {
@@ -194,7 +194,9 @@ void Worker::hold(Lease lease, std::size_t name) {
         k.rest(std::min(until - k.now(), random().between(10 * ms, 500 * ms)));
         if (!lease.valid() || !random().chance(150)) continue;
         const Since since = begin();
+        Nanos bound = world_.request_timeout.count() * ms;
         if (exclusive && n.options.kind == Kind::shared_mutex && random().chance(500)) {
+            bound *= 2;  // one renewal may be under way
             const auto done = lease.downgrade();
             trace("downgrades " + n.text + ": " + (done ? "done" : done.error().message()));
         } else {
@@ -203,7 +205,7 @@ void Worker::hold(Lease lease, std::size_t name) {
             if (!done && world_.calm && lease.valid())
                 world_.fail("a renewal failed: " + done.error().message());
         }
-        took(since, world_.request_timeout.count() * ms, "a renewal");
+        took(since, bound, "a renewal");
     }
     if (world_.calm && n.options.renew && !lease.valid())
         world_.fail(user_.process.name + ": a lease was lost: " + lease.lost_reason().message());

@@ -34,6 +34,8 @@ const char* words(Fault::Kind kind) {
             return "server is emptied";
         case Fault::Kind::pause:
             return "server stands still";
+        case Fault::Kind::isolate:
+            return "server does not hear the others";
         case Fault::Kind::lose_writes:
             return "server restarts without its last writes";
         case Fault::Kind::clock_jump:
@@ -305,7 +307,8 @@ void World::check_at_end() {
     });
     if (!ended) return fail("calls did not end: " + kernel.threads_left());
     // Within a second of the server being reachable, and what a killed client had by its ttl.
-    const Nanos rest = 1500 * ms + (killed_ ? ttl.count() * ms + 3 * second : 0);
+    const Nanos rest =
+        deployment_->rest() + (killed_ ? ttl.count() * ms + deployment_->mourning() : 0);
     go_until(rest, [] { return false; });
     if (!violation_.empty()) return;
     if (const auto left = deployment_->left(names, killed_); !left.empty())

@@ -28,6 +28,7 @@ struct Fault {
         restart,      ///< the server, with its data
         empty,        ///< the server restarts without any
         pause,        ///< the server's process
+        isolate,      ///< a server and the others do not hear each other
         lose_writes,  ///< the server restarts without its last writes: no promise survives
         flush,        ///< the server loses its data and goes on: no promise survives
         clock_jump,   ///< that of the server, forward: no promise survives
@@ -92,6 +93,13 @@ public:
     virtual std::vector<Fault::Kind> faults(bool unsafe) const = 0;
     virtual void begin(const Fault&) {}
     virtual void heal() {}
+    /// So many request time-outs one try takes at most: a time-out that begins when the request is
+    /// sent comes after one for the connection.
+    virtual int time_outs() const { return 1; }
+    /// When all is healed, what is left behind is gone after so long.
+    virtual Nanos rest() const { return 1500 * ms; }
+    /// What a killed client had is gone so long after its ttl.
+    virtual Nanos mourning() const { return 3 * second; }
     /// What is wrong with this belief, in words, as far as a server can tell.
     virtual std::string contradicts(const Belief&, const Name&) { return {}; }
     /// What is held, or in line, when nothing should be.

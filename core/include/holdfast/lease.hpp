@@ -104,7 +104,7 @@ public:
     /// From exclusive to shared, without letting another exclusive holder in between. The lease
     /// counts as shared from here on, whatever the answer: later renewals repeat what was not
     /// answered. The other direction deadlocks as soon as two want it, so there is none. Blocks for
-    /// at most the request time-out.
+    /// at most the request time-out, or twice that while a renewal is under way, which ends first.
     /// Errors: not_held, lost, unavailable (as after renew), not_supported, would_deadlock (there
     /// are more handles of this grant, and one may be writing), forked, closed.
     [[nodiscard]] result<void> downgrade();
@@ -120,7 +120,7 @@ public:
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_renew(body, std::move(h)); }, token);
     }
-    /// As downgrade(), without blocking. Not cancellable: ends at the request time-out.
+    /// As downgrade(), without blocking. Not cancellable: ends when downgrade() would.
     template <asio::completion_token_for<RenewSignature> Token>
     auto async_downgrade(Token && token) {
         return asio::async_initiate<Token, RenewSignature>(

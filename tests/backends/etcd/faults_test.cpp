@@ -102,6 +102,30 @@ TEST_CASE("hosts: a learner serves no requests, and the next member is asked") {
     CHECK(promised->safety == hf::SafetyClass::b);  // one votes
 }
 
+TEST_CASE("an outage: a waiter's key that could not be deleted does not stay in line") {
+    // Found by the simulation: the client kept the lease of its waiters alive, and the key with it.
+    auto server = lab::EtcdServers::start({});
+    const auto url = server.url() + "?ttl=2s&request_timeout=300ms";
+    const auto leaves = open(url), other = open(url);
+    auto held = other.make_lock("outage").value()->acquire({.wait = 10s}).value();
+    std::atomic<bool> ended{false};
+    leaves.make_lock("outage").value()->async_acquire({.wait = 3s},
+                                                      [&](hf::error_code ec, hf::Lease) {
+                                                          CHECK(ec);
+                                                          ended = true;
+                                                      });
+    lab::wait_until([&] { return other.inspect("outage")->waiters.size() == 1; }, 10s, "it waits");
+    server.kill();
+    lab::wait_until([&] { return ended.load(); }, 10s, "the wait ends");
+    // Core asks for the key's deletion for as long as a lease lasts.
+    const auto given_up = hf::boot_clock::now() + 4s;
+    lab::wait_until([&] { return hf::boot_clock::now() > given_up; }, 6s, "a longer outage");
+    server.restart();
+    server.wait_ready();
+    const auto next = other.make_lock("outage").value()->acquire({.wait = 15s});
+    CHECK(next.has_value());
+}
+
 TEST_CASE("a cluster: the leader dies, and a lease and a waiter live on") {
     auto servers = lab::EtcdServers::start({.count = 3});
     const auto client = open(servers.url() + "?ttl=10s"), other = open(servers.url() + "?ttl=10s");

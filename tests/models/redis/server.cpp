@@ -1,10 +1,13 @@
 #include "server.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <lua.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
@@ -18,8 +21,9 @@ Store* store = nullptr;  // of the script that runs; one thread
 Wire* wire = nullptr;
 
 std::string text_of(double score) {
-    std::string out = std::to_string(static_cast<long long>(score));
-    return out;
+    std::array<char, 32> out{};
+    return {out.data(),
+            static_cast<std::size_t>(std::snprintf(out.data(), out.size(), "%.17g", score))};
 }
 
 [[noreturn]] void unknown(const Words& w) {
@@ -74,6 +78,14 @@ bool writes(const std::string& name) {
     return all.count(name) != 0;
 }
 
+/// Of the key of this command; nothing where any will do.
+std::optional<Value::Type> type_of(const std::string& name) {
+    if (name == "GET") return Value::Type::text;
+    if (name.starts_with("Z")) return Value::Type::zset;
+    if (name.starts_with("H")) return Value::Type::hash;
+    return std::nullopt;
+}
+
 /// Pushes the reply; false: WRONGTYPE.
 bool command(lua_State* l, const Words& w) {
     const std::string& name = w.at(0);
@@ -83,6 +95,11 @@ bool command(lua_State* l, const Words& w) {
     const auto drop_empty = [&](const Value& v) {
         if (v.scores.empty() && v.fields.empty()) store->keys.erase(key());
     };
+    // What a command of one type finds under a key of another it refuses, before it does anything.
+    if (const auto wants = type_of(name)) {
+        const Value* v = store->find(key());
+        if (v != nullptr && v->type != *wants) return false;
+    }
     if (name == "TIME") {
         push_list(l, {std::to_string(store->now / 1000),
                       std::to_string(store->now % 1000 * 1000 + store->micros)});
@@ -94,7 +111,6 @@ bool command(lua_State* l, const Words& w) {
     } else if (name == "GET") {
         const Value* v = store->find(key());
         if (v == nullptr) return push_nil(l), true;
-        if (v->type != Value::Type::text) return false;
         push(l, v->text);
     } else if (name == "SET") {
         Value next;
@@ -134,11 +150,9 @@ bool command(lua_State* l, const Words& w) {
         lua_pushinteger(l, static_cast<int>(v->scores.size() - before));
     } else if (name == "ZCARD") {
         const Value* v = store->find(key());
-        if (v != nullptr && v->type != Value::Type::zset) return false;
         lua_pushinteger(l, v == nullptr ? 0 : static_cast<int>(v->scores.size()));
     } else if (name == "ZREM") {
         Value* v = store->find(key());
-        if (v != nullptr && v->type != Value::Type::zset) return false;
         std::size_t gone = 0;
         for (std::size_t i = 2; v != nullptr && i < w.size(); ++i)
             gone += v->scores.erase(w[i]);
@@ -146,7 +160,6 @@ bool command(lua_State* l, const Words& w) {
         if (v != nullptr) drop_empty(*v);
     } else if (name == "ZSCORE") {
         const Value* v = store->find(key());
-        if (v != nullptr && v->type != Value::Type::zset) return false;
         if (v == nullptr || v->scores.count(w.at(2)) == 0) return push_nil(l), true;
         push(l, text_of(v->scores.at(w[2])));
     } else if (name == "ZRANK") {
@@ -159,7 +172,6 @@ bool command(lua_State* l, const Words& w) {
     } else if (name == "ZRANGE") {
         Words out;
         if (const Value* v = store->find(key())) {
-            if (v->type != Value::Type::zset) return false;
             const auto all = ranked(*v);
             const auto size = static_cast<long long>(all.size());
             auto from = integer(2), to = integer(3);
@@ -188,12 +200,10 @@ bool command(lua_State* l, const Words& w) {
         v->fields[w[2]] = w[3];
     } else if (name == "HGET") {
         const Value* v = store->find(key());
-        if (v != nullptr && v->type != Value::Type::hash) return false;
         if (v == nullptr || v->fields.count(w.at(2)) == 0) return push_nil(l), true;
         push(l, v->fields.at(w[2]));
     } else if (name == "HDEL") {
         Value* v = store->find(key());
-        if (v != nullptr && v->type != Value::Type::hash) return false;
         lua_pushinteger(l, v != nullptr ? static_cast<int>(v->fields.erase(w.at(2))) : 0);
         if (v != nullptr) drop_empty(*v);
     } else if (name == "PUBLISH") {

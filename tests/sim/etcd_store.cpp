@@ -1,0 +1,307 @@
+#include "etcd_store.hpp"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <utility>
+
+#include "../../backends/etcd/messages.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+namespace js = boost::json;
+
+constexpr int invalid = 3, not_found = 5;
+constexpr std::int64_t shortest_lease = 2;  // of etcd's default elections
+
+bool flag(const js::object& o, std::string_view name) {
+    const js::value* v = o.if_contains(name);
+    return v != nullptr && v->is_bool() && v->get_bool();
+}
+
+std::string text(const js::object& o, std::string_view name) {
+    return etcd::text(o, name);
+}
+
+const js::array& list(const js::object& o, std::string_view name) {
+    static const js::array none;
+    const js::array* all = etcd::array(o, name);
+    return all == nullptr ? none : *all;
+}
+
+js::object shown(const std::string& key, const EtcdStore::Key& k, bool with_value = true) {
+    js::object out;
+    out["key"] = etcd::base64(key);
+    if (k.created != 0) out["create_revision"] = std::to_string(k.created);
+    if (k.modified != 0) out["mod_revision"] = std::to_string(k.modified);
+    if (k.version != 0) out["version"] = std::to_string(k.version);
+    if (with_value && !k.value.empty()) out["value"] = etcd::base64(k.value);
+    if (k.lease != 0) out["lease"] = std::to_string(k.lease);
+    return out;
+}
+
+/// The keys from `begin` up to `end`; the one alone without an end; all later ones up to "\0".
+template <class Keys>
+auto bounds(Keys& keys, const std::string& begin, const std::string& end) {
+    const auto from = keys.lower_bound(begin);
+    if (end.empty())
+        return std::pair(from, from != keys.end() && from->first == begin ? std::next(from) : from);
+    if (end == std::string(1, '\0')) return std::pair(from, keys.end());
+    return std::pair(from, end <= begin ? from : keys.lower_bound(end));
+}
+
+template <class T>
+bool compares(std::string_view result, const T& has, const T& asked) {
+    if (result.empty() || result == "EQUAL") return has == asked;
+    if (result == "GREATER") return has > asked;
+    if (result == "LESS") return has < asked;
+    if (result == "NOT_EQUAL") return has != asked;
+    throw std::runtime_error("etcd: no comparison: " + std::string(result));
+}
+
+js::object revision_only(std::int64_t revision) {
+    js::object header;
+    header["revision"] = std::to_string(revision);
+    return header;
+}
+
+}  // namespace
+
+std::int64_t etcd_number(const js::object& o, std::string_view name) {
+    return etcd::number(o, name);
+}
+std::string etcd_bytes(const js::object& o, std::string_view name) {
+    return etcd::from_base64(etcd::text(o, name));
+}
+
+/// A transaction with its branch chosen: all comparisons come before all requests.
+struct EtcdStore::Plan {
+    bool succeeded = true;
+    const js::array* requests = nullptr;
+    std::vector<Plan> nested;  ///< those of its requests that are transactions, in their order
+};
+
+EtcdStore::Plan EtcdStore::plan(const js::object& txn) const {
+    Plan out;
+    for (const js::value& c : list(txn, "compare"))
+        out.succeeded = out.succeeded && holds(c.as_object());
+    out.requests = &list(txn, out.succeeded ? "success" : "failure");
+    for (const js::value& r : *out.requests)
+        if (const js::object* inner = etcd::object(r.as_object(), "request_txn"))
+            out.nested.push_back(plan(*inner));
+    return out;
+}
+
+bool EtcdStore::holds(const js::object& c) const {
+    const auto [from, to] = bounds(keys, etcd_bytes(c, "key"), etcd_bytes(c, "range_end"));
+    const std::string target = text(c, "target"), result = text(c, "result");
+    const auto one = [&](const Key& k) {
+        if (target == "VALUE") return compares(result, k.value, etcd_bytes(c, "value"));
+        if (target == "CREATE")
+            return compares(result, k.created, etcd_number(c, "create_revision"));
+        if (target == "MOD") return compares(result, k.modified, etcd_number(c, "mod_revision"));
+        if (target.empty() || target == "VERSION")
+            return compares(result, k.version, etcd_number(c, "version"));
+        if (target == "LEASE") return compares(result, k.lease, etcd_number(c, "lease"));
+        throw std::runtime_error("etcd: no target: " + target);
+    };
+    // What is not there has no value that could be compared.
+    if (from == to) return target != "VALUE" && one(Key());
+    return std::all_of(from, to, [&](const auto& entry) { return one(entry.second); });
+}
+
+/// What would fail half-way is refused before anything is done.
+void EtcdStore::check(const Plan& p) const {
+    auto inner = p.nested.begin();
+    for (const js::value& r : *p.requests) {
+        if (etcd::object(r.as_object(), "request_txn") != nullptr) {
+            check(*inner++);
+            continue;
+        }
+        const js::object* put = etcd::object(r.as_object(), "request_put");
+        if (put == nullptr) continue;
+        const bool known = keys.contains(etcd_bytes(*put, "key"));
+        if ((flag(*put, "ignore_value") || flag(*put, "ignore_lease")) && !known)
+            throw EtcdError(invalid, "etcdserver: key not found");
+        const auto id = etcd_number(*put, "lease");
+        if (id != 0 && lease(id) == nullptr)
+            throw EtcdError(not_found, "etcdserver: requested lease not found");
+    }
+}
+
+js::object EtcdStore::transaction(const js::object& txn) {
+    const Plan chosen = plan(txn);
+    check(chosen);
+    Changes changes{revision + 1, {}};
+    js::object out = execute(chosen, changes);
+    keep(changes);
+    out["header"] = header();
+    return out;
+}
+
+js::object EtcdStore::execute(const Plan& p, Changes& changes) {
+    js::object out;
+    if (p.succeeded) out["succeeded"] = true;
+    js::array responses;
+    auto inner = p.nested.begin();
+    for (const js::value& v : *p.requests) {
+        const js::object& r = v.as_object();
+        js::object response;
+        if (const js::object* put_ = etcd::object(r, "request_put"))
+            response["response_put"] = put(*put_, changes);
+        else if (const js::object* range_ = etcd::object(r, "request_range"))
+            response["response_range"] = range(*range_);
+        else if (const js::object* gone = etcd::object(r, "request_delete_range"))
+            response["response_delete_range"] = delete_range(*gone, changes);
+        else if (etcd::object(r, "request_txn") != nullptr)
+            response["response_txn"] = execute(*inner++, changes);
+        else
+            throw std::runtime_error("etcd: an unknown request in a transaction");
+        const std::int64_t at = changes.events.empty() ? revision : changes.revision;
+        response.begin()->value().as_object()["header"] = revision_only(at);
+        responses.push_back(std::move(response));
+    }
+    if (!responses.empty()) out["responses"] = std::move(responses);
+    return out;
+}
+
+js::object EtcdStore::put(const js::object& r, Changes& changes) {
+    const std::string name = etcd_bytes(r, "key");
+    Key& k = keys[name];
+    const std::int64_t asked = flag(r, "ignore_lease") ? k.lease : etcd_number(r, "lease");
+    if (!flag(r, "ignore_value")) k.value = etcd_bytes(r, "value");
+    if (k.version++ == 0) k.created = changes.revision;
+    k.modified = changes.revision;
+    if (k.lease != asked) {
+        if (const auto old = leases.find(k.lease); old != leases.end())
+            old->second.keys.erase(name);
+        if (asked != 0) leases.at(asked).keys.insert(name);
+        k.lease = asked;
+    }
+    changes.events.push_back({changes.revision, name, k});
+    return {};
+}
+
+js::object EtcdStore::delete_range(const js::object& r, Changes& changes) {
+    auto [from, to] = bounds(keys, etcd_bytes(r, "key"), etcd_bytes(r, "range_end"));
+    js::object out;
+    js::array were;
+    const auto count = std::distance(from, to);
+    if (count != 0) out["deleted"] = std::to_string(count);
+    while (from != to) {
+        if (flag(r, "prev_kv")) were.push_back(shown(from->first, from->second));
+        remove(from++, changes);
+    }
+    if (!were.empty()) out["prev_kvs"] = std::move(were);
+    return out;
+}
+
+void EtcdStore::remove(std::map<std::string, Key, std::less<>>::iterator at, Changes& changes) {
+    if (const auto l = leases.find(at->second.lease); l != leases.end())
+        l->second.keys.erase(at->first);
+    changes.events.push_back({changes.revision, at->first, Key{{}, 0, changes.revision, 0, 0}});
+    keys.erase(at);
+}
+
+void EtcdStore::keep(Changes& changes) {
+    if (changes.events.empty()) return;
+    revision = changes.revision;
+    std::move(changes.events.begin(), changes.events.end(), std::back_inserter(history));
+}
+
+js::object EtcdStore::range(const js::object& r) const {
+    const auto [from, to] = bounds(keys, etcd_bytes(r, "key"), etcd_bytes(r, "range_end"));
+    const auto count = std::distance(from, to);
+    const std::int64_t limit = etcd_number(r, "limit");
+    js::object out;
+    js::array all;
+    for (auto at = from; at != to; ++at) {
+        if (limit != 0 && static_cast<std::int64_t>(all.size()) == limit) break;
+        all.push_back(shown(at->first, at->second, !flag(r, "keys_only")));
+    }
+    if (static_cast<std::int64_t>(all.size()) < count) out["more"] = true;
+    if (!all.empty()) out["kvs"] = std::move(all);
+    if (count != 0) out["count"] = std::to_string(count);
+    out["header"] = header();
+    return out;
+}
+
+js::object EtcdStore::grant(const js::object& r) {
+    const std::int64_t id = last_id_ += 7, asked = etcd_number(r, "TTL");
+    Lease& l = leases[id];
+    l.seconds = std::max(asked, shortest_lease);
+    js::object out;
+    out["header"] = header();
+    out["ID"] = std::to_string(id);
+    out["TTL"] = std::to_string(l.seconds);
+    return out;
+}
+
+js::object EtcdStore::time_to_live(const js::object& r, std::int64_t seconds_left) const {
+    const std::int64_t id = etcd_number(r, "ID");
+    js::object out;
+    out["header"] = header();
+    out["ID"] = std::to_string(id);
+    const Lease* l = lease(id);
+    out["TTL"] = std::to_string(l == nullptr ? -1 : seconds_left);
+    if (l != nullptr) out["grantedTTL"] = std::to_string(l->seconds);
+    return out;
+}
+
+js::object EtcdStore::revoke(const js::object& r) {
+    const std::int64_t id = etcd_number(r, "ID");
+    if (lease(id) == nullptr) throw EtcdError(not_found, "etcdserver: requested lease not found");
+    end(id);
+    js::object out;
+    out["header"] = header();
+    return out;
+}
+
+js::object EtcdStore::keep_alive(const js::object& r) const {
+    const std::int64_t id = etcd_number(r, "ID");
+    js::object inner, out;
+    inner["header"] = header();
+    inner["ID"] = std::to_string(id);
+    if (const Lease* l = lease(id)) inner["TTL"] = std::to_string(l->seconds);
+    out["result"] = std::move(inner);
+    return out;
+}
+
+void EtcdStore::end(std::int64_t id) {
+    const auto l = leases.find(id);
+    if (l == leases.end()) return;
+    Changes changes{revision + 1, {}};
+    for (const std::string& key : std::set(l->second.keys))
+        if (const auto at = keys.find(key); at != keys.end()) remove(at, changes);
+    leases.erase(l);
+    keep(changes);
+}
+
+js::object EtcdStore::header() const {
+    return revision_only(revision);
+}
+
+const EtcdStore::Key* EtcdStore::find(std::string_view key) const {
+    const auto at = keys.find(key);
+    return at == keys.end() ? nullptr : &at->second;
+}
+
+const EtcdStore::Lease* EtcdStore::lease(std::int64_t id) const {
+    const auto at = leases.find(id);
+    return at == leases.end() ? nullptr : &at->second;
+}
+
+js::array EtcdStore::events(std::string_view begin, std::string_view end, std::int64_t from) const {
+    js::array out;
+    for (const Event& e : history) {
+        if (e.revision < from || e.key < begin || e.key >= end) continue;
+        js::object event;
+        if (e.now.version == 0) event["type"] = "DELETE";
+        event["kv"] = shown(e.key, e.now);
+        out.push_back(std::move(event));
+    }
+    return out;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,774 @@
+#include "zookeeper.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::sim {
+namespace {
+
+constexpr std::int32_t sync_limit = 5;  // ticks without the leader, or without a majority
+
+// --- the wire: big-endian numbers, texts with their length
+
+class Reader {
+public:
+    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+    std::int64_t number(std::size_t size) {
+        std::uint64_t n = 0;
+        for (std::size_t i = 0; i < size; ++i)
+            n = n << 8U | static_cast<unsigned char>(bytes_.at(at_++));
+        return size == 4 ? static_cast<std::int32_t>(n) : static_cast<std::int64_t>(n);
+    }
+    std::int32_t int32() { return static_cast<std::int32_t>(number(4)); }
+    std::int64_t int64() { return number(8); }
+    bool flag() { return number(1) != 0; }
+    std::string text() {
+        const std::int32_t size = int32();
+        if (size <= 0) return {};
+        std::string out(bytes_.substr(at_, static_cast<std::size_t>(size)));
+        at_ += out.size();
+        return out;
+    }
+    std::vector<std::string> texts() {
+        std::vector<std::string> out;
+        for (std::int32_t n = int32(); n > 0; --n)
+            out.push_back(text());
+        return out;
+    }
+    void acl() {
+        for (std::int32_t n = int32(); n > 0; --n) {
+            int32();
+            text();
+            text();
+        }
+    }
+
+private:
+    std::string_view bytes_;
+    std::size_t at_ = 0;
+};
+
+class Writer {
+public:
+    Writer& int32(std::int32_t n) { return number(static_cast<std::uint32_t>(n), 4); }
+    Writer& int64(std::int64_t n) { return number(static_cast<std::uint64_t>(n), 8); }
+    Writer& flag(bool b) { return number(b ? 1U : 0U, 1); }
+    Writer& text(std::string_view s) {
+        int32(static_cast<std::int32_t>(s.size()));
+        bytes += s;
+        return *this;
+    }
+    Writer& stat(const ZkNode& n) {
+        int64(n.czxid).int64(n.mzxid).int64(0).int64(0);
+        int32(n.version).int32(n.cversion()).int32(0).int64(n.session);
+        int32(static_cast<std::int32_t>(n.data.size()));
+        return int32(static_cast<std::int32_t>(n.children.size())).int64(n.pzxid);
+    }
+    std::string bytes;
+
+private:
+    Writer& number(std::uint64_t n, unsigned size) {
+        for (unsigned i = size; i-- > 0;)
+            bytes += static_cast<char>(n >> 8U * i & 255U);
+        return *this;
+    }
+};
+
+std::string framed(const std::string& body) {
+    Writer w;
+    w.text(body);
+    return w.bytes;
+}
+
+enum Type : std::int32_t {
+    create = 1,
+    remove = 2,
+    get_data = 4,
+    set_data = 5,
+    get_children = 8,
+    sync = 9,
+    ping = 11,
+    multi = 14,
+    create2 = 15,
+    remove_watches = 18,
+    create_container = 19,
+    close_session = -11,
+    set_watches_again = 101
+};
+enum Event : std::int32_t { deleted = 2, changed = 3, child_changed = 4 };
+constexpr std::int32_t xid_of_pings = -2, xid_of_events = -1;
+
+/// One operation, alone or of a multi.
+struct Operation {
+    std::int32_t type = 0;
+    ZkChange change{};
+    std::int32_t version = -1;
+    bool sequential = false;
+};
+
+Operation read_operation(std::int32_t type, Reader& r, std::int64_t session) {
+    Operation out;
+    out.type = type;
+    out.change.path = r.text();
+    switch (type) {
+        case create:
+        case create2:
+        case create_container: {
+            out.change.kind = ZkChange::Kind::create;
+            out.change.data = r.text();
+            r.acl();
+            const std::int32_t flags = r.int32();
+            const bool ephemeral = type != create_container && (flags & 1) != 0;
+            out.sequential = type != create_container && (flags & 2) != 0;
+            out.change.session = ephemeral ? session : 0;
+            out.change.container = type == create_container;
+            break;
+        }
+        case remove:
+            out.change.kind = ZkChange::Kind::remove;
+            out.version = r.int32();
+            break;
+        case set_data:
+            out.change.kind = ZkChange::Kind::set;
+            out.change.data = r.text();
+            out.version = r.int32();
+            break;
+        default:
+            throw std::runtime_error("zookeeper: no operation " + std::to_string(type));
+    }
+    return out;
+}
+
+}  // namespace
+
+// --- the ensemble
+
+ZkEnsemble::ZkEnsemble(Kernel& k, std::size_t servers, Nanos tick)
+    : slowest(tick), kernel_(k), tick_(tick) {
+    for (std::size_t i = 0; i < servers; ++i)
+        servers_.push_back(std::make_unique<ZkServer>(*this, k, i));
+    leader_ = k.random().below(servers);
+    std::string config;
+    for (std::size_t i = 0; servers > 1 && i < servers; ++i)
+        config += "server." + std::to_string(i + 1) + "=10.0.0." + std::to_string(i + 1) +
+                  ":2888:3888:participant;2181\n";
+    committed_.nodes["/zookeeper/config"].data = config + "version=0";
+    for (const auto& s : servers_)
+        s->tree_ = committed_;
+    this->tick();
+}
+ZkEnsemble::~ZkEnsemble() = default;
+
+bool ZkEnsemble::serves(std::size_t i) const {
+    return servers_[i]->up && kernel_.now() >= servers_[i]->machine.frozen_until;
+}
+bool ZkEnsemble::hears_others(std::size_t i) const {
+    return serves(i) && (size() == 1 || kernel_.now() >= servers_[i]->isolated_until);
+}
+bool ZkEnsemble::has_majority() const {
+    if (leader_ == none || !hears_others(leader_)) return false;
+    std::size_t together = 0;
+    for (std::size_t i = 0; i < size(); ++i)
+        together += hears_others(i) && (i == leader_ || servers_[i]->serving_) ? 1 : 0;
+    return together > size() / 2;
+}
+Nanos ZkEnsemble::leader_clock() const {
+    return servers_[leader_]->machine.clock(kernel_.now());
+}
+
+bool ZkEnsemble::passable(std::size_t i) const {
+    return leader_ != none && hears_others(leader_) && hears_others(i);
+}
+
+void ZkEnsemble::to_leader(std::size_t i, std::function<void()> what) {
+    if (i == leader_) return what();
+    if (leader_ != none) put(i, true, std::move(what));
+}
+
+void ZkEnsemble::from_leader(std::size_t i, std::function<void()> what) {
+    if (i == leader_) return what();
+    put(i, false, std::move(what));
+}
+
+void ZkEnsemble::put(std::size_t i, bool up, std::function<void()> what) {
+    ZkServer& s = *servers_[i];
+    ZkServer::Link& link = up ? s.up_ : s.down_;
+    Random& r = kernel_.random();
+    link.last = std::max(link.last + 1,
+                         kernel_.now() + r.between(20 * us, r.chance(50) ? slowest : 2 * ms));
+    kernel_.at(link.last,
+               [this, i, &s, &link, generation = s.generation_, what = std::move(what)]() mutable {
+                   if (s.generation_ != generation) return;
+                   if (passable(i) && link.held.empty()) return what();
+                   link.held.push_back(std::move(what));
+               });
+}
+
+void ZkEnsemble::pump() {
+    for (std::size_t i = 0; i < size(); ++i)
+        for (ZkServer::Link* link : {&servers_[i]->up_, &servers_[i]->down_})
+            while (!link->held.empty() && passable(i)) {
+                const auto what = std::move(link->held.front());
+                link->held.pop_front();
+                what();
+            }
+    if (limbo_.empty() || !has_majority()) return;
+    for (const auto& what : std::exchange(limbo_, {}))
+        what();
+}
+
+void ZkEnsemble::cut_off(ZkServer& s) {
+    ++s.generation_;
+    s.up_.held.clear();
+    s.down_.held.clear();
+    s.touched_.clear();
+}
+
+void ZkEnsemble::touch(std::int64_t id) {
+    const auto at = sessions_.find(id);
+    if (at == sessions_.end() || leader_ == none) return;
+    const Nanos until = leader_clock() + at->second.timeout;
+    at->second.ends = std::max(at->second.ends, (until / tick_ + 1) * tick_);
+}
+
+Nanos ZkEnsemble::ends(std::int64_t id) const {
+    const auto at = sessions_.find(id);
+    if (at == sessions_.end()) return 0;
+    return leader_ == none ? never : servers_[leader_]->machine.when(at->second.ends);
+}
+
+void ZkEnsemble::commit(std::vector<ZkChange> changes, std::int64_t closes) {
+    Transaction t;
+    t.zxid = epoch_ << 32U | ++counter_;
+    t.changes = std::move(changes);
+    t.closes = closes;
+    for (const ZkChange& c : t.changes)
+        committed_.make(c, t.zxid);
+    if (closes != 0) sessions_.erase(closes);
+    log_.push_back(t);
+    const std::size_t index = log_.size();
+    for (std::size_t i = 0; i < size(); ++i)
+        if (servers_[i]->serving_)
+            from_leader(i, [this, i, index] { servers_[i]->apply_up_to(index); });
+}
+
+void ZkEnsemble::tick() {
+    kernel_.after(tick_ / 2, [this] { tick(); });
+    pump();
+    const Nanos now = kernel_.now();
+    if (leader_ != none && serves(leader_)) {
+        ZkServer& leader = *servers_[leader_];
+        if (has_majority()) leader.heard_ = now;
+        for (std::size_t i = 0; i < size(); ++i) {
+            ZkServer& s = *servers_[i];
+            if (i == leader_ || !s.serving_) continue;
+            from_leader(i, [this, &s, i] {
+                s.heard_ = kernel_.now();
+                to_leader(i, [this, touched = std::exchange(s.touched_, {})] {
+                    for (const std::int64_t id : touched)
+                        touch(id);
+                });
+            });
+        }
+        if (has_majority()) {
+            const Nanos clock = leader_clock();
+            std::vector<std::int64_t> over;
+            for (const auto& [id, session] : sessions_)
+                if (session.ends <= clock) over.push_back(id);
+            for (const std::int64_t id : over) {
+                kernel_.trace("zookeeper", "ends session " + std::to_string(id));
+                std::vector<ZkChange> gone;
+                for (const std::string& path : committed_.nodes_of(id))
+                    gone.push_back({.kind = ZkChange::Kind::remove, .path = path});
+                commit(std::move(gone), id);
+            }
+            // Containers that are empty go after a while.
+            std::vector<std::string> empty;
+            for (const auto& [path, node] : committed_.nodes)
+                if (node.container && node.creates > 0 && node.children.empty())
+                    empty.push_back(path);
+            for (const std::string& path : empty)
+                if (kernel_.random().chance(10))
+                    commit({{.kind = ZkChange::Kind::remove, .path = path}});
+        }
+    }
+    drop_lost();
+}
+
+/// Whoever has not heard of the others for too long serves nobody, until it does.
+void ZkEnsemble::drop_lost() {
+    const Nanos now = kernel_.now();
+    for (std::size_t i = 0; i < size(); ++i) {
+        ZkServer& s = *servers_[i];
+        if (!serves(i)) continue;
+        if (s.serving_ && size() > 1 && now > s.heard_ + sync_limit * tick_) {
+            kernel_.trace(s.name(), "has lost the others");
+            s.serving_ = false;
+            cut_off(s);
+            s.drop_clients();
+            if (i == leader_) elect_later();
+        }
+        if (!s.serving_ && i != leader_ && leader_ != none && hears_others(i) && has_majority()) {
+            s.serving_ = true;
+            cut_off(s);
+            s.heard_ = now;
+            s.apply_up_to(log_.size());
+        }
+    }
+}
+
+void ZkEnsemble::elect_later() {
+    leader_ = none;
+    for (const auto& s : servers_)
+        cut_off(*s);
+    const unsigned number = ++elections_;
+    kernel_.after(kernel_.random().between(tick_, 5 * tick_), [this, number] {
+        if (number == elections_) elect();
+    });
+}
+
+void ZkEnsemble::elect() {
+    std::vector<std::size_t> able;
+    for (std::size_t i = 0; i < size(); ++i)
+        if (hears_others(i)) able.push_back(i);
+    if (able.size() <= size() / 2) {
+        const unsigned number = ++elections_;
+        kernel_.after(kernel_.random().between(tick_, 3 * tick_), [this, number] {
+            if (number == elections_) elect();
+        });
+        return;
+    }
+    leader_ = able[kernel_.random().below(able.size())];
+    ++epoch_;
+    counter_ = 0;
+    kernel_.trace("zookeeper", servers_[leader_]->name() + " leads");
+    // Of a majority one has all that was committed. All others begin anew with their clients.
+    for (std::size_t i = 0; i < size(); ++i) {
+        ZkServer& s = *servers_[i];
+        cut_off(s);
+        const bool takes_part = std::find(able.begin(), able.end(), i) != able.end();
+        s.drop_clients();
+        s.serving_ = takes_part;
+        s.heard_ = kernel_.now();
+        if (takes_part) s.apply_up_to(log_.size());
+    }
+    for (auto& [id, session] : sessions_) {
+        session.ends = 0;
+        touch(id);
+    }
+    for (const auto& what : std::exchange(limbo_, {}))
+        if (kernel_.random().chance(300)) what();
+}
+
+void ZkEnsemble::restart(std::size_t i, Nanos down) {
+    ZkServer& s = *servers_[i];
+    if (!std::exchange(s.up, false)) return;
+    s.drop_clients();
+    s.serving_ = false;
+    cut_off(s);
+    if (leader_ == i) elect_later();
+    kernel_.after(down, [this, i] {
+        ZkServer& back = *servers_[i];
+        if (std::exchange(back.up, true)) return;
+        back.machine.frozen_until = kernel_.now();
+        if (leader_ == none) elect_later();
+    });
+}
+
+void ZkEnsemble::pause(std::size_t i, Nanos until) {
+    ZkServer& s = *servers_[i];
+    s.machine.frozen_until = std::max(s.machine.frozen_until, until);
+    if (leader_ == i && size() > 1)
+        kernel_.after(sync_limit * tick_, [this, i] {
+            if (leader_ == i && !serves(i)) elect_later();
+        });
+}
+
+void ZkEnsemble::isolate(std::size_t i, Nanos until) {
+    if (size() == 1) return;
+    servers_[i]->isolated_until = std::max(servers_[i]->isolated_until, until);
+    // The others do not wait for a leader that they do not hear.
+    if (leader_ == i)
+        kernel_.after(kernel_.random().between(tick_, sync_limit * tick_), [this, i] {
+            if (leader_ == i && kernel_.now() < servers_[i]->isolated_until) elect_later();
+        });
+}
+
+void ZkEnsemble::flush() {
+    const std::string config = committed_.nodes["/zookeeper/config"].data;
+    committed_ = {};
+    committed_.nodes["/zookeeper/config"].data = config;
+    log_.clear();
+    sessions_.clear();
+    epoch_ = 1;
+    counter_ = 0;
+    for (const auto& s : servers_) {
+        s->drop_clients();
+        s->tree_ = committed_;
+        s->applied_ = 0;
+        s->zxid_ = 0;
+        cut_off(*s);
+    }
+}
+
+void ZkEnsemble::recover() {
+    slowest = 2 * ms;
+    for (const auto& s : servers_) {
+        s->up = true;
+        s->machine.frozen_until = s->isolated_until = kernel_.now();
+    }
+    if (leader_ == none) elect();
+    drop_lost();
+    pump();
+}
+
+// --- a server
+
+ZkServer::ZkServer(ZkEnsemble& e, Kernel& k, std::size_t number)
+    : ensemble_(e), kernel_(k), number_(number) {
+    machine.name = "zk" + std::to_string(number);
+    machine.local = 1000 * second + k.random().between(0, 1000 * second);
+    machine.ppm = k.random().between(-3000, 3000);
+}
+
+void ZkServer::opened(const std::shared_ptr<Connection>& c) {
+    clients_.push_back(std::make_shared<Client>());
+    clients_.back()->connection = c;
+}
+
+void ZkServer::closed(Connection& c) {
+    for (const ClientPtr& one : clients_)
+        if (one->connection.get() == &c) one->ended = true;
+    std::erase_if(clients_, [&](const ClientPtr& one) { return one->connection.get() == &c; });
+}
+
+void ZkServer::hang_up(const ClientPtr& c) {
+    c->ended = true;
+    c->connection->server_closes(false);
+    std::erase(clients_, c);
+}
+
+void ZkServer::drop_clients() {
+    for (const ClientPtr& c : std::exchange(clients_, {})) {
+        c->ended = true;
+        c->connection->server_closes(kernel_.random().chance(500));
+    }
+}
+
+void ZkServer::arrived(Connection& c, std::string_view bytes) {
+    for (const ClientPtr& one : std::vector(clients_))
+        if (one->connection.get() == &c) {
+            one->in += bytes;
+            return look_at(one);
+        }
+}
+
+void ZkServer::look_at(const ClientPtr& c) {
+    if (c->busy || c->ended || c->in.size() < 4) return;
+    const auto size = static_cast<std::size_t>(Reader(c->in).int32());
+    if (c->in.size() < 4 + size) return;
+    const std::string frame = c->in.substr(4, size);
+    c->in.erase(0, 4 + size);
+    c->busy = true;
+    kernel_.after(kernel_.random().between(20 * us, 300 * us),
+                  [this, c, frame] { serve(c, frame); });
+}
+
+void ZkServer::go_on(const ClientPtr& c) {
+    c->busy = false;
+    look_at(c);
+}
+
+void ZkServer::serve(const ClientPtr& c, const std::string& frame) {
+    if (c->ended) return;
+    if (kernel_.now() < machine.frozen_until)
+        return kernel_.at(machine.frozen_until + 1, [this, c, frame] { serve(c, frame); });
+    if (!serving_) return hang_up(c);
+    if (!c->greeted) return greet(c, frame);
+    // Any word of a client counts.
+    if (ensemble_.leader_ == number_)
+        ensemble_.touch(c->session);
+    else
+        touched_.insert(c->session);
+    Reader r(frame);
+    const std::int32_t xid = r.int32(), type = r.int32();
+    const std::string body = frame.substr(8);
+    switch (type) {
+        case ping:
+            reply(c, xid_of_pings, ZkError::ok);
+            return go_on(c);
+        case get_data:
+        case get_children:
+        case remove_watches:
+        case set_watches_again:
+            read(c, xid, type, body);
+            return go_on(c);
+        default:
+            return write(c, xid, type, body);
+    }
+}
+
+void ZkServer::greet(const ClientPtr& c, const std::string& frame) {
+    Reader r(frame);
+    r.int32();
+    const std::int64_t seen = r.int64();
+    const Nanos asked = r.int32() * ms;
+    const std::int64_t session = r.int64();
+    // Another server has told it of more.
+    if (seen > zxid_) return hang_up(c);
+    const Nanos timeout = std::clamp(asked, 2 * ensemble_.tick_, 20 * second);
+    ensemble_.to_leader(number_, [this, c, session, timeout] {
+        if (!ensemble_.has_majority()) return;
+        auto& sessions = ensemble_.sessions_;
+        if (session != 0 && !sessions.contains(session))
+            return ensemble_.from_leader(number_, [this, c] { welcome(c, 0); });
+        if (session != 0) {
+            c->session = session;
+            sessions[session].owner = number_;
+            ensemble_.touch(session);
+            const Nanos granted = sessions[session].timeout;
+            return ensemble_.from_leader(number_, [this, c, granted] { welcome(c, granted); });
+        }
+        c->session = ++ensemble_.last_session_;
+        sessions[c->session] = {timeout, 0, number_};
+        ensemble_.touch(c->session);
+        ensemble_.commit({});  // a write as any other
+        ensemble_.from_leader(number_, [this, c, timeout] { welcome(c, timeout); });
+    });
+}
+
+void ZkServer::welcome(const ClientPtr& c, Nanos timeout) {
+    if (c->ended) return;
+    Writer w;
+    w.int32(0).int32(static_cast<std::int32_t>(timeout / ms));
+    w.int64(timeout == 0 ? 0 : c->session).text(std::string(16, 'p')).flag(false);
+    if (kernel_.tracing)
+        kernel_.trace(name(), c->connection->route().process.name +
+                                  (timeout == 0 ? ": its session is over"
+                                                : ": session " + std::to_string(c->session)));
+    send(c, framed(w.bytes));
+    if (timeout == 0) return hang_up(c);
+    c->greeted = true;
+    go_on(c);
+}
+
+void ZkServer::send(const ClientPtr& c, const std::string& frame) {
+    if (!c->ended) c->connection->reply(frame);
+}
+
+void ZkServer::reply(const ClientPtr& c, std::int32_t xid, ZkError error, const std::string& body) {
+    Writer w;
+    w.int32(xid).int64(zxid_).int32(static_cast<std::int32_t>(error));
+    send(c, framed(w.bytes + body));
+}
+
+void ZkServer::read(const ClientPtr& c, std::int32_t xid, std::int32_t type,
+                    const std::string& body) {
+    if (type == set_watches_again) {
+        set_watches(c, body);
+        return reply(c, xid, ZkError::ok);
+    }
+    Reader r(body);
+    const std::string path = r.text();
+    if (type == remove_watches) {
+        const bool known =
+            r.int32() == 1 ? c->child_watches.erase(path) != 0 : c->data_watches.erase(path) != 0;
+        return reply(c, xid, known ? ZkError::ok : ZkError::no_node);
+    }
+    const bool watch = r.flag();
+    const ZkNode* node = tree_.find(path);
+    if (kernel_.tracing)
+        kernel_.trace(name(), c->connection->route().process.name +
+                                  (type == get_data ? ": reads " : ": lists ") + path +
+                                  (node == nullptr ? ", which is not there" : ""));
+    if (node == nullptr) return reply(c, xid, ZkError::no_node);
+    Writer w;
+    if (type == get_data) {
+        if (watch) c->data_watches.insert(path);
+        w.text(node->data).stat(*node);
+    } else {
+        if (watch) c->child_watches.insert(path);
+        w.int32(static_cast<std::int32_t>(node->children.size()));
+        for (const std::string& child : node->children)
+            w.text(child);
+    }
+    reply(c, xid, ZkError::ok, w.bytes);
+}
+
+/// After a reconnect: what has happened since the client's last transaction is told at once.
+void ZkServer::set_watches(const ClientPtr& c, const std::string& body) {
+    Reader r(body);
+    const std::int64_t since = r.int64();
+    const auto data = r.texts(), exist = r.texts(), child = r.texts();
+    const auto tell = [&](const std::string& path, std::int32_t type) {
+        Writer w;
+        w.int32(xid_of_events).int64(-1).int32(0).int32(type).int32(3).text(path);
+        send(c, framed(w.bytes));
+    };
+    for (const std::string& path : data) {
+        const ZkNode* node = tree_.find(path);
+        if (node == nullptr)
+            tell(path, deleted);
+        else if (node->mzxid > since)
+            tell(path, changed);
+        else
+            c->data_watches.insert(path);
+    }
+    if (!exist.empty()) throw std::runtime_error("zookeeper: a watch for a node that is not there");
+    for (const std::string& path : child) {
+        const ZkNode* node = tree_.find(path);
+        if (node == nullptr)
+            tell(path, deleted);
+        else if (node->pzxid > since)
+            tell(path, child_changed);
+        else
+            c->child_watches.insert(path);
+    }
+}
+
+struct ZkServer::Request {
+    std::int32_t xid = 0, type = 0;
+    std::vector<Operation> operations;
+    std::string path;  ///< of a sync
+};
+
+void ZkServer::write(const ClientPtr& c, std::int32_t xid, std::int32_t type,
+                     const std::string& body) {
+    auto q = std::make_shared<Request>();
+    q->xid = xid;
+    q->type = type;
+    Reader r(body);
+    if (type == multi) {
+        for (;;) {
+            const std::int32_t one = r.int32();
+            const bool done = r.flag();
+            r.int32();
+            if (done) break;
+            q->operations.push_back(read_operation(one, r, c->session));
+        }
+    } else if (type == sync) {
+        q->path = r.text();
+    } else if (type != close_session) {
+        q->operations.push_back(read_operation(type, r, c->session));
+    }
+    auto execute = [this, c, q] {
+        const auto answer = [this, c, q](ZkError error, std::string words) {
+            ensemble_.from_leader(number_, [this, c, q, error, words = std::move(words)] {
+                if (kernel_.tracing) {
+                    std::string what = c->connection->route().process.name + ":";
+                    for (const Operation& o : q->operations)
+                        what += " " + std::to_string(o.type) + " " + o.change.path;
+                    kernel_.trace(name(), what + " type " + std::to_string(q->type) + " -> " +
+                                              std::to_string(static_cast<std::int32_t>(error)));
+                }
+                reply(c, q->xid, error, words);
+                if (q->type == close_session) return c->ended ? void() : hang_up(c);
+                if (!c->ended) go_on(c);
+            });
+        };
+        auto& sessions = ensemble_.sessions_;
+        const auto session = sessions.find(c->session);
+        if (session == sessions.end()) return;  // its end is on its way
+        if (session->second.owner != number_) return answer(ZkError::session_moved, {});
+        if (q->type == sync) {
+            Writer w;
+            return answer(ZkError::ok, w.text(q->path).bytes);
+        }
+        if (q->type == close_session) {
+            std::vector<ZkChange> gone;
+            for (const std::string& path : ensemble_.committed_.nodes_of(c->session))
+                gone.push_back({.kind = ZkChange::Kind::remove, .path = path});
+            ensemble_.commit(std::move(gone), c->session);
+            return answer(ZkError::ok, {});
+        }
+        // Each operation of a multi sees what those before it have done.
+        ZkTree trial;
+        const ZkTree* before = &ensemble_.committed_;
+        if (q->operations.size() > 1) {
+            trial = *before;
+            before = &trial;
+        }
+        const std::int64_t zxid = ensemble_.epoch_ << 32U | (ensemble_.counter_ + 1);
+        std::vector<ZkChange> changes;
+        ZkError error = ZkError::ok;
+        for (const Operation& o : q->operations) {
+            ZkChange final;
+            error = before->check(o.change, o.version, o.sequential, final);
+            if (error != ZkError::ok) break;
+            if (before == &trial) trial.make(final, zxid);
+            changes.push_back(std::move(final));
+        }
+        Writer w;
+        if (error != ZkError::ok && q->type == multi) {
+            for (std::size_t i = 0; i < q->operations.size(); ++i) {
+                const auto code = i < changes.size()    ? 0
+                                  : i == changes.size() ? static_cast<std::int32_t>(error)
+                                                        : -2;
+                w.int32(-1).flag(false).int32(code).int32(code);
+            }
+            w.int32(-1).flag(true).int32(-1);
+            return answer(ZkError::ok, w.bytes);
+        }
+        if (error != ZkError::ok) return answer(error, {});
+        ensemble_.commit(changes);
+        for (std::size_t i = 0; i < changes.size(); ++i) {
+            const Operation& o = q->operations[i];
+            if (q->type == multi) w.int32(o.type).flag(false).int32(0);
+            const ZkNode* node = ensemble_.committed_.find(changes[i].path);
+            if (changes[i].kind == ZkChange::Kind::create) w.text(changes[i].path);
+            if (o.type == create2 || o.type == create_container || o.type == set_data)
+                w.stat(*node);
+        }
+        if (q->type == multi) w.int32(-1).flag(true).int32(-1);
+        answer(ZkError::ok, w.bytes);
+    };
+    ensemble_.to_leader(number_, [this, execute = std::move(execute)] {
+        if (ensemble_.has_majority()) return execute();
+        // Whether it is ever done is decided with the next leader.
+        ensemble_.limbo_.push_back(execute);
+    });
+}
+
+void ZkServer::apply_up_to(std::size_t index) {
+    while (applied_ < std::min(index, ensemble_.log_.size()))
+        apply(ensemble_.log_[applied_++]);
+}
+
+void ZkServer::apply(const ZkEnsemble::Transaction& t) {
+    zxid_ = t.zxid;
+    for (const ZkChange& c : t.changes) {
+        tree_.make(c, t.zxid);
+        const std::string parent = ZkTree::parent_of(c.path);
+        if (c.kind == ZkChange::Kind::remove) {
+            fire(c.path, deleted, false);
+            fire(c.path, deleted, true);
+        }
+        if (c.kind == ZkChange::Kind::set) fire(c.path, changed, false);
+        if (c.kind != ZkChange::Kind::set) fire(parent, child_changed, true);
+    }
+    if (t.closes == 0) return;
+    for (const ClientPtr& c : std::vector(clients_))
+        if (c->session == t.closes && c->greeted) {
+            // Who asked for it is answered first.
+            kernel_.after(5 * ms, [this, c] {
+                if (!c->ended) hang_up(c);
+            });
+        }
+}
+
+void ZkServer::fire(const std::string& path, std::int32_t type, bool child) {
+    for (const ClientPtr& c : std::vector(clients_)) {
+        if ((child ? c->child_watches : c->data_watches).erase(path) == 0) continue;
+        if (type == deleted && child && c->data_watches.contains(path)) continue;
+        Writer w;
+        w.int32(xid_of_events).int64(-1).int32(0).int32(type).int32(3).text(path);
+        if (kernel_.tracing)
+            kernel_.trace(name(), "tells " + c->connection->route().process.name + ": " +
+                                      std::to_string(type) + " " + path);
+        send(c, framed(w.bytes));
+    }
+}
+
+}  // namespace holdfast::sim
