@@ -318,12 +318,12 @@ js::object EtcdMember::done(const std::string& path, const js::object& asked) {
     EtcdStore& store = cluster_.store_;
     EtcdMember& leader = *cluster_.members_[cluster_.leader_];
     const Nanos now = leader.machine.clock(kernel_.now());
-    const std::int64_t id = etcd_number(asked, "ID");
+    const std::int64_t id = number_in(asked, "ID");
     if (path == "kv/txn") return store.transaction(asked);
     if (path == "kv/range") return store.range(asked);
     if (path == "lease/grant") {
         js::object out = store.grant(asked);
-        cluster_.ends_[etcd_number(out, "ID")] = now + etcd_number(out, "TTL") * second;
+        cluster_.ends_[number_in(out, "ID")] = now + number_in(out, "TTL") * second;
         return out;
     }
     if (path == "lease/keepalive") {
@@ -361,9 +361,9 @@ void EtcdMember::answer(const std::shared_ptr<Session>& s, unsigned status,
 void EtcdMember::watch(Session& s, const js::object& asked) {
     const js::object& wanted = asked.at("create_request").as_object();
     s.watches = true;
-    s.begin = etcd_bytes(wanted, "key");
-    s.end = etcd_bytes(wanted, "range_end");
-    s.next = etcd_number(wanted, "start_revision");
+    s.begin = bytes_in(wanted, "key");
+    s.end = bytes_in(wanted, "range_end");
+    s.next = number_in(wanted, "start_revision");
     js::object created;
     created["header"] = cluster_.store_.header();
     created["created"] = true;

@@ -1,11 +1,10 @@
 #include "etcd_store.hpp"
 
 #include <algorithm>
-#include <boost/json/array.hpp>
+#include <boost/beast/core/detail/base64.hpp>
 #include <boost/json/value.hpp>
+#include <charconv>
 #include <utility>
-
-#include "../../backends/etcd/messages.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -20,23 +19,19 @@ bool flag(const js::object& o, std::string_view name) {
     return v != nullptr && v->is_bool() && v->get_bool();
 }
 
-std::string text(const js::object& o, std::string_view name) {
-    return etcd::text(o, name);
-}
-
 const js::array& list(const js::object& o, std::string_view name) {
     static const js::array none;
-    const js::array* all = etcd::array(o, name);
-    return all == nullptr ? none : *all;
+    const js::value* v = o.if_contains(name);
+    return v != nullptr && v->is_array() ? v->get_array() : none;
 }
 
 js::object shown(const std::string& key, const EtcdStore::Key& k, bool with_value = true) {
     js::object out;
-    out["key"] = etcd::base64(key);
+    out["key"] = base64(key);
     if (k.created != 0) out["create_revision"] = std::to_string(k.created);
     if (k.modified != 0) out["mod_revision"] = std::to_string(k.modified);
     if (k.version != 0) out["version"] = std::to_string(k.version);
-    if (with_value && !k.value.empty()) out["value"] = etcd::base64(k.value);
+    if (with_value && !k.value.empty()) out["value"] = base64(k.value);
     if (k.lease != 0) out["lease"] = std::to_string(k.lease);
     return out;
 }
@@ -68,11 +63,39 @@ js::object revision_only(std::int64_t revision) {
 
 }  // namespace
 
-std::int64_t etcd_number(const js::object& o, std::string_view name) {
-    return etcd::number(o, name);
+const js::object* object_in(const js::object& o, std::string_view name) {
+    const js::value* v = o.if_contains(name);
+    return v == nullptr ? nullptr : v->if_object();
 }
-std::string etcd_bytes(const js::object& o, std::string_view name) {
-    return etcd::from_base64(etcd::text(o, name));
+
+std::string text_in(const js::object& o, std::string_view name) {
+    const js::value* v = o.if_contains(name);
+    if (v == nullptr || !v->is_string()) return {};
+    return {v->get_string().data(), v->get_string().size()};
+}
+
+std::int64_t number_in(const js::object& o, std::string_view name) {
+    const js::value* v = o.if_contains(name);
+    if (v != nullptr && v->is_int64()) return v->get_int64();
+    const std::string digits = text_in(o, name);
+    std::int64_t n = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), n);
+    return n;
+}
+
+namespace codec = boost::beast::detail::base64;
+
+std::string base64(std::string_view bytes) {
+    std::string out(codec::encoded_size(bytes.size()), '\0');
+    out.resize(codec::encode(out.data(), bytes.data(), bytes.size()));
+    return out;
+}
+
+std::string bytes_in(const js::object& o, std::string_view name) {
+    const std::string text = text_in(o, name);
+    std::string out(codec::decoded_size(text.size()), '\0');
+    out.resize(codec::decode(out.data(), text.data(), text.size()).first);
+    return out;
 }
 
 /// A transaction with its branch chosen: all comparisons come before all requests.
@@ -88,22 +111,21 @@ EtcdStore::Plan EtcdStore::plan(const js::object& txn) const {
         out.succeeded = out.succeeded && holds(c.as_object());
     out.requests = &list(txn, out.succeeded ? "success" : "failure");
     for (const js::value& r : *out.requests)
-        if (const js::object* inner = etcd::object(r.as_object(), "request_txn"))
+        if (const js::object* inner = object_in(r.as_object(), "request_txn"))
             out.nested.push_back(plan(*inner));
     return out;
 }
 
 bool EtcdStore::holds(const js::object& c) const {
-    const auto [from, to] = bounds(keys, etcd_bytes(c, "key"), etcd_bytes(c, "range_end"));
-    const std::string target = text(c, "target"), result = text(c, "result");
+    const auto [from, to] = bounds(keys, bytes_in(c, "key"), bytes_in(c, "range_end"));
+    const std::string target = text_in(c, "target"), result = text_in(c, "result");
     const auto one = [&](const Key& k) {
-        if (target == "VALUE") return compares(result, k.value, etcd_bytes(c, "value"));
-        if (target == "CREATE")
-            return compares(result, k.created, etcd_number(c, "create_revision"));
-        if (target == "MOD") return compares(result, k.modified, etcd_number(c, "mod_revision"));
+        if (target == "VALUE") return compares(result, k.value, bytes_in(c, "value"));
+        if (target == "CREATE") return compares(result, k.created, number_in(c, "create_revision"));
+        if (target == "MOD") return compares(result, k.modified, number_in(c, "mod_revision"));
         if (target.empty() || target == "VERSION")
-            return compares(result, k.version, etcd_number(c, "version"));
-        if (target == "LEASE") return compares(result, k.lease, etcd_number(c, "lease"));
+            return compares(result, k.version, number_in(c, "version"));
+        if (target == "LEASE") return compares(result, k.lease, number_in(c, "lease"));
         throw std::runtime_error("etcd: no target: " + target);
     };
     // What is not there has no value that could be compared.
@@ -115,16 +137,16 @@ bool EtcdStore::holds(const js::object& c) const {
 void EtcdStore::check(const Plan& p) const {
     auto inner = p.nested.begin();
     for (const js::value& r : *p.requests) {
-        if (etcd::object(r.as_object(), "request_txn") != nullptr) {
+        if (object_in(r.as_object(), "request_txn") != nullptr) {
             check(*inner++);
             continue;
         }
-        const js::object* put = etcd::object(r.as_object(), "request_put");
+        const js::object* put = object_in(r.as_object(), "request_put");
         if (put == nullptr) continue;
-        const bool known = keys.contains(etcd_bytes(*put, "key"));
+        const bool known = keys.contains(bytes_in(*put, "key"));
         if ((flag(*put, "ignore_value") || flag(*put, "ignore_lease")) && !known)
             throw EtcdError(invalid, "etcdserver: key not found");
-        const auto id = etcd_number(*put, "lease");
+        const auto id = number_in(*put, "lease");
         if (id != 0 && lease(id) == nullptr)
             throw EtcdError(not_found, "etcdserver: requested lease not found");
     }
@@ -148,13 +170,13 @@ js::object EtcdStore::execute(const Plan& p, Changes& changes) {
     for (const js::value& v : *p.requests) {
         const js::object& r = v.as_object();
         js::object response;
-        if (const js::object* put_ = etcd::object(r, "request_put"))
+        if (const js::object* put_ = object_in(r, "request_put"))
             response["response_put"] = put(*put_, changes);
-        else if (const js::object* range_ = etcd::object(r, "request_range"))
+        else if (const js::object* range_ = object_in(r, "request_range"))
             response["response_range"] = range(*range_);
-        else if (const js::object* gone = etcd::object(r, "request_delete_range"))
+        else if (const js::object* gone = object_in(r, "request_delete_range"))
             response["response_delete_range"] = delete_range(*gone, changes);
-        else if (etcd::object(r, "request_txn") != nullptr)
+        else if (object_in(r, "request_txn") != nullptr)
             response["response_txn"] = execute(*inner++, changes);
         else
             throw std::runtime_error("etcd: an unknown request in a transaction");
@@ -167,10 +189,10 @@ js::object EtcdStore::execute(const Plan& p, Changes& changes) {
 }
 
 js::object EtcdStore::put(const js::object& r, Changes& changes) {
-    const std::string name = etcd_bytes(r, "key");
+    const std::string name = bytes_in(r, "key");
     Key& k = keys[name];
-    const std::int64_t asked = flag(r, "ignore_lease") ? k.lease : etcd_number(r, "lease");
-    if (!flag(r, "ignore_value")) k.value = etcd_bytes(r, "value");
+    const std::int64_t asked = flag(r, "ignore_lease") ? k.lease : number_in(r, "lease");
+    if (!flag(r, "ignore_value")) k.value = bytes_in(r, "value");
     if (k.version++ == 0) k.created = changes.revision;
     k.modified = changes.revision;
     if (k.lease != asked) {
@@ -184,7 +206,7 @@ js::object EtcdStore::put(const js::object& r, Changes& changes) {
 }
 
 js::object EtcdStore::delete_range(const js::object& r, Changes& changes) {
-    auto [from, to] = bounds(keys, etcd_bytes(r, "key"), etcd_bytes(r, "range_end"));
+    auto [from, to] = bounds(keys, bytes_in(r, "key"), bytes_in(r, "range_end"));
     js::object out;
     js::array were;
     const auto count = std::distance(from, to);
@@ -211,9 +233,9 @@ void EtcdStore::keep(Changes& changes) {
 }
 
 js::object EtcdStore::range(const js::object& r) const {
-    const auto [from, to] = bounds(keys, etcd_bytes(r, "key"), etcd_bytes(r, "range_end"));
+    const auto [from, to] = bounds(keys, bytes_in(r, "key"), bytes_in(r, "range_end"));
     const auto count = std::distance(from, to);
-    const std::int64_t limit = etcd_number(r, "limit");
+    const std::int64_t limit = number_in(r, "limit");
     js::object out;
     js::array all;
     for (auto at = from; at != to; ++at) {
@@ -228,7 +250,7 @@ js::object EtcdStore::range(const js::object& r) const {
 }
 
 js::object EtcdStore::grant(const js::object& r) {
-    const std::int64_t id = last_id_ += 7, asked = etcd_number(r, "TTL");
+    const std::int64_t id = last_id_ += 7, asked = number_in(r, "TTL");
     Lease& l = leases[id];
     l.seconds = std::max(asked, shortest_lease);
     js::object out;
@@ -239,7 +261,7 @@ js::object EtcdStore::grant(const js::object& r) {
 }
 
 js::object EtcdStore::time_to_live(const js::object& r, std::int64_t seconds_left) const {
-    const std::int64_t id = etcd_number(r, "ID");
+    const std::int64_t id = number_in(r, "ID");
     js::object out;
     out["header"] = header();
     out["ID"] = std::to_string(id);
@@ -250,7 +272,7 @@ js::object EtcdStore::time_to_live(const js::object& r, std::int64_t seconds_lef
 }
 
 js::object EtcdStore::revoke(const js::object& r) {
-    const std::int64_t id = etcd_number(r, "ID");
+    const std::int64_t id = number_in(r, "ID");
     if (lease(id) == nullptr) throw EtcdError(not_found, "etcdserver: requested lease not found");
     end(id);
     js::object out;
@@ -259,7 +281,7 @@ js::object EtcdStore::revoke(const js::object& r) {
 }
 
 js::object EtcdStore::keep_alive(const js::object& r) const {
-    const std::int64_t id = etcd_number(r, "ID");
+    const std::int64_t id = number_in(r, "ID");
     js::object inner, out;
     inner["header"] = header();
     inner["ID"] = std::to_string(id);

@@ -3,6 +3,7 @@
 // No network and no clock: whoever has it says when a lease ends. Held against etcd itself by
 // fidelity.
 #pragma once
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cstdint>
 #include <map>
@@ -76,9 +77,14 @@ private:
     std::int64_t last_id_ = 0x1000;
 };
 
+// --- parts of the gateway's JSON
+/// Null: there is none.
+const boost::json::object* object_in(const boost::json::object&, std::string_view name);
 /// The number, which may be a text or missing (0).
-std::int64_t etcd_number(const boost::json::object&, std::string_view name);
+std::int64_t number_in(const boost::json::object&, std::string_view name);
+std::string text_in(const boost::json::object&, std::string_view name);
 /// From base64; empty when there is none.
-std::string etcd_bytes(const boost::json::object&, std::string_view name);
+std::string bytes_in(const boost::json::object&, std::string_view name);
+std::string base64(std::string_view);
 
 }  // namespace holdfast::sim

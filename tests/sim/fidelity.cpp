@@ -19,7 +19,6 @@
 #include <string>
 #include <vector>
 
-#include "../../backends/etcd/messages.hpp"
 #include "../models/redis/server.hpp"
 #include "etcd_store.hpp"
 #include "kernel.hpp"
@@ -28,7 +27,7 @@ namespace {
 
 namespace js = boost::json;
 namespace lab = holdfast::lab;
-using holdfast::etcd::base64;
+using holdfast::sim::base64;
 using holdfast::sim::Random;
 
 using Words = std::vector<std::string>;
@@ -371,7 +370,7 @@ private:
 class Leases {
 public:
     void granted(const js::object& answer) {
-        if (answer.contains("ID")) ids_.push_back(holdfast::etcd::text(answer, "ID"));
+        if (answer.contains("ID")) ids_.push_back(holdfast::sim::text_in(answer, "ID"));
     }
     /// Of a request: the number instead of the name.
     void give(js::value& v) const { change(v, true); }

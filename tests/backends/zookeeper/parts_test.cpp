@@ -3,6 +3,8 @@
 #include <random>
 
 #include "catch.hpp"
+#include "client_library.hpp"
+#include "errors.hpp"
 #include "line.hpp"
 #include "nodes.hpp"
 #include "validity.hpp"
@@ -32,6 +34,15 @@ std::string node(std::int64_t sequence, char letter = 'a', const char* kind = "l
 }
 
 }  // namespace
+
+TEST_CASE("errors: what the library cannot read leaves in doubt whether a request was executed") {
+    // It gives that error to every request on the connection, as if each had been refused.
+    for (const int rc :
+         {ZCONNECTIONLOSS, ZOPERATIONTIMEOUT, ZRUNTIMEINCONSISTENCY, ZMARSHALLINGERROR})
+        CHECK(unanswered(rc));
+    for (const int rc : {ZOK, ZNONODE, ZNODEEXISTS, ZNOAUTH})
+        CHECK_FALSE(unanswered(rc));
+}
 
 TEST_CASE("names become one path component each, and back", "[names]") {
     const std::vector<std::pair<std::string, std::string>> pairs{{"orders", "orders"},
