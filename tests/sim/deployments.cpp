@@ -358,13 +358,16 @@ public:
     Nanos mourning() const override { return 8 * second; }
 
     std::string contradicts(const Belief& b, const Name& n) override {
-        const ZkNode* own = nullptr;
+        // Of an earlier session one of the same owner may be left.
+        bool there = false;
+        Nanos ends = 0;
         nodes_of(n, [&](const std::string&, const ZkNode& node) {
-            if (node.data.find(b.owner) != node.data.npos) own = &node;
+            if (node.data.find(b.owner) == node.data.npos) return;
+            there = true;
+            ends = std::max(ends, ensemble_.ends(node.session));
         });
-        if (own == nullptr) return "its node is not there";
+        if (!there) return "its node is not there";
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
-        const Nanos ends = ensemble_.ends(own->session);
         if (ends >= believed) return {};
         return "its session ends " + std::to_string((believed - ends) / us) + " us before it does";
     }

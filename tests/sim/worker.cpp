@@ -128,7 +128,9 @@ std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o
           (out.first ? ""
                      : " " + std::string(out.second.owner_id().substr(0, 6)) + ", token " +
                            std::to_string(out.second.fencing_token().value)));
-    if (o.wait != forever) took(since, std::max(wait, one_request) + last_try, "an acquisition");
+    if (o.wait != forever)
+        took(since, std::max(wait, one_request) + last_try * world_.deployment_->time_outs(),
+             "an acquisition");
     if (out.first == errc::cancelled)
         took(since, cancel_after + (blocking ? one_request : 0), "a cancelled acquisition");
     judge(out.first, o, cancel_after < never);

@@ -547,7 +547,8 @@ void ZkServer::welcome(const ClientPtr& c, Nanos timeout) {
     if (kernel_.tracing)
         kernel_.trace(name(), c->connection->route().process.name +
                                   (timeout == 0 ? ": its session is over"
-                                                : ": session " + std::to_string(c->session)));
+                                                : ": session " + std::to_string(c->session) + ", " +
+                                                      std::to_string(timeout / ms) + " ms"));
     send(c, framed(w.bytes));
     if (timeout == 0) return hang_up(c);
     c->greeted = true;
