@@ -115,6 +115,8 @@ TEST_CASE("an outage: a waiter's key that could not be deleted does not stay in 
                                                           ended = true;
                                                       });
     lab::wait_until([&] { return other.inspect("outage")->waiters.size() == 1; }, 10s, "it waits");
+    // Two leases, two transactions and the watch come before.
+    lab::wait_until([&] { return leaves.stats().requests >= 7; }, 5s, "its lease is kept alive");
     server.kill();
     lab::wait_until([&] { return ended.load(); }, 10s, "the wait ends");
     // Core asks for the key's deletion for as long as a lease lasts.
