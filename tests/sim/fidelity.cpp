@@ -410,21 +410,20 @@ private:
     std::vector<std::string> ids_;
 };
 
+void erase_headers(js::value& v) {
+    if (js::array* all = v.if_array())
+        for (js::value& one : *all)
+            erase_headers(one);
+    if (js::object* o = v.if_object()) {
+        o->erase("header");
+        for (auto& [name, inner] : *o)
+            erase_headers(inner);
+    }
+}
+
 /// Headers of the parts of a transaction tell less than that of the whole, and nobody reads them.
 void only_outer_header(js::object& answer) {
-    struct Walk {
-        static void erase(js::value& v) {
-            if (js::array* all = v.if_array())
-                for (js::value& one : *all)
-                    erase(one);
-            if (js::object* o = v.if_object()) {
-                o->erase("header");
-                for (auto& [name, inner] : *o)
-                    erase(inner);
-            }
-        }
-    };
-    if (answer.contains("responses")) Walk::erase(answer["responses"]);
+    if (answer.contains("responses")) erase_headers(answer["responses"]);
 }
 
 js::object simulate(holdfast::sim::EtcdStore& store, const Request& q) {

@@ -63,7 +63,6 @@ private:
     bool serves(std::size_t) const;
     bool hears_others(std::size_t) const;
     bool has_majority() const;
-    bool leads(std::size_t i) const { return leader_ == i && has_majority(); }
     Nanos leader_clock() const;
     /// Over the connection between a server and the leader, which keeps the order. What is under
     /// way while either does not hear the others waits; it is lost when the connection ends.
@@ -90,8 +89,7 @@ private:
     std::vector<std::function<void()>> limbo_;  ///< a leader without a majority was asked for it
     std::size_t leader_ = none;
     std::int64_t epoch_ = 1, counter_ = 0, last_session_ = 0x100;
-    unsigned elections_ = 0, connections_ = 0;
-    Nanos led_since_ = 0;
+    unsigned elections_ = 0;
     static constexpr std::size_t none = ~std::size_t{0};
 };
 
