@@ -14,6 +14,10 @@ extern "C" void zoo_deterministic_conn_order(int);
 namespace holdfast::sim {
 namespace {
 
+std::string host(std::size_t i) {
+    return "10.0.0." + std::to_string(i + 1);
+}
+
 class OneRedis final : public Deployment {
 public:
     OneRedis(Kernel& k, const Options& o)
@@ -187,7 +191,6 @@ public:
 
 private:
     static constexpr Nanos max_ttl = 6 * second;
-    static std::string host(std::size_t i) { return "10.0.0." + std::to_string(i + 1); }
     /// In the node's milliseconds; 0: it has nothing of this owner. Later rounds add a number.
     static Nanos until(Redis& node, const std::string& owner, const Name& n) {
         const model::Store& store = node.store();
@@ -205,29 +208,16 @@ private:
     const bool fencing_, durable_;
 };
 
-/// One member, or three of which one leads.
-class Etcd final : public Deployment {
+/// One server, or three of which one leads.
+template <class Servers>
+class Cluster : public Deployment {
 public:
-    explicit Etcd(Kernel& k)
-        : kernel_(k),
-          cluster_(k, k.random().chance(300) ? 1 : 3),
-          robust_(k.random().chance(300)) {}
-
-    std::string url(const World& w) override {
-        ttl_ = w.ttl.count() * ms;
-        std::string hosts;
-        for (std::size_t i = 0; i < cluster_.size(); ++i)
-            hosts += (i == 0 ? "" : ",") + host(i) + ":2379";
-        return "etcd://" + hosts + "/locks?ttl=" + std::to_string(w.ttl.count()) + "ms" +
-               (robust_ ? "&robust=yes" : "");
-    }
     std::vector<Listening> servers() override {
         std::vector<Listening> all;
-        for (std::size_t i = 0; i < cluster_.size(); ++i)
-            all.push_back({host(i), 2379, &cluster_.member(i)});
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            all.push_back({host(i), port_, &servers_.server(i)});
         return all;
     }
-
     std::vector<Fault::Kind> faults(bool unsafe) const override {
         using enum Fault::Kind;
         std::vector<Fault::Kind> all{slow,   slow, cut,   cut,     break_off, break_off,
@@ -236,34 +226,69 @@ public:
         return all;
     }
     void begin(const Fault& f) override {
-        const std::size_t member = f.server % cluster_.size();
+        const std::size_t server = f.server % servers_.size();
         const Nanos until = kernel_.now() + f.lasts;
         switch (f.kind) {
             case Fault::Kind::restart:
-                return cluster_.restart(member, f.lasts);
+                return servers_.restart(server, f.lasts);
             case Fault::Kind::pause:
-                return cluster_.pause(member, until);
+                return servers_.pause(server, until);
             case Fault::Kind::isolate:
-                return cluster_.isolate(member, until);
+                return servers_.isolate(server, until);
             case Fault::Kind::flush:
-                return cluster_.flush();
+                return servers_.flush();
             default:
                 break;
         }
     }
-    void heal() override { cluster_.recover(); }
-    /// The next leader lets leases begin anew, also those that their clients have given up.
-    Nanos rest() const override {
-        return 1500 * ms + (cluster_.elections() == 0 ? 0 : ttl_ + 6 * second);
-    }
-    /// Leases have whole seconds.
+    void heal() override { servers_.recover(); }
+    /// What is of a client lasts longer when the leader changes, and in etcd for whole seconds.
     Nanos mourning() const override { return 8 * second; }
 
+protected:
+    template <class... More>
+    Cluster(Kernel& k, std::uint16_t port, More... more)
+        : kernel_(k),
+          servers_(k, k.random().chance(300) ? 1 : 3, more...),
+          robust_(k.random().chance(300)),
+          port_(port) {}
+
+    /// "SCHEME://HOST:PORT,HOST:PORT/locks?ttl=..."
+    std::string url_of(const std::string& scheme, const World& w) {
+        std::string hosts;
+        for (const Listening& one : servers())
+            hosts += (hosts.empty() ? "" : ",") + one.host + ":" + std::to_string(one.port);
+        return scheme + "://" + hosts + "/locks?ttl=" + std::to_string(w.ttl.count()) + "ms" +
+               (robust_ ? "&robust=yes" : "");
+    }
+    /// Where the nodes or keys of a name are.
+    static std::string line_of(const Name& n) { return "/locks/" + n.text + "/"; }
+
+    Kernel& kernel_;
+    Servers servers_;
+
+private:
+    const bool robust_;
+    const std::uint16_t port_;
+};
+
+class Etcd final : public Cluster<EtcdCluster> {
+public:
+    explicit Etcd(Kernel& k) : Cluster(k, 2379) {}
+
+    std::string url(const World& w) override {
+        ttl_ = w.ttl.count() * ms;
+        return url_of("etcd", w);
+    }
+    /// The next leader lets leases begin anew, also those that their clients have given up.
+    Nanos rest() const override {
+        return 1500 * ms + (servers_.elections() == 0 ? 0 : ttl_ + 6 * second);
+    }
     std::string contradicts(const Belief& b, const Name& n) override {
-        const auto* key = cluster_.store().find(line_of(n) + b.owner);
+        const auto* key = servers_.store().find(line_of(n) + b.owner);
         if (key == nullptr) return "its key is not there";
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
-        const Nanos ends = cluster_.ends(key->lease);
+        const Nanos ends = servers_.ends(key->lease);
         if (ends < believed)
             return "its lease ends " + std::to_string((believed - ends) / us) +
                    " us before it does";
@@ -271,7 +296,7 @@ public:
     }
     std::string left(const std::vector<Name>& names, bool killed) override {
         for (const Name& n : names)
-            for (const auto& [key, is] : cluster_.store().keys)
+            for (const auto& [key, is] : servers_.store().keys)
                 if (key.starts_with(line_of(n)) && !(killed && is.lease != 0))
                     return key + " is there: " + is.value;
         return {};
@@ -282,8 +307,8 @@ private:
     std::string passed(const EtcdStore::Key& key, const Name& n) const {
         const std::string line = line_of(n);
         std::uint64_t sum = units(key.value, n);
-        for (auto at = cluster_.store().keys.lower_bound(line);
-             at != cluster_.store().keys.end() && at->first.starts_with(line); ++at)
+        for (auto at = servers_.store().keys.lower_bound(line);
+             at != servers_.store().keys.end() && at->first.starts_with(line); ++at)
             if (at->second.created < key.created) sum += units(at->second.value, n);
         if (sum <= all_of(n)) return {};
         return "it has passed others in line";
@@ -297,65 +322,18 @@ private:
         if (n.options.kind == Kind::semaphore) return std::stoul(value.substr(value.find(':') + 1));
         return value.starts_with("hf1s") ? 1 : many;
     }
-    static std::string host(std::size_t i) { return "10.0.0." + std::to_string(i + 1); }
-    static std::string line_of(const Name& n) { return "/locks/" + n.text + "/"; }
-    Kernel& kernel_;
-    EtcdCluster cluster_;
-    const bool robust_;
     Nanos ttl_ = 0;
 };
 
-/// One server, or three of which one leads.
-class ZooKeeper final : public Deployment {
+class ZooKeeper final : public Cluster<ZkEnsemble> {
 public:
-    explicit ZooKeeper(Kernel& k)
-        : kernel_(k),
-          ensemble_(k, k.random().chance(300) ? 1 : 3, tick),
-          robust_(k.random().chance(300)) {
-        ::zoo_deterministic_conn_order(1);
-    }
+    explicit ZooKeeper(Kernel& k) : Cluster(k, 2181, tick) { ::zoo_deterministic_conn_order(1); }
 
     std::string url(const World& w) override {
-        if (w.calm) ensemble_.slowest = 2 * ms;
-        std::string hosts;
-        for (std::size_t i = 0; i < ensemble_.size(); ++i)
-            hosts += (i == 0 ? "" : ",") + host(i) + ":2181";
-        return "zookeeper://" + hosts + "/locks?tick_time=" + std::to_string(tick / ms) +
-               "ms&ttl=" + std::to_string(w.ttl.count()) + "ms" + (robust_ ? "&robust=yes" : "");
-    }
-    std::vector<Listening> servers() override {
-        std::vector<Listening> all;
-        for (std::size_t i = 0; i < ensemble_.size(); ++i)
-            all.push_back({host(i), 2181, &ensemble_.server(i)});
-        return all;
-    }
-
-    std::vector<Fault::Kind> faults(bool unsafe) const override {
-        using enum Fault::Kind;
-        std::vector<Fault::Kind> all{slow,   slow, cut,   cut,     break_off, break_off,
-                                     freeze, kill, pause, restart, isolate,   isolate};
-        if (unsafe) all.insert(all.end(), {flush, flush, flush});
-        return all;
-    }
-    void begin(const Fault& f) override {
-        const std::size_t server = f.server % ensemble_.size();
-        switch (f.kind) {
-            case Fault::Kind::restart:
-                return ensemble_.restart(server, f.lasts);
-            case Fault::Kind::pause:
-                return ensemble_.pause(server, kernel_.now() + f.lasts);
-            case Fault::Kind::isolate:
-                return ensemble_.isolate(server, kernel_.now() + f.lasts);
-            case Fault::Kind::flush:
-                return ensemble_.flush();
-            default:
-                break;
-        }
+        if (w.calm) servers_.slowest = 2 * ms;
+        return url_of("zookeeper", w) + "&tick_time=" + std::to_string(tick / ms) + "ms";
     }
     int time_outs() const override { return 2; }
-    void heal() override { ensemble_.recover(); }
-    /// Sessions last longer when the leader changes.
-    Nanos mourning() const override { return 8 * second; }
 
     std::string contradicts(const Belief& b, const Name& n) override {
         // Of an earlier session one of the same owner may be left.
@@ -364,7 +342,7 @@ public:
         nodes_of(n, [&](const std::string&, const ZkNode& node) {
             if (node.data.find(b.owner) == node.data.npos) return;
             there = true;
-            ends = std::max(ends, ensemble_.ends(node.session));
+            ends = std::max(ends, servers_.ends(node.session));
         });
         if (!there) return "its node is not there";
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
@@ -382,20 +360,16 @@ public:
 
 private:
     static constexpr Nanos tick = 100 * ms;
-    static std::string host(std::size_t i) { return "10.0.0." + std::to_string(i + 1); }
     /// Of holders and waiters; permits that are held and those that wait are in folders.
     template <class Visit>
     void nodes_of(const Name& n, Visit visit) const {
-        const std::string parent = "/locks/" + n.text + "/";
-        const auto& all = ensemble_.committed().nodes;
+        const std::string parent = line_of(n);
+        const auto& all = servers_.committed().nodes;
         for (auto at = all.lower_bound(parent); at != all.end() && at->first.starts_with(parent);
              ++at)
             if (at->second.session != 0 && at->first.find("/locks/", 1) == at->first.npos)
                 visit(at->first, at->second);
     }
-    Kernel& kernel_;
-    ZkEnsemble ensemble_;
-    const bool robust_;
 };
 
 /// No server and no network: threads that meet.

@@ -21,7 +21,7 @@ public:
     EtcdCluster(Kernel&, std::size_t members);
     ~EtcdCluster();
 
-    EtcdMember& member(std::size_t i) { return *members_[i]; }
+    EtcdMember& server(std::size_t i) { return *members_[i]; }
     std::size_t size() const noexcept { return members_.size(); }
 
     // --- faults, of one member
@@ -88,7 +88,7 @@ public:
 
 private:
     friend class EtcdCluster;
-    struct Session : std::enable_shared_from_this<Session> {
+    struct Session {
         std::shared_ptr<Connection> connection;
         std::string in;
         bool busy = false;

@@ -108,7 +108,7 @@ public:
 
 private:
     friend class ZkEnsemble;
-    struct Client : std::enable_shared_from_this<Client> {
+    struct Client {
         std::shared_ptr<Connection> connection;
         std::string in;
         bool busy = false, greeted = false, ended = false;
