@@ -257,44 +257,55 @@ void ZkEnsemble::commit(std::vector<ZkChange> changes, std::int64_t closes) {
 void ZkEnsemble::tick() {
     kernel_.after(tick_ / 2, [this] { tick(); });
     pump();
-    const Nanos now = kernel_.now();
     if (leader_ != none && serves(leader_)) {
-        ZkServer& leader = *servers_[leader_];
-        if (has_majority()) leader.heard_ = now;
-        for (std::size_t i = 0; i < size(); ++i) {
-            ZkServer& s = *servers_[i];
-            if (i == leader_ || !s.serving_) continue;
-            from_leader(i, [this, &s, i] {
-                s.heard_ = kernel_.now();
-                to_leader(i, [this, touched = std::exchange(s.touched_, {})] {
-                    for (const std::int64_t id : touched)
-                        touch(id);
-                });
-            });
-        }
-        if (has_majority()) {
-            const Nanos clock = leader_clock();
-            std::vector<std::int64_t> over;
-            for (const auto& [id, session] : sessions_)
-                if (session.ends <= clock) over.push_back(id);
-            for (const std::int64_t id : over) {
-                kernel_.trace("zookeeper", "ends session " + std::to_string(id));
-                std::vector<ZkChange> gone;
-                for (const std::string& path : committed_.nodes_of(id))
-                    gone.push_back({.kind = ZkChange::Kind::remove, .path = path});
-                commit(std::move(gone), id);
-            }
-            // Containers that are empty go after a while.
-            std::vector<std::string> empty;
-            for (const auto& [path, node] : committed_.nodes)
-                if (node.container && node.creates > 0 && node.children.empty())
-                    empty.push_back(path);
-            for (const std::string& path : empty)
-                if (kernel_.random().chance(10))
-                    commit({{.kind = ZkChange::Kind::remove, .path = path}});
-        }
+        if (has_majority()) servers_[leader_]->heard_ = kernel_.now();
+        ping_others();
+        if (has_majority()) end_sessions();
+        if (has_majority()) drop_containers();
     }
     drop_lost();
+}
+
+/// The answers bring the sessions that were heard of.
+void ZkEnsemble::ping_others() {
+    for (std::size_t i = 0; i < size(); ++i) {
+        ZkServer& s = *servers_[i];
+        if (i == leader_ || !s.serving_) continue;
+        from_leader(i, [this, &s, i] {
+            s.heard_ = kernel_.now();
+            to_leader(i, [this, touched = std::exchange(s.touched_, {})] {
+                for (const std::int64_t id : touched)
+                    touch(id);
+            });
+        });
+    }
+}
+
+void ZkEnsemble::end_sessions() {
+    const Nanos clock = leader_clock();
+    std::vector<std::int64_t> over;
+    for (const auto& [id, session] : sessions_)
+        if (session.ends <= clock) over.push_back(id);
+    for (const std::int64_t id : over) {
+        kernel_.trace("zookeeper", "ends session " + std::to_string(id));
+        end_session(id);
+    }
+}
+
+void ZkEnsemble::end_session(std::int64_t id) {
+    std::vector<ZkChange> gone;
+    for (const std::string& path : committed_.nodes_of(id))
+        gone.push_back({.kind = ZkChange::Kind::remove, .path = path});
+    commit(std::move(gone), id);
+}
+
+/// Those that are empty go after a while.
+void ZkEnsemble::drop_containers() {
+    std::vector<std::string> empty;
+    for (const auto& [path, node] : committed_.nodes)
+        if (node.container && node.creates > 0 && node.children.empty()) empty.push_back(path);
+    for (const std::string& path : empty)
+        if (kernel_.random().chance(10)) commit({{.kind = ZkChange::Kind::remove, .path = path}});
 }
 
 /// Whoever has not heard of the others for too long serves nobody, until it does.
@@ -603,30 +614,31 @@ void ZkServer::set_watches(const ClientPtr& c, const std::string& body) {
     Reader r(body);
     const std::int64_t since = r.int64();
     const auto data = r.texts(), exist = r.texts(), child = r.texts();
-    const auto tell = [&](const std::string& path, std::int32_t type) {
-        Writer w;
-        w.int32(xid_of_events).int64(-1).int32(0).int32(type).int32(3).text(path);
-        send(c, framed(w.bytes));
-    };
-    for (const std::string& path : data) {
-        const ZkNode* node = tree_.find(path);
-        if (node == nullptr)
-            tell(path, deleted);
-        else if (node->mzxid > since)
-            tell(path, changed);
-        else
-            c->data_watches.insert(path);
-    }
     if (!exist.empty()) throw std::runtime_error("zookeeper: a watch for a node that is not there");
-    for (const std::string& path : child) {
-        const ZkNode* node = tree_.find(path);
-        if (node == nullptr)
-            tell(path, deleted);
-        else if (node->pzxid > since)
-            tell(path, child_changed);
-        else
-            c->child_watches.insert(path);
-    }
+    const auto set = [&](const std::vector<std::string>& paths, std::int64_t ZkNode::*last,
+                         std::int32_t type, std::set<std::string>& watches) {
+        for (const std::string& path : paths) {
+            const ZkNode* node = tree_.find(path);
+            if (node == nullptr)
+                tell(c, path, deleted);
+            else if (node->*last > since)
+                tell(c, path, type);
+            else
+                watches.insert(path);
+        }
+    };
+    set(data, &ZkNode::mzxid, changed, c->data_watches);
+    set(child, &ZkNode::pzxid, child_changed, c->child_watches);
+}
+
+void ZkServer::tell(const ClientPtr& c, const std::string& path, std::int32_t type) {
+    constexpr std::int32_t connected = 3;
+    Writer w;
+    w.int32(xid_of_events).int64(-1).int32(0).int32(type).int32(connected).text(path);
+    if (kernel_.tracing)
+        kernel_.trace(name(), "tells " + c->connection->route().process.name + ": " +
+                                  std::to_string(type) + " " + path);
+    send(c, framed(w.bytes));
 }
 
 struct ZkServer::Request {
@@ -654,81 +666,83 @@ void ZkServer::write(const ClientPtr& c, std::int32_t xid, std::int32_t type,
     } else if (type != close_session) {
         q->operations.push_back(read_operation(type, r, c->session));
     }
-    auto execute = [this, c, q] {
-        const auto answer = [this, c, q](ZkError error, std::string words) {
-            ensemble_.from_leader(number_, [this, c, q, error, words = std::move(words)] {
-                if (kernel_.tracing) {
-                    std::string what = c->connection->route().process.name + ":";
-                    for (const Operation& o : q->operations)
-                        what += " " + std::to_string(o.type) + " " + o.change.path;
-                    kernel_.trace(name(), what + " type " + std::to_string(q->type) + " -> " +
-                                              std::to_string(static_cast<std::int32_t>(error)));
-                }
-                reply(c, q->xid, error, words);
-                if (q->type == close_session) return c->ended ? void() : hang_up(c);
-                if (!c->ended) go_on(c);
-            });
-        };
-        auto& sessions = ensemble_.sessions_;
-        const auto session = sessions.find(c->session);
-        if (session == sessions.end()) return;  // its end is on its way
-        if (session->second.owner != number_) return answer(ZkError::session_moved, {});
-        if (q->type == sync) {
-            Writer w;
-            return answer(ZkError::ok, w.text(q->path).bytes);
-        }
-        if (q->type == close_session) {
-            std::vector<ZkChange> gone;
-            for (const std::string& path : ensemble_.committed_.nodes_of(c->session))
-                gone.push_back({.kind = ZkChange::Kind::remove, .path = path});
-            ensemble_.commit(std::move(gone), c->session);
-            return answer(ZkError::ok, {});
-        }
-        // Each operation of a multi sees what those before it have done.
-        ZkTree trial;
-        const ZkTree* before = &ensemble_.committed_;
-        if (q->operations.size() > 1) {
-            trial = *before;
-            before = &trial;
-        }
-        const std::int64_t zxid = ensemble_.epoch_ << 32U | (ensemble_.counter_ + 1);
-        std::vector<ZkChange> changes;
-        ZkError error = ZkError::ok;
-        for (const Operation& o : q->operations) {
-            ZkChange final;
-            error = before->check(o.change, o.version, o.sequential, final);
-            if (error != ZkError::ok) break;
-            if (before == &trial) trial.make(final, zxid);
-            changes.push_back(std::move(final));
-        }
-        Writer w;
-        if (error != ZkError::ok && q->type == multi) {
-            for (std::size_t i = 0; i < q->operations.size(); ++i) {
-                const auto code = i < changes.size()    ? 0
-                                  : i == changes.size() ? static_cast<std::int32_t>(error)
-                                                        : -2;
-                w.int32(-1).flag(false).int32(code).int32(code);
-            }
-            w.int32(-1).flag(true).int32(-1);
-            return answer(ZkError::ok, w.bytes);
-        }
-        if (error != ZkError::ok) return answer(error, {});
-        ensemble_.commit(changes);
-        for (std::size_t i = 0; i < changes.size(); ++i) {
-            const Operation& o = q->operations[i];
-            if (q->type == multi) w.int32(o.type).flag(false).int32(0);
-            const ZkNode* node = ensemble_.committed_.find(changes[i].path);
-            if (changes[i].kind == ZkChange::Kind::create) w.text(changes[i].path);
-            if (o.type == create2 || o.type == create_container || o.type == set_data)
-                w.stat(*node);
-        }
-        if (q->type == multi) w.int32(-1).flag(true).int32(-1);
-        answer(ZkError::ok, w.bytes);
-    };
-    ensemble_.to_leader(number_, [this, execute = std::move(execute)] {
-        if (ensemble_.has_majority()) return execute();
+    ensemble_.to_leader(number_, [this, c, q] {
+        if (ensemble_.has_majority()) return execute(c, q);
         // Whether it is ever done is decided with the next leader.
-        ensemble_.limbo_.push_back(execute);
+        ensemble_.limbo_.push_back([this, c, q] { execute(c, q); });
+    });
+}
+
+/// At the leader.
+void ZkServer::execute(const ClientPtr& c, const RequestPtr& q) {
+    auto& sessions = ensemble_.sessions_;
+    const auto session = sessions.find(c->session);
+    if (session == sessions.end()) return;  // its end is on its way
+    if (session->second.owner != number_) return answer(c, q, ZkError::session_moved, {});
+    if (q->type == sync) {
+        Writer w;
+        return answer(c, q, ZkError::ok, w.text(q->path).bytes);
+    }
+    if (q->type == close_session) {
+        ensemble_.end_session(c->session);
+        return answer(c, q, ZkError::ok, {});
+    }
+    // Each operation of a multi sees what those before it have done.
+    ZkTree trial;
+    const ZkTree* before = &ensemble_.committed_;
+    if (q->operations.size() > 1) {
+        trial = *before;
+        before = &trial;
+    }
+    const std::int64_t zxid = ensemble_.epoch_ << 32U | (ensemble_.counter_ + 1);
+    std::vector<ZkChange> changes;
+    for (const Operation& o : q->operations) {
+        ZkChange final;
+        const ZkError error = before->check(o.change, o.version, o.sequential, final);
+        if (error != ZkError::ok) return refuse(c, q, error, changes.size());
+        if (before == &trial) trial.make(final, zxid);
+        changes.push_back(std::move(final));
+    }
+    ensemble_.commit(changes);
+    Writer w;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        const Operation& o = q->operations[i];
+        if (q->type == multi) w.int32(o.type).flag(false).int32(0);
+        const ZkNode* node = ensemble_.committed_.find(changes[i].path);
+        if (changes[i].kind == ZkChange::Kind::create) w.text(changes[i].path);
+        if (o.type == create2 || o.type == create_container || o.type == set_data) w.stat(*node);
+    }
+    if (q->type == multi) w.int32(-1).flag(true).int32(-1);
+    answer(c, q, ZkError::ok, w.bytes);
+}
+
+/// Of a multi each operation has its result, and that of those after the refused one is that they
+/// were not looked at.
+void ZkServer::refuse(const ClientPtr& c, const RequestPtr& q, ZkError error, std::size_t at) {
+    if (q->type != multi) return answer(c, q, error, {});
+    Writer w;
+    for (std::size_t i = 0; i < q->operations.size(); ++i) {
+        const auto code = i < at ? 0 : i == at ? static_cast<std::int32_t>(error) : -2;
+        w.int32(-1).flag(false).int32(code).int32(code);
+    }
+    w.int32(-1).flag(true).int32(-1);
+    answer(c, q, ZkError::ok, w.bytes);
+}
+
+void ZkServer::answer(const ClientPtr& c, const RequestPtr& q, ZkError error,
+                      const std::string& words) {
+    ensemble_.from_leader(number_, [this, c, q, error, words] {
+        if (kernel_.tracing) {
+            std::string what = c->connection->route().process.name + ":";
+            for (const Operation& o : q->operations)
+                what += " " + std::to_string(o.type) + " " + o.change.path;
+            kernel_.trace(name(), what + " type " + std::to_string(q->type) + " -> " +
+                                      std::to_string(static_cast<std::int32_t>(error)));
+        }
+        reply(c, q->xid, error, words);
+        if (c->ended) return;
+        if (q->type == close_session) return hang_up(c);
+        go_on(c);
     });
 }
 
@@ -763,12 +777,7 @@ void ZkServer::fire(const std::string& path, std::int32_t type, bool child) {
     for (const ClientPtr& c : std::vector(clients_)) {
         if ((child ? c->child_watches : c->data_watches).erase(path) == 0) continue;
         if (type == deleted && child && c->data_watches.contains(path)) continue;
-        Writer w;
-        w.int32(xid_of_events).int64(-1).int32(0).int32(type).int32(3).text(path);
-        if (kernel_.tracing)
-            kernel_.trace(name(), "tells " + c->connection->route().process.name + ": " +
-                                      std::to_string(type) + " " + path);
-        send(c, framed(w.bytes));
+        tell(c, path, type);
     }
 }
 

@@ -76,6 +76,10 @@ private:
     /// At the leader, which numbers it; then every server gets it.
     void commit(std::vector<ZkChange>, std::int64_t closes = 0);
     void tick();
+    void ping_others();
+    void end_sessions();
+    void end_session(std::int64_t);
+    void drop_containers();
     void elect_later();
     void elect();
     void drop_lost();
@@ -117,13 +121,18 @@ private:
     };
     using ClientPtr = std::shared_ptr<Client>;
     struct Request;
+    using RequestPtr = std::shared_ptr<Request>;
     void look_at(const ClientPtr&);
     void serve(const ClientPtr&, const std::string& frame);
     void greet(const ClientPtr&, const std::string& frame);
     void welcome(const ClientPtr&, Nanos timeout);
     void read(const ClientPtr&, std::int32_t xid, std::int32_t type, const std::string& body);
     void write(const ClientPtr&, std::int32_t xid, std::int32_t type, const std::string& body);
+    void execute(const ClientPtr&, const RequestPtr&);
+    void refuse(const ClientPtr&, const RequestPtr&, ZkError, std::size_t at);
+    void answer(const ClientPtr&, const RequestPtr&, ZkError, const std::string& words);
     void set_watches(const ClientPtr&, const std::string& body);
+    void tell(const ClientPtr&, const std::string& path, std::int32_t type);
     void reply(const ClientPtr&, std::int32_t xid, ZkError, const std::string& body = {});
     void send(const ClientPtr&, const std::string& frame);
     void go_on(const ClientPtr&);

@@ -61,15 +61,13 @@ void push_list(lua_State* l, const Words& all) {
     }
 }
 
-/// The key, made if need be; false: it is of another type.
-bool use(const std::string& key, Value::Type type, Value*& v) {
-    v = store->find(key);
-    if (v == nullptr) {
-        store->keys.erase(key);
-        v = &store->keys[key];
-        v->type = type;
-    }
-    return v->type == type;
+/// The key, made if need be.
+Value& use(const std::string& key, Value::Type type) {
+    if (Value* v = store->find(key)) return *v;
+    store->keys.erase(key);
+    Value& made = store->keys[key];
+    made.type = type;
+    return made;
 }
 
 bool writes(const std::string& name) {
@@ -142,12 +140,11 @@ bool command(lua_State* l, const Words& w) {
                           : v->expires < 0 ? -1
                                            : static_cast<double>(v->expires - store->now));
     } else if (name == "ZADD") {
-        Value* v = nullptr;
-        if (!use(key(), Value::Type::zset, v)) return false;
-        const auto before = v->scores.size();
+        Value& v = use(key(), Value::Type::zset);
+        const auto before = v.scores.size();
         for (std::size_t i = 2; i + 1 < w.size(); i += 2)
-            v->scores[w[i + 1]] = number(i);
-        lua_pushinteger(l, static_cast<int>(v->scores.size() - before));
+            v.scores[w[i + 1]] = number(i);
+        lua_pushinteger(l, static_cast<int>(v.scores.size() - before));
     } else if (name == "ZCARD") {
         const Value* v = store->find(key());
         lua_pushinteger(l, v == nullptr ? 0 : static_cast<int>(v->scores.size()));
@@ -194,10 +191,9 @@ bool command(lua_State* l, const Words& w) {
         }
         lua_pushinteger(l, n);
     } else if (name == "HSET" && w.size() == 4) {
-        Value* v = nullptr;
-        if (!use(key(), Value::Type::hash, v)) return false;
-        lua_pushinteger(l, v->fields.count(w[2]) == 0 ? 1 : 0);
-        v->fields[w[2]] = w[3];
+        Value& v = use(key(), Value::Type::hash);
+        lua_pushinteger(l, v.fields.count(w[2]) == 0 ? 1 : 0);
+        v.fields[w[2]] = w[3];
     } else if (name == "HGET") {
         const Value* v = store->find(key());
         if (v == nullptr || v->fields.count(w.at(2)) == 0) return push_nil(l), true;
