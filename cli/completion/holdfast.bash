@@ -42,7 +42,7 @@ _holdfast() {
         cword=$COMP_CWORD
     }
     local globals='--url --backend --local --config --quiet --verbose --color --json --help --version'
-    local commands='run elect check inspect leader list ask break backends config schema demo'
+    local commands='run elect check inspect leader list ask break backends doctor config schema demo'
     local command='' i
     for ((i = 1; i < cword; i++)); do
         case "${words[i]}" in

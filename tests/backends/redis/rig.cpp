@@ -146,7 +146,12 @@ holdfast::result<holdfast::Broken> Rig::break_lock(const std::string& name, bool
 }
 holdfast::result<holdfast::Capabilities> Rig::probe() {
     detail.clear();
-    return run(backend->probe(boot_clock::now() + 2s, detail));
+    const auto found = run(backend->examine(boot_clock::now() + 2s, detail));
+    if (!found) return found.error();
+    // As Client::probe reports them.
+    for (const holdfast::Finding& f : found->findings)
+        if (f.verdict >= holdfast::Verdict::unknown) events.warnings.push_back(to_text(f));
+    return found->capabilities;
 }
 
 bool Rig::woken(const Try& t) {
