@@ -84,9 +84,8 @@ bool blank_passwords(int argc, char** argv) {
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
         const std::string_view word = argv[i];
         of_doctor = of_doctor || word == "doctor";
-        const bool url =
-            word.starts_with("--url=") ||
-            (i > 1 && (std::string_view(argv[i - 1]) == "--url" || of_doctor));
+        const bool url = word.starts_with("--url=") ||
+                         (i > 1 && (std::string_view(argv[i - 1]) == "--url" || of_doctor));
         found = (blank(argv[i]) && url) || found;
     }
     return found;

@@ -18,7 +18,8 @@ std::optional<std::uint64_t> token_from(std::string_view text) noexcept {
     constexpr std::uint64_t largest = 9'999'000'000'000'000;
     std::uint64_t n = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (error != std::errc() || end != text.data() + text.size() || n > largest) return std::nullopt;
+    if (error != std::errc() || end != text.data() + text.size() || n > largest)
+        return std::nullopt;
     return n;
 }
 

@@ -81,7 +81,7 @@ const std::vector<spi::Check>& spi::local_checks() {
          "the lease",
          "set request_timeout to a third of the ttl or less, or leave it out",
          judge_request_timeout},
-        {"config.password_file", "whoever reads it may break locks", "chmod 600 that file",
+        {"config.password_file", "any user of this machine may break locks", "chmod 600 that file",
          judge_password_file},
         {"config.password", "it can be read in the list of processes, in logs and in copies",
          "use password_file or password_env in holdfast.toml", judge_password_in_url},

@@ -6,6 +6,7 @@
 
 #include "connection.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/spi/check.hpp"
 
 namespace holdfast::sqlite {
 
