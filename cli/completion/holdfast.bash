@@ -81,7 +81,7 @@ _holdfast() {
             --grace --label --status-fd -s --shared --permits --of --on-ask --' ;;
         elect) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --max-hold --grace
             --value --status-fd --on-ask --' ;;
-        leader) options='--watch' ;;
+        inspect | leader) options='--watch' ;;
         ask) options='--owner --if-token' ;;
         list) options='--long --limit' ;;
         break) options='--owner --if-token --now --force' ;;

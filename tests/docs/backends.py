@@ -29,6 +29,7 @@ PLACES = [
     ("docs/developing/faults.md", r"^\| fault [^\n]*\| {name} \|", STORED),
     ("docs/guarantees.md", r"^\| ([A-D]|in-process) \|[^\n]*\b{name}\b", ALL),
     ("docs/operations.md", r"\b{name}\b", STORED),
+    ("docs/runbooks.md", r"^## {name}$", STORED),
     ("docs/security.md", r"^\| [^|]*`{name}s?://", HOSTS),
     ("tests/backends/names/names_test.cpp", r'backend == "{name}"', HOSTS),
     ("tests/backends/{name}/CMakeLists.txt", "", STORED),
