@@ -40,64 +40,8 @@ std::string without_secrets(std::string text) {
     return text;
 }
 
-/// One code point of valid UTF-8 at the front, or its length 0.
-std::size_t code_point(std::string_view s, char32_t& out) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-    const unsigned char lead = byte(0);
-    if (lead < 0x80) {
-        out = lead;
-        return 1;
-    }
-    const std::size_t n = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-    if (n == 0 || lead > 0xF4 || s.size() < n) return 0;
-    char32_t c = lead & (0x7FU >> n);
-    for (std::size_t i = 1; i < n; ++i) {
-        if ((byte(i) & 0xC0U) != 0x80) return 0;
-        c = (c << 6U) | (byte(i) & 0x3FU);
-    }
-    const bool overlong = (n == 3 && c < 0x800) || (n == 4 && c < 0x10000);
-    if (overlong || (c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) return 0;
-    out = c;
-    return n;
-}
-
-bool harmless(char32_t c) {
-    if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
-    return c != 0x61C && !(c >= 0x200B && c <= 0x200F) && !(c >= 0x2028 && c <= 0x202E) &&
-           !(c >= 0x2060 && c <= 0x206F) && c != 0xFEFF;
-}
-
-/// What could write to the terminal, or is no UTF-8, is escaped; in a name also what ends a
-/// quotation or a line.
-std::string escaped(std::string_view text, bool name) {
-    std::string out;
-    while (!text.empty()) {
-        char32_t c = 0;
-        const std::size_t n = code_point(text, c);
-        if (n == 0) {
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-            text.remove_prefix(1);
-            continue;
-        }
-        if (c == U'\\' || c == U'"') {
-            if (name) out += '\\';
-            out += static_cast<char>(c);
-        } else if (harmless(c) || (c == U'\n' && !name)) {
-            out += text.substr(0, n);
-        } else if (c == U'\n') {
-            out += "\\n";
-        } else if (c == U'\t') {
-            out += "\\t";
-        } else {
-            out += fmt::format("\\u{{{:x}}}", static_cast<std::uint32_t>(c));
-        }
-        text.remove_prefix(n);
-    }
-    return out;
-}
-
 void say(std::string_view what, std::string_view color) {
-    const std::string text = escaped(without_secrets(std::string(what)), false);
+    const std::string text = spi::escaped_text(without_secrets(std::string(what)));
     const std::lock_guard hold(mutex);
     std::string out;
     if (line_open) out = "\r\033[K";
@@ -131,19 +75,11 @@ bool colored(int fd) {
 }
 
 std::string shown(std::string_view name) {
-    return escaped(name, true);
+    return spi::escaped_name(name);
 }
 
 std::string in_quotes(std::string_view name) {
-    constexpr std::size_t most = 120;
-    std::string text = shown(without_secrets(std::string(name)));
-    if (text.size() > most) {
-        std::size_t cut = most;
-        while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80)
-            --cut;
-        text = text.substr(0, cut) + "...";
-    }
-    return '"' + text + '"';
+    return spi::quoted_name(without_secrets(std::string(name)));
 }
 
 std::string in_quotes(const std::vector<std::string>& names) {
@@ -160,23 +96,9 @@ std::string in_shell(std::string_view name, std::string_view stand_in) {
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-";
     if (!name.empty() && name.find_first_not_of(plain) == std::string_view::npos)
         return std::string(name);
-    if (escaped(name, false) != name || name.find_first_of("'\n") != std::string_view::npos)
+    if (spi::escaped_text(name) != name || name.find_first_of("'\n") != std::string_view::npos)
         return std::string(stand_in);
     return fmt::format("'{}'", name);
-}
-
-std::string clean_utf8(std::string_view s) {
-    std::string out;
-    while (!s.empty()) {
-        char32_t c = 0;
-        const std::size_t n = code_point(s, c);
-        if (n == 0)
-            out += "\xEF\xBF\xBD";
-        else
-            out += s.substr(0, n);
-        s.remove_prefix(n == 0 ? 1 : n);
-    }
-    return out;
 }
 
 void never_say(const std::string& secret) {
@@ -226,7 +148,7 @@ void progress(std::string_view text) {
     winsize size{};
     std::size_t width = 80;
     if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) width = size.ws_col;
-    std::string line = "holdfast: " + escaped(without_secrets(std::string(text)), false);
+    std::string line = "holdfast: " + spi::escaped_text(without_secrets(std::string(text)));
     if (line.size() > width - 1) {
         std::size_t cut = width - 4;
         while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80)

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "holdfast/error.hpp"
+#include "holdfast/spi/safe_text.hpp"
 
 namespace holdfast::cli {
 
@@ -30,8 +31,7 @@ std::string in_quotes(const std::vector<std::string>& names);
 /// One word for a shell, for lines that a person may paste: quoted unless it is plain. What cannot
 /// be written so is `stand_in`.
 std::string in_shell(std::string_view name, std::string_view stand_in);
-/// Valid UTF-8 for JSON: bytes that are none become U+FFFD.
-std::string clean_utf8(std::string_view);
+using spi::clean_utf8;
 
 /// No message repeats this, however it came into it: its first character and "***" stand there.
 void never_say(const std::string& secret);

@@ -7,7 +7,7 @@
 namespace holdfast {
 namespace {
 
-constexpr int max_hold = 100;  // a code of its own, with the condition errc::lost
+constexpr int max_hold = 100, expired = 101;  // codes of their own, with the condition errc::lost
 
 const char* words(errc e) noexcept {
     switch (e) {
@@ -54,10 +54,12 @@ public:
     const char* name() const noexcept override { return "holdfast"; }
     std::string message(int value) const override {
         if (value == max_hold) return "held for longer than max_hold";
+        if (value == expired) return "its validity ended without a renewal";
         return words(static_cast<errc>(value));
     }
     boost::system::error_condition default_error_condition(int value) const noexcept override {
-        return {value == max_hold ? static_cast<int>(errc::lost) : value, *this};
+        const bool loss = value == max_hold || value == expired;
+        return {loss ? static_cast<int>(errc::lost) : value, *this};
     }
 };
 
@@ -82,6 +84,10 @@ const boost::system::error_category& category() noexcept {
 
 error_code make_error_code(errc e) noexcept {
     return {static_cast<int>(e), category()};
+}
+
+error_code expired_error() noexcept {
+    return {expired, category()};
 }
 
 error_code max_hold_error() noexcept {

@@ -11,7 +11,10 @@ namespace holdfast {
 /// Adds one entry. `detail` is the backend's words and may be empty; it must not hold a secret.
 void explain(Diagnostics&, const ResolvedBackend&, const error_code&, std::string_view detail);
 
-/// The lease reached LockOptions::max_hold; its condition is errc::lost.
+/// Two reasons of a loss that the client finds itself; the condition of both is errc::lost.
+/// The validity ended without a renewal.
+error_code expired_error() noexcept;
+/// The lease reached LockOptions::max_hold.
 error_code max_hold_error() noexcept;
 
 }  // namespace holdfast

@@ -14,8 +14,9 @@ std::optional<LeaseImpl::Facts> LeaseImpl::facts_of(const spi::Attempt& a,
     // Counted from before the request was sent, whatever the answer took.
     const auto base = g.base == boot_clock::time_point{} ? a.sent : g.base;
     const auto until = spi::valid_until(base, g.ttl);
-    if (until <= boot_clock::now()) return std::nullopt;
-    return Facts{g.token, g.previous, a.units, g.ttl, base, until, started};
+    const auto now = boot_clock::now();
+    if (until <= now) return std::nullopt;
+    return Facts{g.token, g.previous, a.units, g.ttl, base, until, started, now};
 }
 
 std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
@@ -24,8 +25,7 @@ std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
                                            std::shared_ptr<void> place, const Facts& facts) {
     auto grant = std::make_shared<LeaseImpl>(std::move(engine), std::move(handle), std::move(info),
                                              std::move(owner), std::move(place), facts);
-    Counters::add(grant->engine_->counters.acquired);
-    Counters::add(grant->engine_->counters.held);
+    grant->engine_->counters.granted(facts.granted - facts.started);
     grant->info_->granted(facts.ttl);
     grant->tell(Event::Kind::acquired, {}, facts.started);
     grant->engine_->leases().add(*grant);
@@ -43,6 +43,7 @@ LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> han
       place_(std::move(place)),
       token_(facts.token),
       units_(facts.units),
+      since_(facts.granted),
       previous_(facts.previous),
       mode_(facts.units.mode),
       valid_until_(facts.valid_until.time_since_epoch().count()),
@@ -129,7 +130,7 @@ void LeaseImpl::asked() {
 error_code LeaseImpl::lost_reason() const noexcept {
     if (forked()) return make_error_code(errc::forked);
     const std::lock_guard hold(mutex_);
-    if (!reason_ && state() == LeaseState::lost) return make_error_code(errc::lost);
+    if (!reason_ && state() == LeaseState::lost) return expired_error();
     return reason_;
 }
 
@@ -162,6 +163,10 @@ void LeaseImpl::tell(Event::Kind kind, error_code reason,
     engine_->events->tell(std::move(e));
 }
 
+void LeaseImpl::count_end(boot_clock::time_point now) noexcept {
+    engine_->counters.ended(std::min(now, valid_until()) - since_);
+}
+
 // --- renewal and loss
 // -------------------------------------------------------------------------------
 
@@ -192,7 +197,7 @@ void LeaseImpl::fire(boot_clock::time_point now) {
     if (!lives()) return;
     // With a lock delay the caller may still be at work: only it opens the name before its time.
     if (now >= valid_until())
-        return lose(make_error_code(errc::lost), info_->lock_delay <= milliseconds::zero());
+        return lose(expired_error(), info_->lock_delay <= milliseconds::zero());
     // The server keeps it until its ttl: the work may need that long to stop.
     if (now >= ends_at_) return lose(max_hold_error(), false);
     if (!renewing_ && now >= next_renewal_) {
@@ -249,7 +254,7 @@ void LeaseImpl::renewed() {
             plan_renewal(base, length);
             retry_.reset();
             hold.unlock();
-            Counters::add(engine_->counters.renewals);
+            engine_->counters.renewal_time.add(boot_clock::now() - renewal_.sent);
             if (s == LeaseState::at_risk) tell(Event::Kind::recovered);
         } else if (renewal_.renewal == Renewal::unknown) {
             state_.store(LeaseState::at_risk, std::memory_order_release);
@@ -294,8 +299,8 @@ void LeaseImpl::lose(error_code why, bool give_back) {
             why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
     }
     engine_->schedule().cancel(*this);
-    Counters::add(engine_->counters.lost);
-    Counters::drop(engine_->counters.held);
+    Counters::add(engine_->counters.losses(why));
+    count_end(boot_clock::now());
     tell(Event::Kind::lost, why);
     if (stop.stop_possible())
         engine_->pool().post([s = std::move(stop)]() mutable { s.request_stop(); });

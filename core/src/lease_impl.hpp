@@ -25,7 +25,8 @@ public:
         milliseconds ttl;  ///< what the server set for this grant
         boot_clock::time_point base;
         boot_clock::time_point valid_until;
-        boot_clock::time_point started;  ///< when the call began, for the event
+        boot_clock::time_point started;  ///< when the call began
+        boot_clock::time_point granted;  ///< when its answer was there
     };
     /// What an attempt that was granted promises; nothing when that is over already, since the
     /// answer took too long.
@@ -110,11 +111,13 @@ private:
     void plan_renewal(boot_clock::time_point base, milliseconds length) noexcept;
     void stop_telling(std::uint64_t id);
     void tell(Event::Kind, error_code = {}, std::optional<boot_clock::time_point> since = {});
+    /// Once, however it ended. Nobody relied on it after its validity.
+    void count_end(boot_clock::time_point) noexcept;
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
     /// The lease counts as shared from here on. The answer, unless a renewal has to say it.
     std::optional<error_code> begin_downgrade() noexcept;
-    /// True when this call ended the lease; false when it was over already.
-    bool begin_release(Outcome) noexcept;
+    /// When this call ended the lease; nothing when it was over already.
+    std::optional<boot_clock::time_point> begin_release(Outcome) noexcept;
     /// For the one caller that ended the lease: the engine gives it back.
     void submit_release();
     ReleaseResult release_on(spi::Lane&, Outcome, boot_clock::time_point now);
@@ -138,6 +141,7 @@ private:
     const std::shared_ptr<void> place_;
     const FencingToken token_;
     const spi::Units units_;  // as granted
+    const boot_clock::time_point since_;
     const PreviousHolder previous_;
 
     std::atomic<Mode> mode_;

@@ -6,7 +6,7 @@
 
 namespace holdfast {
 
-bool LeaseImpl::begin_release(Outcome outcome) noexcept {
+std::optional<boot_clock::time_point> LeaseImpl::begin_release(Outcome outcome) noexcept {
     std::forward_list<Losing> losing;
     bool late = false;
     {
@@ -15,30 +15,31 @@ bool LeaseImpl::begin_release(Outcome outcome) noexcept {
         // The caller of a lost lease has stopped now, and its lock delay may end.
         late = s == LeaseState::lost && info_->lock_delay > milliseconds::zero() &&
                !std::exchange(given_back_, true);
-        if (s == LeaseState::released || (s == LeaseState::lost && !late)) return false;
+        if (s == LeaseState::released || (s == LeaseState::lost && !late)) return std::nullopt;
         if (!late) state_.store(LeaseState::released, std::memory_order_release);
         outcome_ = late ? Outcome::abandoned : outcome;
         losing.swap(losing_);
         losing.reverse();
     }
     engine_->schedule().cancel(*this);
-    if (!late) Counters::drop(engine_->counters.held);
+    const auto now = boot_clock::now();
+    if (!late) count_end(now);
     for (Losing& l : losing)
         engine_->complete(l.callback, make_error_code(errc::not_held));
-    return true;
+    return now;
 }
 
 ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
     if (forked()) return ReleaseResult::unreachable;
-    if (!begin_release(outcome)) {
+    const auto now = begin_release(outcome);
+    if (!now) {
         const std::lock_guard hold(mutex_);
         return released_;
     }
-    const auto now = boot_clock::now();
-    const auto deadline = now + info_->request_timeout;
+    const auto deadline = *now + info_->request_timeout;
     auto lane = engine_->lanes().borrow();
     if (lane) {
-        const auto answer = release_on(*lane, outcome, now);
+        const auto answer = release_on(*lane, outcome, *now);
         if (answer != ReleaseResult::unreachable) return answer;
         in_doubt_ = true;
     }
@@ -52,8 +53,8 @@ ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
 }
 
 void LeaseImpl::give_back(spi::Lane& lane) noexcept {
-    if (begin_release(Outcome::abandoned))
-        (void)release_on(lane, Outcome::abandoned, boot_clock::now());
+    if (const auto now = begin_release(Outcome::abandoned))
+        (void)release_on(lane, Outcome::abandoned, *now);
 }
 
 ReleaseResult LeaseImpl::release_on(spi::Lane& lane, Outcome outcome, boot_clock::time_point now) {
@@ -74,13 +75,14 @@ ReleaseResult LeaseImpl::release_on(spi::Lane& lane, Outcome outcome, boot_clock
 void LeaseImpl::async_release(Outcome outcome,
                               asio::any_completion_handler<Lease::ReleaseSignature> handler) {
     if (forked()) return;  // there is no thread in the child that could tell
-    if (!begin_release(outcome)) {
+    const auto now = begin_release(outcome);
+    if (!now) {
         std::unique_lock hold(mutex_);
         const ReleaseResult r = released_;
         hold.unlock();
         return engine_->complete(std::move(handler), error_code(), r);
     }
-    ending_.emplace(std::move(handler), *engine_, boot_clock::now() + info_->request_timeout);
+    ending_.emplace(std::move(handler), *engine_, *now + info_->request_timeout);
     submit_release();
 }
 

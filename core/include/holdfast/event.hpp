@@ -37,7 +37,7 @@ struct Event {
 HOLDFAST_EXPORT std::string_view to_string(Event::Kind) noexcept;
 
 /// Called on a thread of Holdfast's user pool, one event at a time and in order; may block, must
-/// not throw. Signals are blocked there, and in programs that it starts.
+/// not throw. Signals are blocked there, and in programs that it starts. log_to_stderr() makes one.
 ///
 /// While it blocks, the last 4096 acquisitions, releases and waits are kept for it, the last 4096
 /// warnings and signs of risk, and the last 65536 losses. Older ones are dropped, and the next

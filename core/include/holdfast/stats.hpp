@@ -1,10 +1,24 @@
-// A snapshot of what one client has done so far; counters only grow.
+// A snapshot of what one client has done so far; all but `waiting` and `held` only grows.
 #pragma once
 #include <cstdint>
 
+#include "holdfast/histogram.hpp"
+
 namespace holdfast {
 
+/// A plain value. Taken while other threads use the client, the fields may differ by what happened
+/// meanwhile. prometheus_text() writes it for a monitoring system.
 struct Stats {
+    /// Losses by their reason, which Lease::lost_reason() gives for each.
+    struct Losses {
+        std::uint64_t expired = 0;   ///< its validity ended without a renewal
+        std::uint64_t gone = 0;      ///< the server no longer had the lease
+        std::uint64_t revoked = 0;   ///< an operator broke the lock
+        std::uint64_t max_hold = 0;  ///< held for LockOptions::max_hold
+        std::uint64_t closed = 0;    ///< held when its client was closed
+        std::uint64_t other = 0;     ///< the server refused the renewal with another error
+    };
+
     std::uint64_t acquired = 0;         ///< leases granted
     std::uint64_t contended = 0;        ///< ended contended or timed out
     std::uint64_t cancelled = 0;        ///< ended by their caller
@@ -12,12 +26,17 @@ struct Stats {
     std::uint64_t attempts = 0;         ///< tries at the backend, many per waiting call
     std::uint64_t renewals = 0;         ///< answered renewals
     std::uint64_t renewals_failed = 0;  ///< unanswered ones
-    std::uint64_t lost = 0;             ///< leases declared lost
+    std::uint64_t lost = 0;             ///< leases declared lost, for any reason
     std::uint64_t released = 0;         ///< releases answered by the server
     std::uint64_t in_doubt = 0;         ///< attempts whose answer never came
     std::uint64_t requests = 0;         ///< commands or statements sent by the backend
     std::uint64_t waiting = 0;          ///< now: acquisitions under way
     std::uint64_t held = 0;             ///< now: leases held
+    Losses losses;                      ///< `lost`, by reason
+    Histogram wait_time;                ///< of the leases granted: from the call until the grant
+    Histogram hold_time;     ///< of the leases ended: from the grant until the call that released
+                             ///< it, or the loss; at most until its validity ended
+    Histogram renewal_time;  ///< of the answered renewals: from the request until the answer
 };
 
 }  // namespace holdfast
