@@ -39,7 +39,7 @@ std::string shown_verdict(Verdict v, bool paint) {
     return color + word + "\x1b[0m";
 }
 
-std::string as_text(const Finding& f, bool paint) {
+std::string finding_text(const Finding& f, bool paint) {
     std::string found = f.found.empty() ? "nothing to say" : f.found;
     if (!f.where.empty()) found = f.where + ": " + found;
     std::string text =
@@ -49,14 +49,14 @@ std::string as_text(const Finding& f, bool paint) {
     return text;
 }
 
-std::string as_text(const Examination& e, const Client& client) {
+std::string examination_text(const Examination& e, const Client& client) {
     const bool paint = colored(STDOUT_FILENO);
     std::string text =
         fmt::format("{}: class {}\n", shown(client.url()), to_string(e.capabilities.safety));
     for (const Verdict v : {Verdict::unsafe, Verdict::unknown, Verdict::slow, Verdict::sound}) {
         if (v == Verdict::sound && !voice().verbose) continue;
         for (const Finding& f : e.findings)
-            if (f.verdict == v) text += as_text(f, paint);
+            if (f.verdict == v) text += finding_text(f, paint);
     }
     const auto count = [&](Verdict v) {
         return std::count_if(e.findings.begin(), e.findings.end(),
@@ -68,7 +68,7 @@ std::string as_text(const Examination& e, const Client& client) {
     return text;
 }
 
-std::string as_json_text(const Examination& e, const Client& client) {
+std::string examination_json(const Examination& e, const Client& client) {
     boost::json::array findings;
     for (const Finding& f : e.findings) {
         boost::json::object one{
@@ -97,7 +97,8 @@ int examine(const Globals& g) {
         complain(found.error(), mistakes);
         return exit_code(found.error());
     }
-    std::cout << (g.json ? as_json_text(*found, *client) : as_text(*found, *client)) << std::flush;
+    std::cout << (g.json ? examination_json(*found, *client) : examination_text(*found, *client))
+              << std::flush;
     return exit_of(found->verdict());
 }
 
