@@ -25,6 +25,7 @@ PLACES = [
     ("bench/report/pictures.js", r"^  {name}: 'M", ALL),
     ("bench/site.cpp", r'\{{"{name}",', ALL),
     ("docs/backends.md", r"`Holdfast::{name}`.*^\| {name} \|", ALL),
+    ("docs/compatibility.md", r"^\| {name} \|", ALL),
     ("docs/developing/cases.md", r"^\| case [^\n]*\| {name} \|", ALL),
     ("docs/developing/faults.md", r"^\| fault [^\n]*\| {name} \|", STORED),
     ("docs/guarantees.md", r"^\| ([A-D]|in-process) \|[^\n]*\b{name}\b", ALL),
