@@ -12,13 +12,15 @@ import re
 import shutil
 
 # The order of the first level; what else there is in docs/ comes before "extending".
-FIRST = ["docs/guide.md", "examples/README.md", "docs/backends.md", "docs/guarantees.md", "docs/configuration.md", "docs/operations.md",
+FIRST = ["docs/guide.md", "examples/README.md", "docs/backends.md", "docs/guarantees.md", "docs/configuration.md", "docs/operations.md", "docs/runbooks.md",
+         "docs/doctor.md", "docs/deploy",
          "docs/security.md", "docs/compatibility.md", "docs/glossary.md"]
 LAST = ["docs/extending.md", "docs/adr", "docs/developing/README.md", "docs/report/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
 FOLDERS = ("docs", "backends", "examples", "tests", "bench")
 SKIPPED = {"node_modules", "build"}
 # Folders without a page of their own: title and text of one.
-MADE = {"docs/adr": ("Decisions", "Why things are as they are: a record for each decision that is not obvious.")}
+MADE = {"docs/adr": ("Decisions", "Why things are as they are: a record for each decision that is not obvious."),
+        "docs/deploy": ("Deployment", "How to start jobs under a lock.")}
 MARK = "-0-"  # ends the prefix of a heading's name; in no name of a page or heading
 
 
