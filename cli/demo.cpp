@@ -7,6 +7,7 @@
 #include <iostream>
 #include <thread>
 
+#include "demo_picture.hpp"
 #include "demo_stage.hpp"
 #include "duration.hpp"
 #include "exit_code.hpp"
@@ -29,11 +30,12 @@ public:
     }
 
     int run(const std::string& scene) {
+        if (scene.empty()) return tour();
         say("seed {}", seed_);
         if (scene == "counter") return counter();
         if (scene == "oversell") return oversell();
         if (scene == "queue") return queue();
-        return takeover();
+        return takeover(false);
     }
 
 private:
@@ -47,15 +49,54 @@ private:
         return exact ? exit_ok : exit_internal;
     }
 
+    // --- all that matters, in pictures
+
+    int tour() {
+        constexpr long processes = 4, each = 100, all = processes * each;
+        const std::string where = globals_.url.starts_with("sqlite://" + folder_.file(""))
+                                      ? "a temporary SQLite file, no server"
+                                      : "the backend that you named";
+        say("Real processes, {}.\n", where);
+        say("{} processes read a number from a file, add one, and write it back, {} times each:\n",
+            processes, each);
+        long exact = 0;
+        for (const bool locked : {false, true}) {
+            const auto line = [&](long n) {
+                return fmt::format("  {:<14} {} {:>3} of {}", locked ? "with the lock" : "without",
+                                   bar(n, all), n, all);
+            };
+            const long n =
+                counted(locked, processes, each, [&](long now) { draw_line(line(now), false); });
+            draw_line(line(n) + (n < all ? fmt::format(", {} lost", all - n) : ""), true);
+            exact = n;
+        }
+        const bool counted_all = finished_ && exact == all;
+        say("\nOne worker holds the lock (ttl 2 s) and is killed. The next one is paused while it "
+            "holds the lock;\nthe third acquires it when that lease has ended. Then the paused "
+            "one resumes, and writes:\n");
+        const int end = takeover(true);
+        if (!counted_all) return verdict(false, "", "NOT exact: the lock failed.");
+        if (end == exit_ok)
+            say("\nYour own job, once among all that use this name:\n"
+                "  holdfast --local run nightly -- ./report.sh\n"
+                "More: holdfast demo counter, oversell, queue, takeover.");
+        return end;
+    }
+
     // --- four processes, one counter
 
-    long counted(bool locked, long processes, long each) {
+    long counted(bool locked, long processes, long each,
+                 const std::function<void(long)>& meanwhile = {}) {
         const std::string file = folder_.file(locked ? "locked" : "unlocked");
         write_number(file, 0);
         Workers workers(target_, config_);
         for (long p = 0; p < processes; ++p)
             workers.start({"count", prefix_ + "counter", file, "-", each, processes, locked,
                            seed_ + static_cast<std::uint64_t>(p)});
+        while (meanwhile && workers.busy()) {
+            meanwhile(read_number(file));
+            std::this_thread::sleep_for(milliseconds(40));
+        }
         finished_ = workers.join();
         return read_number(file);
     }
@@ -160,13 +201,18 @@ private:
         std::uint64_t token = 0;
     };
 
-    std::optional<Holding> holder(Workers& workers, long number, milliseconds cap) {
+    std::optional<Holding> holder(Workers& workers, Timeline& picture, long number) {
+        constexpr milliseconds cap{8000};
+        const auto row = static_cast<std::size_t>(number);
+        picture.set(row, Timeline::State::waits);
         Holding h;
         h.file = folder_.file("holder-" + std::to_string(number));
         h.pid = workers.start(
             {"hold", prefix_ + "takeover", folder_.file("store"), h.file, number, 1, true, seed_});
-        if (!wait_for_lines(h.file, 1, cap)) return {};
+        if (!wait_for_lines(h.file, 1, cap, [&] { picture.tick(); })) return {};
         h.token = std::stoull(read_lines(h.file).front());
+        picture.set(row, Timeline::State::holds);
+        picture.note(row, fmt::format("token {}", h.token));
         return h;
     }
 
@@ -177,37 +223,66 @@ private:
         return read_lines(h.file)[1];
     }
 
-    int takeover() {
-        constexpr milliseconds cap{8000};
+    /// A picture of it, or a line for each step.
+    int takeover(bool drawn) {
+        using State = Timeline::State;
+        const auto say = [drawn]<class... A>(fmt::format_string<A...> text, A&&... args) {
+            if (!drawn) Demo::say(text, std::forward<A>(args)...);
+        };
         Workers workers(target_, config_);
-        const auto a = holder(workers, 1, cap);
+        Timeline picture(drawn);
+        const auto look_for = [&](milliseconds time) {
+            for (const auto end = boot_clock::now() + time; boot_clock::now() < end;) {
+                picture.tick();
+                std::this_thread::sleep_for(milliseconds(20));
+            }
+        };
+        const auto a = holder(workers, picture, 1);
         if (!a) return exit_internal;
         say("worker 1 holds the lock with token {} (ttl 2 s). We kill it: kill -9.", a->token);
         auto began = boot_clock::now();
+        // Long enough to be seen.
+        if (drawn) look_for(milliseconds(600));
         workers.kill(a->pid);
-        const auto b = holder(workers, 2, cap);
+        picture.mark(1, "killed");
+        picture.note(1, fmt::format("token {}: killed", a->token));
+        picture.set(1, State::none);
+        const auto b = holder(workers, picture, 2);
         if (!b) return exit_internal;
         say("worker 2 acquired it after {}, with token {}.", since(began), b->token);
         say("We pause worker 2 (SIGSTOP): it cannot renew, and cannot notice that.");
+        if (drawn) look_for(milliseconds(600));
         ::kill(b->pid, SIGSTOP);
+        picture.set(2, State::paused);
         began = boot_clock::now();
-        const auto c = holder(workers, 3, cap);
+        const auto c = holder(workers, picture, 3);
         if (!c) return exit_internal;
         say("worker 3 acquired it after {}, with token {}.", since(began), c->token);
         const std::string fresh = write(*c);
+        picture.mark(3, fresh);
+        picture.note(3, fmt::format("token {}: write {}", c->token, fresh));
+        picture.set(3, State::none);
+        if (drawn) look_for(milliseconds(400));
         say("worker 3 writes to the store with token {}: {}", c->token, fresh);
         ::kill(b->pid, SIGCONT);
         const std::string stale = write(*b);
+        picture.mark(2, stale);
+        picture.note(2, fmt::format("token {}: write {}", b->token, stale));
+        picture.set(2, State::none);
+        picture.finish();
         say("worker 2 continues and writes with token {}: {}", b->token, stale);
         const std::string kept = fenced_read(folder_.file("store"));
         say("the store has: {}", kept);
         if (a->token == 0) {
-            say("This backend has no tokens: the store cannot distinguish the writes.");
+            Demo::say("This backend has no tokens: the store cannot distinguish the writes.");
             return exit_internal;
         }
         const bool exact = a->token < b->token && b->token < c->token && fresh == "accepted" &&
                            stale == "refused" && kept.ends_with("worker-3");
-        return verdict(exact, "The stale write was refused.", "NOT exact.");
+        return verdict(exact,
+                       drawn ? "\nThe store compares tokens: it refused the stale write."
+                             : "The stale write was refused.",
+                       "NOT exact.");
     }
 
     static std::string since(boot_clock::time_point t) {
@@ -228,8 +303,7 @@ void add_demo(CLI::App& app, Globals& g) {
     auto* sub = app.add_subcommand("demo", "Show what locks prevent, with real processes");
     auto scene = std::make_shared<std::string>();
     auto seed = std::make_shared<std::uint64_t>(std::random_device{}());
-    sub->add_option("SCENE", *scene, "counter, oversell, queue or takeover")
-        ->required()
+    sub->add_option("SCENE", *scene, "counter, oversell, queue or takeover; none: a tour")
         ->check(CLI::IsMember({"counter", "oversell", "queue", "takeover"}));
     sub->add_option("--seed", *seed, "Use the random pauses of an earlier run")->type_name("N");
     sub->footer(

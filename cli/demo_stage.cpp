@@ -81,6 +81,14 @@ bool Workers::join() {
     return good;
 }
 
+bool Workers::busy() const {
+    return std::any_of(running_.begin(), running_.end(), [](pid_t pid) {
+        siginfo_t info{};
+        const int options = WEXITED | WNOHANG | WNOWAIT;
+        return ::waitid(P_PID, static_cast<id_t>(pid), &info, options) == 0 && info.si_pid == 0;
+    });
+}
+
 void Workers::kill(pid_t pid) {
     ::kill(pid, SIGKILL);
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -122,10 +130,12 @@ std::vector<std::string> read_lines(const std::string& path) {
     return lines;
 }
 
-bool wait_for_lines(const std::string& path, std::size_t lines, milliseconds cap) {
+bool wait_for_lines(const std::string& path, std::size_t lines, milliseconds cap,
+                    const std::function<void()>& meanwhile) {
     const auto end = boot_clock::now() + cap;
     while (read_lines(path).size() < lines) {
         if (boot_clock::now() > end) return false;
+        if (meanwhile) meanwhile();
         std::this_thread::sleep_for(milliseconds(2));
     }
     return true;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -52,6 +53,8 @@ public:
     pid_t start(const DemoJob&);
     /// Waits for all; true when each exited with 0.
     bool join();
+    /// Whether one of them still runs. Reaps none.
+    bool busy() const;
     /// Kills one with SIGKILL and reaps it.
     void kill(pid_t);
 
@@ -66,8 +69,9 @@ void write_number(const std::string& path, long);
 /// Appends one line in one write.
 void append_line(const std::string& path, const std::string& line);
 std::vector<std::string> read_lines(const std::string& path);
-/// Polls until the file has this many lines; false after `cap`.
-bool wait_for_lines(const std::string& path, std::size_t lines, milliseconds cap);
+/// Polls until the file has this many lines, and calls `meanwhile`; false after `cap`.
+bool wait_for_lines(const std::string& path, std::size_t lines, milliseconds cap,
+                    const std::function<void()>& meanwhile = {});
 
 /// A store that refuses stale tokens: the other half of fencing, in one locked file.
 /// False when `token` is below the highest one that has written.
