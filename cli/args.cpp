@@ -80,11 +80,12 @@ bool has_password(std::string_view url) {
 }
 
 bool blank_passwords(int argc, char** argv) {
-    bool found = false;
+    bool found = false, of_doctor = false;
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
         const std::string_view word = argv[i];
-        const bool url =
-            word.starts_with("--url=") || (i > 1 && std::string_view(argv[i - 1]) == "--url");
+        of_doctor = of_doctor || word == "doctor";
+        const bool url = word.starts_with("--url=") ||
+                         (i > 1 && (std::string_view(argv[i - 1]) == "--url" || of_doctor));
         found = (blank(argv[i]) && url) || found;
     }
     return found;

@@ -7,6 +7,9 @@ namespace holdfast::cli {
 enum Exit : int {
     exit_ok = 0,
     exit_no = 1,  ///< the question was answered with no: nothing to break, not broken
+    exit_slow = 1,
+    exit_unsafe = 2,
+    exit_unknown = 3,  ///< of `doctor`
     exit_usage = 64,
     exit_bad_name = 65,
     exit_unavailable = 69,

@@ -48,6 +48,7 @@ void add_inspect(CLI::App&, Globals&);
 void add_list(CLI::App&, Globals&);
 void add_break(CLI::App&, Globals&);
 void add_backends(CLI::App&, Globals&);
+void add_doctor(CLI::App&, Globals&);
 void add_config(CLI::App&, Globals&);
 void add_schema(CLI::App&, Globals&);
 void add_demo(CLI::App&, Globals&);

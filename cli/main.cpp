@@ -67,6 +67,7 @@ int run_main(int argc, char** argv) {
     add_ask(app, globals);
     add_break(app, globals);
     add_backends(app, globals);
+    add_doctor(app, globals);
     add_config(app, globals);
     add_schema(app, globals);
     add_demo(app, globals);
@@ -87,7 +88,7 @@ int run_main(int argc, char** argv) {
                                        : Color::automatic;
     if (password)
         warn(
-            "other users of this machine could briefly read the password in --url\n"
+            "other users of this machine could briefly read the password in the URL\n"
             "Use password_file or password_env instead.");
     return globals.action();
 }

@@ -7,9 +7,9 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboos
     libfmt-dev libpqxx-dev libpq-dev libzookeeper-st-dev"
 packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer libzookeeper-java
     default-jre-headless etcd-server etcd-client"
-packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2
+packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2 systemd
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm liblua5.1-0-dev
-    spin chromium fonts-dejavu-core python3-yaml python3-prometheus-client"
+    spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
 packages_peers="python3 python3-redis python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java
@@ -39,8 +39,10 @@ program_of() {
         clang-format) echo clang-format ;;
         npm) echo npm ;;
         chromium) echo chromium ;;
+        doxygen) echo doxygen ;;
         pgbouncer) echo pgbouncer ;;
         default-jre-headless) echo java ;;
+        systemd) echo systemd-analyze ;;
         etcd-server) echo etcd ;;
         etcd-client) echo etcdctl ;;
     esac

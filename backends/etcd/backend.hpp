@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "entering.hpp"
+#include "holdfast/spi/check.hpp"
 #include "leases.hpp"
 #include "lines.hpp"
 #include "members.hpp"
@@ -48,8 +49,8 @@ public:
                                                            const HolderFilter&,
                                                            boot_clock::time_point deadline,
                                                            std::string& detail) override;
-    awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
-                                          std::string& detail) override;
+    awaitable<result<Examination>> examine(boot_clock::time_point deadline,
+                                           std::string& detail) override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override {
         return shared_->requests.load(std::memory_order_relaxed);
@@ -141,6 +142,8 @@ private:
     awaitable<result<std::vector<KeyValue>>> tell(std::string_view name, HolderFilter, Says,
                                                   boot_clock::time_point deadline,
                                                   std::string& detail);
+    /// What one member says of itself; "silent" where it does not.
+    awaitable<spi::Facts> member_facts(spi::Endpoint, boot_clock::time_point deadline);
     void tend();
     awaitable<void> keep_waiting();
 

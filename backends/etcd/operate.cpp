@@ -1,5 +1,4 @@
-// What operators ask: holders and waiters, names that are held, break, and what this cluster
-// promises.
+// What operators ask: holders and waiters, names that are held, break.
 #include <algorithm>
 #include <set>
 
@@ -47,11 +46,6 @@ bool is_meant(const KeyValue& kv, const HolderFilter& which) {
 bool is_one_of(const std::vector<KeyValue>& all, const KeyValue& kv) {
     return std::any_of(all.begin(), all.end(),
                        [&](const KeyValue& one) { return one.created == kv.created; });
-}
-
-bool flag(const boost::json::object& o, std::string_view name) {
-    const auto* v = o.if_contains(name);
-    return v != nullptr && v->is_bool() && v->get_bool();
 }
 
 }  // namespace
@@ -286,35 +280,6 @@ awaitable<result<std::vector<Holder>>> EtcdBackend::request_release(std::string_
         out.back().asked = true;
     }
     co_return out;
-}
-
-awaitable<result<Capabilities>> EtcdBackend::probe(boot_clock::time_point deadline,
-                                                   std::string& detail) {
-    auto task = members_->post("cluster/member/list", "{}", deadline, &detail);
-    const Members::Answer members = co_await std::move(task);
-    if (members.why) co_return members.why;
-    int voters = 0;
-    if (const auto* all = array(members.body, "members"))
-        for (const auto& m : *all)
-            if (m.is_object() && !flag(m.get_object(), "isLearner")) ++voters;
-    // What the user may not read it may not lock either.
-    Went went;
-    auto reading =
-        ask(shared_->options.root, after(shared_->options.root), 1, true, deadline, went);
-    const auto readable = co_await std::move(reading);
-    detail = went.detail;
-    if (!readable) co_return readable.error();
-    auto alarming = members_->post("maintenance/alarm", "{\"action\":\"GET\"}", deadline, &detail);
-    const Members::Answer alarms = co_await std::move(alarming);
-    if (!alarms.why)
-        if (const auto* all = array(alarms.body, "alarms"); all != nullptr && !all->empty())
-            shared_->events->warn(
-                shared_->options.display +
-                ": an alarm is raised (etcdctl alarm list): writes may be refused");
-    Capabilities c = capabilities_;
-    c.safety = voters >= 3 ? SafetyClass::a : SafetyClass::b;
-    c.set(Capability::survives_failover, voters >= 3);
-    co_return c;
 }
 
 }  // namespace holdfast::etcd

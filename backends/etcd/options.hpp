@@ -5,6 +5,7 @@
 
 #include "../tls/options.hpp"
 #include "holdfast/capabilities.hpp"
+#include "holdfast/spi/check.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::etcd {
@@ -27,5 +28,7 @@ struct Options {
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
+/// All that examine() judges by.
+std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::etcd

@@ -22,6 +22,7 @@ spi::Descriptor describe() {
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
         return std::make_unique<EtcdBackend>(s, c);
     };
+    d.checks = all_checks();
     return d;
 }
 

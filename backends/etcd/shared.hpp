@@ -15,6 +15,15 @@ using awaitable = asio::awaitable<T>;
 struct Shared {
     Shared(const spi::Settings& s, spi::Context c)
         : options(s), engine(c.engine), events(&c.events) {}
+    /// The way to one member alone.
+    Shared(const Shared& all, const spi::Endpoint& one)
+        : options([&] {
+              Options o = all.options;
+              o.hosts = {one};
+              return o;
+          }()),
+          engine(all.engine),
+          events(all.events) {}
     const Options options;
     const asio::any_io_executor engine;
     spi::HostNames names;

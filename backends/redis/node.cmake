@@ -1,7 +1,7 @@
 # The objects behind node.hpp. backends/redlock builds them in as well, so that either backend can be
 # left out, and a program that has both takes each object once.
 set(holdfast_redis_node_sources)
-foreach(source options protocol/keys wire/codec wire/errors wire/handshake wire/link wire/script
+foreach(source options protocol/keys wire/codec wire/errors wire/handshake wire/link wire/checks wire/script
         wire/server_facts)
     list(APPEND holdfast_redis_node_sources ${CMAKE_CURRENT_LIST_DIR}/${source}.cpp)
 endforeach()

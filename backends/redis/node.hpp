@@ -5,6 +5,7 @@
 // The objects behind it are listed in node.cmake; a target that uses the header builds them in.
 #pragma once
 #include "protocol/keys.hpp"
+#include "wire/checks.hpp"
 #include "wire/codec.hpp"
 #include "wire/errors.hpp"
 #include "wire/handshake.hpp"

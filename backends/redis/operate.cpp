@@ -1,5 +1,4 @@
-// What operators ask: holders and waiters, names that are held, break, requests to release, and
-// what this server promises.
+// What operators ask: holders and waiters, names that are held, break, requests to release.
 #include <algorithm>
 
 #include "backend.hpp"
@@ -271,66 +270,6 @@ awaitable<result<std::vector<Holder>>> RedisBackend::request_release(
     std::string& detail) {
     auto asking = tell('?', name, which, deadline, detail);
     co_return co_await std::move(asking);
-}
-
-awaitable<result<Capabilities>> RedisBackend::probe(boot_clock::time_point deadline,
-                                                    std::string& detail) {
-    Capabilities found = capabilities_;
-    const std::string where = shared_->options.display;
-    Command c;
-    c.add("INFO");
-    auto info = co_await ask(c, nullptr, deadline, &detail);
-    if (!info) {
-        // Without the right to ask, nothing is known, and the lowest class it is.
-        if (info.error() != errc::denied || detail.find("NOPERM") == detail.npos)
-            co_return info.error();
-        context_.events.warn(where +
-                             ": this user may not ask INFO, so what the server keeps is unknown");
-        detail.clear();
-        co_return found;
-    }
-    const auto told = [&](std::string_view key) { return fact(info->text, key); };
-    if (told("cluster_enabled") == "1") {
-        detail = "this is a Redis Cluster";
-        co_return make(Error::cluster);
-    }
-    if (const auto version = told("redis_version"); !version.empty() && too_old(version)) {
-        detail = "the server is Redis " + std::string(version);
-        co_return make(Error::too_old);
-    }
-    const bool primary = told("role") != "slave";
-    if (!primary) context_.events.warn(where + ": this server is a replica and takes no locks");
-    const bool replicas = !told("connected_slaves").empty() && told("connected_slaves") != "0";
-    if (replicas)
-        context_.events.warn(
-            where +
-            ": it has replicas, and replication is asynchronous: after a switch to "
-            "one of them a lock can be held twice");
-    const auto policy = told("maxmemory_policy");
-    const bool evicts = !policy.empty() && policy != "noeviction" && told("maxmemory") != "0";
-    if (evicts)
-        context_.events.warn(
-            where + ": maxmemory-policy is " + std::string(policy) +
-            ": when memory is short the server may throw locks away; noeviction is "
-            "right for locks");
-    std::string lost_by_crash;
-    if (told("aof_enabled") == "1") {
-        c.clear();
-        c.add("CONFIG").add("GET").add("*append*");
-        std::string ignored;
-        const auto config = co_await ask(c, nullptr, deadline, &ignored);
-        if (!config && config.error() != errc::denied && config.error() != errc::not_supported)
-            co_return config.error();
-        lost_by_crash = unsynced(info->text, config ? &*config : nullptr);
-        if (!lost_by_crash.empty())
-            context_.events.warn(where + ": " + lost_by_crash + ": a crash may lose grants");
-    } else {
-        lost_by_crash = unsynced(info->text, nullptr);
-    }
-    const bool durable = lost_by_crash.empty();
-    found.set(Capability::survives_server_crash, durable && !shared_->options.plain);
-    if (durable && primary && !replicas && !evicts) found.safety = SafetyClass::b;
-    co_return found;
 }
 
 }  // namespace holdfast::redis

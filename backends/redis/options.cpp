@@ -23,6 +23,7 @@ Options::Options(const spi::Settings& s)
       database(database_of(s.path).value_or(0)),
       user(s.user),
       password(s.password),
+      ttl(s.duration("ttl")),
       prefix(s.text("namespace")),
       plain(s.text("mode") == "plain"),
       queue(!plain && s.text("wait") != "poll"),

@@ -5,6 +5,7 @@
 
 #include "../tls/options.hpp"
 #include "holdfast/capabilities.hpp"
+#include "holdfast/spi/check.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::redis {
@@ -15,6 +16,7 @@ struct Options {
     long long database = 0;
     std::string user;
     spi::Secret password;
+    milliseconds ttl{};             ///< of a lock, unless it says otherwise
     std::string prefix;             ///< the namespace
     bool plain = false;             ///< mode=plain
     bool queue = true;              ///< wait=queue
@@ -31,5 +33,7 @@ struct Options {
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
+/// All that examine() judges by.
+std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::redis

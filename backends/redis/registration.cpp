@@ -23,6 +23,7 @@ spi::Descriptor describe() {
         if (!Options(s).queue) return std::make_unique<RedisBackend>(s, c);
         return std::make_unique<QueueBackend>(s, c);
     };
+    d.checks = all_checks();
     return d;
 }
 

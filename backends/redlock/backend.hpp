@@ -41,8 +41,8 @@ public:
                                                       const BreakOptions& options,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) override;
-    awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
-                                          std::string& detail) override;
+    awaitable<result<Examination>> examine(boot_clock::time_point deadline,
+                                           std::string& detail) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override { return fabric_->set->requests(); }

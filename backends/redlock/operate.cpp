@@ -1,5 +1,4 @@
-// What operators ask: what each node says of a name, which names are held, break, and what these
-// nodes promise.
+// What operators ask: what each node says of a name, which names are held, break.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -357,52 +356,6 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
         free_in = std::max(free_in, std::optional(left));
     }
     co_return error_code();
-}
-
-awaitable<result<Capabilities>> RedlockBackend::probe(boot_clock::time_point deadline,
-                                                      std::string& detail) {
-    Capabilities found = capabilities_;
-    std::vector<std::vector<std::string>> infos(set_->size(), {"INFO"});
-    auto task = ask_all(std::move(infos), nullptr, deadline);
-    const auto said = co_await std::move(task);
-    std::vector<std::vector<std::string>> configs(set_->size(), {"CONFIG", "GET", "*append*"});
-    auto second = ask_all(std::move(configs), nullptr, deadline);
-    const auto synced = co_await std::move(second);
-    const error_code few = no_quorum(said, detail);
-    if (few) co_return few;
-    std::size_t durable = 0;
-    for (std::size_t i = 0; i < said.size(); ++i) {
-        if (said[i].why || !said[i].reply->is_text()) {
-            context_.events.warn(set_->nodes[i]->where + ": " +
-                                 set_->nodes[i]->words(boot_clock::now()));
-            continue;
-        }
-        const std::string& info = said[i].reply->text;
-        const std::string& where = set_->nodes[i]->where;
-        const auto fact = [&](std::string_view key) { return redis::fact(info, key); };
-        if (fact("role") == "slave")
-            context_.events.warn(where + ": this server is a replica and accepts no locks");
-        const auto replicas = fact("connected_slaves");
-        if (!replicas.empty() && replicas != "0")
-            context_.events.warn(where +
-                                 ": it has replicas; a failover to one of them counts as a "
-                                 "restart without data");
-        const auto policy = fact("maxmemory_policy");
-        if (!policy.empty() && policy != "noeviction" && fact("maxmemory") != "0")
-            context_.events.warn(where + ": maxmemory-policy is " + std::string(policy) +
-                                 ": a server short of memory may evict locks; set "
-                                 "noeviction");
-        const std::string lost =
-            redis::unsynced(info, synced[i].why ? nullptr : synced[i].reply.get());
-        durable += lost.empty() ? 1 : 0;
-        if (set_->options.durable && !lost.empty())
-            context_.events.warn(where +
-                                 ": the configuration says durable=yes, but a crash of this server "
-                                 "may lose writes: " +
-                                 lost);
-    }
-    found.set(Capability::survives_server_crash, set_->options.fencing && durable == set_->size());
-    co_return found;
 }
 
 }  // namespace holdfast::redlock

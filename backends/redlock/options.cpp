@@ -39,6 +39,7 @@ milliseconds silence(const spi::Settings& s) {
 Options::Options(const spi::Settings& s)
     : fencing(s.flag("fencing")),
       durable(s.flag("durable")),
+      ttl(s.duration("ttl")),
       max_ttl(s.duration("max_ttl")),
       patience(silence(s)),
       connecting(std::max(s.duration("request_timeout"), patience)),

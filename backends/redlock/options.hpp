@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "holdfast/capabilities.hpp"
+#include "holdfast/spi/check.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::redlock {
@@ -11,6 +12,7 @@ namespace holdfast::redlock {
 struct Options {
     bool fencing = true;
     bool durable = false;       ///< nodes keep their data over a restart
+    milliseconds ttl{};         ///< of a lock, unless it says otherwise
     milliseconds max_ttl{};     ///< no lease of this deployment is longer
     milliseconds patience{};    ///< node_timeout: silence after which a node counts as down
     milliseconds connecting{};  ///< how long a connection may take to be made
@@ -27,5 +29,7 @@ spi::Settings node_settings(const spi::Settings&, const spi::Endpoint&);
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
+/// All that examine() judges by.
+std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::redlock

@@ -15,10 +15,11 @@ std::string_view behind_letter(const Reply& r) noexcept {
 
 // The script sees to it; but a false one would be the token of this and of every later grant.
 std::optional<std::uint64_t> token_from(std::string_view text) noexcept {
-    constexpr std::uint64_t most = 9'999'000'000'000'000;
+    constexpr std::uint64_t largest = 9'999'000'000'000'000;
     std::uint64_t n = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (error != std::errc() || end != text.data() + text.size() || n > most) return std::nullopt;
+    if (error != std::errc() || end != text.data() + text.size() || n > largest)
+        return std::nullopt;
     return n;
 }
 

@@ -34,12 +34,14 @@ public:
                                                            const HolderFilter&,
                                                            boot_clock::time_point deadline,
                                                            std::string& detail) override;
-    awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
-                                          std::string& detail) override;
+    awaitable<result<Examination>> examine(boot_clock::time_point deadline,
+                                           std::string& detail) override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override { return shared_->requests.load(); }
 
 private:
+    /// What one server says of itself; "srvr" is empty where it does not answer.
+    awaitable<spi::Facts> server_facts(spi::Endpoint, boot_clock::time_point deadline);
     /// Requests at once of a question with many: if it is given up, the servers still answer them.
     static constexpr std::size_t asked_at_once = 256;
     struct Standing;  ///< one node in line, with what it says of its maker

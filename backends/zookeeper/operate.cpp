@@ -412,25 +412,4 @@ awaitable<result<std::vector<Holder>>> ZooKeeperBackend::request_release(
     co_return out;
 }
 
-awaitable<result<Capabilities>> ZooKeeperBackend::probe(boot_clock::time_point deadline,
-                                                        std::string& detail) {
-    const SessionPtr session = session_for(shared_->options.ttl);
-    auto ready = session->ready(deadline, &detail);
-    const error_code why = co_await std::move(ready);
-    if (why) co_return why;
-    Capabilities c = capabilities_;
-    CallPtr config = session->handle().get("/zookeeper/config", false);
-    auto wait = finished(shared_->engine, config, deadline);
-    if (!co_await std::move(wait)) co_return make(Error::no_answer);
-    // One line for each server; nothing for one that stands alone. Unreadable: as configured.
-    if (config->rc != ZOK) co_return c;
-    int voters = 0;
-    for (std::size_t at = config->text.find("server."); at != std::string::npos;
-         at = config->text.find("server.", at + 1))
-        if (config->text.find(":participant", at) < config->text.find('\n', at)) ++voters;
-    c.safety = voters >= 3 ? SafetyClass::a : SafetyClass::b;
-    c.set(Capability::survives_failover, voters >= 3);
-    co_return c;
-}
-
 }  // namespace holdfast::zookeeper

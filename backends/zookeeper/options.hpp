@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "holdfast/capabilities.hpp"
+#include "holdfast/spi/check.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::zookeeper {
@@ -36,5 +37,7 @@ std::string too_short_remedy(milliseconds tick);
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
+/// All that examine() judges by.
+std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::zookeeper

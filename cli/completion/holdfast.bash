@@ -42,7 +42,7 @@ _holdfast() {
         cword=$COMP_CWORD
     }
     local globals='--url --backend --local --config --quiet --verbose --color --json --help --version'
-    local commands='run elect check inspect leader list ask break backends config schema demo'
+    local commands='run elect check inspect leader list ask break backends doctor config schema demo'
     local command='' i
     for ((i = 1; i < cword; i++)); do
         case "${words[i]}" in
@@ -81,7 +81,7 @@ _holdfast() {
             --grace --label --status-fd --metrics -s --shared --permits --of --on-ask --' ;;
         elect) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --max-hold --grace
             --value --status-fd --metrics --on-ask --' ;;
-        leader) options='--watch' ;;
+        inspect | leader) options='--watch' ;;
         ask) options='--owner --if-token' ;;
         list) options='--long --limit' ;;
         break) options='--owner --if-token --now --force' ;;

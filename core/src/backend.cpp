@@ -28,8 +28,10 @@ awaitable<result<std::vector<Holder>>> Backend::request_release(std::string_view
     co_return make_error_code(errc::not_supported);
 }
 
-awaitable<result<Capabilities>> Backend::probe(boot_clock::time_point, std::string&) {
-    co_return capabilities();
+awaitable<result<Examination>> Backend::examine(boot_clock::time_point, std::string&) {
+    Examination found;
+    found.capabilities = capabilities();
+    co_return found;
 }
 
 }  // namespace holdfast::spi

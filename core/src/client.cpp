@@ -1,10 +1,12 @@
 #include "holdfast/client.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "backend_lock.hpp"
 #include "config/secret.hpp"
 #include "engine.hpp"
+#include "examine.hpp"
 #include "names.hpp"
 #include "operator_call.hpp"
 
@@ -93,6 +95,15 @@ error_code out_of_range(const LockInfo& lock, const LockOptions& o, Diagnostics*
     return make_error_code(errc::bad_config);
 }
 
+result<Examination> examine_server(Engine& engine, Diagnostics* diagnostics) {
+    return operator_call<Examination>(
+        engine,
+        [](spi::Backend& b, boot_clock::time_point deadline, std::string& detail) {
+            return b.examine(deadline, detail);
+        },
+        diagnostics);
+}
+
 }  // namespace
 
 result<Client> Client::open(std::string_view what, const ClientOptions& options) {
@@ -145,12 +156,22 @@ const Capabilities& Client::capabilities() const noexcept {
 }
 
 result<Capabilities> Client::probe(Diagnostics* diagnostics) const {
-    return operator_call<Capabilities>(
-        impl_->engine(),
-        [](spi::Backend& b, boot_clock::time_point deadline, std::string& detail) {
-            return b.probe(deadline, detail);
-        },
-        diagnostics);
+    Engine& e = impl_->engine();
+    const auto found = examine_server(e, diagnostics);
+    if (!found) return found.error();
+    for (const Finding& f : found->findings)
+        if (f.verdict >= Verdict::unknown) e.events->warn(to_text(f));
+    return found->capabilities;
+}
+
+result<Examination> Client::examine(Diagnostics* diagnostics) const {
+    Engine& e = impl_->engine();
+    auto found = examine_server(e, diagnostics);
+    if (!found) return found;
+    auto local = spi::judge(spi::local_checks(), local_facts(e));
+    found->findings.insert(found->findings.end(), std::make_move_iterator(local.begin()),
+                           std::make_move_iterator(local.end()));
+    return found;
 }
 
 result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnostics) const {

@@ -11,6 +11,7 @@ import pathlib
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from browser import Browser
 
 # (width, dark, media); 718 px is a printed A4 page.

@@ -120,14 +120,16 @@ def guardian_of(pid):
     return None
 
 
-class Redis:
-    """One server of the lab; it ends with its standard input."""
+class Lab:
+    """Servers of one kind; they end with their standard input."""
 
-    def __init__(self, *options):
-        self.process = subprocess.Popen([LAB, "redis", *options], stdin=subprocess.PIPE,
+    def __init__(self, kind, *options, count=1):
+        more = [] if count == 1 else ["--count", str(count)]
+        self.process = subprocess.Popen([LAB, kind, *more, *options], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
-        if not self.url:
+        self.urls = [self.process.stdout.readline().strip() for _ in range(count)]
+        self.url = self.urls[0]
+        if not self.urls[-1]:
             raise AssertionError("the lab did not start: " + self.process.stderr.read())
 
     def say(self, line):
@@ -140,6 +142,11 @@ class Redis:
         self.process.wait(timeout=CAP)
         self.process.stdout.close()
         self.process.stderr.close()
+
+
+class Redis(Lab):
+    def __init__(self, *options):
+        super().__init__("redis", *options)
 
 
 class Result:

@@ -173,5 +173,53 @@ class OnRedis(OnSqlite):
         self.assertRegex(self.holdfast("inspect", "job").out, r"(?m)^  3\. waits: ")
 
 
+class Doctor(CliTest):
+    def test_exit_codes_and_words(self):
+        server = support.Redis("--appendonly")
+        self.addCleanup(server.close)
+        sound = self.holdfast("doctor", server.url, url=None)
+        self.assertEqual((sound.code, sound.err), (0, ""), sound)
+        self.assertRegex(sound.out, r"^redis://\S+: class B\n\d+ checks: 0 unsafe, 0 unknown, 0 slow, \d+ sound\n$")
+        self.assertIn("sound    redis.fsync\n", self.holdfast("-v", "doctor", server.url, url=None).out)
+        slow = self.holdfast("doctor", server.url + "?ttl=500ms", url=None)
+        self.assertEqual(slow.code, 1, slow)
+        self.assertIn("slow     config.ttl\n         the ttl is 500ms\n         so: ", slow.out)
+        bare = support.Redis()
+        self.addCleanup(bare.close)
+        unsafe = self.holdfast("doctor", bare.url, url=None)
+        self.assertEqual(unsafe.code, 2, unsafe)
+        self.assertRegex(unsafe.out, r"class D\nunsafe   redis.persistence\n.*\n         so: .*\n         do: ")
+        # Whether Debian's SQLite was mended cannot be asked.
+        unknown = self.holdfast("doctor", "sqlite://" + self.path("locks.db"), url=None)
+        self.assertEqual(unknown.code, 3 if "sqlite.version" in unknown.out else 0, unknown)
+
+    def test_json(self):
+        bare = support.Redis()
+        self.addCleanup(bare.close)
+        result = self.holdfast("--json", "--url", bare.url, "doctor", url=None)
+        self.assertEqual(result.code, 2, result)
+        seen = json.loads(result.out)
+        self.assertEqual((seen["schema"], seen["verdict"], seen["safety"]), ("holdfast.doctor/1", "unsafe", "D"))
+        one = next(f for f in seen["findings"] if f["id"] == "redis.persistence")
+        self.assertTrue(one["found"] and one["consequence"] and one["remedy"] and one["where"] == bare.url, one)
+        self.assertNotIn("remedy", next(f for f in seen["findings"] if f["verdict"] == "sound"))
+
+    def test_a_password_is_not_repeated(self):
+        server = support.Redis("--appendonly", "--password=open-sesame")
+        self.addCleanup(server.close)
+        self.assertIn("open-sesame", server.url)
+        result = self.holdfast("-v", "doctor", server.url, url=None)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("unsafe   config.password\n", result.out)
+        self.assertIn("other users of this machine could briefly read the password", result.err)
+        self.assertNotIn("open-sesame", result.out + result.err)
+
+    def test_bad_use(self):
+        twice = self.holdfast("--url", "memory:", "doctor", "memory:", url=None)
+        self.assertEqual(twice.code, 64, twice)
+        gone = self.holdfast("doctor", "redis://127.0.0.1:1", url=None)
+        self.assertEqual((gone.code, gone.out), (69, ""), gone)
+
+
 if __name__ == "__main__":
     support.main()

@@ -11,7 +11,8 @@ import sys
 GLOSSARY = "docs/glossary.md"
 # Everyday words, too, that say less than a term, and those that begin a riddle.
 ALSO = {"whoever": "name it", "everybody": "all, any client", "those who": "those that", "nobody waits who": "no waiter"}
-GLOBS = ("README.md", "docs/*.md", "backends/*/README.md", "backends/sql/*/README.md", "cli/holdfast.1",
+GLOBS = ("README.md", "docs/*.md", "docs/deploy/*.md", "examples/*.md", "examples/*/*.md", "backends/*/README.md",
+         "backends/sql/*/README.md", "cli/holdfast.1",
          "core/include/holdfast/*.hpp", "core/include/holdfast/spi/*.hpp")
 
 

@@ -27,8 +27,8 @@ FAMILIES = {"backends/sql/common": ("backends/sql/postgresql", "backends/sql/sql
             "backends/tls": ("backends/etcd", "backends/redis", "backends/redlock")}
 # The client libraries of a family: its members may include them, too.
 FAMILY_LIBRARIES = {"boost/asio/ssl": "backends/tls", "openssl": "backends/tls"}
-# Who may talk to a client library beside its backend: witnesses and floors do so on purpose.
-WITNESSES = ("tests/", "bench/")
+# Who may talk to a client library beside its backend: witnesses, floors and users' own programs do so on purpose.
+WITNESSES = ("tests/", "bench/", "examples/")
 # What backends with a network have in common is no part of what users include.
 NET_USERS = ("core/src/", "core/include/holdfast/spi/", "backends/", "tests/")
 CORE_PRIVATE_USERS = ("core/", "tests/core/", "tests/fuzz/")
@@ -106,6 +106,8 @@ def check_include(tree, path, name, owned):
     theirs = part_of(target)
     if theirs == mine:
         return None
+    if mine == "examples" and (theirs != "core" or target.startswith("core/include/holdfast/spi/")):
+        return f"an example includes {target}: a user's program has the installed interface only"
     if mine == "core":
         return f"core includes {target}: it may know no other part"
     if target.startswith("core/src/"):
@@ -230,6 +232,8 @@ BAD = {
     "backends/memory/z.cpp": "auto t = std::thread([] {});\n",
     "cli/net.cpp": '#include "holdfast/spi/net/gate.hpp"\n',
     "core/include/holdfast/net.hpp": '#include "holdfast/spi/net/gate.hpp"\n',
+    "examples/leader/as.cpp": '#include "../../bench/t.hpp"\n',
+    "examples/leader/at.cpp": '#include <holdfast/spi/net/gate.hpp>\n',
     "docs/n.md": "look at /wo" + "rk/main\n",
 }
 GOOD = {
@@ -253,6 +257,7 @@ GOOD = {
     "tests/core/o.cpp": '#include "secret.hpp"\n',
     "tests/lab/include/holdfast/lab/h.hpp": "#include <string>\n",
     "tests/conformance/j.hpp": '#include "holdfast/lab/h.hpp"\n#include "holdfast/ok.hpp"\n',
+    "examples/leader/au.cpp": '#include <holdfast/ok.hpp>\n#include <sqlite3.h>\n',
     "bench/t.hpp": '#include "checker/w.hpp"\n',
     "bench/checker/w.hpp": '#include "holdfast/ok.hpp"\n',
     "tests/conformance/y.cpp": '#include "checker/w.hpp"\n',

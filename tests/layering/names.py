@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 
-PARTS = ("core", "backends", "cli", "tests", "bench")
+PARTS = ("core", "backends", "cli", "tests", "bench", "examples")
 ALONE = "bench"  # is compiled file by file, always
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)

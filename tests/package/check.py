@@ -177,14 +177,6 @@ class Check:
                      "-DHOLDFAST_BACKEND_SQLITE=ON", fails=True)
         expect("ON insists and names the package", "apt install libsqlite3-dev" in output, output)
 
-    def examples(self):
-        build = self.work / "examples"
-        shutil.rmtree(build, ignore_errors=True)
-        self.build(self.source / "docs/examples", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
-        env = dict(os.environ, LD_LIBRARY_PATH=str(self.libdir()))
-        output = run(build / "order", f"sqlite://{self.work}/order.db", env=env)
-        expect("docs/examples: the installed Holdfast builds and runs them", "token" in output, output)
-
     def all(self):
         expect("every backend of the tree is tried", not not_tried(self.source), str(not_tried(self.source)))
         self.install()
@@ -193,7 +185,6 @@ class Check:
             self.pkg_config(backend)
         self.add_subdirectory()
         self.missing_component()
-        self.examples()
         if self.shared:
             self.missing_client_library()
 

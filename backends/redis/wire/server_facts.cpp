@@ -62,28 +62,4 @@ Greeting& no_cluster() noexcept {
     return one;
 }
 
-std::string unsynced(std::string_view info, const Reply* config) {
-    if (fact(info, "aof_enabled") != "1") return "it keeps no append-only file (appendonly no)";
-    const auto state = [&](std::string_view key) {
-        const auto value = fact(info, key);
-        return value.empty() || value == "ok";
-    };
-    if (!state("aof_last_write_status")) return "its last write to the append-only file failed";
-    // While the file is made for the first time, what is written meanwhile is no part of it yet.
-    const bool rewriting =
-        fact(info, "aof_rewrite_in_progress") == "1" || fact(info, "aof_rewrite_scheduled") == "1";
-    if (!state("aof_last_bgrewrite_status"))
-        return "its append-only file could not be rewritten, and may be incomplete";
-    if (rewriting && fact(info, "aof_last_rewrite_time_sec") == "-1")
-        return "its append-only file is being made, and counts only once that is done";
-    if (config == nullptr || !config->is(Reply::Type::array))
-        return "this user may not ask CONFIG GET, so it is unknown whether grants outlive a crash";
-    if (const auto fsync = value_of(*config, "appendfsync"); fsync != "always")
-        return "appendfsync is " + std::string(fsync.empty() ? "unknown" : fsync) +
-               ", and only with always is each write synced before it is answered";
-    if (value_of(*config, "no-appendfsync-on-rewrite") != "no")
-        return "no-appendfsync-on-rewrite is not no: while it saves, nothing is synced";
-    return {};
-}
-
 }  // namespace holdfast::redis

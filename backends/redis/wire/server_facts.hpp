@@ -1,5 +1,5 @@
-// What a server says of itself, and what follows for a lock: whether it is one that this backend
-// serves, and whether a crash of it can cost what it has answered.
+// What a server says of itself, and whether it is one that this backend serves. Whether it is a
+// good one for locks: checks.hpp.
 #pragma once
 #include <string>
 #include <string_view>
@@ -18,9 +18,5 @@ bool too_old(std::string_view version) noexcept;
 /// Refuses a Redis Cluster and a server that is too old, by what HELLO says, which every user may
 /// ask. One that knows no HELLO, a proxy for instance, is taken as it is. Thread-safe.
 Greeting& no_cluster() noexcept;
-
-/// Why a crash of the server can lose a write that it has answered, for a person; empty when each
-/// one is synced first. `config`: the reply to CONFIG GET *append*, null where it was not answered.
-std::string unsynced(std::string_view info, const Reply* config);
 
 }  // namespace holdfast::redis

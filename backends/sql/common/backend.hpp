@@ -9,8 +9,7 @@
 namespace holdfast::sql {
 
 /// `Questions` answers operators on a connection: static inspect, list, break_lock,
-/// request_release and probe, which
-/// block until the deadline at the latest.
+/// request_release and examine, which block until the deadline at the latest.
 template <class Step, class Connection, class Questions>
 class Backend : public spi::Backend {
 public:
@@ -59,12 +58,12 @@ public:
         };
         return question<std::vector<Holder>>(std::move(ask), deadline, &detail);
     }
-    spi::awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
-                                               std::string& detail) final {
+    spi::awaitable<result<Examination>> examine(boot_clock::time_point deadline,
+                                                std::string& detail) final {
         auto ask = [deadline](Connection& c, std::string& words) {
-            return Questions::probe(c, deadline, words);
+            return Questions::examine(c, deadline, words);
         };
-        return question<Capabilities>(std::move(ask), deadline, &detail);
+        return question<Examination>(std::move(ask), deadline, &detail);
     }
 
 protected:

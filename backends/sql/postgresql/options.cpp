@@ -38,6 +38,7 @@ Options::Options(const spi::Settings& s)
       database(database_of(s.path)),
       user(s.user),
       password(s.password),
+      ttl(s.duration("ttl")),
       prefix(s.text("namespace")),
       schema(s.text("schema")),
       display(s.display()),

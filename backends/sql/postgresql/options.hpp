@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "holdfast/capabilities.hpp"
+#include "holdfast/spi/check.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::postgresql {
@@ -26,6 +27,7 @@ struct Options {
     std::string database;  ///< empty: that of the user's name
     std::string user;      ///< empty: as libpq finds it
     spi::Secret password;
+    milliseconds ttl{};  ///< of a lock, unless it says otherwise
     std::string prefix;  ///< namespace, put before every name
     std::string schema;  ///< of the table; empty: as search_path says
     std::vector<std::pair<std::string, std::string>> libpq;  ///< sslmode and the like
@@ -37,5 +39,7 @@ struct Options {
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises();
+/// All that examine() judges by.
+std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::postgresql

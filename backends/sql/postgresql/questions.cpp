@@ -84,25 +84,4 @@ result<std::vector<Holder>> Questions::request_release(Connection& c, const std:
                    [&](sql::NameState& state) { return state.ask(which, detail); });
 }
 
-result<Capabilities> Questions::probe(Connection& c, boot_clock::time_point deadline,
-                                      std::string& detail) {
-    // A fresh look: settings and poolers change.
-    c.close();
-    if (const auto why = c.open(deadline, detail)) return why;
-    Capabilities found = promises();
-    if (c.pooled()) found.set(Capability::notified, false);
-    if (c.forgetful()) found.set(Capability::survives_server_crash, false);
-    Said followed = c.run_text(c.shared().statements.followed(), deadline);
-    if (followed.error) {
-        detail = std::move(followed.detail);
-        return followed.error;
-    }
-    if (c.forgetful() || column(followed.rows[0], 0) == "t") found.safety = SafetyClass::d;
-    // Only a write proves the right to write.
-    Said said = c.run(Sql::stand, {"{}", "{}", c.shared().me, "{}"}, deadline);
-    if (!said.error) return found;
-    detail = std::move(said.detail);
-    return said.error;
-}
-
 }  // namespace holdfast::postgresql

@@ -21,8 +21,8 @@ struct Questions {
                                                        const HolderFilter& which,
                                                        boot_clock::time_point deadline,
                                                        std::string& detail);
-    static result<Capabilities> probe(Connection&, boot_clock::time_point deadline,
-                                      std::string& detail);
+    static result<Examination> examine(Connection&, boot_clock::time_point deadline,
+                                       std::string& detail);  // examine.cpp
 };
 
 }  // namespace holdfast::postgresql

@@ -98,13 +98,33 @@ constexpr std::string_view audit_text =
     "g.privilege_type = "
     "'TRIGGER' AND g.grantee <> t.relowner AND g.grantee <> me.oid AND r.rolsuper IS NOT TRUE)";
 
-/// Others than backups follow, and a commit does not wait for all of them. A role that may not know
-/// how they follow sees how many there are.
-constexpr std::string_view followed_text =
-    "SELECT pg_catalog.count(*) > 0 AND "
-    "(pg_catalog.current_setting('synchronous_standby_names') = '' OR "
-    "coalesce(pg_catalog.bool_or(sync_state IN ('async', 'potential')), pg_catalog.count(*) > 1)) "
-    "FROM pg_stat_replication WHERE state IS NULL OR state <> 'backup'";
+/// What examine.cpp judges, each column under the name of its fact. A role that may not know how
+/// others follow sees how many there are.
+constexpr std::string_view facts_text =
+    "SELECT pg_catalog.version() AS version, NOW AS time_us, "
+    "pg_catalog.current_setting('fsync') AS fsync, "
+    "pg_catalog.current_setting('full_page_writes') AS full_page_writes, "
+    "pg_catalog.current_setting('autovacuum') AS autovacuum, "
+    "pg_catalog.current_setting('max_connections') AS max_connections, "
+    "pg_catalog.current_setting('synchronous_standby_names') AS standby_names, "
+    "(SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout') AS statement_timeout, "
+    "(SELECT reset_val FROM pg_settings WHERE name = 'idle_session_timeout') AS idle_timeout, "
+    "(SELECT relpersistence::text FROM pg_class WHERE oid = pg_catalog.to_regclass('TABLE')::oid) "
+    "AS persistence, "
+    // Also those of others, whose rows do not say what they are.
+    "(SELECT pg_catalog.count(datid) FROM pg_stat_activity) AS connections, "
+    "(SELECT pg_catalog.age(datfrozenxid) FROM pg_database WHERE datname = "
+    "pg_catalog.current_database()) AS transaction_age, "
+    "(SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = "
+    "pg_catalog.to_regclass('TABLE')::oid) AS dead_rows, "
+    "(SELECT pg_catalog.max(token) FROM TABLE) AS last_token, "
+    // Others than backups, and how many of them each commit waits for.
+    "(SELECT pg_catalog.count(*) FROM pg_stat_replication WHERE state IS NULL OR state <> "
+    "'backup') AS standbys, "
+    "(SELECT pg_catalog.count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', "
+    "'quorum')) AS synchronous, "
+    "(SELECT pg_catalog.bool_or(sync_state IN ('async', 'potential')) FROM pg_stat_replication "
+    "WHERE state IS NULL OR state <> 'backup') AS some_asynchronous";
 
 /// The same for one grant and for many: what a grant writes, `f` being the row as it was locked.
 #define HOLDFAST_GRANT(OWNER, TTL, CLIENT, NEXT)                                               \
@@ -336,7 +356,7 @@ Statements::Statements(const std::string& schema) {
     create_ = complete(create_text, table);
     hello_ = complete(hello_text, table);
     audit_ = complete(audit_text, table);
-    followed_ = followed_text;
+    facts_ = complete(facts_text, table);
 }
 
 }  // namespace holdfast::postgresql

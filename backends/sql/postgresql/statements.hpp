@@ -77,11 +77,11 @@ public:
     /// it triggers.
     const std::string& audit() const noexcept { return audit_; }
     /// Whether a standby may take over that has not heard of the last commits.
-    const std::string& followed() const noexcept { return followed_; }
+    const std::string& facts() const noexcept { return facts_; }
 
 private:
     std::array<std::string, static_cast<std::size_t>(Sql::count_)> texts_, names_;
-    std::string create_, hello_, audit_, followed_;
+    std::string create_, hello_, audit_, facts_;
 };
 
 }  // namespace holdfast::postgresql

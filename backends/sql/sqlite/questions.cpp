@@ -124,23 +124,4 @@ result<std::vector<Holder>> Questions::request_release(Connection& c, const std:
                    [&](sql::NameState& state) { return state.ask(which, detail); });
 }
 
-result<Capabilities> Questions::probe(Connection& c, boot_clock::time_point deadline,
-                                      std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
-    // Only the write lock proves that the file can be written.
-    const int rc = c.begin(deadline);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    c.rollback();
-    if (may_lose_commits(sqlite3_libversion_number()))
-        c.place().warnings.tell(
-            std::string("SQLite ") + sqlite3_libversion() +
-            " can, very rarely, lose a commit when the log begins anew beside a checkpoint by "
-            "another program or an older Holdfast (its WAL-reset bug, up to 3.51.2, unless your "
-            "distribution has mended it): a lock could be given twice. 3.51.3, 3.50.7 and 3.44.6 "
-            "have the fix");
-    Capabilities found = promised();
-    if (in_memory(c.place().path)) found.set(Capability::survives_server_crash, false);
-    return found;
-}
-
 }  // namespace holdfast::sqlite

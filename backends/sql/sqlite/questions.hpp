@@ -6,6 +6,7 @@
 
 #include "connection.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/spi/check.hpp"
 
 namespace holdfast::sqlite {
 
@@ -24,13 +25,15 @@ struct Questions {
                                                        const HolderFilter& which,
                                                        boot_clock::time_point deadline,
                                                        std::string& detail);
-    static result<Capabilities> probe(Connection&, boot_clock::time_point deadline,
-                                      std::string& detail);
+    static result<Examination> examine(Connection&, boot_clock::time_point deadline,
+                                       std::string& detail);  // examine.cpp
 };
 
 /// What a file promises, before it was looked at.
 Capabilities promised() noexcept;
 /// Upstream's WAL-reset bug is in that version of SQLite, as numbered by it.
 bool may_lose_commits(int version) noexcept;
+/// All that examine() judges by.
+std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::sqlite

@@ -51,6 +51,7 @@ spi::Descriptor descriptor() {
     d.make = [](const spi::Settings& settings, spi::Context context) {
         return std::unique_ptr<spi::Backend>(std::make_unique<Backend>(settings, context));
     };
+    d.checks = all_checks();
     return d;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "holdfast/event.hpp"
+#include "holdfast/examination.hpp"
 #include "holdfast/lock.hpp"
 #include "holdfast/stats.hpp"
 
@@ -110,8 +111,15 @@ public:
 
     /// As configured; a deployment's own facts (persistence, replicas) are in probe().
     const Capabilities& capabilities() const noexcept;
-    /// Connects and asks the server what it promises. Blocks for at most the request time-out.
+    /// Connects and asks the server what it promises: the capabilities of examine(), whose unsafe
+    /// and unknown findings about the server it reports as events (`warning`). Blocks and fails as
+    /// examine() does.
     [[nodiscard]] result<Capabilities> probe(Diagnostics* = nullptr) const;
+    /// Connects and checks what makes this deployment unsafe or slow: its servers, this
+    /// configuration, this machine. Takes no lock and changes nothing at the servers but, with
+    /// SQL, its own table when that is missing. Errors: unavailable, denied, not_supported (not a
+    /// server for this backend), closed, forked. Blocks for at most the request time-out.
+    [[nodiscard]] result<Examination> examine(Diagnostics* = nullptr) const;
 
     /// The holder of the name, and its waiters. Blocks for at most the request time-out.
     [[nodiscard]] result<Inspection> inspect(std::string_view name, Diagnostics* = nullptr) const;

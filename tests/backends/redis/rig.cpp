@@ -146,7 +146,22 @@ holdfast::result<holdfast::Broken> Rig::break_lock(const std::string& name, bool
 }
 holdfast::result<holdfast::Capabilities> Rig::probe() {
     detail.clear();
-    return run(backend->probe(boot_clock::now() + 2s, detail));
+    holdfast::result<holdfast::Capabilities> promised = make_error_code(holdfast::errc::closed);
+    // Not through co_spawn: g++ 12 takes what it returns for uninitialised.
+    const auto examine = [this, &promised]() -> spi::awaitable<void> {
+        auto asking = backend->examine(boot_clock::now() + 2s, detail);
+        const auto found = co_await std::move(asking);
+        if (!found) {
+            promised = found.error();
+            co_return;
+        }
+        // As Client::probe reports them.
+        for (const holdfast::Finding& f : found->findings)
+            if (f.verdict >= holdfast::Verdict::unknown) events.warnings.push_back(to_text(f));
+        promised = found->capabilities;
+    };
+    run(examine());
+    return promised;
 }
 
 bool Rig::woken(const Try& t) {

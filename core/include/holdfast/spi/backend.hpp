@@ -23,6 +23,7 @@
 
 #include "holdfast/capabilities.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/examination.hpp"
 #include "holdfast/export.hpp"
 #include "holdfast/spi/settings.hpp"
 
@@ -203,10 +204,11 @@ public:
                                                                    const HolderFilter&,
                                                                    boot_clock::time_point deadline,
                                                                    std::string& detail);
-    /// Connects, and says what this deployment really promises. Default: capabilities(), without
-    /// connecting.
-    virtual awaitable<result<Capabilities>> probe(boot_clock::time_point deadline,
-                                                  std::string& detail);
+    /// Connects, asks what this deployment is, and says what it really promises, with a finding for
+    /// each check that applies (check.hpp). Core reports what is not sound. Default:
+    /// capabilities(), without connecting.
+    virtual awaitable<result<Examination>> examine(boot_clock::time_point deadline,
+                                                   std::string& detail);
 
     /// Null: this backend has no blocking path. Any thread; the lane connects on first use.
     virtual std::unique_ptr<Lane> open_lane() { return nullptr; }

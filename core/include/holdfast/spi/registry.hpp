@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/check.hpp"
 
 namespace holdfast::spi {
 
 /// Changes with every change of what this folder declares. A backend carries the version that it
 /// was compiled with, and core uses no backend of another one.
-inline constexpr unsigned version = 2;
+inline constexpr unsigned version = 3;
 
 /// All that core, the command line, the suite and the documentation need to know of a backend.
 struct Descriptor {
@@ -38,6 +39,8 @@ struct Descriptor {
     /// What such a configuration promises, without connecting.
     std::function<Capabilities(const Settings&)> capabilities;
     std::function<std::unique_ptr<Backend>(const Settings&, Context)> make;
+    /// All that its examine() judges by, for documentation and tests.
+    std::vector<Check> checks;
 };
 
 /// Schemes and their backends. Thread-safe for reading after start-up.

@@ -1,0 +1,238 @@
+// What these members are, and what follows for their locks: `holdfast doctor`, probe and `require`.
+#include <set>
+
+#include "backend.hpp"
+#include "holdfast/spi/common_checks.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
+#include "messages.hpp"
+
+namespace holdfast::etcd {
+namespace {
+
+using Found = std::optional<spi::Judgement>;
+
+bool flag(const boost::json::object& o, std::string_view name) {
+    const auto* v = o.if_contains(name);
+    return v != nullptr && v->is_bool() && v->get_bool();
+}
+
+Found judge_answers(const spi::Facts& f) {
+    if (f.has("silent")) return spi::slow(std::string(f.text("silent")));
+    return spi::sound("etcd " + std::string(f.text("version")));
+}
+
+/// The members' data could part after a crash under load: etcd's announcement of March 2022, "v3.5
+/// data inconsistency"; 3.5.3 has the mend.
+Found judge_version(const spi::Facts& f) {
+    const auto version = f.text("version");
+    if (version.empty()) return {};
+    for (const std::string_view bad : {"3.5.0", "3.5.1", "3.5.2"})
+        if (version == bad || version.starts_with(std::string(bad) + "-"))
+            return spi::unsafe("etcd " + std::string(version));
+    return spi::sound("etcd " + std::string(version));
+}
+
+Found judge_leader(const spi::Facts& f) {
+    if (!f.has("version")) return {};
+    return f.text("leader").empty() || f.text("leader") == "0" ? spi::slow("it knows no leader")
+                                                               : spi::sound();
+}
+
+Found judge_learner(const spi::Facts& f) {
+    if (!f.has("version")) return {};
+    return f.text("learner") == "1" ? spi::slow("it is a learner") : spi::sound();
+}
+
+Found judge_size(const spi::Facts& f) {
+    const auto size = f.number("size");
+    if (!size) return {};
+    const std::string words = "its database has " + std::to_string(*size >> 20) + " MiB";
+    return *size > (1600LL << 20) ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_fragments(const spi::Facts& f) {
+    const auto size = f.number("size"), used = f.number("size_in_use");
+    if (!size || !used) return {};
+    const std::string words = std::to_string(*used >> 20) + " of the " +
+                              std::to_string(*size >> 20) + " MiB of its database are in use";
+    return *size > (100LL << 20) && *used < *size / 2 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_lag(const spi::Facts& f) {
+    const auto index = f.number("index"), applied = f.number("applied");
+    if (!index || !applied) return {};
+    const std::string words = "it has " + std::to_string(*index - *applied) + " entries to apply";
+    return *index - *applied > 1000 ? spi::slow(words) : spi::sound(words);
+}
+
+constexpr spi::Check member_checks[] = {
+    {"etcd.answers", "one failure less is tolerated", "look at that member and its network",
+     judge_answers},
+    {"etcd.version", "after a crash under load the members can disagree on who holds a lock",
+     "update to 3.5.3 or later, and check the members' data (etcdctl endpoint hashkv)",
+     judge_version},
+    {"etcd.leader", "no lock is acquired or renewed there",
+     "look at the other members and the network between them", judge_leader},
+    {"etcd.learner", "it serves no locks", "name the voting members in the URL", judge_learner},
+    {"etcd.size", "beyond the quota, 2 GiB by default, every lock is refused",
+     "compact and defragment (etcdctl defrag), or raise --quota-backend-bytes", judge_size},
+    {"etcd.fragments", "the quota counts the whole file", "etcdctl defrag, one member at a time",
+     judge_fragments},
+    {"etcd.lag", "requests wait for it", "look at its disk and processor", judge_lag},
+    {"etcd.round_trip", spi::round_trip_consequence, spi::round_trip_remedy, spi::judge_round_trip},
+};
+
+Found judge_members(const spi::Facts& f) {
+    const auto voters = f.number("voters");
+    if (!voters) return spi::unknown("the members could not be asked for");
+    const std::string words =
+        std::to_string(*voters) + (*voters == 1 ? " voting member" : " voting members");
+    return *voters % 2 == 0 || *voters == 1 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_listed(const spi::Facts& f) {
+    const auto members = f.number("voters"), listed = f.number("listed");
+    if (!members || !listed) return {};
+    const std::string words =
+        "the URL names " + std::to_string(*listed) + " of " + std::to_string(*members) + " members";
+    return *listed < *members ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_hosts(const spi::Facts& f) {
+    const auto shared = f.text("shared_host");
+    return shared.empty() ? spi::sound()
+                          : spi::slow("several members are on " + std::string(shared));
+}
+
+Found judge_alarm(const spi::Facts& f) {
+    if (!f.has("alarms")) return spi::unknown("alarms could not be asked for");
+    const auto alarms = f.text("alarms");
+    if (alarms.empty()) return spi::sound();
+    std::string words = "an alarm is raised: " + std::string(alarms);
+    return alarms.find("CORRUPT") != alarms.npos ? spi::unsafe(std::move(words))
+                                                 : spi::slow(std::move(words));
+}
+
+constexpr spi::Check cluster_checks[] = {
+    {"etcd.members", "the failure of one stops every lock, as with one member less",
+     "run three or five", judge_members},
+    {"etcd.listed", "when those fail, the others are not asked", "name all members in the URL",
+     judge_listed},
+    {"etcd.hosts", "one machine's failure takes several votes",
+     "give each member a machine of its own", judge_hosts},
+    {"etcd.alarm", "writes may be refused (NOSPACE), or members disagree (CORRUPT)",
+     "etcdctl alarm list; make room, then etcdctl alarm disarm", judge_alarm},
+};
+
+/// "10.0.0.1" of "http://10.0.0.1:2379"; empty for this machine, where nobody runs more than a
+/// trial.
+std::string host_of(std::string_view url) {
+    const auto slashes = url.find("//");
+    if (slashes != url.npos) url.remove_prefix(slashes + 2);
+    url = url.substr(0, url.rfind(':'));
+    const std::string host(url);
+    return host == "localhost" || tls::on_this_machine(host) ? std::string() : host;
+}
+
+void note_members(spi::Facts& cluster, const boost::json::object& body) {
+    long long voters = 0;
+    std::set<std::string> hosts;
+    if (const auto* all = array(body, "members"))
+        for (const auto& m : *all) {
+            if (!m.is_object() || flag(m.get_object(), "isLearner")) continue;
+            ++voters;
+            const auto* urls = array(m.get_object(), "clientURLs");
+            if (urls == nullptr || urls->empty() || !urls->front().is_string()) continue;
+            std::string host = host_of(std::string_view(urls->front().get_string()));
+            if (!host.empty() && !hosts.insert(host).second) cluster.set("shared_host", host);
+        }
+    cluster.set("voters", voters);
+}
+
+}  // namespace
+
+std::vector<spi::Check> all_checks() {
+    std::vector<spi::Check> all(std::begin(member_checks), std::end(member_checks));
+    all.insert(all.end(), std::begin(cluster_checks), std::end(cluster_checks));
+    return all;
+}
+
+awaitable<spi::Facts> EtcdBackend::member_facts(spi::Endpoint host,
+                                                boot_clock::time_point deadline) {
+    spi::Facts facts;
+    facts.where = spi::text_of(host);
+    const auto alone = std::make_shared<Members>(std::make_shared<Shared>(*shared_, host));
+    std::string detail;
+    // The first request connects as well.
+    auto meeting = alone->post("maintenance/status", "{}", deadline, &detail);
+    Members::Answer status = co_await std::move(meeting);
+    const auto sent = boot_clock::now();
+    if (!status.why) {
+        auto asking = alone->post("maintenance/status", "{}", deadline, &detail);
+        status = co_await std::move(asking);
+    }
+    const auto took = boot_clock::now() - sent;
+    alone->close();
+    if (status.why) {
+        facts.set("silent", detail.empty() ? status.why.message() : detail);
+        co_return facts;
+    }
+    spi::note_round_trip(facts, took, shared_->options.ttl);
+    const boost::json::object& s = status.body;
+    facts.set("version", text(s, "version"));
+    facts.set("leader", text(s, "leader"));
+    facts.set("learner", flag(s, "isLearner") ? 1 : 0);
+    facts.set("size", number(s, "dbSize"));
+    if (s.contains("dbSizeInUse")) facts.set("size_in_use", number(s, "dbSizeInUse"));
+    facts.set("index", number(s, "raftIndex"));
+    facts.set("applied", number(s, "raftAppliedIndex"));
+    co_return facts;
+}
+
+awaitable<result<Examination>> EtcdBackend::examine(boot_clock::time_point deadline,
+                                                    std::string& detail) {
+    spi::Facts cluster;
+    auto task = members_->post("cluster/member/list", "{}", deadline, &detail);
+    const Members::Answer members = co_await std::move(task);
+    if (members.why) co_return members.why;
+    note_members(cluster, members.body);
+    // What the user may not read it may not lock either.
+    Went went;
+    auto reading =
+        ask(shared_->options.root, after(shared_->options.root), 1, true, deadline, went);
+    const auto readable = co_await std::move(reading);
+    detail = went.detail;
+    if (!readable) co_return readable.error();
+    std::string ignored;
+    auto alarming = members_->post("maintenance/alarm", "{\"action\":\"GET\"}", deadline, &ignored);
+    const Members::Answer alarms = co_await std::move(alarming);
+    if (!alarms.why) {
+        std::string raised;
+        if (const auto* all = array(alarms.body, "alarms"))
+            for (const auto& a : *all)
+                if (a.is_object())
+                    raised += (raised.empty() ? "" : ", ") + text(a.get_object(), "alarm");
+        cluster.set("alarms", raised);
+    }
+    Examination found;
+    const auto& hosts = shared_->options.hosts;
+    cluster.set("listed", static_cast<long long>(hosts.size()));
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+        // A member that does not answer leaves time for the others.
+        const auto now = boot_clock::now();
+        const auto share = (deadline - now) / static_cast<long>(hosts.size() - i + 1);
+        auto asking = member_facts(hosts[i], now + share);
+        const spi::Facts facts = co_await std::move(asking);
+        const auto of_member = spi::judge(member_checks, facts);
+        found.findings.insert(found.findings.end(), of_member.begin(), of_member.end());
+    }
+    const auto of_cluster = spi::judge(cluster_checks, cluster);
+    found.findings.insert(found.findings.end(), of_cluster.begin(), of_cluster.end());
+    const bool ensemble = cluster.number("voters").value_or(0) >= 3;
+    found.capabilities = capabilities_;
+    found.capabilities.safety = ensemble ? SafetyClass::a : SafetyClass::b;
+    found.capabilities.set(Capability::survives_failover, ensemble);
+    co_return found;
+}
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,89 @@
+// What this server is, and what follows for its locks: `holdfast doctor`, probe and `require`.
+#include "backend.hpp"
+#include "holdfast/spi/common_checks.hpp"
+#include "wire/checks.hpp"
+#include "wire/errors.hpp"
+#include "wire/server_facts.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+/// Those of a single server, the ones that decide its class first.
+const std::vector<spi::Check>& server_checks() {
+    static const auto all = with_node_checks({
+        {"redis.info", "what the server keeps is unknown, so count on nothing",
+         "ACL SETUSER the user +info +time +config|get", judge::answered},
+        {"redis.role", "it takes no locks", "name the primary in the URL", judge::role},
+        {"redis.persistence",
+         "a crash loses every grant since its last snapshot, and a second client acquires the lock",
+         "CONFIG SET appendonly yes and appendfsync always, and the same in redis.conf",
+         judge::persistence},
+        {"redis.append_only_file", "a crash may lose grants",
+         "look at the server's log and its disk; BGREWRITEAOF", judge::append_only_file},
+        {"redis.fsync",
+         "a crash loses the grants of the last moments, and a second client acquires the lock",
+         "CONFIG SET appendfsync always, and the same in redis.conf", judge::fsync},
+        {"redis.fsync_on_rewrite", "while it saves, nothing is synced, and a crash may lose grants",
+         "CONFIG SET no-appendfsync-on-rewrite no, and the same in redis.conf",
+         judge::fsync_on_rewrite},
+        {"redis.replicas", "after a switch to a replica a lock can be held twice",
+         "keep locks on a server without replicas, or check the token at the store",
+         judge::replicas},
+    });
+    return all;
+}
+
+}  // namespace
+
+std::vector<spi::Check> all_checks() {
+    return server_checks();
+}
+
+awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point deadline,
+                                                     std::string& detail) {
+    const error_code unreachable = co_await connection_->ready(deadline, &detail);
+    if (unreachable) co_return unreachable;
+    std::vector<Command> calls(questions().size());
+    for (std::size_t i = 0; i < calls.size(); ++i)
+        for (const std::string& word : questions()[i])
+            calls[i].add(word);
+    const auto before = std::chrono::system_clock::now();
+    const auto sent = boot_clock::now();
+    auto asking = run(calls, nullptr, deadline, &detail);
+    const Answer answer = co_await std::move(asking);
+    if (answer.why) co_return answer.why;
+    spi::Facts facts;
+    spi::note_round_trip(facts, boot_clock::now() - sent, shared_->options.ttl);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+        note_answer(facts, i, &answer.replies[i]);
+    note_times(facts, before, std::chrono::system_clock::now());
+    // Without the right to ask, nothing is known, and the lowest class it is.
+    if (const Reply& info = answer.replies.front();
+        info.is(Reply::Type::error) && !info.text.starts_with("NOPERM")) {
+        detail = shown(info.text);
+        notice(from_reply(info.text));
+        co_return from_reply(info.text);
+    }
+    if (facts.text("cluster_enabled") == "1") {
+        detail = "this is a Redis Cluster";
+        co_return make(Error::cluster);
+    }
+    if (const auto version = facts.text("redis_version"); !version.empty() && too_old(version)) {
+        detail = "the server is Redis " + std::string(version);
+        co_return make(Error::too_old);
+    }
+    Examination found;
+    facts.where = shared_->options.display;
+    found.findings = spi::judge(server_checks(), facts);
+    found.capabilities = capabilities_;
+    const bool durable =
+        spi::all_sound(found.findings, {"redis.info", "redis.persistence", "redis.append_only_file",
+                                        "redis.fsync", "redis.fsync_on_rewrite"});
+    found.capabilities.set(Capability::survives_server_crash, durable && !shared_->options.plain);
+    if (durable &&
+        spi::all_sound(found.findings, {"redis.role", "redis.replicas", "redis.eviction"}))
+        found.capabilities.safety = SafetyClass::b;
+    co_return found;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,232 @@
+#include "checks.hpp"
+
+#include "holdfast/spi/common_checks.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+using spi::Facts;
+using spi::Judgement;
+
+enum Question : std::uint8_t { info, time, first_config };
+
+void note_lines(Facts& facts, std::string_view text) {
+    while (!text.empty()) {
+        const auto end = text.find_first_of("\r\n");
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == text.npos ? text.size() : end + 1);
+        const auto colon = line.find(':');
+        if (line.empty() || line.front() == '#' || colon == line.npos) continue;
+        facts.set(std::string(line.substr(0, colon)), std::string(line.substr(colon + 1)));
+    }
+}
+
+/// False: unknown, since INFO was not answered.
+bool asked(const Facts& f) {
+    return f.has("redis_version") || f.has("role");
+}
+
+Judgement not_asked() {
+    return spi::unknown("this user may not ask INFO");
+}
+
+/// A share of a limit, in percent; none where there is no limit.
+std::optional<long long> percent(const Facts& f, std::string_view part, std::string_view whole) {
+    const auto p = f.number(part), w = f.number(whole);
+    if (!p || !w || *w <= 0) return {};
+    return static_cast<long long>(100.0 * static_cast<double>(*p) / static_cast<double>(*w));
+}
+
+}  // namespace
+
+const std::vector<std::vector<std::string>>& questions() {
+    // Several patterns in one CONFIG GET need Redis 7.
+    static const std::vector<std::vector<std::string>> all{
+        {"INFO"},
+        {"TIME"},
+        {"CONFIG", "GET", "*append*"},
+        {"CONFIG", "GET", "stop-writes-on-bgsave-error"},
+        {"CONFIG", "GET", "min-replicas-to-write"},
+        {"CONFIG", "GET", "timeout"}};
+    return all;
+}
+
+void note_answer(Facts& facts, std::size_t question, const Reply* reply) {
+    if (reply == nullptr) return;
+    if (question == info && reply->is_text()) note_lines(facts, reply->text);
+    const auto items = reply->items();
+    if (!reply->is(Reply::Type::array)) return;
+    if (question == time) {
+        if (items.size() != 2) return;
+        facts.set("time_us", number(items[0].text) * 1'000'000 + number(items[1].text));
+    } else if (question >= first_config) {
+        for (std::size_t i = 0; i + 1 < items.size(); i += 2)
+            if (items[i].is_text() && items[i + 1].is_text())
+                facts.set(items[i].text, items[i + 1].text);
+    }
+}
+
+void note_times(Facts& facts, std::chrono::system_clock::time_point before,
+                std::chrono::system_clock::time_point after) {
+    const auto server = facts.number("time_us");
+    if (!server) return;
+    const std::chrono::system_clock::time_point at(
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(
+            std::chrono::microseconds(*server)));
+    spi::note_clock(facts, at, before, after);
+}
+
+namespace judge {
+
+Found answered(const Facts& f) {
+    return asked(f) ? spi::sound("Redis " + std::string(f.text("redis_version"))) : not_asked();
+}
+
+Found persistence(const Facts& f) {
+    if (!asked(f)) return not_asked();
+    if (f.text("aof_enabled") == "1") return spi::sound("it keeps an append-only file");
+    return spi::unsafe("it keeps no append-only file (appendonly no)");
+}
+
+Found append_only_file(const Facts& f) {
+    if (f.text("aof_enabled") != "1") return {};
+    const auto failed = [&](std::string_view key) { return f.has(key) && f.text(key) != "ok"; };
+    if (failed("aof_last_write_status"))
+        return spi::unsafe("its last write to the append-only file failed");
+    if (failed("aof_last_bgrewrite_status"))
+        return spi::unsafe("its append-only file could not be rewritten, and may be incomplete");
+    // While the file is made for the first time, what is written meanwhile is no part of it yet.
+    const bool rewriting =
+        f.text("aof_rewrite_in_progress") == "1" || f.text("aof_rewrite_scheduled") == "1";
+    if (rewriting && f.text("aof_last_rewrite_time_sec") == "-1")
+        return spi::unsafe("its append-only file is being made, and counts only once that is done");
+    return spi::sound();
+}
+
+Found fsync(const Facts& f) {
+    if (f.text("aof_enabled") != "1") return {};
+    if (!f.has("appendfsync")) return spi::unknown("appendfsync: this user may not ask CONFIG GET");
+    const std::string words = "appendfsync is " + std::string(f.text("appendfsync"));
+    return f.text("appendfsync") == "always" ? spi::sound(words) : spi::unsafe(words);
+}
+
+Found fsync_on_rewrite(const Facts& f) {
+    if (f.text("aof_enabled") != "1") return {};
+    if (!f.has("no-appendfsync-on-rewrite"))
+        return spi::unknown("no-appendfsync-on-rewrite: this user may not ask CONFIG GET");
+    const std::string words =
+        "no-appendfsync-on-rewrite is " + std::string(f.text("no-appendfsync-on-rewrite"));
+    return f.text("no-appendfsync-on-rewrite") == "no" ? spi::sound(words) : spi::unsafe(words);
+}
+
+Found role(const Facts& f) {
+    if (!asked(f)) return not_asked();
+    return f.text("role") == "slave" ? spi::unsafe("this server is a replica") : spi::sound();
+}
+
+Found replicas(const Facts& f) {
+    if (!asked(f)) return not_asked();
+    const auto n = f.number("connected_slaves").value_or(0);
+    return n > 0 ? spi::unsafe("it has " + std::to_string(n) + (n == 1 ? " replica" : " replicas") +
+                               ", and replication is asynchronous")
+                 : spi::sound();
+}
+
+Found eviction(const Facts& f) {
+    if (!asked(f)) return not_asked();
+    const auto policy = f.text("maxmemory_policy");
+    if (policy.empty() || policy == "noeviction" || f.number("maxmemory").value_or(0) == 0)
+        return spi::sound();
+    return spi::unsafe("maxmemory-policy is " + std::string(policy));
+}
+
+Found memory(const Facts& f) {
+    const auto used = percent(f, "used_memory", "maxmemory");
+    if (!used) return {};
+    const std::string words = std::to_string(*used) + " % of maxmemory is in use";
+    return *used >= 90 ? spi::slow(words) : spi::sound(words);
+}
+
+Found writes_stopped(const Facts& f) {
+    if (!f.has("rdb_last_bgsave_status")) return {};
+    if (f.text("rdb_last_bgsave_status") == "ok") return spi::sound();
+    if (f.text("stop-writes-on-bgsave-error") == "no") return spi::slow("its last snapshot failed");
+    return spi::slow(
+        "its last snapshot failed, and stop-writes-on-bgsave-error refuses writes until one "
+        "succeeds");
+}
+
+Found replicas_required(const Facts& f) {
+    const auto least = f.number("min-replicas-to-write").value_or(0);
+    const auto there = f.number("connected_slaves").value_or(0);
+    if (least == 0) return {};
+    const std::string words = "min-replicas-to-write is " + std::to_string(least) + ", and " +
+                              std::to_string(there) + " are connected";
+    return there < least ? spi::slow(words) : spi::sound(words);
+}
+
+Found connections(const Facts& f) {
+    const auto used = percent(f, "connected_clients", "maxclients");
+    if (!used) return {};
+    const std::string words = std::to_string(*used) + " % of maxclients are connected";
+    return *used >= 90 ? spi::slow(words) : spi::sound(words);
+}
+
+Found idle_timeout(const Facts& f) {
+    const auto seconds = f.number("timeout");
+    if (!seconds) return {};
+    const std::string words = "timeout is " + std::to_string(*seconds) + " s";
+    return *seconds > 0 && *seconds < 60 ? spi::slow(words) : spi::sound(words);
+}
+
+Found loading(const Facts& f) {
+    if (!f.has("loading")) return {};
+    return f.text("loading") == "1" ? spi::slow("it is loading its data") : spi::sound();
+}
+
+Found fork_time(const Facts& f) {
+    const auto us = f.number("latest_fork_usec");
+    if (!us || *us == 0) return {};
+    const std::string words = "its last fork stopped it for " + std::to_string(*us / 1000) + " ms";
+    return *us > 250'000 ? spi::slow(words) : spi::sound(words);
+}
+
+}  // namespace judge
+
+bool keeps_each_write(const spi::Facts& f) {
+    for (const auto judgement :
+         {judge::persistence, judge::append_only_file, judge::fsync, judge::fsync_on_rewrite})
+        if (const auto found = judgement(f); found && found->verdict != Verdict::sound)
+            return false;
+    return true;
+}
+
+std::vector<spi::Check> with_node_checks(std::vector<spi::Check> first) {
+    static constexpr spi::Check shared[] = {
+        {"redis.eviction",
+         "when memory is short the server throws locks away, and a second client acquires them",
+         "CONFIG SET maxmemory-policy noeviction", judge::eviction},
+        {"redis.clock", spi::clock_consequence, spi::clock_remedy, spi::judge_clock},
+        {"redis.round_trip", spi::round_trip_consequence, spi::round_trip_remedy,
+         spi::judge_round_trip},
+        {"redis.memory", "a full server refuses every lock",
+         "raise maxmemory, or find what fills it", judge::memory},
+        {"redis.writes", "no lock can be acquired then",
+         "find out why the save failed (the server's log): a full disk, or no memory to fork",
+         judge::writes_stopped},
+        {"redis.replicas_required", "the server refuses every write until more are connected",
+         "restore the replicas, or lower min-replicas-to-write", judge::replicas_required},
+        {"redis.connections", "new clients will be refused",
+         "raise maxclients, and ulimit -n of the server", judge::connections},
+        {"redis.idle_timeout", "it closes idle connections, and the next request connects anew",
+         "CONFIG SET timeout 0", judge::idle_timeout},
+        {"redis.loading", "it answers no request until it has loaded them", "wait", judge::loading},
+        {"redis.fork", "leases with a short ttl are lost meanwhile",
+         "switch transparent huge pages off, give it less data, or a ttl of several seconds",
+         judge::fork_time},
+    };
+    first.insert(first.end(), std::begin(shared), std::end(shared));
+    return first;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,184 @@
+// What this server is, and what follows for its locks: `holdfast doctor`, probe and `require`.
+#include "holdfast/spi/common_checks.hpp"
+#include "questions.hpp"
+
+namespace holdfast::postgresql {
+namespace {
+
+using Found = std::optional<spi::Judgement>;
+
+Found judge_setting(const spi::Facts& f, const char* name) {
+    const std::string words = std::string(name) + " is " + std::string(f.text(name));
+    return f.text(name) == "on" ? spi::sound(words) : spi::unsafe(words);
+}
+
+Found judge_fsync(const spi::Facts& f) {
+    return judge_setting(f, "fsync");
+}
+
+Found judge_full_page_writes(const spi::Facts& f) {
+    return judge_setting(f, "full_page_writes");
+}
+
+Found judge_table(const spi::Facts& f) {
+    return f.text("persistence") == "p" ? spi::sound() : spi::unsafe("the table is UNLOGGED");
+}
+
+Found judge_standbys(const spi::Facts& f) {
+    const auto n = f.number("standbys").value_or(0);
+    if (n == 0) return spi::sound("nobody follows");
+    const auto how = f.text("some_asynchronous");
+    const bool waits = !f.text("standby_names").empty() && (how == "f" || (how.empty() && n == 1));
+    const std::string words =
+        std::to_string(n) + (n == 1 ? " standby follows" : " standbys follow");
+    return waits ? spi::sound(words + ", and each commit waits")
+                 : spi::unsafe(words + ", and a commit does not wait for all");
+}
+
+Found judge_missing_standby(const spi::Facts& f) {
+    if (f.text("standby_names").empty()) return {};
+    const std::string words =
+        "synchronous_standby_names is " + std::string(f.text("standby_names"));
+    // A role that may not know how they follow cannot tell.
+    if (f.number("standbys").value_or(0) > 0 && f.text("some_asynchronous").empty())
+        return spi::unknown(words + ", and this role may not know who follows (GRANT pg_monitor)");
+    return f.number("synchronous").value_or(0) == 0 ? spi::slow(words + ", and nobody follows")
+                                                    : spi::sound(words);
+}
+
+Found judge_pooler(const spi::Facts& f) {
+    return f.text("pooled") == "1" ? spi::slow("a connection pooler stands between") : spi::sound();
+}
+
+Found judge_connections(const spi::Facts& f) {
+    const auto most = f.number("max_connections"), now = f.number("connections");
+    if (!most || !now) return {};
+    const std::string words =
+        std::to_string(*now) + " of max_connections = " + std::to_string(*most) + " are in use";
+    // A client takes three, and up to eight for blocking calls.
+    return *most - *now < 11 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_statement_timeout(const spi::Facts& f) {
+    const auto ms = f.number("statement_timeout");
+    if (!ms) return {};
+    const std::string words = "statement_timeout is " + std::to_string(*ms) + " ms";
+    return *ms > 0 && *ms < 1000 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_idle_timeout(const spi::Facts& f) {
+    const auto ms = f.number("idle_timeout");
+    if (!ms) return {};
+    const std::string words = "idle_session_timeout is " + std::to_string(*ms) + " ms";
+    return *ms > 0 && *ms < 60'000 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_autovacuum(const spi::Facts& f) {
+    return f.text("autovacuum") == "on" ? spi::sound() : spi::slow("autovacuum is off");
+}
+
+Found judge_dead_rows(const spi::Facts& f) {
+    const auto dead = f.number("dead_rows");
+    if (!dead) return {};
+    const std::string words = std::to_string(*dead) + " dead rows in holdfast_lease";
+    return *dead > 100'000 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_transaction_age(const spi::Facts& f) {
+    const auto age = f.number("transaction_age");
+    if (!age) return {};
+    const std::string words =
+        "the oldest transaction is " + std::to_string(*age / 1'000'000) + " million old";
+    return *age > 1'500'000'000 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_tokens(const spi::Facts& f) {
+    constexpr long long most = 9'000'000'000'000'000'000;
+    const auto last = f.number("last_token");
+    if (!last) return {};
+    const std::string words = "the last token is " + std::to_string(*last);
+    return *last > most ? spi::unsafe(words) : spi::sound(words);
+}
+
+constexpr std::string_view forgets = "a crash of the server's machine forgets grants";
+
+constexpr spi::Check checks[] = {
+    {"postgresql.fsync", forgets, "fsync = on, and reload", judge_fsync},
+    {"postgresql.full_page_writes", forgets, "full_page_writes = on, and reload",
+     judge_full_page_writes},
+    {"postgresql.table", forgets, "ALTER TABLE holdfast_lease SET LOGGED", judge_table},
+    {"postgresql.standbys",
+     "after a switch to one that lacked the last commits a lock can be held twice",
+     "name every standby in synchronous_standby_names, or check the token at the store",
+     judge_standbys},
+    {"postgresql.clock", spi::clock_consequence, spi::clock_remedy, spi::judge_clock},
+    {"postgresql.tokens", "they end at 2^63, and then no lock is granted",
+     "find out who wrote that token into holdfast_lease", judge_tokens},
+    {"postgresql.synchronous_standby", "each grant waits for a standby that is not there",
+     "start the standby, or take it out of synchronous_standby_names", judge_missing_standby},
+    {"postgresql.pooler", "nobody is notified of a release, and waiters look once a second",
+     "connect to the server itself, or set the pooler's mode to session", judge_pooler},
+    {"postgresql.connections", "the next clients are refused", "raise max_connections",
+     judge_connections},
+    {"postgresql.statement_timeout", "a grant that waits for the disk is cancelled",
+     "ALTER ROLE the role SET statement_timeout = 0", judge_statement_timeout},
+    {"postgresql.idle_timeout",
+     "connections of waiters are closed, and the next request connects anew",
+     "ALTER ROLE the role SET idle_session_timeout = 0", judge_idle_timeout},
+    {"postgresql.autovacuum", "holdfast_lease grows with every grant, and each one gets slower",
+     "autovacuum = on, and reload", judge_autovacuum},
+    {"postgresql.dead_rows", "each grant reads through them",
+     "VACUUM holdfast_lease; look for a transaction that is open for long", judge_dead_rows},
+    {"postgresql.transaction_age", "at 2000 million the server stops accepting writes",
+     "VACUUM (FREEZE) the database", judge_transaction_age},
+    {"postgresql.round_trip", spi::round_trip_consequence, spi::round_trip_remedy,
+     spi::judge_round_trip},
+};
+
+}  // namespace
+
+std::vector<spi::Check> all_checks() {
+    return {std::begin(checks), std::end(checks)};
+}
+
+result<Examination> Questions::examine(Connection& c, boot_clock::time_point deadline,
+                                       std::string& detail) {
+    // A fresh look: settings and poolers change.
+    c.close();
+    if (const auto why = c.open(deadline, detail)) return why;
+    const auto before = std::chrono::system_clock::now();
+    const auto sent = boot_clock::now();
+    Said said = c.run_text(c.shared().statements.facts(), deadline);
+    if (said.error) {
+        detail = std::move(said.detail);
+        return said.error;
+    }
+    spi::Facts facts;
+    spi::note_round_trip(facts, boot_clock::now() - sent, c.shared().options.ttl);
+    const auto after = std::chrono::system_clock::now();
+    for (const auto& field : said.rows[0])
+        if (!field.is_null()) facts.set(field.name(), field.c_str());
+    if (const auto us = facts.number("time_us"))
+        spi::note_clock(facts,
+                        std::chrono::system_clock::time_point(std::chrono::microseconds(*us)),
+                        before, after);
+    facts.set("pooled", c.pooled() ? 1 : 0);
+    // Only a write proves the right to write.
+    said = c.run(Sql::stand, {"{}", "{}", c.shared().me, "{}"}, deadline);
+    if (said.error) {
+        detail = std::move(said.detail);
+        return said.error;
+    }
+    Examination found;
+    found.findings = spi::judge(checks, facts);
+    found.capabilities = promises();
+    if (c.pooled()) found.capabilities.set(Capability::notified, false);
+    const bool durable = spi::all_sound(
+        found.findings, {"postgresql.fsync", "postgresql.full_page_writes", "postgresql.table"});
+    found.capabilities.set(Capability::survives_server_crash, durable);
+    if (!durable || !spi::all_sound(found.findings, {"postgresql.standbys"}))
+        found.capabilities.safety = SafetyClass::d;
+    return found;
+}
+
+}  // namespace holdfast::postgresql

@@ -1,0 +1,232 @@
+// What these servers are, and what follows for their locks: `holdfast doctor`, probe and `require`.
+#include <set>
+
+#include "backend.hpp"
+#include "client_library.hpp"
+#include "errors.hpp"
+#include "four_letters.hpp"
+#include "holdfast/spi/common_checks.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
+
+namespace holdfast::zookeeper {
+namespace {
+
+using Found = std::optional<spi::Judgement>;
+
+/// Lines "key=value" of conf and "Key: value" of srvr.
+void note_lines(spi::Facts& facts, std::string_view text, std::string_view between) {
+    while (!text.empty()) {
+        const auto end = text.find('\n');
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == text.npos ? text.size() : end + 1);
+        const auto at = line.find(between);
+        if (at != line.npos)
+            facts.set(std::string(line.substr(0, at)),
+                      std::string(line.substr(at + between.size())));
+    }
+}
+
+Found judge_answers(const spi::Facts& f) {
+    if (f.has("Zookeeper version")) return spi::sound("it is a " + std::string(f.text("Mode")));
+    if (f.text("srvr").empty()) return spi::slow("it does not answer");
+    if (f.text("srvr").find("not currently serving") != std::string_view::npos)
+        return spi::slow("it serves no requests: it has no leader");
+    return spi::unknown("it may not be asked (srvr is not in its 4lw.commands.whitelist)");
+}
+
+Found judge_latency(const spi::Facts& f) {
+    const auto text = f.text("Latency min/avg/max");
+    const auto slash = text.find('/');
+    if (slash == text.npos) return {};
+    spi::Facts average;
+    average.set("ms", std::string(text.substr(slash + 1)));
+    const auto ms = average.number("ms");
+    if (!ms) return {};
+    const std::string words = "its requests take " + std::to_string(*ms) + " ms on average";
+    return *ms > 50 ? spi::slow(words) : spi::sound(words);
+}
+
+Found without_conf(const spi::Facts& f) {
+    if (f.text("srvr").empty()) return Found();
+    return spi::unknown("it may not be asked (conf is not in its 4lw.commands.whitelist)");
+}
+
+Found judge_tick(const spi::Facts& f) {
+    const auto theirs = f.number("tickTime"), ours = f.number("tick_ms");
+    if (!theirs || !ours) return without_conf(f);
+    const std::string words = "its tickTime is " + spi::format_duration(milliseconds(*theirs)) +
+                              ", and tick_time is " + spi::format_duration(milliseconds(*ours));
+    return *theirs > *ours ? spi::unsafe(words) : spi::sound(words);
+}
+
+Found judge_longest_session(const spi::Facts& f) {
+    const auto most = f.number("maxSessionTimeout"), ttl = f.number("ttl_ms");
+    if (!most || !ttl) return {};
+    const std::string words =
+        "its maxSessionTimeout is " + spi::format_duration(milliseconds(*most));
+    return *most < *ttl ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_shortest_session(const spi::Facts& f) {
+    const auto least = f.number("minSessionTimeout"), ttl = f.number("ttl_ms");
+    if (!least || !ttl) return {};
+    const std::string words =
+        "its minSessionTimeout is " + spi::format_duration(milliseconds(*least));
+    return *least > *ttl ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_connections(const spi::Facts& f) {
+    const auto most = f.number("maxClientCnxns");
+    if (!most) return {};
+    const std::string words = "its maxClientCnxns is " + std::to_string(*most);
+    return *most > 0 && *most < 10 ? spi::slow(words) : spi::sound(words);
+}
+
+constexpr spi::Check server_checks[] = {
+    {"zookeeper.answers", "one failure less is tolerated, or it is unknown",
+     "look at that server; add srvr and conf to 4lw.commands.whitelist", judge_answers},
+    {"zookeeper.tick_time", "exclusion depends on it: a lease can be believed too long",
+     "set tick_time to their tickTime, or more", judge_tick},
+    {"zookeeper.longest_session", "leases are shorter than asked for",
+     "raise maxSessionTimeout, or lower the ttl", judge_longest_session},
+    {"zookeeper.shortest_session", "a crashed holder blocks the others for longer than the ttl",
+     "lower minSessionTimeout, or raise the ttl", judge_shortest_session},
+    {"zookeeper.connections", "a machine with more clients, one for each ttl, is refused",
+     "raise maxClientCnxns; 60 is the default", judge_connections},
+    {"zookeeper.latency", "each acquisition and each release waits for it",
+     "a disk of its own for dataLogDir; look at the servers' processors and heaps", judge_latency},
+};
+
+Found judge_servers(const spi::Facts& f) {
+    const auto voters = f.number("voters");
+    if (!voters) return spi::unknown("/zookeeper/config cannot be read");
+    const std::string words =
+        std::to_string(*voters) + (*voters == 1 ? " voting server" : " voting servers");
+    return *voters % 2 == 0 || *voters == 1 ? spi::slow(words) : spi::sound(words);
+}
+
+Found judge_hosts(const spi::Facts& f) {
+    const auto shared = f.text("shared_host");
+    return shared.empty() ? spi::sound()
+                          : spi::slow("several servers are on " + std::string(shared));
+}
+
+Found judge_observers(const spi::Facts& f) {
+    const auto n = f.number("observers").value_or(0);
+    return n == 0 ? spi::sound()
+                  : spi::unknown(std::to_string(n) +
+                                 " observers: whether one follows another (observerMasterPort) "
+                                 "cannot be asked");
+}
+
+Found judge_listed(const spi::Facts& f) {
+    const auto voters = f.number("voters"), listed = f.number("listed");
+    if (!voters || !listed || *voters == 1) return {};
+    const std::string words =
+        "the URL names " + std::to_string(*listed) + " of " + std::to_string(*voters) + " servers";
+    return *listed < *voters ? spi::slow(words) : spi::sound(words);
+}
+
+constexpr spi::Check ensemble_checks[] = {
+    {"zookeeper.servers", "the failure of one stops every lock, as with one server less",
+     "run three or five", judge_servers},
+    {"zookeeper.listed", "when those fail, the others are not asked", "name all servers in the URL",
+     judge_listed},
+    {"zookeeper.hosts", "one machine's failure takes several votes",
+     "give each server a machine of its own", judge_hosts},
+    {"zookeeper.observers",
+     "behind an observer master a session can end while its client believes in it",
+     "do not set observerMasterPort", judge_observers},
+    {"zookeeper.round_trip", spi::round_trip_consequence, spi::round_trip_remedy,
+     spi::judge_round_trip},
+};
+
+bool on_this_machine(std::string_view host) {
+    return host == "localhost" || host.starts_with("127.") || host == "[::1]" || host == "::1";
+}
+
+/// One line for each server: "server.1=10.0.0.1:2888:3888:participant;2181". A server that stands
+/// alone has none.
+void note_config(spi::Facts& facts, std::string_view text) {
+    long long voters = 0, observers = 0;
+    std::set<std::string, std::less<>> hosts;
+    while (!text.empty()) {
+        const auto end = text.find('\n');
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == text.npos ? text.size() : end + 1);
+        const auto is = line.find('=');
+        if (!line.starts_with("server.") || is == line.npos) continue;
+        if (line.find(":observer") != line.npos) ++observers;
+        if (line.find(":participant") == line.npos) continue;
+        ++voters;
+        std::string_view host = line.substr(is + 1);
+        host = host.substr(0, host.starts_with('[') ? host.find(']') + 1 : host.find(':'));
+        if (!on_this_machine(host) && !hosts.insert(std::string(host)).second)
+            facts.set("shared_host", std::string(host));
+    }
+    facts.set("voters", std::max(voters, 1LL));
+    facts.set("observers", observers);
+}
+
+}  // namespace
+
+std::vector<spi::Check> all_checks() {
+    std::vector<spi::Check> all(std::begin(server_checks), std::end(server_checks));
+    all.insert(all.end(), std::begin(ensemble_checks), std::end(ensemble_checks));
+    return all;
+}
+
+awaitable<spi::Facts> ZooKeeperBackend::server_facts(spi::Endpoint server,
+                                                     boot_clock::time_point deadline) {
+    spi::Facts facts;
+    facts.where = spi::text_of(server);
+    auto meeting = four_letters(shared_, server, "srvr", deadline);
+    const std::string said = co_await std::move(meeting);
+    facts.set("srvr", said);
+    note_lines(facts, said, ": ");
+    facts.set("tick_ms", shared_->options.tick.count());
+    facts.set("ttl_ms", shared_->options.ttl.count());
+    if (said.empty()) co_return facts;
+    auto asking = four_letters(shared_, server, "conf", deadline);
+    const std::string conf = co_await std::move(asking);
+    note_lines(facts, conf, "=");
+    co_return facts;
+}
+
+awaitable<result<Examination>> ZooKeeperBackend::examine(boot_clock::time_point deadline,
+                                                         std::string& detail) {
+    const SessionPtr session = session_for(shared_->options.ttl);
+    auto ready = session->ready(deadline, &detail);
+    const error_code why = co_await std::move(ready);
+    if (why) co_return why;
+    const auto sent = boot_clock::now();
+    CallPtr config = session->handle().get("/zookeeper/config", false);
+    auto wait = finished(shared_->engine, config, deadline);
+    if (!co_await std::move(wait)) co_return make(Error::no_answer);
+    spi::Facts ensemble;
+    spi::note_round_trip(ensemble, boot_clock::now() - sent, shared_->options.ttl);
+    if (config->rc == ZOK) note_config(ensemble, config->text);
+    const auto& hosts = shared_->options.hosts;
+    ensemble.set("listed", static_cast<long long>(hosts.size()));
+    Examination found;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+        // A server that does not answer leaves time for the others.
+        const auto now = boot_clock::now();
+        const auto share = (deadline - now) / static_cast<long>(hosts.size() - i + 1);
+        auto asking = server_facts(hosts[i], now + share);
+        const spi::Facts facts = co_await std::move(asking);
+        const auto of_server = spi::judge(server_checks, facts);
+        found.findings.insert(found.findings.end(), of_server.begin(), of_server.end());
+    }
+    const auto of_ensemble = spi::judge(ensemble_checks, ensemble);
+    found.findings.insert(found.findings.end(), of_ensemble.begin(), of_ensemble.end());
+    found.capabilities = capabilities_;
+    // Unreadable: as configured.
+    if (const auto voters = ensemble.number("voters")) {
+        found.capabilities.safety = *voters >= 3 ? SafetyClass::a : SafetyClass::b;
+        found.capabilities.set(Capability::survives_failover, *voters >= 3);
+    }
+    co_return found;
+}
+
+}  // namespace holdfast::zookeeper

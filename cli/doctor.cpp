@@ -1,0 +1,123 @@
+// `holdfast doctor`: what makes this deployment unsafe or slow, what that can cost, what to do.
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <iostream>
+
+#include "exit_code.hpp"
+#include "globals.hpp"
+#include "message.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+int exit_of(Verdict v) {
+    switch (v) {
+        case Verdict::sound:
+            return exit_ok;
+        case Verdict::slow:
+            return exit_slow;
+        case Verdict::unknown:
+            return exit_unknown;
+        case Verdict::unsafe:
+            return exit_unsafe;
+    }
+    return exit_internal;
+}
+
+/// The word, padded, and in its colour where there are colours.
+std::string shown_verdict(Verdict v, bool paint) {
+    const std::string word = fmt::format("{:<8}", to_string(v));
+    if (!paint) return word;
+    const char* color = v == Verdict::sound    ? "\x1b[32m"
+                        : v == Verdict::unsafe ? "\x1b[1;31m"
+                                               : "\x1b[33m";
+    return color + word + "\x1b[0m";
+}
+
+std::string finding_text(const Finding& f, bool paint) {
+    std::string found = f.found.empty() ? "nothing to say" : f.found;
+    if (!f.where.empty()) found = f.where + ": " + found;
+    std::string text =
+        fmt::format("{} {}\n         {}\n", shown_verdict(f.verdict, paint), f.id, shown(found));
+    if (!f.consequence.empty()) text += fmt::format("         so: {}\n", shown(f.consequence));
+    if (!f.remedy.empty()) text += fmt::format("         do: {}\n", shown(f.remedy));
+    return text;
+}
+
+std::string examination_text(const Examination& e, const Client& client) {
+    const bool paint = colored(STDOUT_FILENO);
+    std::string text =
+        fmt::format("{}: class {}\n", shown(client.url()), to_string(e.capabilities.safety));
+    for (const Verdict v : {Verdict::unsafe, Verdict::unknown, Verdict::slow, Verdict::sound}) {
+        if (v == Verdict::sound && !voice().verbose) continue;
+        for (const Finding& f : e.findings)
+            if (f.verdict == v) text += finding_text(f, paint);
+    }
+    const auto count = [&](Verdict v) {
+        return std::count_if(e.findings.begin(), e.findings.end(),
+                             [v](const Finding& f) { return f.verdict == v; });
+    };
+    text += fmt::format("{} checks: {} unsafe, {} unknown, {} slow, {} sound\n", e.findings.size(),
+                        count(Verdict::unsafe), count(Verdict::unknown), count(Verdict::slow),
+                        count(Verdict::sound));
+    return text;
+}
+
+std::string examination_json(const Examination& e, const Client& client) {
+    boost::json::array findings;
+    for (const Finding& f : e.findings) {
+        boost::json::object one{
+            {"id", f.id}, {"verdict", to_string(f.verdict)}, {"found", clean_utf8(f.found)}};
+        if (!f.where.empty()) one["where"] = clean_utf8(f.where);
+        if (!f.consequence.empty()) one["consequence"] = clean_utf8(f.consequence);
+        if (!f.remedy.empty()) one["remedy"] = clean_utf8(f.remedy);
+        findings.push_back(std::move(one));
+    }
+    boost::json::object o{{"schema", "holdfast.doctor/1"},
+                          {"backend", client.backend()},
+                          {"url", clean_utf8(client.url())},
+                          {"verdict", to_string(e.verdict())},
+                          {"safety", to_string(e.capabilities.safety)}};
+    o["findings"] = std::move(findings);
+    return boost::json::serialize(o) + '\n';
+}
+
+int examine(const Globals& g) {
+    int exit = 0;
+    const auto client = open_client(g, exit);
+    if (!client) return exit;
+    Diagnostics mistakes;
+    const auto found = client->examine(&mistakes);
+    if (!found) {
+        complain(found.error(), mistakes);
+        return exit_code(found.error());
+    }
+    std::cout << (g.json ? examination_json(*found, *client) : examination_text(*found, *client))
+              << std::flush;
+    return exit_of(found->verdict());
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Globals& g) {
+    auto* sub = app.add_subcommand("doctor", "Check what makes a deployment unsafe or slow");
+    auto url = std::make_shared<std::string>();
+    auto* position = sub->add_option("URL", *url, "Backend by URL, as with --url");
+    for (const char* other : {"--url", "--backend", "--local"})
+        position->excludes(app.get_option(other));
+    sub->footer(
+        "It takes no lock and changes nothing at the servers. -v also prints what is sound.\n"
+        "Exit codes: 0 sound, 1 slow, 2 unsafe, 3 something could not be asked;\n"
+        "64, 69, 77, 78 as for run.");
+    sub->callback([url, &g] {
+        if (!url->empty()) g.url = *url;
+        g.action = [&g] { return examine(g); };
+    });
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,48 @@
+// What an examination of a deployment found: `holdfast doctor` prints it, Client::probe and
+// `require` rest on it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/capabilities.hpp"
+#include "holdfast/export.hpp"
+
+namespace holdfast {
+
+enum class Verdict : std::uint8_t {
+    sound,    ///< asked, and right
+    slow,     ///< costs time, or refuses locks sooner than need be; never two holders
+    unknown,  ///< it could not be asked: as bad as its consequence
+    unsafe    ///< two holders are possible, or others may break locks
+};
+
+/// What one check says of one server, or of the deployment.
+struct Finding {
+    std::string id;  ///< "redis.fsync": stays the same in later versions
+    Verdict verdict = Verdict::sound;
+    std::string where;        ///< the server; empty: the deployment as a whole
+    std::string found;        ///< "appendfsync is everysec"; of a sound one the fact, or empty
+    std::string consequence;  ///< what it can cost; empty when sound
+    std::string remedy;       ///< what to do; empty when sound
+};
+
+struct Examination {
+    Capabilities capabilities;
+    std::vector<Finding> findings;  ///< of every check that applies, the sound ones as well
+    /// The worst of them.
+    Verdict verdict() const noexcept {
+        Verdict worst = Verdict::sound;
+        for (const Finding& f : findings)
+            worst = f.verdict > worst ? f.verdict : worst;
+        return worst;
+    }
+};
+
+/// "sound", "slow", "unknown" or "unsafe".
+HOLDFAST_EXPORT std::string_view to_string(Verdict) noexcept;
+/// "WHERE: FOUND: CONSEQUENCE".
+HOLDFAST_EXPORT std::string to_text(const Finding&);
+
+}  // namespace holdfast

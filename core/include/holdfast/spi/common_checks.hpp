@@ -1,0 +1,58 @@
+// What several backends ask in the same way: the round trip and the server's clock.
+#pragma once
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include "holdfast/clock.hpp"
+#include "holdfast/spi/check.hpp"
+
+namespace holdfast::spi {
+
+/// Facts "round_trip_us" and "ttl_ms".
+inline void note_round_trip(Facts& facts, boot_clock::duration took, milliseconds ttl) {
+    using std::chrono::duration_cast;
+    facts.set("round_trip_us", duration_cast<std::chrono::microseconds>(took).count());
+    facts.set("ttl_ms", ttl.count());
+}
+
+/// Slow above a twentieth of the ttl: a renewal that is repeated twice then takes a good part of
+/// what is left of it.
+inline std::optional<Judgement> judge_round_trip(const Facts& f) {
+    const auto took = f.number("round_trip_us"), ttl = f.number("ttl_ms");
+    if (!took || !ttl) return {};
+    const std::string words = "a request takes " + std::to_string(*took / 1000) +
+                              " ms, with a ttl of " + std::to_string(*ttl) + " ms";
+    return *took > *ttl * 1000 / 20 ? slow(words) : sound(words);
+}
+inline constexpr std::string_view round_trip_consequence =
+    "a few lost packets cost the lease, and each acquisition waits for its round trips";
+inline constexpr std::string_view round_trip_remedy = "raise the ttl, or use a server nearby";
+
+/// Facts "clock_offset_ms", of the server against this machine, and "clock_doubt_ms": the clock of
+/// the server was read between the two moments.
+inline void note_clock(Facts& facts, std::chrono::system_clock::time_point server,
+                       std::chrono::system_clock::time_point before,
+                       std::chrono::system_clock::time_point after) {
+    using std::chrono::duration_cast;
+    const auto half = (after - before) / 2;
+    facts.set("clock_offset_ms", duration_cast<milliseconds>(server - (before + half)).count());
+    facts.set("clock_doubt_ms", duration_cast<milliseconds>(half).count() + 1);
+}
+
+/// Unsafe when the clocks differ by more than a second: one of them is wrong, and will be set.
+inline std::optional<Judgement> judge_clock(const Facts& f) {
+    constexpr long long most = 1000;
+    const auto offset = f.number("clock_offset_ms"), doubt = f.number("clock_doubt_ms");
+    if (!offset || !doubt) return unknown("the server's clock could not be read");
+    const std::string words =
+        "its clock differs from this machine's by " + std::to_string(*offset) + " ms";
+    return std::llabs(*offset) > most + *doubt ? unsafe(words) : sound(words);
+}
+inline constexpr std::string_view clock_consequence =
+    "when the wrong one of the two is set by a jump, leases at a server can end too early, and a "
+    "second client acquires the lock";
+inline constexpr std::string_view clock_remedy =
+    "synchronise both machines (chronyc tracking), and let the clock be slewed, not stepped";
+
+}  // namespace holdfast::spi
