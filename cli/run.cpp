@@ -33,6 +33,7 @@ struct Typed {
     std::optional<long> permits, limit;
     int conflict_exit = exit_contended;
     int status_fd = -1;
+    std::optional<std::string> metrics;
 };
 
 constexpr std::string_view footer =
@@ -110,6 +111,7 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
     o.label = t.label;
     o.conflict_exit = t.conflict_exit;
     o.status_fd = t.status_fd;
+    o.metrics = t.metrics.value_or(std::string());
     o.command = g.command;
     std::optional<milliseconds> wait, min_hold, max_hold;
     if (!read(t, "--wait", t.wait, wait) || !read(t, "--ttl", t.ttl, o.ttl) ||
@@ -138,6 +140,7 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
         return refuse("-E takes an exit code from 0 to 255");
     if (o.ttl && (*o.ttl < milliseconds(100) || *o.ttl > std::chrono::hours(24)))
         return refuse("--ttl takes a time from 100ms to 24h");
+    if (t.metrics && t.metrics->empty()) return refuse("--metrics takes the path of a file");
     if (o.max_hold <= o.min_hold) return refuse("--max-hold must be longer than --min-hold");
     if (o.status_fd >= 0) {
         const int flags = ::fcntl(o.status_fd, F_GETFL);
@@ -232,6 +235,8 @@ std::shared_ptr<Typed> add_common(CLI::App* sub, Globals& g) {
         ->type_name("SIGNAL");
     sub->add_option("--status-fd", t->status_fd, "Write one JSON line per event to FD")
         ->type_name("FD");
+    sub->add_option("--metrics", t->metrics, "Keep this run's metrics in FILE, as OpenMetrics text")
+        ->type_name("FILE");
     sub->callback([t, &g] { g.action = [t, &g] { return run(*t, g); }; });
     return t;
 }

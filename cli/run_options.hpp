@@ -23,6 +23,7 @@ struct RunOptions {
     std::string label;
     int on_ask = 0;  ///< the signal that the command gets when somebody asks for a lock
     int status_fd = -1;
+    std::string metrics;  ///< a file; empty: none
     std::vector<std::string> command;
     std::string path;  ///< of the command's executable
 };

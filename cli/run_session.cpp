@@ -14,7 +14,9 @@
 #include "exit_code.hpp"
 #include "guarded_command.hpp"
 #include "holder_text.hpp"
+#include "holdfast/log.hpp"
 #include "message.hpp"
+#include "metrics_file.hpp"
 #include "wait_for_lock.hpp"
 
 namespace holdfast::cli {
@@ -156,6 +158,11 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
     const auto shared_status = std::make_shared<StatusFd>(o.status_fd, o.names);
     StatusFd& status = *shared_status;
     const LastWords last_words{status};
+    MetricsFile metrics(o.metrics, resolved.backend->name);
+    if (const std::string fault = metrics.write({}); !fault.empty()) {
+        complain(fmt::format("{}\n{}", fault, consequence));
+        return {exit_config};
+    }
     GuardianPlan plan;
     plan.path = o.path;
     plan.argv = o.command;
@@ -187,10 +194,10 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
         // The others are reported in their place.
         if (e.kind != Event::Kind::in_doubt) return;
         shared_status->write("in_doubt", {{"name", clean_utf8(e.name)}});
-        detail(fmt::format("the server did not answer about {}; resolving the request",
-                           in_quotes(e.name)));
+        detail(log_line(e));
     });
     if (!client) return {exit};
+    const MetricsUpdates updates(metrics, *client);
     const auto locks = make_locks(*client, o, exit, consequence);
     if (locks.empty()) return {exit};
 

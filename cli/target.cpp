@@ -9,6 +9,7 @@
 
 #include "exit_code.hpp"
 #include "globals.hpp"
+#include "holdfast/log.hpp"
 #include "message.hpp"
 
 namespace holdfast::cli {
@@ -91,7 +92,7 @@ std::optional<Client> open_client(const Globals& g, int& exit, std::string_view 
     options.diagnostics = &mistakes;
     options.events = [events = std::move(events)](const Event& e) {
         if (e.kind == Event::Kind::warning)
-            warn(e.text);
+            warn(log_line(e));
         else if (events)
             events(e);
     };

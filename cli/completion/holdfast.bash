@@ -62,7 +62,7 @@ _holdfast() {
     done
     case "$prev" in
         --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur"); return ;;
-        --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+        --config | --metrics) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
         --backend)
             local backends
             mapfile -t backends < <(timeout 1 holdfast config check 2>/dev/null |
@@ -78,9 +78,9 @@ _holdfast() {
     case "$command" in
         '') options="$commands" ;;
         run) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --min-hold --max-hold
-            --grace --label --status-fd -s --shared --permits --of --on-ask --' ;;
+            --grace --label --status-fd --metrics -s --shared --permits --of --on-ask --' ;;
         elect) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --max-hold --grace
-            --value --status-fd --on-ask --' ;;
+            --value --status-fd --metrics --on-ask --' ;;
         inspect | leader) options='--watch' ;;
         ask) options='--owner --if-token' ;;
         list) options='--long --limit' ;;
