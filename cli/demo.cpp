@@ -258,6 +258,7 @@ private:
         const auto c = holder(workers, picture, 3);
         if (!c) return exit_internal;
         say("worker 3 acquired it after {}, with token {}.", since(began), c->token);
+        if (drawn) look_for(milliseconds(400));
         const std::string fresh = write(*c);
         picture.mark(3, fresh);
         picture.note(3, fmt::format("token {}: write {}", c->token, fresh));

@@ -201,7 +201,8 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
     const auto locks = make_locks(*client, o, exit, consequence);
     if (locks.empty()) return {exit};
 
-    WaitResult waited = wait_for_locks(*client, locks, o, signals, guardian, status);
+    const milliseconds least = times.grace + times.margin + times.ttl / 3;
+    WaitResult waited = wait_for_locks(*client, locks, o, least, signals, guardian, status);
     if (waited.set) set = std::move(*waited.set);
     if (waited.signal != 0 || waited.guardian_died) {
         // Nothing was done under it, so nothing is half done.

@@ -91,11 +91,24 @@ private:
     Background<result<Inspection>> look_;
 };
 
+/// A grant that a release handed over is short until its waiter has spoken (with Redis 3 s at most):
+/// less than the guardian may need to stop a command.
+void renew_short(const LeaseSet& set, milliseconds least) {
+    for (std::size_t i = 0; i < set.size(); ++i) {
+        if (set[i].valid_until() - boot_clock::now() >= least) continue;
+        // Not answered: the command is not started, or is stopped, in time.
+        if (auto handle = set[i].share()) {
+            (void)handle->renew();
+            (void)handle->release();
+        }
+    }
+}
+
 }  // namespace
 
 WaitResult wait_for_locks(const Client& client, const std::vector<std::unique_ptr<Lock>>& locks,
-                          const RunOptions& o, Signals& signals, const Guardian& guardian,
-                          StatusFd& status) {
+                          const RunOptions& o, milliseconds least, Signals& signals,
+                          const Guardian& guardian, StatusFd& status) {
     WaitResult out;
     std::stop_source stop;
     Watcher watcher(client, o.names, status);
@@ -108,8 +121,11 @@ WaitResult wait_for_locks(const Client& client, const std::vector<std::unique_pt
     std::vector<Part> parts;
     for (const auto& lock : locks)
         parts.emplace_back(*lock, o.mode, o.permits);
-    acquire.start(
-        [parts, options, token = stop.get_token()] { return acquire_all(parts, options, token); });
+    acquire.start([parts, options, least, token = stop.get_token()] {
+        auto set = acquire_all(parts, options, token);
+        if (set) renew_short(*set, least);
+        return set;
+    });
     while (true) {
         std::array<pollfd, 4> fds{{{acquire.fd(), POLLIN, 0},
                                    {signals.fd(), POLLIN, 0},

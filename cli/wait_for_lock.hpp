@@ -21,7 +21,9 @@ struct WaitResult {
     bool guardian_died = false;
 };
 
+/// What it gives is valid for `least` from then on, or the server did not answer a renewal.
 WaitResult wait_for_locks(const Client&, const std::vector<std::unique_ptr<Lock>>&,
-                          const RunOptions&, Signals&, const Guardian&, StatusFd&);
+                          const RunOptions&, milliseconds least, Signals&, const Guardian&,
+                          StatusFd&);
 
 }  // namespace holdfast::cli

@@ -310,6 +310,26 @@ class Waiting(CliTest):
         self.assertEqual(waiter.communicate(timeout=10)[0], "mine\n")
 
 
+class HandOver(CliTest):
+    def test_a_command_starts_whenever_the_release_comes(self):
+        # With Redis a grant that a release hands over counts from the waiter's last request, up to a second ago, and lasts
+        # for 3 s until the waiter has spoken. The guardian needs 2.5 s of a ttl of 10 s.
+        server = support.Redis()
+        self.addCleanup(server.close)
+        names = [f"job{i}" for i in range(8)]
+        holders = {n: self.hold(n, url=server.url) for n in names}
+        waiters = {n: self.start("run", n, "--", "true", url=server.url) for n in names}
+        for n in names:
+            support.until(lambda n=n: self.inspect(n, url=server.url)["waiters"], f"{n} is waited for")
+        for n in names:
+            # Not at once: the waiters ask again once a second, all at the same moment.
+            time.sleep(0.12)
+            holders[n].terminate()
+        for n in names:
+            out, err = waiters[n].communicate(timeout=support.CAP)
+            self.assertEqual((waiters[n].returncode, "LOST" in err), (0, False), (n, out, err))
+
+
 class Signals(CliTest):
     def test_forwarded_to_the_whole_group(self):
         script = ('for n in HUP USR1 USR2; do trap "echo $n" $n; done;'
