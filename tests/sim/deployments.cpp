@@ -2,11 +2,12 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 
 #include "etcd.hpp"
-#include "redis.hpp"
+#include "redis_order.hpp"
 #include "world.hpp"
-#include "zookeeper.hpp"
+#include "zookeeper_order.hpp"
 
 // Of the ZooKeeper client library: it asks its servers in the order of the URL.
 extern "C" void zoo_deterministic_conn_order(int);
@@ -26,6 +27,12 @@ public:
     }
 
     std::string url(const World& w) override {
+        if (mode_ != plain) {
+            order_.emplace(server_, w.names);
+            server_.ran = [this](const auto& command) {
+                if (wrong_.empty()) wrong_ = order_->look(command);
+            };
+        }
         static constexpr std::array<const char*, 5> modes{"", "", "&wait=poll",
                                                           "&handover=confirmed", "&mode=plain"};
         return "redis://10.0.0.1:6379?ttl=" + std::to_string(w.ttl.count()) + "ms" +
@@ -33,6 +40,11 @@ public:
     }
     bool has(Kind kind) const override { return mode_ != plain || kind == Kind::mutex; }
     bool fences() const override { return mode_ != plain; }
+    /// Who polls stands in line where readers or permits are: a mutex knows of none.
+    bool ages(const Name& n, Mode mode) const override {
+        if (mode_ == polls) return n.options.kind == Kind::semaphore || mode == Mode::shared;
+        return mode_ != plain;
+    }
     std::vector<Listening> servers() override { return {{"10.0.0.1", 6379, &server_}}; }
 
     std::vector<Fault::Kind> faults(bool unsafe) const override {
@@ -87,6 +99,10 @@ public:
         return {};
     }
 
+    std::string wrong() const override { return wrong_; }
+    bool keeps(const std::string& owner, const Name& n) override {
+        return mode_ != plain && RedisOrder::has(server_.store(), n, owner);
+    }
     std::string left(const std::vector<Name>& names, bool killed) override {
         const model::Store& store = server_.store();
         for (const Name& n : names) {
@@ -101,10 +117,12 @@ public:
     }
 
 private:
-    static constexpr std::size_t plain = 4;
+    static constexpr std::size_t polls = 2, plain = 4;
     Kernel& kernel_;
     Redis server_;
     const std::size_t mode_;
+    std::optional<RedisOrder> order_;
+    std::string wrong_;
 };
 
 /// Several servers, of which a majority grants.
@@ -131,6 +149,7 @@ public:
         return kind == Kind::mutex || (fencing_ && kind == Kind::shared_mutex);
     }
     bool fences() const override { return fencing_; }
+    bool ages(const Name&, Mode mode) const override { return fencing_ && mode == Mode::shared; }
     std::vector<Listening> servers() override {
         std::vector<Listening> all;
         for (std::size_t i = 0; i < nodes_.size(); ++i)
@@ -278,8 +297,17 @@ public:
 
     std::string url(const World& w) override {
         ttl_ = w.ttl.count() * ms;
+        // An owner whose key was deleted has left, and does not come back.
+        servers_.store().asked_for = [this, names = w.names](const std::string& key, bool made) {
+            for (const Name& n : names)
+                if (!made && key.starts_with(line_of(n)))
+                    left_.insert(key);
+                else if (made && wrong_.empty() && left_.contains(key))
+                    wrong_ = key + " has left, and stands in line again";
+        };
         return url_of("etcd", w);
     }
+    std::string wrong() const override { return wrong_; }
     /// The next leader lets leases begin anew, also those that their clients have given up.
     Nanos rest() const override {
         return 1500 * ms + (servers_.elections() == 0 ? 0 : ttl_ + 6 * second);
@@ -323,11 +351,15 @@ private:
         return value.starts_with("hf1s") ? 1 : many;
     }
     Nanos ttl_ = 0;
+    std::set<std::string> left_;
+    std::string wrong_;
 };
 
 class ZooKeeper final : public Cluster<ZkEnsemble> {
 public:
-    explicit ZooKeeper(Kernel& k) : Cluster(k, 2181, tick) { ::zoo_deterministic_conn_order(1); }
+    explicit ZooKeeper(Kernel& k) : Cluster(k, 2181, tick), order_(servers_) {
+        ::zoo_deterministic_conn_order(1);
+    }
 
     std::string url(const World& w) override {
         if (w.calm) servers_.slowest = 2 * ms;
@@ -346,8 +378,12 @@ public:
         });
         if (!there) return "its node is not there";
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
-        if (ends >= believed) return {};
-        return "its session ends " + std::to_string((believed - ends) / us) + " us before it does";
+        if (ends < believed)
+            return "its session ends " + std::to_string((believed - ends) / us) +
+                   " us before it does";
+        if (order_.passed(*b.lease, b.owner, line_of(n), n.options))
+            return "it has passed others in line";
+        return {};
     }
     std::string left(const std::vector<Name>& names, bool) override {
         std::string out;
@@ -360,6 +396,7 @@ public:
 
 private:
     static constexpr Nanos tick = 100 * ms;
+    ZkOrder order_;
     /// Of holders and waiters; permits that are held and those that wait are in folders.
     template <class Visit>
     void nodes_of(const Name& n, Visit visit) const {

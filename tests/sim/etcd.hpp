@@ -36,6 +36,7 @@ public:
     void recover();
 
     const EtcdStore& store() const noexcept { return store_; }
+    EtcdStore& store() noexcept { return store_; }
     /// How often a leader was missed.
     unsigned elections() const noexcept { return elections_; }
     /// When the leader ends this lease, in the time of the run; `never` without a leader, as the

@@ -193,7 +193,10 @@ js::object EtcdStore::put(const js::object& r, Changes& changes) {
     Key& k = keys[name];
     const std::int64_t asked = flag(r, "ignore_lease") ? k.lease : number_in(r, "lease");
     if (!flag(r, "ignore_value")) k.value = bytes_in(r, "value");
-    if (k.version++ == 0) k.created = changes.revision;
+    if (k.version++ == 0) {
+        k.created = changes.revision;
+        if (asked_for) asked_for(name, true);
+    }
     k.modified = changes.revision;
     if (k.lease != asked) {
         if (const auto old = leases.find(k.lease); old != leases.end())
@@ -207,6 +210,7 @@ js::object EtcdStore::put(const js::object& r, Changes& changes) {
 
 js::object EtcdStore::delete_range(const js::object& r, Changes& changes) {
     auto [from, to] = bounds(keys, bytes_in(r, "key"), bytes_in(r, "range_end"));
+    if (asked_for && bytes_in(r, "range_end").empty()) asked_for(bytes_in(r, "key"), false);
     js::object out;
     js::array were;
     const auto count = std::distance(from, to);

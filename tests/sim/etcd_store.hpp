@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -55,6 +56,8 @@ public:
     boost::json::array events(std::string_view begin, std::string_view end,
                               std::int64_t from) const;
 
+    /// Called where a request makes a key, or deletes this one by its name, there or not.
+    std::function<void(const std::string& key, bool made)> asked_for;
     std::int64_t revision = 1;
     std::map<std::string, Key, std::less<>> keys;
     std::map<std::int64_t, Lease> leases;

@@ -21,6 +21,7 @@
 
 #include "../models/redis/server.hpp"
 #include "etcd_store.hpp"
+#include "fidelity.hpp"
 #include "kernel.hpp"
 
 namespace {
@@ -486,15 +487,22 @@ int etcd(std::uint64_t seed, std::uint64_t count) {
 
 int main(int count, char** words) {
     if (count < 3) {
-        std::fputs("fidelity redis|etcd REQUESTS [SEED]   a new seed by default\n", stderr);
+        std::fputs(
+            "fidelity redis|etcd|zookeeper REQUESTS [SEED]   a new seed by default\n"
+            "fidelity zookeeper-scripts quick|all [SEED]     in namespaces of its own: unshare "
+            "--net --mount\n",
+            stderr);
         return 2;
     }
     try {
         const std::string which = words[1];
-        const std::uint64_t requests = std::stoull(words[2]);
         const std::uint64_t seed = count > 3 ? std::stoull(words[3]) : std::random_device()();
+        if (which == "zookeeper-scripts")
+            return holdfast::sim::compare_zookeeper_scripts(seed, words[2] == std::string("all"));
+        const std::uint64_t requests = std::stoull(words[2]);
         if (which == "redis") return redis(seed, requests);
         if (which == "etcd") return etcd(seed, requests);
+        if (which == "zookeeper") return holdfast::sim::compare_zookeeper(seed, requests);
         std::fprintf(stderr, "there is no simulated %s\n", which.c_str());
     } catch (const std::exception& e) {
         std::fprintf(stderr, "%s\n", e.what());

@@ -139,6 +139,7 @@ void Redis::go_on() {
 void Redis::run(Session& s, const Words& words) {
     set_time();
     std::string reply = answer(s, words);
+    if (ran && !reply.starts_with("-NOSCRIPT")) ran(words);
     if (kernel_.tracing) {
         std::string line = shown(words) + " -> " + reply.substr(0, 100);
         std::replace_if(
@@ -158,7 +159,8 @@ std::string Redis::answer(Session& s, const Words& words) {
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     if (name == "EVAL" || name == "EVAL_RO" || name == "EVALSHA") return script(words);
-    if (name == "PING") return "+PONG\r\n";
+    if (name == "PING")
+        return s.channels.empty() ? "+PONG\r\n" : "*2\r\n" + bulk("pong") + bulk("");
     if (name == "HELLO")
         return "*4\r\n" + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.15");
     if (name == "INFO")
@@ -171,6 +173,11 @@ std::string Redis::answer(Session& s, const Words& words) {
     }
     model::Wire wire;
     return lua().call(words, store_, wire);
+}
+
+bool Redis::listens(const std::string& channel) const {
+    return std::any_of(sessions_.begin(), sessions_.end(),
+                       [&](const auto& one) { return one->channels.contains(channel); });
 }
 
 std::string Redis::script(const Words& words) {

@@ -1,6 +1,7 @@
 // A Redis server as clients see it: its protocol, its clock, its subscribers and its restarts. The
 // commands, and the scripts run by Lua 5.1, are those of tests/models/redis.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -37,6 +38,9 @@ public:
     /// What is stored, as of now.
     const model::Store& store();
     bool up() const noexcept { return up_; }
+    bool listens(const std::string& channel) const;
+    /// Called after each command that was done.
+    std::function<void(const std::vector<std::string>&)> ran;
     /// When it began without data.
     Nanos emptied() const noexcept { return emptied_; }
 

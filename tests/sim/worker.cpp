@@ -1,9 +1,11 @@
 #include "worker.hpp"
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
+#include <iterator>
 #include <stop_token>
 
 namespace holdfast::sim {
@@ -11,6 +13,8 @@ namespace {
 
 /// What a last request may still take, of a call whose time is nearly over.
 constexpr Nanos last_try = 50 * ms;
+/// More units than there are of anything.
+constexpr std::uint64_t many = 1'000'000;
 
 std::string words(Nanos n) {
     return std::to_string(n / ms) + " ms";
@@ -91,8 +95,45 @@ void Worker::cycle() {
     if (n.options.kind == Kind::shared_mutex && random().chance(600)) o.mode = Mode::shared;
     if (n.options.kind == Kind::semaphore)
         o.permits = 1 + static_cast<std::uint32_t>(random().below(n.options.limit));
+    std::optional<Inspection> before;
+    const Nanos asked = world_.kernel.now();
+    if (world_.deployment_->one_machine() && random().chance(300)) before = look(n);
     auto [ec, lease] = acquire(*user_.locks[name], o, name);
-    if (!ec) hold(std::move(lease), name);
+    if (ec) return;
+    Belief belief{&lease, &user_.process, name, std::string(lease.owner_id())};
+    world_.beliefs_.push_back(&belief);
+    if (before) check_order(*before, asked, lease, n);
+    hold(std::move(lease), belief);
+}
+
+std::optional<Inspection> Worker::look(const Name& n) {
+    auto seen = user_.client->inspect(n.text);
+    return seen ? std::optional(std::move(*seen)) : std::nullopt;
+}
+
+/// Where only clients see the line: who stood in it before this one was asked for, and stands there
+/// still, fits beside it and those that hold all the while.
+void Worker::check_order(const Inspection& before, Nanos asked, const Lease& lease, const Name& n) {
+    const auto now = look(n);
+    // A waiter whose machine stands still for long is passed over.
+    for (const auto& u : world_.users)
+        if (!now || u->killed || u->process.frozen_until > asked) return;
+    const bool permits = n.options.kind == Kind::semaphore;
+    const std::uint64_t of = permits ? n.options.limit : many;
+    const auto units = [&](Mode mode, std::uint32_t count) -> std::uint64_t {
+        return permits ? count : mode == Mode::shared ? 1 : many;
+    };
+    std::uint64_t sum = units(lease.mode(), lease.permits());
+    const auto add = [&](const std::vector<Holder>& then, const std::vector<Holder>& still) {
+        for (const Holder& one : then)
+            if (one.owner != lease.owner_id() &&
+                std::any_of(still.begin(), still.end(),
+                            [&](const Holder& h) { return h.owner == one.owner; }))
+                sum += units(one.mode, one.permits);
+    };
+    add(before.waiters, now->waiters);
+    if (sum > units(lease.mode(), lease.permits())) add(before.holders, now->holders);
+    if (sum > of) world_.fail(user_.process.name + ": it has passed others in line");
 }
 
 std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o,
@@ -107,6 +148,9 @@ std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o
           (o.wait == forever ? ", for ever" : ", waits " + words(wait)));
     const Nanos one_request = world_.request_timeout.count() * ms * world_.deployment_->time_outs();
     const Since since = begin();
+    world_.waiting_.push_back({&user_, name, o.mode, o.permits, since.moment,
+                               since.moment + std::min(wait, cancel_after)});
+    const auto waits = std::prev(world_.waiting_.end());
     std::pair<error_code, Lease> out;
     if (blocking) {
         std::stop_source stop;
@@ -124,6 +168,8 @@ std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o
     } else {
         out = acquire_async(lock, o, cancel_after);
     }
+    world_.waiting_.erase(waits);
+    if (!out.first) world_.check_passed(out.second, name, since.moment);
     trace("acquires " + world_.names[name].text + ": " + words(out.first) +
           (out.first ? ""
                      : " " + std::string(out.second.owner_id().substr(0, 6)) + ", token " +
@@ -174,11 +220,11 @@ std::pair<error_code, Lease> Worker::acquire_async(Lock& lock, const AcquireOpti
     return {call->error, std::move(call->lease)};
 }
 
-void Worker::hold(Lease lease, std::size_t name) {
+void Worker::hold(Lease lease, Belief& belief) {
     Kernel& k = world_.kernel;
+    const std::size_t name = belief.name;
     const Name& n = world_.names[name];
-    Belief belief{&lease, &user_.process, name, std::string(lease.owner_id())};
-    world_.beliefs_.push_back(&belief);
+    belief.lease = &lease;
     ++world_.grants_;
     const std::uint64_t token = lease.fencing_token().value;
     const bool exclusive = lease.mode() == Mode::exclusive && n.options.kind != Kind::semaphore;
@@ -222,6 +268,7 @@ void Worker::release(Lease lease, Belief& belief) {
     const auto outcome = random().chance(100) ? Outcome::abandoned : Outcome::done;
     if (random().chance(200)) {
         trace("drops " + text);
+        world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});
         return;
     }
     trace("releases " + text);
@@ -245,6 +292,8 @@ void Worker::release(Lease lease, Belief& belief) {
     }
     trace("releases " + text + ": " + std::string(to_string(answer)));
     took(since, world_.request_timeout.count() * ms, "a release");
+    if (answer == ReleaseResult::unreachable)
+        world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});
     if (world_.calm && valid && answer != ReleaseResult::released)
         world_.fail("a release was answered: " + std::string(to_string(answer)));
 }

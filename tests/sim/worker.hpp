@@ -15,7 +15,9 @@ private:
     void cycle();
     std::pair<error_code, Lease> acquire(Lock&, const AcquireOptions&, std::size_t name);
     std::pair<error_code, Lease> acquire_async(Lock&, const AcquireOptions&, Nanos cancel_after);
-    void hold(Lease, std::size_t name);
+    void hold(Lease, Belief&);
+    std::optional<Inspection> look(const Name&);
+    void check_order(const Inspection& before, Nanos asked, const Lease&, const Name&);
     void release(Lease, Belief&);
     void judge(error_code, const AcquireOptions&, bool cancelled);
     /// How long it has run since then, without the time in which its machine stood still.

@@ -138,6 +138,7 @@ void World::make_faults() {
 
 void World::begin(const Fault& f) {
     trace("FAULT", to_string(f));
+    troubled_until_ = std::max(troubled_until_, kernel.now() + f.lasts);
     User& u = *users[f.client];
     Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
     switch (f.kind) {
@@ -191,7 +192,9 @@ Route* World::dial(const Process& p, const std::string& host, std::uint16_t port
 /// What a client finds when nothing should be there.
 std::string World::inspect(User& u) {
     for (const Name& n : names) {
-        const auto seen = u.client->inspect(n.text);
+        auto seen = u.client->inspect(n.text);
+        // The first one may learn that its connection had ended.
+        if (!seen) seen = u.client->inspect(n.text);
         if (!seen) return n.text + ": " + seen.error().message();
         // Where requests carry no deadline, one may have come late.
         if (!seen->holders.empty() && deployment_->fences())
@@ -282,6 +285,34 @@ void World::check() {
     }
 }
 
+void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
+    // Who polls takes its place with a look after that second; a call about to end may have none.
+    const Nanos long_enough = second + std::min(ttl.count() * ms / 3, second) + 600 * ms;
+    constexpr Nanos soon = 100 * ms;
+    const Name& n = names[name];
+    const bool permits = n.options.kind == Kind::semaphore;
+    for (const Waiting& w : waiting_) {
+        if (w.name != name || w.user->killed || !deployment_->ages(n, w.mode)) continue;
+        if (w.since + long_enough > asked || w.until < kernel.now() + soon) continue;
+        if (w.since < troubled_until_ + deployment_->rest()) continue;
+        const bool fits = permits ? w.permits + lease.permits() <= n.options.limit
+                                  : w.mode == Mode::shared && lease.mode() == Mode::shared;
+        if (!fits)
+            fail("it has passed one that waits since " + std::to_string(w.since / ms) +
+                 " ms: " + std::string(lease.owner_id().substr(0, 6)));
+    }
+}
+
+/// A release that was not answered is repeated as soon as the server can be reached.
+void World::check_owed() {
+    const Nanos now = kernel.now(), rest = deployment_->rest();
+    if (now < std::max(owed_.front().since, troubled_until_) + rest) return;
+    const Owed one = std::move(owed_.front());
+    owed_.pop_front();
+    if (!one.user->killed && deployment_->keeps(one.owner, names[one.name]))
+        fail(names[one.name].text + " was not given back: " + one.owner.substr(0, 6));
+}
+
 template <class Condition>
 bool World::go_until(Nanos cap, Condition condition) {
     const Nanos until = kernel.now() + cap;
@@ -290,6 +321,8 @@ bool World::go_until(Nanos cap, Condition condition) {
         if (condition()) return true;
         if (kernel.now() >= until || !kernel.step()) return false;
         if (!beliefs_.empty()) check();
+        if (!owed_.empty()) check_owed();
+        if (auto why = deployment_->wrong(); !why.empty()) fail(why);
         if (kernel.now() >= last_second_ + second) {
             last_second_ = kernel.now();
             last_steps_ = kernel.steps();

@@ -4,6 +4,8 @@
 #include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -86,6 +88,8 @@ public:
     virtual std::string url(const World&) = 0;
     virtual bool has(Kind) const { return true; }
     virtual bool fences() const { return true; }
+    /// Nobody passes one that has waited for a second, and does not fit beside it.
+    virtual bool ages(const Name&, Mode) const { return true; }
     /// All clients are in one process.
     virtual bool one_machine() const { return false; }
     virtual std::vector<Listening> servers() { return {}; }
@@ -102,6 +106,10 @@ public:
     virtual Nanos mourning() const { return 3 * second; }
     /// What is wrong with this belief, in words, as far as a server can tell.
     virtual std::string contradicts(const Belief&, const Name&) { return {}; }
+    /// What was wrong at a server by itself, in words.
+    virtual std::string wrong() const { return {}; }
+    /// Whether a server still has the part of a holder that has given it back.
+    virtual bool keeps([[maybe_unused]] const std::string& owner, const Name&) { return false; }
     /// What is held, or in line, when nothing should be.
     virtual std::string left(const std::vector<Name>&, [[maybe_unused]] bool killed) { return {}; }
 };
@@ -148,6 +156,9 @@ private:
     void end(const Fault&);
     void live(User&);
     void check();
+    void check_owed();
+    /// Who was granted, and when it had asked.
+    void check_passed(const Lease&, std::size_t name, Nanos asked);
     void check_at_end();
     /// Steps until it is so; false: it never was, or something is wrong.
     template <class Condition>
@@ -161,6 +172,24 @@ private:
     std::string url_;
     std::vector<Fault> faults_;
     std::vector<const Belief*> beliefs_;
+    /// A call that has not ended.
+    struct Waiting {
+        const User* user;
+        std::size_t name;
+        Mode mode;
+        std::uint32_t permits;
+        Nanos since, until;
+    };
+    std::list<Waiting> waiting_;
+    /// What was given back, and the server has perhaps not heard of.
+    struct Owed {
+        std::string owner;
+        std::size_t name;
+        const User* user;
+        Nanos since;
+    };
+    std::deque<Owed> owed_;                                   ///< in the order of `since`
+    Nanos troubled_until_ = 0;                                ///< by the faults so far
     std::vector<std::uint64_t> highest_, highest_exclusive_;  ///< tokens, by name
     std::uint64_t grants_ = 0;
     std::string violation_;

@@ -5,100 +5,18 @@
 #include <stdexcept>
 #include <utility>
 
+#include "zookeeper_wire.hpp"
+
 namespace holdfast::sim {
+using namespace wire;
 namespace {
 
-constexpr std::int32_t sync_limit = 5;  // ticks without the leader, or without a majority
-
-// --- the wire: big-endian numbers, texts with their length
-
-class Reader {
-public:
-    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-    std::int64_t number(std::size_t size) {
-        std::uint64_t n = 0;
-        for (std::size_t i = 0; i < size; ++i)
-            n = n << 8U | static_cast<unsigned char>(bytes_.at(at_++));
-        return size == 4 ? static_cast<std::int32_t>(n) : static_cast<std::int64_t>(n);
-    }
-    std::int32_t int32() { return static_cast<std::int32_t>(number(4)); }
-    std::int64_t int64() { return number(8); }
-    bool flag() { return number(1) != 0; }
-    std::string text() {
-        const std::int32_t size = int32();
-        if (size <= 0) return {};
-        std::string out(bytes_.substr(at_, static_cast<std::size_t>(size)));
-        at_ += out.size();
-        return out;
-    }
-    std::vector<std::string> texts() {
-        std::vector<std::string> out;
-        for (std::int32_t n = int32(); n > 0; --n)
-            out.push_back(text());
-        return out;
-    }
-    void acl() {
-        for (std::int32_t n = int32(); n > 0; --n) {
-            int32();
-            text();
-            text();
-        }
-    }
-
-private:
-    std::string_view bytes_;
-    std::size_t at_ = 0;
-};
-
-class Writer {
-public:
-    Writer& int32(std::int32_t n) { return number(static_cast<std::uint32_t>(n), 4); }
-    Writer& int64(std::int64_t n) { return number(static_cast<std::uint64_t>(n), 8); }
-    Writer& flag(bool b) { return number(b ? 1U : 0U, 1); }
-    Writer& text(std::string_view s) {
-        int32(static_cast<std::int32_t>(s.size()));
-        bytes += s;
-        return *this;
-    }
-    Writer& stat(const ZkNode& n) {
-        int64(n.czxid).int64(n.mzxid).int64(0).int64(0);
-        int32(n.version).int32(n.cversion()).int32(0).int64(n.session);
-        int32(static_cast<std::int32_t>(n.data.size()));
-        return int32(static_cast<std::int32_t>(n.children.size())).int64(n.pzxid);
-    }
-    std::string bytes;
-
-private:
-    Writer& number(std::uint64_t n, unsigned size) {
-        for (unsigned i = size; i-- > 0;)
-            bytes += static_cast<char>(n >> 8U * i & 255U);
-        return *this;
-    }
-};
-
-std::string framed(const std::string& body) {
-    Writer w;
-    w.text(body);
-    return w.bytes;
+Writer& put_stat(Writer& w, const ZkNode& n) {
+    w.int64(n.czxid).int64(n.mzxid).int64(0).int64(0);
+    w.int32(n.version).int32(n.cversion()).int32(0).int64(n.session);
+    w.int32(static_cast<std::int32_t>(n.data.size()));
+    return w.int32(static_cast<std::int32_t>(n.children.size())).int64(n.pzxid);
 }
-
-enum Type : std::int32_t {
-    create = 1,
-    remove = 2,
-    get_data = 4,
-    set_data = 5,
-    get_children = 8,
-    sync = 9,
-    ping = 11,
-    multi = 14,
-    create2 = 15,
-    remove_watches = 18,
-    create_container = 19,
-    close_session = -11,
-    set_watches_again = 101
-};
-enum Event : std::int32_t { deleted = 2, changed = 3, child_changed = 4 };
-constexpr std::int32_t xid_of_pings = -2, xid_of_events = -1;
 
 /// One operation, alone or of a multi.
 struct Operation {
@@ -120,10 +38,11 @@ Operation read_operation(std::int32_t type, Reader& r, std::int64_t session) {
             out.change.data = r.text();
             r.acl();
             const std::int32_t flags = r.int32();
-            const bool ephemeral = type != create_container && (flags & 1) != 0;
-            out.sequential = type != create_container && (flags & 2) != 0;
-            out.change.session = ephemeral ? session : 0;
-            out.change.container = type == create_container;
+            // A mode decides, and not the request.
+            constexpr std::int32_t ephemeral = 1, sequential = 2, container = 4;
+            out.sequential = (flags & sequential) != 0;
+            out.change.session = (flags & ephemeral) != 0 ? session : 0;
+            out.change.container = flags == container;
             break;
         }
         case remove:
@@ -141,12 +60,33 @@ Operation read_operation(std::int32_t type, Reader& r, std::int64_t session) {
     return out;
 }
 
+/// Of one operation that was done, alone or in a multi, with the nodes as it left them.
+void put_result(Writer& w, std::int32_t request, const Operation& o, const ZkChange& done,
+                const ZkTree& after) {
+    // In a multi what was made tells of which kind its answer is, and not what was asked.
+    const bool creates = done.kind == ZkChange::Kind::create;
+    const std::int32_t made = done.container ? create2 : create;
+    const std::int32_t type = request == multi && creates ? made : o.type;
+    if (request == multi) w.int32(type).flag(false).int32(0);
+    if (creates) w.text(done.path);
+    if (type == create2 || type == create_container || type == set_data)
+        put_stat(w, *after.find(done.path));
+}
+
+/// Whoever resumes a session has to know it.
+std::string password_of(std::int64_t session) {
+    Random r(static_cast<std::uint64_t>(session));
+    Writer w;
+    w.int64(static_cast<std::int64_t>(r.next())).int64(static_cast<std::int64_t>(r.next()));
+    return w.bytes;
+}
+
 }  // namespace
 
 // --- the ensemble
 
-ZkEnsemble::ZkEnsemble(Kernel& k, std::size_t servers, Nanos tick)
-    : slowest(tick), kernel_(k), tick_(tick) {
+ZkEnsemble::ZkEnsemble(Kernel& k, std::size_t servers, Nanos tick, int sync_limit)
+    : slowest(tick), kernel_(k), tick_(tick), sync_limit_(sync_limit) {
     for (std::size_t i = 0; i < servers; ++i)
         servers_.push_back(std::make_unique<ZkServer>(*this, k, i));
     leader_ = k.random().below(servers);
@@ -244,8 +184,10 @@ void ZkEnsemble::commit(std::vector<ZkChange> changes, std::int64_t closes) {
     t.zxid = epoch_ << 32U | ++counter_;
     t.changes = std::move(changes);
     t.closes = closes;
-    for (const ZkChange& c : t.changes)
+    for (const ZkChange& c : t.changes) {
         committed_.make(c, t.zxid);
+        if (decided) decided(c);
+    }
     if (closes != 0) sessions_.erase(closes);
     log_.push_back(t);
     const std::size_t index = log_.size();
@@ -305,7 +247,8 @@ void ZkEnsemble::drop_containers() {
     for (const auto& [path, node] : committed_.nodes)
         if (node.container && node.creates > 0 && node.children.empty()) empty.push_back(path);
     for (const std::string& path : empty)
-        if (kernel_.random().chance(10)) commit({{.kind = ZkChange::Kind::remove, .path = path}});
+        if (kernel_.random().chance(dropped_containers))
+            commit({{.kind = ZkChange::Kind::remove, .path = path}});
 }
 
 /// Whoever has not heard of the others for too long serves nobody, until it does.
@@ -314,7 +257,7 @@ void ZkEnsemble::drop_lost() {
     for (std::size_t i = 0; i < size(); ++i) {
         ZkServer& s = *servers_[i];
         if (!serves(i)) continue;
-        if (s.serving_ && size() > 1 && now > s.heard_ + sync_limit * tick_) {
+        if (s.serving_ && size() > 1 && now > s.heard_ + sync_limit_ * tick_) {
             kernel_.trace(s.name(), "has lost the others");
             s.serving_ = false;
             cut_off(s);
@@ -374,25 +317,32 @@ void ZkEnsemble::elect() {
 }
 
 void ZkEnsemble::restart(std::size_t i, Nanos down) {
+    if (!servers_[i]->up) return;
+    stop(i);
+    kernel_.after(down, [this, i] { start(i); });
+}
+
+void ZkEnsemble::stop(std::size_t i) {
     ZkServer& s = *servers_[i];
-    if (!std::exchange(s.up, false)) return;
+    s.up = false;
     s.drop_clients();
     s.serving_ = false;
     cut_off(s);
     if (leader_ == i) elect_later();
-    kernel_.after(down, [this, i] {
-        ZkServer& back = *servers_[i];
-        if (std::exchange(back.up, true)) return;
-        back.machine.frozen_until = kernel_.now();
-        if (leader_ == none) elect_later();
-    });
+}
+
+void ZkEnsemble::start(std::size_t i) {
+    ZkServer& s = *servers_[i];
+    if (std::exchange(s.up, true)) return;
+    s.machine.frozen_until = kernel_.now();
+    if (leader_ == none) elect_later();
 }
 
 void ZkEnsemble::pause(std::size_t i, Nanos until) {
     ZkServer& s = *servers_[i];
     s.machine.frozen_until = std::max(s.machine.frozen_until, until);
     if (leader_ == i && size() > 1)
-        kernel_.after(sync_limit * tick_, [this, i] {
+        kernel_.after(sync_limit_ * tick_, [this, i] {
             if (leader_ == i && !serves(i)) elect_later();
         });
 }
@@ -402,7 +352,7 @@ void ZkEnsemble::isolate(std::size_t i, Nanos until) {
     servers_[i]->isolated_until = std::max(servers_[i]->isolated_until, until);
     // The others do not wait for a leader that they do not hear.
     if (leader_ == i)
-        kernel_.after(kernel_.random().between(tick_, sync_limit * tick_), [this, i] {
+        kernel_.after(kernel_.random().between(tick_, sync_limit_ * tick_), [this, i] {
             if (leader_ == i && kernel_.now() < servers_[i]->isolated_until) elect_later();
         });
 }
@@ -527,9 +477,16 @@ void ZkServer::greet(const ClientPtr& c, const std::string& frame) {
     const std::int64_t seen = r.int64();
     const Nanos asked = r.int32() * ms;
     const std::int64_t session = r.int64();
+    const std::string password = r.text();
     // Another server has told it of more.
     if (seen > zxid_) return hang_up(c);
     const Nanos timeout = std::clamp(asked, 2 * ensemble_.tick_, 20 * second);
+    if (session != 0) {
+        // An earlier connection is of no use any more, whoever asks.
+        for (const ClientPtr& earlier : std::vector(clients_))
+            if (earlier->greeted && earlier->session == session) hang_up(earlier);
+        if (password != password_of(session)) return welcome(c, 0);
+    }
     ensemble_.to_leader(number_, [this, c, session, timeout] {
         if (!ensemble_.has_majority()) return;
         auto& sessions = ensemble_.sessions_;
@@ -538,9 +495,9 @@ void ZkServer::greet(const ClientPtr& c, const std::string& frame) {
         if (session != 0) {
             c->session = session;
             sessions[session].owner = number_;
+            sessions[session].timeout = timeout;
             ensemble_.touch(session);
-            const Nanos granted = sessions[session].timeout;
-            return ensemble_.from_leader(number_, [this, c, granted] { welcome(c, granted); });
+            return ensemble_.from_leader(number_, [this, c, timeout] { welcome(c, timeout); });
         }
         c->session = ++ensemble_.last_session_;
         sessions[c->session] = {timeout, 0, number_};
@@ -554,7 +511,8 @@ void ZkServer::welcome(const ClientPtr& c, Nanos timeout) {
     if (c->ended) return;
     Writer w;
     w.int32(0).int32(static_cast<std::int32_t>(timeout / ms));
-    w.int64(timeout == 0 ? 0 : c->session).text(std::string(16, 'p')).flag(false);
+    w.int64(timeout == 0 ? 0 : c->session);
+    w.text(timeout == 0 ? std::string(16, 0) : password_of(c->session)).flag(false);
     if (kernel_.tracing)
         kernel_.trace(name(), c->connection->route().process.name +
                                   (timeout == 0 ? ": its session is over"
@@ -587,7 +545,7 @@ void ZkServer::read(const ClientPtr& c, std::int32_t xid, std::int32_t type,
     if (type == remove_watches) {
         const bool known =
             r.int32() == 1 ? c->child_watches.erase(path) != 0 : c->data_watches.erase(path) != 0;
-        return reply(c, xid, known ? ZkError::ok : ZkError::no_node);
+        return reply(c, xid, known ? ZkError::ok : ZkError::no_watcher);
     }
     const bool watch = r.flag();
     const ZkNode* node = tree_.find(path);
@@ -599,12 +557,14 @@ void ZkServer::read(const ClientPtr& c, std::int32_t xid, std::int32_t type,
     Writer w;
     if (type == get_data) {
         if (watch) c->data_watches.insert(path);
-        w.text(node->data).stat(*node);
+        put_stat(w.text(node->data), *node);
     } else {
         if (watch) c->child_watches.insert(path);
-        w.int32(static_cast<std::int32_t>(node->children.size()));
-        for (const std::string& child : node->children)
-            w.text(child);
+        // In no order.
+        std::vector<std::string> children(node->children.begin(), node->children.end());
+        for (std::size_t i = children.size(); i > 1; --i)
+            std::swap(children[i - 1], children[kernel_.random().below(i)]);
+        w.texts(children);
     }
     reply(c, xid, ZkError::ok, w.bytes);
 }
@@ -678,7 +638,13 @@ void ZkServer::execute(const ClientPtr& c, const RequestPtr& q) {
     auto& sessions = ensemble_.sessions_;
     const auto session = sessions.find(c->session);
     if (session == sessions.end()) return;  // its end is on its way
-    if (session->second.owner != number_) return answer(c, q, ZkError::session_moved, {});
+    // It went on to another server: this one serves it no more.
+    if (session->second.owner != number_) {
+        ensemble_.commit({});
+        return ensemble_.from_leader(number_, [this, c] {
+            if (!c->ended) hang_up(c);
+        });
+    }
     if (q->type == sync) {
         Writer w;
         return answer(c, q, ZkError::ok, w.text(q->path).bytes);
@@ -689,29 +655,28 @@ void ZkServer::execute(const ClientPtr& c, const RequestPtr& q) {
     }
     // Each operation of a multi sees what those before it have done.
     ZkTree trial;
-    const ZkTree* before = &ensemble_.committed_;
-    if (q->operations.size() > 1) {
-        trial = *before;
-        before = &trial;
-    }
+    const bool several = q->operations.size() > 1;
+    if (several) trial = ensemble_.committed_;
     const std::int64_t zxid = ensemble_.epoch_ << 32U | (ensemble_.counter_ + 1);
     std::vector<ZkChange> changes;
+    Writer w;
     for (const Operation& o : q->operations) {
         ZkChange final;
-        const ZkError error = before->check(o.change, o.version, o.sequential, final);
-        if (error != ZkError::ok) return refuse(c, q, error, changes.size());
-        if (before == &trial) trial.make(final, zxid);
+        const ZkError error = (several ? trial : ensemble_.committed_)
+                                  .check(o.change, o.version, o.sequential, final);
+        if (error != ZkError::ok) {
+            ensemble_.commit({});  // it has its number all the same
+            return refuse(c, q, error, changes.size());
+        }
+        if (several) {
+            trial.make(final, zxid);
+            put_result(w, q->type, o, final, trial);
+        }
         changes.push_back(std::move(final));
     }
     ensemble_.commit(changes);
-    Writer w;
-    for (std::size_t i = 0; i < changes.size(); ++i) {
-        const Operation& o = q->operations[i];
-        if (q->type == multi) w.int32(o.type).flag(false).int32(0);
-        const ZkNode* node = ensemble_.committed_.find(changes[i].path);
-        if (changes[i].kind == ZkChange::Kind::create) w.text(changes[i].path);
-        if (o.type == create2 || o.type == create_container || o.type == set_data) w.stat(*node);
-    }
+    if (changes.size() == 1)
+        put_result(w, q->type, q->operations[0], changes[0], ensemble_.committed_);
     if (q->type == multi) w.int32(-1).flag(true).int32(-1);
     answer(c, q, ZkError::ok, w.bytes);
 }
@@ -756,12 +721,9 @@ void ZkServer::apply(const ZkEnsemble::Transaction& t) {
     for (const ZkChange& c : t.changes) {
         tree_.make(c, t.zxid);
         const std::string parent = ZkTree::parent_of(c.path);
-        if (c.kind == ZkChange::Kind::remove) {
-            fire(c.path, deleted, false);
-            fire(c.path, deleted, true);
-        }
-        if (c.kind == ZkChange::Kind::set) fire(c.path, changed, false);
-        if (c.kind != ZkChange::Kind::set) fire(parent, child_changed, true);
+        if (c.kind == ZkChange::Kind::remove) fire(c.path, deleted, true, true);
+        if (c.kind == ZkChange::Kind::set) fire(c.path, changed, true, false);
+        if (c.kind != ZkChange::Kind::set) fire(parent, child_changed, false, true);
     }
     if (t.closes == 0) return;
     for (const ClientPtr& c : std::vector(clients_))
@@ -773,11 +735,12 @@ void ZkServer::apply(const ZkEnsemble::Transaction& t) {
         }
 }
 
-void ZkServer::fire(const std::string& path, std::int32_t type, bool child) {
+/// Whoever watches in both ways hears of a deletion once.
+void ZkServer::fire(const std::string& path, std::int32_t type, bool data, bool child) {
     for (const ClientPtr& c : std::vector(clients_)) {
-        if ((child ? c->child_watches : c->data_watches).erase(path) == 0) continue;
-        if (type == deleted && child && c->data_watches.contains(path)) continue;
-        tell(c, path, type);
+        const bool by_data = data && c->data_watches.erase(path) != 0;
+        const bool by_child = child && c->child_watches.erase(path) != 0;
+        if (by_data || by_child) tell(c, path, type);
     }
 }
 

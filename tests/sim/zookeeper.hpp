@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ class ZkServer;
 
 class ZkEnsemble {
 public:
-    /// `tick` is the servers' tickTime.
-    ZkEnsemble(Kernel&, std::size_t servers, Nanos tick);
+    /// `tick` is the servers' tickTime, `sync_limit` for how many of them one may be without the
+    /// leader, or without a majority.
+    ZkEnsemble(Kernel&, std::size_t servers, Nanos tick, int sync_limit = 5);
     ~ZkEnsemble();
 
     ZkServer& server(std::size_t i) { return *servers_[i]; }
@@ -31,6 +33,8 @@ public:
     // --- faults, of one server
     /// Down, then up again, with its data.
     void restart(std::size_t server, Nanos down);
+    void stop(std::size_t server);
+    void start(std::size_t server);
     void pause(std::size_t server, Nanos until);
     /// The others and this one do not hear each other.
     void isolate(std::size_t server, Nanos until);
@@ -41,7 +45,14 @@ public:
 
     /// Between the leader and another server, now and then.
     Nanos slowest;
+    /// Of a thousand containers that are empty so many go at each half tick.
+    unsigned dropped_containers = 10;
 
+    std::optional<std::size_t> leader() const {
+        return leader_ == none ? std::nullopt : std::optional(leader_);
+    }
+    /// Called for each change that is decided.
+    std::function<void(const ZkChange&)> decided;
     /// What a majority has.
     const ZkTree& committed() const noexcept { return committed_; }
     /// When the leader ends this session, in the time of the run; `never` without a leader, as the
@@ -86,6 +97,7 @@ private:
 
     Kernel& kernel_;
     const Nanos tick_;
+    const int sync_limit_;
     std::vector<std::unique_ptr<ZkServer>> servers_;
     ZkTree committed_;
     std::vector<Transaction> log_;
@@ -139,7 +151,7 @@ private:
     /// Everything up to this transaction, one after the other.
     void apply_up_to(std::size_t index);
     void apply(const ZkEnsemble::Transaction&);
-    void fire(const std::string& path, std::int32_t type, bool child);
+    void fire(const std::string& path, std::int32_t type, bool data, bool child);
     void hang_up(const ClientPtr&);
     void drop_clients();
 

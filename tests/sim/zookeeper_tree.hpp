@@ -18,7 +18,7 @@ enum class ZkError : std::int32_t {
     no_children_for_ephemerals = -108,
     node_exists = -110,
     not_empty = -111,
-    session_moved = -118
+    no_watcher = -121
 };
 
 struct ZkNode {

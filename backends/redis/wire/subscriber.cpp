@@ -13,8 +13,14 @@ namespace holdfast::redis {
 namespace {
 
 constexpr milliseconds shortest_pause{50}, longest_pause{1000}, connect_time{2000};
+constexpr milliseconds probe_after{1000}, probe_time{1000};
 // An operator may have granted the permission by then.
 constexpr std::chrono::minutes refused_for{1};
+
+/// What a connection that subscribes answers to PING.
+bool is_pong(const Reply& r) {
+    return r.is(Reply::Type::array) && r.count == 2 && r.items()[0].text == "pong";
+}
 
 }  // namespace
 
@@ -26,7 +32,8 @@ Subscriber::Subscriber(asio::any_io_executor e, std::shared_ptr<Shared> s, tls::
       ear_(std::move(ear)),
       // Random, so that nobody else listens on it or can guess it.
       channel_("hf:c:" + spi::make_owner({}).substr(0, 22)),
-      pause_(executor_) {}
+      pause_(executor_),
+      silence_(executor_) {}
 
 std::string_view Subscriber::channel() const noexcept {
     return boot_clock::now() < refused_until_ ? std::string_view() : std::string_view(channel_);
@@ -34,6 +41,7 @@ std::string_view Subscriber::channel() const noexcept {
 
 asio::awaitable<void> Subscriber::ready(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
+    probe();
     while (!subscribed_ && !channel().empty() && !closed_) {
         if (!running_) {
             running_ = true;
@@ -67,6 +75,7 @@ asio::awaitable<void> Subscriber::run() {
         }
         link->close();
         link_.reset();
+        heard();
         if (std::exchange(subscribed_, false))
             pause = shortest_pause;
         else
@@ -90,12 +99,7 @@ asio::awaitable<void> Subscriber::run() {
 asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link) {
     Command c;
     c.add("SUBSCRIBE").add(channel_);
-    const auto bytes = std::make_shared<std::string>();
-    c.encode(*bytes);
-    shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    link->write(asio::buffer(*bytes), [link, bytes](error_code ec, std::size_t) {
-        if (ec) link->close();
-    });
+    send(link, c);
     error_code ec;
     const auto room = asio::buffer(in_);
     // A server that never confirms must not keep us here.
@@ -111,6 +115,10 @@ asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link
         for (auto next = codec.next(); next != Codec::Next::more; next = codec.next()) {
             if (next == Codec::Next::broken) co_return Ended::lost;
             const Reply& r = codec.reply();
+            // Without the permission to ask, the answer is an error.
+            const bool answered = probing_ && (r.is(Reply::Type::error) || is_pong(r));
+            heard();
+            if (answered) continue;
             if (r.is(Reply::Type::error)) {
                 const error_code why = from_reply(r.text);
                 if (why != make(Error::denied) && why != make(Error::refused_command))
@@ -136,6 +144,33 @@ asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link
     co_return Ended::lost;
 }
 
+void Subscriber::send(const std::shared_ptr<Link>& link, const Command& c) {
+    const auto bytes = std::make_shared<std::string>();
+    c.encode(*bytes);
+    shared_->requests.fetch_add(1, std::memory_order_relaxed);
+    link->write(asio::buffer(*bytes), [link, bytes](error_code ec, std::size_t) {
+        if (ec) link->close();
+    });
+}
+
+/// A server that has ended the connection without our knowledge passes this client's waiters over.
+void Subscriber::probe() {
+    if (!subscribed_ || !link_ || probing_ || boot_clock::now() < heard_ + probe_after) return;
+    probing_ = true;
+    Command c;
+    c.add("PING");
+    send(link_, c);
+    silence_.expires_after(probe_time);
+    silence_.async_wait([link = link_](error_code stopped) {
+        if (!stopped) link->close();
+    });
+}
+
+void Subscriber::heard() noexcept {
+    heard_ = boot_clock::now();
+    if (std::exchange(probing_, false)) silence_.cancel();
+}
+
 void Subscriber::reconnect() noexcept {
     if (link_) link_->close();
 }
@@ -144,6 +179,7 @@ void Subscriber::close() noexcept {
     closed_ = true;
     if (link_) link_->close();
     pause_.cancel();
+    silence_.cancel();
     gate_.open();
 }
 

@@ -24,7 +24,8 @@ public:
     Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*, Ear);
 
     /// Returns when the server has confirmed the subscription, has refused it, or at `deadline`; at
-    /// once while it is being made again after it failed.
+    /// once while it is being made again after it failed. Asks a server that has said nothing for a
+    /// second whether it still has the subscription, and makes it again without an answer.
     asio::awaitable<void> ready(boot_clock::time_point deadline);
     /// This server is not the right one any more.
     void reconnect() noexcept;
@@ -36,6 +37,9 @@ private:
     enum class Ended { lost, refused };
     asio::awaitable<void> run();
     asio::awaitable<Ended> listen(std::shared_ptr<Link> link);
+    void send(const std::shared_ptr<Link>&, const Command&);
+    void probe();
+    void heard() noexcept;
 
     asio::any_io_executor executor_;
     std::shared_ptr<Shared> shared_;
@@ -44,7 +48,9 @@ private:
     const std::string channel_;
     boot_clock::time_point refused_until_;
     std::shared_ptr<Link> link_;
-    asio::steady_timer pause_;
+    asio::steady_timer pause_, silence_;
+    boot_clock::time_point heard_;  ///< the server's last word
+    bool probing_ = false;
     spi::net::Gate gate_;
     std::array<char, 16384> in_{};
     bool running_ = false, subscribed_ = false, ever_ = false, closed_ = false;

@@ -1,0 +1,110 @@
+#include "redis_order.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace holdfast::sim {
+namespace {
+
+std::uint64_t units_of(const Name& n) {
+    return n.options.kind == Kind::semaphore ? n.options.limit : 4294967295;
+}
+
+}  // namespace
+
+RedisOrder::RedisOrder(Redis& server, std::vector<Name> names)
+    : server_(server), names_(std::move(names)), lines_(names_.size()) {}
+
+bool RedisOrder::Line::stands(const std::string& owner) const {
+    return std::any_of(waiters.begin(), waiters.end(),
+                       [&](const Waiter& w) { return w.owner == owner; });
+}
+
+bool RedisOrder::has(const model::Store& store, const Name& n, const std::string& owner) {
+    const auto* lock = store.find(n.text);
+    if (lock == nullptr) return false;
+    if (lock->text == owner) return true;
+    const auto* parts = store.find("{" + n.text + "}:hf:r");
+    return lock->text.starts_with("hf:") && parts != nullptr && parts->scores.contains(owner);
+}
+
+RedisOrder::Line RedisOrder::line_of(const model::Store& store, const Name& n) const {
+    Line out;
+    const std::string keys = "{" + n.text + "}:hf:";
+    const auto *lock = store.find(n.text), *parts = store.find(keys + "r"),
+               *line = store.find(keys + "q"), *records = store.find(keys + "w");
+    if (lock != nullptr && !lock->text.starts_with("hf:")) out.holders[lock->text] = all;
+    if (lock != nullptr && lock->text.starts_with("hf:") && parts != nullptr)
+        for (const auto& [member, ends] : parts->scores)
+            if (ends >= static_cast<double>(store.now))
+                ++out.holders[member.substr(0, member.find('#'))];
+    if (line == nullptr || records == nullptr) return out;
+    std::vector<std::pair<double, std::string>> places;
+    for (const auto& [owner, place] : line->scores)
+        places.emplace_back(place, owner);
+    std::sort(places.begin(), places.end());
+    for (const auto& [place, owner] : places) {
+        const auto record = records->fields.find(owner);
+        if (record == records->fields.end()) continue;
+        // "ALIVE PX CHANNEL TAKE OF", where the channel may be empty and the rest missing.
+        std::istringstream in(record->second);
+        std::int64_t alive = 0, px = 0;
+        in >> alive >> px;
+        in.get();
+        Waiter w{owner, {}, all, alive >= store.now};
+        std::getline(in, w.channel, ' ');
+        if (std::uint64_t take = 0; in >> take) w.take = take;
+        out.waiters.push_back(std::move(w));
+    }
+    return out;
+}
+
+std::string RedisOrder::compare(const Line& before, const Line& now, const Name& n) const {
+    for (const Waiter& w : now.waiters)
+        if (!before.stands(w.owner) && left_.contains(w.owner))
+            return w.owner.substr(0, 6) + " has left, and stands in line again";
+    for (const auto& [owner, units] : now.holders) {
+        if (before.holders.contains(owner)) continue;
+        if (left_.contains(owner)) return owner.substr(0, 6) + " has left, and holds again";
+        std::uint64_t sum = 0;
+        for (const auto& [each, theirs] : now.holders)
+            sum += theirs;
+        for (const Waiter& w : before.waiters) {
+            if (w.owner == owner) break;
+            if (!w.alive || !now.stands(w.owner)) continue;
+            // One that does not listen looks by itself, and keeps no mutex from those that do.
+            sum += w.take;
+            const bool reached = !w.channel.empty() && server_.listens(w.channel);
+            if (reached || (w.channel.empty() && sum > units_of(n)))
+                return owner.substr(0, 6) + " has passed " + w.owner.substr(0, 6) + " in line";
+        }
+    }
+    return {};
+}
+
+/// OWNER HOW UNTIL and two more for each lock, HOW one letter: no other request is like that.
+void RedisOrder::note_leaving(const std::vector<std::string>& command) {
+    if (command.size() < 8 || !command[0].starts_with("EVAL")) return;
+    const std::size_t keys = std::stoul(command[2]), first = 3 + keys;
+    const std::size_t arguments = command.size() - std::min(command.size(), first);
+    if (arguments == 0 || arguments % 5 != 0 || (keys != arguments && keys != arguments / 5 * 6))
+        return;
+    for (std::size_t at = first; at < command.size(); at += 5)
+        if (command[at + 1] != "r" && command[at + 1] != "a" && command[at + 1] != "u") return;
+    for (std::size_t at = first; at < command.size(); at += 5)
+        left_.insert(command[at]);
+}
+
+std::string RedisOrder::look(const std::vector<std::string>& command) {
+    std::string out;
+    note_leaving(command);
+    const model::Store& store = server_.store();
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+        Line now = line_of(store, names_[i]);
+        if (out.empty()) out = compare(lines_[i], now, names_[i]);
+        lines_[i] = std::move(now);
+    }
+    return out;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,45 @@
+// In which order a Redis server lets in who asked, looked at after each of its commands: nobody
+// passes a waiter that the server can reach, or that takes no place beside it, and who has left
+// does not come back. Written after backends/redis/README.md, "What is sent" and "Keys".
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "redis.hpp"
+#include "world.hpp"
+
+namespace holdfast::sim {
+
+class RedisOrder {
+public:
+    RedisOrder(Redis& server, std::vector<Name> names);
+    /// This command was done. Answers what is wrong, in words.
+    std::string look(const std::vector<std::string>& command);
+    /// What is in the lock's key, or in its parts, is this owner's.
+    static bool has(const model::Store&, const Name&, const std::string& owner);
+
+private:
+    struct Waiter {
+        std::string owner, channel;
+        std::uint64_t take;
+        bool alive;
+    };
+    struct Line {
+        std::map<std::string, std::uint64_t> holders;  ///< and their units
+        std::vector<Waiter> waiters;                   ///< in their order
+        bool stands(const std::string& owner) const;
+    };
+    static constexpr std::uint64_t all = 4294967295;
+    Line line_of(const model::Store&, const Name&) const;
+    std::string compare(const Line& before, const Line& now, const Name&) const;
+    void note_leaving(const std::vector<std::string>& command);
+
+    Redis& server_;
+    const std::vector<Name> names_;
+    std::vector<Line> lines_;     ///< after the last command
+    std::set<std::string> left_;  ///< owners that the server let go
+};
+
+}  // namespace holdfast::sim
