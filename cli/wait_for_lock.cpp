@@ -91,8 +91,8 @@ private:
     Background<result<Inspection>> look_;
 };
 
-/// A grant that a release handed over is short until its waiter has spoken (with Redis 3 s at most):
-/// less than the guardian may need to stop a command.
+/// A grant that a release handed over is short until its waiter has spoken (with Redis 3 s at
+/// most): less than the guardian may need to stop a command.
 void renew_short(const LeaseSet& set, milliseconds least) {
     for (std::size_t i = 0; i < set.size(); ++i) {
         if (set[i].valid_until() - boot_clock::now() >= least) continue;
