@@ -27,7 +27,15 @@ using Ids = std::set<std::string>;
 hf::Examination examined(const std::string& url) {
     const auto client = hf::Client::open(url).value();
     hf::Diagnostics words;
-    const auto found = client.examine(&words);
+    hf::result<hf::Examination> found = hf::make_error_code(hf::errc::unavailable);
+    // A cluster may be changing its leader.
+    (void)lab::reached(
+        [&] {
+            words = {};
+            found = client.examine(&words);
+            return found || found.error() != hf::errc::unavailable;
+        },
+        20s);
     INFO(words.text());
     REQUIRE(found.has_value());
     return *found;
