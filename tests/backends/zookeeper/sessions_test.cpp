@@ -543,13 +543,17 @@ TEST_CASE("F82: ten thousand acquisitions of one client at once are all granted"
         CHECK(lab::reached([&] { return granted + failed == count; }, 60s));
         return ms(now() - start);
     };
-    // What a tenth of them takes on this machine now, with time enough.
-    const auto tenth = burst(open(base_url(server()) + "&ttl=60s&request_timeout=20s"), n / 10);
-    REQUIRE(granted == n / 10);
-    for (hf::Lease& l : leases)
-        l = {};
+    // What a tenth of them takes on this machine now, with time enough; the server is warm then.
+    const auto patient = open(base_url(server()) + "&ttl=60s&request_timeout=20s");
+    long long tenth = 0;
+    for (int round = 0; round < 2; ++round) {
+        tenth = burst(patient, n / 10);
+        REQUIRE(granted == n / 10);
+        for (hf::Lease& l : leases)
+            l = {};
+    }
     // Each of them longer under way than a request may take, if all were sent at once.
-    const auto timeout = std::max(tenth * 4, 1000LL);
+    const auto timeout = std::max(tenth * 3, 1000LL);
     const auto client =
         open(base_url(server()) + "&ttl=60s&request_timeout=" + std::to_string(timeout) + "ms");
     const auto took = burst(client, n);
