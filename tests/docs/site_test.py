@@ -24,8 +24,11 @@ PAGES = ["index.html", "guide.html", "classholdfast_1_1Lease.html"]
 WIDTHS = [1280, 400]
 SECONDS = 120  # of the processor, for the whole site
 WRONG = r"""
-(() => {
+(async () => {
   const wrong = [];
+  // Images of a script come after the page.
+  const ended = (i) => new Promise((done) => { i.addEventListener('load', done); i.addEventListener('error', done); setTimeout(done, 5000); });
+  await Promise.all([...document.images].filter((i) => !i.complete).map(ended));
   const name = (e) => `<${e.tagName.toLowerCase()}${e.id ? '#' + e.id : ''} ${(e.textContent || '').trim().slice(0, 40)}>`;
   // What scrolls by itself may have more than it shows: the tree, code, a wide table.
   const scrolls = (e) => /auto|scroll|hidden/.test(getComputedStyle(e).overflowX);
