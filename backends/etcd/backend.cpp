@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "errors.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::etcd {
 
@@ -14,7 +15,7 @@ EtcdBackend::EtcdBackend(const spi::Settings& s, spi::Context c)
       lines_(std::make_shared<Lines>(shared_, members_)) {
     const Options& o = shared_->options;
     const bool local = std::all_of(o.hosts.begin(), o.hosts.end(), [](const spi::Endpoint& h) {
-        return tls::on_this_machine(h.host);
+        return spi::on_this_machine(h.host);
     });
     for (std::string& text : tls::exposures(o.tls, !o.password.empty(), local, o.display, "etcds"))
         c.events.warn(std::move(text));

@@ -124,14 +124,11 @@ constexpr spi::Check cluster_checks[] = {
      "etcdctl alarm list; make room, then etcdctl alarm disarm", judge_alarm},
 };
 
-/// "10.0.0.1" of "http://10.0.0.1:2379"; empty for this machine, where nobody runs more than a
-/// trial.
+/// "10.0.0.1" of "http://10.0.0.1:2379".
 std::string host_of(std::string_view url) {
     const auto slashes = url.find("//");
     if (slashes != url.npos) url.remove_prefix(slashes + 2);
-    url = url.substr(0, url.rfind(':'));
-    const std::string host(url);
-    return host == "localhost" || tls::on_this_machine(host) ? std::string() : host;
+    return std::string(url.substr(0, url.rfind(':')));
 }
 
 void note_members(spi::Facts& cluster, const boost::json::object& body) {
@@ -143,8 +140,7 @@ void note_members(spi::Facts& cluster, const boost::json::object& body) {
             ++voters;
             const auto* urls = array(m.get_object(), "clientURLs");
             if (urls == nullptr || urls->empty() || !urls->front().is_string()) continue;
-            std::string host = host_of(std::string_view(urls->front().get_string()));
-            if (!host.empty() && !hosts.insert(host).second) cluster.set("shared_host", host);
+            spi::note_host(cluster, hosts, host_of(std::string_view(urls->front().get_string())));
         }
     cluster.set("voters", voters);
 }
@@ -223,11 +219,9 @@ awaitable<result<Examination>> EtcdBackend::examine(boot_clock::time_point deadl
         const auto share = (deadline - now) / static_cast<long>(hosts.size() - i + 1);
         auto asking = member_facts(hosts[i], now + share);
         const spi::Facts facts = co_await std::move(asking);
-        const auto of_member = spi::judge(member_checks, facts);
-        found.findings.insert(found.findings.end(), of_member.begin(), of_member.end());
+        spi::judge(member_checks, facts, found.findings);
     }
-    const auto of_cluster = spi::judge(cluster_checks, cluster);
-    found.findings.insert(found.findings.end(), of_cluster.begin(), of_cluster.end());
+    spi::judge(cluster_checks, cluster, found.findings);
     const bool ensemble = cluster.number("voters").value_or(0) >= 3;
     found.capabilities = capabilities_;
     found.capabilities.safety = ensemble ? SafetyClass::a : SafetyClass::b;

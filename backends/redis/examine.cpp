@@ -74,11 +74,9 @@ awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point dead
     }
     Examination found;
     facts.where = shared_->options.display;
-    found.findings = spi::judge(server_checks(), facts);
+    spi::judge(server_checks(), facts, found.findings);
     found.capabilities = capabilities_;
-    const bool durable =
-        spi::all_sound(found.findings, {"redis.info", "redis.persistence", "redis.append_only_file",
-                                        "redis.fsync", "redis.fsync_on_rewrite"});
+    const bool durable = keeps_each_write(facts);
     found.capabilities.set(Capability::survives_server_crash, durable && !shared_->options.plain);
     if (durable &&
         spi::all_sound(found.findings, {"redis.role", "redis.replicas", "redis.eviction"}))

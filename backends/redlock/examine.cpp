@@ -1,6 +1,7 @@
 // What these nodes are, and what follows for their locks: `holdfast doctor`, probe and `require`.
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "backend.hpp"
 #include "errors.hpp"
@@ -129,16 +130,14 @@ awaitable<result<Examination>> RedlockBackend::examine(boot_clock::time_point de
             most = std::max(most.value_or(*offset), *offset);
         }
         if (redis::keeps_each_write(facts[i])) ++durable;
-        auto of_node = spi::judge(node_checks(), facts[i]);
         // Of one that is silent, nothing else is known.
-        if (facts[i].has("silent")) of_node.resize(1);
-        found.findings.insert(found.findings.end(), of_node.begin(), of_node.end());
+        const std::span<const spi::Check> all(node_checks());
+        spi::judge(facts[i].has("silent") ? all.first(1) : all, facts[i], found.findings);
     }
     if (least) set.set("skew_ms", *most - *least);
     set.set("nodes", static_cast<long long>(count));
     set.set("fencing", set_->options.fencing ? 1 : 0);
-    const auto of_set = spi::judge(set_checks, set);
-    found.findings.insert(found.findings.end(), of_set.begin(), of_set.end());
+    spi::judge(set_checks, set, found.findings);
     found.capabilities = capabilities_;
     found.capabilities.set(Capability::survives_server_crash,
                            set_->options.fencing && durable == count);

@@ -1,7 +1,6 @@
 // The options of TLS, alike for all backends that have it: declared, checked, typed.
 #pragma once
 #include <array>
-#include <boost/asio/ip/address.hpp>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -63,12 +62,6 @@ inline void check(const spi::Settings& s, std::string_view plain, std::string_vi
     if (s.text("tls_cert_file").empty() != s.text("tls_key_file").empty())
         d.add(s.display(), "tls_cert_file and tls_key_file belong together.",
               "Give both or neither.");
-}
-
-inline bool on_this_machine(const std::string& host) {
-    error_code named;
-    const auto address = boost::asio::ip::make_address(host, named);
-    return named ? host == "localhost" : address.is_loopback();
 }
 
 /// What the network can read or fake, for an operator. `secure`: the scheme that avoids it.

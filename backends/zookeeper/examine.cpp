@@ -13,19 +13,6 @@ namespace {
 
 using Found = std::optional<spi::Judgement>;
 
-/// Lines "key=value" of conf and "Key: value" of srvr.
-void note_lines(spi::Facts& facts, std::string_view text, std::string_view between) {
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(end == text.npos ? text.size() : end + 1);
-        const auto at = line.find(between);
-        if (at != line.npos)
-            facts.set(std::string(line.substr(0, at)),
-                      std::string(line.substr(at + between.size())));
-    }
-}
-
 Found judge_answers(const spi::Facts& f) {
     if (f.has("Zookeeper version")) return spi::sound("it is a " + std::string(f.text("Mode")));
     if (f.text("srvr").empty()) return spi::slow("it does not answer");
@@ -40,8 +27,10 @@ Found judge_latency(const spi::Facts& f) {
     if (slash == text.npos) return {};
     spi::Facts average;
     average.set("ms", std::string(text.substr(slash + 1)));
-    const auto ms = average.number("ms");
+    const auto ms = average.number("ms"), received = f.number("Received");
     if (!ms) return {};
+    // Its first requests wait for the JVM to warm up.
+    if (received.value_or(0) < 100) return spi::sound("too few requests to say");
     const std::string words = "its requests take " + std::to_string(*ms) + " ms on average";
     return *ms > 50 ? spi::slow(words) : spi::sound(words);
 }
@@ -141,28 +130,20 @@ constexpr spi::Check ensemble_checks[] = {
      spi::judge_round_trip},
 };
 
-bool on_this_machine(std::string_view host) {
-    return host == "localhost" || host.starts_with("127.") || host == "[::1]" || host == "::1";
-}
-
 /// One line for each server: "server.1=10.0.0.1:2888:3888:participant;2181". A server that stands
 /// alone has none.
 void note_config(spi::Facts& facts, std::string_view text) {
     long long voters = 0, observers = 0;
-    std::set<std::string, std::less<>> hosts;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(end == text.npos ? text.size() : end + 1);
-        const auto is = line.find('=');
-        if (!line.starts_with("server.") || is == line.npos) continue;
-        if (line.find(":observer") != line.npos) ++observers;
-        if (line.find(":participant") == line.npos) continue;
+    std::set<std::string> hosts;
+    spi::Facts lines;
+    spi::note_lines(lines, text, "=");
+    for (const auto& [key, value] : lines.values) {
+        if (!key.starts_with("server.")) continue;
+        if (value.find(":observer") != value.npos) ++observers;
+        if (value.find(":participant") == value.npos) continue;
         ++voters;
-        std::string_view host = line.substr(is + 1);
-        host = host.substr(0, host.starts_with('[') ? host.find(']') + 1 : host.find(':'));
-        if (!on_this_machine(host) && !hosts.insert(std::string(host)).second)
-            facts.set("shared_host", std::string(host));
+        const auto end = value.starts_with('[') ? value.find(']') + 1 : value.find(':');
+        spi::note_host(facts, hosts, value.substr(0, end));
     }
     facts.set("voters", std::max(voters, 1LL));
     facts.set("observers", observers);
@@ -183,13 +164,13 @@ awaitable<spi::Facts> ZooKeeperBackend::server_facts(spi::Endpoint server,
     auto meeting = four_letters(shared_, server, "srvr", deadline);
     const std::string said = co_await std::move(meeting);
     facts.set("srvr", said);
-    note_lines(facts, said, ": ");
+    spi::note_lines(facts, said, ": ");
     facts.set("tick_ms", shared_->options.tick.count());
     facts.set("ttl_ms", shared_->options.ttl.count());
     if (said.empty()) co_return facts;
     auto asking = four_letters(shared_, server, "conf", deadline);
     const std::string conf = co_await std::move(asking);
-    note_lines(facts, conf, "=");
+    spi::note_lines(facts, conf, "=");
     co_return facts;
 }
 
@@ -215,11 +196,9 @@ awaitable<result<Examination>> ZooKeeperBackend::examine(boot_clock::time_point 
         const auto share = (deadline - now) / static_cast<long>(hosts.size() - i + 1);
         auto asking = server_facts(hosts[i], now + share);
         const spi::Facts facts = co_await std::move(asking);
-        const auto of_server = spi::judge(server_checks, facts);
-        found.findings.insert(found.findings.end(), of_server.begin(), of_server.end());
+        spi::judge(server_checks, facts, found.findings);
     }
-    const auto of_ensemble = spi::judge(ensemble_checks, ensemble);
-    found.findings.insert(found.findings.end(), of_ensemble.begin(), of_ensemble.end());
+    spi::judge(ensemble_checks, ensemble, found.findings);
     found.capabilities = capabilities_;
     // Unreadable: as configured.
     if (const auto voters = ensemble.number("voters")) {

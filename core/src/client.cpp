@@ -1,7 +1,6 @@
 #include "holdfast/client.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include "backend_lock.hpp"
 #include "config/secret.hpp"
@@ -167,10 +166,7 @@ result<Capabilities> Client::probe(Diagnostics* diagnostics) const {
 result<Examination> Client::examine(Diagnostics* diagnostics) const {
     Engine& e = impl_->engine();
     auto found = examine_server(e, diagnostics);
-    if (!found) return found;
-    auto local = spi::judge(spi::local_checks(), local_facts(e));
-    found->findings.insert(found->findings.end(), std::make_move_iterator(local.begin()),
-                           std::make_move_iterator(local.end()));
+    if (found) spi::judge(spi::local_checks(), local_facts(e), found->findings);
     return found;
 }
 

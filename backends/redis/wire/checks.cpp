@@ -10,17 +10,6 @@ using spi::Judgement;
 
 enum Question : std::uint8_t { info, time, first_config };
 
-void note_lines(Facts& facts, std::string_view text) {
-    while (!text.empty()) {
-        const auto end = text.find_first_of("\r\n");
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(end == text.npos ? text.size() : end + 1);
-        const auto colon = line.find(':');
-        if (line.empty() || line.front() == '#' || colon == line.npos) continue;
-        facts.set(std::string(line.substr(0, colon)), std::string(line.substr(colon + 1)));
-    }
-}
-
 /// False: unknown, since INFO was not answered.
 bool asked(const Facts& f) {
     return f.has("redis_version") || f.has("role");
@@ -53,7 +42,7 @@ const std::vector<std::vector<std::string>>& questions() {
 
 void note_answer(Facts& facts, std::size_t question, const Reply* reply) {
     if (reply == nullptr) return;
-    if (question == info && reply->is_text()) note_lines(facts, reply->text);
+    if (question == info && reply->is_text()) spi::note_lines(facts, reply->text, ":");
     const auto items = reply->items();
     if (!reply->is(Reply::Type::array)) return;
     if (question == time) {

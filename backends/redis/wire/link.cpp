@@ -11,6 +11,7 @@
 
 #include "errors.hpp"
 #include "handshake.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 #include "holdfast/spi/net/socket.hpp"
 #include "holdfast/spi/net/watchdog.hpp"
 
@@ -26,7 +27,7 @@ std::string words(const char* what, const std::string& where) {
 }  // namespace
 
 std::vector<std::string> exposures(const Options& o, std::string_view secure) {
-    return tls::exposures(o.tls, !o.password.empty(), tls::on_this_machine(o.host), o.display,
+    return tls::exposures(o.tls, !o.password.empty(), spi::on_this_machine(o.host), o.display,
                           secure);
 }
 

@@ -170,7 +170,7 @@ result<Examination> Questions::examine(Connection& c, boot_clock::time_point dea
         return said.error;
     }
     Examination found;
-    found.findings = spi::judge(checks, facts);
+    spi::judge(checks, facts, found.findings);
     found.capabilities = promises();
     if (c.pooled()) found.capabilities.set(Capability::notified, false);
     const bool durable = spi::all_sound(

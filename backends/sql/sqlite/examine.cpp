@@ -94,7 +94,7 @@ result<Examination> Questions::examine(Connection& c, boot_clock::time_point dea
     if (::stat((path + "-wal").c_str(), &log) == 0)
         facts.set("log_bytes", static_cast<long long>(log.st_size));
     Examination found;
-    found.findings = spi::judge(checks, facts);
+    spi::judge(checks, facts, found.findings);
     found.capabilities = promised();
     if (facts.text("in_memory") == "1")
         found.capabilities.set(Capability::survives_server_crash, false);

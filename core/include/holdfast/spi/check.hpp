@@ -65,9 +65,8 @@ struct Check {
     std::optional<Judgement> (*judge)(const Facts&);  ///< none: it does not apply here
 };
 
-/// What these checks say of one server, in the order of the table.
-inline std::vector<Finding> judge(std::span<const Check> checks, const Facts& facts) {
-    std::vector<Finding> out;
+/// Adds what these checks say of one server, in the order of the table.
+inline void judge(std::span<const Check> checks, const Facts& facts, std::vector<Finding>& into) {
     for (const Check& c : checks) {
         auto judgement = c.judge(facts);
         if (!judgement) continue;
@@ -80,9 +79,8 @@ inline std::vector<Finding> judge(std::span<const Check> checks, const Facts& fa
             f.consequence = c.consequence;
             f.remedy = c.remedy;
         }
-        out.push_back(std::move(f));
+        into.push_back(std::move(f));
     }
-    return out;
 }
 
 /// Whether the checks of these ids are all sound, or do not apply.

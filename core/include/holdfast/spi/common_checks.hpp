@@ -1,13 +1,36 @@
-// What several backends ask in the same way: the round trip and the server's clock.
+// What several backends ask in the same way: lines of text, the round trip, the server's clock, and
+// hosts that are shared.
 #pragma once
 #include <chrono>
 #include <cstdlib>
+#include <set>
 #include <string>
 
 #include "holdfast/clock.hpp"
 #include "holdfast/spi/check.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::spi {
+
+/// A fact for each line "key" + `between` + "value"; other lines, and comments ("#"), are none.
+inline void note_lines(Facts& facts, std::string_view text, std::string_view between) {
+    while (!text.empty()) {
+        const auto end = text.find_first_of("\r\n");
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == text.npos ? text.size() : end + 1);
+        const auto at = line.find(between);
+        if (line.starts_with('#') || at == line.npos) continue;
+        facts.set(std::string(line.substr(0, at)), std::string(line.substr(at + between.size())));
+    }
+}
+
+/// Fact "shared_host": a host that was noted before. Not this machine, where nobody runs more than
+/// a trial. An IPv6 address may have brackets.
+inline void note_host(Facts& facts, std::set<std::string>& seen, std::string host) {
+    const bool brackets = host.starts_with('[') && host.ends_with(']');
+    if (on_this_machine(brackets ? host.substr(1, host.size() - 2) : host)) return;
+    if (!seen.insert(host).second) facts.set("shared_host", std::move(host));
+}
 
 /// Facts "round_trip_us" and "ttl_ms".
 inline void note_round_trip(Facts& facts, boot_clock::duration took, milliseconds ttl) {

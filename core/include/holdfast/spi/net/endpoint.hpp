@@ -1,5 +1,6 @@
 // A host and its port for people, logs, and names that clients agree on.
 #pragma once
+#include <boost/asio/ip/address.hpp>
 #include <string>
 
 #include "holdfast/spi/settings.hpp"
@@ -12,6 +13,13 @@ inline std::string text_of(const Endpoint& e) {
     const bool v6 = e.host.find(':') != std::string::npos;
     return (v6 ? "[" + e.host + "]" : e.host) +
            (e.port != 0 ? ":" + std::to_string(e.port) : std::string());
+}
+
+/// "localhost", or a loopback address, without brackets.
+inline bool on_this_machine(const std::string& host) {
+    error_code named;
+    const auto address = boost::asio::ip::make_address(host, named);
+    return named ? host == "localhost" : address.is_loopback();
 }
 
 }  // namespace holdfast::spi
