@@ -455,7 +455,28 @@ TEST_CASE("kinds: permits whose time has run out are free again", "[kinds][T19]"
     CHECK_FALSE(gone.valid());
     CHECK(sem->try_acquire().error() == errc::contended);
     gone.release();
-    CHECK(sem->try_acquire().error() == errc::contended);  // a late release frees nobody else's
+    CHECK(sem->try_acquire().error() == errc::contended);
+    two.release();
+    one.release();
+    require_clean(name);
+}
+
+// Its client does not know that it was broken, so the release is sent.
+TEST_CASE("kinds: a late release frees nobody else's permits", "[kinds]") {
+    if (!has(Capability::semaphore) || !has(Capability::break_lock)) return;
+    const auto name = fresh_name("permits-late");
+    const auto client = open(), other = open();
+    auto gone =
+        take(*lock_of(other, name,
+                      {.ttl = 10s, .renew = false, .kind = hf::Kind::semaphore, .limit = 3}),
+             {.permits = 2});
+    const std::string owner(gone.owner_id());
+    REQUIRE(client.break_lock(name, {.now = true, .owner = owner}).has_value());
+    const auto sem = lock_of(client, name, semaphore(3));
+    auto one = take(*sem);
+    auto two = take(*sem, {.permits = 2});
+    gone.release();
+    CHECK(sem->try_acquire().error() == errc::contended);
     two.release();
     one.release();
     require_clean(name);
