@@ -138,7 +138,7 @@ TEST_CASE("T28: an exception releases as abandoned and is what the caller sees",
 }
 
 TEST_CASE("the std family works over two locks and four threads", "[basics][races]") {
-    const auto client = open();
+    const auto client = open("ttl=30s&request_timeout=10s");  // the family has no errors but an exception
     const auto a_name = fresh_name("std-a"), b_name = fresh_name("std-b");
     hf::mutex a{client.make_lock(a_name)}, b{client.make_lock(b_name)};
     int unguarded = 0;

@@ -248,7 +248,9 @@ bool outage(Crowd& crowd, Trial& trial) {
     }));
     CHECK(crowd.client().stats().lost == crowd.size());
     CHECK(crowd.client().stats().held == 0);
-    auto again = hold(*lock_of(crowd.client(), crowd.name(0)));
+    // The crowd's own requests may take a second only.
+    const auto afterwards = open("ttl=30s&request_timeout=10s");
+    auto again = hold(*lock_of(afterwards, crowd.name(0)));
     if (has(Capability::fencing)) CHECK(again.fencing_token() > crowd[0].lease.fencing_token());
     again.release();
     require_clean(crowd.name(0));

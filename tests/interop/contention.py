@@ -9,7 +9,8 @@ far as one side can be.
 leaves, when it has met somebody: a key that is gone makes the overlap etcdctl's own. Both are shown: an
 etcdctl that is stopped or killed, and a worker that goes in without the lock.
 
-usage: contention.py CASE HOLDFAST_WORKER HOLDFAST_LAB HISTORY_CHECKER [--curator CLASSES] [--node MODULES]
+usage: contention.py CASE HOLDFAST_WORKER HOLDFAST_LAB HISTORY_CHECKER [--rounds N] [--curator CLASSES]
+                     [--node MODULES]
 """
 import argparse
 import glob
@@ -26,7 +27,7 @@ import redis
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIDES = 4
-ROUNDS = 260  # of each process; what the killed ones leave undone is more than made up for
+ROUNDS = 260  # of each process, unless told; what the killed ones leave undone is more than made up for
 JARS = ["curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava",
         "slf4j-api", "slf4j-nop", "netty-handler", "netty-transport", "netty-common", "netty-buffer",
         "netty-codec", "netty-resolver"]
@@ -66,6 +67,8 @@ class Case:
 
     def __init__(self, options):
         self.options = options
+        self.rounds = self.rounds * options.rounds // ROUNDS
+        self.control_rounds = self.control_rounds * options.rounds // ROUNDS
         self.lab = Lab(options.lab, self.kind, self.count)
 
     kind, count, permits = "redis", 1, 1
@@ -312,7 +315,7 @@ def run(case, store_port, same_name, kills, seed):
             sides[which].append(subprocess.Popen(words, env=case.environment(), process_group=0))
 
         try:
-            seen = contend(store, folder, sides, start, kills, chance)
+            seen = contend(store, folder, sides, start, kills, lambda: chance.randint(5, rounds // 5))
             if same_name and case.permits == 1:  # the checker knows one holder
                 seen["recorded"] = check_history(case.options.checker, folder)
             return seen
@@ -350,8 +353,8 @@ def check_history(checker, folder):
     return json.loads(told.stdout)["figures"]["granted"]
 
 
-def contend(store, folder, sides, start, kills, chance):
-    """Starts everybody, kills holders, waits for the end; what the witness saw."""
+def contend(store, folder, sides, start, kills, further):
+    """Starts everybody, kills holders after so many `further` rounds each, waits for the end; what the witness saw."""
     for _ in range(SIDES):
         start("ours")
         start("theirs")
@@ -361,7 +364,7 @@ def contend(store, folder, sides, start, kills, chance):
     killed = {"ours": 0, "theirs": 0}
     for _ in range(kills):
         for which, side in sides.items():
-            at = int(store.get("done") or 0) + chance.randint(5, 60)
+            at = int(store.get("done") or 0) + further()
             victim = pick_holder(store, folder, side, at)
             kill(victim)
             side.remove(victim)
@@ -383,6 +386,7 @@ def main():
     parser.add_argument("worker")
     parser.add_argument("lab")
     parser.add_argument("checker")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--curator")
     parser.add_argument("--node")
     options = parser.parse_args()
@@ -398,7 +402,7 @@ def main():
         assert seen["counter"] == seen["done"] or seen["theirs"], "updates were lost"
         assert (seen["together"] > 0) == (case.permits > 1), "as many as have a permit hold at once"
         # Those that were killed have done less than their rounds, and others take their places.
-        assert seen["done"] >= 2000 * case.rounds // ROUNDS, "fewer than 2,000 acquisitions, or their share"
+        assert seen["done"] >= 2 * SIDES * case.rounds * 25 // 26, "fewer acquisitions than the rounds of all"
         least = case.rounds * SIDES // 2
         assert least < seen["foreign"] < seen["done"] - least, "one side hardly took part"
         assert min(seen["killed"].values()) >= 2

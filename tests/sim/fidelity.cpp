@@ -1,6 +1,7 @@
 // Sends the same random requests to a simulated server and to a real one, and compares the answers:
 // a simulation shows something only as far as its servers do what the real ones do. What differs by
-// nature is left out: identities of leases, and what is left of a time.
+// nature is left out: identities of leases, and etcd's remaining times.
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -76,17 +77,18 @@ lab::Reply read_reply(const std::string& bytes, std::size_t& at) {
 Words redis_command(Random& r) {
     static const Words keys{"a", "b", "c", "d"}, members{"m", "n", "o", "m#2", ""},
         scores{"0", "1", "2.5", "-3", "1790000000123.25", "9007199254740993", "0.1"},
-        texts{"", "x", "hf:s:1", "long text with\r\nlines"}, indexes{"0", "1", "-1", "-2", "7"};
+        texts{"", "x", "hf:s:1", "long text with\r\nlines"}, indexes{"0", "1", "-1", "-2", "7"},
+        times{"1", "3", "7", "20", "600000"};
     const std::string key = one_of(r, keys), member = one_of(r, members);
-    switch (r.below(19)) {
+    switch (r.below(21)) {
         case 0:
             return {"SET", key, one_of(r, texts)};
         case 1:
             return {"SET", key, one_of(r, texts), "NX"};
         case 2:
-            return {"SET", key, one_of(r, texts), "NX", "PX", "600000"};
+            return {"SET", key, one_of(r, texts), "NX", "PX", one_of(r, times)};
         case 3:
-            return {"SET", key, one_of(r, texts), "PX", "700000"};
+            return {"SET", key, one_of(r, texts), "PX", one_of(r, times)};
         case 4:
             return {"SET", key, one_of(r, texts), "KEEPTTL"};
         case 5:
@@ -96,7 +98,7 @@ Words redis_command(Random& r) {
         case 7:
             return {"EXISTS", key, one_of(r, keys)};
         case 8:
-            return {"PEXPIRE", key, "800000"};
+            return {"PEXPIRE", key, one_of(r, times)};
         case 9:
             return {"ZADD", key, one_of(r, scores), member, one_of(r, scores), one_of(r, members)};
         case 10:
@@ -118,8 +120,12 @@ Words redis_command(Random& r) {
             return {"HSET", key, member, one_of(r, texts)};
         case 17:
             return {"HGET", key, member};
-        default:
+        case 18:
             return {"HDEL", key, member};
+        case 19:
+            return {"PUBLISH", key, one_of(r, texts)};
+        default:
+            return {"PUBSUB", "NUMSUB", key};
     }
 }
 
@@ -165,36 +171,125 @@ void leave_out_places(lab::Reply& r) {
         leave_out_places(e);
 }
 
-int redis(std::uint64_t seed, std::uint64_t count) {
-    auto server = lab::RedisServer::start({});
-    lab::RedisConnection real("127.0.0.1", server.port());
-    model::Lua lua;
-    model::Store store;
-    model::Wire wire;
-    store.now = 1'790'000'000'000;
-    Random r(seed);
-    std::uint64_t differ = 0;
-    for (std::uint64_t i = 0; i < count && differ < 10; ++i) {
-        const bool script = r.chance(400);
-        const Words words = script ? redis_script(r) : redis_command(r);
+/// The real server's clock, in ms.
+std::int64_t clock_of(lab::RedisConnection& real) {
+    const auto now = real.command({"TIME"});
+    return std::stoll(now.elements.at(0).text) * 1000 + std::stoll(now.elements.at(1).text) / 1000;
+}
+
+/// Both servers, the simulated one with the real one's clock, and a client of each that listens.
+class RedisPair {
+public:
+    RedisPair(const lab::RedisServer& server, std::uint64_t seed)
+        : real_("127.0.0.1", server.port()), ears_("127.0.0.1", server.port()), random_(seed) {}
+
+    /// One request to both. False: the answers differ, or what is left of the key's time, or what
+    /// the listener heard, and it was printed.
+    bool ask(std::uint64_t number) {
+        if (random_.chance(20)) listen_or_not();
+        const bool script = random_.chance(400);
+        const Words words = script ? redis_script(random_) : redis_command(random_);
+        const auto before = clock_of(real_);
+        lab::Reply answered = real_.command(words);
+        const auto after = clock_of(real_);
+        for (const auto& [key, value] : store_.keys)
+            lapsed_ += value.expires >= 0 && value.expires < before ? 1 : 0;
+        store_.now = before;
+        store_.sweep();
+        // A key that was there at one of these times and not at the other: any answer is right, and
+        // both begin anew. What is published depends on no key.
+        const bool unclear =
+            before != after &&
+            std::any_of(store_.keys.begin(), store_.keys.end(), [&](const auto& e) {
+                return e.second.expires >= 0 && e.second.expires <= after;
+            });
         const std::string bytes =
-            script ? lua.evaluate(words[1], {words[3]}, Words(words.begin() + 4, words.end()),
-                                  store, wire)
-                   : lua.call(words, store, wire);
+            script ? lua_.evaluate(words[1], {words[3]}, Words(words.begin() + 4, words.end()),
+                                   store_, wire_)
+                   : lua_.call(words, store_, wire_);
         std::size_t at = 0;
-        lab::Reply simulated = read_reply(bytes, at), answered = real.command(words);
+        lab::Reply simulated = read_reply(bytes, at);
         leave_out_places(simulated);
         leave_out_places(answered);
-        if (simulated == answered) continue;
-        ++differ;
-        std::printf("request %llu: %s\n  simulated: %s\n  real:      %s\n",
-                    static_cast<unsigned long long>(i), shown(words).c_str(),
-                    to_string(simulated).c_str(), to_string(answered).c_str());
+        const std::string heard = difference_in_hearing();
+        std::string difference;
+        if (unclear) {
+            (void)real_.command({"FLUSHALL"});
+            store_.keys.clear();
+        }
+        if (!unclear && !(simulated == answered))
+            difference = "simulated: " + to_string(simulated) + ", real: " + to_string(answered);
+        else if (!heard.empty())
+            difference = heard;
+        else
+            difference = difference_in_time(words.at(script ? 3 : 1), after - before);
+        if (difference.empty()) return true;
+        std::printf("request %llu: %s\n  %s\n", static_cast<unsigned long long>(number),
+                    shown(words).c_str(), difference.c_str());
+        return false;
     }
-    std::printf("redis: seed %llu, %llu requests, %llu differ\n",
-                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(differ));
-    return differ == 0 ? 0 : 1;
+
+    std::uint64_t lapsed() const { return lapsed_; }
+    std::uint64_t heard() const { return heard_; }
+
+private:
+    void listen_or_not() {
+        const std::string channel = random_.chance(500) ? "a" : "b";
+        int& listeners = wire_.listeners[channel];
+        (void)ears_.command({listeners == 0 ? "SUBSCRIBE" : "UNSUBSCRIBE", channel});
+        listeners = 1 - listeners;
+    }
+
+    /// What one request published to channels with a listener.
+    std::string difference_in_hearing() {
+        std::string out;
+        for (const auto& [channel, text] : wire_.published) {
+            if (wire_.listeners[channel] == 0) continue;
+            const auto message = ears_.receive();
+            ++heard_;
+            if (!message || message->elements.size() != 3 ||
+                message->elements[1].text != channel || message->elements[2].text != text)
+                out = "heard: " + (message ? to_string(*message) : std::string("nothing"));
+        }
+        wire_.published.clear();
+        return out;
+    }
+
+    /// When the key ends: the same, but for the time that the request may have taken. The real
+    /// server's word is taken over.
+    std::string difference_in_time(const std::string& key, std::int64_t took) {
+        model::Value* value = store_.find(key);
+        if (value == nullptr || value->expires < 0) return {};
+        const auto real = real_.command({"PEXPIRETIME", key}).integer;
+        if (real == -2 && clock_of(real_) > value->expires) return {};  // over by now
+        if (std::abs(real - value->expires) > took)
+            return "ends at " + std::to_string(value->expires) + ", the real one at " +
+                   std::to_string(real);
+        value->expires = real;
+        return {};
+    }
+
+    lab::RedisConnection real_, ears_;
+    Random random_;
+    model::Lua lua_;
+    model::Store store_;
+    model::Wire wire_;
+    std::uint64_t lapsed_ = 0, heard_ = 0;
+};
+
+int redis(std::uint64_t seed, std::uint64_t count) {
+    const auto server = lab::RedisServer::start({});
+    RedisPair pair(server, seed);
+    std::uint64_t differ = 0;
+    for (std::uint64_t i = 0; i < count && differ < 10; ++i)
+        differ += pair.ask(i) ? 0 : 1;
+    const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf("redis: seed %llu, %llu requests, %llu keys lapsed, %llu messages, %llu differ\n",
+                number(seed), number(count), number(pair.lapsed()), number(pair.heard()),
+                number(differ));
+    const bool shown = pair.lapsed() >= count / 100 && pair.heard() >= count / 200;
+    if (!shown) std::puts("too few keys lapsed, or too little was heard, to show anything");
+    return differ == 0 && shown ? 0 : 1;
 }
 
 // --- etcd

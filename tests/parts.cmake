@@ -1,0 +1,31 @@
+# Which suites this build has: all of them, unless HOLDFAST_TESTS_SPLIT divides them between two builds, as
+# tests/run --split does. A sanitized build then has the suites of the library, where a wrong access would be: core,
+# conformance, backends, examine. A plain one has the rest: the command, bench, simulation, other clients, packages,
+# pages. It also has the files with [fork] cases: in a forked child a sanitizer's allocator may wait for ever for what a
+# thread of the parent held, and ThreadSanitizer does not follow threads that such a child starts.
+option(HOLDFAST_TESTS_SPLIT "Build only the suites that tests/run --split has in this kind of build" OFF)
+set(HOLDFAST_SANITIZED OFF)
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    set(HOLDFAST_SANITIZED ON)
+endif()
+set(HOLDFAST_TESTS_OF_LIBRARY ON)
+set(HOLDFAST_TESTS_OF_REST ON)
+if(HOLDFAST_TESTS_SPLIT AND HOLDFAST_SANITIZED)
+    set(HOLDFAST_TESTS_OF_REST OFF)
+elseif(HOLDFAST_TESTS_SPLIT)
+    set(HOLDFAST_TESTS_OF_LIBRARY OFF)
+endif()
+
+# holdfast_fork_files(LIST): leaves in LIST what has [fork] cases, where the library's suites are not built.
+function(holdfast_fork_files list)
+    if(NOT HOLDFAST_TESTS_OF_LIBRARY)
+        set(kept "")
+        foreach(file IN LISTS ${list})
+            file(STRINGS ${file} found REGEX "\\[fork\\]" LIMIT_COUNT 1)
+            if(found)
+                list(APPEND kept ${file})
+            endif()
+        endforeach()
+        set(${list} ${kept} PARENT_SCOPE)
+    endif()
+endfunction()
