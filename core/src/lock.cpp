@@ -1,4 +1,4 @@
-// The blocking form of a Lock that only has the asynchronous one: for decorators.
+// The blocking form of a Lock that only has the asynchronous one, such as a decorator.
 #include "holdfast/lock.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>

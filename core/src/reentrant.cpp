@@ -1,4 +1,4 @@
-// One owner of a Reentrant: handles of its grant, or else acquisitions under way.
+// One owner of a Reentrant: the handles of its grant, or its acquisitions under way.
 #include "holdfast/reentrant.hpp"
 
 #include <algorithm>
