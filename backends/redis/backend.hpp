@@ -90,7 +90,7 @@ protected:
     /// primary by now.
     void notice(const error_code&);
     virtual void demoted() {}  ///< the same for other connections
-    /// The channel on which waiters are notified of a hand-over.
+    /// The channel on which waiters are notified of a hand-off.
     virtual std::string_view channel() const noexcept { return {}; }
 
     const Capabilities capabilities_;

@@ -18,7 +18,7 @@
 
 namespace holdfast::redis::lua {
 
-/// What is held, and who is granted what is left.
+/// What is held, and grants of what is left.
 inline constexpr const char* units = R"lua(
 local ALL = 4294967295
 local HOLD

@@ -1,6 +1,6 @@
-// The holders of one name, those that have waited long for it, and who may come in: the rules of
-// all kinds of locks, applied to a name's row as read and written back whole. No statements, no
-// connection.
+// The holders of one name, the waiters that have waited long for it, and whether one may come in:
+// the rules of all kinds of locks, applied to a name's row as read and written back whole. No
+// statements, no connection.
 #pragma once
 #include <algorithm>
 #include <optional>

@@ -16,21 +16,21 @@ namespace holdfast::postgresql {
 
 enum class Sql : std::uint8_t {
     grant,         ///< name, owner, ttl ms, deadline us, client, next -> token, previous
-    release,       ///< name, owner, token, mark -> name, whether somebody waits; when it was ours
+    release,       ///< name, owner, token, mark -> name, whether a client waits; if it was ours
     grant_many,    ///< arrays of the same, but one client -> name, token, previous
-    release_many,  ///< arrays of the same -> name, whether somebody waits
+    release_many,  ///< arrays of the same -> name, whether a client waits
     look,          ///< names, client -> see Row
-    ensure,        ///< names: makes the rows that are missing
-    stand,     ///< names, since us, client, also if free: it stands in line -> names where it does
-    tell,      ///< names, client, whether it leaves: see below -> name, whether another was told
-    renew,     ///< arrays: name, owner, token, ttl ms -> name, text
-    withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name,
-               ///< whether it is free and somebody waits
+    ensure,        ///< names: makes missing rows
+    stand,  ///< names, since us, client, also if free: it stands in line -> names where it does
+    tell,   ///< names, client, whether it leaves: see below -> name, whether another was notified
+    renew,  ///< arrays: name, owner, token, ttl ms -> name, text
+    withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name, whether it
+               ///< is free and a client waits
     read,      ///< names, client -> see NameRow
     write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
-               ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether
-               ///< somebody waits; for those that still have that version
-    tell_all,  ///< names, client -> one row for each other client that was told
+               ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether a
+               ///< client waits; for rows that still have that version
+    tell_all,  ///< names, client -> a row for each other client that was notified
     list,      ///< prefix, limit -> names
     sweep,     ///< name -> last name looked at, how many were looked at
     count_
