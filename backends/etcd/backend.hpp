@@ -1,10 +1,10 @@
-// The etcd backend: a key for each owner, below that of the lock, in the order of creation, as
-// `etcdctl lock` and etcd's own lock service have it. A file for each thing that is done: acquire
-// and stand (in line), change (a key's lease, or its units), leave, operate.
+// The etcd backend. Each owner has a key below that of the lock, in the order of creation, as in
+// `etcdctl lock` and etcd's own lock service. One file per task: acquire and stand (in line),
+// change (a key's lease or its units), leave, operate.
 #pragma once
 
-// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way; in
-// all files that include this one.
+// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator; in all
+// files that include this one.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -58,12 +58,12 @@ public:
 
 private:
     using Attempts = std::vector<spi::Attempt*>;
-    /// Another lease for a key, and fewer units.
+    /// A change of a key: another lease, or fewer units.
     struct Change {
         PlacePtr place;
         Lease lease;
         spi::Units units;
-        bool grant = false;  ///< of a waiter that becomes a holder
+        bool grant = false;  ///< a waiter becomes a holder
         enum class Outcome : std::uint8_t { unknown, done, gone, revoked, other_kind } outcome{};
         PreviousHolder previous = PreviousHolder::unknown;
     };
@@ -79,36 +79,36 @@ private:
         Entering how;
         std::unique_ptr<Lines::Listing> listing;
     };
-    /// What stands in a line, and how much of it holds.
+    /// The keys of a line, and how many of them hold.
     struct Standing {
         std::vector<KeyValue> all;  ///< in the order of their creation
         std::size_t holders = 0;
     };
     enum class Says : std::uint8_t { asked, revoked, gone };
-    /// How a request went, beside its results.
+    /// The course of a request, beside its results.
     struct Went {
         std::int64_t revision = 0;
         bool doubt = false, repeated = false;
         std::string detail;
     };
 
-    /// One for each, of those that `needs` names; the others get one that is none.
+    /// One lease for each item that `needs` selects; the others get an empty one.
     template <class Item>
     awaitable<std::vector<Leased>> lease_each(std::vector<Item*>, bool (*needs)(const Place&));
 
-    /// Of different locks, without keys yet: makes them, free or in line.
+    /// For attempts at different locks that have no keys yet: makes the keys, granted or in line.
     awaitable<void> enter(Attempts, bool again);
-    /// What becomes of those whose key was made, or not.
+    /// What to do next with an attempt, after its key was made or not.
     enum class Next : std::uint8_t { nothing, stand, leave, clear };
     Next entered(const Asked&, const Result&, std::int64_t revision, std::int64_t& marker);
-    /// Takes markers away that belong to nobody, and enters again.
+    /// Removes markers without owners, and enters again.
     awaitable<void> clear(Attempts, std::vector<std::int64_t> markers);
-    /// Whose keys are there: what fits is taken, the others wait.
+    /// For attempts whose keys exist: takes what fits; the others wait.
     awaitable<void> stand(Attempts);
     awaitable<void> take(Attempts);
-    /// One try, which leaves nothing behind.
+    /// A single attempt, which leaves nothing behind.
     awaitable<void> give_up(spi::Attempt*);
-    /// Sees to a line of which the watch may have missed something.
+    /// Lists a line, since its watch may have missed something.
     awaitable<void> look_after(PlacePtr, boot_clock::time_point deadline);
     void start_over(Place&);
     void add_grave(const Place&, const Lease&, Transaction&);
@@ -122,27 +122,28 @@ private:
         return std::min(milliseconds(1000), ttl / 3);
     }
     spi::Attempt::Granted granted(const spi::Attempt&, const Lease&, PreviousHolder);
-    /// Attaches waiters' keys to the lease of all waiters.
+    /// Attaches waiters' keys to the lease that all waiters share.
     awaitable<void> adopt(const Attempts&);
-    /// Attaches keys to other leases, while they are there and not revoked. The error is that of
-    /// those whose outcome is unknown.
+    /// Attaches keys to other leases if they exist and are not revoked. Returns the error of those
+    /// whose outcome is unknown.
     awaitable<error_code> change(std::vector<Change>&, boot_clock::time_point deadline,
                                  std::string* detail);
-    /// One request for all of these, and a result for each.
+    /// One request for all of these; returns a result for each.
     awaitable<result<std::vector<Result>>> transact(std::vector<Transaction>,
                                                     boot_clock::time_point deadline, Went&);
     awaitable<result<Result>> ask(std::string begin, std::string end, std::int64_t limit,
                                   bool keys_only, boot_clock::time_point deadline, Went&);
-    /// What is left of the leases; nothing where that is not known.
+    /// The time left of the leases; nullopt where it is not known.
     awaitable<std::map<std::int64_t, std::optional<milliseconds>>> left_of(
         std::vector<KeyValue>, boot_clock::time_point deadline);
     awaitable<result<Standing>> standing(std::string_view name, boot_clock::time_point deadline,
                                          std::string& detail);
-    /// Says something to holders, in their keys, or deletes these. Those that were told.
+    /// Writes a request to holders into their keys, or deletes the keys. Returns the holders
+    /// reached.
     awaitable<result<std::vector<KeyValue>>> tell(std::string_view name, HolderFilter, Says,
                                                   boot_clock::time_point deadline,
                                                   std::string& detail);
-    /// What one member says of itself; "silent" where it does not.
+    /// Facts that one member reports; "silent" if it does not answer.
     awaitable<spi::Facts> member_facts(spi::Endpoint, boot_clock::time_point deadline);
     void tend();
     awaitable<void> keep_waiting();
@@ -152,9 +153,9 @@ private:
     std::shared_ptr<Members> members_;
     std::shared_ptr<Leases> leases_;
     std::shared_ptr<Lines> lines_;
-    std::vector<std::int64_t> asking_;  ///< leases of grants that are asked for
+    std::vector<std::int64_t> asking_;  ///< leases of grants whose requests are under way
     bool tending_ = false;
-    std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  ///< with this object
+    std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  ///< this object is
     std::shared_ptr<spi::net::Gate> tend_gate_ = std::make_shared<spi::net::Gate>();
 };
 

@@ -1,6 +1,6 @@
-// The transaction that makes an owner's key, for all kinds of locks, and what its answer says. It
-// is granted at once where nobody stands in the line, or where all that do are such as it may stand
-// beside: other readers, or holders of permits as long as theirs and its own are within the limit.
+// The transaction that makes an owner's key, for all kinds of locks, and its answer. It is granted
+// at once if the line is empty, or if it may stand beside all that is there: other readers, or
+// holders of permits as long as the sum is within the limit.
 #pragma once
 #include "holdfast/lease.hpp"
 #include "messages.hpp"
@@ -9,8 +9,8 @@
 namespace holdfast::etcd {
 
 struct Entering {
-    bool queue = false;  ///< it makes a key although others are in the way
-    bool list = false;   ///< tells the whole line, after what it did
+    bool queue = false;  ///< make a key even if others are in the way
+    bool list = false;   ///< return the whole line, after the change
     std::int64_t lease = 0;
     std::string grave;  ///< see grave_of
 };
@@ -19,31 +19,30 @@ Transaction entering(const Place&, const Entering&);
 struct Entered {
     enum class Outcome : std::uint8_t {
         granted,
-        made,        ///< its key was made now, behind others
-        stands,      ///< it was there
+        made,        ///< its key was made, behind others
+        stands,      ///< its key existed
         busy,        ///< nothing was done
         left,        ///< its owner has left before
-        other_kind,  ///< permits where a mutex is, of another limit, or the other way round
-        marked,      ///< nothing was done, as the marker of permits is there
-        foreign,     ///< a key that is none of ours stands at the name itself
+        other_kind,  ///< permits where a mutex is, another limit, or the other way round
+        marked,      ///< nothing was done: the marker of permits exists
+        foreign,     ///< a foreign key is at the name itself
         unreadable
     } outcome = Outcome::unreadable;
     PreviousHolder previous = PreviousHolder::unknown;
-    KeyValue found;                               ///< its own, or the marker
-    const std::vector<KeyValue>* line = nullptr;  ///< null: not asked for
+    KeyValue found;                               ///< its own key, or the marker
+    const std::vector<KeyValue>* line = nullptr;  ///< null: it was not requested
 };
 Entered read_entering(const Place&, const Entering&, const Result&);
 
-/// Takes the marker away that was left over by holders that ended by time.
+/// Removes a marker that is left over from expired holders.
 Transaction clearing(const Place&, std::int64_t marker_created);
-/// Nobody was there, or somebody else has cleared it or made another.
+/// True if the line was empty, or another client has removed the marker or made another.
 bool is_clear(const Result&, std::int64_t marker_created);
 
-/// What stands at the name itself is as this kind of lock needs it.
+/// The value that this kind of lock needs at the name itself.
 std::string proper_name(const Place&);
 bool is_proper(const Place&, const std::vector<KeyValue>& at_name);
-/// Each request deletes the key of the place beside it; the last ones to leave a line take the
-/// marker along.
+/// Each request deletes the key of its place. The last ones to leave a line also delete the marker.
 void add_leaving(const std::vector<const Place*>&, std::vector<Transaction>& requests);
 
 }  // namespace holdfast::etcd

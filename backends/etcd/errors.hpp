@@ -1,4 +1,4 @@
-// etcd's own failures as error codes, and what they mean for a caller.
+// Error codes for etcd's failures, and their conditions.
 #pragma once
 #include "holdfast/error.hpp"
 
@@ -7,28 +7,28 @@ namespace holdfast::etcd {
 enum class Error : int {
     unresolved = 1,  ///< no host name could be resolved
     unreachable,     ///< no member took the connection
-    no_answer,       ///< nothing came back in time
+    no_answer,       ///< no answer in time
     closed,          ///< the connection broke
-    protocol,        ///< what came back is none of etcd's gateway
-    no_leader,       ///< the members have no leader, or are not reached by a majority
+    protocol,        ///< not an answer of etcd's gateway
+    no_leader,       ///< the members have no leader, or no majority is reachable
     learner,         ///< the member is not a voter yet, and serves no requests
     no_lease,        ///< the lease is gone
-    no_space,        ///< the alarm NOSPACE: only deletions are taken
+    no_space,        ///< the alarm NOSPACE: only deletions are accepted
     overloaded,      ///< too many requests
-    denied,          ///< no permission, or no user was named
+    denied,          ///< no permission, or no user was given
     tls,             ///< no TLS session: certificate, host name, protocol
-    token,           ///< no user was named, or what stands for it is no longer accepted
+    token,           ///< no user was given, or its token is no longer accepted
     no_users,        ///< authentication is not enabled
     too_old,         ///< the gateway does not know the request
-    refused,         ///< anything else that the server says
-    other_kind,      ///< at the name itself stands a key, which is none of this kind of lock
+    refused,         ///< any other error of the server
+    other_kind,      ///< the key at the name itself belongs to another kind of lock, or to none
 };
 
 const boost::system::error_category& category() noexcept;
 error_code make(Error) noexcept;
-/// Of an answer that is an error: gRPC's code and the server's words.
+/// The code for an error answer: gRPC's code and the server's text.
 error_code from_answer(long long grpc_code, unsigned http_status, std::string_view text) noexcept;
-/// The server has surely not executed the request.
+/// True if the server has surely not executed the request.
 bool nothing_done(const error_code&) noexcept;
 
 }  // namespace holdfast::etcd

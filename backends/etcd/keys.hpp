@@ -1,4 +1,4 @@
-// How names become keys, and what is kept in a key.
+// Maps names to keys, and reads what is stored in a key.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,25 +10,25 @@
 
 namespace holdfast::etcd {
 
-/// "/holdfast/NAME/": the keys of one lock begin with it. Holders and waiters of `etcdctl lock
-/// /holdfast/NAME` have theirs there as well. In NAME everything but printable ASCII, and '/' and
-/// '%', is percent-encoded, so that no lock's keys are among those of another.
+/// "/holdfast/NAME/": the prefix of one lock's keys, which holders and waiters of `etcdctl lock
+/// /holdfast/NAME` share. In NAME everything but printable ASCII, '/' and '%' is percent-encoded,
+/// so that no lock's keys are among those of another.
 std::string line_of(const Options&, std::string_view name);
-/// "/holdfast/NAME": where other clients have locks of one key, which wait for none of ours, and
-/// the marker of permits is.
+/// "/holdfast/NAME": where other clients have single-key locks, which do not wait for ours, and
+/// where the marker of permits is.
 std::string alone_of(std::string line);
-/// The name to which a key belongs; nothing when it is no lock's.
+/// The name that a key belongs to; nullopt for a key of no lock.
 std::optional<std::string> name_of(const Options&, std::string_view key);
-/// Names begin so, as far as the namespace and `prefix` say.
+/// The beginning of the keys of names with `prefix`, in this namespace.
 std::string names_from(const Options&, std::string_view prefix);
-/// Marks an owner that has left, so that a late request of its takes nothing any more.
+/// Marks an owner that has left, so that its late requests acquire nothing.
 std::string grave_of(const Options&, std::string_view owner);
-/// "/holdfast/%mark/NAME/": what is remembered of a lock's holders begins with it, if `robust`.
+/// "/holdfast/%mark/NAME/": the prefix of what is recorded about a lock's holders, if `robust`.
 std::string marks_of(const Options&, std::string_view name);
-/// The end of the range of all keys that begin with `prefix`.
+/// The end of the range of keys that begin with `prefix`.
 std::string after(std::string prefix);
 
-/// What is kept in a key of ours: who stands there for what, and what operators have to say.
+/// The value of one of our keys: its owner and units, and what operators have requested.
 struct Entry {
     enum class Flag : std::uint8_t { none, asked, revoked };
     std::string owner;
@@ -37,15 +37,14 @@ struct Entry {
     Flag flag = Flag::none;
 };
 std::string write_entry(const Entry&);
-/// Nothing when another client made it.
+/// Nullopt when another client made it.
 std::optional<Entry> read_entry(std::string_view value);
-/// Other clients' keys are of mutexes.
+/// The units of a value; keys of other clients are mutexes.
 spi::Units units_in(std::string_view value);
-/// How the values of all keys begin beside which these units may be let in at once, and of no
-/// others. Not for exclusive ones, which are let in alone.
+/// The beginning of all values beside which, and no others, these units may be let in at once. Not
+/// for exclusive units, which are let in alone.
 std::string beside(const spi::Units&);
-/// Stands at the name itself while permits of it are in use, so that whoever wants it as another
-/// kind of lock is refused.
+/// Value at the name itself while its permits are in use, so that other kinds of locks are refused.
 inline constexpr std::string_view permits_marker = "hf1p";
 
 }  // namespace holdfast::etcd

@@ -1,5 +1,5 @@
-// The way to the members of the cluster: HTTP connections that are kept and used again, at most one
-// request on each, and another member when one does not answer.
+// Connects to the members of the cluster: reused HTTP connections with at most one request each,
+// and another member when one does not answer.
 #pragma once
 #include <boost/json/object.hpp>
 #include <deque>
@@ -14,32 +14,32 @@
 
 namespace holdfast::etcd {
 
-/// Engine thread only, kept by whoever uses it.
+/// Engine thread only; its users keep it alive.
 class Members : public std::enable_shared_from_this<Members> {
 public:
     explicit Members(std::shared_ptr<Shared>);
     ~Members();
 
     struct Answer {
-        error_code why;         ///< no answer, or one that is an error
-        bool doubt = false;     ///< a member may have executed it all the same
-        bool repeated = false;  ///< it was sent twice, as the first connection had ended
+        error_code why;         ///< no answer, or an error answer
+        bool doubt = false;     ///< a member may have executed it
+        bool repeated = false;  ///< it was sent twice, since the first connection had ended
         boost::json::object body;
     };
-    /// Posts `body` to "/v3/PATH", as the user where there is one. With many requests under way it
-    /// waits for its turn. Ends at the deadline. A request that was surely not executed goes to the
-    /// next member.
+    /// Posts `body` to "/v3/PATH", as the user if there is one. Waits for its turn when many
+    /// requests are under way. Ends at the deadline. A request that was surely not executed goes to
+    /// the next member.
     awaitable<Answer> post(std::string path, std::string body, boot_clock::time_point deadline,
                            std::string* detail);
     class Stream;
-    /// Posts, and gives the stream what comes until the connection ends, or end() is called: no
-    /// error, or what kept it from beginning, which has until `deadline`.
+    /// Posts, and passes what arrives to the stream until the connection ends or end() is called.
+    /// Returns no error, or why it could not begin by `deadline`.
     awaitable<error_code> follow(std::shared_ptr<Stream>, std::string path, std::string body,
                                  boot_clock::time_point deadline);
     static std::shared_ptr<Stream> make_stream(std::function<void(std::string_view)> piece);
     static void end(Stream&) noexcept;
 
-    /// Ends every connection; nothing is posted any more.
+    /// Ends every connection. Nothing is posted any more.
     void close() noexcept;
     bool closed() const noexcept { return closed_; }
     std::size_t size() const noexcept { return shared_->options.hosts.size(); }
@@ -50,7 +50,7 @@ private:
     struct Turn;
     awaitable<Answer> send(std::string path, std::string body, boot_clock::time_point deadline,
                            std::string* detail);
-    /// Gets a token for the user. Those that ask meanwhile wait for the same one.
+    /// Gets a token for the user. Callers that come meanwhile wait for the same one.
     awaitable<error_code> authenticate(boot_clock::time_point deadline, std::string* detail);
     /// False: the deadline came first.
     awaitable<bool> turn(boot_clock::time_point deadline);
@@ -63,11 +63,11 @@ private:
     void drop_idle() noexcept;
 
     std::shared_ptr<Shared> shared_;
-    const std::unique_ptr<tls::Context> tls_;  ///< null: none
-    std::string token_;                        ///< stands for the user; empty: none yet
+    const std::unique_ptr<tls::Context> tls_;  ///< null: no TLS
+    std::string token_;                        ///< of the user; empty: none yet
     bool authenticating_ = false, no_users_ = false;
     spi::net::Gate authenticated_;
-    std::size_t at_ = 0;  ///< the member that is asked
+    std::size_t at_ = 0;  ///< the member in use
     std::vector<ConnectionPtr> idle_, all_;
     std::deque<std::shared_ptr<Turn>> waiting_;
     std::size_t under_way_ = 0;

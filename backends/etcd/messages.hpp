@@ -1,5 +1,5 @@
-// The messages of etcd's v3 gateway as values: JSON with keys and values in base64 and numbers of
-// 64 bits as texts (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/). No sockets.
+// Messages of etcd's v3 gateway as values: JSON, with keys and values in base64 and 64-bit numbers
+// as text (https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/). No sockets.
 #pragma once
 #include <boost/json/object.hpp>
 #include <cstdint>
@@ -16,11 +16,11 @@ struct KeyValue {
 };
 
 // --- parts of a transaction
-std::string was_created(std::string_view key, std::int64_t revision);  ///< 0: there is none
+std::string was_created(std::string_view key, std::int64_t revision);  ///< 0: it is missing
 std::string was_modified(std::string_view key, std::int64_t revision);
 std::string has_value(std::string_view key, std::string_view value);
 std::string none_in(std::string_view begin, std::string_view end);  ///< no key of this range exists
-/// Every key of this range has such a value, and there is one. The ends are left out.
+/// The range has a key, and the values of all its keys are above (below) `value`, and not equal.
 std::string all_above(std::string_view begin, std::string_view end, std::string_view value);
 std::string all_below(std::string_view begin, std::string_view end, std::string_view value);
 std::string put(std::string_view key, std::string_view value, std::int64_t lease);
@@ -29,7 +29,7 @@ std::string put_lease(std::string_view key, std::int64_t lease);      ///< the v
 std::string range(std::string_view key);
 std::string range(std::string_view begin, std::string_view end, std::int64_t limit,
                   bool keys_only = false);
-/// `and_tell`: with what was deleted.
+/// `and_tell`: returns what was deleted.
 std::string deletion(std::string_view key, bool and_tell = false);
 std::string deletion_of_all(std::string_view begin, std::string_view end);
 
@@ -37,8 +37,8 @@ std::string deletion_of_all(std::string_view begin, std::string_view end);
 struct Transaction {
     std::vector<std::string> compare, success, failure;
     std::string text() const;
-    /// As a request of another transaction. All comparisons come before all requests, also those of
-    /// transactions inside.
+    /// As a request inside another transaction. All comparisons come before all requests, including
+    /// those of nested transactions.
     std::string nested() const;
 };
 
@@ -47,7 +47,7 @@ std::string range_alone(std::string_view begin, std::string_view end, std::int64
                         bool keys_only);
 
 // --- answers
-/// One request's, in the order of the requests.
+/// The result of one request. Results keep the order of the requests.
 struct Result {
     std::vector<KeyValue> found;  ///< of a range, or what was deleted
     bool more = false;
@@ -55,20 +55,20 @@ struct Result {
     bool succeeded = false;       ///< of a transaction
     std::vector<Result> results;  ///< of a transaction
 };
-/// Of the whole transaction.
+/// Result of the whole transaction.
 Result read_transaction(const boost::json::object&);
 Result read_range(const boost::json::object&);
-/// At which the store was when it answered.
+/// The revision of the store when it answered.
 std::int64_t revision_of(const boost::json::object&);
 KeyValue read_key_value(const boost::json::object&);
-/// A number that may be a text, or missing (0).
+/// A number; it may be text, or missing (0).
 std::int64_t number(const boost::json::object&, std::string_view name);
-/// Null: there is none.
+/// Null: it is missing.
 const boost::json::object* object(const boost::json::object&, std::string_view name);
 const boost::json::array* array(const boost::json::object&, std::string_view name);
 std::string text(const boost::json::object&, std::string_view name);
 
 std::string base64(std::string_view);
-std::string from_base64(std::string_view);  ///< what is none ends it
+std::string from_base64(std::string_view);  ///< ends at the first invalid character
 
 }  // namespace holdfast::etcd

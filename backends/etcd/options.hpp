@@ -1,4 +1,4 @@
-// The backend's options, typed, and what is checked of them before anything connects.
+// The backend's options with their types, and their checks before anything connects.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ struct Options {
     std::string user;
     spi::Secret password;
     tls::Options tls;
-    bool robust = false;  ///< marks tell what became of the holder before
+    bool robust = false;  ///< marks record how the previous holder ended
     milliseconds ttl{10'000};
     milliseconds request_timeout{2000};
     std::string display;  ///< "etcd://a:2379,b:2379/locks"
@@ -28,7 +28,7 @@ struct Options {
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
-/// All that examine() judges by.
+/// All checks of examine().
 std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::etcd

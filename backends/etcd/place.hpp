@@ -1,4 +1,4 @@
-// One owner's key at the server, as its client knows it.
+// One owner's key at the server, as this client knows it.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,23 +10,23 @@ namespace holdfast::etcd {
 struct Place {
     enum class State : std::uint8_t { asked, queued, held, gone };
     std::string owner, line, key;
-    std::string value;  ///< what write_entry makes of it: a change compares this
-    spi::Units units;   ///< as they stand in the value
+    std::string value;  ///< made by write_entry; a change compares it
+    spi::Units units;   ///< as in the value
     milliseconds lock_delay{0};
-    bool asked = false;          ///< to release it: stands in the value, too
-    std::string marks;           ///< see marks.hpp; empty: none are kept
-    std::int64_t created = 0;    ///< the fencing token; 0: not known to be there
-    std::int64_t modified = 0;   ///< a late request that would change it compares this
-    std::int64_t lease = 0;      ///< to which it is attached, as far as is known
-    bool lease_certain = false;  ///< and no request that would change it is unanswered
+    bool asked = false;          ///< its release was requested; also in the value
+    std::string marks;           ///< see marks.hpp; empty: no marks
+    std::int64_t created = 0;    ///< the fencing token; 0: not known to exist
+    std::int64_t modified = 0;   ///< compared by late requests that would change the key
+    std::int64_t lease = 0;      ///< the lease that it is attached to, as far as is known
+    bool lease_certain = false;  ///< `lease` is certain: no request that changes it is unanswered
     State state = State::asked;
-    boot_clock::time_point checked{};  ///< its line was last looked after
+    boot_clock::time_point checked{};  ///< when its line was last checked
     boot_clock::time_point valid_until{};
     bool doubt = false;  ///< a request that makes the key was not answered
 
-    /// The value for a key of these units.
+    /// The value of the key with these units.
     std::string value_with(const spi::Units&) const;
-    /// False: what stands there is none of this owner's grants, or it was revoked.
+    /// False: the value there is not a grant of this owner, or was revoked.
     bool learn(std::string_view value_there);
 };
 using PlacePtr = std::shared_ptr<Place>;

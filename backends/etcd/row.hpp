@@ -1,6 +1,6 @@
-// The keys of one line in the order of their creation, and how far those reach that fit beside each
-// other. All before a key that does not fit are let in before it, so nobody passes it. Keys go and
-// come at the end only, and units become fewer: so what fits once fits until it is gone.
+// The keys of one line in the order of their creation, and how many of the first fit beside each
+// other. All before a key that does not fit are let in before it, so none passes it. Keys are added
+// only at the end, and units only decrease: so what fits once fits until it is gone.
 #pragma once
 #include <map>
 #include <string>
@@ -23,13 +23,13 @@ public:
 
     bool empty() const noexcept { return keys_.empty(); }
     bool contains(std::int64_t created) const noexcept { return keys_.contains(created); }
-    /// The revision at which it was created; 0: it is not there.
+    /// The revision of its creation; 0: it does not exist.
     std::int64_t created(const std::string& key) const noexcept;
-    /// It is there, and its units fit beside those of all before it.
+    /// Whether it exists, and its units fit beside those of all before it.
     bool fits(std::int64_t created) const noexcept {
         return created <= reach_ && keys_.contains(created);
     }
-    /// The last one that fits; 0: there is none.
+    /// The last key that fits; 0: there is none.
     std::int64_t reach() const noexcept { return reach_; }
     /// The key ahead of it; null: there is none.
     const std::string* ahead(std::int64_t created, std::int64_t* its_creation) const noexcept;
@@ -44,7 +44,7 @@ private:
     std::map<std::int64_t, Key> keys_;
     std::unordered_map<std::string, std::int64_t> created_;
     std::int64_t reach_ = 0;
-    std::uint64_t sum_ = 0;  ///< of the units up to there
+    std::uint64_t sum_ = 0;  ///< of the units up to reach_
 };
 
 }  // namespace holdfast::etcd

@@ -1,4 +1,4 @@
-// What all parts of one backend share: its options, its counter, core's ear.
+// Shared by all parts of one backend: options, the counter of requests, the way to core.
 #pragma once
 #include <atomic>
 
@@ -15,7 +15,7 @@ using awaitable = asio::awaitable<T>;
 struct Shared {
     Shared(const spi::Settings& s, spi::Context c)
         : options(s), engine(c.engine), events(&c.events) {}
-    /// The way to one member alone.
+    /// For one member alone.
     Shared(const Shared& all, const spi::Endpoint& one)
         : options([&] {
               Options o = all.options;

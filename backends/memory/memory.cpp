@@ -1,4 +1,4 @@
-// The in-process backend: reference semantics, and the folder to copy for a new one.
+// The in-process backend: reference semantics, and the folder to copy for a new backend.
 #include <atomic>
 
 #include "holdfast/spi/registry.hpp"

@@ -1,4 +1,4 @@
-// The lock service of one process: the semantics that every backend has to match, in one mutex.
+// The lock service of one process, under one mutex. Every other backend has to match its semantics.
 #pragma once
 #include <deque>
 #include <map>
@@ -13,13 +13,13 @@ namespace holdfast::memory {
 
 using time_point = boot_clock::time_point;
 
-/// One name. The entry outlives its holders, so that tokens never go back.
+/// One name. The entry outlives its holders, so that tokens never decrease.
 struct Entry {
     struct Holding {
-        std::string owner;  ///< empty: closed by nobody until `expires`
+        std::string owner;  ///< empty: no holder, closed until `expires`
         spi::Units units;
         FencingToken token;
-        time_point since, valid, expires;  ///< expires: valid and the lock delay, or min_hold
+        time_point since, valid, expires;  ///< expires: with lock_delay and min_hold
         PreviousHolder told = PreviousHolder::unknown;
         spi::BackendEvents* events = nullptr;
         bool revoked = false, asked = false;
@@ -32,8 +32,8 @@ struct Entry {
     };
     std::vector<Holding> holders;  ///< in the order of their grants
     std::deque<Waiting> queue;
-    FencingToken token;                          ///< the highest ever given
-    PreviousHolder last = PreviousHolder::none;  ///< the last exclusive holder's end
+    FencingToken token;                          ///< the highest granted
+    PreviousHolder last = PreviousHolder::none;  ///< how the last exclusive holder ended
 };
 
 /// All locks of one `memory:NAME`. Thread-safe.

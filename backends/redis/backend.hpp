@@ -1,10 +1,10 @@
-// The Redis backend on the engine's side: it runs operations (protocol/operations.hpp) over one
-// connection, as many together as possible. Operators' calls are in operate.cpp, the queue of
-// waiters in line.cpp.
+// The Redis backend on the engine: runs operations (protocol/operations.hpp) over one connection,
+// as many together as possible. Operators' calls are in operate.cpp, the queue of waiters in
+// line.cpp.
 #pragma once
 
-// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way; in
-// all files that include this one.
+// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator; in all
+// files that include this one.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -24,7 +24,7 @@ namespace holdfast::redis {
 template <class T>
 using awaitable = asio::awaitable<T>;
 
-/// mode=plain, and the default mode without a queue.
+/// mode=plain, and the default mode with wait=poll.
 class RedisBackend : public spi::Backend {
 public:
     RedisBackend(const spi::Settings&, spi::Context);
@@ -61,36 +61,36 @@ public:
 protected:
     using Answer = Connection::Answer;
     using Operations = std::vector<Operation*>;
-    /// Runs all of them to their ends.
+    /// Runs all operations to their ends.
     awaitable<void> drive(Operations);
-    /// One request for all of these, or one for each, sent together: a reply, or part of one, for
-    /// each. With `link` by that connection only.
+    /// Sends one request for all of these, or one for each, together. Returns a reply, or part of
+    /// one, for each. With `link`, by that connection only.
     awaitable<Answer> exchange(std::span<Operation* const>, std::uint64_t link,
                                std::string* detail);
-    /// Runs these commands, sent together, with a script also when the server has forgotten it:
-    /// one reply for each. `why` is set when the connection could not be made or broke; an error
+    /// Runs these commands, sent together; one reply for each. Sends a script again when the server
+    /// has forgotten it. `why` is set when the connection could not be made or broke; an error
     /// reply is a reply.
     awaitable<Answer> run(std::span<Command> calls, const Script* script,
                           boot_clock::time_point deadline, std::string* detail,
                           std::uint64_t link = 0);
-    /// One reply, or an error for its caller.
+    /// One reply, or its error for the caller.
     awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
                                  std::string* detail);
-    /// Breaks holders or asks them to release (lua_operators.hpp, tell_holders): those that were
-    /// told.
+    /// Breaks holders or asks them to release (lua_operators.hpp, tell_holders). Returns the
+    /// holders reached.
     awaitable<result<std::vector<Holder>>> tell(char what, std::string_view name, HolderFilter,
                                                 boot_clock::time_point deadline,
                                                 std::string& detail);
     /// min_replicas_ack: once the server has answered writes on connection `link`, takes back those
-    /// that too few replicas have. WAIT speaks of its own connection's writes only; it waits a
-    /// tenth of the ttl, at most a second, in which the connection does nothing else.
+    /// that too few replicas have. WAIT covers only writes of its own connection. It waits a tenth
+    /// of the ttl, at most a second, during which the connection does nothing else.
     awaitable<void> confirm(const Operations& granted, std::uint64_t link);
 
-    /// Where an answer said that this server is a replica, the connection is made anew, as its
-    /// address may lead to the primary by now.
+    /// Reconnects if the error says that the server is a replica: the address may lead to the
+    /// primary by now.
     void notice(const error_code&);
     virtual void demoted() {}  ///< the same for other connections
-    /// The channel on which waiters are notified of a hand-over.
+    /// The channel on which waiters are notified of a hand-off.
     virtual std::string_view channel() const noexcept { return {}; }
 
     const Capabilities capabilities_;
@@ -101,12 +101,12 @@ protected:
     std::shared_ptr<Connection> connection_;
 
 private:
-    /// Leaves wherever a grant may still come from a request that nobody waits for any more.
+    /// Withdraws wherever an abandoned request may still bring a grant.
     awaitable<void> take_back(std::vector<Asking::Open>);
     awaitable<error_code> replicated(const Operations&, std::uint64_t link, std::string* detail);
 };
 
-/// wait=queue: the queue of waiters, and grants by message.
+/// wait=queue: a queue of waiters, and grants by message.
 class QueueBackend final : public RedisBackend {
 public:
     QueueBackend(const spi::Settings&, spi::Context);
@@ -123,7 +123,7 @@ private:
             return std::hash<std::string_view>()(s);
         }
     };
-    /// Owners that may be handed a lock, and their places while they are in use.
+    /// Owners that may be handed a lock, with their places while in use.
     using Places = std::unordered_map<std::string, std::weak_ptr<void>, Hash, std::equal_to<>>;
 
     void demoted() override { subscriber_->reconnect(); }

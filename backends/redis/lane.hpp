@@ -1,4 +1,4 @@
-// The blocking path: one operation at a time, on a connection of its own.
+// The blocking path: one operation at a time, on its own connection.
 #pragma once
 #include "protocol/asking.hpp"
 #include "protocol/operations.hpp"
@@ -15,14 +15,14 @@ public:
 
 private:
     const Keys& keys(std::string_view name);
-    /// Runs it to its end; `now` is about the present.
+    /// Runs it to its end. `now`: the present, approximately.
     void drive(Operation&, boot_clock::time_point now);
 
     const std::shared_ptr<Shared> shared_;
     const std::shared_ptr<Asking> asking_;
     BlockingLink link_;
     Command command_;
-    std::string name_;  // whose keys these are: the same name mostly comes again
+    std::string name_;  // the name of keys_: usually it comes again
     Keys keys_;
 };
 

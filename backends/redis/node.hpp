@@ -1,8 +1,8 @@
-// The one header of this folder that another backend may include: backends/redlock, whose nodes are
-// Redis servers. It gives the protocol as values, a connection of the engine's up to its first use
-// (resolved, connected, secured, introduced), and errors. Nothing of the lock itself.
+// The only header of this folder for another backend: backends/redlock, whose nodes are Redis
+// servers. It offers the protocol as values, an engine connection up to its first use (resolved,
+// connected, secured, greeted), and errors; nothing of the lock itself.
 //
-// The objects behind it are listed in node.cmake; a target that uses the header builds them in.
+// node.cmake lists the object files behind it, which a target that uses the header builds in.
 #pragma once
 #include "protocol/keys.hpp"
 #include "wire/checks.hpp"

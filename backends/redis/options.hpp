@@ -1,4 +1,4 @@
-// The backend's options, typed, and the table that core checks and documents.
+// The backend's options with their types, and the table that core checks and documents.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ struct Options {
     long long database = 0;
     std::string user;
     spi::Secret password;
-    milliseconds ttl{};             ///< of a lock, unless it says otherwise
+    milliseconds ttl{};             ///< default of a lock
     std::string prefix;             ///< the namespace
     bool plain = false;             ///< mode=plain
     bool queue = true;              ///< wait=queue
@@ -33,7 +33,7 @@ struct Options {
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
-/// All that examine() judges by.
+/// All checks of examine().
 std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::redis

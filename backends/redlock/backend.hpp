@@ -1,8 +1,8 @@
-// The verbs: each is one round per lock, all rounds of a call at once.
+// The Redlock backend: each verb runs one round per lock, with all rounds of a call at once.
 #pragma once
 
-// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way; in
-// all files that include this one.
+// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator; in all
+// files that include this one.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
@@ -52,26 +52,26 @@ private:
         std::unique_ptr<Reply> reply;  ///< null: no answer
         error_code why;
     };
-    /// One command to each of the nodes (an empty one: not to this), and what each said. With a
-    /// verb, its keys and arguments.
+    /// Sends one command to each node (none where it is empty) and returns the replies. With a
+    /// verb, a command is its keys and arguments.
     awaitable<std::vector<Said>> ask_all(std::vector<std::vector<std::string>> commands,
                                          const Verb*, boot_clock::time_point deadline);
-    /// Fewer than a majority answered: why, and what each said.
+    /// The error when fewer than a majority answered; `detail` receives what each said.
     error_code no_quorum(const std::vector<Said>&, std::string& detail) const;
     static bool alike(const spi::Attempt&) noexcept;
     void forget_mark(const spi::Attempt&);
-    /// What each holder of an Inspection is called at the nodes.
+    /// The value of each holder of an Inspection at the nodes.
     using Values = std::vector<std::string>;
     awaitable<result<Inspection>> look(std::string_view name, boot_clock::time_point deadline,
                                        std::string& detail, Values& held);
-    /// `free_in` stays empty where no node has it any more.
+    /// `free_in` stays empty when no node has the value any more.
     awaitable<error_code> break_one(std::string_view name, const std::string& value, bool now,
                                     boot_clock::time_point deadline, std::string& detail,
                                     std::optional<milliseconds>& free_in);
     awaitable<result<std::vector<std::string>>> scan(std::size_t node, std::string pattern,
                                                      boot_clock::time_point deadline);
 
-    /// A name that was found busy a moment ago: its waiters need not ask again yet.
+    /// A name that was just found busy, so that its waiters need not ask again yet.
     struct Busy {
         boot_clock::time_point until;
         milliseconds look_within;
@@ -79,7 +79,7 @@ private:
 
     const Capabilities capabilities_;
     spi::Context context_;
-    const milliseconds share_;  ///< how long waiters of this client share one look
+    const milliseconds share_;  ///< how long waiters of this client share an attempt's answer
     std::map<std::string, Busy, std::less<>> busy_;
     std::shared_ptr<NodeSet> set_;
     std::vector<std::unique_ptr<tls::Context>> tls_;  // one per node

@@ -1,5 +1,5 @@
-// What is owed at one node: values that a request may have left there, or may still leave, and that
-// are given back as often as need be.
+// Releases owed to one node: of values that a request may have left there, or may still leave. They
+// are sent as often as necessary.
 #pragma once
 #include <boost/multi_index/hashed_index.hpp>
 #include <boost/multi_index/member.hpp>
@@ -15,34 +15,35 @@ namespace holdfast::redlock {
 struct Debt {
     Ask release;
     std::string value;
-    boot_clock::time_point again;  ///< until then what is undone may still arrive
-    boot_clock::time_point until;  ///< from then on the key is gone by itself
-    boot_clock::time_point due{};  ///< for a release; at `until`, to be forgotten
+    boot_clock::time_point again;  ///< until then, a request to be undone may still arrive
+    boot_clock::time_point until;  ///< from then on, the key has expired
+    boot_clock::time_point due{};  ///< when to send the release; at `until`, to be forgotten
     milliseconds pause{20};
     bool answered = false;
-    /// As if never sent: due at once where the node can be asked, else kept until its end.
+    /// As if never sent: due at once if the node can be reached, else kept until `until`.
     void reset(bool may_send) noexcept {
         due = may_send ? boot_clock::time_point::min() : until;
         answered = false;
     }
 };
 
-/// Engine thread only. Thousands may be owed after an outage: only a connection's begin and end,
-/// and open(), walk over all of them.
+/// Engine thread only. Thousands may be owed after an outage, so only open() and the begin and end
+/// of a connection visit all of them.
 class Debts {
 public:
     bool empty() const noexcept { return all_.empty(); }
-    /// Something that no answer has come for yet.
+    /// Whether a release is still unanswered.
     bool open() const noexcept;
-    /// `may_send`: the node can be asked, so it is due at once.
+    /// `may_send`: the node can be reached, so it is due at once.
     void add(Ask release, boot_clock::time_point again, boot_clock::time_point until,
              bool may_send);
-    /// The node can be asked now: all are due. It cannot: all are kept until their end.
+    /// resume(): the node can be reached, so all are due. suspend(): it cannot, so all are kept
+    /// until their end.
     void resume() { reset(true); }
     void suspend() { reset(false); }
-    /// When pay() is wanted next; the end of time for an empty one.
+    /// When to call pay() next; the end of time when nothing is owed.
     boot_clock::time_point due() const noexcept;
-    /// Forgets what is over by itself, and gives each that is due to `send`, once.
+    /// Forgets what has expired, and passes each that is due to `send`, once.
     template <class Send>
     void pay(boot_clock::time_point now, Send send);
     /// The node has answered the release that was sent at `sent`.

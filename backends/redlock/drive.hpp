@@ -1,4 +1,4 @@
-// The engine's way to run rounds: over its own connections, many at once.
+// Runs rounds on the engine: over its own connections, many at once.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/intrusive/list.hpp>
@@ -27,16 +27,16 @@ using RunningList =
                            boost::intrusive::member_hook<Running, Running::Hook, &Running::hook>,
                            boost::intrusive::constant_time_size<false>>;
 
-/// What a lane asks for.
+/// A request of a lane.
 struct Asked {
     std::string key, value;
     bool shared = false;
     boot_clock::time_point deadline;
-    milliseconds ttl{};  ///< for how long a node keeps it
+    milliseconds ttl{};  ///< how long a node keeps the lock
     bool open = false;   ///< not answered yet
 };
 
-/// What the engine's side shares. Engine thread only, except for `asked`.
+/// Shared on the engine's side. Engine thread only, except for `asked`.
 struct Fabric final : Aftermath {
     asio::any_io_executor executor;
     std::shared_ptr<NodeSet> set;
@@ -44,9 +44,9 @@ struct Fabric final : Aftermath {
     std::function<void(std::string)> warn;  ///< called once per text
     RunningList running;
     std::mutex mutex;
-    std::vector<Asked*> asked;  ///< one of each lane; under the mutex, as they are themselves
+    std::vector<Asked*> asked;  ///< one of each lane; the mutex guards list and entries
 
-    /// Fewer than a majority are up: then those that are down are waited for.
+    /// Fewer than a majority are up, so nodes that are down are waited for.
     bool patient() const noexcept { return set->up() < set->quorum(); }
     Setting setting() { return setting(*this); }
     Setting setting(Aftermath& after) const {
@@ -55,11 +55,11 @@ struct Fabric final : Aftermath {
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              milliseconds ttl) override;
     void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) override;
-    /// Finishes all rounds, so that what they may have taken is owed, and so is what lanes ask for.
+    /// Finishes all rounds: what they, and lanes, may have acquired is then owed.
     void stop();
 };
 
-/// While it lives, what is asked at a node waits; then it goes out, in as few calls as can be.
+/// Collects requests to the nodes while it lives, then sends them in as few calls as possible.
 class Together {
 public:
     explicit Together(const Fabric&);
@@ -71,12 +71,12 @@ private:
     const Fabric& fabric_;
 };
 
-/// Begins a round. `done` is called once, at the latest at its deadline, perhaps before this
-/// returns; the round lives on while answers may come.
+/// Begins a round. Calls `done` once, by its deadline, perhaps inside this call. The round lives on
+/// while answers may come.
 void drive(std::shared_ptr<Fabric>, std::shared_ptr<Round>, std::function<void()> done);
 
-/// A coroutine's way to wait for several callbacks. Engine thread only. Hold it by shared_ptr in
-/// every callback, which may come late.
+/// Lets a coroutine wait for several callbacks. Engine thread only. Each callback must hold it by
+/// shared_ptr, since it may come late.
 class Countdown {
 public:
     explicit Countdown(asio::any_io_executor e) : executor_(std::move(e)) {}
@@ -84,7 +84,7 @@ public:
     void end() {
         if (--count_ == 0) gate_.open();
     }
-    /// Ends when all have ended.
+    /// Returns when all have ended.
     static asio::awaitable<void> over(std::shared_ptr<Countdown> all) {
         while (all->count_ > 0) {
             auto wait = all->gate_.wait(all->executor_, boot_clock::time_point::max());

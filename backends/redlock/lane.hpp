@@ -1,5 +1,4 @@
-// The blocking path: all nodes are written to, then whichever answers is read, all on the calling
-// thread.
+// The blocking path: writes to all nodes, then reads whichever answers, all on the calling thread.
 #pragma once
 #include <poll.h>
 
@@ -11,7 +10,7 @@
 
 namespace holdfast::redlock {
 
-/// Its own Aftermath: what is left to be done is the engine's.
+/// It is its own Aftermath, which hands what is left to do to the engine.
 class Lane final : public spi::Lane, private Aftermath {
 public:
     explicit Lane(std::shared_ptr<Fabric>);
@@ -20,31 +19,32 @@ public:
     void release(spi::Held&) noexcept override;
 
 private:
-    /// Links to every node that is not known to be down: ready, or on their way.
+    /// Opens links to all nodes that are not known to be down: ready, or connecting.
     void open_links(boot_clock::time_point now);
-    /// Runs one round that has begun to its end.
+    /// Runs one begun round to its end.
     void drive(Round&, boot_clock::time_point now);
-    /// Asks whom the round wants asked, as far as their links are ready. False: nobody.
+    /// Sends the request to the nodes that the round wants, if their links are ready. False: to
+    /// none.
     bool ask(Round&, boot_clock::time_point now);
     void send(Round&, std::size_t node, unsigned number, bool text, boot_clock::time_point now);
     void read(Round&, std::size_t node, boot_clock::time_point now);
     void broke(Round&, std::size_t node, boot_clock::time_point now);
-    /// Until when more answers are waited for; not later than now: the round is over.
+    /// Until when to wait for more answers; not later than now: the round is over.
     boot_clock::time_point limit(Round&, boot_clock::time_point now);
-    /// Waits for whichever node does something until then. False: poll() failed.
+    /// Waits until then for activity of any node. False: poll() failed.
     bool wait(Round&, boot_clock::time_point& now, boot_clock::time_point until);
     void look(std::size_t node, boot_clock::time_point now);
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              milliseconds ttl) override;
     void extend(std::size_t node, const Ask&, const std::shared_ptr<void>& place) override;
 
-    /// A node's part in the round under way.
+    /// One node in the round under way.
     struct Part {
-        bool asked = false;     ///< its answer to the last request is still to come
-        bool repeated = false;  ///< asked again as it was late
+        bool asked = false;     ///< the answer to the last request is still to come
+        bool repeated = false;  ///< the request was repeated, since it was late
         unsigned number = 0;    ///< of that request
     };
-    /// Null: nothing any more.
+    /// Null: nothing is requested any more.
     void set_asked(const spi::Attempt*);
 
     std::shared_ptr<Fabric> fabric_;
@@ -56,8 +56,8 @@ private:
     std::uint32_t round_ = 0;
     boot_clock::time_point used_{}, next_look_{}, decided_{};
     Command command_;
-    // The last value taken here, and over which connections: what is sent over the same ones later
-    // is also executed later.
+    // The last value set here, and the connections used: requests sent over the same ones later are
+    // also executed later.
     std::string last_value_;
     std::vector<unsigned> last_links_;
     bool same_value_ = false;  // the round under way releases it

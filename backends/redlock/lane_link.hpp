@@ -1,5 +1,5 @@
-// One of a lane's connections: a socket that never blocks, so that one thread can write to all
-// nodes and then wait for whichever answers.
+// One of a lane's connections: a non-blocking socket, so that one thread can write to all nodes and
+// then wait for any answer.
 #pragma once
 #include <array>
 #include <memory>
@@ -10,8 +10,7 @@
 
 namespace holdfast::redlock {
 
-/// Not thread-safe. Answers come in the order of the requests; each carries the number that its
-/// request was given.
+/// Not thread-safe. Answers come in the order of the requests, each with the number of its request.
 class LaneLink {
 public:
     explicit LaneLink(Node&);
@@ -24,25 +23,25 @@ public:
     bool ready() const noexcept { return state_ == State::ready; }
     Node& node() noexcept { return *node_; }
 
-    /// Begins to connect. False: nothing to connect to yet (the engine resolves names), or refused.
+    /// Begins to connect. False: refused, or no address yet (the engine resolves names).
     bool connect(boot_clock::time_point now);
-    /// Notices a connection that the node has closed meanwhile.
+    /// Notices that the node has closed the connection.
     void check();
     /// Sends one command. Only when ready.
     void put(const Command&, std::uint64_t number, boot_clock::time_point now);
-    /// What poll() is to wait for; 0: nothing.
+    /// The events for poll(); 0: none.
     short events() const noexcept;
     int descriptor() const noexcept { return fd_; }
-    /// True once for each script and connection: the node may have to be told it whole. Were it to
-    /// answer that it has forgotten the script, that might come after the round is over.
+    /// True once for each script and connection: the whole script is then sent, since the answer
+    /// that the node has forgotten it might come after the end of the round.
     bool first_use(const Verb& script);
-    /// After poll(): connects, writes and reads what is possible. State closed: it broke; why()
-    /// tells. True when it has just become ready.
+    /// After poll(): connects, writes and reads what is possible. State closed: it broke, see
+    /// why(). True when it has just become ready.
     bool advance(boot_clock::time_point now);
-    /// The next answer that has arrived, and its request's number; null: none. Lives until the next
-    /// call of a member.
+    /// The next answer that has arrived, and the number of its request; null: none. Valid until the
+    /// next call.
     const Reply* next(std::uint64_t& number);
-    /// Reads and drops answers that nobody waits for any more.
+    /// Reads and drops answers without a waiting round.
     void drain(boot_clock::time_point now);
     bool overdue(boot_clock::time_point now, milliseconds patience) const noexcept {
         return state_ == State::ready && pending_ > 0 && now >= heard_ + patience;
@@ -51,10 +50,10 @@ public:
     /// Since when it owes an answer and nothing has come.
     boot_clock::time_point quiet_since() const noexcept { return heard_; }
     void close(const error_code& why, std::string words = {});
-    /// The node answered that it is a replica: closes, at most once a second, as the address may
-    /// lead to the new primary by now.
+    /// The node is a replica: closes, at most once a second, since the address may lead to the new
+    /// primary by now.
     void leave_replica(boot_clock::time_point now);
-    /// Another one after each connect: requests of one are executed in their order.
+    /// Changes with each connect. Requests of one generation are executed in their order.
     unsigned generation() const noexcept { return generation_; }
     const error_code& why() const noexcept { return why_; }
     const std::string& words() const noexcept { return words_; }

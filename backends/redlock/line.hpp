@@ -1,4 +1,4 @@
-// The engine's connection to one node, and what is still owed there.
+// The engine's connection to one node, and what is owed to the node.
 #pragma once
 #include <array>
 #include <boost/asio/steady_timer.hpp>
@@ -15,46 +15,47 @@
 
 namespace holdfast::redlock {
 
-/// Engine thread only. Requests go out in the order in which they come and are answered in it. A
-/// node that is silent for longer than node_timeout is down: a request gets that answer at once,
-/// while the line tries by itself, now and then, whether it is back.
+/// Engine thread only. Requests are sent and answered in the order in which they come. A node that
+/// is silent for longer than node_timeout is down: requests fail at once, and the line tries now
+/// and then whether it is back.
 class Line : public std::enable_shared_from_this<Line> {
 public:
     Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, tls::Context*);
 
     struct Request : Ask {
-        /// Called once, perhaps inside ask(); without a reply `sent` says whether it may have
-        /// acted.
+        /// Called once, perhaps inside ask(). Without a reply, `sent` says whether the request may
+        /// have acted.
         std::function<void(const Reply*, const error_code& why, bool sent)> done{};
-        /// Asked before it is sent after having waited for the connection. Empty: always wanted.
+        /// Called before a request is sent that has waited for the connection. Empty: always
+        /// wanted.
         std::function<bool()> wanted{};
-        bool repeated = false;  ///< asked again, since it was late
+        bool repeated = false;  ///< the request was repeated, since it was late
     };
-    /// `patient`: a node that is down is tried now, and waited for.
+    /// `patient`: tries a node that is down now, and waits for it.
     void ask(Request, bool patient);
-    /// Until send() what is asked waits, to go out in as few calls as can be. Nothing else may be
-    /// waited for in between.
+    /// Collects requests until send(), to send them in as few calls as possible. Do not suspend in
+    /// between.
     void gather() noexcept { gathering_ = true; }
     void send();
 
-    /// Sends this release as soon as the node can be reached, at the latest until the key is
-    /// gone by itself. A request that may still arrive until `again`: then it is done once more.
+    /// Sends this release as soon as the node can be reached, until the key has expired. If a
+    /// request may still arrive until `again`, repeats it after that.
     void owe(Ask release, boot_clock::time_point again, boot_clock::time_point until);
-    /// Tries at once to give back what is owed.
+    /// Tries now to send what is owed.
     void hurry();
-    /// Something is owed, or asked and not answered, that may be settled in a moment.
+    /// Whether something is owed, or asked and unanswered, that may be settled in a moment.
     bool owes() const noexcept;
-    /// Somebody found the node down or slow: find out, now and then.
+    /// The node was found down or slow: checks it now and then.
     void look();
     void close() noexcept;
 
 private:
     enum class State : std::uint8_t { fresh, opening, proving, ready, broken, down, closed };
 
-    /// One command and its answer: of one request, or of several with the same verb.
+    /// One command and its answer: for one request, or several with the same verb.
     struct Call {
         boost::container::small_vector<Request, 1> requests;
-        bool text = false;  // the node has forgotten the script, so it is sent whole
+        bool text = false;  // the node has forgotten the script, so the whole text is sent
         bool fits(const Reply&) const noexcept;
     };
 
@@ -82,7 +83,7 @@ private:
     Node& node_;
     tls::Context* tls_;
     State state_ = State::fresh;
-    bool probing_ = false;  // opening a node that is down: nobody waits for it
+    bool probing_ = false;  // opening a node that is down; nothing waits for it
     std::shared_ptr<redis::Link> link_;
     std::deque<Call> pending_;
     std::vector<Request> queued_, gathered_;

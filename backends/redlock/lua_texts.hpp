@@ -1,16 +1,16 @@
 // The Lua that each node runs.
 //
-// What a node keeps of a name beside the lock itself is one string, "1:FFFFFFFFFFFFFFFF:OWNER": the
-// format, the highest token that was written to this node (16 digits, so that texts compare as
-// numbers do), and for whom. It expires a day after the token, or after its last use, whichever is
-// later by this node's clock. lua_units.hpp has what is there where readers have been: a mutex that
-// meets that answers `u` and takes nothing.
-// A number becomes text by string.format only: Lua's own conversion keeps 14 digits.
+// Beside the lock itself, a node keeps one string about a name, "1:FFFFFFFFFFFFFFFF:OWNER": the
+// format, the highest token written to this node (16 digits, so that text compares as numbers do),
+// and its owner. It expires a day and the ttl after the token's time or its last use, whichever is
+// later, by this node's clock. lua_units.hpp describes it where there were readers: a mutex that
+// meets that is answered `u` and acquires nothing. Numbers become text by string.format only: Lua's
+// own conversion keeps 14 digits.
 #pragma once
 
 namespace holdfast::redlock::lua {
 
-/// Begins whatever has a deadline.
+/// The beginning of all scripts with a deadline.
 inline constexpr const char* clock = R"lua(
 local call = redis.call
 local t = call('TIME')

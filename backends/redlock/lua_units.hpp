@@ -1,18 +1,19 @@
-// The Lua for what a mutex does not ask for: readers, the order of waiters, a name that stays
-// closed for a while, and what operators ask.
+// Lua for what a mutex does not need: readers, the order of waiters, a name that stays closed for a
+// while, and operators' calls.
 //
-// Readers are members of a sorted set by the end of each. The lock's own key is a marker then, and
-// lives as long as the last of them; the set counts only beside it, and who makes a marker empties
-// the set first.
-//   hf:s    readers: the set has them; '!' before a value: broken, '=': released before min_hold
-//   hf:m    nobody: an exclusive holder released before min_hold
+// Readers are members of a sorted set by the end of each. The lock's own key is then a marker that
+// lives as long as the last of them. The set counts only together with it; a client that makes a
+// marker empties the set first.
+//  hf:s    readers, in the set; '!' before a value: broken, '=': released before min_hold
+//  hf:m    no holder: an exclusive holder released before the end of min_hold
 //
 // A waiter that has waited for long leaves a mark, "TICKET MODE OWNER", in a second sorted set, by
-// the time at which it lapses. Tickets are 16 digits and the same at all nodes, so marks compare as
-// texts.
+// the time at which it expires. Tickets have 16 digits and are the same at all nodes, so marks
+// compare as text.
 //
-// After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest one of an
-// exclusive holder, which are the same in what a mutex writes. A reader's token has to be above the
+// After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest token of
+// an exclusive holder; what a mutex writes has both in one. A reader's token must be above the
+// second, an exclusive holder's above the first. The format is 2 while there are marks.
 // second, an exclusive holder's above the first. The format is 2 while there are marks.
 #pragma once
 
@@ -68,9 +69,8 @@ end
 )lua";
 
 /// KEYS lock, state, readers, marks; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline in
-/// this node's ms; 4 token, as `enter` has it; 5 r reader, w exclusive; 6 the mark of this
-/// acquisition, which nobody with a later one passes; 7 for how long it is left, ms (0: not).
-/// Answers as `enter` does.
+/// this node's ms; 4 token, as in `enter`; 5 r reader, w exclusive; 6 the mark of this acquisition,
+/// which later ones do not pass; 7 how long it stays, ms (0: no mark). Answers as `enter`.
 inline constexpr const char* enter_units = R"lua(
 local function passes(mark, mode)             -- it may be before some, and none is before it
   for _, m in ipairs(call('ZRANGE', marks, 0, -1)) do
@@ -144,9 +144,9 @@ end
 return out
 )lua";
 
-/// A reader's renewal, or that of an exclusive holder that becomes one. KEYS as above; ARGV 1
-/// value, 2 for how long from now, ms, 3 deadline, 4 the token. Answers as `renew` does; e also
-/// where only others read. Never makes a lock that is not there.
+/// The renewal of a reader, or of an exclusive holder that becomes one. KEYS as above; ARGV 1
+/// value, 2 for how long from now, ms, 3 deadline, 4 the token. Answers as `renew`; e also where
+/// only others read. Never makes a lock that is missing.
 inline constexpr const char* renew_units = R"lua(
 local function renew(value, px, deadline)
   if now > tonumber(deadline) then return 'l ' .. int(now) end
@@ -178,7 +178,7 @@ return out
 )lua";
 
 /// KEYS as above; ARGV 1 value; 2 until when the name stays closed, in this node's ms (0: not at
-/// all); 3 the mark that is taken away (''). Answers as `release` does.
+/// all); 3 the mark to remove ('' = none). Answers as `release`.
 inline constexpr const char* leave = R"lua(
 local function leave(value, closed, mark)
   if mark ~= '' then redis.pcall('ZREM', marks, mark) end
@@ -227,9 +227,9 @@ end
 return out
 )lua";
 
-/// KEYS as above; ARGV 1 the value to break, 2 '1' = free at once. A mark in front of the value
-/// keeps it there until its ttl is over and lets no renewal succeed. Answers {d, ms left}, or {n}
-/// where it is not there.
+/// KEYS as above; ARGV 1 the value to break, 2 '1' = free at once. A '!' before the value keeps it
+/// until its ttl has passed, and lets no renewal succeed. Answers {d, ms left}, or {n} when the
+/// value is missing.
 inline constexpr const char* break_lock = R"lua(
 use(1)
 local value, at_once = ARGV[1], ARGV[2] == '1'

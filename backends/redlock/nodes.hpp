@@ -1,5 +1,5 @@
-// The nodes of one deployment, as all connections of one client know them: which of them may vote,
-// which are down, and whether they are what the configuration says they are.
+// The nodes of one deployment, shared by all connections of one client: which may vote, which are
+// down, and whether they are as configured.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -28,18 +28,18 @@ public:
     /// "127.0.0.1:7001"
     const std::string where;
 
-    /// Silent or unreachable when it was last tried: counts at once as missing.
+    /// It was silent or unreachable when last tried, and counts as missing at once.
     bool down() const noexcept { return down_.load(std::memory_order_relaxed); }
     void set_down(const error_code& why, const std::string& words);
     void set_up() noexcept { down_.store(false, std::memory_order_relaxed); }
-    /// It missed the moment in which the others answered: for a while nobody waits for it.
+    /// It answered later than the others: for a while no round waits for it.
     bool slow(boot_clock::time_point now) const noexcept {
         return now < slow_until_.load(std::memory_order_relaxed);
     }
     void set_slow(boot_clock::time_point now) noexcept {
         slow_until_.store(now + std::chrono::seconds(1), std::memory_order_relaxed);
     }
-    /// Since when it may vote: longer up than any lease of before its start can last.
+    /// It may vote: it has been up for longer than any lease from before its start can last.
     bool votes(boot_clock::time_point now) const noexcept {
         return now >= votes_from_.load(std::memory_order_relaxed);
     }
@@ -64,7 +64,7 @@ private:
     mutable std::mutex mutex_;
     error_code why_;
     std::string words_;
-    // Guarded by the set's mutex.
+    // Guarded by the mutex of the set.
     std::string run_id_, foreign_mark_;
 };
 
@@ -75,12 +75,11 @@ public:
 
     const Options options;
     std::vector<std::unique_ptr<Node>> nodes;
-    /// Engine thread: a majority is up that was not before. Set before any line is opened.
+    /// Called on the engine thread when a majority is up again. Set it before any line is opened.
     std::function<void()> majority_back = [] {};
-    /// Nodes that are not known to be down.
+    /// Number of nodes not known to be down.
     std::size_t up() const noexcept;
-    /// The nodes' time in us, as middle() of the clocks that are known; 0 before those are a
-    /// majority.
+    /// The nodes' time in us: middle() of the known clocks; 0 while those are no majority.
     std::uint64_t time_us(boot_clock::time_point now) const;
     std::uint64_t requests() const noexcept;
 
@@ -98,8 +97,8 @@ public:
     }
     std::string trouble(std::size_t node, boot_clock::time_point now) const override;
 
-    const std::string mark_key;  ///< where each node keeps what all its clients must have alike
-    const std::string mark;      ///< that: max_ttl, durable, and what the set of nodes is called
+    const std::string mark_key;  ///< where each node keeps what all its clients must agree on
+    const std::string mark;      ///< max_ttl, durable, and the name of the set of nodes
 
 private:
     friend class Node;

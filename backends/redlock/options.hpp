@@ -1,4 +1,4 @@
-// The backend's options, typed, and the table that core checks and documents.
+// The backend's options with their types, and the table that core checks and documents.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,12 +12,12 @@ namespace holdfast::redlock {
 struct Options {
     bool fencing = true;
     bool durable = false;       ///< nodes keep their data over a restart
-    milliseconds ttl{};         ///< of a lock, unless it says otherwise
-    milliseconds max_ttl{};     ///< no lease of this deployment is longer
+    milliseconds ttl{};         ///< default of a lock
+    milliseconds max_ttl{};     ///< upper bound of all leases of this deployment
     milliseconds patience{};    ///< node_timeout: silence after which a node counts as down
-    milliseconds connecting{};  ///< how long a connection may take to be made
+    milliseconds connecting{};  ///< time limit of a connection attempt
     std::string prefix;         ///< the namespace
-    std::string set;            ///< what the set of nodes is called at each node
+    std::string set;            ///< name of the set of nodes at each node
     bool tls = false;
 
     explicit Options(const spi::Settings&);
@@ -29,7 +29,7 @@ spi::Settings node_settings(const spi::Settings&, const spi::Endpoint&);
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
-/// All that examine() judges by.
+/// All checks of examine().
 std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::redlock

@@ -1,4 +1,4 @@
-// What the backend remembers of one acquisition, from its first round to the end of its grant.
+// The backend's data about one acquisition, from its first round to the end of its grant.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace holdfast::redlock {
 
-/// The value of a lock's key is the owner id in an acquisition's first round, and the owner id with
-/// "#2", "#3", ... in later ones: what an earlier round left under way, a request or its undoing,
-/// can then never touch a later one.
+/// The value of a lock's key is the owner id, in later rounds of an acquisition with "#2", "#3",
+/// ... appended. So what an earlier round left under way, a request or its undoing, can never
+/// affect a later one.
 struct Place {
     static constexpr auto never = boot_clock::time_point::min();
 
-    // Written before the grant is seen, read afterwards.
+    // Written before the grant is seen, then only read.
     unsigned rounds = 0;
-    std::string value;  ///< of the round that may have left something; empty: none has
-    /// When it first asked, by the nodes' time in us and by ours; 0: that is not known yet.
+    std::string value;  ///< of the round that may have left something; empty: none
+    /// When its first request was sent, by the nodes' time in us and by ours; 0: not known yet.
     std::uint64_t ticket = 0;
     boot_clock::time_point since{};
     bool marked = false;  ///< a mark may be at some node
-    /// Released earlier, the name stays closed until then.
+    /// The name stays closed until then, even after a release.
     boot_clock::time_point closed_until = never;
-    /// It has met readers, or their marks, so it asks with units.
+    /// It has met readers or their marks, so it asks with units.
     std::atomic<bool> units{false};
 
-    // A bit for each node where a request of the last round, or a repair by a renewal, may still
-    // arrive until then: there a release is sent once more. Written by the engine while a lane may
+    // One bit per node where a request of the last round, or a repair by a renewal, may still
+    // arrive until then; a release is sent there once more. Written by the engine while a lane may
     // read.
     std::atomic<std::uint32_t> loose{0}, repairs{0};
     std::atomic<boot_clock::time_point> until{boot_clock::time_point::min()};
 
-    /// Being given back: no repair from here on. A repair first shows itself in `repairs` and then
-    /// looks here; a release first sets this and later looks there.
+    /// Being released: no repair from here on. A repair first sets its bit in `repairs` and then
+    /// reads this; a release first sets this and then reads `repairs`.
     std::atomic<bool> leaving{false};
 
     void begin(std::string_view owner) {
@@ -52,8 +52,8 @@ struct Place {
     static void arrived(std::atomic<std::uint32_t>& which, std::size_t node) noexcept {
         which.fetch_and(~(1U << node));
     }
-    /// Until when; the past when nothing of ours is under way to that node. `in_order`: what is
-    /// sent now comes after the round's own request.
+    /// Until when a request of ours is under way to that node; the past: none is. `in_order`: what
+    /// is sent now comes after the round's own request.
     boot_clock::time_point under_way(std::size_t node, bool in_order = false) const noexcept {
         const std::uint32_t bits = repairs.load() | (in_order ? 0U : loose.load());
         return (bits >> node & 1U) == 0 ? boot_clock::time_point::min() : until.load();
@@ -68,10 +68,10 @@ inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
     return static_cast<Place*>(p.get());
 }
 
-/// What a lock's key holds instead of an owner: lua_units.hpp.
+/// Values of a lock's key that are not an owner: lua_units.hpp.
 inline constexpr std::string_view readers_value = "hf:s", closed_value = "hf:m";
 
-/// The owner id in a key's value; `revoked` when it was broken.
+/// The owner id in a key's value. `revoked`: whether it was broken.
 inline std::string_view owner_in(std::string_view value, bool* revoked = nullptr) noexcept {
     const bool marked = value.starts_with('!');
     if (revoked != nullptr) *revoked = marked;

@@ -1,5 +1,4 @@
-// The commands of this backend, for the engine and for lanes alike: what is written here once is
-// what both send.
+// The commands of this backend, written once for the engine and for lanes.
 #pragma once
 #include <boost/container/small_vector.hpp>
 #include <concepts>
@@ -18,8 +17,8 @@ using redis::Command;
 using redis::Reply;
 using redis::Script;
 
-/// A call for one lock. Where there is `many`, it is the call for several: the keys of all, then
-/// the arguments of all; an array of their answers.
+/// The script for one lock. `many`, if there, is for several: the keys of all, then the arguments
+/// of all; the answer is an array.
 struct Verb {
     Script one;
     std::size_t keys;  ///< of one lock
@@ -38,26 +37,26 @@ struct Keys {
     void assign(std::string_view prefix, std::string_view name);
 };
 
-/// A token as the nodes keep it; empty for none.
+/// A token as the nodes store it; empty for none.
 std::string token_text(std::uint64_t token);
-/// In place of one: what each node has is asked for.
+/// Instead of a token: asks what each node has.
 inline constexpr const char* no_proposal = "?";
 
 /// One request, the same for all nodes of a round.
 struct Ask {
     using Words = boost::container::small_vector<std::string, 6>;
-    const Verb* verb = nullptr;  ///< nothing: the words are a command
+    const Verb* verb = nullptr;  ///< null: the words are a command
     /// Its keys, then its arguments.
     std::shared_ptr<const Words> words{};
-    /// In the place of words[deadline_word] this deadline is sent, in the node's own time; 0: none.
+    /// Sent instead of words[deadline_word], in the node's own time; 0: no deadline.
     std::size_t deadline_word = 0;
     boot_clock::time_point deadline{};
 
-    /// Of a request for one lock: what the key holds, or will.
+    /// For a request for one lock: the value of its key, now or afterwards.
     const std::string& value() const noexcept {
         return (*words)[verb == nullptr ? value_of_set : verb->keys];
     }
-    /// Without the second copy of each word that a list in braces would make.
+    /// Avoids the second copy of each word that an initializer list would make.
     template <std::convertible_to<std::string>... Word>
     static Ask of(const Verb* verb, Word&&... word) {
         const auto all = std::make_shared<Words>();
@@ -69,7 +68,7 @@ struct Ask {
         return {verb, std::make_shared<const Words>(std::make_move_iterator(all.begin()),
                                                     std::make_move_iterator(all.end()))};
     }
-    /// The node says that it came too late by its clock, and did nothing.
+    /// True if the request came too late by the node's clock, and did nothing.
     bool late(const Reply& r) const noexcept {
         return deadline_word != 0 && r.is_text() && r.text.starts_with("l ");
     }
@@ -83,32 +82,32 @@ Ask renew_ask(const Keys&, const std::string& value, milliseconds ttl, std::stri
               boot_clock::time_point deadline);
 Ask release_ask(std::string key, std::string value);
 
-/// The order of waiters, alike at all nodes. Without a ticket: before all others.
+/// Orders waiters alike at all nodes. Without a ticket: before all others.
 std::string mark_text(std::uint64_t ticket, bool shared, std::string_view owner);
 inline constexpr const char* first_ticket = "0000000000000000";
-/// Later than every ticket.
+/// Later than every other ticket.
 inline constexpr std::uint64_t last_ticket = 9'999'999'999'999'999;
 
-/// How an acquisition stands to others of its name.
+/// An acquisition's relation to others of its name.
 struct Standing {
     bool shared = false;
     std::string mark;
-    milliseconds window{0};  ///< the mark is left for so long where it cannot be granted
+    milliseconds window{0};  ///< how long the mark stays if it cannot be granted
 };
-/// As enter_ask, beside readers and marks.
+/// As enter_ask, where there are readers or marks.
 Ask enter_units_ask(const Keys&, const std::string& value, milliseconds ttl, std::string token,
                     const Standing&, boot_clock::time_point deadline);
-/// A reader's renewal, or of what becomes one.
+/// The renewal of a reader, or of a writer that becomes one.
 Ask renew_units_ask(const Keys&, const std::string& value, milliseconds ttl,
                     boot_clock::time_point deadline);
-/// Gives back what nobody was told of.
+/// Releases a grant that was never reported.
 Ask undo_ask(const std::string& key, std::string value, bool shared);
-/// Releases whatever it is, and takes its mark away. Until then the name stays closed; the past:
-/// it does not.
+/// Releases any kind of lock and removes its mark. The name stays closed until then, unless that
+/// has passed.
 Ask leave_ask(const Keys&, const std::string& value, std::string mark,
               boot_clock::time_point closed_until);
 
-/// One command for one or for several with the same verb; `text`: the script is sent whole. The
+/// One command for one or several requests with the same verb. `text`: sends the whole script. The
 /// words must live until the command is encoded.
 template <class Asks>
 void write(Command& c, const Asks& asks, const redis::ClockOffset& clock, bool text) {

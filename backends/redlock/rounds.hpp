@@ -1,7 +1,7 @@
-// One acquisition, renewal or release at all nodes at once: whom to ask what, what the answers come
-// to, and what has to be put right afterwards. No sockets, no clock, no thread: what drives a
-// round (drive.hpp for the engine, lane.hpp for blocking callers) passes in the time and what came
-// back, in any order.
+// One acquisition, renewal or release at all nodes at once: which nodes to ask for what, the result
+// of their answers, and what must be undone afterwards. No sockets, clock or thread: the driver
+// (drive.hpp for the engine, lane.hpp for blocking callers) passes in the time and the answers, in
+// any order.
 #pragma once
 #include <boost/container/small_vector.hpp>
 #include <memory>
@@ -14,15 +14,15 @@
 
 namespace holdfast::redlock {
 
-/// What a round leaves to be done at single nodes; done even when nobody waits for it any more.
+/// What a round leaves to do at single nodes, even after its caller has gone.
 class Aftermath {
 public:
     virtual ~Aftermath() = default;
-    /// Sends a release to one node, for sure; once more after `again`, where a request of ours
-    /// may arrive until then.
+    /// Makes sure that a release reaches one node. Where a request of ours may arrive until
+    /// `again`, repeats it after that.
     virtual void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
                      milliseconds ttl) = 0;
-    /// Takes a lock that a majority has granted at one more node. Its bit in `repairs` is set.
+    /// Acquires at one more node a lock that a majority has granted. Its bit in `repairs` is set.
     virtual void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) = 0;
 };
 
@@ -32,7 +32,7 @@ inline milliseconds kept_for(const spi::Attempt& a) noexcept {
     return kept_for(a.ttl, a.lock_delay, a.min_hold);
 }
 
-/// What all rounds of one client share. Outlives them.
+/// Shared by all rounds of one client, which it outlives.
 struct Setting {
     Voters& voters;
     Aftermath& after;
@@ -40,15 +40,15 @@ struct Setting {
     bool fencing = true;
 };
 
-/// begin(); then ask whom wants() names, and say so by asked(), after begin() and after each
-/// phase(); tell each answer, or that there is none; until phase() is not `open`, or the deadline
-/// has come; then finish(), once. Answers that come later are told as well.
+/// Call begin(). After it and after each phase(), send the request to the nodes for which wants()
+/// is true, and report that by asked(). Report each answer, or its absence, until phase() is not
+/// `open` or the deadline has come. Then call finish() once. Later answers are reported, too.
 class Round {
 public:
     enum class Phase : std::uint8_t {
         open,     ///< more answers are needed
-        decided,  ///< they are not; those to come would save requests
-        closed    ///< nor would they
+        decided,  ///< they are not, but would save requests
+        closed    ///< they would not
     };
     virtual ~Round() = default;
     Round(const Round&) = delete;
@@ -57,21 +57,21 @@ public:
     virtual void begin(boot_clock::time_point now) = 0;
     bool wants(std::size_t node) const noexcept { return peers_[node].wanted; }
     const Ask& request() const noexcept { return request_; }
-    /// This node is being asked. The number goes with the answer.
+    /// This node is being asked. Pass the number with its answer.
     unsigned asked(std::size_t node) noexcept;
     /// `in_order`: over the connection of the acquisition's own request.
     void answered(std::size_t node, unsigned number, const Reply&, boot_clock::time_point now,
                   bool in_order = false);
-    /// No answer will come; `sent`: the request may have acted, or may still.
+    /// No answer will come. `sent`: the request may have acted, or may act later.
     void missing(std::size_t node, unsigned number, const error_code& why, std::string words,
                  bool sent);
-    /// May begin anew with another request: then wants() is true for some.
+    /// May begin another request: then wants() is true for some nodes.
     virtual Phase phase(boot_clock::time_point now) = 0;
-    /// Writes the outcome, which is not touched later.
+    /// Writes the outcome, which is final.
     virtual void finish(boot_clock::time_point now) = 0;
-    /// useful() may say no.
+    /// useful() may become false.
     virtual bool ages() const noexcept { return false; }
-    /// A request that has waited for its connection is still of use.
+    /// Whether a request that has waited for its connection is still useful.
     virtual bool useful(std::size_t, boot_clock::time_point) const noexcept { return true; }
 
     const boot_clock::time_point deadline;
@@ -83,23 +83,23 @@ protected:
                       bool in_order) = 0;
     virtual void silent(std::size_t node, bool current, const error_code& why,
                         std::string words) = 0;
-    /// Undoes at one node what this round did, or may do until then.
+    /// Undoes at one node what this round did, or may still do until `again`.
     void owe(std::size_t node, boot_clock::time_point again);
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again);
     const std::string& value() const noexcept { return request_.value(); }
     bool with_units() const noexcept { return shared_ || find_place(place_)->units; }
-    /// Takes the lock there, too, unless it is being given back.
+    /// Acquires the lock there, too, unless it is being released.
     void extend(std::size_t node, std::string token);
 
     struct Peer {
         bool wanted = false;  ///< to be asked
-        bool taken = false;   ///< acquire: some answer said that it may be there
+        bool taken = false;   ///< acquire: it may be held there, by some answer
         unsigned open = 0;    ///< requests that may still act
     };
     const Setting setting_;
     const std::shared_ptr<void> place_;
     const bool shared_;
-    const milliseconds ttl_;  ///< for how long a node keeps it
+    const milliseconds ttl_;  ///< how long a node keeps the lock
     Keys keys_;
     Ask request_;
     unsigned number_ = 0;
@@ -107,8 +107,8 @@ protected:
     boost::container::small_vector<Peer, 7> peers_;
 };
 
-/// Asks for the lock, with a higher token as often as need be; undoes everything where that was no
-/// majority.
+/// Acquires the lock, again with a higher token while necessary. Without a majority, undoes
+/// everything.
 class AcquireRound final : public Round {
 public:
     AcquireRound(const Setting&, spi::Attempt&);
@@ -157,13 +157,12 @@ private:
     boost::container::small_vector<Say, 16> said_;
 };
 
-/// Compare-and-delete at every node; where there is no answer, or something may still arrive, it is
-/// owed.
+/// Compare-and-delete at every node. What is unanswered there, or may still arrive, is owed.
 class ReleaseRound final : public Round {
 public:
-    /// `engine`: driven by the thread that takes note of what has arrived (Place).
+    /// `engine`: driven by the thread that keeps track of arrivals (Place).
     ReleaseRound(const Setting&, const spi::Held&, bool engine);
-    /// Of a grant that nobody was told of, by the engine.
+    /// For a grant that was never reported, on the engine.
     ReleaseRound(const Setting&, const spi::Attempt&);
     void begin(boot_clock::time_point now) override;
     Phase phase(boot_clock::time_point now) override;

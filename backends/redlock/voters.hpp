@@ -1,4 +1,4 @@
-// What a round has to know of the nodes, and no more: so a test can be the nodes.
+// All that a round needs to know of the nodes, so that a test can replace them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,19 +18,20 @@ public:
     virtual ~Voters() = default;
     virtual std::size_t size() const noexcept = 0;
     std::size_t quorum() const noexcept { return majority(size()); }
-    /// Longer up than any lease of before its start can last.
+    /// It has been up for longer than any lease from before its start can last.
     virtual bool votes(std::size_t node, boot_clock::time_point now) const noexcept = 0;
-    /// A majority is there, if only to say that it cannot now (nodes that may not vote yet).
+    /// A majority answers, even if it cannot grant now (nodes that may not vote yet).
     virtual bool answers() const noexcept = 0;
-    /// The configuration does not fit the servers: nothing may be granted. `detail` then says why.
+    /// Set when the configuration does not fit the servers, so nothing may be granted; `detail`
+    /// says why.
     virtual error_code refused(std::string* detail) const = 0;
-    /// A token that is most likely higher than any before: the nodes' time, and more than the last
-    /// one this client has seen. Whether it is one, the nodes decide. 0: the time is not known yet.
+    /// A token that is probably higher than any before: the nodes' time, and above the last one
+    /// that this client has seen. The nodes decide. 0: the time is not known yet.
     virtual std::uint64_t propose(boot_clock::time_point now) const = 0;
     virtual void saw(std::uint64_t token) noexcept = 0;
     /// "127.0.0.1:7001"
     virtual const std::string& where(std::size_t node) const noexcept = 0;
-    /// Why it cannot vote at present, for people; empty: nothing is known against it.
+    /// Why it cannot vote at present, for people; empty: no known reason.
     virtual std::string trouble(std::size_t node, boot_clock::time_point now) const = 0;
 };
 

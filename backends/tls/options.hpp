@@ -1,4 +1,4 @@
-// The options of TLS, alike for all backends that have it: declared, checked, typed.
+// TLS options, the same for all backends that have TLS: declared, checked, with their types.
 #pragma once
 #include <array>
 #include <iterator>
@@ -24,7 +24,7 @@ struct Options {
           key_file(s.text("tls_key_file")) {}
 };
 
-/// A backend's option table: its own rows, then those of TLS.
+/// A backend's option table: its own rows, then the rows of TLS.
 inline std::vector<spi::OptionSpec> with_options(std::vector<spi::OptionSpec> rows) {
     using spi::OptionType;
     const spi::OptionSpec more[] = {
@@ -64,7 +64,8 @@ inline void check(const spi::Settings& s, std::string_view plain, std::string_vi
               "Give both or neither.");
 }
 
-/// What the network can read or fake, for an operator. `secure`: the scheme that avoids it.
+/// Warnings for an operator: what an attacker on the network can read or fake. `secure`: the scheme
+/// that prevents it.
 inline std::vector<std::string> exposures(const Options& o, bool has_password, bool local,
                                           const std::string& display, std::string_view secure) {
     std::vector<std::string> out;

@@ -1,4 +1,4 @@
-// TLS on a connected socket, with OpenSSL: for backends whose client library has none.
+// TLS over a connected socket, with OpenSSL, for backends whose client library has none.
 #pragma once
 #include <openssl/ssl.h>
 
@@ -50,8 +50,8 @@ inline std::unique_ptr<Context> make_context(const Options& o) {
     return c;
 }
 
-/// The client's handshake with `host`, whose certificate is checked where the context demands one.
-/// It has no deadline: closing the socket ends it. `detail`: why it failed, in words.
+/// The client's handshake with `host`. Checks the certificate if the context demands it. Has no
+/// deadline: closing the socket ends it. `detail` receives the reason of a failure.
 inline asio::awaitable<error_code> shake_hands(Stream& stream, const std::string& host,
                                                std::string* detail) {
     const asio::ssl::host_name_verification same_name(host);
@@ -69,7 +69,7 @@ inline asio::awaitable<error_code> shake_hands(Stream& stream, const std::string
     co_await stream.async_handshake(asio::ssl::stream_base::client, token);
     if (!ec) co_return ec;
     const long verified = SSL_get_verify_result(native);
-    // The check of the host name leaves no reason of its own.
+    // A failed check of the host name leaves no reason of its own.
     const bool refused =
         ec.category() == asio::error::get_ssl_category() &&
         ERR_GET_REASON(static_cast<unsigned long>(ec.value())) == SSL_R_CERTIFICATE_VERIFY_FAILED;

@@ -1,4 +1,4 @@
-// The ZooKeeper backend: core's verbs on sessions and places. What operators ask is in operate.cpp.
+// The ZooKeeper backend: core's verbs on sessions and places. Operators' calls are in operate.cpp.
 #pragma once
 #include <map>
 #include <vector>
@@ -40,35 +40,37 @@ public:
     std::uint64_t requests() const noexcept override { return shared_->requests.load(); }
 
 private:
-    /// What one server says of itself; "srvr" is empty where it does not answer.
+    /// Facts that one server reports; "srvr" is empty if it does not answer.
     awaitable<spi::Facts> server_facts(spi::Endpoint, boot_clock::time_point deadline);
-    /// Requests at once of a question with many: if it is given up, the servers still answer them.
+    /// Limit of simultaneous requests for one call: after the call is given up, the servers still
+    /// answer them.
     static constexpr std::size_t asked_at_once = 256;
-    struct Standing;  ///< one node in line, with what it says of its maker
-    struct Queue;     ///< all of one name
+    struct Standing;  ///< one node in line, and what it says of its maker
+    struct Queue;     ///< all nodes of one name
     SessionPtr session_for(milliseconds ttl, milliseconds lock_delay = {});
-    /// Retired and idle sessions end.
+    /// Ends retired and idle sessions.
     void tidy();
     awaitable<void> end_session(SessionPtr);
     awaitable<void> settle(spi::Attempt*, QueueNodePtr);
     awaitable<void> granted(spi::Attempt*, QueueNodePtr, SessionPtr);
-    /// None of these lives with a session, so nobody holds by one; else kind_mismatch, with words.
+    /// No error if none of these nodes belongs to a session, so that no client holds by them. Else
+    /// kind_mismatch, with text.
     awaitable<error_code> no_claims(SessionPtr, std::string parent,
                                     std::vector<std::string> strangers,
                                     boot_clock::time_point deadline, std::string* detail);
-    /// Of the place's last list.
+    /// The same for the strangers in the place's last list.
     awaitable<error_code> no_claims_beside(spi::Attempt*, QueueNodePtr, SessionPtr);
-    /// Whether its nodes count beside those of the other kind. With another limit, which nobody
-    /// holds by, it enters anew: a->place is another one then.
+    /// Whether its nodes count beside those of the other kind. If the limit differs and no client
+    /// holds by it, enters anew: a->place is then another place.
     awaitable<error_code> agree(spi::Attempt*, QueueNodePtr, SessionPtr);
     awaitable<error_code> agree_on_limit(spi::Attempt*, QueueNodePtr, SessionPtr);
     awaitable<error_code> no_permits(QueueNodePtr, SessionPtr, boot_clock::time_point deadline);
-    /// Those of permits, where a semaphore was refused.
+    /// Removes the folders of permits after a semaphore was refused.
     void remove_folders(const SessionPtr&, const std::string& name);
     awaitable<error_code> read_mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<error_code> mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<bool> left(QueueNodePtr, boot_clock::time_point deadline);
-    /// kind_mismatch, with words, where somebody claims it by another layout.
+    /// kind_mismatch, with text, if a client claims the name by another layout.
     awaitable<result<Queue>> standing(SessionPtr, std::string name, boot_clock::time_point deadline,
                                       std::string& detail);
     awaitable<result<Queue>> standing_for_permits(SessionPtr, std::string parent,
@@ -78,13 +80,13 @@ private:
     awaitable<result<std::vector<Standing>>> read_nodes(SessionPtr, std::string parent,
                                                         std::vector<std::string> nodes,
                                                         boot_clock::time_point deadline);
-    /// How many of them, at the head, hold it.
+    /// How many of them, from the head, hold the lock.
     static std::size_t holders_among(const std::vector<Standing>&);
-    /// The holders that are meant; not_held when there is none.
+    /// The holders that the filter selects; not_held if there are none.
     awaitable<result<std::vector<Standing>>> holding(SessionPtr, std::string name, HolderFilter,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail);
-    /// Writes that into their nodes, and returns those that are there still.
+    /// Writes `what` into their nodes; returns those that still exist.
     awaitable<result<std::vector<Standing>>> tell(SessionPtr, std::vector<Standing>,
                                                   bool NodeData::*what,
                                                   boot_clock::time_point deadline);

@@ -1,4 +1,4 @@
-// One request to a server and its answer.
+// One request to a server, and its answer.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 template <class T>
 using awaitable = asio::awaitable<T>;
 
-/// Filled in by the client library's callback; `then` runs inside that callback, in the order of
+/// Filled in by the client library's callback. `then` runs inside that callback, in the order of
 /// the answers, and may send further requests.
 struct Call {
     bool done = false;
@@ -34,7 +34,7 @@ struct Call {
 };
 using CallPtr = std::shared_ptr<Call>;
 
-/// True when it was answered, with whatever, by the deadline.
+/// True when it was answered by the deadline, whatever the answer.
 inline awaitable<bool> finished(asio::any_io_executor executor, CallPtr call,
                                 boot_clock::time_point deadline) {
     while (!call->done && boot_clock::now() < deadline) {

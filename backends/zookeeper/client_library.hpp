@@ -1,4 +1,4 @@
-// The one place that includes the C client's header: it has old-style casts and C99 in it.
+// Only this header includes the C client's, which has old-style casts and C99.
 #pragma once
 #pragma GCC system_header
 #include <zookeeper/zookeeper.h>

@@ -1,5 +1,5 @@
-// The C client's handle in the engine's loop: one session at the servers, connected again and
-// again.
+// The C client's handle in the engine's loop: one session at the servers, over a series of
+// connections.
 #pragma once
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -19,24 +19,25 @@ namespace holdfast::zookeeper {
 
 /// "zk1:2181, zk2:2181", for people.
 std::string hosts_text(const Options&);
-/// A part of `most` at random, so that clients do not come back all at once.
+/// A random part of `most`, so that clients do not reconnect all at once.
 milliseconds some_of(milliseconds most);
 
-/// What is notified of a handle's changes, from inside the client library's callbacks.
+/// Receives a handle's changes, inside the client library's callbacks.
 class Ear {
 public:
     virtual ~Ear() = default;
     virtual void connected(bool first) = 0;
     virtual void disconnected() = 0;
-    /// The session has ended at the servers (ZSESSIONEXPIRED), or never can begin.
+    /// The session has ended at the servers (ZSESSIONEXPIRED), or can never begin.
     virtual void ended(int rc) = 0;
     /// A watched node was deleted, or its data changed.
     virtual void changed(std::string_view path, bool deleted) = 0;
     virtual void children_changed(std::string_view path) = 0;
 };
 
-/// Engine thread only. Requests are sent while connected(), else answered with ZCONNECTIONLOSS at
-/// once. Names are resolved here, since the client library would do it in the engine's thread.
+/// Engine thread only. Sends requests while connected(), and answers them at once with
+/// ZCONNECTIONLOSS otherwise. Resolves names itself, since the client library would block the
+/// engine's thread.
 class Handle : public std::enable_shared_from_this<Handle> {
 public:
     Handle(std::shared_ptr<Shared>, milliseconds timeout, Ear&);
@@ -44,16 +45,16 @@ public:
     Handle(const Handle&) = delete;
     Handle& operator=(const Handle&) = delete;
 
-    /// Resolves and connects; the ear hears the rest.
+    /// Resolves and connects; the Ear receives the rest.
     void start();
     bool connected() const noexcept { return connected_ && !down_; }
     boot_clock::time_point connected_since() const noexcept { return connected_since_; }
-    /// The request that made the session, or the present connection, was not sent before this.
+    /// A moment before the request that made the session, or the present connection, was sent.
     boot_clock::time_point connect_sent() const noexcept { return connect_sent_; }
-    /// As negotiated: the least that a server has granted since the session began.
+    /// The negotiated time-out: the shortest that a server has granted since the session began.
     milliseconds timeout() const noexcept { return timeout_; }
     std::int64_t session() const noexcept;
-    /// Why there is no connection, in words; empty when none was tried.
+    /// Why there is no connection, as text; empty if none was tried.
     const std::string& trouble() const noexcept { return trouble_; }
     error_code trouble_code() const noexcept { return trouble_code_; }
 
@@ -67,12 +68,12 @@ public:
     CallPtr get(const std::string& path, bool watch, Then = {});
     /// With a watch: Ear::children_changed once, as for get.
     CallPtr list(const std::string& path, Then = {}, bool watch = false);
-    /// What this server answers afterwards is at least as new as this moment.
+    /// Later answers of this server are at least as new as this call.
     CallPtr sync(const std::string& path, Then = {});
-    /// In one step: so many nodes with the same data. Call::children has their paths.
+    /// In one step: creates `count` nodes with the same data. Call::children has their paths.
     CallPtr create_several(const std::string& path, std::string_view data, std::size_t count,
                            Then = {});
-    /// In one step: deletes all of them, and with data sets `set` if it has that version.
+    /// In one step: deletes all of them; remove_and_set also sets `set` if it has that version.
     CallPtr remove_all(const std::vector<std::string>& paths, Then = {});
     CallPtr remove_and_set(const std::vector<std::string>& paths, const std::string& set,
                            std::string data, int version, Then = {});
@@ -81,13 +82,13 @@ public:
     CallPtr remove_with(const std::string& node, const std::string& other,
                         std::optional<std::string> data, Then = {}, int version = -1);
 
-    /// Somebody waits for a connection: tries again now instead of after the pause.
+    /// A caller waits for a connection: tries again now instead of after the pause.
     void hurry();
-    /// Gives the present connection up for another one: its server does not answer.
+    /// Replaces the present connection, whose server does not answer.
     void cut() noexcept;
-    /// Ends the session at the server, waiting for it until `deadline` only, and everything here.
+    /// Ends the session at the server, waiting only until `deadline`, and everything here.
     awaitable<void> close(boot_clock::time_point deadline);
-    /// Ends everything here at once; the session at the server runs out by itself.
+    /// Ends everything here at once. The session at the server expires by itself.
     void drop() noexcept;
 
 private:
@@ -97,7 +98,7 @@ private:
     void open(const std::string& servers);
     void turn(int events);
     void turn_soon();
-    void gather(bool) noexcept;  ///< holds packets back, or lets them go
+    void gather(bool) noexcept;  ///< holds packets back, or sends them
     bool given_up() const noexcept;
     int purge();
     void failed(int system_error);
@@ -120,17 +121,17 @@ private:
     boost::asio::posix::stream_descriptor descriptor_;
     boost::asio::steady_timer timer_;
     int fd_ = -1;
-    std::uint64_t connection_ = 0;  ///< counts descriptors, so that a late event is known
+    std::uint64_t connection_ = 0;  ///< counts descriptors, to recognise late events
     bool reading_ = false, writing_ = false, turning_ = false, turn_posted_ = false;
     bool gathering_ = false;  ///< until the next turn
     bool connected_ = false, seen_ = false, over_ = false, closing_ = false, started_ = false;
     bool retry_pending_ = false, down_ = false, timer_armed_ = false;
     unsigned failures_ = 0;       ///< since the last connection
-    unsigned silences_ = 0;       ///< of them: taken, and not answered in time
+    unsigned silences_ = 0;       ///< of these: accepted, but not answered in time
     std::size_t unanswered_ = 0;  ///< requests on the present connection
     boot_clock::time_point silent_since_;
-    std::unordered_set<std::string> watches_;        ///< the nodes that the client library watches
-    std::unordered_set<std::string> child_watches_;  ///< and those whose children
+    std::unordered_set<std::string> watches_;        ///< nodes that the client library watches
+    std::unordered_set<std::string> child_watches_;  ///< nodes whose children it watches
     std::size_t servers_ = 1;
     std::string server_list_;
     std::vector<spi::HostNames::Addresses> addresses_;  // of each host, as last answered

@@ -1,4 +1,4 @@
-// How names become nodes, and what the names of nodes say.
+// Maps names to nodes, and reads the names of nodes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,15 +7,15 @@
 
 namespace holdfast::zookeeper {
 
-/// The name of a lock as one path component. Everything but printable ASCII, and '/' and '%', is
-/// percent-encoded, and so is the beginning of what the server or this backend keeps for itself.
+/// The name of a lock as one path component. Percent-encodes everything but printable ASCII, '/'
+/// and '%', and the beginning of names that the server or this backend reserves.
 std::string escape(std::string_view name, bool at_root);
-/// Empty when it is not what escape() makes.
+/// Nullopt when escape() cannot have made it.
 std::optional<std::string> unescape(std::string_view component);
 
-/// Random, in the form in which Curator writes its own: 8-4-4-4-12 hexadecimal digits.
+/// Random, in Curator's form: 8-4-4-4-12 hexadecimal digits.
 std::string make_guid();
-/// Whose recipe a node follows: what it looks like, and which other nodes its maker counts.
+/// The recipe that a node follows: its form, and which other nodes its maker counts.
 enum class Recipe : std::uint8_t {
     mutex,         ///< "lock-<n>": Curator's InterProcessMutex, LeaderSelector, and our mutex
     latch,         ///< "latch-<n>": Curator's LeaderLatch, and our mutex with node=latch-
@@ -28,7 +28,7 @@ enum class Recipe : std::uint8_t {
 constexpr bool reads(Recipe r) noexcept {
     return r == Recipe::reader || r == Recipe::kazoo_reader;
 }
-/// None of Curator's recipes counts the nodes of another.
+/// True for two of Curator's recipes that do not count each other's nodes.
 constexpr bool of_other_recipe(Recipe a, Recipe b) noexcept {
     if (a == Recipe::reader) a = Recipe::writer;  // these two are one
     if (b == Recipe::reader) b = Recipe::writer;
@@ -40,48 +40,48 @@ constexpr bool of_other_recipe(Recipe a, Recipe b) noexcept {
 /// "_c_<guid>-lock-" and so on, to which the server adds the sequence.
 std::string node_prefix(std::string_view guid, Recipe = Recipe::mutex);
 
-/// How a node stands in line. Nothing for foreign names. The number wraps from 2147483647 to
+/// A node's rank in line; nullopt for foreign names. The number wraps from 2147483647 to
 /// -2147483648.
 struct Rank {
     std::int32_t sequence = 0;
     Recipe recipe = Recipe::mutex;
 };
 std::optional<Rank> rank_of(std::string_view node) noexcept;
-/// It stands in line for a name: no permit does, which has a folder of its own.
+/// Whether it stands in line for a name. Permits do not: they have a folder of their own.
 bool stands_in_line(std::string_view node) noexcept;
 std::optional<std::int32_t> sequence_of(std::string_view node) noexcept;
-/// No other node of the same line has, or will have, this number. At the end of 32 bits the server
-/// gives the last ones again and again, for as long as the line's own node is there.
+/// Whether no other node of the line has, or will have, this number. At the end of 32 bits the
+/// server repeats the last ones for as long as the line's own node exists.
 bool is_unique(std::int32_t sequence) noexcept;
-/// True when the node was made by the acquisition with that guid.
+/// Whether the acquisition with that guid made the node.
 bool made_by(std::string_view node, std::string_view guid) noexcept;
 
-/// The folders of a semaphore, below its own node: as Curator has them.
+/// The folders of a semaphore, below its own node, as in Curator.
 constexpr std::string_view permits_folder = "leases", turns_folder = "locks";
-/// What no recipe of ours, of Curator's or of kazoo's locks makes there: in the folder of permits,
-/// or else where a line is. A claim by another layout, if it is a session's.
+/// A node that no lock recipe of ours, Curator's or kazoo's makes there: in the folder of permits,
+/// or else where a line is. If it belongs to a session, a client claims the name by another layout.
 bool is_stranger(std::string_view node, bool among_permits) noexcept;
-/// For people: what stands there, and whose it may be.
+/// For people: what the node is, and whose it may be.
 std::string words_for_stranger(std::string_view path);
-/// What the own node of a semaphore says: its limit, in a form in which kazoo refuses it.
+/// The data of a semaphore's own node: its limit, in a form that makes kazoo refuse it.
 std::string limit_text(std::uint32_t limit);
-/// Nothing when it is none of ours.
+/// Nullopt for the data of another library.
 std::optional<std::uint32_t> read_limit(std::string_view) noexcept;
 
-/// What is kept in a lock's node.
+/// The data of a lock's node.
 struct NodeData {
     std::string owner;
     long long ttl_ms = 0;
     bool revoked = false;
-    bool shared = false;        ///< a writer's that was downgraded
-    bool asked = false;         ///< somebody wants it released
+    bool shared = false;        ///< a writer's, after a downgrade
+    bool asked = false;         ///< its release was requested
     long long delay_ms = 0;     ///< lock_delay
-    std::uint32_t permits = 0;  ///< that are held or waited for; 0: of no semaphore
+    std::uint32_t permits = 0;  ///< held or waited for; 0: no semaphore
 };
 std::string write_data(const NodeData&);
-/// Nothing when another library made it.
+/// Nullopt when another library made it.
 std::optional<NodeData> read_data(std::string_view);
-/// What Curator writes to a node whose holder is to release it.
+/// Curator's data for a node whose holder is asked to release.
 constexpr std::string_view curator_revoke = "__REVOKE__";
 
 }  // namespace holdfast::zookeeper

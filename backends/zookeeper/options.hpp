@@ -1,4 +1,4 @@
-// The backend's options, typed, and the table that core checks and documents.
+// The backend's options with their types, and the table that core checks and documents.
 #pragma once
 #include <string>
 #include <string_view>
@@ -27,17 +27,17 @@ struct Options {
     explicit Options(const spi::Settings&);
 };
 
-/// The node above those of one lock.
+/// The parent of the nodes of one lock.
 std::string parent_path(const Options&, std::string_view name);
 
-/// Why a ttl, or a session, of that length cannot be kept proved; empty when it can.
+/// Why a ttl or session of that length cannot be kept proved; empty when it can.
 std::string too_short(std::string_view what, milliseconds length, milliseconds tick);
 std::string too_short_remedy(milliseconds tick);
 
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises(const spi::Settings&);
-/// All that examine() judges by.
+/// All checks of examine().
 std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::zookeeper

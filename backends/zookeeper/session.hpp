@@ -1,5 +1,5 @@
-// One session at the servers: the places in line that live and die with it, the heartbeat that says
-// how long it surely lives, and the clean-up of whatever must not stay.
+// One session at the servers: the places in line that end with it, the heartbeat that shows how
+// long it surely lives, and the removal of whatever must not stay.
 #pragma once
 #include <deque>
 #include <set>
@@ -13,28 +13,28 @@
 
 namespace holdfast::zookeeper {
 
-/// Engine thread only. A session is used for acquisitions of one ttl and one lock_delay, which
-/// together are its time-out: nothing is believed that ends less than lock_delay before it.
+/// Engine thread only. Each session serves acquisitions of one ttl and one lock_delay. Their sum is
+/// its time-out, so every lease is believed to end at least lock_delay before it.
 class Session final : public std::enable_shared_from_this<Session>, public Ear {
 public:
     Session(std::shared_ptr<Shared>, milliseconds ttl, milliseconds lock_delay);
     ~Session() override;
 
     void start();
-    /// New acquisitions may begin on it: it has not ended, and what it proves is not nearly used
-    /// up.
+    /// Whether new acquisitions may begin on it: it has not ended, and its proved time is not
+    /// nearly used up.
     bool usable() const;
-    /// Of the session's time as much is proved as its heartbeats can keep proved.
+    /// Whether as much of the session's time is proved as its heartbeats can keep proved.
     bool well_proved(boot_clock::time_point now) const;
-    /// How long the heartbeat under way, if there is one, has been waiting for its answer.
+    /// How long the heartbeat under way, if any, has been unanswered.
     boot_clock::duration unanswered_for(boot_clock::time_point now) const;
     bool over() const noexcept { return over_; }
-    /// The servers refuse what every session needs; no error while they do not.
+    /// Why the servers refuse what every session needs; no error while they do not.
     error_code refusal() const noexcept { return refused_; }
     std::string refusal_words() const {
         return refusal_words_.empty() ? refused_.message() : refusal_words_;
     }
-    /// Connected with rights, at the latest at `deadline`, or why not.
+    /// Connects and authenticates by `deadline`, or returns why not.
     awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
     Handle& handle() noexcept { return *handle_; }
     bool idle() const noexcept { return places_.empty(); }
@@ -42,49 +42,49 @@ public:
 
     // --- places
     QueueNodePtr make_place(const spi::Attempt&);
-    /// Asks for its node, as soon as there is a connection and room: so many are asked for at once
-    /// that they can be answered in time, and the others wait here.
+    /// Requests its node once there is a connection and room. The session requests only as many at
+    /// a time as can be answered in time; the others wait here.
     void enter(const QueueNodePtr&);
-    /// When a node was asked for last.
+    /// When a node was last requested.
     boot_clock::time_point asked_last() const noexcept { return asked_last_; }
-    /// Nobody is ahead of it whom it has to wait for.
+    /// Nothing is ahead of it that it has to wait for.
     bool lets_in(const QueueNode&) const;
-    /// Somebody surely is. Asks for what has to be known for that.
+    /// Whether something surely is. Requests what has to be known for that.
     bool blocked(const QueueNodePtr&);
-    /// Somebody of this client holds the name or stands in line for it, so that one try fails
-    /// without a request.
+    /// Whether a place of this client holds the name or stands in line for it, so that a single try
+    /// fails without a request.
     bool known_busy(const spi::Attempt&) const;
-    /// Of the last list of its line.
+    /// Strangers in the last list of its line.
     const std::vector<std::string>& strangers_beside(const QueueNode& p) {
         return line(p).strangers;
     }
-    /// Sees that the one ahead of it is watched, and the whole line now and then.
+    /// Ensures that the node ahead of it is watched, and lists the whole line now and then.
     void keep_waiting(const QueueNodePtr&);
-    /// Nothing of it is to be left: deletes its node, now or when that is possible.
+    /// Deletes its node, now or as soon as possible, so that nothing of it stays.
     void leave(const QueueNodePtr&, Outcome);
     /// Reads its own node, and watches it.
     void watch_own(const QueueNodePtr&);
-    /// Of permits: asks for the limit, and for who stands in line at the name itself.
+    /// For permits: requests the limit, and the line at the name itself.
     void look_at_name(QueueNode&);
-    /// From writer to reader, in its own node and its own place. Opens Shared::beats when answered.
+    /// From writer to reader, in its own node and its own place. Opens Shared::beats on the answer.
     void downgrade(const QueueNodePtr&);
 
-    /// Where robust=true keeps what became of the last holder.
+    /// Where robust=true records how the last holder ended.
     std::string mark_path(const std::string& name) const;
 
     // --- what is known of the session's life
     /// The longest lease: what the servers grant the session, less lock_delay.
     milliseconds lease_time() const noexcept { return handle_->timeout() - lock_delay_; }
-    /// A lease of that ttl, asked for at `sent`, is valid as if it had been granted then.
+    /// The base for a lease of that ttl, requested at `sent`: it is valid as if granted then.
     boot_clock::time_point base_for(milliseconds ttl, boot_clock::time_point sent) const;
     std::uint64_t beats_sent() const noexcept { return sent_; }
     std::uint64_t beats_answered() const noexcept { return answered_; }
-    /// Writes at once, as soon as no other write is under way, instead of at the next heartbeat.
-    /// Returns the number of that write.
+    /// Writes as soon as no other write is under way, instead of at the next heartbeat. Returns the
+    /// number of that write.
     std::uint64_t prove();
     milliseconds interval() const;
-    /// From one to the next: what was proved last is too old after an outage, and then three writes
-    /// have to be acknowledged before the leases' time is over, as close as the chain allows.
+    /// Time between heartbeats. After an outage the last proof is too old, and three writes must be
+    /// acknowledged before the leases end, as fast as the chain allows.
     milliseconds pace(boot_clock::time_point now) const;
 
     /// No new acquisition begins on it.
@@ -111,7 +111,7 @@ private:
     void give_room(QueueNode&);
     void create_node(const QueueNodePtr&);
     void created(const QueueNodePtr&, Call&);
-    /// Its node is there. False: its number may be another's as well, so it goes again.
+    /// Its node exists. False: another node may have the same number, so it is removed again.
     bool stands(const QueueNodePtr&, std::string node, std::int64_t czxid);
     void look_for(const QueueNodePtr&);
     void resolve_doubts(Line&, std::uint64_t number, const std::vector<std::string>& children);
@@ -121,7 +121,7 @@ private:
     void refuse(error_code, std::string words = {});
     void ask_for_ensemble();
     void want_list(Line&);
-    /// Forgets lines that nobody stands in, and looks again where a look for a node was refused.
+    /// Forgets lines without places, and repeats refused looks for a node.
     void see_to_lines();
     void listed(const std::string& parent, std::uint64_t number, Call&);
     void look_along(Line&);
@@ -156,10 +156,10 @@ private:
     std::string refusal_words_;
     spi::net::Gate state_gate_;
     boot_clock::time_point last_used_;
-    bool ensemble_known_;  ///< that several hosts are one ensemble, or cannot be asked
+    bool ensemble_known_;  ///< several hosts are one ensemble, or cannot be asked
     std::optional<boot_clock::time_point> disconnected_since_;
 
-    std::set<QueueNodePtr, InOrder> places_;  ///< after an outage those that came first go first
+    std::set<QueueNodePtr, InOrder> places_;  ///< in order of arrival, also after an outage
     std::uint64_t last_serial_ = 0;
     std::deque<QueueNodePtr> entering_;
     std::size_t asking_ = 0;
@@ -167,8 +167,8 @@ private:
     std::unordered_map<std::string, Line> lines_;
     std::unordered_map<std::string, VerifiedParent> known_parents_;
     std::uint64_t lives_ = 0;
-    /// What is to be deleted, with a heartbeat, until the servers say that it is gone. Without a
-    /// node: whatever has that guid, a request of which may still come in by another way.
+    /// To be deleted, with a heartbeat, until the servers say that it is gone. Without a node:
+    /// whatever has that guid, whose request may still arrive by another connection.
     struct Ghost {
         std::string parent, guid, node;
         boot_clock::time_point due;

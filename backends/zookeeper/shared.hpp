@@ -1,4 +1,4 @@
-// What all parts of one backend share: its options, its counter, core's ear.
+// Shared by all parts of one backend: options, the counter of requests, the way to core.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -18,8 +18,8 @@ struct Shared {
     spi::HostNames names;
     spi::BackendEvents* const events;
     std::atomic<std::uint64_t> requests{0};
-    spi::net::Gate beats;           ///< a heartbeat was answered, or a session has changed
-    std::function<void()> on_beat;  ///< now and then, for what is to be tidied
+    spi::net::Gate beats;  ///< opens when a heartbeat was answered or a session has changed
+    std::function<void()> on_beat;  ///< called now and then, for clean-up
 };
 
 }  // namespace holdfast::zookeeper

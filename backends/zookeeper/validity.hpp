@@ -1,6 +1,5 @@
-// How long a session surely lives: the part of the protocol that decides about belief, and nothing
-// else. Pure: what was sent and answered, and when, is passed in. tests/models/zookeeper has its
-// model.
+// How long a session surely lives: only this part of the protocol decides what is believed. Pure:
+// what was sent and answered, and when, is passed in. Model: tests/models/zookeeper.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,23 +12,22 @@ namespace holdfast::zookeeper {
 /// Only acknowledged quorum writes count. A server that answers reads, pings or even a sync may be
 /// cut off from the others, which have ended the session meanwhile.
 ///
-/// A write that is committed does not touch the session at the leader; what does are the follower's
-/// answers to the leader's pings, and these may be lost on a path other than that of the
-/// acknowledgement. So a chain of writes i, j, k is kept, one outstanding. The leader pings every
-/// half tick, so it sends a ping between the acknowledgement of i and a j that is sent half a tick
-/// later. That ping comes to the follower after i and before the commit of j; its answer carries
-/// the touch of i and goes up before k. So when k is acknowledged, the leader has seen the session
-/// after i, the write *two back*, was sent. Spaced from the sending of i this fails: i may take
-/// half a tick to its follower. After a reconnect the chain begins anew, since the earlier touches
-/// may have ended with their server. The creation of the session is a quorum write itself and
-/// starts its timer.
+/// A committed write does not touch the session at the leader. The follower's answers to the
+/// leader's pings do, and these may be lost on another path than the acknowledgement's. So the
+/// client keeps a chain of writes i, j, k, one outstanding, and sends j half a tick after the
+/// acknowledgement of i. The leader pings every half tick, so it sends a ping in between. That ping
+/// reaches the follower after i and before the commit of j; its answer carries the touch of i, and
+/// goes up before k. So when k is acknowledged, the leader has seen the session after i, the write
+/// *two back*, was sent. Half a tick after the sending of i would not do: i may take that long to
+/// its follower. After a reconnect the chain begins anew, since earlier touches may have ended with
+/// their server. The creation of the session is a quorum write itself and starts its timer.
 class Validity {
 public:
-    /// How long after an acknowledgement the next write may be sent: half a tick, and a twentieth
-    /// more, since the leader's timer may be late.
+    /// When the next write may be sent after an acknowledgement: half a tick, and a twentieth more,
+    /// since the leader's timer may be late.
     static constexpr milliseconds spacing(milliseconds tick) noexcept { return tick * 21 / 40; }
-    /// The shortest time-out of a session whose heartbeats can keep it proved. Three spacings pass
-    /// from a write to the third acknowledgement after it; the rest is for the answers.
+    /// The shortest time-out of a session whose heartbeats can keep it proved. From a write to the
+    /// third acknowledgement after it there are three spacings; the rest is for the answers.
     static constexpr milliseconds least_timeout(milliseconds tick) noexcept { return 2 * tick; }
 
     explicit Validity(milliseconds tick) noexcept : spacing_(spacing(tick)) {}
@@ -55,7 +53,7 @@ public:
     }
     /// A write that is sent before this is none of the chain.
     boot_clock::time_point next() const noexcept { return next_; }
-    /// The session lives at least its time-out from here; nothing before it was created.
+    /// The session lives at least for its time-out from here; nullopt before it was created.
     std::optional<boot_clock::time_point> base() const noexcept { return base_; }
 
 private:

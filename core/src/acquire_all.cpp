@@ -11,8 +11,8 @@
 
 namespace holdfast {
 
-/// The state of one acquire_all(): which lock is next, what is held, and how it ends. It asks
-/// nothing itself, so that the blocking and the asynchronous form are one.
+/// The state of one acquire_all(): the next lock, what is held, and how it ends. It sends no
+/// requests itself, so the blocking and the asynchronous form share it.
 class Gathering {
 public:
     Gathering(const std::vector<Part>& parts, const AcquireAllOptions& options)
@@ -124,7 +124,7 @@ result<LeaseSet> acquire_all(const std::vector<Part>& parts, const AcquireAllOpt
 
 namespace {
 
-/// The asynchronous form. Any thread; the lock that is waited for brings the next step.
+/// The asynchronous form. Any thread; the answer of one lock starts the next step.
 class AllAcquisition final : public std::enable_shared_from_this<AllAcquisition>, private Orphan {
 public:
     using Handler = asio::any_completion_handler<AcquireAllSignature>;

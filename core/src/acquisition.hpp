@@ -1,5 +1,5 @@
-// One acquisition on the engine: the one wait loop, for queueing, notified, polling and session
-// backends alike.
+// One acquisition on the engine: the one wait loop, for backends that queue, notify or poll and for
+// those with sessions.
 #pragma once
 #include "backend_lock.hpp"
 #include "backoff.hpp"
@@ -8,10 +8,11 @@
 
 namespace holdfast {
 
-/// attempting -> granted, or busy -> parked -> (woken, or time to look) -> attempting -> ...
-/// The caller is notified at its deadline or cancellation at once; what may be left at the server
-/// is then withdrawn in the background, and repeated until the server has answered or the ttl has
-/// passed. Engine thread only, except for the constructor.
+/// attempting -> granted, or busy -> parked -> (notified, or time to look) -> attempting -> ...
+///
+/// The caller is notified at once at its deadline or cancellation. What may be left at the server
+/// is then withdrawn in the background, again and again until the server has answered or the ttl
+/// has passed. Engine thread only, except for the constructor.
 class Acquisition final : public Timed, private Orphan {
 public:
     using SyncResult = std::pair<error_code, Lease>;
@@ -31,26 +32,27 @@ public:
     void adopt(spi::Attempt&);
 
     void start();
-    /// Instead of start(), on the caller's thread: the engine had ended before it was asked.
+    /// Instead of start(), on the caller's thread: the engine has ended before.
     void refuse(error_code why) { finish(why); }
     void fire(boot_clock::time_point now) override;
     void wake();
     void cancel(error_code);
 
-    /// Others are under way first, see Batches. The time of a request begins when it is sent, so a
-    /// long queue of our own puts nobody in doubt; it fails when the server answers nothing at all.
+    /// It waits behind other requests of this client, see Batches. The time of a request begins
+    /// when it is sent, so our own queue puts no caller in doubt. unanswered() ends it when the
+    /// server answers nothing at all.
     void queued_here() noexcept { queued_here_ = true; }
     void unanswered(boot_clock::time_point now);
-    /// False: an attempt whose caller waits no more; it is not sent.
+    /// False: not to be sent, since its caller no longer waits.
     bool to_be_sent();
     spi::Attempt* prepare_attempt(boot_clock::time_point now);
-    /// The outcome is an answer of the server's.
+    /// The outcome is an answer of the server.
     bool heard() const noexcept { return has_answered(attempt_); }
     void answered();
     spi::Attempt* prepare_withdrawal(boot_clock::time_point now);
     bool is_withdrawn() const noexcept { return !attempt_.withdrawal; }
     void withdrawn();
-    /// The engine is gone: what may be left at the server is left to the ttl.
+    /// The engine is gone: leaves what may be at the server to the ttl.
     void forget() { end(); }
 
 private:
@@ -59,7 +61,7 @@ private:
     std::shared_ptr<void> orphaned() override;
     void join_engine();
     static bool has_answered(const spi::Attempt&) noexcept;
-    /// Until when the server has to have answered something.
+    /// When the server must have given its first answer.
     boot_clock::time_point contact_until() const noexcept;
 
     void look();
@@ -90,7 +92,7 @@ private:
     bool sent_ever_ = false, answered_ever_ = false, wait_zero_ = false, asked_whole_ = false;
     boot_clock::time_point started_, deadline_, first_sent_, look_, last_request_;
     error_code last_error_;
-    /// What an earlier request was refused with: the last one may have had no time for an answer.
+    /// Why an earlier request was refused: the last one may have had no time for an answer.
     struct Refusal {
         error_code why;
         std::string words;

@@ -1,5 +1,5 @@
-// An asynchronous acquisition that any thread may cancel. A cancellation signal by itself must not
-// be emitted while the handler runs, so both take turns here.
+// An asynchronous acquisition that any thread may cancel. A cancellation signal must not be emitted
+// while the handler runs, so a Serial runs both in turn.
 #pragma once
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -12,13 +12,13 @@
 
 namespace holdfast {
 
-/// Used once. The Lock must live until it is done.
+/// For one use. The Lock must live until it is done.
 class AsyncAcquisition : public std::enable_shared_from_this<AsyncAcquisition> {
 public:
     using Done = std::function<void(error_code, Lease)>;
 
     AsyncAcquisition(Lock& lock, Done done) : lock_(&lock), done_(std::move(done)) {}
-    /// `done` is called once, on a thread for user code, never inside this call.
+    /// Calls `done` once, on a thread for user code, never inside this call.
     void start(const AcquireOptions& options) {
         Serial::run(serial_, [self = shared_from_this(), options] {
             auto answered = [self](error_code ec, Lease lease) {
@@ -31,7 +31,7 @@ public:
             if (self->cancelled_) self->cancel_.emit(asio::cancellation_type::terminal);
         });
     }
-    /// At any time, also before start().
+    /// May be called at any time, even before start().
     void cancel() {
         Serial::run(serial_, [self = shared_from_this()] {
             self->cancelled_ = true;
@@ -43,7 +43,7 @@ private:
     Lock* const lock_;
     const Done done_;
     const std::shared_ptr<Serial> serial_ = std::make_shared<Serial>();
-    asio::cancellation_signal cancel_;  // this one and the next: in turns
+    asio::cancellation_signal cancel_;  // this and the next: only in jobs of the Serial
     bool cancelled_ = false;
 };
 

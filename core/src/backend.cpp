@@ -1,4 +1,4 @@
-// What a backend need not write.
+// Defaults for what a backend leaves out.
 #include "holdfast/spi/backend.hpp"
 
 namespace holdfast::spi {

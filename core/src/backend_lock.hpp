@@ -1,4 +1,4 @@
-// The Lock that Client::lock makes: a name at a backend.
+// The Lock that Client::make_lock makes: a name at a backend.
 #pragma once
 #include <atomic>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace holdfast {
 
-/// What is fixed for one Lock object and shared with its acquisitions and leases.
+/// What is fixed for one Lock, shared with its acquisitions and leases.
 struct LockInfo {
     std::string name;
     milliseconds ttl{}, request_timeout{}, max_hold{forever};
@@ -16,10 +16,10 @@ struct LockInfo {
     std::uint32_t limit = 1;
     milliseconds lock_delay{0}, min_hold{0};
     bool renew = true;
-    /// The last attempt found it busy: a blocking caller then queues at once.
+    /// The last attempt found the lock busy, so a blocking caller queues at once.
     mutable std::atomic<bool> busy{false};
 
-    /// How long a server may keep what was asked for here: some grant more than the ttl.
+    /// How long a server may keep a grant of this lock: some grant more than the ttl.
     milliseconds longest() const noexcept { return milliseconds(longest_.load()); }
     void granted(milliseconds length) const noexcept {
         if (length > longest()) longest_ = length.count();
@@ -27,7 +27,7 @@ struct LockInfo {
     void set_ttl(milliseconds length) noexcept {
         ttl = length, longest_ = (length + lock_delay).count();
     }
-    /// What of this lock is the same in every attempt.
+    /// Fills in what all attempts of this lock have in common.
     void describe(spi::Attempt& a) const noexcept {
         a.name = name, a.ttl = ttl, a.kind = kind;
         a.lock_delay = lock_delay, a.min_hold = min_hold;
@@ -62,7 +62,7 @@ protected:
 
 private:
     error_code refuse() const noexcept;
-    /// What the acquisition takes; an error when this lock does not give that.
+    /// The units that the acquisition takes; an error when this lock cannot give them.
     result<spi::Units> units_of(const AcquireOptions&) const;
     result<Lease> wait_on_engine(std::string owner, const AcquireOptions&, const spi::Units&,
                                  const std::stop_token&, boot_clock::time_point started,

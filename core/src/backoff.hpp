@@ -1,4 +1,4 @@
-// The one retry policy: full jitter between nothing and a bound that doubles.
+// The one retry policy: a random delay between a quarter of a bound and the bound, which doubles.
 #pragma once
 #include <algorithm>
 #include <random>
@@ -7,8 +7,8 @@
 
 namespace holdfast {
 
-/// Not thread-safe. The first delay after construction or reset() is zero when `eager`, since the
-/// commonest fault is one cut connection.
+/// Not thread-safe. With `eager`, the first delay after construction or reset() is zero, since the
+/// commonest fault is a single broken connection.
 class Backoff {
 public:
     Backoff(milliseconds first, milliseconds last, bool eager) noexcept

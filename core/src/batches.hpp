@@ -1,4 +1,4 @@
-// What callers ask of the backend: gathered for one turn of the engine's loop, and sent together.
+// Requests to the backend, collected for one turn of the engine's loop and sent together.
 #pragma once
 #include <cstddef>
 #include <deque>
@@ -11,10 +11,10 @@
 
 namespace holdfast {
 
-/// A queue of items to send, of which at most `most` are under way. What is more waits here, first
-/// come first served: a server with a long queue of requests answers none of them in their time.
-/// Such an item is told by queued_here(), by unanswered() when those before it got no answer at
-/// all, and by to_be_sent() when its turn has come. Engine thread only.
+/// A queue of items to send, of which at most `most` are under way. The others wait here, first
+/// come, first served, since an overloaded server answers no request in time. An item that waits is
+/// notified by queued_here(), by unanswered() when those before it got no answer at all, and by
+/// to_be_sent() at its turn. Engine thread only.
 template <class Item>
 class Batches {
 public:
@@ -22,14 +22,14 @@ public:
 
     explicit Batches(std::size_t most) noexcept : most_(most) {}
 
-    /// Nothing will be sent any more.
+    /// Drops all items: nothing is sent any more.
     void clear() noexcept {
         next_.clear();
         backlog_.clear();
     }
     void add(std::shared_ptr<Item> item) { next_.push_back(std::move(item)); }
 
-    /// What may be sent now; they count as under way until answered() is called.
+    /// The items to send now. They count as under way until answered().
     Batch take() {
         Batch all;
         if (std::exchange(silent_, false) && !backlog_.empty()) {
@@ -55,7 +55,7 @@ public:
         return all;
     }
 
-    /// `heard`: by the server itself. True: there are others that may be sent now.
+    /// `heard`: the server itself has answered. True: others may be sent now.
     bool answered(std::size_t count, bool heard) noexcept {
         under_way_ -= count;
         silent_ = !heard;

@@ -1,5 +1,5 @@
-// Where user code runs: completions without an executor of their own, lost() callbacks, events.
-// Threads start on demand and end when idle, so one slow callback delays nobody else's.
+// Threads for user code: completions whose handlers name no executor, lost() callbacks, events.
+// They start on demand and end when idle, so a slow callback delays no other.
 #pragma once
 #include <boost/asio/any_completion_handler.hpp>
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace holdfast {
 
-/// Thread-safe. When no job was taken up for `patience` though one waits, another thread starts, up
-/// to 64; each further one takes twice as long, so that a busy machine does not look like a blocked
-/// thread.
+/// Thread-safe. Starts another thread, up to 64, when a job waits and none was begun for
+/// `patience`. The time doubles with each thread, so that a busy machine does not look like a
+/// blocked thread.
 class CallbackPool {
 public:
     using Job = boost::asio::any_completion_handler<void()>;
@@ -25,8 +25,8 @@ public:
 
     void post(Job);
     void check();
-    /// No thread starts any more; queued jobs still run, on this thread where there is no other.
-    /// Waits at most `cap` for the threads to end, unless called on one of them.
+    /// No thread starts any more. Queued jobs still run, on this thread if there is no other. Waits
+    /// at most `cap` for the threads to end, unless called on one of them.
     void stop(milliseconds cap);
 
     struct State;
@@ -35,7 +35,7 @@ private:
     std::shared_ptr<State> state_;
 };
 
-/// A minimal executor over the pool, for handlers that bring none.
+/// A minimal executor over the pool, for handlers that name none.
 class PoolExecutor {
 public:
     explicit PoolExecutor(CallbackPool& pool) noexcept : pool_(&pool) {}

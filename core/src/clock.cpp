@@ -1,4 +1,4 @@
-// The one clock that leases use.
+// The only clock of leases.
 #include "holdfast/clock.hpp"
 
 #include <ctime>

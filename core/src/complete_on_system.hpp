@@ -1,5 +1,4 @@
-// Completes a handler where there is no engine: on the handler's own executor, else on a thread
-// that is started for it.
+// Completes a handler without an engine: on the handler's own executor, else on a new thread.
 #pragma once
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/system_executor.hpp>
@@ -11,10 +10,10 @@
 
 namespace holdfast {
 
-/// Takes the place of a CallbackPool: a thread for each job.
+/// In place of a CallbackPool: a thread for each job.
 struct OwnThreads {
     static void post(CallbackPool::Job job) {
-        // The machine may have no more threads; then the job is done here, since nobody else can.
+        // If the machine has no more threads, the job runs here: no other thread will.
         auto shared = std::make_shared<CallbackPool::Job>(std::move(job));
         try {
             spi::signal_masked_thread([shared] { std::move (*shared)(); }).detach();
@@ -24,7 +23,7 @@ struct OwnThreads {
     }
 };
 
-/// A handler that will be completed without an engine.
+/// A handler to be completed without an engine.
 template <class Signature>
 class SystemCallback {
 public:
@@ -40,7 +39,7 @@ private:
     Callback<Signature> callback_;
 };
 
-/// Never inside this call.
+/// Completes the handler, never inside this call.
 template <class Signature, class... Args>
 void complete_on_system(asio::any_completion_handler<Signature> h, Args... args) {
     SystemCallback<Signature>(std::move(h)).complete(std::move(args)...);

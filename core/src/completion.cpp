@@ -5,7 +5,7 @@
 namespace holdfast {
 namespace {
 
-/// Lives in a loop, which notifies it when it ends. Called by Asio's use_service.
+/// Lives in a loop, which notifies it of its end. Made by Asio's use_service.
 class Service final : public asio::execution_context::service {
 public:
     static asio::execution_context::id id;

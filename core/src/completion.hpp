@@ -1,5 +1,5 @@
-// A user's handler between its call and its run: where it wants to run, that nothing of it runs on
-// the engine thread, and that it ends with its loop when that is destroyed first.
+// A user's handler from initiation to completion: runs where the handler wants to, never on the
+// engine thread, and is destroyed with its loop if that is destroyed first.
 #pragma once
 #include <atomic>
 #include <boost/asio/any_completion_executor.hpp>
@@ -27,11 +27,11 @@ namespace holdfast {
 
 namespace asio = boost::asio;
 
-/// The same executor without what any_io_executor wraps around it: that would need the heap for
-/// each copy that counts as work.
+/// The same executor without its any_io_executor, which would need the heap for each copy that
+/// counts as work.
 asio::any_completion_executor bare(asio::any_completion_executor) noexcept;
 
-/// Counts as work of its loop for as long as it lives. A composed operation names such a one.
+/// Counts as work of its loop for as long as it lives. Composed operations name such executors.
 template <class Executor>
 using Tracked =
     asio::require_result<Executor, asio::execution::outstanding_work_t::tracked_t>::type;
@@ -42,9 +42,9 @@ bool if_one_of(const Executor& e, F f) {
     const auto one = [&](const auto* same) { return same != nullptr && (f(*same), true); };
     return (one(e.template target<Types>()) || ...);
 }
-/// Calls `f` with the executor as its own type, and with the one inside where it is a strand, if it
-/// is one that is known to queue what it is posted. False: nothing is known of it; it may run user
-/// code right on the thread that calls it.
+/// Calls `f` with the executor as its own type (and, for a strand, with the executor inside) if it
+/// is known to queue what is posted. False: an unknown executor, which may run user code on the
+/// calling thread.
 template <class Executor, class F>
 bool if_loop(const Executor& e, F f) {
     using Loop = asio::io_context::executor_type;
@@ -63,9 +63,10 @@ bool if_it_queues(const asio::any_completion_executor& e, F f) {
         e, [&](const auto& s) { f(s, s.get_inner_executor()); });
 }
 
-/// What is known of a loop (an Asio execution_context) for as long as a handler waits to run there.
-/// A loop should outlive the calls that complete on it. One that does not takes its handlers with
-/// it, unrun, as it does with those of Asio's own operations: nothing is posted to it any more.
+/// Notices the end of a loop (an Asio execution_context) for as long as handlers wait to run there.
+/// A loop should outlive the calls that complete on it. One that does not destroys their handlers
+/// without running them, as it does those of Asio's own operations; nothing is posted to it any
+/// more.
 class LoopEnd {
 public:
     class Waiting : public boost::intrusive::list_base_hook<> {
@@ -74,11 +75,12 @@ public:
 
     private:
         friend class LoopEnd;
-        /// Under the mutex: everything that must not outlive the loop, for the caller to destroy.
+        /// Returns what must not outlive the loop, for the caller to destroy. Called under the
+        /// mutex.
         virtual CallbackPool::Job remains() = 0;
     };
 
-    /// That of the loop behind this executor; null: nothing is known of it.
+    /// The LoopEnd of the loop behind this executor; null: unknown.
     static std::shared_ptr<LoopEnd> of(const asio::any_completion_executor&);
 
     std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
@@ -99,18 +101,18 @@ private:
     boost::intrusive::list<Waiting, boost::intrusive::constant_time_size<false>> waiting_;
 };
 
-/// Whom it concerns that a handler ended with its loop.
+/// Is notified when a handler ended with its loop.
 class Orphan {
 public:
-    /// Under a mutex of the loop's: must neither destroy the callback nor complete one of that
-    /// loop. Returns what keeps this alive.
+    /// Called under a mutex of the loop's: must neither destroy the callback nor complete one of
+    /// that loop. Returns what keeps this object alive.
     virtual std::shared_ptr<void> orphaned() = 0;
 
 protected:
     ~Orphan() = default;
 };
-/// An answer to orphaned() that cancels `alive` once the mutex is free: whoever cancels may have to
-/// run what others have brought meanwhile, and that completes on any loop.
+/// A result for orphaned() that cancels `alive` once the mutex is free: cancel() may have to run
+/// other callers' jobs, which complete on any loop.
 template <class T>
 std::shared_ptr<void> to_be_cancelled(std::shared_ptr<T> alive) {
     if (!alive) return nullptr;
@@ -118,9 +120,9 @@ std::shared_ptr<void> to_be_cancelled(std::shared_ptr<T> alive) {
     return std::shared_ptr<void>(it, [alive = std::move(alive)](void*) { alive->cancel(); });
 }
 
-/// A user's handler and where it wants to run, which counts as work of a loop there until the
-/// handler is in its queue: a loop may be gone as soon as its handler has run. One thread at a
-/// time, except at the end of its loop.
+/// A user's handler and its executor. Counts as work of a loop until the handler is in the loop's
+/// queue, since a loop may be gone as soon as its handler has run. One thread at a time, except at
+/// the end of its loop.
 template <class Signature>
 class Callback final : private LoopEnd::Waiting {
 public:
@@ -148,8 +150,8 @@ public:
     Callback(const Callback&) = delete;
     Callback& operator=(const Callback&) = delete;
 
-    /// Calls `f`, which may use what the handler owns: unless it has ended with its loop, and in a
-    /// time in which it cannot. Under a mutex of the loop's. Before complete().
+    /// Calls `f`, which may use what the handler owns, unless the handler has ended with its loop;
+    /// it cannot do so meanwhile. Under a mutex of the loop's. Before complete().
     template <class F>
     void while_alive(F f) {
         std::unique_lock<std::mutex> hold;
@@ -157,9 +159,9 @@ public:
         if (!loop_ || !loop_->came()) f();
     }
 
-    /// Runs the handler, once, where it wants to run: never on the engine thread, never inside this
-    /// call. Not at all when its loop is gone. `pool` runs what has no loop: a CallbackPool or
-    /// OwnThreads.
+    /// Runs the handler once on its executor: never on the engine thread, never inside this call,
+    /// and not at all when its loop is gone. `pool` (a CallbackPool or OwnThreads) runs handlers
+    /// without a loop.
     template <class Pool, class... Args>
     void complete(Pool& pool, Args... args) {
         const auto loop = std::move(loop_);
@@ -173,11 +175,11 @@ public:
         auto where = std::move(where_);
         auto job = [handler = std::move(handler_), slot,
                     args = std::make_tuple(std::move(args)...)]() mutable {
-            // On the handler's own executor, where an emission for the slot would run as well.
+            // On the handler's own executor, where an emission for the slot would run, too.
             slot.clear();
             std::apply(std::move(handler), std::move(args));
         };
-        // Under the mutex, so that the loop is there.
+        // Under the mutex, so that the loop still exists.
         if (loop)
             if_it_queues(where, [&](const auto& e, const auto&) { asio::post(e, std::move(job)); });
         else if (where.target<PoolExecutor>() || where.target<asio::system_executor>())
@@ -189,7 +191,7 @@ public:
     }
 
 private:
-    /// It may run right here: user code, on a thread for that. The work ends before it begins.
+    /// May run user code right here, on a thread for it. The work ends before the job begins.
     template <class Job>
     static void run_there(asio::any_completion_executor work, Job job) {
         const auto where = asio::prefer(work, asio::execution::outstanding_work.untracked);

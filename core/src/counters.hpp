@@ -1,4 +1,4 @@
-// The counters behind Stats: a few relaxed increments for each acquisition, and no lock.
+// The counters behind Stats: a few relaxed increments per acquisition, and no mutex.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -37,7 +37,7 @@ struct Counters {
     Count contended{0}, cancelled{0}, failed{0}, attempts{0}, renewals_failed{0}, released{0},
         in_doubt{0}, waiting{0}, held{0};
     Count expired{0}, gone{0}, revoked{0}, max_hold{0}, closed{0}, other{0};  // losses
-    // Their counts are those of the leases granted and of the renewals answered as well.
+    // Their counts are also those of granted leases and of answered renewals.
     HistogramCounter wait_time, hold_time, renewal_time;
 
     static void add(Count& c) noexcept { c.fetch_add(1, std::memory_order_relaxed); }

@@ -22,7 +22,7 @@ Timing read_timing(const spi::Settings& s) {
     return t;
 }
 
-/// The pool asks for another look when its work waits; the schedule does that without a thread.
+/// The pool requests another look when its jobs wait; the schedule does that without a thread.
 class PoolWatch final : public Timed {
 public:
     explicit PoolWatch(CallbackPool& pool) : pool_(&pool) {}
@@ -34,7 +34,7 @@ private:
 
 }  // namespace
 
-/// What becomes of a batch: every verb goes the same way.
+/// The course of a batch, the same for every verb.
 template <class Item, class Step>
 struct RoundTrip {
     spi::Verb verb;
@@ -193,7 +193,7 @@ void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
     // A verb ends at the latest of its items' deadlines, and none waits for another's.
     const auto until = [now](const auto& one) { return one.second ? one.second->deadline : now; };
     const auto sooner = [&](const auto& a, const auto& b) { return until(a) < until(b); };
-    // Attempts keep their order: whoever asks first is first in line.
+    // Attempts keep their order, which is that of the waiters.
     if (trip.verb != spi::Verb::attempt && !std::is_sorted(all.begin(), all.end(), sooner))
         std::stable_sort(all.begin(), all.end(), sooner);
     const auto alike = [&](const auto& a, const auto& b) {
@@ -313,7 +313,8 @@ void Engine::close(milliseconds grace) noexcept {
     closer_ = std::this_thread::get_id();
     closed_.store(true, std::memory_order_release);
     if (!on_engine_thread()) return close_and_wait(grace);
-    // A user's handler died here, unrun: nobody may wait, so the rest happens by itself.
+    // A user's handler was destroyed here, unrun. This thread must not wait, so the rest happens
+    // later on it.
     thread_.detach();
     closes_itself_ = grace;
     post([self = shared_from_this()] { self->close_itself(); });
@@ -324,7 +325,7 @@ void Engine::close_and_wait(milliseconds grace) noexcept {
     const auto until = boot_clock::now() + grace;
     auto ended = std::make_shared<OneShot<bool>>();
     post([self] { self->give_up_everything(); });
-    // What a blocking call finds in doubt is the engine's to give back.
+    // The engine releases what a blocking call left in doubt.
     lanes_->stop();
     lanes_->wait(until);
     post([self, ended] {

@@ -1,6 +1,6 @@
-// The engine of one client: its thread, its backend, and the queues that turn concurrent callers'
-// requests into batches. The wait loop is in acquisition.cpp, the renewal loop in lease_impl.cpp;
-// both only ever hand themselves to these queues and to the schedule.
+// The engine of one client: its thread, its backend, and the queues that turn concurrent requests
+// into batches. The wait loop is in acquisition.cpp, the renewal loop in lease_impl.cpp; both only
+// add themselves to these queues and to the schedule.
 #pragma once
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -31,7 +31,7 @@ namespace holdfast {
 class Acquisition;
 class LeaseImpl;
 
-/// What the configuration says about time, read once.
+/// The time settings of the configuration, read once.
 struct Timing {
     milliseconds ttl{10'000};
     std::optional<milliseconds> request_timeout;
@@ -67,14 +67,14 @@ public:
     Schedule& schedule() noexcept { return schedule_; }
     LeaseIndex& leases() noexcept { return leases_; }
     CallbackPool& pool() noexcept { return pool_; }
-    /// Runs on the engine thread, never inside this call; not at all once that has ended, nor in a
-    /// forked child, which has no such thread.
+    /// Runs `f` on the engine thread, never inside this call. Does nothing once that thread has
+    /// ended, nor in a forked child, which has no such thread.
     template <class F>
     void post(F&& f) {
         if (ended_.load(std::memory_order_acquire) || forked()) return;
         asio::post(io_, std::forward<F>(f));
     }
-    /// A handler that names no executor runs here.
+    /// Runs handlers that name no executor.
     const asio::any_completion_executor& default_executor() const noexcept {
         return default_executor_;
     }
@@ -83,17 +83,17 @@ public:
     void complete(Callback<Signature>& callback, Args... args) {
         callback.complete(pool_, std::move(args)...);
     }
-    /// The same for one that need not wait.
+    /// The same for a handler that completes at once.
     template <class Signature, class... Args>
     void complete(asio::any_completion_handler<Signature> handler, Args... args) {
         Callback<Signature>(std::move(handler), default_executor_)
             .complete(pool_, std::move(args)...);
     }
-    /// Starts a new waiter, or a release, together with those of other callers.
+    /// Starts an acquisition or a release, together with those of other callers.
     void submit(const std::shared_ptr<Acquisition>&);
     void submit(const std::shared_ptr<LeaseImpl>&);
     asio::io_context::executor_type executor() noexcept { return io_.get_executor(); }
-    /// Gives everything up and waits for the answers, at most `grace`. Idempotent.
+    /// Gives up all waits and leases, and waits at most `grace` for the answers. Idempotent.
     void close(milliseconds grace) noexcept;
 
     // --- engine thread only
@@ -101,10 +101,11 @@ public:
     void withdraw(std::shared_ptr<Acquisition>);
     void renew(std::shared_ptr<LeaseImpl>);
     void release(std::shared_ptr<LeaseImpl>);
-    /// Keeps it alive, and wake() finds it, until dismissed. The view must live in the waiter.
+    /// Keeps it alive, and lets wake() find it, until remove(). The view must live in the
+    /// acquisition.
     void add(std::string_view owner, std::shared_ptr<Acquisition>);
     void remove(std::string_view owner);
-    /// Open ends: withdrawals and releases that close() waits for.
+    /// Count withdrawals and releases, which close() waits for.
     void cleanup_started() noexcept { ++ends_; }
     void cleanup_done();
 
@@ -117,14 +118,14 @@ public:
 
 private:
     Engine(ResolvedBackend, const ClientOptions&);
-    /// What callers have asked for since the engine last looked.
+    /// Callers' requests since the engine last looked.
     struct Inbox {
         std::vector<std::shared_ptr<Acquisition>> acquisitions;
         std::vector<std::shared_ptr<LeaseImpl>> releases;
         bool empty() const noexcept { return acquisitions.empty() && releases.empty(); }
     };
     void run_thread();
-    /// False: the engine has ended and will never look.
+    /// False: the engine has ended and will not look again.
     template <class Item>
     bool put(const std::shared_ptr<Item>&, std::vector<std::shared_ptr<Item>> Inbox::*);
     void start_submitted();
@@ -132,18 +133,18 @@ private:
     void flush();
     void give_up_everything();
     void close_and_wait(milliseconds grace) noexcept;
-    /// On the engine thread, which cannot wait for itself.
+    /// close() on the engine thread, which cannot wait for itself.
     void close_itself();
     void finish();
-    /// What is left once the engine thread runs nothing any more.
+    /// The rest of the end, once the engine thread runs nothing any more.
     void end(milliseconds grace);
-    /// Runs what is ready.
+    /// Runs the handlers that are ready.
     void drain(boot_clock::time_point until);
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
-    /// Items, and what is asked for each; null: nothing is left to ask.
+    /// Items, and the request of each; null: nothing is left to ask.
     template <class Item, class Step>
     using Asked = std::vector<std::pair<std::shared_ptr<Item>, Step*>>;
-    /// Hands a queue's items to a verb of the backend, so many together as that takes and as have
+    /// Hands a queue's items to a verb of the backend. A batch has at most max_batch items, with
     /// about the same deadline.
     template <class Item, class Step>
     void send(Batches<Item>&, const RoundTrip<Item, Step>&);
@@ -156,7 +157,7 @@ private:
     CallbackPool pool_;
     Schedule schedule_;
     std::shared_ptr<Timed> pool_watch_;
-    const asio::any_completion_executor default_executor_;  // a handler runs that names no executor
+    const asio::any_completion_executor default_executor_;  // for handlers that name none
     std::unique_ptr<spi::Backend> backend_;
     std::unique_ptr<Lanes> lanes_;
     LeaseIndex leases_;
@@ -166,13 +167,13 @@ private:
     std::atomic<bool> closing_{false}, close_done_{false};
     std::atomic<std::thread::id> closer_{};
     bool backend_stopping_ = false;              // engine thread only
-    std::optional<milliseconds> closes_itself_;  // within so long; engine thread only
+    std::optional<milliseconds> closes_itself_;  // within this grace; engine thread only
 
     std::mutex inbox_mutex_;
     Inbox inbox_;
     bool inbox_shut_ = false;
 
-    /// More of them at a time than any server is quicker with.
+    /// No server is faster with more of them at a time.
     static constexpr std::size_t most_under_way = 1024;
     Batches<Acquisition> attempts_{most_under_way}, withdrawals_{most_under_way};
     Batches<LeaseImpl> releases_{most_under_way};
@@ -184,7 +185,7 @@ private:
     std::function<void()> all_ended_;
 };
 
-/// What copies of a Client, Locks and Leases share: the last one to go closes the engine.
+/// Shared by copies of a Client, Locks and Leases: destroying the last one closes the engine.
 class Handle {
 public:
     Handle(std::shared_ptr<Engine> e, milliseconds g) : engine(std::move(e)), grace(g) {}

@@ -7,7 +7,7 @@
 namespace holdfast {
 namespace {
 
-constexpr int max_hold = 100, expired = 101;  // codes of their own, with the condition errc::lost
+constexpr int max_hold = 100, expired = 101;  // not in errc; their condition is errc::lost
 
 const char* words(errc e) noexcept {
     switch (e) {

@@ -1,4 +1,4 @@
-// Events on their way to the user's sink: one at a time, in order, never on the engine thread.
+// Delivers events to the user's sink: one at a time, in order, never on the engine thread.
 #pragma once
 #include <array>
 #include <deque>
@@ -13,10 +13,9 @@
 
 namespace holdfast {
 
-/// Thread-safe. Costs one branch when there is no sink. A sink that blocks costs no memory without
-/// bound: of each rank so many events wait at most, then its oldest one is dropped and counted.
-/// Every loss of a client's is worth more than any number of acquisitions, so each has its own
-/// rank, and neither takes the other's place.
+/// Thread-safe. Costs one branch without a sink. A blocked sink costs bounded memory: each rank
+/// keeps a number of events, then drops and counts its oldest. A loss is worth more than any number
+/// of acquisitions, so the ranks do not displace each other.
 class Events : public std::enable_shared_from_this<Events> {
 public:
     enum Rank : std::size_t { routine, trouble, loss, ranks };
@@ -25,7 +24,7 @@ public:
     Events(EventSink sink, CallbackPool& pool) : sink_(std::move(sink)), pool_(&pool) {}
     bool wanted() const noexcept { return static_cast<bool>(sink_); }
     void tell(Event);
-    /// Told once per text, as far as the last texts are remembered.
+    /// Reports each text once, as far as the last texts are remembered.
     void warn(std::string text);
 
 private:
@@ -42,7 +41,7 @@ private:
     CallbackPool* pool_;
     std::mutex mutex_;
     std::array<std::deque<Waiting>, ranks> queues_;  // in order of their numbers
-    std::array<std::uint64_t, ranks> dropped_{};     // since the last one that was delivered
+    std::array<std::uint64_t, ranks> dropped_{};     // since the last warning about them
     std::uint64_t last_number_ = 0;
     bool delivering_ = false;
     std::unordered_map<std::string, boot_clock::time_point> last_;

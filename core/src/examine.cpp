@@ -1,4 +1,4 @@
-// The checks that need no server: of the configuration and of this machine.
+// Checks that need no server: of the configuration and of this machine.
 #include <sys/resource.h>
 
 #include "config/secret.hpp"

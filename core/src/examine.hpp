@@ -1,4 +1,4 @@
-// The facts of Client::examine that no server is asked for.
+// The facts of Client::examine that need no server.
 #pragma once
 #include "holdfast/spi/check.hpp"
 
@@ -6,7 +6,7 @@ namespace holdfast {
 
 class Engine;
 
-/// Of the configuration and of this machine.
+/// Facts about the configuration and this machine.
 spi::Facts local_facts(const Engine&);
 
 }  // namespace holdfast

@@ -1,5 +1,5 @@
-// Errors of core's own beside errc, and the text of any error: what happened, at which server, what
-// to do about it.
+// Errors of core's own beside errc, and the text of any error: what happened, at which server, and
+// what to do about it.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace holdfast {
 
-/// Adds one entry. `detail` is the backend's words and may be empty; it must not hold a secret.
+/// Adds one entry. `detail` is the backend's text; it may be empty, and must not hold a secret.
 void explain(Diagnostics&, const ResolvedBackend&, const error_code&, std::string_view detail);
 
-/// Two reasons of a loss that the client finds itself; the condition of both is errc::lost.
-/// The validity ended without a renewal.
+/// Two reasons of a loss that the client itself finds, both with the condition errc::lost. This
+/// one: the validity ended without a renewal.
 error_code expired_error() noexcept;
 /// The lease reached LockOptions::max_hold.
 error_code max_hold_error() noexcept;

@@ -1,4 +1,4 @@
-// Several handles of one grant (Lease::share): it is given back when the last one lets go.
+// Several handles of one grant (Lease::share). The last handle to be released releases the grant.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -10,29 +10,29 @@
 
 namespace holdfast::spi {
 
-/// Owned by the grant that is shared. Thread-safe.
+/// Owned by the shared grant. Thread-safe.
 class Handles {
 public:
     /// One handle: open until it is released or dropped.
     struct One {
         std::atomic<bool> open{true};
-        /// What it answers once it is not; nothing: it was the last one, and the grant answers.
+        /// Its answer once it is closed; nullopt: it was the last one, so the grant answers.
         std::optional<ReleaseResult> answer;
     };
-    One first;  ///< the Lease that the caller was given
+    One first;  ///< the Lease that the acquisition returned
 
-    /// One more. False: the last one has let go.
+    /// Adds a handle. False: the last one was closed before.
     bool join();
     bool several() const;
-    /// Lets go of one, and says what it answers, each time the same. Nothing: it was the last one,
-    /// and the caller releases the grant with the worst outcome of all, which `outcome` becomes.
+    /// Closes one and returns its answer, the same each time. Nullopt: it was the last one, so the
+    /// caller releases the grant with the worst outcome of all, which `outcome` becomes.
     std::optional<ReleaseResult> release(One&, const LeaseBody& grant, Outcome& outcome);
-    /// True: the grant is to be dropped, once, by this caller: nobody else will touch it, or it was
-    /// the last open handle.
+    /// Drops one. True: this caller must drop the grant (once), since this was the last handle
+    /// alive or the last open one.
     bool drop(One&, Outcome& outcome);
 
 private:
-    /// True: the last one. Under the mutex.
+    /// True: it was the last open one. Under the mutex.
     bool close(One&, Outcome& outcome);
     mutable std::mutex mutex_;
     unsigned open_ = 1, alive_ = 1;
@@ -40,7 +40,7 @@ private:
     Outcome worst_ = Outcome::done;
 };
 
-/// What stands behind a Lease that share() has made.
+/// The body of a Lease that share() made.
 class SharedHandle final : public LeaseBody {
 public:
     SharedHandle(std::shared_ptr<LeaseBody> grant, Handles& all) noexcept

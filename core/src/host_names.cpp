@@ -59,7 +59,7 @@ result<HostNames::Addresses> ask(const std::string& host) {
     return found;
 }
 
-/// The coroutine that waits, as a look-up's thread may see it: while it is there.
+/// The waiting coroutine, for a look-up's thread: only while it exists.
 struct Ear {
     std::mutex mutex;
     asio::any_io_executor executor;

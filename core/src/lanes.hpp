@@ -1,4 +1,4 @@
-// Blocking paths that are lent to one calling thread at a time.
+// Lends blocking paths to one calling thread at a time.
 #pragma once
 #include <condition_variable>
 #include <memory>
@@ -9,8 +9,7 @@
 
 namespace holdfast {
 
-/// Keeps idle lanes and lends them; at most eight at once, then callers take the engine.
-/// Thread-safe.
+/// Keeps idle lanes and lends at most eight at once; further callers use the engine. Thread-safe.
 class Lanes {
 public:
     class Loan {
@@ -33,12 +32,12 @@ public:
     };
 
     explicit Lanes(spi::Backend& backend) : backend_(&backend) {}
-    /// Empty when the backend has none or cannot open one now, when eight are out, and after
+    /// Empty when the backend has no lane or cannot open one now, when eight are lent, and after
     /// stop().
     Loan borrow();
-    /// Closes the idle ones; those that are out are closed on their return.
+    /// Closes the idle lanes, and the others on their return.
     void stop();
-    /// After stop(): waits for those that are out, at most until then.
+    /// After stop(): waits until all lanes are back, at most until then.
     void wait(boot_clock::time_point until);
 
 private:

@@ -39,7 +39,7 @@ void Lease::drop(Outcome outcome) noexcept {
     body_.reset();
 }
 
-// After share() the first handle may have let go while others hold on.
+// After share() the first handle may be released while others are held.
 bool Lease::has_let_go(const Body& body) noexcept {
     const spi::Handles* const others = body->handles_.load();
     return others != nullptr && !others->first.open;

@@ -1,4 +1,4 @@
-// One lease as core keeps it: the one renewal loop, loss, and release with its retries.
+// Core's implementation of a lease: the one renewal loop, loss, and release with its retries.
 #pragma once
 #include <forward_list>
 #include <mutex>
@@ -13,9 +13,9 @@ namespace holdfast {
 
 /// held -> (renewal due) -> held | at risk -> ... -> lost | released.
 ///
-/// Any thread may call what LeaseBody declares; the rest runs on the engine thread. Scheduled from
-/// its first moment on, before the caller has seen the grant; after release or loss nothing of it
-/// is renewed. It keeps itself alive only while its release is under way.
+/// Any thread may call the functions of LeaseBody; the rest runs on the engine thread. It is
+/// scheduled from the start, before the caller sees the grant. After release or loss it is not
+/// renewed. It keeps itself alive only while its release is under way.
 class LeaseImpl final : public spi::LeaseBody, public Timed {
 public:
     struct Facts {
@@ -25,11 +25,11 @@ public:
         milliseconds ttl;  ///< what the server set for this grant
         boot_clock::time_point base;
         boot_clock::time_point valid_until;
-        boot_clock::time_point started;  ///< when the call began
-        boot_clock::time_point granted;  ///< when its answer was there
+        boot_clock::time_point started;  ///< when the acquisition began
+        boot_clock::time_point granted;  ///< when the answer came
     };
-    /// What an attempt that was granted promises; nothing when that is over already, since the
-    /// answer took too long.
+    /// What a granted attempt promises; nullopt when its validity is over already, since the answer
+    /// took too long.
     static std::optional<Facts> facts_of(const spi::Attempt&, boot_clock::time_point started);
     static std::shared_ptr<LeaseImpl> make(std::shared_ptr<Engine>, std::shared_ptr<Handle>,
                                            std::shared_ptr<const LockInfo>, std::string owner,
@@ -61,22 +61,22 @@ public:
     void drop(Outcome) noexcept override;
     bool forked() const noexcept { return engine_->forked(); }
 
-    /// On the caller's thread, where the client was closed while this was granted on a lane: the
-    /// same lane frees it.
+    /// Releases on the lane that brought the grant, on the caller's thread: the client was closed
+    /// meanwhile.
     void give_back(spi::Lane&) noexcept;
 
     // --- engine thread
     void fire(boot_clock::time_point now) override;
-    /// Null: it has ended meanwhile.
+    /// Null: the lease has ended meanwhile.
     spi::Held* prepare_renewal(boot_clock::time_point now);
     bool renewal_heard() const noexcept { return renewal_.renewal != spi::Held::Renewal::unknown; }
     void renewed();
-    /// Once, after the caller that ended the lease has submitted it.
+    /// Called once, after the caller that ended the lease has submitted it.
     void start_release();
-    /// Instead, on the caller's thread: the engine had ended before it was asked.
+    /// Instead of start_release(), on the caller's thread: the engine has ended before.
     void refuse_release();
     spi::Held* prepare_release(boot_clock::time_point now);
-    /// See Acquisition: the same for a release that waits in this client.
+    /// As in Acquisition, for a release that waits in this client.
     void queued_here() noexcept { queued_here_ = true; }
     void unanswered(boot_clock::time_point now);
     bool to_be_sent();
@@ -84,17 +84,17 @@ public:
     void release_answered();
     void lose(error_code why, bool give_back);
     void renew_now();
-    /// Somebody wants it.
+    /// The release of this lease was requested.
     void asked();
-    /// The engine is gone: a release that was not answered is left to the ttl.
+    /// The engine is gone: leaves an unanswered release to the ttl.
     void forget();
-    /// False once released or lost, also by another thread a moment ago.
+    /// False once released or lost, also by another thread just now.
     bool lives() const noexcept;
     bool at_risk() const noexcept { return state_.load() == LeaseState::at_risk; }
 
 private:
     using Renewing = asio::any_completion_handler<void(error_code)>;
-    /// What to notify of the outcome of a release, at most one of the two, and until when.
+    /// What to notify of the outcome of a release (at most one of the two), and until when.
     struct Ending {
         Ending(std::shared_ptr<OneShot<ReleaseResult>> l, boot_clock::time_point by)
             : latch(std::move(l)), answer_by(by) {}
@@ -107,27 +107,28 @@ private:
     };
 
     void schedule_next();
-    /// When to renew what the server set at `base` for so long.
+    /// Plans the renewal of what the server set at `base` for `length`.
     void plan_renewal(boot_clock::time_point base, milliseconds length) noexcept;
     void stop_telling(std::uint64_t id);
     void tell(Event::Kind, error_code = {}, std::optional<boot_clock::time_point> since = {});
-    /// Once, however it ended. Nobody relied on it after its validity.
+    /// Counts the end once, however it came. The hold time ends with the validity at the latest.
     void count_end(boot_clock::time_point) noexcept;
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
-    /// The lease counts as shared from here on. The answer, unless a renewal has to say it.
+    /// From here on the lease counts as shared. Returns the answer, unless a renewal has to bring
+    /// it.
     std::optional<error_code> begin_downgrade() noexcept;
-    /// When this call ended the lease; nothing when it was over already.
+    /// When this call ended the lease; nullopt when it was over already.
     std::optional<boot_clock::time_point> begin_release(Outcome) noexcept;
-    /// For the one caller that ended the lease: the engine gives it back.
+    /// Has the engine release it. For the one caller that ended the lease.
     void submit_release();
     ReleaseResult release_on(spi::Lane&, Outcome, boot_clock::time_point now);
     void release_in_background();
-    /// The request is sent now: from here on the caller waits for one request time-out.
+    /// The request is sent now, so the caller waits for one request time-out from here.
     void begin_answer_time();
-    /// Until when a caller waits to be notified; for ever when none does.
+    /// When to notify the caller at the latest; never when none waits.
     boot_clock::time_point answer_by() const noexcept;
     void renew_in_background(Renewing);
-    /// Once; what is not answered by then is not waited for.
+    /// Notifies the caller, once.
     void answer_release(ReleaseResult);
     void stop_releasing();
     std::shared_ptr<LeaseImpl> self() {
@@ -148,11 +149,11 @@ private:
     std::atomic<LeaseState> state_{LeaseState::held};
     std::atomic<boot_clock::rep> valid_until_;
     std::atomic<milliseconds::rep> granted_;    // what the server set last
-    const boot_clock::time_point asked_until_;  // how long a fixed lease has to last
+    const boot_clock::time_point asked_until_;  // how long a fixed lease must last
 
     mutable std::mutex mutex_;  // guards what follows, up to the engine's part
     error_code reason_;
-    std::stop_source stop_{std::nostopstate}, asked_stop_{std::nostopstate};  // made when asked for
+    std::stop_source stop_{std::nostopstate}, asked_stop_{std::nostopstate};  // made on demand
     struct Losing {
         Losing(std::uint64_t i, asio::any_completion_handler<Lease::RenewSignature> h,
                const Engine& e)
@@ -160,17 +161,17 @@ private:
         std::uint64_t id;
         Callback<Lease::RenewSignature> callback;
     };
-    std::forward_list<Losing> losing_;  // the newest first
+    std::forward_list<Losing> losing_;  // newest first
     std::uint64_t last_losing_ = 0;
     ReleaseResult released_ = ReleaseResult::unreachable;
     Outcome outcome_ = Outcome::done;
     bool asked_ = false, given_back_ = false;
 
-    // The thread that ended the lease, then the engine thread.
+    // Used by the thread that ended the lease, then by the engine thread.
     bool in_doubt_ = false;  // a request to release it was not answered
     std::optional<Ending> ending_;
 
-    // Engine thread only, but set before the grant is scheduled.
+    // Engine thread only, but set before the lease is scheduled.
     boot_clock::time_point next_renewal_, ends_at_;
     boot_clock::time_point next_release_;
     bool renewing_ = false, releasing_ = false, release_sent_ = false, queued_here_ = false;

@@ -1,5 +1,5 @@
-// Every grant of one client by its owner id, so that a word from the server about one of them finds
-// it at once, however many there are.
+// The grants of one client by owner id, so that a message from the server finds its grant at once,
+// however many there are.
 #pragma once
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstring>
@@ -12,7 +12,7 @@ namespace holdfast {
 
 class LeaseImpl;
 
-/// Owner ids begin with random characters: the first ones tell them apart.
+/// Owner ids begin with random characters, which serve as the hash.
 struct OwnerHash {
     std::size_t operator()(std::string_view owner) const noexcept {
         std::uint64_t first = 0;
@@ -26,7 +26,7 @@ class LeaseIndex {
 public:
     void add(LeaseImpl&);
     void remove(const LeaseImpl&) noexcept;
-    /// Null: there is none, or its last owner is just letting go of it.
+    /// Null: there is none, or its last reference is just being dropped.
     std::shared_ptr<LeaseImpl> find(std::string_view owner) const;
     std::vector<std::shared_ptr<LeaseImpl>> all() const;
 

@@ -1,4 +1,4 @@
-// How a lease ends by its holder's will: on a lane, or on the engine with retries.
+// Releases a lease: on a lane, or on the engine with retries.
 #include <algorithm>
 
 #include "holdfast/spi/drift.hpp"

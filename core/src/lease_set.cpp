@@ -12,7 +12,7 @@
 namespace holdfast {
 namespace {
 
-/// From the best to the worst; which answers mean that the work may have collided.
+/// Orders answers from best to worst: the last two mean that the work may have collided.
 int badness(ReleaseResult r) noexcept {
     switch (r) {
         case ReleaseResult::released:
@@ -51,7 +51,7 @@ struct Releases {
 
 }  // namespace
 
-/// The first loss among the parts, and whoever waits for it. Any thread.
+/// The first loss among the parts, and its waiters. Any thread.
 class LeaseSet::Loss : public std::enable_shared_from_this<LeaseSet::Loss> {
 public:
     using Handler = asio::any_completion_handler<Lease::RenewSignature>;
@@ -171,7 +171,7 @@ boot_clock::time_point LeaseSet::valid_until() const noexcept {
 
 std::stop_token LeaseSet::lost() const {
     if (!loss_) return {};
-    // A forked child has no thread that would say so.
+    // A forked child has no thread that would report it.
     if (lost_reason() == errc::forked) return leases_.front().lost();
     return loss_->token();
 }

@@ -1,4 +1,4 @@
-// The blocking form of a Lock that only has the asynchronous one: for decorators.
+// The blocking form of a Lock that only has the asynchronous one, such as a decorator.
 #include "holdfast/lock.hpp"
 
 #include <boost/asio/any_completion_executor.hpp>
@@ -15,8 +15,7 @@ result<Lease> Lock::do_acquire(const AcquireOptions& options, std::stop_token st
     // The caller runs a loop of its own, so an emission and the completion cannot meet.
     asio::io_context loop;
     asio::cancellation_signal cancel;
-    // A decorator may let go of the handler: what is underneath cannot complete it in a forked
-    // child.
+    // A decorator may drop the handler: the lock inside cannot complete it in a forked child.
     error_code ec = make_error_code(errc::cancelled);
     Lease lease;
     auto done = [&](error_code e, Lease l) {

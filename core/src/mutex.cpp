@@ -11,7 +11,7 @@
 namespace holdfast {
 namespace {
 
-/// Longer than any program runs, and short enough for every clock to count.
+/// Longer than any program runs, and countable for every clock.
 constexpr milliseconds long_wait = std::chrono::hours(24 * 365 * 100);
 
 [[noreturn]] void fail(const error_code& ec) {
@@ -20,7 +20,7 @@ constexpr milliseconds long_wait = std::chrono::hours(24 * 365 * 100);
 
 }  // namespace
 
-/// Where threads of one process queue.
+/// Where threads that share the mutex queue.
 struct mutex::Gate {
     std::mutex guard;
     std::condition_variable opened;
@@ -28,7 +28,7 @@ struct mutex::Gate {
     int exceptions = 0;  // under way in the holder's thread when it locked; the holder's only
     const std::uint64_t born = fork_generation();
 
-    /// In a child threads of the parent may be inside, for ever.
+    /// In a forked child, threads of the parent may be inside for ever.
     bool forked() const noexcept { return fork_generation() != born; }
     bool enter(milliseconds wait) {
         std::unique_lock hold(guard);

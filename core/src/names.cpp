@@ -1,4 +1,4 @@
-// The spelling of enumerators in configuration, logs and reports, and what a lock's name may be.
+// Spelling of enumerators in configuration, logs and reports; check of a lock's name.
 #include "names.hpp"
 
 #include <array>

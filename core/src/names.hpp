@@ -1,4 +1,4 @@
-// What a lock's name may be: 1 to 512 bytes of UTF-8 without NUL.
+// Which names a lock may have: 1 to 512 bytes of UTF-8 without NUL.
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -7,7 +7,7 @@ namespace holdfast {
 
 inline constexpr std::size_t max_name = 512;
 
-/// Empty when the name is fine, else what is wrong with it.
+/// What is wrong with the name; empty when it is valid.
 std::string_view name_fault(std::string_view name) noexcept;
 
 }  // namespace holdfast

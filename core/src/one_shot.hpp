@@ -1,4 +1,4 @@
-// How a blocking call waits for the engine: one value, set once.
+// A blocking call waits with it for the engine: one value, set once.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace holdfast {
 
-/// Thread-safe. Lives in a shared_ptr of both sides.
+/// Thread-safe. Both sides hold it by shared_ptr.
 template <class T>
 class OneShot {
 public:
@@ -25,7 +25,7 @@ public:
         return std::move(*value_);
     }
 
-    /// Nothing when `cap` came first.
+    /// Nullopt when `cap` came first.
     std::optional<T> take_until(boot_clock::time_point cap) {
         std::unique_lock hold(mutex_);
         set_.wait_for(hold, cap - boot_clock::now(), [&] { return value_.has_value(); });

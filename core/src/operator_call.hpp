@@ -1,4 +1,4 @@
-// What an operator asks (probe, inspect, list, break): run on the engine, waited for by the caller.
+// Operators' calls (probe, inspect, list, break): run on the engine while the caller waits.
 #pragma once
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -27,7 +27,7 @@ spi::awaitable<void> run_operator_verb(std::shared_ptr<Engine> engine, Verb verb
     }
 }
 
-/// Blocks for at most one request time-out, and a second more on a machine that stands still.
+/// Blocks for at most one request time-out, and a second more on an overloaded machine.
 template <class T, class Verb>
 result<T> operator_call(Engine& engine, Verb verb, Diagnostics* diagnostics) {
     if (engine.forked()) return make_error_code(errc::forked);

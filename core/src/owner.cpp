@@ -1,4 +1,4 @@
-// Owner ids. One is made for every acquisition, so random bytes are fetched a block at a time.
+// Owner ids. Every acquisition needs one, so random bytes are fetched in blocks.
 #include "holdfast/spi/owner.hpp"
 
 #include <sys/random.h>

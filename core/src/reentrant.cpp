@@ -1,4 +1,4 @@
-// One owner of a Reentrant: handles of its grant, or else acquisitions under way.
+// One owner of a Reentrant: the handles of its grant, or its acquisitions under way.
 #include "holdfast/reentrant.hpp"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace {
 
 class OneOwner;
 
-/// What a caller is told; nothing: it is its turn to ask the lock.
+/// A caller's answer; nullopt: its turn to ask the lock.
 using Answer = std::optional<result<Lease>>;
 
-/// One that has asked and is not answered yet.
+/// A caller that has no answer yet.
 class Caller {
 public:
     explicit Caller(const AcquireOptions& o)
@@ -33,7 +33,7 @@ public:
 
     boot_clock::time_point deadline() const noexcept { return deadline_; }
     const AcquireOptions& options() const noexcept { return options_; }
-    /// What is left of it now.
+    /// Its options, with the time that is left.
     AcquireOptions request() const {
         AcquireOptions o = options_;
         o.note = note_;
@@ -43,12 +43,12 @@ public:
         return o;
     }
     virtual void tell(Answer) = 0;
-    /// Its turn will come: makes what ender() ends. Both under the owner's mutex.
+    /// Prepares its turn: makes what ender() ends. Both are called under the owner's mutex.
     virtual void prepare() = 0;
     /// Ends its wait at the lock; to be called under no mutex.
     virtual std::function<void()> ender() = 0;
 
-    bool cancelled = false;  ///< by whoever asked; the owner's mutex guards it
+    bool cancelled = false;  ///< by its caller; guarded by the owner's mutex
 
 private:
     const AcquireOptions options_;
@@ -56,7 +56,7 @@ private:
     const boot_clock::time_point deadline_;
 };
 
-/// One handle of the grant. The owner can share it until it lets go.
+/// One handle of the grant. The owner can share it until it is released.
 class ReentrantHandle final : public spi::ForwardingLease {
 public:
     ReentrantHandle(Lease inner, std::shared_ptr<OneOwner> owner)
@@ -107,11 +107,11 @@ public:
     }
 
 private:
-    /// An acquisition under way, and those who are answered with it.
+    /// An acquisition under way, and the callers that share its answer.
     struct UnderWay {
         std::shared_ptr<Caller> caller;
         std::list<std::shared_ptr<Caller>> joined;
-        bool ended = false;  ///< by another one's grant
+        bool ended = false;  ///< by another acquisition's grant
     };
     using Telling = std::vector<std::pair<std::shared_ptr<Caller>, Answer>>;
 
@@ -119,11 +119,11 @@ private:
         for (auto& [caller, answer] : all)
             caller->tell(std::move(answer));
     }
-    /// Whether the lock has only said that this caller's own time is over.
+    /// Whether the answer only means that this caller's own time is over.
     static bool own_end(error_code ec) noexcept {
         return ec == errc::contended || ec == errc::timed_out || ec == errc::cancelled;
     }
-    /// The lock refuses it before it sends anything, and has the words for it.
+    /// The lock refuses it without sending anything, and gives the reason.
     bool refused_by_lock(const AcquireOptions& o) const noexcept {
         return o.permits != 1 || (o.mode == Mode::shared && lock_->kind() != Kind::shared_mutex);
     }

@@ -1,4 +1,4 @@
-// The backends that are linked into this program.
+// The backends linked into this program.
 #include "holdfast/spi/registry.hpp"
 
 #include <algorithm>

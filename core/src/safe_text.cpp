@@ -7,7 +7,7 @@
 namespace holdfast::spi {
 namespace {
 
-/// The code point that a well-formed sequence encodes.
+/// The code point of a well-formed sequence.
 char32_t decoded(std::string_view sequence) noexcept {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
     if (sequence.size() == 1) return byte(0);

@@ -1,5 +1,5 @@
-// All deadlines of one client in one ordered set behind one timer descriptor: renewals, losses,
-// waits, looks and retries. CLOCK_BOOTTIME, so that it is right after the machine slept.
+// All deadlines of one client (renewals, losses, waits, looks, retries) in one ordered set behind
+// one timer descriptor. On CLOCK_BOOTTIME, so that they are right after the machine slept.
 #pragma once
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -13,8 +13,8 @@
 
 namespace holdfast {
 
-/// Something with a next moment. Owned by shared_ptr; fire() runs on the engine thread. Whoever can
-/// be set by one thread while another lets go of it has to cancel itself in its destructor.
+/// Something that fires at a time. Owned by shared_ptr; fire() runs on the engine thread. If one
+/// thread may set it while another drops the last reference, its destructor must cancel it.
 class Timed : public std::enable_shared_from_this<Timed>,
               public boost::intrusive::set_base_hook<
                   boost::intrusive::link_mode<boost::intrusive::safe_link>> {
@@ -39,7 +39,7 @@ public:
 
     void set(Timed&, boot_clock::time_point due);
     void cancel(Timed&) noexcept;
-    /// Nothing fires any more. Only while the engine thread is not in here; others may be.
+    /// Nothing fires any more. Call it only while the engine thread is not in here; others may be.
     void stop();
 
 private:

@@ -1,5 +1,5 @@
-// Runs what several threads bring one after the other, on the thread of whoever came first: for
-// state machines whose steps block nowhere.
+// Runs the jobs of several threads one after the other, on the thread that came first. For state
+// machines whose steps never block.
 #pragma once
 #include <boost/asio/any_completion_handler.hpp>
 #include <deque>
@@ -8,20 +8,20 @@
 
 namespace holdfast {
 
-/// Thread-safe. What is run may add more, which runs after it.
+/// Thread-safe. A job may add more, which run after it.
 class Serial {
 public:
     using Job = boost::asio::any_completion_handler<void()>;
 
     static void run(const std::shared_ptr<Serial>& s, Job job) {
-        const auto alive = s;  // what runs may let go of the last other owner
+        const auto alive = s;  // a job may drop the last other owner
         if (!alive->enter(std::move(job))) return;
         while (alive->run_one()) {
         }
     }
 
 private:
-    /// True: nobody runs them yet, so the caller does.
+    /// True: no thread runs the jobs yet, so the caller does.
     bool enter(Job job) {
         const std::lock_guard hold(mutex_);
         jobs_.push_back(std::move(job));
@@ -43,7 +43,7 @@ private:
     bool running_ = false;
 };
 
-/// The same as an executor, for completion handlers.
+/// A Serial as an executor, for completion handlers.
 class SerialExecutor {
 public:
     explicit SerialExecutor(std::shared_ptr<Serial> serial) noexcept : serial_(std::move(serial)) {}

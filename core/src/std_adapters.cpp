@@ -1,4 +1,4 @@
-// shared_mutex, recursive_mutex and counting_semaphore: leases behind the interfaces of std.
+// shared_mutex, recursive_mutex and counting_semaphore: leases behind std's interfaces.
 #include <algorithm>
 #include <deque>
 #include <mutex>

@@ -1,4 +1,4 @@
-// What the std adapters keep for each thread that has locked: its leases, the last one on top.
+// The leases of each thread that has locked a std adapter, the last one on top.
 #pragma once
 #include <exception>
 #include <map>
@@ -25,7 +25,7 @@ public:
         static const Lease none;
         return mine == of_.end() ? none : mine->second.back().lease;
     }
-    /// Releases the calling thread's last one; nothing when it has none.
+    /// Releases the calling thread's last lease; does nothing when it has none.
     void pop() noexcept {
         if (forked()) return;  // the leases are the parent's
         Locked last;
@@ -44,14 +44,14 @@ public:
 private:
     struct Locked {
         Lease lease;
-        int exceptions = 0;  ///< under way in the thread when it locked
+        int exceptions = 0;  ///< in flight when the thread locked
     };
     const std::uint64_t born_ = fork_generation();
     mutable std::mutex mutex_;
     std::map<std::thread::id, std::vector<Locked>> of_;
 };
 
-/// What an adapter makes of an answer: false when somebody else holds it. Throws on faults.
+/// False when another client holds the lock. Throws on faults.
 inline bool was_granted(const result<Lease>& lease, const char* adapter) {
     if (lease) return true;
     if (lease.error() == errc::contended || lease.error() == errc::timed_out) return false;

@@ -1,4 +1,4 @@
-// Requests for grants that are not answered yet, so that the end can take back what they get.
+// Unanswered requests for grants, so that closing can take back what they get.
 #pragma once
 #include <algorithm>
 #include <mutex>
@@ -10,10 +10,10 @@
 
 namespace holdfast::redis {
 
-/// Thread-safe: the engine and lanes ask.
+/// Thread-safe: used by the engine and by lanes.
 class Asking {
 public:
-    /// Attempts that are asked for while this lives.
+    /// Attempts whose requests are under way while this lives.
     class Now {
     public:
         Now(Asking& all, std::span<spi::Attempt* const> attempts)
@@ -21,7 +21,7 @@ public:
         ~Now() { all_.end(this); }
         Now(const Now&) = delete;
         Now& operator=(const Now&) = delete;
-        /// False after stop(): nothing may be asked for.
+        /// False after stop(): nothing may be requested.
         bool allowed() const noexcept { return allowed_; }
 
     private:
@@ -35,7 +35,7 @@ public:
         std::string name, owner;
         boot_clock::time_point deadline;
     };
-    /// Lets nobody ask any more; says what is still asked for.
+    /// Forbids further requests, and returns those still unanswered.
     std::vector<Open> stop() {
         const std::lock_guard hold(mutex_);
         stopped_ = true;

@@ -1,10 +1,9 @@
-// The Lua for operators: who holds a name and who waits, and what holders are told: that they are
-// broken, or asked to release.
+// Lua for operators: shows holders and waiters, breaks holders, and asks them to release.
 #pragma once
 
 namespace holdfast::redis::lua {
 
-/// Holders for an operator.
+/// Lists holders.
 inline constexpr const char* holders = R"lua(
 local function marks(tombs)
   local all = {}
@@ -38,9 +37,9 @@ local function row(owner, left, permits, marked)
 end
 )lua";
 
-/// KEYS six. Answers {now us, what is in the lock's key, state or '', ms for which nobody closes it
-/// or -1, how many hold, the holders, then the waiters in order}, or 'k'. A holder is "LEFT PERMITS
-/// MARKS OWNER" (LEFT -1: it does not expire), a waiter "TAKE OF OWNER".
+/// KEYS six. Answers 'k', or {now us, value of the lock's key, state or '', ms for which it is
+/// closed without a holder or -1, number of holders, the holders, then the waiters in order}. A
+/// holder is "LEFT PERMITS MARKS OWNER" (LEFT -1: it does not expire), a waiter "TAKE OF OWNER".
 inline constexpr const char* inspect = R"lua(
 local cur = pcall_('GET', KEYS[1])
 local s = pcall_('GET', KEYS[2])
@@ -71,10 +70,10 @@ end
 return out
 )lua";
 
-/// KEYS six; ARGV 1 only this token ('' = any), 2 what: 0 no renewal succeeds any more, 1 free at
-/// once, ? asked to release; 3 '1' = plain mode; 4 only this owner ('' = any).
-/// Answers {what, now us, what is in the lock's key, state, holders as inspect has them}: what is d
-/// done, n not held, t held by others than those, f foreign (needs now), k another kind.
+/// KEYS six; ARGV 1 only this token ('' = any); 2 what: 0 no renewal succeeds any more, 1 free at
+/// once, ? asked to release; 3 '1' = plain mode; 4 only this owner ('' = any). Answers {what, now
+/// us, value of the lock's key, state, holders as in inspect}; what: d done, n not held, t other
+/// holders only, f foreign (needs now), k another kind.
 inline constexpr const char* tell_holders = R"lua(
 local only, how, plain, whom = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
 use_units(1)

@@ -1,24 +1,24 @@
-// The Lua that the server runs, in the pieces from which the scripts are put together
-// (scripts.cpp).
+// The Lua that the server runs, in the pieces from which scripts.cpp assembles the scripts.
 //
 // The state of a lock is one string, "1:FFFFFFFFFFFFFFFF:CV:OWNER":
-//   1      format number; 2: readers or permits are held or waited for (lua_units.hpp), and whoever
-//          asks as a mutex is answered "u": ask with the units
+//   1      format number; 2: readers or permits are held or waited for (lua_units.hpp), and a
+//   mutex's
+//          request is answered "u": ask with the units
 //   F      token of the last grant, 16 digits
 //   C      0 handed over and not yet claimed, 1 claimed, x revoked
-//   V      what the holder was told of the one before, or, while nobody holds, what the next one
-//          will be told: n none, r released, a abandoned, c crashed, u unknown
-//   OWNER  who got the last grant and has not given it back; empty when the lock was given back
-// While somebody holds it is kept for the ttl and eight days, which renewals move, so that a name
-// whose holder crashed is forgotten some day; after a release for 24 hours. Both count from the
-// token where that is ahead of the clock. A text of another form, or with a token that could not
-// grow on as a number of Lua's, is answered "k" and stays as it is.
-// A number becomes text by string.format only: Lua's own conversion keeps 14 digits.
+//   V      how the previous holder ended, as reported to the holder or, without one, to the next
+//          holder: n none, r released, a abandoned, c crashed, u unknown
+//   OWNER  owner of the last grant until it is released; then empty
+// While the lock is held, the state is kept for the ttl and eight days, which renewals move, so
+// that a name whose holder crashed is forgotten some day; after a release for 24 hours. Both count
+// from the token if that is ahead of the clock. A text of another form, or with a token that could
+// not grow further as a Lua number, is answered "k" and left as it is. Numbers become text by
+// string.format only: Lua's own conversion keeps 14 digits.
 #pragma once
 
 namespace holdfast::redis::lua {
 
-/// What all of them begin with.
+/// The beginning of all scripts.
 inline constexpr const char* clock = R"lua(
 local call, pcall_, format, sub, match = redis.call, redis.pcall, string.format, string.sub, string.match
 local t = call('TIME')
@@ -27,8 +27,7 @@ local now = math.floor(now_us / 1000)
 local function int(x) return format('%.0f', x) end
 )lua";
 
-/// What is read from a state and how long it is kept; behind the quick ways, which take no time for
-/// it.
+/// Reads a state, and how long it is kept. Behind the fast paths, which have no time for it.
 inline constexpr const char* state = R"lua(
 local HELD, FREE, MOST = 700000000, 86400000, 9007000000000000
 
@@ -44,7 +43,7 @@ local function till(f, ttl) return int(math.max(math.floor(f / 1000), now) + ttl
 local function words(e) return type(e) == 'table' and e.err or e end
 )lua";
 
-/// One lock's failure is that lock's answer, and no other's of the same call.
+/// A lock's failure is the answer for that lock only, not for others of the same call.
 inline constexpr const char* for_each = R"lua(
 local function for_each(n, one)               -- what one(i) answers, or its error, for i = 1..n
   local out, i = {}, 0
@@ -62,7 +61,7 @@ local function for_each(n, one)               -- what one(i) answers, or its err
 end
 )lua";
 
-/// The free lock that nobody waits for: most grants end here.
+/// A free lock without waiters: most grants end here.
 inline constexpr const char* quick = R"lua(
 local function quick(lock, state, queue, tombs, owner, ttl)
   if call('EXISTS', lock, queue, tombs) ~= 0 or #ttl > 8 then return nil end
@@ -85,7 +84,7 @@ local function quick(lock, state, queue, tombs, owner, ttl)
 end
 )lua";
 
-/// State and line.
+/// State and queue.
 inline constexpr const char* line = R"lua(
 local LOCK, STATE, QUEUE, WAIT, TOMB
 local function use(at)
@@ -155,7 +154,7 @@ local function listens(chan)
 end
 )lua";
 
-/// Hand-over in a line of mutexes.
+/// Hand-off in a queue of mutexes.
 inline constexpr const char* hand_over = R"lua(
 -- The lock is free: it goes to the first waiter that is alive and listens. 'caller' when that is the
 -- caller, 'handed' when somebody else got it, 'unreached' when only live ones that do not listen are
@@ -190,7 +189,7 @@ local function dispatch(caller)
 end
 )lua";
 
-/// One attempt, when quick() had no answer.
+/// One attempt, if quick() had no answer.
 inline constexpr const char* enter = R"lua(
 local function enter(owner, ttl, window, till, ticket, chan)
   if now > tonumber(till) then return 'l ' .. int(now) end
@@ -252,8 +251,8 @@ return for_each(#KEYS / 5, function(i)
 end)
 )lua";
 
-/// The holder's own release while nobody waits: no clock, no state to read, since the holder knows
-/// its token.
+/// The holder's own release without waiters. It needs neither clock nor state, since the holder
+/// knows its token.
 inline constexpr const char* quick_leave = R"lua(
 local call = redis.call
 local function quick_leave(lock, state, queue, owner, ghost, new_state, till)
@@ -290,9 +289,9 @@ local function leave(owner, how, ghost)
   return result
 end
 )lua";
-/// ARGV per lock: owner; how: r done, a abandoned, u never used; until when a request of this owner
-/// that was not answered may still come, server ms (0 = none); the state to leave behind, when the
-/// caller knows its token, else ''; when that state expires. KEYS: five per lock.
+/// ARGV per lock: owner; how: r done, a abandoned, u never used; until when an unanswered request
+/// of this owner may still arrive, server ms (0 = none); the state to leave behind, when the caller
+/// knows its token, else ''; when that state expires. KEYS: five per lock.
 inline constexpr const char* leave_one = R"lua(
 local got = quick_leave(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[3], ARGV[4], ARGV[5])
 if got then return got end
@@ -312,8 +311,8 @@ end)
 )lua";
 
 /// KEYS lock, state, tombs per lease; ARGV per lease: owner, ttl ms, '1' = first renewal after a
-/// hand-over, deadline in server ms. Answers y renewed, a renewed and asked to release, n lost, x
-/// revoked, 'l NOW' late, 'E WORDS' an error, as all that are asked for many locks do.
+/// hand-off, deadline in server ms. Answers y renewed, a renewed and asked to release, n lost, x
+/// revoked, 'l NOW' late, 'E WORDS' an error (as in all requests for many locks).
 inline constexpr const char* renew = R"lua(
 local out = {}
 for i = 1, #KEYS / 3 do
@@ -350,8 +349,8 @@ end
 return out
 )lua";
 
-/// mode=plain: the documents' compare-and-delete, and its renewal. A value that begins with '!' was
-/// revoked.
+/// mode=plain: the compare-and-delete of the documentation, and its renewal. A value that begins
+/// with '!' is revoked.
 inline constexpr const char* plain_release =
     R"lua(if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end)lua";
 inline constexpr const char* plain_renew = R"lua(

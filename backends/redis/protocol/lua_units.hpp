@@ -1,24 +1,24 @@
-// The Lua for what a mutex does not ask for: readers, permits, a lock delay and a least time of
-// holding. lua_operators.hpp has what operators ask about one of several holders.
+// Lua for what a mutex does not need: readers, permits, lock_delay and min_hold. lua_operators.hpp
+// has operators' calls about one of several holders.
 //
-// Readers and permits are the members of one more key, a sorted set by the end of each: OWNER, and
-// for further permits OWNER#2, OWNER#3... Early released ones that stay for their least time have a
-// '=' before them. The lock's own key is a marker then, and lives as long as the last member:
+// Readers and permits are members of one more key, a sorted set by the end of each: OWNER, and for
+// further permits OWNER#2, OWNER#3... Members that were released early and stay for min_hold begin
+// with '='. The lock's own key is then a marker that lives as long as the last member:
 //   hf:s:TOKEN   readers, who all have this token
 //   hf:p:LIMIT   permits
-//   hf:m         nobody: an exclusive holder released before its least time
-// The set counts only beside such a marker. A client that makes one empties the set first: whatever
-// was in it has lost, as another client had the key in between.
+//   hf:m         no holder: an exclusive holder released before the end of min_hold
+// The set counts only together with such a marker. A client that makes a marker empties the set
+// first: its members are lost, as another client had the key in between.
 //
-// In the line a waiter for readers' units or permits has them behind its channel: "ALIVE PX CHANNEL
-// TAKE OF". While one of them waits, or holds, the state has the format 2.
+// In the queue, a waiter for units of readers or permits has them after its channel: "ALIVE PX
+// CHANNEL TAKE OF". While one of these waits or holds, the state has format 2.
 //
-// Marks of an operator are kept beside those of owners that left: '!OWNER' broken, '?OWNER' asked.
+// Operators' marks are kept with those of owners that left: '!OWNER' broken, '?OWNER' asked.
 #pragma once
 
 namespace holdfast::redis::lua {
 
-/// What is held, and who gets what is left of it.
+/// What is held, and grants of what is left.
 inline constexpr const char* units = R"lua(
 local ALL = 4294967295
 local HOLD
@@ -164,7 +164,7 @@ end
 )lua";
 
 /// ARGV 1 channel ('' = none), then per lock: owner; for how long a grant is set, ms; for how long
-/// a waiter counts as alive, ms (0: do not queue), and a grant handed to it is set, ms; deadline in
+/// a waiter counts as alive (0: do not queue), and a grant handed to it is set, ms; deadline in
 /// server ms; ticket ('' = new); units, and their limit. KEYS: six per lock. Answers one text per
 /// lock, as enter does; m: another kind, or limit, is held or waited for.
 inline constexpr const char* enter_units = R"lua(
@@ -234,9 +234,9 @@ return for_each(#KEYS / 6, function(i)
 end)
 )lua";
 
-/// ARGV per lock: owner; how, and until when a request of this owner may still come, as leave_one
-/// has them; until when the name stays closed, server ms (0: not at all); the lock delay, ms. KEYS:
-/// six per lock. Answers as leave_one does, with ' m' behind it when the caller has to come again,
+/// ARGV per lock: owner; how, and until when a request of this owner may still arrive, as in
+/// leave_one; until when the name stays closed, server ms (0: not at all); the lock delay, ms.
+/// KEYS: six per lock. Answers as leave_one, with ' m' appended when the caller must come again,
 /// since more waiters can be granted.
 inline constexpr const char* leave_units = R"lua(
 local function leave(owner, how, ghost, closed, delay)
@@ -280,9 +280,9 @@ return for_each(#KEYS / 6, function(i)
 end)
 )lua";
 
-/// Of readers and permits, and of a writer that becomes a reader. ARGV per lock: owner, for how
-/// long it is set from now on, ms; deadline in server ms; units and their limit. KEYS: six per
-/// lock. Answers as renew does.
+/// For readers, permits, and a writer that becomes a reader. ARGV per lock: owner; for how long it
+/// is set from now on, ms; deadline in server ms; units and their limit. KEYS: six per lock.
+/// Answers as renew.
 inline constexpr const char* renew_units = R"lua(
 local function renew(owner, px, deadline, take, of)
   if now > tonumber(deadline) then return 'l ' .. int(now) end

@@ -16,7 +16,7 @@ struct Scripts {
     static const Scripts& all();
 };
 
-/// Those that grant, renew and free, which tests/models/redis explores.
+/// The scripts that grant, renew and release, which tests/models/redis explores.
 std::vector<std::pair<std::string_view, const Script*>> checked_scripts();
 
 }  // namespace holdfast::redis

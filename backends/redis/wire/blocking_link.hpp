@@ -1,5 +1,5 @@
-// A connection for one thread at a time: what a lane sends its commands on. The steady state is one
-// send and one receive per command and allocates nothing but what hiredis formats.
+// A lane's connection, for one thread at a time. In the steady state each command needs one send
+// and one receive, and allocates only what hiredis formats.
 #pragma once
 #include <array>
 #include <memory>
@@ -18,13 +18,13 @@ public:
     BlockingLink(const BlockingLink&) = delete;
     BlockingLink& operator=(const BlockingLink&) = delete;
 
-    /// Connected, at the latest at `deadline`, or why not. `now` is about the present: it saves
-    /// looking at the clock. Names are not resolved here, since that cannot be bounded.
+    /// Connects by `deadline`, or returns why not. `now`: the present, approximately, to save a
+    /// look at the clock. Resolves no names, since that cannot be bounded.
     error_code ready(boot_clock::time_point now, boot_clock::time_point deadline,
                      std::string& detail);
-    /// Sends one command and receives its reply, which lives until the next call; null when there
-    /// is none, and then the connection is closed. With a script: once more with the whole text
-    /// when the server has forgotten it.
+    /// Sends one command and returns its reply, which lives until the next call. Null: there is
+    /// none, and the connection is closed. With a script: sends its whole text when the server has
+    /// forgotten it.
     const Reply* exchange(Command&, const Script*, boot_clock::time_point now,
                           boot_clock::time_point deadline, error_code& why);
 
@@ -34,7 +34,7 @@ private:
     error_code send(boot_clock::time_point deadline);
     const Reply* receive(boot_clock::time_point deadline, error_code& why);
     error_code read() noexcept;
-    /// The one reply to a command, or the end of the connection.
+    /// Its only reply; more than one ends the connection.
     const Reply* only_one(const Reply*, error_code& why) noexcept;
     void limit(std::chrono::nanoseconds left) noexcept;
     bool stale() noexcept;
@@ -42,8 +42,8 @@ private:
 
     std::shared_ptr<Shared> shared_;
     int fd_ = -1;
-    /// An answer is still to come. Whatever ended the exchange, an exception for instance: the next
-    /// caller must not take that answer for his own, so the connection is not used again.
+    /// An answer is still to come, for instance after an exception in the exchange. The connection
+    /// is then not used again: the next caller would take that answer for its own.
     bool owed_ = false;
     std::chrono::nanoseconds limit_{0};  // as set on the socket
     boot_clock::time_point used_;

@@ -1,5 +1,5 @@
-// The Redis protocol as values: commands into bytes, bytes into replies. hiredis reads; its headers
-// stay in codec.cpp. What a server sends is not trusted: there are limits on everything.
+// The Redis protocol as values: commands to bytes, bytes to replies. hiredis parses; its headers
+// stay in codec.cpp. The server is not trusted: everything has a limit.
 #pragma once
 #include <array>
 #include <boost/container/small_vector.hpp>
@@ -12,8 +12,8 @@
 
 namespace holdfast::redis {
 
-/// One reply. `elements` may be longer than the array: only the first `count` belong to it, so that
-/// a codec that is used again allocates nothing.
+/// One reply. Only the first `count` of `elements` belong to it: a codec that is reused keeps the
+/// others, so that it allocates nothing.
 struct Reply {
     enum class Type : std::uint8_t { nil, status, error, integer, bulk, array };
     Type type = Type::nil;
@@ -28,8 +28,8 @@ struct Reply {
     bool is_text() const noexcept { return type == Type::status || type == Type::bulk; }
 };
 
-/// A command under construction. The texts added must live until encode(); numbers are copied.
-/// Not thread-safe; clear() keeps the memory.
+/// A command under construction. Texts must live until encode(); numbers are copied. Not
+/// thread-safe; clear() keeps the memory.
 class Command {
 public:
     void clear() noexcept;
@@ -43,25 +43,25 @@ public:
 
 private:
     struct Word {
-        const char* text;  // null: the next one of the numbers, whose place may still change
+        const char* text;  // null: the next of the numbers, which may still move
         std::size_t size;
     };
-    // Room for one lock's command without the heap.
+    // Enough for one lock's command without the heap.
     boost::container::small_vector<Word, 16> words_;
     boost::container::small_vector<std::array<char, 24>, 4> numbers_;
 };
 
-/// Reads replies from a stream of bytes. After an error it is of no more use: close the connection.
-/// Not thread-safe.
+/// Reads replies from a stream of bytes. Unusable after an error: close the connection. Not
+/// thread-safe.
 class Codec {
 public:
-    /// `limit`: bytes that one reply may have.
+    /// `limit`: the most bytes of one reply.
     explicit Codec(std::size_t limit);
     ~Codec();
     Codec(const Codec&) = delete;
     Codec& operator=(const Codec&) = delete;
 
-    /// False: too much, or broken before.
+    /// False: too much data, or an earlier error.
     bool feed(std::string_view bytes) noexcept;
     enum class Next : std::uint8_t { more, reply, broken };
     /// The next complete reply, which stays valid until the next call.
@@ -73,9 +73,9 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// The part up to the next space; `rest` moves behind it.
+/// The part before the next space, which `rest` then leaves behind.
 std::string_view word(std::string_view& rest) noexcept;
-/// 0 when it is none; never beyond what can be multiplied by 1000.
+/// 0 for other text; never too large to be multiplied by 1000.
 std::int64_t number(std::string_view) noexcept;
 
 }  // namespace holdfast::redis

@@ -1,4 +1,4 @@
-// The engine's one command connection: requests of all locks go through it one after the other, and
+// The engine's one command connection. Requests of all locks go over it one after the other, and
 // are answered in that order.
 #pragma once
 #include <array>
@@ -13,37 +13,37 @@
 
 namespace holdfast::redis {
 
-/// Engine thread only. A request that is not answered in time fails alone, and its answer is
-/// dropped when it comes. When nobody else waits, or nothing has been answered for a second, the
-/// connection is closed; the next request opens a new one.
+/// Engine thread only. A request that is not answered in time fails alone, and its late answer is
+/// dropped. If no other request waits, or nothing was answered for a second, the connection is
+/// closed; the next request opens a new one.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
     Connection(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*);
 
-    /// Connected, at the latest at `deadline`, or why not.
+    /// Connects by `deadline`, or returns why not.
     asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
 
     struct Answer {
-        error_code why;          ///< no answer
+        error_code why;          ///< set: no answer
         bool sent = false;       ///< the server may have seen it
-        std::uint64_t link = 0;  ///< which of our connections, one after the other, it went by
+        std::uint64_t link = 0;  ///< number of the connection that it used
         std::vector<Reply> replies;
     };
-    /// Sends `commands` commands in one go and waits for their replies. With `link`, by that
+    /// Sends `commands` commands at once and waits for their replies. With `link`: by that
     /// connection or not at all.
     asio::awaitable<Answer> exchange(std::string bytes, std::size_t commands,
                                      boot_clock::time_point deadline, std::uint64_t link = 0);
-    /// Connects anew for the next request: this server is not the right one any more. What is
-    /// under way is still answered. False: it has done so within the last second, and stays.
+    /// Makes the next request use a new connection, since this server is the wrong one by now.
+    /// Requests under way are still answered. False: it did so less than a second ago, and stays.
     bool retire();
-    /// For good: what is under way ends with an error.
+    /// Closes for good: requests under way end with an error.
     void close() noexcept;
 
 private:
     struct Pending {
         std::size_t commands = 0, answered = 0;
         boot_clock::time_point sent, deadline;
-        bool told = false;  // its time is over: what still comes for it is dropped
+        bool told = false;  // timed out: its late answer is dropped
         Answer answer;
         // Made in place: Boost 1.81 cannot move-assign one.
         std::optional<asio::any_completion_handler<void()>> complete;
@@ -70,8 +70,8 @@ private:
     boot_clock::time_point retired_;
     spi::net::Gate gate_;  // for the connection
     std::deque<std::shared_ptr<Pending>> pending_;
-    // One timer for all of them, which is let run when they are answered: a system call now and
-    // then, not with every request.
+    // One timer for all of them. It keeps running when they are answered, so that a system call is
+    // needed only now and then.
     asio::steady_timer watch_;
     boot_clock::time_point watched_ = boot_clock::time_point::max();
     std::string out_;

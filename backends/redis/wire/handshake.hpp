@@ -1,4 +1,4 @@
-// What every connection sends first: user and password, the database, and a question for the time.
+// What every connection sends first: user and password, database, a question for the time.
 #pragma once
 #include <string>
 
@@ -7,13 +7,13 @@
 
 namespace holdfast::redis {
 
-/// AUTH (the password is read afresh), SELECT, TIME, the greeting; each only where it is needed.
-/// Used by the engine's connections and by lanes alike.
+/// AUTH (reads the password anew), SELECT, TIME and the greeting, each only if needed. For the
+/// engine's connections and for lanes.
 class Handshake {
 public:
     /// Appends the commands to `out`. Errors: bad_config when the password cannot be read.
     error_code begin(Shared&, std::string& out, std::string& detail);
-    /// How many replies are still to come.
+    /// Number of replies still to come.
     unsigned left() const noexcept { return left_; }
     error_code take(const Reply&, Shared&, std::string& detail);
 

@@ -1,4 +1,4 @@
-// One connection of the engine to the server: resolved, connected, secured, introduced.
+// One connection of the engine to the server: resolves, connects, secures, greets.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -20,7 +20,7 @@ class Link : public std::enable_shared_from_this<Link> {
 public:
     Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, tls::Context* tls);
 
-    /// Names are resolved and all addresses tried; ends at `deadline`.
+    /// Resolves names and tries all addresses; ends at `deadline`.
     asio::awaitable<error_code> open(boot_clock::time_point deadline, std::string* detail);
     void close() noexcept;
 
@@ -35,7 +35,7 @@ public:
         return asio::async_write(socket_, from, std::forward<Handler>(h));
     }
     Codec& codec() noexcept { return codec_; }
-    /// Why it is not open yet, in words: for a caller whose time ends before open() does.
+    /// Why it is not open yet, as text: for a caller whose time ends before open() does.
     std::string unanswered() const;
 
 private:

@@ -1,4 +1,4 @@
-// A Lua script with the SHA1 by which a server that knows it is asked to run it.
+// A Lua script, and the SHA1 by which a server that knows it can run it.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,13 +17,13 @@ private:
     std::string text_, sha_;
 };
 
-/// One script of several texts, in this order.
+/// Joins several texts into one script.
 template <class... Texts>
 Script join(Texts... texts) {
     return Script((std::string(texts) + ...));
 }
 
-/// Begins an EVALSHA; the keys and arguments follow.
+/// Begins an EVALSHA; keys and arguments follow.
 inline void begin(Command& c, const Script& s, long long keys) {
     c.clear();
     c.add("EVALSHA").add(s.sha()).add_number(keys);
@@ -34,7 +34,7 @@ inline void with_text(Command& c, const Script& s) {
     c.replace(1, s.text());
 }
 
-/// The server answered that it does not know the script: nothing was done.
+/// True if the server answered that it does not know the script: nothing was done.
 bool forgotten(const Reply&) noexcept;
 
 }  // namespace holdfast::redis

@@ -1,4 +1,4 @@
-// What all connections of one client share.
+// Shared by all connections of one client.
 #pragma once
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
@@ -22,22 +22,22 @@ using tcp = asio::ip::tcp;
 
 struct Reply;
 
-/// What else is asked of the server at each connect, and judged before the connection is used.
-/// Called by the engine's thread and by those of lanes.
+/// Further commands at each connect, and the judgement of their replies before the connection is
+/// used. Called by the engine's thread and by those of lanes.
 class Greeting {
 public:
     virtual ~Greeting() = default;
-    /// Appends commands; says how many.
+    /// Appends commands; returns their number.
     virtual unsigned ask(std::string& out) = 0;
     /// An error ends the connection.
     virtual error_code answered(unsigned which, const Reply&, std::string& detail) = 0;
 };
 
-/// The server's clock as seen from here: requests carry a deadline in the server's own time, so
-/// that one that arrives late does nothing.
+/// The server's clock as seen from here. Requests carry a deadline in the server's own time, so
+/// that a late one does nothing.
 ///
-/// Thread-safe. Taken at the receipt of an answer, so it is never more than the true difference: a
-/// deadline computed with it is never later than meant.
+/// Thread-safe. Read on receipt of an answer, so the offset is never above the true one: a deadline
+/// computed with it is never later than intended.
 class ClockOffset {
 public:
     void sample(std::int64_t server_us, boot_clock::time_point received) noexcept {
@@ -51,7 +51,7 @@ public:
         return offset_us_.load(std::memory_order_relaxed) + us(t);
     }
     std::int64_t server_ms(boot_clock::time_point t) const noexcept { return server_us(t) / 1000; }
-    /// At least what server_ms(t) has ever been: the end of what was sent with it.
+    /// At least every earlier result of server_ms(t): the end of what was sent with it.
     std::int64_t latest_server_ms(boot_clock::time_point t) const noexcept {
         return (most_us_.load(std::memory_order_relaxed) + us(t)) / 1000;
     }
@@ -64,7 +64,7 @@ private:
     std::atomic<std::int64_t> most_us_{std::numeric_limits<std::int64_t>::min() / 2};
 };
 
-/// Keys that were seen to hold a text. Thread-safe; forgets all of them now and then.
+/// Keys that were seen to hold text. Thread-safe; forgets all of them now and then.
 class Texts {
 public:
     bool has(std::string_view key) const {
@@ -92,8 +92,8 @@ struct Shared {
     std::atomic<std::uint64_t> requests{0};  ///< commands sent so far
     Greeting* greeting = nullptr;            ///< outlives every connection; may be null
 
-    /// Where the server was last reached, or its address where the host is one: lanes, which must
-    /// not wait for a name server, go there. Thread-safe.
+    /// Where the server was last reached, or the host itself if it is an address. Lanes connect
+    /// there, since they must not wait for a name server. Thread-safe.
     std::optional<tcp::endpoint> reached() const {
         {
             const std::lock_guard hold(mutex_);
@@ -114,7 +114,8 @@ private:
     std::optional<tcp::endpoint> reached_;
 };
 
-/// What the network can read or fake, for an operator. `secure`: the scheme that avoids it.
+/// Warnings for an operator: what an attacker on the network can read or fake. `secure`: the scheme
+/// that prevents it.
 std::vector<std::string> exposures(const Options&, std::string_view secure);
 
 }  // namespace holdfast::redis

@@ -1,5 +1,5 @@
-// The second connection of a client that waits: on it the server says which waiter was handed a
-// lock. Messages may be lost without harm, since every waiter also looks by itself.
+// The second connection of a client with waiters: on it the server says which waiter was handed a
+// lock. Lost messages do no harm, since every waiter also polls.
 #pragma once
 #include <array>
 #include <boost/asio/steady_timer.hpp>
@@ -12,24 +12,24 @@
 
 namespace holdfast::redis {
 
-/// Engine thread only. Reconnects by itself while `wanted()` says that somebody waits.
+/// Engine thread only. Reconnects by itself while `wanted()` says that a caller waits.
 class Subscriber : public std::enable_shared_from_this<Subscriber> {
 public:
     struct Ear {
         std::function<void(std::string_view payload)> message;
-        std::function<void()> again;   ///< subscribed, and messages may have been missed before
-        std::function<bool()> wanted;  ///< somebody waits
-        std::function<void(std::string)> refused;  ///< the server does not let us subscribe
+        std::function<void()> again;   ///< subscribed, after messages may have been missed
+        std::function<bool()> wanted;  ///< a caller waits
+        std::function<void(std::string)> refused;  ///< the server refuses the subscription
     };
     Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*, Ear);
 
-    /// Returns when the server has confirmed the subscription, has refused it, or at `deadline`; at
-    /// once while it is being made again after it failed. Asks a server that has said nothing for a
-    /// second whether it still has the subscription, and makes it again without an answer.
+    /// Returns when the server has confirmed or refused the subscription, or at `deadline`; at once
+    /// while it is being renewed after a failure. Asks a server that was silent for a second
+    /// whether it still has the subscription; without an answer, subscribes anew.
     asio::awaitable<void> ready(boot_clock::time_point deadline);
-    /// This server is not the right one any more.
+    /// Reconnects: this server is the wrong one by now.
     void reconnect() noexcept;
-    /// What the server publishes to; empty where it does not let us subscribe.
+    /// The channel that the server publishes to; empty where it refuses the subscription.
     std::string_view channel() const noexcept;
     void close() noexcept;
 
@@ -49,7 +49,7 @@ private:
     boot_clock::time_point refused_until_;
     std::shared_ptr<Link> link_;
     asio::steady_timer pause_, silence_;
-    boot_clock::time_point heard_;  ///< the server's last word
+    boot_clock::time_point heard_;  ///< when the server last sent anything
     bool probing_ = false;
     spi::net::Gate gate_;
     std::array<char, 16384> in_{};

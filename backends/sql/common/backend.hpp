@@ -1,5 +1,6 @@
-// The frame of a backend on a table: verbs and questions become jobs of a worker, and its answers
-// become outcomes. What a grant needs beside the table (a line, a watch) is the backend's own.
+// The frame of a backend on a table: verbs and operators' calls become jobs of a worker, whose
+// answers become outcomes. What a grant needs beside the table (a line, a watch) is up to the
+// backend.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace holdfast::sql {
 
-/// `Questions` answers operators on a connection: static inspect, list, break_lock,
+/// `Questions` implements operators' calls on a connection: static inspect, list, break_lock,
 /// request_release and examine, which block until the deadline at the latest.
 template <class Step, class Connection, class Questions>
 class Backend : public spi::Backend {
@@ -76,7 +77,7 @@ protected:
 
     /// Why a job was not answered.
     virtual error_code gone() const noexcept = 0;
-    /// A release or a renewal was answered.
+    /// Called when a release or a renewal was answered.
     virtual void heard(const Step&, spi::Held&) {}
 
     std::shared_ptr<Work> job() const { return std::make_shared<Work>(context_.engine); }
@@ -92,7 +93,7 @@ protected:
     const Capabilities capabilities_;
     const spi::Context context_;
     const std::string prefix_;  ///< namespace, before every name
-    /// The one for renewals and releases, and the one for questions; made by the constructor.
+    /// The workers for renewals and releases and for operators' calls; made by the constructor.
     std::shared_ptr<Thread> keeping_, asking_;
 
 private:
@@ -138,7 +139,7 @@ spi::awaitable<result<T>> Backend<Step, Connection, Questions>::question(
     Ask ask, boot_clock::time_point deadline, std::string* detail) {
     // The caller may give up while the thread still writes.
     struct Answer {
-        result<T> value = make_error_code(errc::closed);  // a client that closes asks nobody
+        result<T> value = make_error_code(errc::closed);  // a closing client asks no server
         std::string detail;
     };
     auto answer = std::make_shared<Answer>();

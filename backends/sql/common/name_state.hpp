@@ -1,6 +1,6 @@
-// Who holds one name, who has waited long for it, and who may come in: the rules of all kinds of
-// locks, on what was read of a name's row and is written back as a whole. No statement, no
-// connection.
+// The holders of one name, the waiters that have waited long for it, and whether one may come in:
+// the rules of all kinds of locks, applied to a name's row as read and written back whole. No
+// statements, no connection.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -11,21 +11,21 @@
 
 namespace holdfast::sql {
 
-/// Times are in us of the clock that the rows are written with. What has run out is left out when a
-/// state is read.
+/// Times are in us of the clock that the rows are written with. A state that is read does not
+/// contain what has expired.
 class NameState {
 public:
     struct Part {
-        std::string owner;  ///< empty: closed by nobody
+        std::string owner;  ///< empty: no holder, closed
         spi::Units units;
         std::int64_t token = 0, since = 0;
         std::int64_t valid = 0, expires = 0;  ///< expires: with lock_delay and min_hold
-        int told = 0;                         ///< of the holder before, as a `mark`
+        int told = 0;                         ///< how the previous holder ended, as a `mark`
         bool revoked = false, asked = false;
 
         bool exclusive() const noexcept { return !owner.empty() && units.exclusive(); }
     };
-    /// One that has waited for `aged`: nobody passes it who came later and does not fit beside it.
+    /// A waiter that has waited for `aged`. A later one passes it only if it fits beside it.
     struct Mark {
         std::string owner;
         spi::Units units;
@@ -34,22 +34,23 @@ public:
     static constexpr std::int64_t aged = 1'000'000, mark_lasts = 3'000'000;
 
     std::int64_t now = 0;
-    std::int64_t token = 0;     ///< the highest ever given
-    std::int64_t least = 0;     ///< a new token is at least this
+    std::int64_t token = 0;     ///< the highest granted
+    std::int64_t least = 0;     ///< lower bound of a new token
     int mark = 0;               ///< how the last exclusive holder ended
-    bool broken = false;        ///< the grant of `token` was, and is over
-    std::optional<Part> ended;  ///< the exclusive holder whose time has run out
+    bool broken = false;        ///< the grant of `token` was broken, and is over
+    std::optional<Part> ended;  ///< the exclusive holder whose time has expired
     std::vector<Part> parts;    ///< in the order of their grants
     std::vector<Mark> marks;
-    bool changed = false;  ///< has to be written
+    bool changed = false;  ///< must be written
 
-    /// What becomes of a step, and of the name by it.
+    /// Runs a step: its outcome, and its effect on the name.
     void run(Step&);
-    /// Those that are meant; empty: nobody holds it, or not so. `detail` receives the words.
+    /// Breaks the holders that the options select; empty when there are none, and `detail` receives
+    /// the reason.
     std::vector<Broken> break_up(const BreakOptions&, std::string& detail);
     std::vector<Holder> ask(const HolderFilter&, std::string& detail);
     Inspection inspect(const std::string& name) const;
-    /// Until something of it runs out.
+    /// Time until something of it expires.
     std::int64_t next_us() const noexcept;
     Part* find(std::string_view owner) noexcept;
 
@@ -88,15 +89,16 @@ inline void NameState::leave_line(std::string_view owner) {
     if (std::erase_if(marks, [&](const Mark& m) { return m.owner == owner; }) > 0) changed = true;
 }
 
-/// Of another limit, while anybody holds or waits. All of them are alike: no other was let in.
+/// Whether it has another limit than those that hold or wait. Those all have the same, since no
+/// other was let in.
 inline bool NameState::of_another_kind(const spi::Units& u) const noexcept {
     if (!parts.empty()) return parts.front().units.of != u.of;
     return !marks.empty() && marks.front().units.of != u.of;
 }
 
-/// Those who came before and fit as well do not stand in the way. With a mark it came when that
-/// says: a ticket read off the server's clock once more may differ a little, and then each of two
-/// would stand behind the other.
+/// Earlier waiters that fit as well do not stand in the way. A marked waiter came at the time in
+/// its mark: a ticket that is read off the server's clock again may differ a little, and then two
+/// waiters could each stand behind the other.
 inline bool NameState::fits(const Step& s) noexcept {
     const Mark* own = mark_of(s.owner);
     const std::int64_t came = own != nullptr ? own->ticket : s.ticket != 0 ? s.ticket : now;
@@ -141,7 +143,7 @@ inline void NameState::run(Step& s) {
 inline void NameState::attempt(Step& s) {
     Part* own = find(s.owner);
     if (own != nullptr && !own->revoked && own->valid > now) {
-        // Asked again, as the first answer was lost: the same grant, from now on.
+        // Asked again after a lost answer: the same grant, from now on.
         prolong(*own, s);
         return s.granted(own->token, own->told);
     }

@@ -1,6 +1,6 @@
-// A NameState as its row has it. One exclusive holder stands in the row's own columns, as a mutex
-// does; whatever else there is stands as text in the column `meta`, a line for each, and then the
-// columns say that the name is held by a marker, which is no owner id, until the last of it ends.
+// A NameState as its row stores it. One exclusive holder is in the row's own columns, as for a
+// mutex. All else is text in the column `meta`, one line each; the columns then say that a marker,
+// which is no owner id, holds the name until the last of it ends.
 #pragma once
 #include <charconv>
 
@@ -8,32 +8,34 @@
 
 namespace holdfast::sql {
 
-/// Of a clock that does not begin anew.
+/// For a clock that does not restart.
 inline constexpr std::int64_t any_span = -1;
 
-/// What both tables have of a name.
+/// The columns for a name that both tables have.
 struct Columns {
-    std::string owner;  ///< empty: nobody
+    std::string owner;  ///< empty: no owner
     std::string text;   ///< `meta`; empty: NULL
     std::int64_t token = 0, expires = 0, acquired = 0;
-    std::int64_t span = any_span;  ///< held for at most so long
+    std::int64_t span = any_span;  ///< upper bound of the holding time
     int mark = 0, previous = 0;
     bool revoked = false;
 };
 
-/// Its first line. A program that does not know it refuses the row as one of another kind.
+/// The first line of `meta`. A program that does not know it refuses the row as one of another
+/// kind.
 inline constexpr std::string_view text_begins = "hf 1\n";
-/// The owner of a row without an exclusive holder: no owner id has a colon.
+/// The owner of a row without an exclusive holder. No owner id contains a colon.
 inline constexpr std::string_view shared_marker = "hf:s", permits_marker = "hf:p",
                                   closed_marker = "hf:m";
 
-/// The clocks of two time namespaces are rounded on their own.
+/// The clocks of two time namespaces are rounded separately.
 inline constexpr std::int64_t clock_rounding = 1000;
 /// A ttl and a lock_delay are at most a day each.
 inline constexpr std::int64_t longest_span = 2 * std::int64_t{86'400'000'000};
 
-/// Whether it has not run out: of a clock that begins anew with the machine, `span` says what
-/// `expires` was counted from, so that what was written before keeps nobody out for longer.
+/// Whether it has not expired. For a clock that restarts with the machine, `span` says what
+/// `expires` was counted from, so that what was written before a restart closes the name no longer
+/// than that.
 inline bool lasts(std::int64_t expires, std::int64_t span, std::int64_t now) noexcept {
     return expires > now &&
            (span == any_span || expires - now <= std::min(span, longest_span) + clock_rounding);
@@ -78,8 +80,8 @@ private:
     bool good_ = true;
 };
 
-/// Nothing: the text is of another program, or of a newer version. `restarts`: the clock begins
-/// anew with the machine.
+/// Nullopt when the text is from another program or a newer version. `restarts`: the clock restarts
+/// with the machine.
 inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, bool restarts) {
     NameState n;
     n.now = now;
@@ -129,7 +131,7 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
             m.owner = line.owner();
             if (lasts(m.until, NameState::mark_lasts, now)) n.marks.push_back(std::move(m));
         } else if (line.word("held")) {
-            // More of the holder in the columns, if it is still the same one.
+            // More about the holder in the columns, if it is still the same one.
             const auto token = line.number<std::int64_t>();
             const auto valid = line.number<std::int64_t>();
             const bool asked = line.number<int>() != 0;
@@ -153,7 +155,7 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
     return n;
 }
 
-/// Whether the exclusive holder with that token was asked to release, as the text says.
+/// Whether the text says that the exclusive holder with that token was asked to release.
 inline bool asked_in(std::string_view text, std::int64_t token) {
     Columns c;
     c.owner = "?";

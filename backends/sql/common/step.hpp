@@ -1,5 +1,5 @@
 // One item of a verb on its way to the table, and the row that it finds there: what both backends
-// have alike of them, and the rules that follow from the two. No statement, no connection.
+// share, and the rules that follow from the two. No statements, no connection.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -14,7 +14,7 @@ namespace holdfast::sql {
 
 /// The column `mark`: the next holder's previous_holder; 0: there was none.
 inline constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
-/// What permits are told, which have no one before them.
+/// The value for permits, which have no previous holder.
 inline constexpr int mark_unknown = -1;
 
 inline PreviousHolder previous_of(std::int64_t mark) noexcept {
@@ -36,7 +36,7 @@ inline std::int64_t us(milliseconds ms) noexcept {
     return std::int64_t{ms.count()} * 1000;
 }
 
-/// How long a waiter sleeps when nobody wakes it: until something ends, at most a second.
+/// How long a waiter sleeps without being notified: until something ends, at most a second.
 inline milliseconds look_within(std::int64_t left_us) noexcept {
     return milliseconds(std::clamp<std::int64_t>(left_us / 1000 + 1, 1, 1000));
 }
@@ -80,36 +80,36 @@ struct Step {
     boot_clock::time_point deadline;
     milliseconds ttl{}, lock_delay{}, min_hold{};
     bool queue = false;       ///< the caller waits
-    std::int64_t ticket = 0;  ///< since when, on the table's clock; 0: it does not
+    std::int64_t ticket = 0;  ///< since when, on the table's clock; 0: it does not wait
     std::int64_t token = 0;
     Outcome how = Outcome::done;
 
-    // --- what became of it
+    // --- the outcome
     decltype(spi::Attempt::outcome) outcome;
     spi::Held::Renewal renewal = spi::Held::Renewal::unknown;
     ReleaseResult released = ReleaseResult::unreachable;
     error_code error;
     std::string detail;
-    bool freed = false;        ///< somebody else can have it now
+    bool freed = false;        ///< another owner can acquire it now
     bool done = false;         ///< answered; later stages leave it alone
-    bool marked = false;       ///< it has left a mark, as it has waited for long
-    bool wanted = false;       ///< renewed, and somebody asked for its release
-    std::int64_t left_us = 0;  ///< busy: for so long, unless somebody leaves
+    bool marked = false;       ///< it has left a mark, since it has waited for long
+    bool wanted = false;       ///< renewed, and its release was requested
+    std::int64_t left_us = 0;  ///< busy: for so long, unless a holder releases
 
-    /// All that it needs are the columns that a mutex has.
+    /// It needs only the columns of a mutex.
     bool plain() const noexcept {
         return units.exclusive() && lock_delay <= milliseconds::zero() &&
                min_hold <= milliseconds::zero();
     }
 
-    /// What a release leaves behind.
+    /// The mark that a release leaves.
     int mark() const noexcept { return how == Outcome::done ? mark_released : mark_abandoned; }
     void granted(std::int64_t with_token, std::int64_t previous) {
         done = true;
         outcome = spi::Attempt::Granted{
             {static_cast<std::uint64_t>(with_token)}, previous_of(previous), ttl, {}};
     }
-    /// The row is of another program, or of a newer version.
+    /// The row is from another program or a newer version.
     void foreign(error_code why) {
         done = true;
         outcome = spi::Attempt::Failed{why};
@@ -117,7 +117,7 @@ struct Step {
         if (kind == Kind::renew) error = make_error_code(errc::lost);
         released = ReleaseResult::already_expired;
     }
-    /// An error of the whole statement, or of the way to it.
+    /// An error of the whole statement, or on the way to it.
     void refused(error_code why, const std::string& words,
                  const decltype(spi::Attempt::outcome)& attempted) {
         error = why;
@@ -127,7 +127,7 @@ struct Step {
         released = ReleaseResult::unreachable;
         done = true;
     }
-    /// Whether anything was done is not known: the engine finds out.
+    /// It may have been executed: the engine finds out.
     void unknown(error_code why) {
         refused(why, {}, spi::Attempt::NoAnswer{why});
         freed = false;

@@ -1,6 +1,6 @@
-// A thread of the client that talks to the table for the engine: takes what has queued up, so that
-// concurrent calls share a statement or a transaction. Blocking client libraries may hang for
-// longer than a caller waits, so the engine goes on at the deadline, and at the end without the
+// A thread of the client that talks to the table for the engine. It takes all queued jobs at once,
+// so that concurrent calls share a statement or a transaction. Blocking client libraries may hang
+// for longer than a caller waits, so the engine continues at the deadline, and ends without the
 // thread.
 #pragma once
 #include <pthread.h>
@@ -23,10 +23,10 @@
 
 namespace holdfast::sql {
 
-/// How many steps go together.
+/// How many steps may be executed together.
 inline constexpr std::size_t most_steps = 256;
 
-/// What the engine hands over: steps, or a question. The engine reads the answers after `done`.
+/// A job for the thread: steps, or an operator's call. The engine reads the answers after `done`.
 template <class Step, class Connection>
 struct Job {
     explicit Job(const asio::any_io_executor& engine) : timer(engine) {}
@@ -54,26 +54,27 @@ public:
     Worker& operator=(const Worker&) = delete;
 
     /// Engine thread. True when the answers are in the job; false when the deadline passed first,
-    /// as on a disk that hangs. The thread starts with the first job.
+    /// for instance on a disk that hangs. The first job starts the thread.
     spi::awaitable<bool> run(std::shared_ptr<Job> job);
-    /// Ends the thread; waits for it a moment, and leaves it alone when it hangs. Jobs under way
-    /// end with an error. Engine thread, after what makes its calls end.
+    /// Ends the thread: waits for it a moment, and abandons it when it hangs. Jobs under way end
+    /// with an error. Engine thread, after whatever makes its calls end.
     void close() noexcept;
 
 protected:
-    // --- the thread's own part
+    // --- on the thread itself
     /// Returns when something is due, or earlier. The mutex is held before and after.
     virtual void wait(std::unique_lock<std::mutex>& hold) {
         news_.wait(hold, [this] { return due(); });
     }
-    /// Answers these, of which there may be none, and delivers them.
+    /// Answers and delivers these jobs; there may be none.
     virtual void process(Jobs) = 0;
-    /// The last call.
+    /// The last call before the thread ends.
     virtual void end() noexcept = 0;
     void deliver(Jobs);
-    /// Takes those out of them that ask: they may take long, and nobody's steps wait behind them.
+    /// Removes and returns operators' calls: they may take long, and no steps should wait behind
+    /// them.
     static Jobs take_questions(Jobs&);
-    /// Calls `f` on the engine's thread, unless the engine went away without us.
+    /// Calls `f` on the engine's thread, unless the engine has ended without this thread.
     template <class F>
     void on_engine(F f) {
         const std::lock_guard hold(delivery_);
@@ -86,9 +87,9 @@ protected:
     std::condition_variable news_;
 
 private:
-    /// Past a job's deadline: the thread's own answer at the deadline is the better one.
+    /// Waited beyond a job's deadline, since the thread's own answer at the deadline is better.
     static constexpr milliseconds grace{50};
-    /// So long the end waits for the thread.
+    /// How long close() waits for the thread.
     static constexpr milliseconds patience{150};
 
     void main();

@@ -32,7 +32,7 @@ private:
     std::shared_ptr<Listener> listener_;
 };
 
-/// Writes what became of an attempt, and into its place what may have been left at the server.
+/// Writes the outcome into an attempt, and what may be left at the server into its place.
 void take(Step&&, const Shared&, spi::Attempt&);
 std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Shared>);
 

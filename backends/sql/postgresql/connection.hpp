@@ -1,5 +1,5 @@
-// One blocking connection with our table and our statements: used by one thread at a time, opened
-// on first use, closed at the first sign that it is not to be trusted.
+// One blocking connection with our table and our statements. Used by one thread at a time; opened
+// on first use, and closed at the first sign that it is not to be trusted.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace holdfast::postgresql {
 
-/// What became of one statement.
+/// The outcome of one statement.
 struct Said {
-    error_code error;          ///< none: `rows` has the answer
+    error_code error;          ///< none: the answer is in `rows`
     bool nothing_done = true;  ///< with an error: surely nothing was changed
-    std::string detail;        ///< words for the error
+    std::string detail;        ///< text of the error
     pqxx::result rows;
 };
 
@@ -27,24 +27,25 @@ public:
     Connection& operator=(const Connection&) = delete;
 
     Shared& shared() const noexcept { return *shared_; }
-    /// Connects unless it is connected, and makes the table on demand; at the latest at `deadline`.
+    /// Connects unless connected, and makes the table on demand; by `deadline`.
     error_code open(boot_clock::time_point deadline, std::string& detail);
     bool is_open() const noexcept { return session_ != nullptr; }
-    /// A pooler stands between: the session is not ours alone.
+    /// Whether a pooler is in between, so that the session is not ours alone.
     bool pooled() const noexcept { return pooled_; }
-    /// As the server said when this connection began: a crash of its machine forgets commits.
+    /// Whether a crash of the server's machine can lose commits, by its settings when this
+    /// connection began.
     bool forgetful() const noexcept { return forgetful_; }
     void close() noexcept;
 
-    /// Runs one statement, connecting where needed. Statements that conflict with others are
-    /// repeated until the deadline.
+    /// Runs one statement, connecting if necessary. Repeats statements that conflict with others
+    /// until the deadline.
     Said run(Sql, const std::vector<std::string>& parameters, boot_clock::time_point deadline);
-    /// The same for a text of our own without parameters.
+    /// The same for a text of our own, without parameters.
     Said run_text(const std::string& sql, boot_clock::time_point deadline);
 
-    /// Asks to be notified of releases. Not behind a pooler.
+    /// Subscribes to notifications of releases. Not behind a pooler.
     error_code listen(boot_clock::time_point deadline, std::string& detail);
-    /// The names notified since, without waiting. False when the connection broke.
+    /// The names notified since, without waiting. False: the connection broke.
     bool heard(std::vector<std::string>& names) noexcept;
     /// A duplicate of the socket; -1 when it is not open.
     int duplicate() const noexcept;
@@ -63,14 +64,14 @@ private:
     const Resolve resolve_;
     Watchdog::Guard guard_;
     std::unique_ptr<Session> session_;
-    std::shared_ptr<const Statements> statements_;  // for the table that was judged
+    std::shared_ptr<const Statements> statements_;  // for the table that was audited
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
     bool pooled_ = false, forgetful_ = false, listening_ = false;
     boot_clock::time_point used_;
     std::string state_;  // the SQLSTATE of the last error
 };
 
-/// An array of PostgreSQL's as text.
+/// A PostgreSQL array as text.
 class ArrayText {
 public:
     void add(std::string_view);

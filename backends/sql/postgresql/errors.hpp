@@ -1,4 +1,4 @@
-// What can go wrong between us and a PostgreSQL server, as codes of their own.
+// Error codes for what can go wrong with a PostgreSQL server.
 #pragma once
 #include <string_view>
 
@@ -9,17 +9,17 @@ namespace holdfast::postgresql {
 enum class Error {
     unresolved = 1,    ///< the host's name has no address
     refused,           ///< no connection to any of its addresses
-    no_answer,         ///< the request's time was over
+    no_answer,         ///< no answer in time
     closed,            ///< the connection broke
-    starting,          ///< the server starts, ends, or recovers
-    too_many,          ///< it has no connection left for us
+    starting,          ///< the server is starting, stopping or recovering
+    too_many,          ///< it has no connection left
     denied,            ///< user, password, or pg_hba.conf
     no_database,       ///< the database does not exist
     read_only,         ///< a standby, or transactions are read-only
-    no_table,          ///< the table is missing, and we may not make it
-    no_right,          ///< the table is there, and we may not use it
-    foreign_table,     ///< a table of that name that is not ours
-    untrusted_table,   ///< its owner, or code of its, would have our rights
+    no_table,          ///< the table is missing, and we have no permission to make it
+    no_right,          ///< the table exists, and we have no permission to use it
+    foreign_table,     ///< a table with that name that is not ours
+    untrusted_table,   ///< its owner, or its code, would get our permissions
     newer_format,      ///< made by a newer version
     older_format,      ///< made by an older version
     foreign_row,       ///< the row is another kind of lock
@@ -36,13 +36,12 @@ error_code make(Error) noexcept;
 
 /// The code for an SQLSTATE.
 Error from_state(std::string_view state) noexcept;
-/// True when an answer with that SQLSTATE proves that the statement left nothing behind: not when
-/// the server ended the connection, which it may do just after the commit.
+/// True if an answer with that SQLSTATE proves that the statement left nothing behind. Not if the
+/// server ended the connection, which it may do just after the commit.
 bool rolled_back(std::string_view state) noexcept;
-/// True when the server is there and cannot serve for a moment: a caller that may wait goes on
-/// asking.
+/// True if the server cannot serve for a moment: a caller that may wait continues to ask.
 bool cannot_now(const error_code&) noexcept;
-/// True when the same statement may succeed at once.
+/// True if the same statement may succeed at once.
 bool worth_repeating(std::string_view state) noexcept;
 
 }  // namespace holdfast::postgresql

@@ -1,4 +1,4 @@
-// How steps become a statement: arrays of what they say, and the rows that come back.
+// Turns steps into a statement: arrays of their values, and the rows that come back.
 #pragma once
 #include <algorithm>
 #include <unordered_map>
@@ -33,7 +33,7 @@ inline void refuse(Step& s, const Said& said) {
         s.refused(said.error, said.detail, spi::Attempt::NoAnswer{said.error});
 }
 
-/// False when there is an error, which is then written into all of them.
+/// False: there is an error, which is now in all of them.
 inline bool went_well(const Said& said, const Steps& steps) {
     if (said.error)
         for (Step* s : steps)
@@ -83,7 +83,7 @@ inline std::string tokens(const Steps& steps) {
     return array(steps, [](const Step& s) { return s.token; });
 }
 
-/// Several waves where one name is there more than once: in each, names are distinct.
+/// Several waves if a name occurs more than once, each with distinct names.
 template <class F>
 inline void in_waves(Steps steps, F&& run) {
     while (!steps.empty()) {
@@ -96,8 +96,8 @@ inline void in_waves(Steps steps, F&& run) {
     }
 }
 
-/// Runs one statement for the steps and gives each returned row to the step of its name. Steps
-/// without a row stay open. An error is written into all of them.
+/// Runs one statement for the steps, and gives each returned row to the step of its name. Steps
+/// without a row stay open. Writes an error into all of them.
 template <class F>
 bool exchange(Connection& c, Sql sql, const Steps& steps, const std::vector<std::string>& p,
               F&& with_row) {
@@ -120,11 +120,11 @@ inline Steps still_open(const Steps& steps) {
     return open;
 }
 
-/// Attempts of distinct names: tries those that may be free, looks at the rest, and says that
-/// somebody waits. `known`: rows that were seen before.
+/// Attempts of distinct names: tries those that may be free, looks at the others, and registers as
+/// a waiter. `known`: rows that were read before.
 void attempt_wave(Connection&, const Steps& wave, Rows& known);
 
-/// Attempts that need the whole row, and that this client waits for those that are busy.
+/// Attempts that need the whole row. Registers this client as a waiter for those that are busy.
 void attempt_whole(Connection&, const Steps&, Rows& known);
 
 }  // namespace holdfast::postgresql

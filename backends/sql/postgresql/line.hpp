@@ -1,5 +1,5 @@
 // Which callers of this client wait for which name. The one that waits longest asks the server, and
-// stands in the line there for all of them; the others are answered from what it heard, so that
+// represents all of them in the server's line; the others are answered from what it learned. So
 // waiting costs a look a second however many wait. Engine thread only, except for
 // freed_elsewhere().
 #pragma once
@@ -22,36 +22,36 @@ public:
     explicit Line(spi::Context context) : context_(context) {}
 
     enum class Plan : std::uint8_t {
-        take,   ///< ask for it, it may be free
-        look,   ///< ask, it is probably held
-        stand,  ///< another client was notified of it a moment ago: stand behind that one
-        wait    ///< known to be held, or somebody of ours is before it
+        take,   ///< ask for it: it may be free
+        look,   ///< ask: it is probably held
+        stand,  ///< another client was just notified: stand in line behind it
+        wait    ///< it is held, or an earlier caller of ours waits
     };
     Plan plan(const std::string& key, const spi::Attempt&, boot_clock::time_point now) const;
     /// Writes into an attempt's step since when it waits, and what becomes of our place in the
-    /// server's line when it is granted.
+    /// server's line with the grant.
     void place(Step&, boot_clock::time_point now, const Shared&) const;
     /// How long such a waiter sleeps.
     milliseconds pause(const std::string& key, milliseconds ttl, boot_clock::time_point now) const;
 
-    /// A place in line, in the order in which callers came, unless it has one.
+    /// Adds a place in line, in the order in which callers came, unless it has one.
     void enter(const std::string& key, std::string_view owner, boot_clock::time_point came);
-    /// The same for one that asks by itself, as it may come in where the first in line may not.
+    /// The same for one that asks by itself, since it may come in where the first in line may not.
     void enter_beside(const std::string& key, std::string_view owner);
-    /// True when nobody of ours waits for that name any more, and the server may not know.
+    /// True when no caller of ours waits for that name any more, and the server may not know.
     bool leave(std::string_view owner);
-    /// What the server said of an attempt that was sent after `asked`.
+    /// Records the server's answer to an attempt that was sent after `asked`.
     void heard(const Step&, boot_clock::time_point asked, boot_clock::time_point now);
-    /// It may be free: the first in line is woken, and all that ask by themselves. False when
-    /// nobody of ours waits for it.
+    /// It may be free: notifies the first in line, and all that ask by themselves. False: no caller
+    /// of ours waits for it.
     bool freed(const std::string& key);
-    /// We released it, and another client was notified: it is not asked for at once, since the
-    /// answer of a release is here before the other one's question is there.
+    /// We released it, and another client was notified. Do not ask for it at once: our next request
+    /// could overtake that client's.
     void handed_on(const std::string& key);
     void handed_on_elsewhere(const std::string& key);
-    /// Whether the server can tell us of releases. Anything may have happened before.
+    /// Whether the server can notify us of releases. Releases may have been missed before.
     void hearing(bool can);
-    /// freed() from any thread; costs nothing while nobody waits.
+    /// freed() from any thread; costs nothing while no caller waits.
     void freed_elsewhere(const std::string& key);
     bool hears() const noexcept { return hearing_; }
     bool empty() const noexcept { return waiting_ == 0; }
@@ -67,7 +67,7 @@ private:
         std::deque<Waiter> waiters;
         std::string holder;
         boot_clock::time_point held_until{}, heard{}, told{};
-        bool hint = false;    ///< somebody was woken, and has not been answered yet
+        bool hint = false;    ///< a waiter was notified, and has no answer yet
         bool placed = false;  ///< this client stands in the server's line
     };
     boot_clock::time_point left_alone_until(const std::string& key) const;

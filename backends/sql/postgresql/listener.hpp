@@ -1,5 +1,5 @@
-// The connection on which the server notifies of releases. Made by a worker when a caller waits for
-// the first time; its socket is then watched by the engine, so it needs no thread.
+// The connection on which the server notifies of releases. A worker makes it when a caller first
+// waits; then the engine watches its socket, so it needs no thread.
 #pragma once
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -20,7 +20,7 @@ public:
           line_(std::move(line)),
           retry_(context.engine) {}
 
-    /// Somebody waits: connects unless it is, or tries to, or must not.
+    /// A caller waits: connects, unless it is connected, is trying to, or must not.
     void want();
     void close() noexcept;
 
@@ -28,7 +28,7 @@ private:
     spi::awaitable<void> connect();
     void watch();
     void broke();
-    /// We were notified, and no caller waits any more: the next in line is notified.
+    /// We were notified, but no caller waits any more: notifies the next in line.
     void pass_on(std::vector<std::string> names);
 
     const std::shared_ptr<Shared> shared_;

@@ -1,4 +1,4 @@
-// A backend's configuration, typed; the option table, and what such a configuration promises.
+// The backend's options with their types, the option table, and what a configuration promises.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -16,30 +16,30 @@ struct Options {
     explicit Options(const spi::Settings&);
 
     static constexpr int probes = 3;
-    /// Between the questions that TCP asks of a silent end.
+    /// Time between TCP's probes of a silent peer.
     std::chrono::seconds probe_every() const noexcept {
         return std::max(silent / probes, std::chrono::seconds(1));
     }
 
     std::string host;
     std::uint16_t port;
-    std::string socket;    ///< a directory; then host and port only name the socket in it
-    std::string database;  ///< empty: that of the user's name
+    std::string socket;    ///< a directory; host and port then only name the socket in it
+    std::string database;  ///< empty: the database named after the user
     std::string user;      ///< empty: as libpq finds it
     spi::Secret password;
-    milliseconds ttl{};  ///< of a lock, unless it says otherwise
+    milliseconds ttl{};  ///< default of a lock
     std::string prefix;  ///< namespace, put before every name
-    std::string schema;  ///< of the table; empty: as search_path says
+    std::string schema;  ///< of the table; empty: as in search_path
     std::vector<std::pair<std::string, std::string>> libpq;  ///< sslmode and the like
     bool tls_chosen;  ///< by an option, or by libpq's environment or service
     std::string display;
-    std::chrono::seconds silent;  ///< so long a connection is idle until TCP asks the other end
+    std::chrono::seconds silent;  ///< idle time of a connection after which TCP probes the peer
 };
 
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
 Capabilities promises();
-/// All that examine() judges by.
+/// All checks of examine().
 std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::postgresql

@@ -1,4 +1,4 @@
-// What operators ask, on one blocking connection.
+// Operators' calls on one blocking connection.
 #pragma once
 #include <optional>
 
@@ -6,7 +6,7 @@
 
 namespace holdfast::postgresql {
 
-/// What sql::Backend asks of a connection; `detail` receives the words for an error.
+/// Operators' calls for sql::Backend, on a connection; `detail` receives the text for an error.
 struct Questions {
     static result<Inspection> inspect(Connection&, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail);

@@ -1,6 +1,6 @@
-// A libpqxx connection made of a libpq handle that we connected ourselves, since libpqxx can only
-// connect in unbounded time; and without libpqxx 6's habit of connecting again by itself, which
-// would hide that the server has forgotten the session.
+// A libpqxx connection from a libpq handle that we connected ourselves, since libpqxx can only
+// connect in unbounded time. It has none of libpqxx 6's automatic reconnects, which would hide that
+// the server has forgotten the session.
 #pragma once
 #include <libpq-fe.h>
 
@@ -13,7 +13,7 @@ using Handle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
 #if PQXX_VERSION_MAJOR < 7
 
-/// Hands a connected handle to libpqxx once, and nothing ever after.
+/// Gives a connected handle to libpqxx once, and nothing after that.
 class Adopt final : public pqxx::connectionpolicy {
 public:
     explicit Adopt(Handle h) : pqxx::connectionpolicy(std::string()), handle_(std::move(h)) {}

@@ -1,4 +1,4 @@
-// What all connections of one client share.
+// Shared by all connections of one client.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace holdfast::postgresql {
 class Line;
 struct Step;
 
-/// Microseconds of the clock that deadlines are given in.
+/// Microseconds of the clock of deadlines.
 inline std::int64_t local_us(boot_clock::time_point t) noexcept {
     return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
 }
@@ -34,15 +34,15 @@ struct Shared {
           watchdog(std::make_shared<Watchdog>(engine)) {}
 
     const Options options;
-    const Statements statements;  ///< until it is known in which schema the table is
+    const Statements statements;  ///< until the schema of the table is known
     spi::HostNames names;
-    const std::string me;  ///< this client in a line
+    const std::string me;  ///< the id of this client in a line
     const std::shared_ptr<Watchdog> watchdog;
     std::shared_ptr<Line> line;  ///< this client's waiters; set with the client
     std::atomic<std::uint64_t> requests{0};
     sql::Warnings warnings;
 
-    /// The server's clock when it was read, and ours at the receipt: a lower bound of the true
+    /// The server's clock when it was read, against ours on receipt: a lower bound of the true
     /// offset, so a deadline in the server's time is never too late.
     void heard_clock(std::int64_t server_us) noexcept {
         const std::int64_t offset = server_us - local_us(boot_clock::now());
@@ -55,22 +55,22 @@ struct Shared {
         return offset_ + local_us(t);
     }
 
-    /// Since when somebody waits, in an order that stays: an offset from each answer would differ a
-    /// little, and whoever came later could stand before.
+    /// Since when a caller waits, with a stable order: an offset from each answer would differ a
+    /// little, and a later caller could get ahead.
     std::int64_t ticket_us(boot_clock::time_point t) const noexcept {
         return ticket_offset_ + local_us(t);
     }
 
-    /// As late as it was ever said to the server: a request of then may act until then.
+    /// The latest time ever sent to the server for `t`: a request sent then may act until then.
     std::int64_t latest_us(boot_clock::time_point t) const noexcept {
         return greatest_ + local_us(t);
     }
 
-    /// Requests for grants that are not answered yet, so that the end can take them back.
+    /// Unanswered requests for grants, so that closing can take them back.
     class Asking {
     public:
-        /// Moves from `steps` to `off` what was called off; all of it once the client closes. What
-        /// is left stays until this object ends.
+        /// Moves the steps that were called off from `steps` to `off`; all once the client closes.
+        /// The others stay until this object ends.
         Asking(Shared&, std::vector<Step*>& steps, std::vector<Step*>& off);
         ~Asking() {
             const std::lock_guard hold(shared_.mutex_);
@@ -83,11 +83,11 @@ struct Shared {
         Shared& shared_;
         const std::vector<Step*>* steps_;
     };
-    /// The engine waits no longer. True when it was not asked for and never will be.
+    /// The engine no longer waits for the step. True when it was not sent and never will be.
     bool call_off(Step&);
-    /// True after stop_asking(): what is said now has to be said in one message.
+    /// True after stop_asking(): whatever is sent now must be one message.
     bool ending() const noexcept { return closing_; }
-    /// Lets nobody ask for a grant any more, and calls `f` for each step that is still asked for.
+    /// Forbids further requests for grants, and calls `f` for each step that is still unanswered.
     template <class F>
     void stop_asking(F&& f) {
         const std::lock_guard hold(mutex_);
@@ -97,7 +97,7 @@ struct Shared {
                 f(*s);
     }
 
-    /// The server had no connection left: spare ones are not made until then.
+    /// The server had no connection left: make no spare ones until then.
     void crowd(boot_clock::time_point until) noexcept {
         crowded_until_ = until.time_since_epoch().count();
     }
@@ -105,7 +105,7 @@ struct Shared {
         return boot_clock::time_point(boot_clock::duration(crowded_until_));
     }
 
-    /// The table, as it is now, was looked at by another connection and may be used.
+    /// Whether another connection has audited the table in its present state.
     bool audited(const std::string& which) const {
         const std::lock_guard hold(mutex_);
         return audited_ == which;
@@ -115,8 +115,8 @@ struct Shared {
         audited_ = which;
     }
 
-    /// The statements for the table in that schema, which names it for good: search_path may lead
-    /// to another one at any time.
+    /// The statements for the table in that schema. They name the schema, since search_path may
+    /// lead to another one at any time.
     std::shared_ptr<const Statements> statements_in(const std::string& schema) {
         const std::lock_guard hold(mutex_);
         if (schema_ != schema || !pinned_) {
@@ -126,7 +126,7 @@ struct Shared {
         return pinned_;
     }
 
-    /// The address that was reached last: where a caller's thread connects without asking DNS.
+    /// The last address reached. A caller's thread connects there without asking DNS.
     std::string reached() const {
         const std::lock_guard hold(mutex_);
         return reached_;

@@ -1,11 +1,10 @@
-// Every statement of this backend, in one place: the README prints those of an acquire and a
-// release, and a test compares them with what the server really ran.
+// Every statement of this backend. The README prints those of an acquire and a release, and a test
+// compares them with what the server really ran.
 //
-// What holds for all of them: one statement is one transaction; whether it is synced to the disk is
-// decided inside it, as a setting of the session would not survive a connection pooler; time is the
-// server's clock_timestamp(); rows that somebody else has locked are passed over, so that nothing
-// here waits for a foreign transaction, except to take back what is our own, and for a moment to
-// stand in line.
+// Common to all: one statement is one transaction. It decides itself whether it is synced to the
+// disk, since a session's setting would not survive a connection pooler. Time is the server's
+// clock_timestamp(). Rows that another transaction has locked are skipped, so that nothing waits
+// for it, except to take back what is our own, and for a moment to stand in line.
 #pragma once
 #include <array>
 #include <chrono>
@@ -17,66 +16,66 @@ namespace holdfast::postgresql {
 
 enum class Sql : std::uint8_t {
     grant,         ///< name, owner, ttl ms, deadline us, client, next -> token, previous
-    release,       ///< name, owner, token, mark -> name, whether somebody waits; when it was ours
+    release,       ///< name, owner, token, mark -> name, whether a client waits; if it was ours
     grant_many,    ///< arrays of the same, but one client -> name, token, previous
-    release_many,  ///< arrays of the same -> name, whether somebody waits
+    release_many,  ///< arrays of the same -> name, whether a client waits
     look,          ///< names, client -> see Row
-    ensure,        ///< names: makes the rows that are missing
-    stand,     ///< names, since us, client, also if free: it stands in line -> names where it does
-    tell,      ///< names, client, whether it leaves: see below -> name, whether another was told
-    renew,     ///< arrays: name, owner, token, ttl ms -> name, text
-    withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name,
-               ///< whether it is free and somebody waits
+    ensure,        ///< names: makes missing rows
+    stand,  ///< names, since us, client, also if free: it stands in line -> names where it does
+    tell,   ///< names, client, whether it leaves: see below -> name, whether another was notified
+    renew,  ///< arrays: name, owner, token, ttl ms -> name, text
+    withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name, whether it
+               ///< is free and a client waits
     read,      ///< names, client -> see NameRow
     write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
-               ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether
-               ///< somebody waits; for those that still have that version
-    tell_all,  ///< names, client -> one row for each other client that was told
+               ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether a
+               ///< client waits; for rows that still have that version
+    tell_all,  ///< names, client -> a row for each other client that was notified
     list,      ///< prefix, limit -> names
     sweep,     ///< name -> last name looked at, how many were looked at
     count_
 };
 
-// The line of a name: the clients that wait for it and can be told, each with the time since when
-// the first of its callers waits. `tell` takes the one who waits longest out of the line of a free
-// name and sends the name on that client's channel; nothing is written into a row while nobody
-// waits. `next` of a grant: -1 the client does not stand in line, 0 it leaves, else the time since
-// when the next of its callers waits, and it stands in line again. A notified client holds nothing:
-// it asks like every other, and so does one that hears nothing.
+// The line of a name: the clients that wait for it and can be notified, each with the time since
+// when the first of its callers waits. `tell` removes the client that waits longest from the line
+// of a free name, and sends the name on that client's channel. Without waiters nothing is written
+// into a row. `next` of a grant: -1 the client is not in line, 0 it leaves, else since when the
+// next of its callers waits, so that it stands in line again. A notified client holds nothing: it
+// asks like any other, and so does one that hears nothing.
 
-/// Before the client's id, it makes the channel it listens on; the payload is the name in the
+/// With the client's id appended, the channel that it listens on. The payload is the name in the
 /// table.
 inline constexpr const char* channel = "holdfast_";
-/// How long a place in line is kept for a client that does not say again that it waits.
+/// How long a place in line lasts, unless the client renews it.
 inline constexpr std::chrono::seconds place_lasts{5};
 
-/// What the table's comment begins with: the number is the layout's format.
+/// The beginning of the table's comment; the number of the layout's format follows.
 inline constexpr const char* comment_before_format = "Holdfast leases, format ";
 inline constexpr int table_format = 2;
 inline std::string table_comment() {
     return comment_before_format + std::to_string(table_format);
 }
 
-/// An identifier as SQL has it; of nothing, nothing.
+/// An identifier as SQL has it; empty for an empty name.
 std::string as_identifier(std::string_view name);
 
 /// The statements for one table. Immutable, safe to share.
 class Statements {
 public:
-    /// `schema`: of the table, as SQL has it (see as_identifier); empty: as search_path says.
+    /// `schema`: of the table, as SQL has it (see as_identifier); empty: as in search_path.
     explicit Statements(const std::string& schema);
 
     const std::string& text(Sql s) const noexcept { return texts_[static_cast<std::size_t>(s)]; }
-    /// The name of the prepared statement: made of its text, so that no two versions share one.
+    /// The name of the prepared statement, made from its text, so that no two versions share one.
     const std::string& name(Sql s) const noexcept { return names_[static_cast<std::size_t>(s)]; }
     const std::string& create() const noexcept { return create_; }
-    /// Asked first on each connection. Parameters: the process id that the server gave us; seconds
-    /// of silence until TCP asks whether we are there, and between its questions; their number.
+    /// The first statement on each connection. Parameters: the process id that the server gave us;
+    /// seconds of silence until TCP's first probe, and between probes; their number.
     const std::string& hello() const noexcept { return hello_; }
-    /// Its owner, if not to be trusted with our permissions; code that it has; others who may give
+    /// The table's owner, if it must not get our permissions; its code; other users that may give
     /// it triggers.
     const std::string& audit() const noexcept { return audit_; }
-    /// Whether a standby may take over that has not heard of the last commits.
+    /// Whether a standby may take over that lacks the last commits.
     const std::string& facts() const noexcept { return facts_; }
 
 private:

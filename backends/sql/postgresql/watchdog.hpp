@@ -1,6 +1,6 @@
-// Deadlines for blocking calls: libpq waits for an answer as long as TCP lets it, and TCP says
-// nothing of a server that hangs. One timer on the engine looks after all connections of a client,
-// and ends the socket of a call that is overdue; the blocked thread then comes back with an error.
+// Deadlines for blocking calls: libpq waits for as long as TCP lets it, and TCP does not notice a
+// server that hangs. One timer on the engine serves all connections of a client. It shuts down the
+// socket of an overdue call, whose thread then returns with an error.
 #pragma once
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
@@ -15,21 +15,21 @@ namespace holdfast::postgresql {
 
 class Watchdog : public std::enable_shared_from_this<Watchdog> {
 public:
-    /// One connection's part. Used by one thread, looked at by the watchdog.
+    /// One connection's part. Used by its thread, and checked by the watchdog.
     class Guard {
     public:
-        /// `spare`: end_spares() may end it while it is not in use.
+        /// `spare`: end_spares() may end the connection while it is idle.
         Guard(std::shared_ptr<Watchdog>, bool spare);
         ~Guard();
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
-        /// The socket to end; -1: none. Kept as a duplicate, so that a number that libpq gives back
-        /// to the system, and somebody else then gets, is never touched.
+        /// The socket to shut down; -1: none. Kept as a duplicate, since libpq may give the number
+        /// back to the system, which then reuses it.
         void watch(int socket);
         int socket() const noexcept { return socket_; }
-        /// A call begins that must be over by then. False when the client is closing.
+        /// A call begins, which must end by then. False: the client is closing.
         bool begin(boot_clock::time_point deadline) noexcept;
-        /// It is over. True when it was ended by the watchdog.
+        /// The call has ended. True: the watchdog ended it.
         bool end() noexcept;
 
     private:
@@ -43,8 +43,8 @@ public:
     };
 
     explicit Watchdog(const boost::asio::any_io_executor& engine) : timer_(std::in_place, engine) {}
-    /// Ends every call under way, and refuses all later ones; the engine may go away after it.
-    /// Engine thread.
+    /// Ends every call under way, and refuses later ones. Afterwards the engine may go away. Engine
+    /// thread.
     void close() noexcept;
     /// Ends idle spare connections, so that the server has some for others. Any thread.
     void end_spares() noexcept;

@@ -1,6 +1,6 @@
 // A thread of the client that talks to the server for the engine, on a connection of its own. There
-// are two: one for grants and questions, one for what keeps and frees leases, so that no slow
-// question delays a renewal.
+// are two: one for grants and operators' calls, one for what keeps and frees leases, so that no
+// slow call delays a renewal.
 #pragma once
 #include "../common/worker.hpp"
 #include "steps.hpp"
@@ -19,7 +19,7 @@ private:
     void process(Jobs) override;
     void end() noexcept override { connection_.close(); }
 
-    // The thread's own.
+    // Used by the thread itself.
     Connection connection_;
     unsigned until_sweep_ = 64;
     std::string sweep_cursor_;

@@ -1,4 +1,4 @@
-// The clocks of the lease table: boot time decides when a lease ends, the wall clock only gives
+// The clocks of the lease table: boot time decides when a lease ends; the wall clock only gives
 // tokens.
 #pragma once
 #include <cstdint>
@@ -6,18 +6,18 @@
 
 namespace holdfast::sqlite {
 
-/// Microseconds of the machine's CLOCK_BOOTTIME, the same in every process of this kernel: the
-/// offset of a time namespace is taken out. Means nothing where boot_clock_known() is false.
+/// Microseconds of the machine's CLOCK_BOOTTIME, without the offset of a time namespace, so the
+/// same in every process of this kernel. Meaningless if boot_clock_known() is false.
 std::int64_t boot_us() noexcept;
 
-/// False where the offset of this process' time namespace cannot be read.
+/// False if the offset of this process' time namespace cannot be read.
 bool boot_clock_known() noexcept;
 
-/// What /proc says of this boot; empty where it cannot be read. Containers may see an id of their
-/// own, so it decides nothing about leases.
+/// The id of this boot in /proc; empty if it cannot be read. Containers may see an id of their own,
+/// so it decides nothing about leases.
 const std::string& boot_id();
 
-/// Microseconds since 1970 for tokens. Tests set the pointer to make the clock jump.
+/// Microseconds since 1970, for tokens. Tests set the pointer to make the clock jump.
 extern std::int64_t (*wall_us)() noexcept;
 
 }  // namespace holdfast::sqlite

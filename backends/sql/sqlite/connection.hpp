@@ -1,5 +1,5 @@
-// One SQLite connection with our pragmas, our tables and our statements: used by one thread at a
-// time, opened on first use, opened again when the path leads to another file.
+// One SQLite connection with our pragmas, tables and statements. Used by one thread at a time;
+// opened on first use, and again when the path leads to another file.
 #pragma once
 #include <sqlite3.h>
 
@@ -19,18 +19,18 @@
 
 namespace holdfast::sqlite {
 
-/// What all connections of one client share.
+/// Shared by all connections of one client.
 struct Place {
     std::string path;  ///< absolute
     std::string name_prefix;
     bool extra = false;     ///< synchronous=EXTRA instead of FULL
-    bool personal = false;  ///< nobody else may have put the file there
+    bool personal = false;  ///< no other user may have put the file there
     sql::Warnings warnings;
     std::atomic<std::uint64_t> requests{0};
     std::atomic<bool> closing{false};  ///< ends every wait for the write lock
 };
 
-/// A cached statement for one use: bound from the left, reset at the end.
+/// A cached statement for one use: bind from the left; it is reset at the end.
 class Query {
 public:
     explicit Query(sqlite3_stmt* s) noexcept : stmt_(s) {}
@@ -42,7 +42,7 @@ public:
         sqlite3_bind_int64(stmt_, at, v);
         return *this;
     }
-    /// The text must stay until the Query ends.
+    /// The text must live until the Query ends.
     Query& bind(int at, std::string_view v) noexcept {
         sqlite3_bind_text64(stmt_, at, v.data(), v.size(), SQLITE_STATIC, SQLITE_UTF8);
         return *this;
@@ -67,23 +67,22 @@ public:
     Connection& operator=(const Connection&) = delete;
     ~Connection();
 
-    /// Kept by the thread that uses it; between uses a connection of this process that finds its
-    /// log removed may close it.
+    /// Held by the thread that uses the connection. In between, another connection of this process
+    /// that finds its log removed may close this one.
     [[nodiscard]] std::unique_lock<std::mutex> use() { return std::unique_lock(in_use_); }
 
     Place& place() const noexcept { return *place_; }
-    /// Opens unless it is open and intact; makes the file and the tables on demand. Blocks until
-    /// `deadline` at the latest. Errors: see Finding, and SQLite's own; `detail` receives the
-    /// words.
+    /// Opens unless open and intact; makes file and tables on demand. Blocks until `deadline` at
+    /// the latest. Errors: see Finding, and SQLite's own; `detail` receives the text.
     error_code open(boot_clock::time_point deadline, std::string& detail);
     bool is_open() const noexcept { return db_ != nullptr; }
-    /// False when the path leads to another file by now, or to none.
+    /// False when the path now leads to another file, or to none.
     bool still_there() const noexcept;
-    /// The same for the file, its log and the log's index: others do not see what is written into
-    /// a log that has no name any more.
+    /// The same for the file, its log and the log's index: what is written into a removed log is
+    /// invisible to other processes.
     bool intact() const noexcept;
     const FileId& file() const noexcept { return file_; }
-    /// How often it was opened: what was known of the file before may be true no more.
+    /// Number of times it was opened; earlier knowledge of the file may be stale after each.
     unsigned openings() const noexcept { return openings_; }
     /// For tracing; null while it is not open.
     sqlite3* handle() const noexcept { return db_; }
@@ -93,27 +92,28 @@ public:
     int begin(boot_clock::time_point deadline) noexcept;
     int commit() noexcept;
     void rollback() noexcept;
-    /// Between transactions: brings a long log into the file, unless somebody else is writing.
+    /// Between transactions: copies a long log into the file, unless another connection is writing.
     void checkpoint() noexcept;
-    /// A failed commit with that code may have left its record in the log, to come back.
+    /// True if a commit that failed with that code may have left its record in the log, from which
+    /// it can come back.
     bool may_have_committed(int sqlite_code) noexcept;
     sqlite3_stmt* statement(Sql) noexcept;
     /// Runs a statement without parameters and results.
     int run(Sql) noexcept;
 
-    /// The code with words for `detail`; closes the connection when the file is not to be trusted.
+    /// The code, with its text in `detail`. Closes the connection if the file is not to be trusted.
     error_code fail(int sqlite_code, std::string& detail);
 
 private:
     class Others;
-    /// `may_write`: what is in the log goes into the file, where this connection is the last.
+    /// `may_write`: as the last connection, copies the log into the file.
     void shut(bool may_write) noexcept;
     error_code set_up(std::string& detail);
     bool find_log();
     void close_without_log() noexcept;
     error_code create_tables(std::string& detail);
     int make_tables(std::string& found);
-    /// `format` is what it is afterwards; `held`: so many leases of layout 1 were in the way.
+    /// `format`: the format afterwards; `held`: how many leases of layout 1 prevented the change.
     int take_over(std::string& format, std::int64_t& held);
     error_code failed(int rc, std::string& detail);
     int execute(const char* sql) noexcept;

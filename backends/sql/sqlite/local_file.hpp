@@ -1,5 +1,5 @@
-// The database file as the file system sees it: whether SQLite's locks and our clock are enough
-// there, and whether the path still leads to the file that is open.
+// The database file in its file system: whether SQLite's locks and our clock suffice there, and
+// whether the path still leads to the open file.
 #pragma once
 #include <sys/types.h>
 
@@ -10,7 +10,7 @@
 
 namespace holdfast::sqlite {
 
-/// Which file a path leads to.
+/// The identity of a file.
 struct FileId {
     dev_t device = 0;
     ino_t inode = 0;
@@ -22,36 +22,36 @@ struct FileId {
 /// The file that the path leads to now. Errors: no_such_file_or_directory and other system codes.
 result<FileId> file_id(const std::string& path) noexcept;
 
-/// True when some descriptor of this process is open on that file.
+/// True when this process has a descriptor open on that file.
 bool open_in_this_process(const FileId&) noexcept;
 
-/// Refuses what no lock can rest on, before SQLite touches it: a missing directory, a file system
+/// Refuses, before SQLite touches it, what no lock can rely on: a missing directory, a file system
 /// that is not known to be local, a second hard link, a mount of the file alone, a path that is no
-/// file. Never opens the file, as closing any descriptor of it would drop SQLite's locks. `detail`
-/// receives the words.
+/// file. Never opens the file, since closing a descriptor of it would drop SQLite's locks. `detail`
+/// receives the text.
 error_code check_place(const std::string& path, std::string& detail);
 
-/// Makes an empty file that its group may use as well if the umask lets it write: who may only read
-/// the file may stop every lock in it. Does nothing where there is one.
+/// Makes an empty file, writable for its group if the umask lets it: a user that may only read the
+/// file could block every lock in it. Does nothing if it exists.
 void make_file(const std::string& path) noexcept;
 
-/// Refuses a file that somebody else could put in the place of ours: one that is not this user's or
-/// is a symbolic link, a directory that others may write, a way to it through those of others.
+/// Refuses a file that another user could replace: not owned by this user, a symbolic link, a
+/// directory that others may write, or a way to it through directories of others.
 error_code check_private(const std::string& path, std::string& detail);
 
-/// Takes other users' permissions on the file, its log and the log's index away, where this user
-/// owns them.
+/// Removes other users' permissions on the file, its log and the log's index, if this user owns
+/// them.
 void make_private(const std::string& path) noexcept;
 
 /// The name of one of these three that another user may read and not write; empty: none.
 std::string readers_only(const std::string& path);
-/// What is to be said of it.
+/// The warning about it.
 std::string readers_words(const std::string& name);
 
-/// What an operator should know of the file's permissions, owner and directory.
+/// Warnings about the file's permissions, owner and directory.
 std::vector<std::string> doubts_about(const std::string& path);
 
-/// True when the file is kept in memory only and ends with the machine (tmpfs).
+/// True when the file is only in memory and ends with the machine (tmpfs).
 bool in_memory(const std::string& path) noexcept;
 
 }  // namespace holdfast::sqlite

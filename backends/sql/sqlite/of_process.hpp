@@ -1,4 +1,4 @@
-// What all clients of one process share.
+// Data shared by all clients of one process.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace holdfast::sqlite {
 
-/// The child of a fork has a copy of its parent's, with a mutex that a thread of the parent may
-/// hold and pointers to what only the parent may use: it begins with its own. Never destroyed,
-/// since a thread may outlive the destructors of static objects.
+/// A forked child begins with its own: its copy of the parent's has a mutex that a thread of the
+/// parent may hold, and pointers that only the parent may use. Never destroyed, since a thread may
+/// outlive the destructors of static objects.
 template <class T>
 T& of_process() {
     struct Owned {

@@ -1,4 +1,4 @@
-// What operators ask of the table: the holder of a name, the names that are held, and breaking one.
+// Operators' calls on the table: the holder of a name, the names that are held, and breaking one.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace holdfast::sqlite {
 
-/// What sql::Backend asks of a connection; `detail` receives the words for an error.
+/// Operators' calls for sql::Backend, on a connection; `detail` receives the text for an error.
 struct Questions {
     static result<Inspection> inspect(Connection&, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail);
@@ -29,11 +29,11 @@ struct Questions {
                                        std::string& detail);  // examine.cpp
 };
 
-/// What a file promises, before it was looked at.
+/// What a file promises before it was examined.
 Capabilities promised() noexcept;
-/// Upstream's WAL-reset bug is in that version of SQLite, as numbered by it.
+/// True for versions of SQLite with its WAL-reset bug.
 bool may_lose_commits(int version) noexcept;
-/// All that examine() judges by.
+/// All checks of examine().
 std::vector<spi::Check> all_checks();
 
 }  // namespace holdfast::sqlite

@@ -1,5 +1,5 @@
-// Every statement of this backend, in one place: the README prints those of an acquire and a
-// release, and a test compares them with what SQLite really ran.
+// Every statement of this backend. The README prints those of an acquire and a release, and a test
+// compares them with what SQLite really ran.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace holdfast::sqlite {
 
-/// The layout of the tables below; a file with a greater number is refused.
+/// The layout of the tables below. A file with a greater number is refused.
 inline constexpr int layout_format = 2;
 
 enum class Sql : std::uint8_t {
@@ -30,11 +30,11 @@ enum class Sql : std::uint8_t {
 };
 
 /// mark: the next holder's previous_holder: 0 none, 1 released, 2 abandoned, 3 crashed.
-/// previous: that of the present holder; a withdrawn grant hands it on.
-/// ttl: what `expires` was counted from when it was written. A row is held only within it, so that
-/// one from before a restart of the machine keeps nobody out for longer. The boot id is for people.
-/// meta: empty where an exclusive holder is all there is; else see common/name_text.hpp. What does
-/// not begin as it says is of another program, and is not touched.
+/// previous: that of the present holder; a withdrawn grant passes it on.
+/// ttl: what `expires` was counted from when written. A row is held only for that long, so a row
+/// from before a restart of the machine closes the name no longer. The boot id is for people.
+/// meta: empty if there is only an exclusive holder; else see common/name_text.hpp. Text with
+/// another beginning is from another program, and is not touched.
 inline constexpr const char* create_schema =
     "CREATE TABLE holdfast_format("
     " id INTEGER PRIMARY KEY CHECK (id = 1), format INTEGER NOT NULL, last INTEGER NOT NULL,"
@@ -47,8 +47,8 @@ inline constexpr const char* create_schema =
     " PRIMARY KEY (name, slot)) WITHOUT ROWID;"
     "INSERT INTO holdfast_format(id, format, last) VALUES (1, 2, 0);";
 
-/// From layout 1, which had no ttl. Since its grant every renewal of a lease has moved `expires`
-/// ahead, so what lies between the two is at least its ttl; no ttl is longer than a day.
+/// From layout 1, which had no ttl. Every renewal since a grant has moved `expires`, so the time
+/// between the two columns is at least its ttl; no ttl is longer than a day.
 inline constexpr const char* from_layout_1 =
     "ALTER TABLE holdfast_lease ADD COLUMN ttl INTEGER NOT NULL DEFAULT 0;"
     "UPDATE holdfast_lease SET ttl = min(expires - acquired, 86400000000) WHERE owner IS NOT NULL;"

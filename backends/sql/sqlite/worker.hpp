@@ -1,6 +1,6 @@
-// A thread of the client that talks to the file for the engine, on a connection of its own: what
-// has queued up is one transaction, and it looks on behalf of all waiters. There are two: one for
-// the locks, and one for questions, which may take long.
+// A thread of the client that talks to the file for the engine, on a connection of its own. All
+// queued jobs are one transaction, and it looks on behalf of all waiters. There are two: one for
+// the locks, and one for operators' calls, which may take long.
 #pragma once
 #include "../common/worker.hpp"
 #include "steps.hpp"
@@ -32,11 +32,11 @@ private:
     const std::shared_ptr<Place> place_;
     spi::BackendEvents& events_;
 
-    // Under the queue's mutex.
+    // Guarded by the queue's mutex.
     bool kicked_ = false;
     std::size_t waiting_ = 0;
 
-    // The thread's own.
+    // Used by the thread itself.
     Connection connection_;
     Watch watch_;
     FileId joined_;
@@ -45,7 +45,7 @@ private:
     unsigned until_sweep_ = 64;
 };
 
-/// Tells every worker of this process that has that file open: a row became free.
+/// Notifies every worker of this process that has the file open: a row became free.
 void kick_neighbours(const FileId&) noexcept;
 void join_neighbours(const FileId&, const std::shared_ptr<Worker>&);
 

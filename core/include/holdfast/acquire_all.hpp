@@ -1,11 +1,11 @@
-// Several locks at once, all or nothing: an algorithm over Locks, as std::lock is over mutexes.
+// Acquires several locks, all or none: an algorithm over Locks, as std::lock is over mutexes.
 #pragma once
 #include "holdfast/lease_set.hpp"
 #include "holdfast/lock.hpp"
 
 namespace holdfast {
 
-/// One of the locks that acquire_all() takes, and how.
+/// One lock for acquire_all(), and how to acquire it.
 struct Part {
     Part(Lock& l, Mode m = Mode::exclusive, std::uint32_t p = 1) : lock(&l), mode(m), permits(p) {}
     Lock* lock;
@@ -14,27 +14,29 @@ struct Part {
 };
 
 struct AcquireAllOptions {
-    /// Bounds the whole call, however many locks it takes. Zero: one attempt for each.
+    /// Limit of the whole call, however many locks it acquires. Zero: one attempt for each.
     milliseconds wait = forever;
     /// As AcquireOptions::note, for each lock.
     std::string_view note = {};
-    /// Filled on error when given; must outlive the operation.
+    /// Receives the details of an error; must outlive the operation.
     Diagnostics* diagnostics = nullptr;
-    /// On error, the number of the part that failed, when given; must outlive the operation.
+    /// Receives the number of the part that failed; must outlive the operation.
     std::size_t* failed = nullptr;
 };
 static_assert(std::is_trivially_copyable_v<AcquireAllOptions>);
 
-/// Waits for all of the locks, of any clients, and holds them together.
+/// Acquires all of the locks, of any clients, and holds them together.
 ///
-/// They are taken one after the other in the order of Lock::place, the same everywhere, so that two
-/// callers cannot each hold what the other waits for. Two spellings of one server are two places:
-/// then they can, until `wait` ends. A lock that is named twice in the same way is taken once. The
-/// first failure gives all back, in reverse; so does the loss of one while the next is waited for.
+/// Acquires them one by one in the order of Lock::place, which is the same for all callers, so that
+/// no two callers each hold what the other waits for. Two spellings of one server are two places;
+/// there, two callers can block each other until `wait` ends. A lock that is named twice in the
+/// same way is acquired once. The first failure releases all parts in reverse order, and so does
+/// the loss of one while the next is waited for.
 ///
-/// Blocking: at most `wait`. Cancellation: `stop` ends it with `cancelled`.
-/// Errors: those of Lock::acquire; lost, revoked (a part was, meanwhile); bad_config (no part; one
-/// lock in two modes or with two numbers of permits; a Lock that does not know its place).
+/// Blocks for at most `wait`; with `wait` zero, for at most the request time-out for each lock.
+/// Cancellation: `stop` ends it with `cancelled`. Errors: those of Lock::acquire; lost, revoked (a
+/// part was lost meanwhile); bad_config (no part, one lock in two modes or with two numbers of
+/// permits, or a Lock without a place).
 [[nodiscard]] HOLDFAST_EXPORT result<LeaseSet> acquire_all(const std::vector<Part>& parts,
                                                            const AcquireAllOptions& = {},
                                                            std::stop_token = {});
@@ -45,8 +47,9 @@ HOLDFAST_EXPORT void start_acquire_all(const std::vector<Part>&, const AcquireAl
 
 /// As acquire_all, without blocking. The Locks must live until it completes.
 ///
-/// Completion: on the handler's executor, else on a thread of Holdfast's, never inside this call;
-/// until then it is outstanding work there. Cancellation: terminal, partial and total alike end it.
+/// Completion: on the handler's executor, else on a thread of Holdfast's, never inside this call.
+/// Until then it is outstanding work of that executor. Cancellation: terminal, partial and total
+/// alike end it with `cancelled`.
 template <asio::completion_token_for<AcquireAllSignature> Token>
 auto async_acquire_all(std::vector<Part> parts, const AcquireAllOptions& options, Token&& token) {
     return asio::async_initiate<Token, AcquireAllSignature>(

@@ -1,5 +1,5 @@
-// What a deployment promises, as data: asserted by the conformance suite in both directions,
-// printed by `holdfast backends`, required by configuration (`require = ["fencing"]`).
+// What a deployment promises, as data. The conformance suite asserts it in both directions,
+// `holdfast backends` prints it, and a configuration can require it (`require = ["fencing"]`).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,19 +12,19 @@
 namespace holdfast {
 
 enum class Capability : std::uint8_t {
-    fencing,                     ///< strictly increasing token with every grant
+    fencing,                     ///< a strictly increasing token with every grant
     fifo,                        ///< first come, first served among Holdfast's waiters
     notified,                    ///< waiters are notified of a release instead of polling for it
     cross_process,               ///< excludes other processes
     cross_host,                  ///< excludes other machines
     renewal,                     ///< a lease can be kept beyond its ttl
-    previous_holder,             ///< distinguishes released, abandoned and crashed
+    previous_holder,             ///< tells released, abandoned and crashed apart
     inspect,                     ///< shows the holder and the waiters
     list,                        ///< lists the names that are held
     break_lock,                  ///< an operator can revoke a lease
     survives_client_clock_jump,  ///< the client's wall clock decides nothing
-    survives_server_crash,       ///< grants and tokens outlive a crash of the server
-    survives_failover,           ///< the same for a switch to another server
+    survives_server_crash,       ///< grants and tokens survive a crash of the server
+    survives_failover,           ///< grants and tokens survive a switch to another server
     shared,                      ///< shared_mutex
     semaphore,                   ///< permits
     downgrade,                   ///< from exclusive to shared without a gap
@@ -34,7 +34,7 @@ enum class Capability : std::uint8_t {
     count_
 };
 
-/// How much a deployment keeps of exclusion when servers and clocks misbehave (docs/guarantees.md).
+/// How much of exclusion is left when servers and clocks misbehave (docs/guarantees.md).
 enum class SafetyClass : std::uint8_t {
     a,          ///< consensus: no two holders, whatever crashes
     b,          ///< one durable primary: no two holders unless the server's clock jumps
@@ -43,7 +43,7 @@ enum class SafetyClass : std::uint8_t {
     in_process  ///< one process only
 };
 
-/// A set of Capability with the safety class. A trivially copyable value.
+/// A set of Capability, and the safety class. A trivially copyable value.
 class Capabilities {
 public:
     constexpr Capabilities() noexcept = default;
@@ -63,7 +63,7 @@ private:
     std::uint32_t bits_ = 0;
 };
 
-/// "fencing", "break_lock", ...; the spelling in configuration and reports.
+/// "fencing", "break_lock", ...: the spelling in configuration and reports.
 HOLDFAST_EXPORT std::string_view to_string(Capability) noexcept;
 HOLDFAST_EXPORT std::optional<Capability> capability_from(std::string_view) noexcept;
 /// "A" to "D", or "in-process".

@@ -1,5 +1,5 @@
-// CLOCK_BOOTTIME as a chrono clock: goes on while the machine sleeps, never jumps. The only clock
-// that leases use; the wall clock decides nothing anywhere.
+// CLOCK_BOOTTIME as a chrono clock: it runs while the machine sleeps, and never jumps. Leases use
+// no other clock; nothing depends on the wall clock.
 #pragma once
 #include <chrono>
 
@@ -18,10 +18,10 @@ struct boot_clock {
 
 using milliseconds = std::chrono::milliseconds;
 
-/// As a duration: no limit.
+/// A duration without a limit.
 inline constexpr milliseconds forever = milliseconds::max();
 
-/// Rounded up; more than can be counted in milliseconds is `forever`.
+/// Rounds up. Durations that milliseconds cannot count are `forever`.
 template <class R, class P>
 constexpr milliseconds whole_milliseconds(std::chrono::duration<R, P> d) {
     const bool endless = std::chrono::duration<double, std::milli>(d).count() >=

@@ -7,9 +7,8 @@
 
 namespace holdfast {
 
-/// Permits that this process holds belong to the object and to no thread: any thread releases the
-/// oldest one. Thread-safe. The functions throw boost::system::system_error on faults, as
-/// result::value() does.
+/// Permits belong to the object, not to a thread: any thread may release them. Thread-safe. The
+/// functions throw boost::system::system_error on faults, as result::value() does.
 class HOLDFAST_EXPORT counting_semaphore {
 public:
     /// Throws boost::system::system_error (not_supported) when the lock is no Kind::semaphore.
@@ -23,10 +22,11 @@ public:
         : counting_semaphore(std::unique_ptr<Lock>(std::move(lock).value())) {}
     counting_semaphore(const counting_semaphore&) = delete;
     counting_semaphore& operator=(const counting_semaphore&) = delete;
-    /// Releases what is held.
+    /// Releases what is held, without waiting for the answers.
     ~counting_semaphore();
 
     void acquire() { enter(forever); }
+    /// One attempt, which blocks for at most the request time-out.
     [[nodiscard]] bool try_acquire() { return enter(milliseconds::zero()); }
     template <class R, class P>
     [[nodiscard]] bool try_acquire_for(std::chrono::duration<R, P> wait) {
@@ -36,10 +36,11 @@ public:
     [[nodiscard]] bool try_acquire_until(std::chrono::time_point<C, D> t) {
         return try_acquire_for(t - C::now());
     }
-    /// Throws boost::system::system_error (not_held), and releases none, when the object holds
-    /// fewer. A permit that was lost counts as held until it is released.
+    /// Releases the oldest permits. Blocks for at most the request time-out for each. Throws
+    /// boost::system::system_error (not_held), and releases none, when the object holds fewer. A
+    /// lost permit counts as held until it is released.
     void release(std::size_t permits = 1);
-    /// Permits that are held and valid now.
+    /// How many permits are held and valid now.
     std::size_t held() const noexcept;
 
 private:

@@ -1,4 +1,4 @@
-// Leader election: to lead is to hold a lock, and the leader's value is the note of its lease.
+// Leader election: the leader holds a lock, and its value is the note of its lease.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace holdfast {
 
-/// What any client can see of the leader.
+/// The leader as any client sees it.
 struct Leader {
-    std::string value;   ///< what it campaigned with
+    std::string value;   ///< what the leader campaigned with
     std::string host;    ///< empty when a foreign client leads
     std::string owner;   ///< different in each term
     FencingToken token;  ///< higher in each term, where the backend has tokens
@@ -21,18 +21,18 @@ struct Leader {
 /// One candidate of one election. Thread-safe.
 class HOLDFAST_EXPORT Election {
 public:
-    /// Errors: those of Client::make_lock.
+    /// Makes a candidate; sends nothing. Errors: those of Client::make_lock.
     [[nodiscard]] static result<Election> make(const Client&, std::string_view name,
                                                const LockOptions& = {}, Diagnostics* = nullptr);
 
-    /// Waits until this candidate leads. The Lease is its term: the candidate leads while it is
-    /// valid, and resigns by releasing it. `value`, at most 128 bytes, is what others see; it does
-    /// not change within a term. Blocking, cancellation and errors as Lock::acquire; would_deadlock
-    /// while another campaign of this object is under way or its term lasts, bad_config for a
-    /// longer value.
+    /// Waits until this candidate leads. The Lease is its term: the candidate leads while the lease
+    /// is valid, and resigns by releasing it. Others see `value`, at most 128 bytes, which is fixed
+    /// for the term and replaces AcquireOptions::note. Blocks, is cancelled and fails as
+    /// Lock::acquire. Further errors: would_deadlock (another campaign or term of this object is
+    /// under way), bad_config (the value is too long).
     [[nodiscard]] result<Lease> campaign(std::string_view value, AcquireOptions = {},
                                          std::stop_token = {});
-    /// As campaign, without blocking, and completed as Lock::async_acquire.
+    /// As campaign, without blocking; completes as Lock::async_acquire does.
     template <asio::completion_token_for<Lock::Signature> Token>
     auto async_campaign(std::string value, const AcquireOptions& options, Token&& token) {
         return asio::async_initiate<Token, Lock::Signature>(
@@ -42,10 +42,12 @@ public:
             token, std::move(value), options);
     }
 
-    /// Who leads now; nothing when nobody does. Errors: those of Client::inspect.
+    /// Returns the current leader, or none. Blocks for at most the request time-out. Errors: those
+    /// of Client::inspect.
     [[nodiscard]] result<std::optional<Leader>> leader(Diagnostics* = nullptr) const;
-    /// Waits until the leader is another one than `known` (by its owner), or `wait` has passed
-    /// (timed_out). It polls, every 50 ms at first and every second later, and may skip a term.
+    /// Waits until the leader is another than `known` (compared by owner), and returns it. Polls
+    /// every 50 ms at first and every second later, so it may miss a term. Errors: timed_out
+    /// (`wait` has passed), cancelled, and those of leader().
     [[nodiscard]] result<std::optional<Leader>> observe(const std::optional<Leader>& known,
                                                         milliseconds wait = forever,
                                                         std::stop_token = {}) const;
@@ -58,7 +60,7 @@ private:
 
     Client client_;
     std::unique_ptr<Lock> lock_;
-    std::shared_ptr<std::atomic<bool>> busy_;  ///< a campaign is under way, or its term lasts
+    std::shared_ptr<std::atomic<bool>> busy_;  ///< a campaign or its term is under way
 };
 
 }  // namespace holdfast

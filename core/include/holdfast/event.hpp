@@ -1,4 +1,4 @@
-// What a client reports to its operator: one Event per change that a person would want in a log.
+// Events for an operator: one for each change that belongs in a log.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,18 +10,18 @@
 
 namespace holdfast {
 
-/// Never carries a secret, nor a control character in `text`. `waiting` and `at_risk` are reported
+/// Holds no secret, and no control character in `text`. `waiting` and `at_risk` are each reported
 /// at most once a second for one name.
 struct Event {
     enum class Kind : std::uint8_t {
-        waiting,    ///< busy: the caller queues or polls
+        waiting,    ///< busy: the acquisition queues or polls
         acquired,   ///< `token`, and `took` = how long the call lasted
         at_risk,    ///< a renewal was not answered; the lease is still valid for `left`
         recovered,  ///< a renewal was answered after at_risk
         lost,       ///< `reason` says why
-        in_doubt,   ///< an answer never came; Holdfast is finding out
-        released,   ///< answered by the server
-        warning     ///< `text` only: something about the deployment, or events that were dropped
+        in_doubt,   ///< a request was not answered; Holdfast finds out what became of it
+        released,   ///< the server answered the release
+        warning     ///< `text` only: about the deployment, or about events that were dropped
     };
     Kind kind{};
     std::string name;   ///< of the lock; empty for a warning about the client
@@ -31,17 +31,18 @@ struct Event {
     milliseconds left{};
     error_code reason{};
     std::string text;
-    std::uint64_t dropped = 0;  ///< of a warning: so many events were dropped in this place
+    std::uint64_t dropped = 0;  ///< with a warning: how many events were dropped before it
 };
 
 HOLDFAST_EXPORT std::string_view to_string(Event::Kind) noexcept;
 
-/// Called on a thread of Holdfast's user pool, one event at a time and in order; may block, must
-/// not throw. Signals are blocked there, and in programs that it starts. log_to_stderr() makes one.
+/// Receives one event at a time, in order, on a thread of Holdfast's user pool. May block; must not
+/// throw. Signals are blocked on that thread, and in programs that it starts. log_to_stderr() makes
+/// a sink.
 ///
-/// While it blocks, the last 4096 acquisitions, releases and waits are kept for it, the last 4096
-/// warnings and signs of risk, and the last 65536 losses. Older ones are dropped, and the next
-/// event is a warning that says how many.
+/// While it blocks, Holdfast keeps the last 4096 events about acquisitions, releases and waits, the
+/// last 4096 about risk, doubt and warnings, and the last 65536 losses. It drops older ones; the
+/// next event is a warning that says how many.
 using EventSink = std::function<void(const Event&)>;
 
 }  // namespace holdfast

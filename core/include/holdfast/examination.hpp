@@ -1,5 +1,5 @@
-// What an examination of a deployment found: `holdfast doctor` prints it, Client::probe and
-// `require` rest on it.
+// What an examination of a deployment found. `holdfast doctor` prints it; Client::probe and
+// `require` use it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,26 +12,26 @@
 namespace holdfast {
 
 enum class Verdict : std::uint8_t {
-    sound,    ///< asked, and right
-    slow,     ///< costs time, or refuses locks sooner than need be; never two holders
-    unknown,  ///< it could not be asked: as bad as its consequence
+    sound,    ///< checked, and right
+    slow,     ///< costs time, or refuses locks too early; never two holders
+    unknown,  ///< could not be checked: as bad as its consequence
     unsafe    ///< two holders are possible, or others may break locks
 };
 
-/// What one check says of one server, or of the deployment.
+/// What one check found at one server, or about the deployment.
 struct Finding {
-    std::string id;  ///< "redis.fsync": stays the same in later versions
+    std::string id;  ///< "redis.fsync"; the same in later versions
     Verdict verdict = Verdict::sound;
-    std::string where;        ///< the server; empty: the deployment as a whole
-    std::string found;        ///< "appendfsync is everysec"; of a sound one the fact, or empty
+    std::string where;        ///< the server; empty: the whole deployment
+    std::string found;        ///< "appendfsync is everysec"; when sound, a fact or empty
     std::string consequence;  ///< what it can cost; empty when sound
     std::string remedy;       ///< what to do; empty when sound
 };
 
 struct Examination {
     Capabilities capabilities;
-    std::vector<Finding> findings;  ///< of every check that applies, the sound ones as well
-    /// The worst of them.
+    std::vector<Finding> findings;  ///< of every check that applies, sound ones too
+    /// The worst verdict of all findings.
     Verdict verdict() const noexcept {
         Verdict worst = Verdict::sound;
         for (const Finding& f : findings)

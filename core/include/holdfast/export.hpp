@@ -1,4 +1,4 @@
-// Which symbols a shared build shows. Everything else is hidden.
+// Marks the symbols that a shared build exports; all others are hidden.
 #pragma once
 #if defined(__GNUC__)
 #define HOLDFAST_EXPORT [[gnu::visibility("default")]]

@@ -1,5 +1,5 @@
-// The other half of a fencing token: the check at the store. A store that is not a process's memory
-// does the same comparison in its own atomic step (docs/guarantees.md shows SQL and Redis).
+// The check of fencing tokens at the store. A store outside this process's memory makes the same
+// comparison in its own atomic step (docs/guarantees.md shows SQL and Redis).
 #pragma once
 #include <mutex>
 #include <utility>
@@ -8,16 +8,17 @@
 
 namespace holdfast {
 
-/// Guards one value: a write is refused when its token is below that of any earlier write or read,
-/// a read when its token is below that of any earlier write.
+/// Guards one value. Refuses a write with a token below that of an earlier write or read, and a
+/// read with a token below that of an earlier write.
 ///
-/// So neither a stale writer writes under later readers, nor does a stale reader see what a later
-/// writer has left half done. Equal tokens are accepted: one holder writes many times. Thread-safe;
-/// the function runs under the resource's own mutex. After a migration to another backend or
+/// So a stale writer cannot write under later readers, and a stale reader cannot see what a later
+/// writer has left half done. Equal tokens are accepted, since one holder writes many times; zero
+/// is refused. Thread-safe; the function runs under the resource's own mutex. Tokens of two
+/// deployments do not compare: call reset() after a migration to another backend or deployment.
 /// deployment call reset(), since tokens of two deployments do not compare.
 class FencedResource {
 public:
-    /// Runs `write` and returns true when `token` is not below the highest token seen.
+    /// Runs `write` and returns true, unless `token` is zero or below the highest token seen.
     template <class Write>
     bool write(FencingToken token, Write&& write) {
         const std::lock_guard hold(mutex_);
@@ -26,8 +27,8 @@ public:
         std::forward<Write>(write)();
         return true;
     }
-    /// Runs `read` and returns true when `token`, a shared holder's, is not below that of the last
-    /// write.
+    /// Runs `read` and returns true, unless `token`, a shared holder's, is zero or below that of
+    /// the last write.
     template <class Read>
     bool read(FencingToken token, Read&& read) {
         const std::lock_guard hold(mutex_);
@@ -36,7 +37,7 @@ public:
         std::forward<Read>(read)();
         return true;
     }
-    /// Of a write or a read.
+    /// The highest token of a write or a read.
     FencingToken highest() const {
         const std::lock_guard hold(mutex_);
         return read_ < written_ ? written_ : read_;

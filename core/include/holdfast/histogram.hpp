@@ -1,5 +1,5 @@
-// How long something took, over many times: counts in fixed buckets, so that those of many clients
-// can be added up before a quantile is taken.
+// Distribution of durations, as counts in fixed buckets: the counts of many clients can be added
+// before a quantile is computed.
 #pragma once
 #include <array>
 #include <chrono>
@@ -8,9 +8,9 @@
 
 namespace holdfast {
 
-/// A plain value; every Histogram has the same buckets.
+/// A plain value. Every Histogram has the same buckets.
 struct Histogram {
-    /// What a bucket holds at most, inclusive: 100 us, 300 us, 1 ms, 3 ms, ... 10,000 s.
+    /// Upper bounds of the buckets, inclusive: 100 us, 300 us, 1 ms, 3 ms, ... 10,000 s.
     static constexpr auto bounds = [] {
         std::array<std::chrono::microseconds, 17> all{};
         std::chrono::microseconds decade{100};
@@ -21,12 +21,11 @@ struct Histogram {
         return all;
     }();
 
-    /// How many took longer than the bound before and at most the bound at that index; the last
-    /// one has no bound.
+    /// Bucket i counts durations above bound i-1 and up to bound i. The last bucket has no bound.
     std::array<std::uint64_t, bounds.size() + 1> buckets{};
-    std::chrono::nanoseconds sum{0};  ///< of all times
+    std::chrono::nanoseconds sum{0};  ///< of all durations
 
-    /// How many there were.
+    /// Number of durations.
     constexpr std::uint64_t count() const noexcept {
         std::uint64_t all = 0;
         for (const std::uint64_t n : buckets)

@@ -1,5 +1,5 @@
-// A Lease is the proof that this one acquisition is held: a movable value, released by its
-// destructor. Everything of one acquisition lives here, nothing of it in the Lock.
+// A Lease proves that one acquisition is held: a movable value whose destructor releases the lock.
+// All state of the acquisition is here, none of it in the Lock.
 //
 // clang-format off
 //  state     entered by                              valid lost()  renew()   release()
@@ -10,8 +10,8 @@
 //  released  release()                               no    no      not_held  as the first time
 // clang-format on
 //
-// One thread may use a Lease while others read it (state, valid, valid_until, lost); moving and
-// destroying need exclusive use.
+// One thread may use a Lease while others read it (state, valid, valid_until, lost). Moving and
+// destroying it need exclusive use.
 #pragma once
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/async_result.hpp>
@@ -32,18 +32,21 @@ namespace holdfast {
 
 namespace asio = boost::asio;
 
+/// The states of a Lease; see there.
 enum class LeaseState : std::uint8_t { empty, held, at_risk, lost, released };
 
-/// What became of the holder before: `abandoned` released without having finished (an exception, a
-/// failed command), `crashed` never released. After both, work may be half done.
+/// How the previous holder ended. `none`: the server remembers none. `unknown`: the server does not
+/// know. After `abandoned` (released without finishing: an exception, a failed command) and
+/// `crashed` (never released) the work may be half done.
 enum class PreviousHolder : std::uint8_t { unknown, none, released, abandoned, crashed };
 
-/// What the holder says about its work when it lets go; the next holder reads it as
+/// How the holder's work ended, given with the release. The next holder reads it as
 /// previous_holder().
 enum class Outcome : std::uint8_t { done, abandoned };
 
-/// `unreachable`: the server did not answer; the release is retried in the background until it is
-/// answered or the ttl has freed the lock anyway.
+/// `already_expired`, `owned_by_other`: the lease was lost before, and the work may have collided.
+/// `unreachable`: the server did not answer; Holdfast repeats the release in the background until
+/// it is answered or the ttl has freed the lock.
 enum class ReleaseResult : std::uint8_t { released, already_expired, owned_by_other, unreachable };
 
 HOLDFAST_EXPORT std::string_view to_string(LeaseState) noexcept;
@@ -60,92 +63,101 @@ class [[nodiscard, gnu::visibility("default")]] Lease {
 public:
     Lease() noexcept = default;
     Lease(Lease &&) noexcept;
-    /// Gives up the lease held so far, as the destructor does.
+    /// Releases the lease held so far, as the destructor does.
     Lease& operator=(Lease&&) noexcept;
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    /// Hands the release to the engine and returns: no waiting for the answer, never throws.
-    /// Retries go on in the background; Client::close waits for them, at most its close_grace. Call
-    /// release() where the outcome matters. Run by stack unwinding it releases as abandoned.
+    /// Hands the release to the engine without waiting for the answer; never throws. The engine
+    /// retries it in the background, and Client::close waits for it, at most close_grace. Call
+    /// release() where the outcome matters. During stack unwinding the lease is released as
+    /// abandoned. The last handle of a client closes it, and blocks as Client::close does.
     ~Lease();
 
-    /// Held and still valid *now*: reads the clock, so the first answer after a pause is right.
+    /// Whether it is held and valid *now*. Reads the clock, so the first answer after a pause is
+    /// right.
     [[nodiscard]] bool valid() const noexcept;
     LeaseState state() const noexcept;
     std::string_view name() const noexcept;
     std::string_view owner_id() const noexcept;
-    /// None for permits of a semaphore. Those of shared holders are above that of every earlier
-    /// exclusive holder and below that of every later one.
+    /// Zero for permits of a semaphore, and where the backend has no fencing. The tokens of shared
+    /// holders are above that of every earlier exclusive holder and below that of every later one.
     FencingToken fencing_token() const noexcept;
     Mode mode() const noexcept;
     std::uint32_t permits() const noexcept;
     PreviousHolder previous_holder() const noexcept;
-    /// Until when nobody else can hold it, as far as is known now. Grows with each renewal.
+    /// Until when no other client can hold it, as known now. An answered renewal extends it, or
+    /// shortens it when the server set a shorter ttl.
     boot_clock::time_point valid_until() const noexcept;
-    /// Requested once, at the latest at valid_until(), never by release(). Callbacks run on a
-    /// thread of Holdfast's user pool: they may block without delaying any other lease's renewal,
-    /// timer or loss. They must not destroy this Lease. Never requested for an empty Lease.
+    /// Requested once when the lease is lost, at the latest at valid_until(); never by release(),
+    /// and never for an empty Lease. Callbacks run on a thread of Holdfast's user pool: they may
+    /// block without delaying the renewal, timer or loss of another lease. They must not destroy
+    /// this Lease.
     std::stop_token lost() const;
     /// Why it was lost; no error while it is not.
     error_code lost_reason() const noexcept;
 
-    /// Renews at once instead of at ttl/3. Blocks for at most the request time-out.
-    /// Errors: not_held, lost, revoked, unavailable (still held, at risk), forked, closed.
+    /// Renews now instead of at a third of the ttl, or joins a renewal under way. Blocks for at
+    /// most the request time-out. Errors: not_held, lost_reason() of a lost lease (lost, revoked,
+    /// ...), unavailable (still held, at risk), would_deadlock (called on the engine's thread),
+    /// forked, closed.
     [[nodiscard]] result<void> renew();
-    /// Gives the lock up and says what the server answered. Blocks for at most the request
-    /// time-out. Idempotent: later calls repeat the first answer.
+    /// Releases the lock and returns the server's answer. Blocks for at most the request time-out,
+    /// and a second more if overloaded. Idempotent: later calls return the answer known by then.
     ReleaseResult release(Outcome = Outcome::done) noexcept;
 
-    /// One more handle of this grant, which is released when all of them have released it:
-    /// earlier ones answer `released` without a request, and `abandoned` of any of them is what the
-    /// next holder reads. Loss is that of all. Thread-safe among handles, not with the release of
-    /// this one. Errors: lost, not_held.
+    /// Returns one more handle of this grant. The last handle to be released releases the grant;
+    /// the others answer without a request (`released`, or `already_expired` after a loss). The
+    /// next holder reads `abandoned` if any handle was released so. A loss is that of all handles.
+    /// Thread-safe among handles, but not with the release of this one. Errors: lost_reason() of a
+    /// lost lease, not_held.
     [[nodiscard]] result<Lease> share() const;
-    /// From exclusive to shared, without letting another exclusive holder in between. The lease
-    /// counts as shared from here on, whatever the answer: later renewals repeat what was not
-    /// answered. The other direction deadlocks as soon as two want it, so there is none. Blocks for
-    /// at most the request time-out, or twice that while a renewal is under way, which ends first.
-    /// Errors: not_held, lost, unavailable (as after renew), not_supported, would_deadlock (there
-    /// are more handles of this grant, and one may be writing), forked, closed.
+    /// Turns exclusive into shared, without another exclusive holder in between. From here on the
+    /// lease counts as shared, even without an answer: later renewals repeat the request. Does
+    /// nothing if it is shared already. The other direction would deadlock as soon as two holders
+    /// want it, so there is none. Blocks for at most the request time-out, or twice that while a
+    /// renewal is under way. Errors: those of renew(), not_supported, would_deadlock (the grant has
+    /// other handles, and one may be writing).
     [[nodiscard]] result<void> downgrade();
-    /// Requested once when somebody has asked for the lock (Client::request_release), at the latest
-    /// with the next renewal. The holder decides. Callbacks as those of lost().
+    /// Requested once after Client::request_release has asked this holder, at the latest with the
+    /// next answered renewal. The holder decides. Callbacks run as those of lost().
     std::stop_token release_requested() const;
 
     using RenewSignature = void(error_code);
     using ReleaseSignature = void(error_code, ReleaseResult);
-    /// As renew(), without blocking. Not cancellable: ends at the request time-out.
+    /// Renews without blocking; ends at the request time-out. Completes as Lock::async_acquire
+    /// does, but is not cancellable. The Lease may be destroyed before completion.
     template <asio::completion_token_for<RenewSignature> Token>
     auto async_renew(Token && token) {
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_renew(body, std::move(h)); }, token);
     }
-    /// As downgrade(), without blocking. Not cancellable: ends when downgrade() would.
+    /// As downgrade(), without blocking; ends when downgrade() would. Otherwise as async_renew().
     template <asio::completion_token_for<RenewSignature> Token>
     auto async_downgrade(Token && token) {
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_downgrade(body, std::move(h)); }, token);
     }
-    /// As release(), without blocking. Not cancellable: ends at the request time-out.
+    /// As release(), without blocking; ends at the request time-out. The error code is
+    /// `unavailable` when this release gets no answer. Otherwise as async_renew().
     template <asio::completion_token_for<ReleaseSignature> Token>
     auto async_release(Outcome outcome, Token && token) {
         return asio::async_initiate<Token, ReleaseSignature>(
             [body = body_, outcome](auto h) { start_release(body, outcome, std::move(h)); }, token);
     }
-    /// The work is done.
+    /// Releases with Outcome::done.
     template <asio::completion_token_for<ReleaseSignature> Token>
     auto async_release(Token && token) {
         return async_release(Outcome::done, std::forward<Token>(token));
     }
-    /// Completes with the reason when the lease is lost, with not_held when it is released, with
-    /// cancelled when cancelled. For coroutines, which cannot await a stop_token.
+    /// Completes with lost_reason() when the lease is lost, with not_held when it is released, and
+    /// with cancelled when cancelled. For coroutines, which cannot await a stop_token.
     template <asio::completion_token_for<RenewSignature> Token>
     auto async_lost(Token && token) {
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_lost(body, std::move(h)); }, token);
     }
 
-    /// For Locks: backends' and decorators' own.
+    /// For implementations of Lock: those of backends and decorators.
     explicit Lease(std::shared_ptr<spi::LeaseBody> body) noexcept;
 
 private:
@@ -155,18 +167,18 @@ private:
     static void start_release(const Body&, Outcome, asio::any_completion_handler<ReleaseSignature>);
     static void start_lost(const Body&, asio::any_completion_handler<RenewSignature>);
     friend class spi::ForwardingLease;
-    /// Whose handles are counted: this grant, or that behind a handle.
+    /// The grant whose handles are counted: this body, or the one behind a handle.
     static const Body& grant_of(const Body&) noexcept;
     static spi::Handles& handles_of(const Body& grant);
     static bool has_let_go(const Body&) noexcept;
-    /// What the handle answers that was the first; nothing: the grant answers.
+    /// What the first handle answers once it is released; nullopt: the grant answers.
     static std::optional<ReleaseResult> let_go(const Body&, Outcome&) noexcept;
     static error_code no_downgrade(const Body&) noexcept;
     void drop() noexcept;
     void drop(Outcome) noexcept;
 
     Body body_;
-    int exceptions_ = 0;  // uncaught when the lease was made: more of them in ~Lease mean unwinding
+    int exceptions_ = 0;  // in flight when the lease was made; more in ~Lease mean unwinding
 };
 
 }  // namespace holdfast

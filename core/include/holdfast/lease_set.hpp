@@ -1,4 +1,4 @@
-// A LeaseSet is the proof that several locks are held together: all of it is valid, or it is lost.
+// A LeaseSet proves that several locks are held together. It is lost with the first part that is.
 #pragma once
 #include <memory>
 #include <vector>
@@ -7,57 +7,59 @@
 
 namespace holdfast {
 
-/// What acquire_all() gives: a movable value whose destructor releases all of it, in the reverse of
-/// the order of acquisition. Threads as with a Lease: one uses it, others may read it.
+/// The result of acquire_all(): a movable value whose destructor releases all parts, in reverse
+/// order of acquisition. As with a Lease, one thread may use it while others read it.
 class [[nodiscard, gnu::visibility("default")]] LeaseSet {
 public:
     LeaseSet() noexcept;
     LeaseSet(LeaseSet &&) noexcept;
-    /// Gives up what was held so far, as the destructor does.
+    /// Releases what is held so far, as the destructor does.
     LeaseSet& operator=(LeaseSet&&) noexcept;
     LeaseSet(const LeaseSet&) = delete;
     LeaseSet& operator=(const LeaseSet&) = delete;
     ~LeaseSet();
 
-    /// How many parts it was asked for.
+    /// How many parts were passed to acquire_all().
     std::size_t size() const noexcept {
         return of_part_.size();
     }
-    /// The lease of the part with this number, from 0, in the order that the caller has given.
-    /// Parts that named one lock have one lease.
+    /// The lease of this part, counted from 0 in the caller's order. Parts that name one lock share
+    /// one lease. Throws std::out_of_range.
     const Lease& operator[](std::size_t part) const {
         return leases_[of_part_.at(part)];
     }
 
-    /// Every part of it is held and valid now.
+    /// Whether all parts are held and valid now; false for an empty set.
     [[nodiscard]] bool valid() const noexcept;
-    /// The worst of the parts': lost, released, at_risk, held; empty for an empty set.
+    /// The worst state of a part: lost, released, at_risk, held; empty for an empty set.
     LeaseState state() const noexcept;
-    /// Until when nobody else can hold any of it: the earliest of the parts'.
+    /// Until when no other client can hold any part: the earliest valid_until() of all.
     boot_clock::time_point valid_until() const noexcept;
-    /// Requested once, when the first part is lost; never by release(). Callbacks as those of
-    /// Lease::lost. Never requested for an empty set.
+    /// Requested once, when the first part is lost; never by release(), and never for an empty set.
+    /// Callbacks run as those of Lease::lost().
     std::stop_token lost() const;
-    /// Why the first one was; no error while none is.
+    /// Why the first lost part was lost; no error while none is.
     error_code lost_reason() const noexcept;
 
-    /// Releases all of it, in reverse, and gives the worst answer: owned_by_other, already_expired,
-    /// unreachable, released. Blocks for at most one request time-out for each part. Idempotent.
+    /// Releases all parts in reverse order and returns the worst answer (owned_by_other,
+    /// already_expired, unreachable, released). Blocks for at most the request time-out for each
+    /// lock. Idempotent.
     ReleaseResult release(Outcome = Outcome::done) noexcept;
 
-    /// As release(), without blocking. Not cancellable: ends at the request time-out.
+    /// As release(), without blocking; ends at the request time-out. Not cancellable. Completes
+    /// without an error code: the result is the answer.
     template <asio::completion_token_for<Lease::ReleaseSignature> Token>
     auto async_release(Outcome outcome, Token && token) {
         return asio::async_initiate<Token, Lease::ReleaseSignature>(
             [this, outcome](auto h) { start_release(outcome, std::move(h)); }, token);
     }
-    /// The work is done.
+    /// Releases with Outcome::done.
     template <asio::completion_token_for<Lease::ReleaseSignature> Token>
     auto async_release(Token && token) {
         return async_release(Outcome::done, std::forward<Token>(token));
     }
-    /// Completes with the reason when the first part is lost, with not_held when it is released,
-    /// with cancelled when cancelled.
+    /// Completes with the reason when the first part is lost, with not_held when the set is
+    /// released, and with cancelled when cancelled.
     template <asio::completion_token_for<Lease::RenewSignature> Token>
     auto async_lost(Token && token) {
         return asio::async_initiate<Token, Lease::RenewSignature>(
@@ -67,14 +69,14 @@ public:
 private:
     friend class Gathering;
     class Loss;
-    /// One more lease, after those that it has. They are all watched for loss from here on.
+    /// Adds a lease after the others, and watches it for loss.
     void add(Lease);
     void start_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>);
     void start_lost(asio::any_completion_handler<Lease::RenewSignature>);
     void drop() noexcept;
 
     std::vector<Lease> leases_;         // in the order of acquisition
-    std::vector<std::size_t> of_part_;  // which of them each part has
+    std::vector<std::size_t> of_part_;  // index of each part's lease
     std::shared_ptr<Loss> loss_;
 };
 

@@ -1,5 +1,5 @@
-// Lock: one name at one backend. Cheap, immutable, safe for concurrent use; it holds nothing, a
-// Lease does.
+// Lock: one name at one backend. A Lock is cheap, immutable and safe for concurrent use. It holds
+// nothing; a Lease does.
 #pragma once
 #include <memory>
 #include <stop_token>
@@ -12,7 +12,7 @@
 
 namespace holdfast {
 
-/// The abstract interface. Client::make_lock makes one; decorators derive from it, too.
+/// The interface of all locks. Client::make_lock makes one; decorators derive from it, too.
 class HOLDFAST_EXPORT Lock {
 public:
     virtual ~Lock() = default;
@@ -22,54 +22,63 @@ public:
     virtual std::string_view name() const noexcept = 0;
     virtual const Capabilities& capabilities() const noexcept = 0;
     virtual Kind kind() const noexcept { return Kind::mutex; }
-    /// Server and name as one text, for acquire_all: equal for Locks of one name at one server, and
-    /// in the same order everywhere. Host names are not resolved, so a server that is spelled in
-    /// two ways is two. A decorator gives that of the Lock inside; empty: unknown.
+    /// Identifies server and name in one text, for acquire_all. Locks of one name at one server
+    /// have the same place in every process. Host names are not resolved, so two spellings of one
+    /// server are two places. A decorator returns the place of the Lock inside. Empty: unknown.
     virtual std::string place() const { return {}; }
 
-    /// Waits for the lock and holds it.
+    /// Waits for the lock and returns a Lease that holds it.
     ///
-    /// Blocking: at most `wait`. Cancellation: `stop` ends it with `cancelled`; a request that this
-    /// thread has under way is waited for. On error nothing is held and nothing is queued, within a
-    /// second of the server being reachable, as long as the Client is open; see Client::close.
-    /// Errors: contended (wait was zero), timed_out, cancelled, unavailable, in_doubt, denied,
-    /// kind_mismatch, not_supported (shared mode of what is no shared_mutex), bad_config (permits
-    /// out of range), would_deadlock, closed, forked.
+    /// Blocks for at most `wait`; with `wait` zero, for at most the request time-out (option
+    /// `request_timeout`, by default a third of the ttl and at most 2 s). A server that does not
+    /// answer within the request time-out fails the call. Once the server has answered, the call
+    /// outlasts its faults until `wait` ends. Cancellation: `stop` ends it with `cancelled`, once a
+    /// request that this thread sends itself has ended.
+    ///
+    /// On error nothing stays held or queued: Holdfast withdraws what a request may have left
+    /// within a second of the server being reachable, as long as the Client is open; see
+    /// Client::close.
+    ///
+    /// Errors: contended (`wait` was zero), timed_out, cancelled, unavailable, no_quorum, in_doubt,
+    /// revoked (broken while it was being granted), denied, kind_mismatch, not_supported (shared
+    /// mode, and the lock is no shared_mutex), bad_config (permits out of range), would_deadlock
+    /// (called on the engine's thread), closed, forked.
     [[nodiscard]] result<Lease> acquire(const AcquireOptions& options = {},
                                         std::stop_token stop = {}) {
         return do_acquire(options, std::move(stop));
     }
-    /// As acquire with `wait` zero: one attempt.
+    /// Makes one attempt: acquire with `wait` zero.
     [[nodiscard]] result<Lease> try_acquire() {
         return do_acquire({.wait = milliseconds::zero()}, {});
     }
 
-    /// As acquire, in shared mode: beside other shared holders.
+    /// Acquires in shared mode, beside other shared holders; otherwise as acquire.
     [[nodiscard]] result<Lease> acquire_shared(AcquireOptions options = {},
                                                std::stop_token stop = {}) {
         options.mode = Mode::shared;
         return do_acquire(options, std::move(stop));
     }
-    /// As acquire_shared with `wait` zero: one attempt.
+    /// Makes one attempt: acquire_shared with `wait` zero.
     [[nodiscard]] result<Lease> try_acquire_shared() {
         return acquire_shared({.wait = milliseconds::zero()});
     }
 
     using Signature = void(error_code, Lease);
-    /// As acquire, without blocking.
+    /// Acquires without blocking; errors and what they leave behind as with acquire.
     ///
-    /// Completion: on the handler's executor, else the client's, never inside this call; until then
-    /// it is outstanding work there.
-    /// Cancellation: terminal, partial and total alike end the wait. Lifetime: the Lock may be
-    /// destroyed meanwhile. An io_context or thread_pool destroyed first takes the handler with it,
-    /// unrun, and ends the wait; any other executor bound to the handler must outlive the Client.
+    /// Completion: on the handler's executor, else the client's, never inside this call. Until then
+    /// it is outstanding work of that executor. Cancellation: terminal, partial and total alike end
+    /// the wait with `cancelled`. Lifetime: the Lock may be destroyed before completion. An
+    /// io_context or thread_pool that is destroyed first destroys the handler without running it,
+    /// and ends the wait; any other executor bound to the handler must outlive the Client. In a
+    /// forked child the handler never runs.
     template <asio::completion_token_for<Signature> Token>
     auto async_acquire(const AcquireOptions& options, Token&& token) {
         return asio::async_initiate<Token, Signature>(
             [this](auto h, AcquireOptions o) { do_async_acquire(o, std::move(h)); }, token,
             options);
     }
-    /// With the options' defaults: waits for as long as it takes.
+    /// Acquires with default options: waits without a limit.
     template <asio::completion_token_for<Signature> Token>
     auto async_acquire(Token&& token) {
         return async_acquire(AcquireOptions(), std::forward<Token>(token));
@@ -78,9 +87,9 @@ public:
 protected:
     Lock() = default;
     using Handler = asio::any_completion_handler<Signature>;
-    /// Copies what the options point to before it returns.
+    /// Must copy `note` before it returns. `diagnostics` outlives the operation.
     virtual void do_async_acquire(const AcquireOptions&, Handler) = 0;
-    /// Default: bridges over do_async_acquire.
+    /// Default: runs do_async_acquire and waits for its completion.
     virtual result<Lease> do_acquire(const AcquireOptions&, std::stop_token);
 };
 

@@ -1,4 +1,4 @@
-// A ready-made sink for events: lines on standard error.
+// A sink that writes events to standard error, one line each.
 //
 //     options.events = holdfast::log_to_stderr();
 #pragma once
@@ -9,20 +9,20 @@
 
 namespace holdfast {
 
-/// Which events are written.
+/// Which events to write.
 enum class Verbosity : std::uint8_t {
     losses,   ///< `lost` and `warning`
     trouble,  ///< `at_risk`, `recovered` and `in_doubt` as well
     all       ///< `waiting`, `acquired` and `released` as well
 };
 
-/// For ClientOptions::events: writes each such event as "holdfast: " and log_line(), with one write
-/// to descriptor 2. A line that cannot be written is dropped; a descriptor that blocks has the
-/// consequences that EventSink names. Several clients may share the sink.
+/// For ClientOptions::events: writes each chosen event as "holdfast: " and log_line(), with one
+/// write to descriptor 2. Drops a line that cannot be written. When the descriptor blocks, events
+/// are dropped as EventSink says. Several clients may share the sink.
 [[nodiscard]] HOLDFAST_EXPORT EventSink log_to_stderr(Verbosity = Verbosity::losses);
 
-/// What happened, in one line without its end, for a logger of your own. It holds no secret; names
-/// are quoted and escaped, so that they cannot write to a terminal or begin a line. Thread-safe.
+/// The event as one line without its end, for a logger of your own. Holds no secret. Names are
+/// quoted and escaped, so that they cannot control a terminal or begin a line. Thread-safe.
 [[nodiscard]] HOLDFAST_EXPORT std::string log_line(const Event&);
 
 }  // namespace holdfast

@@ -1,4 +1,4 @@
-// The std Lockable family over a Lock: unique_lock, scoped_lock and lock_guard work unchanged.
+// A std TimedLockable over a Lock: unique_lock, scoped_lock and lock_guard work unchanged.
 #pragma once
 #include <concepts>
 #include <memory>
@@ -7,21 +7,22 @@
 
 namespace holdfast {
 
-/// TimedLockable, not re-entrant.
+/// TimedLockable, not re-entrant: a thread that locks it twice deadlocks.
 ///
-/// A local gate comes first, so threads of one process queue here and the server sees one waiter.
-/// lock() and the try functions throw boost::system::system_error on faults, as result::value()
-/// does; unlock() never throws and never reports loss: watch lease().lost(). It releases as
-/// abandoned when an exception that was thrown after lock() unwinds this thread's stack. In the
-/// child of a fork() lock() throws `forked`, and unlock() leaves the parent's lease alone.
+/// Threads that share the object queue inside the process, so the server sees one waiter. lock()
+/// and the try functions throw boost::system::system_error on faults, as result::value() does.
+/// unlock() blocks for at most the request time-out, never throws, and never reports loss: watch
+/// lease().lost(). It releases as abandoned when an exception that was thrown after lock() unwinds
+/// this thread's stack. In the child of a fork() lock() throws `forked`, and unlock() leaves the
+/// parent's lease alone.
 class HOLDFAST_EXPORT mutex {
 public:
-    /// Any Lock, a decorator of your own as well.
+    /// Takes any Lock, also a decorator of your own.
     template <std::derived_from<Lock> L>
     explicit mutex(std::unique_ptr<L> lock) : mutex(std::unique_ptr<Lock>(std::move(lock))) {}
     explicit mutex(std::unique_ptr<Lock> lock);
-    /// Throws boost::system::system_error when the lock could not be made, so that
-    /// `holdfast::mutex m{client.make_lock("a")}` reads well.
+    /// Throws boost::system::system_error when the lock could not be made, so that you can write
+    /// `holdfast::mutex m{client.make_lock("a")}`.
     template <std::derived_from<Lock> L>
     explicit mutex(result<std::unique_ptr<L>> lock)
         : mutex(std::unique_ptr<Lock>(std::move(lock).value())) {}
@@ -30,6 +31,7 @@ public:
     ~mutex();
 
     void lock() { enter(forever); }
+    /// One attempt, which blocks for at most the request time-out.
     [[nodiscard]] bool try_lock() { return enter(milliseconds::zero()); }
     template <class R, class P>
     [[nodiscard]] bool try_lock_for(std::chrono::duration<R, P> wait) {
@@ -40,7 +42,7 @@ public:
         return try_lock_for(t - C::now());
     }
     void unlock() noexcept;
-    /// Only while this thread holds the mutex.
+    /// The lease of this lock; only while the calling thread holds the mutex.
     const Lease& lease() const noexcept { return lease_; }
 
 private:

@@ -1,4 +1,4 @@
-// Stats as text for Prometheus and what reads its formats.
+// Stats as text for Prometheus and other readers of its formats.
 #pragma once
 #include <span>
 #include <string>
@@ -10,24 +10,24 @@
 
 namespace holdfast {
 
-/// Name and value of each; they are the same for every metric of one client.
+/// Names and values, the same for all metrics of one client.
 using MetricLabels = std::vector<std::pair<std::string, std::string>>;
 
-/// One client's numbers, and what tells them apart from those of other clients in the same text.
+/// One client's Stats, and the labels that tell them apart from those of other clients.
 struct LabelledStats {
     MetricLabels labels;
     Stats stats;
 };
 
 /// OpenMetrics 1.0 text, to be served as `application/openmetrics-text; version=1.0.0`. Readers of
-/// Prometheus' older text format 0.0.4, among them node_exporter's textfile collector, accept it as
-/// well; to them the counters are of unknown type.
+/// Prometheus' older text format 0.0.4, such as node_exporter's textfile collector, accept it too,
+/// but see counters of unknown type.
 ///
 /// Times are in seconds. No label has the name of a lock, so the number of series is constant.
-/// Values of labels may be any text; bytes that are not UTF-8 become U+FFFD. Throws
-/// std::invalid_argument for a label that has no valid name (letters, digits and `_`, neither a
-/// digit nor `__` first), has one twice, or has `le` or `reason`, which Holdfast sets; and for two
-/// clients with the same labels. Thread-safe.
+/// Label values may be any text; bytes that are not UTF-8 become U+FFFD. Throws
+/// std::invalid_argument for an invalid label name (letters, digits and `_`, beginning with neither
+/// a digit nor `__`), for one that is used twice or is `le` or `reason`, which Holdfast sets, and
+/// for two clients with the same labels. Thread-safe.
 [[nodiscard]] HOLDFAST_EXPORT std::string prometheus_text(const Stats&, const MetricLabels& = {});
 
 /// Several clients in one text.

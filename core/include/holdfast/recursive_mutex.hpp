@@ -1,4 +1,4 @@
-// The interface of std::recursive_timed_mutex over a Lock: the owner is the thread.
+// The interface of std::recursive_timed_mutex over a Lock. Its owners are threads.
 #pragma once
 #include <thread>
 
@@ -6,11 +6,13 @@
 
 namespace holdfast {
 
-/// A thread that has it may lock it again, and unlocks it as often. Threads and processes exclude
-/// each other. The functions throw boost::system::system_error on faults, as result::value() does,
-/// and `lost` while the thread has not unlocked a lock that it has lost; unlock() never throws and
-/// never reports loss. It releases as abandoned when an exception unwinds the thread's stack that
-/// was thrown after the lock.
+/// A thread that holds it may lock it again, and unlocks it as often. It excludes other threads and
+/// processes.
+///
+/// The functions throw boost::system::system_error on faults, as result::value() does, and `lost`
+/// while the thread has not unlocked a lock that was lost. unlock() blocks for at most the request
+/// time-out, never throws, and never reports loss. It releases as abandoned when an exception that
+/// was thrown after the lock unwinds the thread's stack.
 class HOLDFAST_EXPORT recursive_mutex {
 public:
     /// Throws boost::system::system_error (not_supported) for a semaphore.
@@ -27,6 +29,7 @@ public:
     ~recursive_mutex();
 
     void lock() { enter(forever); }
+    /// One attempt, which blocks for at most the request time-out.
     [[nodiscard]] bool try_lock() { return enter(milliseconds::zero()); }
     template <class R, class P>
     [[nodiscard]] bool try_lock_for(std::chrono::duration<R, P> wait) {
@@ -38,7 +41,7 @@ public:
     }
     void unlock() noexcept;
 
-    /// The calling thread's last one; only while it holds the mutex.
+    /// The calling thread's last lease, until its next lock or unlock; empty when it has none.
     const Lease& lease() const;
 
 private:

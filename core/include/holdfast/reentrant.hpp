@@ -1,5 +1,5 @@
-// A lock that its owner may take again while it has it: owners are the program's own, such as a
-// request's number or a thread.
+// A lock that its owner may acquire again while it holds it. The program chooses the owners: the
+// number of a request, for example, or a thread.
 #pragma once
 #include <concepts>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace holdfast {
 
-/// What one owner has of the lock, and its acquisitions under way: behind Reentrant. Thread-safe.
+/// Behind Reentrant: the handles of one owner, and its acquisitions under way. Thread-safe.
 class HOLDFAST_EXPORT ReentrantOwner {
 public:
     using Handler = asio::any_completion_handler<Lock::Signature>;
@@ -30,10 +30,11 @@ protected:
 
 /// Gives each owner a lock that it may acquire again. Thread-safe.
 ///
-/// The first acquire of an owner asks the server. Until all Leases of it are released, further ones
-/// are answered at once with one more handle of the same grant (Lease::share): also shared inside
-/// exclusive, which stays exclusive to the last handle. First acquires of one owner at a time share
-/// one acquisition, where none of them waits less long than it. Loss is that of all handles.
+/// The first acquire of an owner asks the server. Until all its Leases are released, further ones
+/// get one more handle of the same grant at once (Lease::share). That includes shared inside
+/// exclusive, which stays exclusive until the last handle is released. Concurrent first acquires of
+/// one owner share one acquisition if they wait at least as long as it does. A loss is that of all
+/// handles.
 template <class Owner, class Compare = std::less<Owner>>
 class Reentrant {
 public:
@@ -48,15 +49,15 @@ public:
 
     const Lock& lock() const noexcept { return *lock_; }
 
-    /// Blocking, cancellation and errors as Lock::acquire; would_deadlock (exclusive, while the
-    /// owner has it shared), lost (while a handle of a lost grant is not released).
+    /// Blocks, is cancelled and fails as Lock::acquire. Further errors: would_deadlock (exclusive,
+    /// while the owner holds it shared), lost (while a handle of a lost grant is not released).
     [[nodiscard]] result<Lease> acquire(const Owner& owner, const AcquireOptions& options = {},
                                         std::stop_token stop = {}) {
         const auto one = of(owner);
         if (!one) return make_error_code(errc::forked);
         return one->acquire(options, std::move(stop));
     }
-    /// As acquire with `wait` zero: one attempt.
+    /// Makes one attempt: acquire with `wait` zero.
     [[nodiscard]] result<Lease> try_acquire(const Owner& owner) {
         return acquire(owner, {.wait = milliseconds::zero()});
     }
@@ -71,14 +72,14 @@ public:
             token, std::move(owner), options);
     }
 
-    /// How many owners it keeps in mind: those that hold something or wait, and some of the others.
+    /// How many owners it keeps: all that hold or wait, and some of the others.
     std::size_t owners() const {
         const std::lock_guard hold(mutex_);
         return owners_.size();
     }
 
 private:
-    /// Null in a forked child, where the mutex may be held for ever.
+    /// Null in a forked child, where the mutex may stay locked for ever.
     std::shared_ptr<ReentrantOwner> of(const Owner& owner) {
         if (fork_generation() != born_) return nullptr;
         const std::lock_guard hold(mutex_);
@@ -86,7 +87,7 @@ private:
         if (one) return one;
         const auto made = one = ReentrantOwner::make(lock_);
         if (owners_.size() >= sweep_at_) {
-            // An owner that holds something or waits is pointed to by others as well.
+            // A higher use count means that the owner holds or waits.
             std::erase_if(owners_, [](const auto& o) { return o.second.use_count() == 1; });
             sweep_at_ = 2 * owners_.size() + 16;
         }

@@ -1,5 +1,4 @@
-// The std SharedTimedLockable family over a Lock: std::shared_lock and std::unique_lock work
-// unchanged.
+// A std SharedTimedLockable over a Lock: std::shared_lock and std::unique_lock work unchanged.
 #pragma once
 #include <concepts>
 #include <memory>
@@ -8,12 +7,13 @@
 
 namespace holdfast {
 
-/// Not re-entrant. Each lock_shared() takes a lease of its own at the server, kept for the thread
-/// that called it: to join one that the process has would pass a writer that waits.
+/// Not re-entrant. Each lock_shared() acquires a lease of its own, kept for the calling thread: to
+/// join another reader of the process would pass a waiting writer.
 ///
-/// The functions throw boost::system::system_error on faults, as result::value() does; unlock() and
-/// unlock_shared() never throw and never report loss. They release as abandoned when an exception
-/// unwinds the thread's stack that was thrown after the lock.
+/// The functions throw boost::system::system_error on faults, as result::value() does. unlock() and
+/// unlock_shared() block for at most the request time-out, never throw, and never report loss. They
+/// release as abandoned when an exception that was thrown after the lock unwinds the thread's
+/// stack.
 class HOLDFAST_EXPORT shared_mutex {
 public:
     /// Throws boost::system::system_error (not_supported) when the lock is no Kind::shared_mutex.
@@ -30,6 +30,7 @@ public:
     ~shared_mutex();
 
     void lock() { enter(Mode::exclusive, forever); }
+    /// One attempt, which blocks for at most the request time-out.
     [[nodiscard]] bool try_lock() { return enter(Mode::exclusive, milliseconds::zero()); }
     template <class R, class P>
     [[nodiscard]] bool try_lock_for(std::chrono::duration<R, P> wait) {
@@ -42,6 +43,7 @@ public:
     void unlock() noexcept { leave(); }
 
     void lock_shared() { enter(Mode::shared, forever); }
+    /// One attempt, which blocks for at most the request time-out.
     [[nodiscard]] bool try_lock_shared() { return enter(Mode::shared, milliseconds::zero()); }
     template <class R, class P>
     [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<R, P> wait) {
@@ -53,7 +55,7 @@ public:
     }
     void unlock_shared() noexcept { leave(); }
 
-    /// The calling thread's; only while it holds the mutex in either mode.
+    /// The calling thread's last lease, until its next lock or unlock; empty when it has none.
     const Lease& lease() const;
 
 private:

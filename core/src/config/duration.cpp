@@ -1,4 +1,4 @@
-// Durations as people write them, "1m30s", and back.
+// Durations as people write them, such as "1m30s", and back.
 #include <array>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// The word that a user probably meant, for error texts.
+// Finds the word that a user probably meant, for error texts.
 #include <algorithm>
 #include <cstddef>
 

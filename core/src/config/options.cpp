@@ -1,4 +1,4 @@
-// One option's value against its row of the table.
+// Checks one option's value against its row of the table.
 #include <algorithm>
 #include <charconv>
 

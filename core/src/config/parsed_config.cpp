@@ -1,4 +1,4 @@
-// The rules for hosts, path and credentials, and the making of Settings.
+// Rules for hosts, paths and credentials; builds the Settings.
 #include <algorithm>
 #include <boost/url/authority_view.hpp>
 #include <map>

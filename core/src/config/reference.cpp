@@ -1,4 +1,4 @@
-// docs/configuration.md, written from the tables that the program itself uses.
+// Writes docs/configuration.md from the tables that the program itself uses.
 #include <algorithm>
 
 #include "config/parsed_config.hpp"

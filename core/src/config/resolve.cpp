@@ -1,4 +1,4 @@
-// Which configuration is meant: an argument, the environment, or a file.
+// Chooses the configuration: an argument, the environment, or a file.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Schemes: which backend one belongs to, and what to link when it is not there.
+// Which backend a scheme belongs to, and what to link when it is missing.
 #include <algorithm>
 #include <array>
 

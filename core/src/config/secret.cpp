@@ -1,5 +1,4 @@
-// Reading a secret at the moment it is needed, so that a rotated one is found at the next
-// reconnect.
+// Reads a secret when it is needed, so that the next reconnect uses a rotated one.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What is to be said of a password's keeping, before it is needed.
+// What to warn of about the storage of a password, before it is needed.
 #pragma once
 #include <string>
 

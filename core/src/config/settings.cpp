@@ -1,4 +1,4 @@
-// One backend's checked options, typed; and the rows that every backend has.
+// A backend's checked options by type, and the rows that all backends have.
 #include "holdfast/spi/settings.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Small text helpers of the configuration.
+// Text helpers of the configuration.
 #include "config/text.hpp"
 
 #include <algorithm>

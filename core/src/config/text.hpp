@@ -1,4 +1,4 @@
-// Small text helpers of the configuration: escapes, lists, quoting for messages, the environment.
+// Text helpers of the configuration: escapes, lists, quoting for messages, the environment.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -16,27 +16,27 @@ constexpr bool is_control(char c) noexcept {
 }
 bool has_control(std::string_view);
 bool valid_utf8(std::string_view);
-/// Bytes of the well-formed UTF-8 sequence at the front (Unicode table 3-7), 0 when there is none.
+/// Length of the well-formed UTF-8 sequence at the front (Unicode table 3-7); 0: there is none.
 std::size_t utf8_sequence(std::string_view) noexcept;
 
-/// "%41" to "A"; nothing when an escape is malformed.
+/// "%41" to "A"; nullopt when an escape is malformed.
 std::optional<std::string> decode_percent(std::string_view);
 using spi::net::append_percent;
-/// Escapes what would not survive in the path of a URL.
+/// Escapes what is not valid in the path of a URL.
 std::string encode_path(std::string_view);
 
-/// "true", "on", "yes", "1" and their opposites; nothing for other words.
+/// "true", "on", "yes", "1" and their opposites; nullopt for other words.
 std::optional<bool> boolean(std::string_view);
-/// Comma-separated, blanks around the items removed; empty text is no item.
+/// Comma-separated, without blanks around the items. An empty text has no items.
 std::vector<std::string> split_list(std::string_view);
 std::vector<std::string> split(std::string_view, char separator);
 std::string join(const std::vector<std::string>&, std::string_view separator);
 
-/// For messages: in double quotes, shortened, unprintable bytes escaped.
+/// For messages: in double quotes, shortened, with unprintable bytes escaped.
 std::string in_quotes(std::string_view);
-/// Text from elsewhere, made safe for a terminal and a log: every control character, override of
-/// the writing direction and byte that is not UTF-8 is a '?', ends of lines and tabs are blanks,
-/// and what is longer than 4096 bytes ends in "...".
+/// Makes foreign text safe for a terminal and a log: control characters, overrides of the text
+/// direction and bytes that are not UTF-8 become '?', line ends and tabs become blanks, and a text
+/// longer than 4096 bytes ends in "...".
 std::string printable(std::string);
 /// Value of an environment variable; empty when it is not set.
 std::string environment(const char* name);

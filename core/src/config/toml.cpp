@@ -1,8 +1,9 @@
-// holdfast.toml. The one file that includes toml++ (slow to compile); every value keeps its place.
+// Reads holdfast.toml. Only this file includes toml++, which is slow to compile. Every value keeps
+// its place.
 #include <stdexcept>
 
-// toml++ 3.3 checks some of its input with assertions only ("[" at the end of a line is enough),
-// and tells the compiler that they hold where NDEBUG is set. Here they throw, in every build.
+// toml++ 3.3 checks some input with assertions only ("[" at the end of a line fails one), and with
+// NDEBUG lets the compiler assume them. Here they throw, in every build.
 #ifdef NDEBUG
 #define HOLDFAST_NDEBUG
 #undef NDEBUG

@@ -1,7 +1,7 @@
 // URLs: scheme://[user[:password]@]host[:port][,host2[:port2]...][/path][?option=value&...].
 //
-// The list of hosts is split here: general URL parsers take "a:1,b:2" for one host. No text of a
-// user, a password or a port is ever put into a message, however malformed the URL is.
+// The list of hosts is split here, since general URL parsers take "a:1,b:2" for one host. Messages
+// never contain the user, password or port, however malformed the URL is.
 #include "config/parsed_config.hpp"
 #include "config/text.hpp"
 

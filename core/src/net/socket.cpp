@@ -1,6 +1,6 @@
 #include "holdfast/spi/net/socket.hpp"
 
-// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
+// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif

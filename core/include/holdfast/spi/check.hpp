@@ -1,5 +1,5 @@
-// Checks of a deployment: functions from facts to findings. A backend collects facts from its
-// servers; the checks are pure, so that a test can give them any deployment.
+// Checks of a deployment: pure functions from facts to findings, so that a test can give them any
+// deployment. A backend collects the facts from its servers.
 #pragma once
 #include <charconv>
 #include <initializer_list>
@@ -15,7 +15,8 @@
 
 namespace holdfast::spi {
 
-/// What one server says of itself, under the server's own names. What it did not answer is missing.
+/// What one server reports of itself, under the server's own names. What it did not answer is
+/// missing.
 struct Facts {
     std::string where;  ///< of the findings; empty: the deployment
     std::map<std::string, std::string, std::less<>> values;
@@ -57,15 +58,15 @@ inline Judgement unsafe(std::string found) {
     return {Verdict::unsafe, std::move(found)};
 }
 
-/// One row of a backend's table. Views must be to static storage.
+/// One row of a backend's table. The views must be to static storage.
 struct Check {
     std::string_view id;           ///< "redis.fsync"
-    std::string_view consequence;  ///< goes on where `found` ends: "a crash can lose grants"
+    std::string_view consequence;  ///< continues the sentence of `found`: "a crash can lose grants"
     std::string_view remedy;       ///< "CONFIG SET appendfsync always, and in redis.conf"
     std::optional<Judgement> (*judge)(const Facts&);  ///< none: it does not apply here
 };
 
-/// Adds what these checks say of one server, in the order of the table.
+/// Adds the findings of these checks for one server, in the order of the table.
 inline void judge(std::span<const Check> checks, const Facts& facts, std::vector<Finding>& into) {
     for (const Check& c : checks) {
         auto judgement = c.judge(facts);
@@ -83,7 +84,7 @@ inline void judge(std::span<const Check> checks, const Facts& facts, std::vector
     }
 }
 
-/// Whether the checks of these ids are all sound, or do not apply.
+/// Whether the checks with these ids are all sound or do not apply.
 inline bool all_sound(std::span<const Finding> findings,
                       std::initializer_list<std::string_view> ids) {
     for (const Finding& f : findings)
@@ -92,7 +93,7 @@ inline bool all_sound(std::span<const Finding> findings,
     return true;
 }
 
-/// The checks that are the same for all backends: of the configuration and of this machine.
+/// Checks for all backends: of the configuration and of this machine.
 HOLDFAST_EXPORT const std::vector<Check>& local_checks();
 
 }  // namespace holdfast::spi

@@ -1,5 +1,5 @@
-// What several backends ask in the same way: lines of text, the round trip, the server's clock, and
-// hosts that are shared.
+// Checks that several backends share: lines of text, the round trip, the server's clock, shared
+// hosts.
 #pragma once
 #include <chrono>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace holdfast::spi {
 
-/// A fact for each line "key" + `between` + "value"; other lines, and comments ("#"), are none.
+/// Adds a fact for each line "key" + `between` + "value". Ignores other lines and comments ("#").
 inline void note_lines(Facts& facts, std::string_view text, std::string_view between) {
     while (!text.empty()) {
         const auto end = text.find_first_of("\r\n");
@@ -24,8 +24,8 @@ inline void note_lines(Facts& facts, std::string_view text, std::string_view bet
     }
 }
 
-/// Fact "shared_host": a host that was noted before. Not this machine, where nobody runs more than
-/// a trial. An IPv6 address may have brackets.
+/// Fact "shared_host": a host that was noted before. Ignores this machine, where only trials run.
+/// An IPv6 address may have brackets.
 inline void note_host(Facts& facts, std::set<std::string>& seen, std::string host) {
     const bool brackets = host.starts_with('[') && host.ends_with(']');
     if (on_this_machine(brackets ? host.substr(1, host.size() - 2) : host)) return;
@@ -39,8 +39,8 @@ inline void note_round_trip(Facts& facts, boot_clock::duration took, millisecond
     facts.set("ttl_ms", ttl.count());
 }
 
-/// Slow above a twentieth of the ttl: a renewal that is repeated twice then takes a good part of
-/// what is left of it.
+/// Slow above a twentieth of the ttl: repeating a renewal twice then takes a good part of the time
+/// that is left.
 inline std::optional<Judgement> judge_round_trip(const Facts& f) {
     const auto took = f.number("round_trip_us"), ttl = f.number("ttl_ms");
     if (!took || !ttl) return {};
@@ -52,8 +52,8 @@ inline constexpr std::string_view round_trip_consequence =
     "a few lost packets cost the lease, and each acquisition waits for its round trips";
 inline constexpr std::string_view round_trip_remedy = "raise the ttl, or use a server nearby";
 
-/// Facts "clock_offset_ms", of the server against this machine, and "clock_doubt_ms": the clock of
-/// the server was read between the two moments.
+/// Facts "clock_offset_ms", of the server against this machine, and "clock_doubt_ms". The server
+/// read its clock between `before` and `after`.
 inline void note_clock(Facts& facts, std::chrono::system_clock::time_point server,
                        std::chrono::system_clock::time_point before,
                        std::chrono::system_clock::time_point after) {
@@ -63,7 +63,8 @@ inline void note_clock(Facts& facts, std::chrono::system_clock::time_point serve
     facts.set("clock_doubt_ms", duration_cast<milliseconds>(half).count() + 1);
 }
 
-/// Unsafe when the clocks differ by more than a second: one of them is wrong, and will be set.
+/// Unsafe when the clocks differ by more than a second: one of them is wrong, and will be
+/// corrected.
 inline std::optional<Judgement> judge_clock(const Facts& f) {
     constexpr long long most = 1000;
     const auto offset = f.number("clock_offset_ms"), doubt = f.number("clock_doubt_ms");

@@ -1,4 +1,5 @@
-// After fork() every handle in the child is dead: its sockets and threads belong to the parent.
+// Detects a forked child, in which every handle is dead: its sockets and threads belong to the
+// parent.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +8,7 @@
 namespace holdfast {
 
 /// Grows in a child that has a copy of its parent's memory, made by fork() or by a bare clone(2).
-/// Compare with the value kept at construction. Any thread; no system call.
+/// Compare it with the value at construction. Any thread; no system call.
 HOLDFAST_EXPORT std::uint64_t fork_generation() noexcept;
 
 }  // namespace holdfast

@@ -4,11 +4,11 @@
 
 namespace holdfast::spi {
 
-/// Owns a lease and answers every question with that lease's answer. A decorator derives from it,
-/// overrides what differs, and returns Lease(std::make_shared<Derived>(std::move(inner))).
+/// Owns a lease and forwards every call to it. A decorator derives from it, overrides what differs,
+/// and returns Lease(std::make_shared<Derived>(std::move(inner))).
 ///
-/// An override that releases something of its own covers release, async_release and drop: exactly
-/// one of them is called first.
+/// An override that releases something of its own must cover release, async_release and drop:
+/// exactly one of them is called first.
 class HOLDFAST_EXPORT ForwardingLease : public LeaseBody {
 public:
     explicit ForwardingLease(Lease inner) noexcept : inner_(std::move(inner)) {}

@@ -1,6 +1,6 @@
-// Looks up host names for backends. A name server may take half a minute, and the C library's call
-// can be neither cancelled nor bounded: so each look-up has a thread of its own that no caller
-// waits for longer than he wants to.
+// Resolves host names for backends. A look-up may take half a minute, and the C library's call can
+// be neither cancelled nor bounded. So each look-up has a thread of its own, and no caller waits
+// beyond its deadline.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -15,9 +15,9 @@
 
 namespace holdfast::spi {
 
-/// One for each client. Thread-safe. A look-up that nobody waits for any more ends by itself, with
-/// its thread, also after this object; a caller that asks for its name meanwhile joins it, so that
-/// a name costs one thread at a time. Numeric addresses are their own answer, at once.
+/// One for each client. Thread-safe. A look-up that has lost its callers ends by itself, with its
+/// thread, even after this object. A caller that asks for the same name meanwhile joins it, so a
+/// name costs one thread at a time. Numeric addresses are answered at once.
 class HOLDFAST_EXPORT HostNames {
 public:
     using Addresses = std::vector<boost::asio::ip::address>;
@@ -27,17 +27,17 @@ public:
     HostNames(const HostNames&) = delete;
     HostNames& operator=(const HostNames&) = delete;
 
-    /// Looks all of these up at the same time, and waits until each is answered or `deadline`. One
-    /// result for each, in their order. Errors: those of getaddrinfo(3) as asio::error has them;
-    /// timed_out where there is no answer yet; what starting a thread failed with. The executor
-    /// must run one handler at a time. Cancellation: not before the deadline; destroying the
-    /// coroutine is fine.
+    /// Resolves all of these at the same time, and waits until each is answered or until
+    /// `deadline`. Returns one result for each, in their order. Errors: those of getaddrinfo(3) as
+    /// asio::error has them; timed_out (no answer yet); the error of starting a thread. The
+    /// executor must run one handler at a time. Not cancellable before the deadline, but the
+    /// coroutine may be destroyed.
     boost::asio::awaitable<std::vector<result<Addresses>>> look_up(std::vector<std::string> hosts,
                                                                    boot_clock::time_point deadline);
-    /// The same for one, blocking.
+    /// The same for one host, blocking.
     result<Addresses> wait_for(const std::string& host, boot_clock::time_point deadline);
 
-    /// One of these errors, for a person.
+    /// The text of one of these errors, for people.
     static std::string words(const error_code&);
 
 private:

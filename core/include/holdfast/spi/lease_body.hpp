@@ -1,4 +1,4 @@
-// What stands behind a Lease. Core has one for backends' grants; decorators derive their own.
+// The implementation of a Lease. Core has one for backends' grants; decorators derive their own.
 #pragma once
 #include <atomic>
 
@@ -32,11 +32,11 @@ public:
     virtual std::stop_token release_requested() { return {}; }
     virtual ReleaseResult release(Outcome) noexcept = 0;
     virtual void async_renew(asio::any_completion_handler<Lease::RenewSignature>) = 0;
-    /// Default: what downgrade() says, completed on the system's executor.
+    /// Default: calls downgrade(), which may block, and completes with its answer.
     virtual void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>);
     virtual void async_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>) = 0;
     virtual void async_lost(asio::any_completion_handler<Lease::RenewSignature>) = 0;
-    /// ~Lease: hand over and do not wait.
+    /// For ~Lease: hands the release over and does not wait.
     virtual void drop(Outcome) noexcept = 0;
 
 private:

@@ -1,4 +1,4 @@
-// For decorators: a completion handler that does something to the result first.
+// For decorators: a completion handler that processes the result first.
 #pragma once
 #include <boost/asio/associator.hpp>
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Owner ids: who holds, in one string that every server can keep.
+// Owner ids: they name the holder in one string that every server can store.
 #pragma once
 #include <string>
 #include <string_view>
@@ -16,12 +16,12 @@ struct Owner {
 };
 
 /// A new owner id: 22 random characters (128 bits) first, so that no two share a prefix, then
-/// ".host.pid" and, when there is a note, ".note", host and note percent-encoded. Only letters,
-/// digits and -_~.%; at most 512 bytes, of the note at most 128 bytes. Never the same twice, in a
-/// forked child neither. Thread-safe; throws std::system_error when the system has no random bytes.
+/// ".host.pid" and, with a note, ".note"; host and note are percent-encoded. Only letters, digits
+/// and -_~.%; at most 512 bytes, with at most 128 bytes of the note. Never repeats, not even in a
+/// forked child. Thread-safe. Throws std::system_error when the system has no random bytes.
 HOLDFAST_EXPORT std::string make_owner(std::string_view note);
-/// Takes any text; one that make_owner did not make gives `ours == false` and nothing else.
-/// Control characters come back as '?'.
+/// Reads any text. For one that make_owner did not make, `ours` is false and all else empty.
+/// Control characters become '?'.
 HOLDFAST_EXPORT Owner parse_owner(std::string_view);
 
 }  // namespace holdfast::spi

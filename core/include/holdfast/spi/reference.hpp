@@ -1,4 +1,4 @@
-// What the command and the documentation share with core: error texts and the reference page.
+// What the command and the documentation share with core: texts for errors, and the reference page.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Names and other text from elsewhere, made safe for a terminal, a log and a protocol: what core
-// and the command write alike.
+// Makes names and other foreign text safe for a terminal, a log and a protocol, for core and the
+// command alike.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,15 +8,14 @@
 
 namespace holdfast::spi {
 
-/// A name as a person may see it, without quotes: control characters, bytes that are not UTF-8,
-/// marks that are invisible or turn the direction of the text, quotation marks and backslashes are
-/// escaped.
+/// A name for people, without quotes. Escapes control characters, bytes that are not UTF-8,
+/// characters that are invisible or change the direction of text, quotation marks and backslashes.
 HOLDFAST_EXPORT std::string escaped_name(std::string_view);
-/// The same with quotation marks around it; what is longer than 120 bytes ends in "...".
+/// As escaped_name, in quotation marks; a text longer than 120 bytes ends in "...".
 HOLDFAST_EXPORT std::string quoted_name(std::string_view);
-/// As escaped_name, but ends of lines, quotation marks and backslashes stay.
+/// As escaped_name, but keeps line ends, quotation marks and backslashes.
 HOLDFAST_EXPORT std::string escaped_text(std::string_view);
-/// Valid UTF-8: bytes that are none become U+FFFD.
+/// Valid UTF-8: replaces other bytes by U+FFFD.
 HOLDFAST_EXPORT std::string clean_utf8(std::string_view);
 
 }  // namespace holdfast::spi

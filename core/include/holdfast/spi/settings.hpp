@@ -1,5 +1,5 @@
-// A backend's options: declared as a table, checked by core, handed over typed. The same table
-// generates docs/configuration.md, so a default is written down once.
+// A backend's options: declared in a table, checked by core, read with their types. The table also
+// generates docs/configuration.md, so a default is written once.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@ namespace holdfast::spi {
 
 enum class OptionType : std::uint8_t { duration, integer, boolean, text, choice, path, list };
 
-/// One row of the option table. Views must be to static storage.
+/// One row of the option table. The views must be to static storage.
 struct OptionSpec {
     std::string_view name;  ///< "request_timeout"; the key in TOML and in a URL's query
     OptionType type{};
@@ -30,14 +30,14 @@ struct Endpoint {
     friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// A secret that is read again each time it is needed, and never printed.
+/// A secret that is read anew each time it is needed, and never printed.
 class HOLDFAST_EXPORT Secret {
 public:
     enum class Source : std::uint8_t { none, literal, file, environment };
     Secret() = default;
     Secret(Source s, std::string where) : source_(s), where_(std::move(where)) {}
     bool empty() const noexcept { return source_ == Source::none; }
-    /// The secret as it is now: a file's first line, an environment variable. Errors: bad_config
+    /// The secret as it is now: a file's first line, or an environment variable. Errors: bad_config
     /// when the file or the variable is missing; `why` then names it (never the content).
     result<std::string> read(std::string* why = nullptr) const;
     Source source() const noexcept { return source_; }
@@ -47,7 +47,7 @@ private:
     std::string where_;
 };
 
-/// One backend's checked configuration; defaults are filled in. A value, safe to share const.
+/// One backend's checked configuration, with defaults filled in. A value, safe to share as const.
 class HOLDFAST_EXPORT Settings {
 public:
     std::string scheme;           ///< "redis", "rediss", "sqlite", ...
@@ -58,9 +58,9 @@ public:
     Secret password;
     std::map<std::string, std::string, std::less<>> values;  ///< checked; every declared option
 
-    /// All of them: the option must be declared by the backend or by core (std::out_of_range). One
-    /// that has no default and was not given is empty, zero or false; request_timeout is then a
-    /// third of the ttl, at most 2 s.
+    /// Values by type. The option must be declared by the backend or by core (else
+    /// std::out_of_range). One without a default that was not given is empty, zero or false, except
+    /// request_timeout: a third of the ttl, at most 2 s.
     std::string_view text(std::string_view option) const;
     milliseconds duration(std::string_view option) const;
     long long integer(std::string_view option) const;
@@ -74,16 +74,16 @@ public:
     std::string display() const;
 };
 
-/// The options every backend has: ttl, request_timeout, namespace, require, ... A backend's own row
+/// The options of every backend: ttl, request_timeout, namespace, require, ... A backend's own row
 /// of the same name replaces one of these.
 HOLDFAST_EXPORT const std::vector<OptionSpec>& common_options();
 /// The options of every backend that takes credentials: password_file, password_env.
 HOLDFAST_EXPORT const std::vector<OptionSpec>& credential_options();
 
-/// "10s", "250ms", "1m30s", "1.5s", "2h"; a bare number is refused, since its unit would be a
-/// guess. Errors: bad_config.
+/// "10s", "250ms", "1m30s", "1.5s", "2h". Refuses a bare number, since its unit would be a guess.
+/// Errors: bad_config.
 HOLDFAST_EXPORT result<milliseconds> parse_duration(std::string_view);
-/// As parse_duration reads it, largest unit first: "1m30s". `forever` is "forever".
+/// Text that parse_duration reads, largest unit first: "1m30s". `forever` is "forever".
 HOLDFAST_EXPORT std::string format_duration(milliseconds);
 
 }  // namespace holdfast::spi

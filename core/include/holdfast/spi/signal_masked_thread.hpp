@@ -1,5 +1,5 @@
-// A thread that takes no signal: those are for the program's own. Every thread of core and of the
-// backends starts here; tests/layering looks.
+// Threads that take no signals, since those are for the program. All threads of core and of the
+// backends start here; tests/layering checks that.
 #pragma once
 #include <signal.h>
 
@@ -8,10 +8,10 @@
 
 namespace holdfast::spi {
 
-/// Starts a thread on which every signal is blocked but those of its own faults (SIGSEGV and its
-/// like), which would else end the program past its handlers. A program that such a thread starts
-/// inherits the mask. Throws std::system_error, as std::thread does; the caller's own mask is as it
-/// was in either case.
+/// Starts a thread that blocks every signal except those of its own faults (SIGSEGV and the like),
+/// which would otherwise end the program without its handlers. Programs that the thread starts
+/// inherit the mask. Throws std::system_error, as std::thread does. Restores the caller's mask in
+/// either case.
 template <class F>
 std::thread signal_masked_thread(F&& main) {
     struct Quiet {

@@ -7,7 +7,7 @@
 
 namespace holdfast::spi::net {
 
-/// One code: what it means for a caller, and its words for a person.
+/// One code: its condition for callers, and its text for people.
 struct Meaning {
     template <class Code>
     constexpr Meaning(Code c, errc m, const char* w = nullptr) noexcept
@@ -17,7 +17,7 @@ struct Meaning {
     const char* words;
 };
 
-/// Codes that are not in the table mean `unavailable`; `others` finds the words that it lacks.
+/// Codes outside the table mean `unavailable`; `others` gives the texts that the table lacks.
 class Category final : public boost::system::error_category {
 public:
     Category(const char* name, std::span<const Meaning> table,

@@ -1,4 +1,4 @@
-// A host and its port for people, logs, and names that clients agree on.
+// A host and its port as text: for people, logs, and names that clients agree on.
 #pragma once
 #include <boost/asio/ip/address.hpp>
 #include <string>
@@ -8,7 +8,7 @@
 namespace holdfast::spi {
 
 /// "cache1:6379", "[::1]:6379"; without a port where it is 0. Endpoint has the address without
-/// brackets: core takes them off, once for all backends.
+/// brackets: core removes them for all backends.
 inline std::string text_of(const Endpoint& e) {
     const bool v6 = e.host.find(':') != std::string::npos;
     return (v6 ? "[" + e.host + "]" : e.host) +

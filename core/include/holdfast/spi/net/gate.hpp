@@ -1,4 +1,4 @@
-// How a coroutine waits for something that happens in a callback: a condition with a deadline.
+// Lets a coroutine wait for a callback: a condition variable with a deadline.
 #pragma once
 #include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
@@ -16,7 +16,7 @@ namespace holdfast::spi::net {
 
 namespace asio = boost::asio;
 
-/// The same moment for Asio's timers, which may fire a little later.
+/// The same moment on the clock of Asio's timers, which may fire a little later.
 inline std::chrono::steady_clock::time_point steady(boot_clock::time_point t) noexcept {
     if (t == boot_clock::time_point::max()) return std::chrono::steady_clock::time_point::max();
     const auto left = t - boot_clock::now();
@@ -24,8 +24,8 @@ inline std::chrono::steady_clock::time_point steady(boot_clock::time_point t) no
            std::chrono::duration_cast<std::chrono::steady_clock::duration>(left);
 }
 
-/// Engine thread only. Whoever waits looks again after each open(): it says that something has
-/// changed, not what. May be destroyed while somebody waits.
+/// Engine thread only. A waiter checks its condition again after each open(), which only says that
+/// something has changed. May be destroyed while a coroutine waits.
 class Gate {
 public:
     /// Ends every wait that is under way.

@@ -1,4 +1,4 @@
-// The escape that URLs, owner ids, ZooKeeper's nodes and etcd's keys have in common.
+// Percent-encoding, as URLs, owner ids, ZooKeeper's nodes and etcd's keys have it.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ inline void append_percent(std::string& out, char c) {
     out += percent_digits[byte & 15U];
 }
 
-/// One component of a path: everything but printable ASCII, and '/' and '%', is escaped.
+/// One component of a path: escapes all but printable ASCII, and '/' and '%'.
 inline void append_component(std::string& out, std::string_view text) {
     out.reserve(out.size() + text.size() + 8);
     for (const char c : text) {
@@ -27,7 +27,7 @@ inline void append_component(std::string& out, std::string_view text) {
     }
 }
 
-/// The text of such a component; nothing when an escape in it is none.
+/// The text of such a component; nullopt when an escape in it is invalid.
 inline std::optional<std::string> read_component(std::string_view component) {
     std::string out;
     for (std::size_t i = 0; i < component.size(); ++i) {

@@ -1,4 +1,4 @@
-// TCP sockets as every backend wants them, and the way to a server that has several addresses.
+// TCP sockets with the settings of all backends, and connecting to a server with several addresses.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,15 +13,15 @@ namespace holdfast::spi::net {
 
 using tcp = boost::asio::ip::tcp;
 
-/// Non-blocking, without delay, with a keep-alive that notices a dead peer within some 15 s; no
-/// program that is started meanwhile inherits it. -1: see errno.
+/// Non-blocking, without Nagle's delay, with a keep-alive that notices a dead peer within some 15
+/// s. Programs that are started meanwhile do not inherit it. -1: see errno.
 HOLDFAST_EXPORT int open_socket(const tcp& protocol) noexcept;
-/// What connect(2) came to once poll() says that it is over; 0: connected.
+/// The result of connect(2), once poll() says that it has ended; 0: connected.
 HOLDFAST_EXPORT int connect_error(int fd) noexcept;
 
-/// Connects to the first of these that can be reached, and says which. A dead one takes its share
-/// of the time only; the last one has all that is left, so the caller closes the socket at the
-/// deadline. Closing it ends all. `detail`: what each of them said.
+/// Connects to the first of these that can be reached, and returns it. A dead one takes only its
+/// share of the time. The last one has all that is left, so the caller closes the socket at the
+/// deadline, which ends the call. `detail` receives what each of them said.
 HOLDFAST_EXPORT boost::asio::awaitable<result<tcp::endpoint>> connect(
     tcp::socket&, const std::vector<tcp::endpoint>& all, boot_clock::time_point deadline,
     std::string* detail);

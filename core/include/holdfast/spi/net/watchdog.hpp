@@ -1,4 +1,4 @@
-// A bound on everything that a connection does: reads, writes and handshakes know no deadline.
+// A deadline for all that a connection does: reads, writes and handshakes have none.
 #pragma once
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
@@ -8,7 +8,7 @@
 namespace holdfast::spi::net {
 
 /// Calls close() of the connection at the deadline, on the executor, unless the watchdog or the
-/// connection is destroyed before.
+/// connection is destroyed first.
 template <class Connection>
 class Watchdog {
 public:
