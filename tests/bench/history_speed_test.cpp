@@ -1,4 +1,5 @@
 // How much a history costs: to judge a million acquisitions, and to record one.
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <fstream>
@@ -25,6 +26,17 @@ double cpu_seconds() {
     timespec t{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+/// What it takes to sort as many numbers: how fast this machine is at the moment.
+double cpu_of_sorting(std::size_t n) {
+    Random random(7);
+    std::vector<std::uint64_t> numbers(n);
+    for (auto& number : numbers)
+        number = random();
+    const double start = cpu_seconds();
+    std::sort(numbers.begin(), numbers.end());
+    return cpu_seconds() - start;
 }
 
 /// Eight processes in turn, up to seven of them in line, and a store that is told of every fourth.
@@ -83,11 +95,13 @@ void repeat_a_token(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a million acquisitions are read and checked in a second", "[history]") {
+TEST_CASE("a million acquisitions are read and checked within four times sorting their records",
+          "[history]") {
     const Folder folder;
     const auto files = a_million(folder.path());
     double best = 1e9;
-    for (int tries = 0; tries < 3 && best >= 1; ++tries) {
+    constexpr double most = 4;
+    for (int tries = 0; tries < 3 && best >= most; ++tries) {
         Verdict v;
         const double start = cpu_seconds();
         {
@@ -96,8 +110,10 @@ TEST_CASE("a million acquisitions are read and checked in a second", "[history]"
             history::check(h, {}, v);
             const double end = cpu_seconds();
             std::cout << "a million acquisitions in " << v.figures.records << " records: read in "
-                      << middle - start << " s, checked in " << end - middle << " s of CPU\n";
-            best = std::min(best, end - start);
+                      << middle - start << " s, checked in " << end - middle << " s of CPU, ";
+            const double ratio = (end - start) / cpu_of_sorting(v.figures.records);
+            std::cout << ratio << " x sorting\n";
+            best = std::min(best, ratio);
         }
         INFO(v.text());
         REQUIRE(v.clean());
@@ -106,7 +122,7 @@ TEST_CASE("a million acquisitions are read and checked in a second", "[history]"
         REQUIRE(v.figures.writes == 250'000);
     }
     // A sanitizer's cost is none of the checker's: the plain build alone makes the claim.
-    if constexpr (!instrumented) CHECK(best < 1);
+    if constexpr (!instrumented) CHECK(best < most);
     repeat_a_token(files[5]);
     const Verdict v = history::check_files(files);
     CHECK(v.count(Trouble::token_repeated) == 1);

@@ -138,14 +138,16 @@ TEST_CASE("T28: an exception releases as abandoned and is what the caller sees",
 }
 
 TEST_CASE("the std family works over two locks and four threads", "[basics][races]") {
-    const auto client = open("ttl=30s&request_timeout=10s");  // the family has no errors but an exception
+    // The family tells an unanswered request by an exception, so a request has time on a busy
+    // machine.
+    const auto client = open("ttl=30s&request_timeout=10s");
     const auto a_name = fresh_name("std-a"), b_name = fresh_name("std-b");
     hf::mutex a{client.make_lock(a_name)}, b{client.make_lock(b_name)};
     int unguarded = 0;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([&, t] {
-            for (int i = 0; i < 10; ++i) {
+            for (int i = 0; i < 5; ++i) {
                 if (t % 2 == 0) {
                     const std::scoped_lock both(a, b);
                     ++unguarded;
@@ -157,7 +159,7 @@ TEST_CASE("the std family works over two locks and four threads", "[basics][race
         });
     for (auto& t : threads)
         t.join();
-    CHECK(unguarded == 40);
+    CHECK(unguarded == 20);
     {
         std::unique_lock held(a);
         CHECK(a.lease().valid());

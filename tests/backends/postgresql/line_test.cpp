@@ -57,7 +57,8 @@ std::pair<hf::Client, std::string> known_client(const std::string& name) {
 TEST_CASE("line: a hand-off among eight clients takes fewer than nine requests") {
     const auto name = fresh("line");
     constexpr std::size_t clients = 8, rounds = 5;
-    // Sixteen connections are opened at once, which takes a busy machine longer than one request may.
+    // Sixteen connections are opened at once, which takes a busy machine longer than one request
+    // may.
     const std::string patient = "ttl=60s&request_timeout=20s";
     std::deque<hf::Client> all;
     for (std::size_t i = 0; i < clients; ++i)
