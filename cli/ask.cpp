@@ -28,9 +28,8 @@ int ask(const Globals& g, const TypedAsk& t) {
     which.owner = t.owner;
     const auto asked = client->request_release(t.name, which, &mistakes);
     if (!asked && asked.error() == errc::not_held) {
-        complain(fmt::format("nobody{} holds {}: nobody was asked",
-                             t.owner.empty() && t.if_token == 0 ? "" : " that you named",
-                             in_quotes(t.name)));
+        complain(fmt::format("{} has no{} holder: no request was sent", in_quotes(t.name),
+                             t.owner.empty() && t.if_token == 0 ? "" : " such"));
         return exit_no;
     }
     if (!asked) {
@@ -63,7 +62,7 @@ void add_ask(CLI::App& app, Globals& g) {
         ->type_name("TOKEN");
     sub->footer(
         "Nothing is forced: a program watches for the request, and run has --on-ask.\n"
-        "Exit codes: 0 asked; 1 nobody was asked; 64, 65, 69, 77, 78 as for run.");
+        "Exit codes: 0 asked; 1 no holder; 64, 65, 69, 77, 78 as for run.");
     sub->callback([t, &g] { g.action = [t, &g] { return ask(g, *t); }; });
 }
 

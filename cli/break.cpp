@@ -64,7 +64,7 @@ std::vector<Holder> chosen(const TypedBreak& t, const Inspection& seen) {
             all.push_back(h);
     if (!all.empty()) return all;
     if (seen.holders.empty())
-        complain(fmt::format("nobody holds {}: nothing was broken", in_quotes(t.name)));
+        complain(fmt::format("{} is not held: nothing was broken", in_quotes(t.name)));
     else if (!t.owner.empty())
         complain(fmt::format("{} is not held by {}: nothing was broken", in_quotes(t.name),
                              in_quotes(t.owner)));
@@ -111,7 +111,7 @@ int break_lock(const Globals& g, const TypedBreak& t) {
         if (broken) {
             report(t, broken->front(), g.json);
         } else if (broken.error() == errc::not_held) {
-            complain(fmt::format("{} holds {} no longer: nothing was broken", who(h),
+            complain(fmt::format("{} no longer holds {}: nothing was broken", who(h),
                                  in_quotes(t.name)));
             ended = exit_no;
         } else {

@@ -40,7 +40,7 @@ std::string shown_verdict(Verdict v, bool paint) {
 }
 
 std::string finding_text(const Finding& f, bool paint) {
-    std::string found = f.found.empty() ? "nothing to say" : f.found;
+    std::string found = f.found.empty() ? "no details" : f.found;
     if (!f.where.empty()) found = f.where + ": " + found;
     std::string text =
         fmt::format("{} {}\n         {}\n", shown_verdict(f.verdict, paint), f.id, shown(found));
@@ -111,8 +111,8 @@ void add_doctor(CLI::App& app, Globals& g) {
     for (const char* other : {"--url", "--backend", "--local"})
         position->excludes(app.get_option(other));
     sub->footer(
-        "It takes no lock and changes nothing at the servers. -v also prints what is sound.\n"
-        "Exit codes: 0 sound, 1 slow, 2 unsafe, 3 something could not be asked;\n"
+        "It acquires no lock and changes nothing at the servers. -v also prints what is sound.\n"
+        "Exit codes: 0 sound, 1 slow, 2 unsafe, 3 a check could not be made;\n"
         "64, 69, 77, 78 as for run.");
     sub->callback([url, &g] {
         if (!url->empty()) g.url = *url;

@@ -285,7 +285,7 @@ void GuardedCommand::on_lost() {
 void GuardedCommand::on_asked() {
     asked_bell_.clear();
     status_.write("asked");
-    note(fmt::format("somebody asks for {}", in_quotes(options_.names)));
+    note(fmt::format("another client requested the release of {}", in_quotes(options_.names)));
     if (options_.on_ask != 0 && running_ && !ending_) guardian_.send_signal(options_.on_ask);
 }
 

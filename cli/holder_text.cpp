@@ -37,7 +37,7 @@ std::string described(const Holder& h) {
 
 std::string described_holders(const Inspection& i) {
     if (i.holders.empty() && i.closed_for)
-        return fmt::format("closed for another {}, held by nobody", spoken(*i.closed_for));
+        return fmt::format("not held, but closed for another {}", spoken(*i.closed_for));
     if (i.holders.empty()) return "free";
     std::string text = "held by " + described(i.holders.front());
     const std::size_t others = i.holders.size() - 1;

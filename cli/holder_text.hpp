@@ -11,7 +11,7 @@ namespace holdfast::cli {
 std::string who(const Holder&);
 /// "web2 (pid 4711) for 3m12s, token 88, 21 s left"
 std::string described(const Holder&);
-/// "held by ... and 2 others", "closed for another 3 s by nobody", or "free".
+/// "held by ... and 2 others", "not held, but closed for another 3 s", or "free".
 std::string described_holders(const Inspection&);
 /// The same, and how many wait.
 std::string described(const Inspection&);

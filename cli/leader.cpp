@@ -32,7 +32,7 @@ void print(const std::string& name, const std::optional<Leader>& leader, bool js
     } else if (leader) {
         std::cout << shown(leader->value.empty() ? leader->host : leader->value) << std::endl;
     } else {
-        note(fmt::format("nobody leads {}", in_quotes(name)));
+        note(fmt::format("{} has no leader", in_quotes(name)));
     }
 }
 
@@ -65,11 +65,10 @@ void add_leader(CLI::App& app, Globals& g) {
     auto* sub = app.add_subcommand("leader", "Show who leads an election");
     auto t = std::make_shared<TypedLeader>();
     sub->add_option("NAME", t->name, "Name of the election")->required();
-    sub->add_flag("--watch", t->watch, "Go on, with a line for each change");
+    sub->add_flag("--watch", t->watch, "Keep running; print each change");
     sub->footer(
-        "Prints the leader's value. Exit codes: 0 somebody leads; 1 nobody does; 64, 65, 69, 77, "
-        "78\n"
-        "as for run.");
+        "Prints the leader's value. Exit codes: 0 there is a leader; 1 there is none;\n"
+        "64, 65, 69, 77, 78 as for run.");
     sub->callback([t, &g] { g.action = [t, &g] { return leader(g, *t); }; });
 }
 

@@ -111,7 +111,7 @@ void messages_never_wait() {
     const std::lock_guard hold(mutex);
     if (outbox) return;
     outbox = std::make_unique<Outbox>(STDERR_FILENO, [](std::size_t n) {
-        return fmt::format("holdfast: dropped {} messages that nobody read\n", n);
+        return fmt::format("holdfast: dropped {} unread messages\n", n);
     });
 }
 

@@ -35,11 +35,10 @@ void Refusals::tell(const std::vector<Process>& refused) {
     for (const Process& p : refused) {
         if (!told_.emplace(p.pid, p.started).second) continue;
         const Facts f = facts_of(p.pid);
-        complain(
-            fmt::format("process {} ({}) runs as user {}, and this user may not stop it: it "
-                        "continues, possibly "
-                        "beside the next holder of the lock\nTo stop it:  kill {}",
-                        p.pid, in_quotes(f.name), f.user, p.pid));
+        complain(fmt::format(
+            "process {} ({}) runs as user {}, and holdfast has no permission to stop it: "
+            "it continues, possibly beside the next holder of the lock\nTo stop it:  kill {}",
+            p.pid, in_quotes(f.name), f.user, p.pid));
     }
 }
 

@@ -166,9 +166,9 @@ int run(const Typed& typed, const Globals& g) {
     auto options = checked(typed, g);
     if (!options) return exit_usage;
     const bool one = options->names.size() == 1;
-    const std::string consequence = fmt::format("{} {} {} NOT taken; the command was not started.",
-                                                one ? "The lock" : "The locks",
-                                                in_quotes(options->names), one ? "was" : "were");
+    const std::string consequence = fmt::format(
+        "{} {} {} NOT acquired; the command was not started.", one ? "The lock" : "The locks",
+        in_quotes(options->names), one ? "was" : "were");
     const CommandPath command = find_command(options->command.front());
     if (command.exit != 0) {
         complain(command.why + '\n' + consequence);
@@ -227,11 +227,12 @@ std::shared_ptr<Typed> add_common(CLI::App* sub, Globals& g) {
         ->type_name("CODE");
     sub->add_option("--ttl", t->ttl, "Time the server keeps an unrenewed lock (10s)")
         ->type_name("TIME");
-    sub->add_option("--max-hold", t->max_hold, "Hold it no longer: stop the command, exit 76")
+    sub->add_option("--max-hold", t->max_hold,
+                    "Hold it at most this long: stop the command, exit 76")
         ->type_name("TIME");
     sub->add_option("--grace", t->grace, "Time from SIGTERM to SIGKILL (2s or ttl/4)")
         ->type_name("TIME");
-    sub->add_option("--on-ask", t->on_ask, "Send the command SIGNAL when somebody asks for it")
+    sub->add_option("--on-ask", t->on_ask, "Send the command SIGNAL when a release is requested")
         ->type_name("SIGNAL");
     sub->add_option("--status-fd", t->status_fd, "Write one JSON line per event to FD")
         ->type_name("FD");
@@ -251,7 +252,8 @@ void add_run(CLI::App& app, Globals& g) {
     sub->add_flag("-x,--exclusive,-e", t->exclusive, "Hold it alone, as without this option")
         ->excludes(s);
     sub->add_option("--permits", t->permits, "Hold K permits of a semaphore (1)")->type_name("K");
-    sub->add_option("--of", t->limit, "The semaphore has N permits; all its users say the same")
+    sub->add_option("--of", t->limit,
+                    "The semaphore has N permits; all clients must use the same N")
         ->type_name("N");
     sub->add_option("--min-hold", t->min_hold, "Hold the lock at least this long")
         ->type_name("TIME");

@@ -13,7 +13,7 @@ struct RunEnd {
     bool job = false;
 };
 
-/// `consequence` ends every message about a lock that was not taken.
+/// `consequence` ends every message about a lock that was not acquired.
 RunEnd run_session(const RunOptions&, const Timing&, const ResolvedBackend&, const Globals&,
                    std::string_view consequence);
 

@@ -58,8 +58,7 @@ void StatusFd::flush() {
 void StatusFd::finish() {
     const std::lock_guard hold(mutex_);
     const std::size_t dropped = outbox_.drain(milliseconds(1000));
-    if (dropped > 0)
-        warn(fmt::format("--status-fd {}: dropped {} events that nobody read", fd_, dropped));
+    if (dropped > 0) warn(fmt::format("--status-fd {}: dropped {} unread events", fd_, dropped));
 }
 
 void StatusFd::failed() {

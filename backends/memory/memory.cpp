@@ -114,8 +114,8 @@ spi::Descriptor describe() {
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
         if (!s.name.empty())
             c.events.warn(
-                "the memory backend was chosen from a configuration file: it excludes nobody "
-                "outside this process");
+                "the memory backend was chosen from a configuration file: it does not "
+                "exclude other processes");
         return std::make_unique<MemoryBackend>(s, c);
     };
     return d;

@@ -27,7 +27,7 @@ public:
         std::stable_sort(order_.begin(), order_.end(),
                          [&](std::size_t a, std::size_t b) { return places[a] < places[b]; });
         set_.of_part_.resize(parts_.size());
-        if (parts_.empty()) refuse(0, "acquire_all() was asked for no lock", "Name one at least.");
+        if (parts_.empty()) refuse(0, "acquire_all() got no locks", "Name one at least.");
         for (std::size_t i = 0; i < order_.size() && !error_; ++i)
             look_at(order_[i], i > 0 ? std::optional(order_[i - 1]) : std::nullopt, places);
     }
@@ -78,7 +78,7 @@ private:
         if (!again) return;
         const Part& same = parts_[*before];
         if (p.mode != same.mode || p.permits != same.permits || p.lock->kind() != same.lock->kind())
-            refuse(i, "one lock is asked for in two ways",
+            refuse(i, "one lock is named twice, differently",
                    "Name it once, with the mode and the permits that all of the work needs.");
     }
     void refuse(std::size_t i, std::string what, std::string remedy) {

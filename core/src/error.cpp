@@ -40,11 +40,11 @@ const char* words(errc e) noexcept {
         case errc::bad_config:
             return "wrong configuration";
         case errc::would_deadlock:
-            return "the call would wait for itself";
+            return "the call would deadlock";
         case errc::closed:
             return "the client is closed";
         case errc::forked:
-            return "the handle belongs to the parent process";
+            return "this handle is unusable after fork()";
     }
     return "unknown error";
 }

@@ -76,7 +76,7 @@ class Several(CliTest):
         self.hold("a")
         result = self.holdfast("run", "a", "x" * 600, "--", "true")
         self.assertEqual(result.code, 65, result)
-        self.assertIn("NOT taken", result.err)
+        self.assertIn("NOT acquired", result.err)
 
     def test_its_own_locks_are_warned_of(self):
         outer = self.start("run", "a", "b", "--", CLI, "--url", self.url, "run", "b", "--", "true")
@@ -187,7 +187,7 @@ class Kinds(CliTest):
         for other in (["--of", "4"], []):
             result = self.holdfast("run", "-n", *other, "job", "--", "true")
             self.assertEqual(result.code, 69, result)
-            self.assertIn("NOT taken", result.err)
+            self.assertIn("NOT acquired", result.err)
 
     def test_one_of_several_is_broken(self):
         if not self.has("shared", "break_lock"):
@@ -212,17 +212,17 @@ class Kinds(CliTest):
             return self.assertIn("not supported by this backend (release_request)", result.err)
         nobody = self.holdfast("ask", "job")
         self.assertEqual(nobody.code, 1, nobody)
-        self.assertIn("nobody holds", nobody.err)
+        self.assertIn("has no holder", nobody.err)
         polite = self.hold("job", "--ttl", "1s", "--on-ask", "TERM")
         result = self.holdfast("ask", "job")
         self.assertEqual(result.code, 0, result)
         self.assertRegex(result.out, r'^asked \S+ \(pid \d+\) to release "job"\n$')
         self.assertEqual(polite.wait(timeout=15), 128 + signal.SIGTERM)
-        self.assertIn('somebody asks for "job"', polite.stderr.read())
+        self.assertIn('requested the release of "job"', polite.stderr.read())
         deaf = self.hold("deaf", "--ttl", "1s")
         said = json.loads(self.holdfast("--json", "ask", "deaf").out)
         self.assertEqual((said["schema"], said["holders"][0]["asked"]), ("holdfast.ask/1", True))
-        self.assertIn("somebody asks", deaf.stderr.readline())
+        self.assertIn("requested the release", deaf.stderr.readline())
         self.assertIsNone(deaf.poll())
 
 

@@ -28,7 +28,7 @@ class FirstErrors(CliTest):
         self.assertEqual(result.code, code)
         self.assertLess(took, 5)
         self.assertEqual(result.out, "")
-        self.assertIn("NOT taken", text)
+        self.assertIn("NOT acquired", text)
         self.assertFalse(os.path.exists(self.path("ran")))
         # Nothing half made: no database, no folder, no file.
         self.assertEqual(os.listdir(self.folder), [])

@@ -383,7 +383,7 @@ class GuardianAlone(CliTest):
         self.assertIn("cannot write a file of 32 bytes for the lock's deadline (" + self.folder +
                       ": File too large, /tmp: File too large)", result.err)
         self.assertIn("name another folder with TMPDIR", result.err)
-        self.assertIn("NOT taken; the command was not started", result.err)
+        self.assertIn("NOT acquired; the command was not started", result.err)
 
 
 def set_subreaper(on):
@@ -500,7 +500,7 @@ class Leftovers(CliTest):
         self.assertFalse(alive(pid))
         err = holder.stderr.read()
         self.assertEqual(err.count(f"process {pid} ("), 1, err)
-        self.assertIn("runs as user 65534, and this user may not stop it: it continues", err)
+        self.assertIn("runs as user 65534, and holdfast has no permission to stop it: it continues", err)
 
     def test_a_stopped_command_can_be_ended(self):
         holder = self.hold("job", "--max-hold", "1.5s", command=("sleep", "1000"))

@@ -100,7 +100,7 @@ class Metrics(CliTest):
             result = self.holdfast("run", "--metrics", path, "job", "--", "touch", self.path("ran"))
             self.assertEqual(result.code, 78, result)
             self.assertIn(f'cannot write --metrics "{path}": {why}', result.err.replace(" it is ", " "))
-            self.assertIn("NOT taken", result.err)
+            self.assertIn("NOT acquired", result.err)
         self.assertFalse(os.path.exists(self.path("ran")))
         result = self.holdfast("run", "--metrics", "", "job", "--", "true")
         self.assertEqual(result.code, 64, result)

@@ -69,7 +69,7 @@ class OnSqlite(CliTest):
     def test_break_what_nobody_holds(self):
         result = self.holdfast("break", "--force", "job")
         self.assertEqual(result.code, 1, result)
-        self.assertIn("nobody holds", result.err)
+        self.assertIn("is not held", result.err)
 
     def test_break_another_token(self):
         holder = self.hold("job")

@@ -88,7 +88,7 @@ class ExitCodes(CliTest):
                            (self.path("folder"), 126), (self.path("plain"), 126)):
             result = self.holdfast("run", "job", "--", word)
             self.assertEqual(result.code, code, result)
-            self.assertIn("NOT taken", result.err)
+            self.assertIn("NOT acquired", result.err)
 
     def test_a_script_without_interpreter_line_runs(self):
         script = self.path("script")
@@ -123,7 +123,7 @@ class ExitCodes(CliTest):
             self.assertEqual(result.code, code, result)
             self.assertIn("its interpreter", result.err)
             self.assertIn(word, result.err)
-            self.assertIn("NOT taken", result.err)
+            self.assertIn("NOT acquired", result.err)
 
     def test_what_only_the_kernel_finds(self):
         """F86: then the lock was taken, and it is said."""

@@ -149,7 +149,7 @@ TEST_CASE("acquire_all: a name twice is one part, and in two ways none", "[all]"
     hf::Diagnostics words;
     CHECK(hf::acquire_all({*book, {*book, hf::Mode::shared}}, {.diagnostics = &words}).error() ==
           errc::bad_config);
-    CHECK(words.text().find("in two ways") != std::string::npos);
+    CHECK(words.text().find("named twice, differently") != std::string::npos);
     CHECK(hf::acquire_all({*g.a, *book}).error() == errc::bad_config);
     CHECK(hf::acquire_all({*pool, {*pool, hf::Mode::exclusive, 2}}).error() == errc::bad_config);
     CHECK(hf::acquire_all({}).error() == errc::bad_config);

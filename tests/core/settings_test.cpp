@@ -174,9 +174,10 @@ TEST_CASE("F52: a namespace that could meet another says how to mend it", "[sett
     CHECK(said("team.app-2/").empty());
     CHECK(said("").empty());
     CHECK(said("app") ==
-          "redis://h: namespace \"app\" does not end in : or /, so that it could meet another "
-          "namespace. | Write namespace=app:.\n");
+          "redis://h: namespace \"app\" does not end in : or /, so its names could collide with "
+          "another namespace's. | Write namespace=app:.\n");
     CHECK(said("my:app:") ==
-          "redis://h: namespace \"my:app:\" has a : or / before its end, so that it could meet "
-          "another namespace. | Keep the last one only, or put such a prefix into the names.\n");
+          "redis://h: namespace \"my:app:\" has a : or / before its end, so its names could "
+          "collide with another namespace's. | Keep the last one only, or put such a prefix into "
+          "the names.\n");
 }

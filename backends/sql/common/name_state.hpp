@@ -286,7 +286,7 @@ void NameState::say_why_not(const Filter& which, std::string& detail) const {
     const bool held =
         std::any_of(parts.begin(), parts.end(), [](const Part& p) { return !p.owner.empty(); });
     if (!held)
-        detail = "nobody holds it";
+        detail = "it has no holder";
     else if (which.if_token && parts.size() == 1)
         detail = "the holder has another token: " + std::to_string(parts.front().token);
     else

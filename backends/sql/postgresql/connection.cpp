@@ -218,8 +218,8 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
         }
         if (pooled_)
             shared_->warnings.tell(
-                "a connection pooler stands between: nobody is told of a release, waiters look "
-                "once a second");
+                "behind a connection pooler, waiters are not notified and look once a "
+                "second");
         forgetful_ = !text_of(row[7]).empty();
         if (forgetful_)
             shared_->warnings.tell(std::string(text_of(row[7])) +
@@ -307,7 +307,7 @@ Said Connection::run_text(const std::string& sql, boot_clock::time_point deadlin
 error_code Connection::listen(boot_clock::time_point deadline, std::string& detail) {
     if (const auto why = open(deadline, detail)) return why;
     if (pooled_) {
-        detail = "a connection pooler stands between";
+        detail = "behind a connection pooler";
         return make_error_code(errc::not_supported);
     }
     // Not as libpqxx does it: that says UNLISTEN at the end, and waits for the answer of a server

@@ -26,7 +26,7 @@ Found judge_table(const spi::Facts& f) {
 
 Found judge_standbys(const spi::Facts& f) {
     const auto n = f.number("standbys").value_or(0);
-    if (n == 0) return spi::sound("nobody follows");
+    if (n == 0) return spi::sound("no standbys");
     const auto how = f.text("some_asynchronous");
     const bool waits = !f.text("standby_names").empty() && (how == "f" || (how.empty() && n == 1));
     const std::string words =
@@ -41,13 +41,16 @@ Found judge_missing_standby(const spi::Facts& f) {
         "synchronous_standby_names is " + std::string(f.text("standby_names"));
     // A role that may not know how they follow cannot tell.
     if (f.number("standbys").value_or(0) > 0 && f.text("some_asynchronous").empty())
-        return spi::unknown(words + ", and this role may not know who follows (GRANT pg_monitor)");
-    return f.number("synchronous").value_or(0) == 0 ? spi::slow(words + ", and nobody follows")
-                                                    : spi::sound(words);
+        return spi::unknown(
+            words +
+            ", and this role has no permission to see the state of standbys (GRANT pg_monitor)");
+    return f.number("synchronous").value_or(0) == 0
+               ? spi::slow(words + ", and no standby is synchronous")
+               : spi::sound(words);
 }
 
 Found judge_pooler(const spi::Facts& f) {
-    return f.text("pooled") == "1" ? spi::slow("a connection pooler stands between") : spi::sound();
+    return f.text("pooled") == "1" ? spi::slow("behind a connection pooler") : spi::sound();
 }
 
 Found judge_connections(const spi::Facts& f) {
@@ -116,7 +119,7 @@ constexpr spi::Check checks[] = {
      "find out who wrote that token into holdfast_lease", judge_tokens},
     {"postgresql.synchronous_standby", "each grant waits for a standby that is not there",
      "start the standby, or take it out of synchronous_standby_names", judge_missing_standby},
-    {"postgresql.pooler", "nobody is notified of a release, and waiters look once a second",
+    {"postgresql.pooler", "waiters are not notified of releases, and look once a second",
      "connect to the server itself, or set the pooler's mode to session", judge_pooler},
     {"postgresql.connections", "the next clients are refused", "raise max_connections",
      judge_connections},

@@ -248,8 +248,8 @@ std::vector<std::string> doubts_about(const std::string& path) {
     if (::stat(folder_of(path).c_str(), &folder) != 0) return doubts;
     if (::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode))
         doubts.push_back(path +
-                         " is a symbolic link, and who may replace it leads the locks "
-                         "elsewhere; name the file itself");
+                         " is a symbolic link, and a user who can replace it can redirect "
+                         "the locks; name the file itself");
     if ((folder.st_mode & S_IWOTH) != 0) add("every user may write the directory of " + path);
     // Several users share a file as members of the group that its directory hands on.
     const bool shared = (folder.st_mode & S_ISGID) != 0 && folder.st_gid == file.st_gid;

@@ -37,7 +37,7 @@ enum class errc {
     bad_config,      ///< in a URL, file or option; the details are in Diagnostics
     would_deadlock,  ///< the call would wait for what only its caller can end
     closed,          ///< the client was closed
-    forked           ///< the handle belongs to the parent process
+    forked           ///< after fork() the handle is unusable in the child
 };
 
 /// Core's own category: the values of errc, and reasons for a loss with the condition errc::lost.

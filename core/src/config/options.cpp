@@ -121,11 +121,13 @@ private:
         const std::size_t first = value.find_first_of(":/");
         if (first == value.size() - 1) return value;
         if (first == std::string::npos)
-            return wrong(in_quotes(value) +
-                             " does not end in : or /, so that it could meet another namespace.",
-                         "Write " + write(value + ":") + ".");
+            return wrong(
+                in_quotes(value) +
+                    " does not end in : or /, so its names could collide with another namespace's.",
+                "Write " + write(value + ":") + ".");
         return wrong(in_quotes(value) +
-                         " has a : or / before its end, so that it could meet another namespace.",
+                         " has a : or / before its end, so its names could collide with another "
+                         "namespace's.",
                      "Keep the last one only, or put such a prefix into the names.");
     }
 
