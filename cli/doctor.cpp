@@ -111,7 +111,8 @@ void add_doctor(CLI::App& app, Globals& g) {
     for (const char* other : {"--url", "--backend", "--local"})
         position->excludes(app.get_option(other));
     sub->footer(
-        "It acquires no lock and changes nothing at the servers. -v also prints what is sound.\n"
+        "It acquires no lock and changes nothing at the servers, except that it creates\n"
+        "Holdfast's own table where that is missing. -v also prints what is sound.\n"
         "Exit codes: 0 sound, 1 slow, 2 unsafe, 3 a check could not be made;\n"
         "64, 69, 77, 78 as for run.");
     sub->callback([url, &g] {
