@@ -44,7 +44,12 @@ private:
         std::cout << fmt::format(text, std::forward<A>(a)...) << std::endl;
     }
 
+    /// A worker that failed leaves the others' result unfinished, which is no fault of the lock.
     int verdict(bool exact, std::string_view good, std::string_view bad) {
+        if (!finished_) {
+            say("NOT finished: a worker failed, for the reason above.");
+            return exit_internal;
+        }
         say("{}", exact ? good : bad);
         return exact ? exit_ok : exit_internal;
     }
@@ -70,12 +75,11 @@ private:
             draw_line(line(n) + (n < all ? fmt::format(", {} lost", all - n) : ""), true);
             exact = n;
         }
-        const bool counted_all = finished_ && exact == all;
+        if (!finished_ || exact != all) return verdict(false, "", "NOT exact: the lock failed.");
         say("\nOne worker holds the lock (ttl 2 s) and is killed. The next one is paused while it "
             "holds the lock;\nthe third acquires it when that lease has ended. Then the paused "
             "one resumes, and writes:\n");
         const int end = takeover(true);
-        if (!counted_all) return verdict(false, "", "NOT exact: the lock failed.");
         if (end == exit_ok)
             say("\nYour own job, once among all that use this name:\n"
                 "  holdfast --local run nightly -- ./report.sh\n"

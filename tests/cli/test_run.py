@@ -449,7 +449,7 @@ class StatusFd(CliTest):
                              "3", pass_fds=[into])
         os.close(into)
         self.assertEqual(process.wait(timeout=10), 0)
-        self.assertRegex(process.stderr.read(), r"--status-fd \d+: dropped \d events")
+        self.assertRegex(process.stderr.read(), r"--status-fd \d+: dropped \d unread events")
         self.assertIn(b'"event":"acquired"', os.read(out, 4096))
 
     def test_the_command_may_wait_where_it_is_shared(self):
