@@ -1,6 +1,6 @@
-// One verb for one lock: the next request, the meaning of an answer and of silence, the outcome. No
-// sockets, clock or thread. The engine (backend.cpp) runs many of them together, a lane (lane.cpp)
-// one at a time, and a test answers in the server's place.
+// One verb for one lock: what to ask next, what an answer means, what silence means, and the
+// verdict. No sockets, no clock, no thread: the engine (backend.cpp) runs many of them together, a
+// lane (lane.cpp) one at a time, and a test answers in the server's place.
 #pragma once
 #include <array>
 #include <span>
@@ -14,37 +14,36 @@
 namespace holdfast::redis {
 
 /// A request. With `many`, operations that want the same one share it: the keys of all, then the
-/// arguments of all; the answer is an array of theirs.
+/// arguments of all, and an array of their answers.
 struct Verb {
     const Script* one;  ///< null: a command, not a script
     const Script* many;
     unsigned keys;         ///< of one lock
-    bool channel = false;  ///< between keys and arguments: where the server notifies of a hand-off
+    bool channel = false;  ///< between keys and arguments: where the server notifies of a hand-over
 };
 
-/// wants() names the next request. After answered() another may follow; after missing() the
-/// operation is over.
+/// wants() names the request; after answered() it may want another one, after missing() it is over.
 class Operation {
 public:
     virtual ~Operation() = default;
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
 
-    /// Null: it is over, and has written its outcome.
+    /// Null: it is over, and the outcome is written.
     const Verb* wants() const noexcept { return verb_; }
     void add_keys(Command&);
-    /// For a command, adds all of it. The texts live as long as the operation.
+    /// Of a command: all of it. Texts live as long as the operation.
     virtual void add_arguments(Command&) = 0;
-    /// The request takes a place in the queue.
+    /// Asked with a place in line.
     virtual bool queues() const noexcept { return false; }
 
     using Now = boot_clock::time_point (*)();
-    /// Its reply, or its part of one.
+    /// What came back for it: a reply, or its part of one.
     virtual void answered(const Reply&, Now) = 0;
-    /// No answer will come. `sent`: the request may have acted, or may act later.
+    /// No answer will come; `sent`: the request may have acted, or may still.
     virtual void missing(const error_code& why, bool sent, const std::string& detail) = 0;
 
-    /// The server has written something that min_replicas_ack covers.
+    /// The server has written what min_replicas_ack is about.
     virtual bool granted() const noexcept { return false; }
     /// Too few replicas have it.
     virtual void unconfirmed(const error_code&, const std::string&) {}
@@ -55,8 +54,8 @@ public:
 protected:
     Operation(Shared&, const Keys&, const Verb& first, milliseconds ttl,
               boot_clock::time_point deadline);
-    /// The server's clock, now known, was past the deadline, so it did nothing. Repeats the request
-    /// once, with a correct deadline.
+    /// The server said that the request came too late by its clock, which is known now, and that
+    /// nothing was done: once more, with a deadline that is right.
     void late(std::string_view server_ms, const Verb* again, Now);
 
     Shared& shared_;
@@ -68,10 +67,10 @@ private:
     std::string parts_;  // a key, where it is asked for
 };
 
-/// One request for all of these, which want the same one.
+/// One request of all of these, which want the same one.
 void write(Command&, std::span<Operation* const>, std::string_view channel);
 
-/// One lock's answer to a verb as text; for an error, the server's text.
+/// One lock's answer to that verb as a text; of an error, what the server says.
 struct Words {
     std::string_view text;
     bool error = false;
@@ -95,7 +94,7 @@ private:
     void refused(std::string_view text);
     void grant(std::uint64_t token, PreviousHolder);
     void add_units(Command&);
-    /// It polls, with a mark that puts it ahead of later waiters.
+    /// Polls, and is ahead of those that come later.
     bool marks() const noexcept;
     void ask_kind();
 
@@ -115,12 +114,13 @@ private:
     spi::Held& held_;
 };
 
-/// Release and withdraw: afterwards nothing of this owner is left.
+/// Release and withdraw: nothing of this owner is left afterwards.
 class Leave final : public Operation {
 public:
     Leave(Shared&, const Keys&, const spi::Held&, boot_clock::time_point now);
     Leave(Shared&, const Keys&, const spi::Attempt&, boot_clock::time_point now);
-    /// A grant without a caller. `ghost`: until when its request may still arrive, in server ms.
+    /// A grant that nobody here wants. `ghost`: until when, in server ms, the request for it may
+    /// still arrive.
     Leave(Shared&, const Keys&, std::string_view owner, boot_clock::time_point deadline,
           std::int64_t ghost = 0);
     void add_arguments(Command&) override;

@@ -1,4 +1,4 @@
-// The backend's data about one acquisition, from its first attempt to the end of its grant.
+// What the backend remembers of one acquisition, from its first look to the end of its grant.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -9,30 +9,30 @@
 
 namespace holdfast::redis {
 
-/// Written by the engine thread; by a lane only before the engine has seen it.
+/// Written on the engine thread; by a lane only before the engine has seen it.
 struct Place {
     std::int64_t ghost = 0;       ///< until when an unanswered request may still arrive, server ms
-    bool unanswered = false;      ///< a request may have acquired the lock without our knowledge
-    std::string ticket;           ///< the place in the queue
-    bool queued = false;          ///< an attempt was answered "queued"; the next three belong to it
-    std::uint64_t seen = 0;       ///< the number of the last grant at that attempt
-    boot_clock::time_point base;  ///< when that attempt was sent
-    milliseconds window{};        ///< how long a hand-off lasts without a renewal
+    bool unanswered = false;      ///< a request of this owner may have taken the lock unknown to us
+    std::string ticket;           ///< the place in line
+    bool queued = false;          ///< a look was answered "queued": the next three belong to it
+    std::uint64_t seen = 0;       ///< the number of the last grant at that look
+    boot_clock::time_point base;  ///< when that look was sent
+    milliseconds window{};        ///< for how long a hand-over holds
 
-    bool units = false;        ///< asks with units: the short request of a mutex does not suffice
+    bool units = false;        ///< asks with its units, since a mutex's short request does not do
     std::int64_t arrived = 0;  ///< when the first request with units was sent, server us; 0: none
     std::int64_t closed_until = 0;  ///< min_hold of the grant, server ms; 0: none
 
     struct Handed {
-        std::uint64_t number = 0;  ///< of the grant: higher than all earlier ones
+        std::uint64_t number = 0;  ///< of the grant: higher than that of every earlier one
         std::uint64_t token = 0;
         PreviousHolder previous = PreviousHolder::unknown;
     };
     std::optional<Handed> handed;  ///< from a message
-    bool unclaimed = false;  ///< granted by the message alone, which the first renewal reports
+    bool unclaimed = false;        ///< granted by the message alone: the first renewal says so
 };
 
-/// The Place of an Attempt or a Held, made on demand.
+/// The Place behind an Attempt or a Held, made if need be.
 inline Place& place_of(std::shared_ptr<void>& p) {
     if (!p) p = std::make_shared<Place>();
     return *static_cast<Place*>(p.get());
@@ -41,7 +41,7 @@ inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
     return static_cast<Place*>(p.get());
 }
 
-/// True if a mutex's short requests cannot describe it.
+/// An Attempt or a Held that a mutex's short requests cannot describe.
 template <class Item>
 bool needs_units(const Item& of) noexcept {
     const Place* const p = find_place(of.place);
@@ -49,29 +49,29 @@ bool needs_units(const Item& of) noexcept {
            of.min_hold > milliseconds::zero() || (p != nullptr && p->units);
 }
 
-/// How long a hand-off lasts before its waiter has sent anything.
+/// How long a hand-over holds before its waiter has spoken.
 inline milliseconds window_of(milliseconds ttl) noexcept {
     return std::min(ttl, milliseconds(3000));
 }
 PreviousHolder previous_from(char letter) noexcept;
 
-/// How long a polling waiter stays ahead of later ones without a further attempt.
+/// How long a waiter that polls is ahead of those that come later, before it looks again.
 inline constexpr milliseconds mark_window{300};
-/// How long it polls before that.
+/// So long it polls without being ahead of anybody.
 inline constexpr milliseconds mark_after{1000};
 
-/// Keeps the content of a hand-off message for take_handed(): the number of the grant, how the
-/// previous holder ended, and behind it the token if that is another number.
+/// What a hand-over message says, kept for take_handed(): the number of the grant, and what the
+/// holder is told of the one before, with the token behind it where that is another number.
 ///
-/// Any client that may PUBLISH to this channel can forge a message. So it is believed only for the
-/// shortest time that a real one would be (the window, counted from our own last request). Its
-/// token must be one that the server can have granted by now: a store that compares tokens would
-/// otherwise refuse real ones until they catch up.
+/// Whoever may PUBLISH to the client's channel can write one. So it is believed for the shortest
+/// time that a real one would be, the window, counted from our own last request; and its token must
+/// be one that the server can have given by now, or a store that compares tokens would refuse real
+/// ones for as long as the false one is ahead.
 void hear(Place&, std::uint64_t number, std::string_view told, const Shared&,
           boot_clock::time_point now);
-/// Records until when the name stays closed at least, once it is granted.
+/// Until when the name stays closed at least, once it is granted.
 void begin_hold(spi::Attempt&, const Shared&, boot_clock::time_point now);
-/// Takes a grant that came by message, if it still lasts long enough. Sends nothing.
+/// A grant that came by message, if it still holds for long enough. Sends nothing.
 bool take_handed(spi::Attempt&, const Shared&, boot_clock::time_point now);
 
 }  // namespace holdfast::redis
