@@ -54,6 +54,7 @@ Scenario c15_clocks();
 Scenario c16_death();
 Scenario c17_jitter();
 Scenario c18_single_point();
+Scenario c18a_one_of_several();
 Scenario c18b_standby();
 Scenario c19_naive_sql();
 Scenario c19a_state_version();

@@ -45,7 +45,7 @@ struct SetUps {
 std::map<std::string, SetUps> set_ups(const Rows& rows) {
     constexpr std::string_view metric = "runs with two holders";
     std::map<std::string, SetUps> found;
-    for (const char* scenario : {"C13", "C15", "C16", "C17", "C18", "C18b"})
+    for (const char* scenario : {"C13", "C15", "C16", "C17", "C18", "C18a", "C18b"})
         for (const Row* row : find_all(rows, {scenario})) {
             if (!row->metric.starts_with(metric)) continue;
             const auto what = row->scenario + " " + row->variant +

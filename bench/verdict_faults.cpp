@@ -295,6 +295,31 @@ Answer judge_c18(const Rows& rows) {
     return {outlived || twice ? Finding::refuted : Finding::confirmed, figure};
 }
 
+// --- C18a
+
+Answer judge_c18a(const Rows& rows) {
+    std::uint64_t runs = 0;
+    double twice = 0, kept = 0;
+    std::string words, lost;
+    for (const Row* row : find_all(rows, {"C18a"})) {
+        if (row->metric == two_holders) twice += row->value;
+        if (row->metric != "runs in which the holder kept its lease") continue;
+        const auto set_up = row->backend + " " + row->variant;
+        if (row->value < static_cast<double>(row->n)) append(lost, set_up);
+        runs += row->n;
+        kept += row->value;
+        append(words, fmt::format("{}: {}", set_up, of_runs(*row)));
+    }
+    if (runs == 0) return {};
+    const auto figure = fmt::format(
+        "the holder kept its lease with {}; two holders in {:.0f} of {} runs", words, twice, runs);
+    if (twice > 0 || kept == 0) return {Finding::refuted, figure};
+    if (!lost.empty())
+        return {Finding::only_if,
+                figure + ": holds only if a lease may be lost, in time, with " + lost};
+    return {Finding::confirmed, figure};
+}
+
 // --- C21
 
 Answer judge_c21(const Rows& rows) {
@@ -430,6 +455,11 @@ constexpr Rule rules[] = {
      "Confirmed if no holder keeps its lease over a server that hangs, or stays away, for longer "
      "than the ttl, and none that keeps its data ever gives the lock twice.",
      judge_c18},
+    {"C18a", "A lock at several servers outlives any one of them.",
+     "Confirmed if with ZooKeeper's and etcd's three servers and Redlock's five every holder keeps "
+     "its lease over the loss of one, and never two believe; only-if when some lose it in time; "
+     "refuted if all do, or if two believe.",
+     judge_c18a},
     {"C18b", "Two databases with a standby to switch to solve that.",
      "Confirmed if no set-up gives two holders; only-if when just the asynchronous one does; "
      "refuted if a synchronous one does.",

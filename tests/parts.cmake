@@ -12,6 +12,8 @@ set(HOLDFAST_TESTS_OF_LIBRARY ON)
 set(HOLDFAST_TESTS_OF_REST ON)
 if(HOLDFAST_TESTS_SPLIT AND HOLDFAST_SANITIZED)
     set(HOLDFAST_TESTS_OF_REST OFF)
+    # A fifth of the time to compile, for null pointers, at which AddressSanitizer stops as well, and for alignment.
+    add_compile_options(-fno-sanitize=null,alignment)
 elseif(HOLDFAST_TESTS_SPLIT)
     set(HOLDFAST_TESTS_OF_LIBRARY OFF)
 endif()

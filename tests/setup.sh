@@ -156,13 +156,14 @@ $plan" ;;
 }
 
 # One compiler cache for all build folders, inside build/. What one compiled serves the others: paths inside build/
-# are relative for the cache, and those of the sources are the same everywhere.
+# are relative for the cache, and those of the sources are the same everywhere. What is not in it is compiled at once,
+# without another run of the preprocessor (CCACHE_DEPEND).
 setup_build() {
     say "$program writes to $root/build and to temporary folders below ${TMPDIR:-/tmp}; nothing else."
     launcher=
     if command -v ccache >/dev/null 2>&1; then
         launcher=ccache
-        export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=2G
+        export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_MAXSIZE=2G
         export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root/build}
     fi
 }

@@ -40,6 +40,9 @@ function modelOf(report, choices) {
       if (/^no fault/.test(variant)) return '';
       return /clock/.test(variant) ? 'clock jump' : /^emptied/.test(variant) ? 'emptied node' : variant;
     }
+    if (r.scenario === 'C18a') {
+      return /killed/.test(variant) ? 'one server killed' : /silent/.test(variant) ? 'one server silent' : 'one clock jumps';
+    }
     if (/hung/.test(variant)) return 'server hung';
     if (/^(durable, |memory only, )?crashed/.test(variant)) return 'server crash';
     return after || variant;
@@ -52,7 +55,7 @@ function modelOf(report, choices) {
   }
   // The worst set-up of each fault: {fault, two, runs}. Of several servers where those were broken, else of one.
   function seen(choice) {
-    const all = ['C13', 'C15', 'C16', 'C17', 'C18', 'C18b'].flatMap((scenario) => pick({ scenario }))
+    const all = ['C13', 'C15', 'C16', 'C17', 'C18', 'C18a', 'C18b'].flatMap((scenario) => pick({ scenario }))
       .filter((r) => r.metric.startsWith(twoHolders) && isAbout(r, choice));
     const ensemble = /servers/.test(choice.variant);
     const broken = all.filter((r) => withServers(r) === ensemble);
@@ -232,7 +235,7 @@ const REDISSON = 'Redisson manual: Locks and Synchronizers';
 const CLAIM_SOURCES = {
   C1: WAYS, C2: WAYS, C3: RECIPES, C4: HOW, C4a: REDIS, C5: DEPTH, C5a: RECIPES, C7: WAYS, C8: HOW, C8a: WAYS, C9: DEPTH,
   C10: REDIS, C11: REDISSON, C11a: REDISSON, C12: HOW, C13: REDIS, C14: REDIS, C15: HOW, C16: GUIDE, C17: WAYS, C18: WAYS,
-  C18b: WAYS, C19: WAYS, C20a: WAYS, C21: WAYS, C22: 'ZooKeeper: Wait-free Coordination for Internet-scale Systems',
+  C18a: WAYS, C18b: WAYS, C19: WAYS, C20a: WAYS, C21: WAYS, C22: 'ZooKeeper: Wait-free Coordination for Internet-scale Systems',
   C23: RECIPES, C24: GUIDE, C25: RECIPES, C26: "Curator's source: LockInternals", C27: RECIPES, C28: GUIDE, C29: HOW, C30: WAYS,
   C31: 'Leases: An Efficient Fault-tolerant Mechanism for Distributed File Cache Consistency',
 };

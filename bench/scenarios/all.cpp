@@ -32,6 +32,7 @@ const std::vector<Scenario>& scenarios() {
         c16_death(),
         c17_jitter(),
         c18_single_point(),
+        c18a_one_of_several(),
         c18b_standby(),
         c19_naive_sql(),
         c19a_state_version(),

@@ -5,6 +5,7 @@
 
 #include "faults/holder.hpp"
 #include "faults/sqlite_file.hpp"
+#include "faults/three.hpp"
 #include "faults/through.hpp"
 #include "measure/trials.hpp"
 #include "processes/believer.hpp"
@@ -158,9 +159,11 @@ void add_up(Sum& sum, const Outcome& seen) {
     sum.two_holders += seen.two_holders ? 1 : 0;
 }
 
-Outcome play_until_it_works(const Bench& bench, Trial trial, std::size_t which, int round) {
+Outcome play_until_it_works(const Bench& bench, Trial trial) {
     for (int attempt = 0; attempt < 3; ++attempt) {
-        const auto number = fmt::format("{}-{}-{}", which, round, attempt);
+        // Never one of before, also when this step is begun again: journals are added to.
+        static std::atomic<unsigned> played{0};
+        const auto number = std::to_string(++played);
         trial.name = "bench/death/" + number;
         trial.journal = bench.site.folder() / ("journal-" + number);
         if (trial.deployment.backend == "sqlite")  // a file of its own: a holder may block it
@@ -177,11 +180,12 @@ bool applies(const Deployment& d) {
            d.variant != "no token";
 }
 
-void run(Bench& bench) {
+/// All of these with all faults at once: each mostly waits for its ttl.
+void play_all(Bench& bench, const std::vector<Deployment>& deployments) {
     const auto ttl_ms = static_cast<int>(
         roomy_ttl(bench, milliseconds(bench.options.pick(500, 1000, 1000))).count());
     std::vector<Trial> trials;
-    for (const Deployment& d : bench.site.deployments())
+    for (const Deployment& d : deployments)
         for (const auto& [fault, word] : faults) {
             if (!applies(d) || (fault == Fault::cut && d.backend == "sqlite")) continue;
             trials.push_back({d, fault, {}, {}, bench.site.folder() / "workers.log", ttl_ms});
@@ -189,11 +193,11 @@ void run(Bench& bench) {
     std::vector<Sum> sums(trials.size());
     const int rounds = bench.options.pick(1, 3, 10);
     for (int round = 0; round < rounds && !bench.stopped(); ++round) {
-        std::vector<std::jthread> all;  // all set-ups at once: each mostly waits for its ttl
+        std::vector<std::jthread> all;
         for (std::size_t i = 0; i < trials.size(); ++i)
-            all.emplace_back([&, i, round] {
+            all.emplace_back([&, i] {
                 try {
-                    add_up(sums[i], play_until_it_works(bench, trials[i], i, round));
+                    add_up(sums[i], play_until_it_works(bench, trials[i]));
                 } catch (const std::exception& error) {
                     sums[i].failure = error.what();
                 }
@@ -205,6 +209,15 @@ void run(Bench& bench) {
                 add_rows(bench, trials[i].deployment, word, sums[i], ttl_ms);
 }
 
+void run(Bench& bench) {
+    play_all(bench, bench.site.deployments());
+}
+
+void run_three(Bench& bench) {
+    const Three three(bench);
+    play_all(bench, three.deployments());
+}
+
 }  // namespace
 
 Scenario c16_death() {
@@ -212,10 +225,16 @@ Scenario c16_death() {
         id, "the holder dies (SIGKILL), is stopped (SIGSTOP), or its network is cut",
         "A process holds and renews the lock for longer than its ttl, and writes down at each "
         "look whether its lease is valid, and until when; another client waits. Then the fault. "
-        "All backends and faults at the same time. Two holders: the first one's lease was valid "
+        "All backends and faults at the same time; then ZooKeeper and etcd on three servers (not "
+        "in "
+        "--quick). Two holders: the first one's lease was valid "
         "at a look after the second one's grant. With SQLite there is no network to cut.",
-        false, [](const Options&, const Site&) {
-            return std::vector<Step>{{"holders killed, stopped, cut off, all backends", run}};
+        false, [](const Options& options, const Site&) {
+            std::vector<Step> steps{{"holders killed, stopped, cut off, all backends", run}};
+            // Six more servers are too much for the quick run.
+            if (options.effort != Effort::quick)
+                steps.push_back({"holders killed, stopped, cut off, three servers", run_three});
+            return steps;
         }};
 }
 

@@ -86,6 +86,7 @@ struct ZooKeeperSession::Library {
         if (code == ZOK && stat != nullptr) {
             answer.czxid = stat->czxid;
             answer.owner = stat->ephemeralOwner;
+            answer.created_ms = stat->ctime;
         }
         Asked::answer(data, std::move(answer));
     }

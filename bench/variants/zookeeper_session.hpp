@@ -24,6 +24,7 @@ struct ZooKeeperAnswer {
     std::string path;                ///< create: as the server named it
     std::vector<std::string> names;  ///< children
     long long czxid = 0, owner = 0;  ///< exists, get: of the node
+    long long created_ms = 0;        ///< the same; by the clock of the server that led then
 };
 
 /// One thread at a time. Errors: SelfCheck.

@@ -272,6 +272,22 @@ TEST_CASE("C18: the one server") {
     CHECK(finding({runs("C18", "redis", "durable, hung", 0)}, "C18") == Finding::not_measured);
 }
 
+TEST_CASE("C18a: one of several servers") {
+    const auto rows = [](double two, double killed, double silent) {
+        const char* kept = "runs in which the holder kept its lease";
+        return Rows{runs("C18a", "zookeeper", "3 servers, leader killed", two),
+                    runs("C18a", "zookeeper", "3 servers, leader killed", killed, 10, kept),
+                    runs("C18a", "redlock", "5 servers, node silent", 0),
+                    runs("C18a", "redlock", "5 servers, node silent", silent, 10, kept)};
+    };
+    CHECK(finding(rows(0, 10, 10), "C18a") == Finding::confirmed);
+    CHECK(finding(rows(0, 9, 10), "C18a") == Finding::only_if);
+    CHECK(finding(rows(0, 0, 0), "C18a") == Finding::refuted);
+    CHECK(finding(rows(1, 10, 10), "C18a") == Finding::refuted);
+    CHECK(finding({runs("C18a", "zookeeper", "3 servers, leader killed", 0)}, "C18a") ==
+          Finding::not_measured);
+}
+
 TEST_CASE("C18b: the standby") {
     const auto rows = [](double asynchronous, double synchronous) {
         return Rows{runs("C18b", "postgresql", "asynchronous, cut", asynchronous),

@@ -18,7 +18,11 @@ class Epoll;
 
 class Descriptor {
 public:
+    enum class Kind : std::uint8_t { epoll, counter, timer, socket };
+    explicit Descriptor(Kind k) noexcept : kind(k) {}
     virtual ~Descriptor() = default;
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
     /// EPOLLIN and so on, as far as it is so now.
     virtual std::uint32_t ready() const = 0;
     /// The last number is closed.
@@ -26,8 +30,9 @@ public:
     /// Tells those that wait.
     void changed();
 
-    Process* process = nullptr;
+    const Kind kind;
     bool blocks = false;
+    Process* process = nullptr;
 
 private:
     friend class Epoll;
@@ -38,6 +43,8 @@ private:
 
 class Epoll final : public Descriptor {
 public:
+    static constexpr Kind own = Kind::epoll;
+    Epoll() noexcept : Descriptor(own) {}
     std::uint32_t ready() const override { return 0; }
     void closed() override;
     int control(int what, int fd, const std::shared_ptr<Descriptor>&, const epoll_event*);
@@ -57,6 +64,8 @@ private:
 
 class Counter final : public Descriptor {
 public:
+    static constexpr Kind own = Kind::counter;
+    Counter() noexcept : Descriptor(own) {}
     std::uint32_t ready() const override {
         return EPOLLOUT | (value != 0 ? std::uint32_t{EPOLLIN} : 0U);
     }
@@ -65,6 +74,8 @@ public:
 
 class Timer final : public Descriptor {
 public:
+    static constexpr Kind own = Kind::timer;
+    Timer() noexcept : Descriptor(own) {}
     std::uint32_t ready() const override { return expired ? std::uint32_t{EPOLLIN} : 0U; }
     void closed() override { ++number_; }
     /// At this time of the process's clock; zero: never.
@@ -81,6 +92,8 @@ class Connection;
 /// The client's end of a connection.
 class Socket final : public Descriptor {
 public:
+    static constexpr Kind own = Kind::socket;
+    Socket() noexcept : Descriptor(own) {}
     enum class State : std::uint8_t { fresh, connecting, connected, failed };
     std::uint32_t ready() const override;
     void closed() override;
@@ -102,10 +115,6 @@ public:
 
     int add(std::shared_ptr<Descriptor>);
     std::shared_ptr<Descriptor> find(int fd) const;
-    template <class T>
-    std::shared_ptr<T> find_as(int fd) const {
-        return std::dynamic_pointer_cast<T>(find(fd));
-    }
     int close(int fd);
     std::size_t open() const noexcept { return open_; }
 

@@ -129,10 +129,14 @@ std::uint64_t Random::next() noexcept {
 
 Nanos Process::when(Nanos shown) const noexcept {
     if (shown >= never) return never;
-    const Nanos ahead = shown - local;
-    Nanos at = then + ahead - ahead * ppm / 1'000'000;
+    if (shown <= local) return then;
+    const double rate = 1 + static_cast<double>(ppm) * 1e-6;
+    Nanos at = then + static_cast<Nanos>(static_cast<double>(shown - local) / rate);
+    // That is nearly it: what its clock shows is cut to whole nanoseconds.
     while (clock(at) < shown)
-        at += 1 + (shown - clock(at)) / 2;
+        ++at;
+    while (clock(at - 1) >= shown)
+        --at;
     return at;
 }
 

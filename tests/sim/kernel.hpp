@@ -46,7 +46,7 @@ struct Process {
     Nanos clock(Nanos now) const noexcept {
         return local + (now - then) + (now - then) * ppm / 1'000'000;
     }
-    /// When its clock shows at least this.
+    /// When its clock shows at least this, since it last jumped.
     Nanos when(Nanos shown) const noexcept;
     void jump(Nanos now, Nanos by) noexcept;
     bool stands(Nanos now) const noexcept { return dead || now < frozen_until; }

@@ -46,7 +46,8 @@ std::shared_ptr<Descriptor> open_here(int fd) {
 }
 template <class T>
 std::shared_ptr<T> open_as(int fd) {
-    return std::dynamic_pointer_cast<T>(open_here(fd));
+    auto d = open_here(fd);
+    return d && d->kind == T::own ? std::static_pointer_cast<T>(std::move(d)) : nullptr;
 }
 bool is_ours(int fd) noexcept {
     return fd >= Descriptors::first;

@@ -257,28 +257,30 @@ void World::live(User& u) {
 
 /// What any step may have broken.
 void World::check() {
+    believers_.clear();
     for (const Belief* b : beliefs_) {
         if (b->process->dead) continue;
         kernel.look_as(b->process);
-        const bool valid = b->lease->valid();
+        if (b->lease->valid()) believers_.push_back(b);
         kernel.look_as(nullptr);
-        if (!valid) continue;
+    }
+    for (const Belief* b : believers_) {
         const Name& n = names[b->name];
-        std::uint64_t used = 0, limit = n.options.kind == Kind::semaphore ? n.options.limit : 1;
-        std::string who;
-        for (const Belief* other : beliefs_) {
-            if (other->name != b->name || other->process->dead) continue;
-            kernel.look_as(other->process);
-            const bool too = other->lease->valid();
-            kernel.look_as(nullptr);
-            if (!too) continue;
+        const bool permits = n.options.kind == Kind::semaphore;
+        std::uint64_t used = 0;
+        for (const Belief* other : believers_) {
+            if (other->name != b->name) continue;
             const bool both_read =
                 b->lease->mode() == Mode::shared && other->lease->mode() == Mode::shared;
-            if (other != b && n.options.kind != Kind::semaphore && both_read) continue;
-            used += n.options.kind == Kind::semaphore ? other->lease->permits() : 1;
-            who += " " + other->process->name + " " + other->owner.substr(0, 6);
+            if (other == b || permits || !both_read) used += permits ? other->lease->permits() : 1;
         }
-        if (used > limit) fail("more than the limit hold " + n.text + ":" + who);
+        if (used > (permits ? n.options.limit : 1)) {
+            std::string who;
+            for (const Belief* one : believers_)
+                if (one->name == b->name)
+                    who += " " + one->process->name + " " + one->owner.substr(0, 6);
+            fail("more than the limit hold " + n.text + ":" + who);
+        }
         if (const auto why = deployment_->contradicts(*b, n); !why.empty())
             fail(b->process->name + " holds " + n.text + " as " + b->owner.substr(0, 6) + ": " +
                  why);

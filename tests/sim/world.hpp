@@ -172,6 +172,7 @@ private:
     std::string url_;
     std::vector<Fault> faults_;
     std::vector<const Belief*> beliefs_;
+    std::vector<const Belief*> believers_;  ///< in check(): those whose leases are valid now
     /// A call that has not ended.
     struct Waiting {
         const User* user;

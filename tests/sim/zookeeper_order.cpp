@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sstream>
+#include <string_view>
 
 namespace holdfast::sim {
 namespace {
 
 /// "hf1 TTL OWNER", and words.
-std::string owner_in(const std::string& data) {
-    std::istringstream in(data);
-    std::string form, ttl, owner;
-    in >> form >> ttl >> owner;
-    return owner;
+std::string owner_in(std::string_view data) {
+    for (int before = 2; before > 0; --before)
+        data = data.find(' ') == data.npos ? "" : data.substr(data.find(' ') + 1);
+    return std::string(data.substr(0, data.find(' ')));
 }
 
 long number_of(const std::string& path) {
