@@ -83,7 +83,7 @@ int run(Options options) {
         report.seconds = done.seconds;
         report.methods = methods(done.ran);
     }
-    print_tables(stdout, report);
+    (options.verbose ? print_tables : print_screen)(stdout, report);
     if (!options.json.empty()) write_json(options.json, report);
     if (!options.html.empty()) write_html(options.html, report);
     return exit_code(report.rows);
@@ -155,6 +155,7 @@ int main(int argc, char** argv) try {
                    "one: client and servers on one core; spread: anywhere")
         ->check(CLI::IsMember({"one", "spread"}))
         ->capture_default_str();
+    app.add_flag("--verbose", options.verbose, "print all figures instead of one screen");
     app.add_option("--json", options.json, "write everything there")->take_last();
     app.add_option("--html", options.html, "write one page there that needs no network")
         ->take_last();

@@ -18,6 +18,7 @@ struct Options {
     std::vector<std::string> scenarios;  ///< ids; empty: all
     std::uint64_t seed = 0;              ///< 0: drawn
     std::string json, html;              ///< files to write; empty: none
+    bool verbose = false;                ///< print all figures, not one screen
     std::string histories;               ///< a folder to keep them in; empty: temporary
     std::string config, backend, url;  ///< the user's own deployment; all empty: the lab's servers
     std::string command_line;          ///< as it was given, without secrets, for the report

@@ -38,6 +38,9 @@ std::vector<std::string> check_report(const boost::json::value&);
 Report read_json(const std::filesystem::path&);
 
 /// Tables COST, SAFETY and VERDICTS.
+/// What to know first, on one screen.
+void print_screen(std::FILE*, const Report&);
+/// All of it.
 void print_tables(std::FILE*, const Report&);
 
 /// Writes the JSON file. Errors: std::runtime_error.

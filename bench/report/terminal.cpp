@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "measure/history_rows.hpp"
@@ -279,7 +280,105 @@ void print_verdicts(std::FILE* out, const Rows& rows, const Paint& paint) {
     }
 }
 
+/// What makes a run worthless, and how long it took.
+void print_end(std::FILE* out, const Report& report, const Paint& paint) {
+    for (const Row& row : report.rows)
+        if (row.status != Status::ok)
+            fmt::print(out, "{}\n",
+                       paint.red(fmt::format(
+                           "{}: {} {}: {} {}",
+                           row.status == Status::violated ? "GUARANTEE VIOLATED" : "INVALID",
+                           row.scenario, row_name(row), row.metric, row.note)));
+    fmt::print(out, "\n{:.0f} s, seed {}{}\n", report.seconds, report.seed,
+               report.partial ? ", PARTIAL: ended by ^C" : "");
+}
+
+/// "runs with two holders", of all faults together.
+std::string two_holders(const Rows& rows, const std::string& backend) {
+    double two = 0;
+    std::uint64_t runs = 0;
+    for (const Row* row : find_all(rows, {{}, backend})) {
+        if (!row->metric.starts_with("runs with two holders")) continue;
+        two += row->value;
+        runs += row->n;
+    }
+    return runs == 0 ? "-" : fmt::format("{:.0f} of {}", two, runs);
+}
+
+void print_backends(std::FILE* out, const Rows& rows, const Paint& paint) {
+    std::vector<const Row*> all = find_all(rows, {"C1", {}, "default", "p50"});
+    if (all.empty()) return;
+    std::sort(all.begin(), all.end(),
+              [](const Row* a, const Row* b) { return a->value < b->value; });
+    fmt::print(out, "\n{}\n", paint.bold("COST AND SAFETY (loopback, one machine)"));
+    fmt::print(out, "{:<14} {:>10} {:>12} {:>12} {:>10} {:>20}\n", "", "alone, us", "64 at once",
+               "hand-off, us", "requests", "two holders, runs");
+    for (const Row* row : all) {
+        const auto of = [&](const char* scenario, const char* metric, double x) {
+            return cell(find(rows, {scenario, row->backend, "default", metric, x}));
+        };
+        fmt::print(out, "{:<14} {:>10} {:>10}/s {:>12} {:>10} {:>20}\n", row->backend,
+                   figure(row->value), of("C1", "cycles per second", 64),
+                   of("C3", "time per hand-off", 100), of("C3", "requests per hand-off", 100),
+                   two_holders(rows, row->backend));
+    }
+    fmt::print(out, "{}\n",
+               paint.dim("Two holders: all faults together, also those that no such lock survives. "
+                         "Hand-off: among 100 waiters."));
+}
+
+void print_claims(std::FILE* out, const Rows& rows, const Paint& paint) {
+    std::map<Finding, std::vector<Verdict>> by;
+    std::size_t measured = 0;
+    for (Verdict& v : verdicts(rows)) {
+        if (v.finding == Finding::not_measured) continue;
+        ++measured;
+        by[v.finding].push_back(std::move(v));
+    }
+    if (measured == 0) return;
+    fmt::print(out, "\n{}\n", paint.bold("CLAIMS"));
+    constexpr std::size_t few = 6;
+    for (const Finding finding :
+         {Finding::confirmed, Finding::refuted, Finding::only_if, Finding::too_few}) {
+        const auto& these = by[finding];
+        if (these.empty()) continue;
+        fmt::print(out, "{:<14} {:>3}", to_string(finding), these.size());
+        if (measured > few && finding != Finding::refuted) {
+            fmt::print(out, "  ");
+            for (const Verdict& v : these)
+                fmt::print(out, " {}", v.id);
+            fmt::print(out, "\n");
+            continue;
+        }
+        fmt::print(out, "\n");
+        for (const Verdict& v : these) {
+            fmt::print(out, "  {:<4} {}\n", v.id, v.claim);
+            if (measured <= few) fmt::print(out, "       {}\n", paint.dim(v.figure));
+        }
+    }
+}
+
+void print_missed(std::FILE* out, const Rows& rows, const Paint& paint) {
+    std::size_t met = 0, missed = 0;
+    for (const Target& t : targets(rows)) {
+        met += t.met() ? 1 : 0;
+        missed += t.measured && !t.met() ? 1 : 0;
+    }
+    if (met + missed == 0) return;
+    fmt::print(out, "\n{} {} met, {}\n", paint.bold("HOLDFAST'S OWN TARGETS"), met,
+               missed == 0 ? "0 missed" : paint.yellow(fmt::format("{} missed", missed)));
+}
+
 }  // namespace
+
+void print_screen(std::FILE* out, const Report& report) {
+    const Paint paint{isatty(fileno(out)) == 1};
+    print_backends(out, report.rows, paint);
+    print_claims(out, report.rows, paint);
+    print_missed(out, report.rows, paint);
+    print_end(out, report, paint);
+    fmt::print(out, "{}\n", paint.dim("All figures: --verbose, or the page"));
+}
 
 void print_tables(std::FILE* out, const Report& report) {
     const Paint paint{isatty(fileno(out)) == 1};
@@ -297,15 +396,7 @@ void print_tables(std::FILE* out, const Report& report) {
     print_verdicts(out, report.rows, paint);
     for (const Row* row : find_all(report.rows, {"clean-up", {}, {}, {}}))
         if (row->status == Status::ok) fmt::print(out, "\nclean-up: {}\n", row->note);
-    for (const Row& row : report.rows)
-        if (row.status != Status::ok)
-            fmt::print(out, "{}\n",
-                       paint.red(fmt::format(
-                           "{}: {} {}: {} {}",
-                           row.status == Status::violated ? "GUARANTEE VIOLATED" : "INVALID",
-                           row.scenario, row_name(row), row.metric, row.note)));
-    fmt::print(out, "\n{:.0f} s, seed {}{}\n", report.seconds, report.seed,
-               report.partial ? ", PARTIAL: ended by ^C" : "");
+    print_end(out, report, paint);
 }
 
 }  // namespace holdfast::bench

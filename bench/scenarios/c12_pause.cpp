@@ -1,6 +1,8 @@
 // C12: the holder is stopped for twice its ttl and goes on as if nothing had happened.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <system_error>
 
 #include "faults/sqlite_file.hpp"
@@ -54,8 +56,8 @@ void stop_between(lab::Process& a, const Store& store, const Deployment& d,
 }
 
 /// Nothing when the machine was so busy that the lease was lost before anything was done to it.
-std::optional<Trial> run_trial(Bench& bench, const Deployment& d, int ttl_ms, int number) {
-    Store store(bench.site.folder() / "store.sock");
+std::optional<Trial> run_trial(const Bench& bench, const Deployment& d, int ttl_ms, int number) {
+    Store store(bench.site.folder() / ("store " + d.label()));
     store.reset(0, 1);
     WorkerOptions how;
     how.job = "write";
@@ -185,28 +187,41 @@ void report(Bench& bench, const Deployment& d, const Sum& sum, bool fenced, int 
     bench.add(row, spread_of(sum.overlap));
 }
 
-void run(Bench& bench, const Deployment& d) {
-    const int ttl_ms = bench.options.pick(600, 1000, 1000);
-    const bool fenced = bench.open(d).capabilities().has(Capability::fencing);
+struct Played {
     Sum sum;
+    std::optional<Trial> first;
+    bool fenced = false;
+};
+
+Played play(const Bench& bench, const Deployment& d, int ttl_ms) {
+    Played played;
+    played.fenced = bench.open(d).capabilities().has(Capability::fencing);
     const int wanted = bench.options.pick(2, 3, 15);
     int number = 0, done = 0;
     while (done < wanted && !bench.stopped()) {
         const auto trial = run_trial(bench, d, ttl_ms, number++);
         if (!trial && number < 3 * wanted) continue;
         if (!trial) throw SelfCheck("the machine is too busy for a lease to be renewed in time");
-        if (done++ == 0) add_timeline(bench, d, *trial);
-        add_up(sum, *trial);
+        if (done++ == 0) played.first = trial;
+        add_up(played.sum, *trial);
     }
-    if (!sum.overlap.empty()) report(bench, d, sum, fenced, ttl_ms);
+    return played;
 }
 
-std::vector<Step> plan(const Options&, const Site& site) {
-    std::vector<Step> steps;
-    for (const Deployment& d : across_processes(site))  // in one everybody would be stopped
-        steps.push_back({d.label() + " holder stopped for twice its ttl",
-                         [d](Bench& bench) { run(bench, d); }});
-    return steps;
+void run(Bench& bench) {
+    const auto ttl_ms = static_cast<int>(
+        roomy_ttl(bench, milliseconds(bench.options.pick(600, 1000, 1000))).count());
+    const auto deployments = across_processes(bench.site);  // in one everybody would be stopped
+    std::vector<Played> played(deployments.size());
+    std::vector<std::function<void()>> jobs;
+    for (std::size_t i = 0; i < deployments.size(); ++i)
+        jobs.emplace_back([&, i] { played[i] = play(bench, deployments[i], ttl_ms); });
+    side_by_side(jobs);  // each mostly waits for its ttl
+    for (std::size_t i = 0; i < deployments.size(); ++i) {
+        if (!played[i].first) continue;
+        add_timeline(bench, deployments[i], *played[i].first);
+        report(bench, deployments[i], played[i].sum, played[i].fenced, ttl_ms);
+    }
 }
 
 }  // namespace
@@ -217,8 +232,10 @@ Scenario c12_pause() {
         "Holder A looks whether its lease is lost, works for 10 ms and writes, again and again; it "
         "is stopped for 2 x ttl, B is granted and writes, A goes on. A write of A after B's grant "
         "is stale. Every write goes to two stores; one checks the fencing token, and meets a new "
-        "holder's with what it does first.",
-        false, plan};
+        "holder's with what it does first. All backends at once.",
+        false, [](const Options&, const Site&) {
+            return std::vector<Step>{{"holders stopped for twice their ttl, all backends", run}};
+        }};
 }
 
 }  // namespace holdfast::bench

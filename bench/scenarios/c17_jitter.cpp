@@ -150,7 +150,7 @@ void run(Bench& bench) {
 
 void run_three(Bench& bench) {
     const Three three(bench);
-    play_all(bench, three.deployments(), roomy_ttl(bench, milliseconds(2000)));
+    play_all(bench, three.deployments(), roomy_ttl(bench, milliseconds(1000)));
 }
 
 }  // namespace

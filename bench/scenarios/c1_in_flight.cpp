@@ -135,7 +135,7 @@ void run(Bench& bench, std::size_t n) {
                 [&] { return replay({redis->port()}, record_in_flight(*d, *redis, n)); });
     }
     if (n == most) add_crowded_floors(bench, block, add);
-    RoundPlan plan{id, bench.options.pick(5, n == most ? 7 : 5, 11), block, 1};
+    RoundPlan plan{id, bench.options.pick(5, 5, 11), block, 1};
     report(bench, measure_rounds(bench, plan, all), n);
 }
 

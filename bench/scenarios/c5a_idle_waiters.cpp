@@ -95,10 +95,10 @@ void run_holdfast(Bench& bench, const Deployment& d) {
     constexpr std::size_t waiters = 100;
     auto* server = d.backend == "redis" ? bench.site.redis() : nullptr;
     IdleWaiters idle(d, waiters);
-    idle.idle(bench.options.pick(1.0, 2.0, 2.0));  // until everybody is in line
+    idle.idle(bench.options.pick(1.0, 1.0, 2.0));  // until everybody is in line
     const auto before = idle.requests();
     const auto cpu_before = server ? server_calls(*server) : ServerCalls{};
-    const double wanted = bench.options.pick(2.5, 4.0, 10.0);
+    const double wanted = bench.options.pick(2.5, 3.0, 10.0);
     const auto start = Clock::now();
     idle.idle(wanted);
     const double seconds = seconds_since(start);
