@@ -1,8 +1,12 @@
 // C13: a Redis primary dies before it has replicated a grant, and its replica takes over.
+#include <array>
+#include <functional>
 #include <holdfast/lab/proxy.hpp>
 #include <holdfast/lab/wall_clock.hpp>
+#include <vector>
 
 #include "faults/holder.hpp"
+#include "measure/trials.hpp"
 #include "scenario.hpp"
 
 namespace holdfast::bench {
@@ -51,8 +55,8 @@ long long offset_of(const lab::RedisServer& server, const char* which) {
 
 /// A primary and its replica, with a proxy between them.
 struct Pair {
-    explicit Pair(Bench& bench, const Case& what)
-        : clock(bench.site.folder() / "clock-replica"),
+    Pair(const Bench& bench, const Case& what, int number)
+        : clock(bench.site.folder() / ("clock-replica-" + std::to_string(number))),
           primary(start_primary(what)),
           between(primary.port()),
           replica(start_replica()) {
@@ -107,8 +111,8 @@ Deployment at(const lab::RedisServer& server, const char* query = "") {
     return {"redis", "default", server.url() + query, {}, {}, {}};
 }
 
-void play(Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) {
-    Pair pair(bench, what);
+void play(const Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) {
+    Pair pair(bench, what, number);
     const std::string name = "bench/failover/" + std::to_string(number);
     const SetUp set_up = of(what);
     const bool asks = what.guard == Guard::acknowledged;
@@ -141,15 +145,22 @@ void play(Bench& bench, const Case& what, int number, int ttl_ms, Tally& tally) 
 
 void run(Bench& bench) {
     const int ttl_ms = bench.options.pick(600, 1000, 1000);
-    int number = 0;
-    for (const Case& what : cases) {
+    const int rounds = bench.options.pick(1, 1, 10);
+    std::array<Tally, std::size(cases)> tallies;
+    std::vector<std::function<void()>> jobs;
+    for (int c = 0; c < static_cast<int>(std::size(cases)); ++c) {
+        const Case& what = cases[c];
         // Redis takes seconds to miss a replica.
         if (what.guard != Guard::none && bench.options.effort == Effort::quick) continue;
-        Tally tally;
-        for (int i = 0; i < bench.options.pick(1, 1, 10) && !bench.stopped(); ++i)
-            play(bench, what, number++, ttl_ms, tally);
-        report(bench, of(what), tally);
+        jobs.emplace_back(
+            [&bench, &what, &tally = tallies.at(static_cast<std::size_t>(c)), c, rounds, ttl_ms] {
+                for (int i = 0; i < rounds && !bench.stopped(); ++i)
+                    play(bench, what, c * rounds + i, ttl_ms, tally);
+            });
     }
+    side_by_side(jobs);
+    for (std::size_t c = 0; c < std::size(cases); ++c)
+        report(bench, of(cases[c]), tallies.at(c));
 }
 
 }  // namespace
@@ -160,7 +171,7 @@ Scenario c13_failover() {
         "The replication goes through a proxy that swallows everything before the grant (the "
         "offsets and the replica's keys prove it). The primary is killed, the replica promoted, "
         "and another client asks there, as after a fail-over. The first holder hears nothing. "
-        "Both leases are looked at at the same moments.",
+        "Both leases are looked at at the same moments. All cases at once.",
         false, [](const Options&, const Site& site) {
             std::vector<Step> steps;
             if (site.find("redis") != nullptr)

@@ -133,7 +133,9 @@ public:
         const std::size_t count = k.random().chance(300) ? 5 : k.random().chance(800) ? 3 : 4;
         for (std::size_t i = 0; i < count; ++i) {
             nodes_.push_back(std::make_unique<Redis>(k, "node" + std::to_string(i)));
-            nodes_.back()->machine.ppm = k.random().between(-3000, 3000);
+            Process& machine = nodes_.back()->machine;
+            machine.ppm = k.random().between(-3000, 3000);
+            if (!durable_) machine.local = epoch + right + k.random().between(0, 100 * ms);
         }
     }
 
@@ -149,6 +151,8 @@ public:
         return kind == Kind::mutex || (fencing_ && kind == Kind::shared_mutex);
     }
     bool fences() const override { return fencing_; }
+    /// Where nodes may forget, tokens grow as long as most clocks are right (its README).
+    bool right_clocks() const override { return !durable_; }
     bool ages(const Name&, Mode mode) const override { return fencing_ && mode == Mode::shared; }
     std::vector<Listening> servers() override {
         std::vector<Listening> all;
@@ -156,6 +160,9 @@ public:
             all.push_back({host(i), 6379, nodes_[i].get()});
         return all;
     }
+
+    /// A node that has restarted does not vote for so long, and tells its age in whole seconds.
+    Nanos recovery() const override { return rest() + (durable_ ? 0 : max_ttl + 2 * second); }
 
     std::vector<Fault::Kind> faults(bool unsafe) const override {
         using enum Fault::Kind;

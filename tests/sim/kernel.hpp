@@ -17,6 +17,9 @@ namespace holdfast::sim {
 using Nanos = std::int64_t;
 inline constexpr Nanos us = 1'000, ms = 1'000'000, second = 1'000'000'000;
 inline constexpr Nanos never = std::int64_t{1} << 62;
+inline constexpr Nanos epoch =
+    1'790'000'000 * second;                    ///< what a clock on the wall shows more than others
+inline constexpr Nanos right = 1500 * second;  ///< of machines that agree, at the start
 
 /// Numbers from a seed, the same everywhere.
 class Random {

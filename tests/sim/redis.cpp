@@ -69,7 +69,7 @@ std::string shown(const std::vector<std::string>& words) {
 
 Redis::Redis(Kernel& k, std::string name) : kernel_(k) {
     machine.name = std::move(name);
-    machine.local = 1'790'000'000 * second + k.random().between(0, 1000 * second);
+    machine.local = epoch + k.random().between(0, 1000 * second);
     begin();
     began_ -= 1000 * second;
 }

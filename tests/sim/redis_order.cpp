@@ -51,7 +51,7 @@ RedisOrder::Line RedisOrder::line_of(const model::Store& store, const Name& n) c
         std::int64_t alive = 0, px = 0;
         in >> alive >> px;
         in.get();
-        Waiter w{owner, {}, all, alive >= store.now};
+        Waiter w{owner, {}, all, alive >= store.now, place};
         std::getline(in, w.channel, ' ');
         if (std::uint64_t take = 0; in >> take) w.take = take;
         out.waiters.push_back(std::move(w));
@@ -66,11 +66,12 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
     for (const auto& [owner, units] : now.holders) {
         if (before.holders.contains(owner)) continue;
         if (left_.contains(owner)) return owner.substr(0, 6) + " has left, and holds again";
+        const auto came = came_.find(owner);
         std::uint64_t sum = 0;
         for (const auto& [each, theirs] : now.holders)
             sum += theirs;
         for (const Waiter& w : before.waiters) {
-            if (w.owner == owner) break;
+            if (w.owner == owner || (came != came_.end() && came->second < w.place)) break;
             if (!w.alive || !now.stands(w.owner)) continue;
             // One that does not listen looks by itself, and keeps no mutex from those that do.
             sum += w.take;
@@ -101,6 +102,8 @@ std::string RedisOrder::look(const std::vector<std::string>& command) {
     const model::Store& store = server_.store();
     for (std::size_t i = 0; i < names_.size(); ++i) {
         Line now = line_of(store, names_[i]);
+        for (const Waiter& w : now.waiters)
+            came_.try_emplace(w.owner, w.place);
         if (out.empty()) out = compare(lines_[i], now, names_[i]);
         lines_[i] = std::move(now);
     }

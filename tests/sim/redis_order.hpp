@@ -25,6 +25,7 @@ private:
         std::string owner, channel;
         std::uint64_t take;
         bool alive;
+        double place;
     };
     struct Line {
         std::map<std::string, std::uint64_t> holders;  ///< and their units
@@ -40,6 +41,9 @@ private:
     const std::vector<Name> names_;
     std::vector<Line> lines_;     ///< after the last command
     std::set<std::string> left_;  ///< owners that the server let go
+    /// The first place of each owner. One that the server could not reach for a while comes back to
+    /// it, and has passed nobody who came meanwhile.
+    std::map<std::string, double> came_;
 };
 
 }  // namespace holdfast::sim

@@ -64,7 +64,6 @@ Nanos nanos(const timespec& t) noexcept {
 timespec timespec_of(Nanos n) noexcept {
     return {n / second, n % second};
 }
-constexpr Nanos epoch = 1'790'000'000 * second;  // of the clock on the wall
 
 template <class F>
 F* next(const char* name) noexcept {

@@ -125,9 +125,10 @@ void Worker::check_order(const Inspection& before, Nanos asked, const Lease& lea
     };
     std::uint64_t sum = units(lease.mode(), lease.permits());
     const auto add = [&](const std::vector<Holder>& then, const std::vector<Holder>& still) {
-        for (const Holder& one : then)
+        // As they are now: a writer may be a reader by a downgrade.
+        for (const Holder& one : still)
             if (one.owner != lease.owner_id() &&
-                std::any_of(still.begin(), still.end(),
+                std::any_of(then.begin(), then.end(),
                             [&](const Holder& h) { return h.owner == one.owner; }))
                 sum += units(one.mode, one.permits);
     };

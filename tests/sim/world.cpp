@@ -105,6 +105,7 @@ void World::plan() {
         u.process.name = "client" + std::to_string(i);
         u.process.local = 1000 * second + r.between(0, 1000 * second);
         u.process.ppm = r.between(-3000, 3000);
+        if (deployment_->right_clocks()) u.process.local = right + r.between(0, 100 * ms);
         if (deployment_->one_machine()) u.process.local = 1000 * second, u.process.ppm = 0;
         for (const auto& one : servers_)
             u.routes.push_back(std::make_unique<Route>(kernel, u.process, *one.server));
@@ -296,7 +297,7 @@ void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
     for (const Waiting& w : waiting_) {
         if (w.name != name || w.user->killed || !deployment_->ages(n, w.mode)) continue;
         if (w.since + long_enough > asked || w.until < kernel.now() + soon) continue;
-        if (w.since < troubled_until_ + deployment_->rest()) continue;
+        if (w.since < troubled_until_ + deployment_->recovery()) continue;
         const bool fits = permits ? w.permits + lease.permits() <= n.options.limit
                                   : w.mode == Mode::shared && lease.mode() == Mode::shared;
         if (!fits)

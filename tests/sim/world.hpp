@@ -90,6 +90,8 @@ public:
     virtual bool fences() const { return true; }
     /// Nobody passes one that has waited for a second, and does not fit beside it.
     virtual bool ages(const Name&, Mode) const { return true; }
+    /// All machines agree on the time, but for a moment.
+    virtual bool right_clocks() const { return false; }
     /// All clients are in one process.
     virtual bool one_machine() const { return false; }
     virtual std::vector<Listening> servers() { return {}; }
@@ -102,6 +104,8 @@ public:
     virtual int time_outs() const { return 1; }
     /// When all is healed, what is left behind is gone after so long.
     virtual Nanos rest() const { return 1500 * ms; }
+    /// So long after a fault who waits may still find no server that could keep a place for it.
+    virtual Nanos recovery() const { return rest(); }
     /// What a killed client had is gone so long after its ttl.
     virtual Nanos mourning() const { return 3 * second; }
     /// What is wrong with this belief, in words, as far as a server can tell.
