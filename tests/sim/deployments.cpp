@@ -29,8 +29,8 @@ public:
     std::string url(const World& w) override {
         if (mode_ != plain) {
             order_.emplace(server_, w.names);
-            server_.ran = [this](const auto& command) {
-                if (wrong_.empty()) wrong_ = order_->look(command);
+            server_.ran = [this](const auto& command, const Process& client) {
+                if (wrong_.empty()) wrong_ = order_->look(command, client);
             };
         }
         static constexpr std::array<const char*, 5> modes{"", "", "&wait=poll",
@@ -107,11 +107,10 @@ public:
         const model::Store& store = server_.store();
         for (const Name& n : names) {
             const auto* lock = store.find(n.text);
-            const auto* line = store.find("{" + n.text + "}:hf:q");
             // A request that comes late acquires in this mode, until its ttl.
             if (lock != nullptr && mode_ != plain) return n.text + " is held: " + lock->text;
-            if (line != nullptr && !killed)
-                return n.text + " has a line: " + line->scores.begin()->first;
+            if (const auto waiter = order_ ? order_->stands(n) : ""; !waiter.empty() && !killed)
+                return n.text + " has a line: " + waiter;
         }
         return {};
     }

@@ -28,7 +28,20 @@ bool RedisOrder::has(const model::Store& store, const Name& n, const std::string
     return lock->text.starts_with("hf:") && parts != nullptr && parts->scores.contains(owner);
 }
 
-RedisOrder::Line RedisOrder::line_of(const model::Store& store, const Name& n) const {
+std::string RedisOrder::stands(const Name& n) const {
+    const model::Store& store = server_.store();
+    constexpr std::int64_t at_once = 5;  // what was sent together
+    for (const Waiter& w : line_of(store, n).waiters) {
+        const auto last = last_heard_.find(w.owner);
+        if (w.alive > store.now || last == last_heard_.end()) return w.owner;
+        const auto& times = heard_.at(last->second.client);
+        const auto next = std::lower_bound(times.begin(), times.end(), last->second.at + at_once);
+        if (next != times.end() && *next < w.alive) return w.owner;
+    }
+    return {};
+}
+
+RedisOrder::Line RedisOrder::line_of(const model::Store& store, const Name& n) {
     Line out;
     const std::string keys = "{" + n.text + "}:hf:";
     const auto *lock = store.find(n.text), *parts = store.find(keys + "r"),
@@ -51,7 +64,7 @@ RedisOrder::Line RedisOrder::line_of(const model::Store& store, const Name& n) c
         std::int64_t alive = 0, px = 0;
         in >> alive >> px;
         in.get();
-        Waiter w{owner, {}, all, alive >= store.now, place};
+        Waiter w{owner, {}, all, alive, place};
         std::getline(in, w.channel, ' ');
         if (std::uint64_t take = 0; in >> take) w.take = take;
         out.waiters.push_back(std::move(w));
@@ -72,7 +85,7 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
             sum += theirs;
         for (const Waiter& w : before.waiters) {
             if (w.owner == owner || (came != came_.end() && came->second < w.place)) break;
-            if (!w.alive || !now.stands(w.owner)) continue;
+            if (w.alive < server_.store().now || !now.stands(w.owner)) continue;
             // One that does not listen looks by itself, and keeps no mutex from those that do.
             sum += w.take;
             const bool reached = !w.channel.empty() && server_.listens(w.channel);
@@ -96,10 +109,13 @@ void RedisOrder::note_leaving(const std::vector<std::string>& command) {
         left_.insert(command[at]);
 }
 
-std::string RedisOrder::look(const std::vector<std::string>& command) {
+std::string RedisOrder::look(const std::vector<std::string>& command, const Process& client) {
     std::string out;
     note_leaving(command);
     const model::Store& store = server_.store();
+    heard_[&client].push_back(store.now);
+    for (const std::string& word : command)
+        if (word.ends_with(".sim.4711")) last_heard_[word] = {&client, store.now};
     for (std::size_t i = 0; i < names_.size(); ++i) {
         Line now = line_of(store, names_[i]);
         for (const Waiter& w : now.waiters)

@@ -16,15 +16,18 @@ class RedisOrder {
 public:
     RedisOrder(Redis& server, std::vector<Name> names);
     /// This command was done. Answers what is wrong, in words.
-    std::string look(const std::vector<std::string>& command);
+    std::string look(const std::vector<std::string>& command, const Process& client);
     /// What is in the lock's key, or in its parts, is this owner's.
     static bool has(const model::Store&, const Name&, const std::string& owner);
+    /// An owner that is in line, or whose place there has lapsed and could have been given back:
+    /// its client was heard after its last word of that owner, and before the place lapsed.
+    std::string stands(const Name&) const;
 
 private:
     struct Waiter {
         std::string owner, channel;
         std::uint64_t take;
-        bool alive;
+        std::int64_t alive;  ///< until then
         double place;
     };
     struct Line {
@@ -33,7 +36,7 @@ private:
         bool stands(const std::string& owner) const;
     };
     static constexpr std::uint64_t all = 4294967295;
-    Line line_of(const model::Store&, const Name&) const;
+    static Line line_of(const model::Store&, const Name&);
     std::string compare(const Line& before, const Line& now, const Name&) const;
     void note_leaving(const std::vector<std::string>& command);
 
@@ -44,6 +47,13 @@ private:
     /// The first place of each owner. One that the server could not reach for a while comes back to
     /// it, and has passed nobody who came meanwhile.
     std::map<std::string, double> came_;
+    /// By the server's clock, in milliseconds.
+    struct Heard {
+        const Process* client;
+        std::int64_t at;
+    };
+    std::map<std::string, Heard> last_heard_;  ///< of each owner
+    std::map<const Process*, std::vector<std::int64_t>> heard_;
 };
 
 }  // namespace holdfast::sim
