@@ -29,8 +29,8 @@ public:
     std::string url(const World& w) override {
         if (mode_ != plain) {
             order_.emplace(server_, w.names);
-            server_.ran = [this](const auto& command, const Process& client) {
-                if (wrong_.empty()) wrong_ = order_->look(command, client);
+            server_.ran = [this](const auto& command, const auto& reply, const Process& client) {
+                if (wrong_.empty()) wrong_ = order_->look(command, reply, client);
             };
         }
         static constexpr std::array<const char*, 5> modes{"", "", "&wait=poll",

@@ -36,7 +36,8 @@ std::uint64_t number(std::string_view text) {
 
 int usage() {
     std::fputs(
-        "sim BACKEND [--seeds A..B] [--unsafe] [--expect]   runs these seeds; 1..100 by default\n"
+        "sim BACKEND [--seeds A..B] [--rough] [--unsafe] [--expect]   runs these seeds; 1..100 by "
+        "default\n"
         "sim BACKEND --trace SEED [--without N,...]         shows one, less these of its faults\n"
         "sim BACKEND --shrink SEED                          leaves out the faults that it fails "
         "without\n"
@@ -97,6 +98,8 @@ int go(int count, char** words) {
         const std::string_view word = words[i];
         if (word == "--unsafe") {
             options.unsafe = true;
+        } else if (word == "--rough") {
+            options.rough = true;
         } else if (word == "--expect") {
             expect = true;
         } else if (i + 1 >= count) {

@@ -139,7 +139,7 @@ void Redis::go_on() {
 void Redis::run(Session& s, const Words& words) {
     set_time();
     std::string reply = answer(s, words);
-    if (ran && !reply.starts_with("-NOSCRIPT")) ran(words, s.connection->route().process);
+    if (ran && !reply.starts_with("-NOSCRIPT")) ran(words, reply, s.connection->route().process);
     if (kernel_.tracing) {
         std::string line = shown(words) + " -> " + reply.substr(0, 100);
         std::replace_if(

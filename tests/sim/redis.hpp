@@ -40,7 +40,9 @@ public:
     bool up() const noexcept { return up_; }
     bool listens(const std::string& channel) const;
     /// Called after each command that was done.
-    std::function<void(const std::vector<std::string>&, const Process& client)> ran;
+    std::function<void(const std::vector<std::string>&, const std::string& reply,
+                       const Process& client)>
+        ran;
     /// When it began without data.
     Nanos emptied() const noexcept { return emptied_; }
 

@@ -96,8 +96,9 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
     return {};
 }
 
-/// OWNER HOW UNTIL and two more for each lock, HOW one letter: no other request is like that.
-void RedisOrder::note_leaving(const std::vector<std::string>& command) {
+/// OWNER HOW UNTIL and two more for each lock, HOW one letter: no other request is like that. Where
+/// the answer is 'u' nothing was done: the line is one of another kind, and is asked again as that.
+void RedisOrder::note_leaving(const std::vector<std::string>& command, const std::string& reply) {
     if (command.size() < 8 || !command[0].starts_with("EVAL")) return;
     const std::size_t keys = std::stoul(command[2]), first = 3 + keys;
     const std::size_t arguments = command.size() - std::min(command.size(), first);
@@ -105,13 +106,18 @@ void RedisOrder::note_leaving(const std::vector<std::string>& command) {
         return;
     for (std::size_t at = first; at < command.size(); at += 5)
         if (command[at + 1] != "r" && command[at + 1] != "a" && command[at + 1] != "u") return;
-    for (std::size_t at = first; at < command.size(); at += 5)
-        left_.insert(command[at]);
+    std::istringstream in(reply);
+    std::vector<std::string> answers;
+    for (std::string line; std::getline(in, line);)
+        if (!line.starts_with('*') && !line.starts_with('$')) answers.push_back(line);
+    for (std::size_t at = first, i = 0; at < command.size() && i < answers.size(); at += 5, ++i)
+        if (answers[i] != "u\r") left_.insert(command[at]);
 }
 
-std::string RedisOrder::look(const std::vector<std::string>& command, const Process& client) {
+std::string RedisOrder::look(const std::vector<std::string>& command, const std::string& reply,
+                             const Process& client) {
     std::string out;
-    note_leaving(command);
+    note_leaving(command, reply);
     const model::Store& store = server_.store();
     heard_[&client].push_back(store.now);
     for (const std::string& word : command)

@@ -16,7 +16,8 @@ class RedisOrder {
 public:
     RedisOrder(Redis& server, std::vector<Name> names);
     /// This command was done. Answers what is wrong, in words.
-    std::string look(const std::vector<std::string>& command, const Process& client);
+    std::string look(const std::vector<std::string>& command, const std::string& reply,
+                     const Process& client);
     /// What is in the lock's key, or in its parts, is this owner's.
     static bool has(const model::Store&, const Name&, const std::string& owner);
     /// An owner that is in line, or whose place there has lapsed and could have been given back:
@@ -38,7 +39,7 @@ private:
     static constexpr std::uint64_t all = 4294967295;
     static Line line_of(const model::Store&, const Name&);
     std::string compare(const Line& before, const Line& now, const Name&) const;
-    void note_leaving(const std::vector<std::string>& command);
+    void note_leaving(const std::vector<std::string>& command, const std::string& reply);
 
     Redis& server_;
     const std::vector<Name> names_;

@@ -76,8 +76,8 @@ void World::plan() {
     static constexpr std::array<Nanos, 5> ttls{300, 600, 1000, 2000, 5000};
     ttl = milliseconds(ttls.at(r.below(ttls.size())));
     request_timeout = std::min(milliseconds(2000), ttl / 3);
-    calm = r.chance(100) && !options.unsafe;
-    kernel.preemptions = r.chance(500) ? 0 : static_cast<unsigned>(r.below(30));
+    calm = r.chance(100) && !options.unsafe && !options.rough;
+    kernel.preemptions = r.chance(500) && !options.rough ? 0 : static_cast<unsigned>(r.below(30));
     // A calm run judges what is late, and has no machine that is.
     kernel.longest_latency = calm || r.chance(500) ? 2 * ms : 20 * ms;
     slack_ = 20 * ms + 10 * kernel.longest_latency;
@@ -122,7 +122,8 @@ void World::make_faults() {
     if (calm) return;
     const auto kinds = deployment_->faults(options.unsafe);
     // Some runs are calm, some are hell.
-    const std::size_t count = 1 + r.below(r.chance(300) ? 20 : 6);
+    const std::size_t count =
+        options.rough ? 10 + r.below(20) : 1 + r.below(r.chance(300) ? 20 : 6);
     for (std::size_t i = 0; i < count; ++i) {
         Fault f;
         f.kind = kinds.at(r.below(kinds.size()));

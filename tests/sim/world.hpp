@@ -62,6 +62,8 @@ struct Options {
     bool tracing = false;
     /// Faults beyond the class: such runs have to show violations.
     bool unsafe = false;
+    /// Many faults in every run, and threads that lose the processor often.
+    bool rough = false;
     /// Of the list of faults these are left out.
     std::set<std::size_t> without;
 };
