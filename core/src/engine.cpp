@@ -366,7 +366,9 @@ void Engine::end(milliseconds grace) {
     // backend.
     io_.restart();
     // What is posted from here on would keep the engine alive, and never run.
-    ended_.store(true, std::memory_order_release);
+    ended_.store(true);
+    for (int n = posting_.load(); n != 0; n = posting_.load())
+        posting_.wait(n);
     {
         const std::lock_guard hold(inbox_mutex_);
         inbox_shut_ = true;

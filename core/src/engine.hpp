@@ -71,8 +71,9 @@ public:
     /// ended, nor in a forked child, which has no such thread.
     template <class F>
     void post(F&& f) {
-        if (ended_.load(std::memory_order_acquire) || forked()) return;
-        asio::post(io_, std::forward<F>(f));
+        if (forked()) return;
+        const Posting here(shared_from_this());
+        if (!ended_.load()) asio::post(io_, std::forward<F>(f));
     }
     /// Runs handlers that name no executor.
     const asio::any_completion_executor& default_executor() const noexcept {
@@ -163,7 +164,22 @@ private:
     LeaseIndex leases_;
     std::thread thread_;
     std::thread::id thread_id_;
+    /// Who has looked whether the engine has ended, and perhaps not posted yet: end() waits for it,
+    /// since what came later would keep the engine alive and never run.
+    struct Posting {
+        const std::shared_ptr<Engine> engine;
+        explicit Posting(std::shared_ptr<Engine> e) noexcept : engine(std::move(e)) {
+            engine->posting_.fetch_add(1);
+        }
+        ~Posting() {
+            if (engine->posting_.fetch_sub(1) == 1 && engine->ended_.load())
+                engine->posting_.notify_all();
+        }
+        Posting(const Posting&) = delete;
+        Posting& operator=(const Posting&) = delete;
+    };
     std::atomic<bool> closed_{false}, ended_{false};
+    std::atomic<int> posting_{0};
     std::atomic<bool> closing_{false}, close_done_{false};
     std::atomic<std::thread::id> closer_{};
     bool backend_stopping_ = false;              // engine thread only
