@@ -150,4 +150,39 @@ void report(Bench& bench, const SetUp& set_up, const Tally& tally) {
     bench.add(row, spread_of(tally.overlap_ms));
 }
 
+void report(Bench& bench, const SetUp& set_up, const std::vector<Fate>& all, int ttl_ms,
+            const char* kept_note, const char* again_metric, const char* again_note) {
+    Row row;
+    row.scenario = set_up.scenario;
+    row.backend = set_up.backend;
+    row.variant = set_up.variant;
+    row.x = ttl_ms;
+    row.n = all.size();
+    double kept = 0;
+    std::vector<double> told, again;
+    for (const Fate& fate : all) {
+        kept += fate.kept ? 1 : 0;
+        if (fate.told_ms > 0) told.push_back(fate.told_ms);
+        again.push_back(fate.again_ms);
+    }
+    row.metric = "runs in which the holder kept its lease";
+    row.note = kept_note;
+    bench.add_value(row, kept);
+    row.unit = "ms";
+    row.note = "the ttl is x ms";
+    row.metric = "time until the holder was told";
+    if (!told.empty()) bench.add(row, spread_of(told));
+    row.metric = again_metric;
+    row.note = again_note;
+    bench.add(row, spread_of(again));
+}
+
+void line_up(Holder& first, Holder& second, milliseconds cap) {
+    first.must_acquire(cap);
+    const double granted_until = first.promised_until_ms();
+    second.queue(cap);
+    lab::wait_until([&] { return second.queued() && first.promised_until_ms() > granted_until; },
+                    cap, "a renewed lease, and somebody who waits");
+}
+
 }  // namespace holdfast::bench

@@ -81,6 +81,16 @@ struct Overlap {
 /// when it still does after `cap`.
 Overlap watch(Holder& first, Holder& second, milliseconds cap);
 
+/// The first acquires and renews, the second waits for the same lock. Errors: SelfCheck, LabError.
+void line_up(Holder& first, Holder& second, milliseconds cap);
+
+/// What became of a lease while a server was lost.
+struct Fate {
+    bool kept = false;
+    double told_ms = 0;   ///< after the fault; 0: never
+    double again_ms = 0;  ///< until the next grant
+};
+
 /// Runs of one set-up.
 struct Tally {
     std::size_t runs = 0, two_holders = 0, tokens_back = 0;
@@ -103,5 +113,10 @@ std::filesystem::path history_of(const Bench&, const SetUp&, const Deployment&, 
 
 /// Adds rows "runs with two holders", "runs with a token going back", "time with two holders".
 void report(Bench&, const SetUp&, const Tally&);
+
+/// Adds rows of how often the lease was kept, when its holder was told, and, as `again`, the time
+/// until the next grant.
+void report(Bench&, const SetUp&, const std::vector<Fate>&, int ttl_ms, const char* kept_note,
+            const char* again, const char* again_note);
 
 }  // namespace holdfast::bench

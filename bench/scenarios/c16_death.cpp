@@ -1,6 +1,7 @@
 // C16: the holder dies, is stopped, or is cut off. When is the lock free, and never too early?
 #include <fmt/format.h>
 
+#include <atomic>
 #include <thread>
 
 #include "faults/holder.hpp"

@@ -74,13 +74,6 @@ Server etcd() {
                                   [](auto& s) { s.restart_all(); });
 }
 
-struct Seen {
-    bool kept = false;
-    bool tokens = false;
-    double told_ms = 0;   ///< after the fault; 0: never
-    double again_ms = 0;  ///< from when the server was back to the next grant
-};
-
 SetUp of(const Server& server, Fault fault, const char* words, int ttl_ms) {
     const Deployment& d = server.deployment;
     // A server that forgets gives the lock twice when it is back before the ttl is over.
@@ -88,7 +81,7 @@ SetUp of(const Server& server, Fault fault, const char* words, int ttl_ms) {
             server.keeps || fault != Fault::restart, "ttl " + std::to_string(ttl_ms) + " ms"};
 }
 
-Seen play(const Bench& bench, const Server& server, const SetUp& set_up, Fault fault, int number,
+Fate play(const Bench& bench, const Server& server, const SetUp& set_up, Fault fault, int number,
           int ttl_ms, Tally& tally) {
     const auto cap = milliseconds(6 * ttl_ms) + std::chrono::seconds(30);
     const auto long_cap = std::chrono::duration_cast<milliseconds>(cap);
@@ -96,13 +89,9 @@ Seen play(const Bench& bench, const Server& server, const SetUp& set_up, Fault f
     const Deployment& d = server.deployment;
     Holder first(bench, d, name, {.ttl = milliseconds(ttl_ms)}, history_of(bench, set_up, d, "A"));
     Holder second(bench, d, name, {.ttl = milliseconds(ttl_ms)}, history_of(bench, set_up, d, "B"));
-    first.must_acquire(long_cap);
-    const double granted_until = first.promised_until_ms();
-    second.queue(long_cap);
-    lab::wait_until([&] { return second.queued() && first.promised_until_ms() > granted_until; },
-                    cap, "a renewed lease, and somebody who waits");
+    line_up(first, second, long_cap);
 
-    Seen seen;
+    Fate seen;
     (fault == Fault::hang ? server.pause : server.kill)();
     const double at = boot_ms();
     if (fault == Fault::restart) server.restart();
@@ -125,42 +114,21 @@ Seen play(const Bench& bench, const Server& server, const SetUp& set_up, Fault f
     if (answer) throw SelfCheck("the next holder: " + answer.message() + ": " + second.words());
     tally.add(watch(first, second, long_cap));
     seen.again_ms = std::max(0.0, second.granted_ms() - back);
-    seen.tokens = first.lease().fencing_token().value != 0;
-    if (seen.tokens)
+    if (first.lease().fencing_token().value != 0)
         tally.add_tokens(first.lease().fencing_token(), second.lease().fencing_token());
     return seen;
 }
 
-void add_rows(Bench& bench, const SetUp& set_up, const std::vector<Seen>& all, const Tally& tally,
+void add_rows(Bench& bench, const SetUp& set_up, const std::vector<Fate>& all, const Tally& tally,
               int ttl_ms) {
     if (all.empty()) return;
     report(bench, set_up, tally);
-    Row row;
-    row.scenario = id;
-    row.backend = set_up.backend;
-    row.variant = set_up.variant;
-    row.x = ttl_ms;
-    row.n = all.size();
-    double kept = 0;
-    std::vector<double> told, again;
-    for (const Seen& seen : all) {
-        kept += seen.kept ? 1 : 0;
-        if (seen.told_ms > 0) told.push_back(seen.told_ms);
-        again.push_back(seen.again_ms);
-    }
-    row.metric = "runs in which the holder kept its lease";
-    row.note = "renewed after the server was back";
-    bench.add_value(row, kept);
-    row.unit = "ms";
-    row.note = "the ttl is x ms";
-    row.metric = "time until the holder was told";
-    if (!told.empty()) bench.add(row, spread_of(told));
-    row.metric = "time until the next grant, from when the server was back";
-    bench.add(row, spread_of(again));
+    report(bench, set_up, all, ttl_ms, "renewed after the server was back",
+           "time until the next grant, from when the server was back", "the ttl is x ms");
 }
 
 struct Played {
-    std::vector<Seen> seen[std::size(faults)];
+    std::vector<Fate> seen[std::size(faults)];
     Tally tally[std::size(faults)];
     std::string failure;
 };

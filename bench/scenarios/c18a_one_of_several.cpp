@@ -1,5 +1,6 @@
 // C18a: the counterpart of C18. Of several servers one is lost while a lock is held and another
 // client waits: of three that agree (ZooKeeper, etcd), and of Redlock's five.
+#include <atomic>
 #include <holdfast/lab/wait_until.hpp>
 
 #include "faults/five.hpp"
@@ -88,18 +89,12 @@ std::vector<Cluster> clusters_of(Three& three, Five* five) {
     return all;
 }
 
-struct Seen {
-    bool kept = false;
-    double told_ms = 0;   ///< after the fault; 0: never
-    double again_ms = 0;  ///< from the release, or where it was lost the fault, to the next grant
-};
-
 SetUp of(const Deployment& d, const Fault& fault) {
     return {id, d.backend, d.variant + ", " + fault.words, true,
             "ttl " + std::to_string(ttl_ms) + " ms"};
 }
 
-Seen play(const Bench& bench, const Deployment& d, const Fault& fault, Tally& tally) {
+Fate play(const Bench& bench, const Deployment& d, const Fault& fault, Tally& tally) {
     static std::atomic<unsigned> played{0};  // a new name also when this step is begun again
     const auto cap = milliseconds(6 * ttl_ms) + std::chrono::seconds(30);
     const auto long_cap = std::chrono::duration_cast<milliseconds>(cap);
@@ -108,11 +103,7 @@ Seen play(const Bench& bench, const Deployment& d, const Fault& fault, Tally& ta
     const LockOptions how{.ttl = milliseconds(ttl_ms)};
     Holder first(bench, d, name, how, history_of(bench, set_up, d, "A"));
     Holder second(bench, d, name, how, history_of(bench, set_up, d, "B"));
-    first.must_acquire(long_cap);
-    const double granted_until = first.promised_until_ms();
-    second.queue(long_cap);
-    lab::wait_until([&] { return second.queued() && first.promised_until_ms() > granted_until; },
-                    cap, "a renewed lease, and somebody who waits");
+    line_up(first, second, long_cap);
 
     fault.begin();
     double from = boot_ms();
@@ -121,7 +112,7 @@ Seen play(const Bench& bench, const Deployment& d, const Fault& fault, Tally& ta
         return first.told_ms() > 0 || second.granted() || boot_ms() > promised + 100;
     };
     lab::wait_until(over, cap, "the end of the time promised before the fault");
-    Seen seen;
+    Fate seen;
     seen.kept = first.believes() && !second.granted();
     if (first.told_ms() > 0) seen.told_ms = first.told_ms() - from;
     if (seen.kept) {
@@ -138,36 +129,16 @@ Seen play(const Bench& bench, const Deployment& d, const Fault& fault, Tally& ta
 }
 
 struct Played {
-    std::vector<Seen> seen;
+    std::vector<Fate> seen;
     Tally tally;
 };
 
 void add_rows(Bench& bench, const SetUp& set_up, const Played& played) {
     if (played.seen.empty()) return;
     report(bench, set_up, played.tally);
-    Row row;
-    row.scenario = id;
-    row.backend = set_up.backend;
-    row.variant = set_up.variant;
-    row.x = ttl_ms;
-    row.n = played.seen.size();
-    double kept = 0;
-    std::vector<double> told, again;
-    for (const Seen& seen : played.seen) {
-        kept += seen.kept ? 1 : 0;
-        if (seen.told_ms > 0) told.push_back(seen.told_ms);
-        again.push_back(seen.again_ms);
-    }
-    row.metric = "runs in which the holder kept its lease";
-    row.note = "renewed while the server was lost";
-    bench.add_value(row, kept);
-    row.unit = "ms";
-    row.note = "the ttl is x ms";
-    row.metric = "time until the holder was told";
-    if (!told.empty()) bench.add(row, spread_of(told));
-    row.metric = "time until the next grant";
-    row.note = "from the release, or where the lease was lost from the fault";
-    bench.add(row, spread_of(again));
+    report(bench, set_up, played.seen, ttl_ms, "renewed while the server was lost",
+           "time until the next grant",
+           "from the release, or where the lease was lost from the fault");
 }
 
 void run(Bench& bench) {

@@ -164,8 +164,9 @@ private:
     LeaseIndex leases_;
     std::thread thread_;
     std::thread::id thread_id_;
-    /// Who has looked whether the engine has ended, and perhaps not posted yet: end() waits for it,
-    /// since what came later would keep the engine alive and never run.
+    /// A thread that has looked whether the engine has ended, and has perhaps not posted yet: end()
+    /// waits for it, since what came later would keep the engine alive and never run. It holds the
+    /// engine, since what it posts may run at once and be the last that did.
     struct Posting {
         const std::shared_ptr<Engine> engine;
         explicit Posting(std::shared_ptr<Engine> e) noexcept : engine(std::move(e)) {

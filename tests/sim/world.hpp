@@ -106,7 +106,7 @@ public:
     virtual int time_outs() const { return 1; }
     /// When all is healed, what is left behind is gone after so long.
     virtual Nanos rest() const { return 1500 * ms; }
-    /// So long after a fault who waits may still find no server that could keep a place for it.
+    /// For so long after a fault a waiter may find no server that could keep a place for it.
     virtual Nanos recovery() const { return rest(); }
     /// What a killed client had is gone so long after its ttl.
     virtual Nanos mourning() const { return 3 * second; }
