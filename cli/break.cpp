@@ -16,7 +16,7 @@ namespace holdfast::cli {
 namespace {
 
 struct TypedBreak {
-    std::string name, owner;
+    std::string name, owner, note;
     std::uint64_t if_token = 0;
     bool now = false;
     bool force = false;
@@ -103,8 +103,11 @@ int break_lock(const Globals& g, const TypedBreak& t) {
     int ended = exit_ok;
     for (const Holder& h : holders) {
         // What was shown is what is broken, not a later grant; of several holders, this one.
-        BreakOptions options{h.token ? std::optional(h.token) : std::nullopt, t.now, {}};
+        BreakOptions options;
+        if (h.token) options.if_token = h.token;
+        options.now = t.now;
         if (t.if_token != 0) options.if_token = FencingToken{t.if_token};
+        options.note = t.note;
         if (seen->holders.size() > 1 || !t.owner.empty()) options.owner = h.owner;
         if (t.force && t.now) warn(consequence(t, h));
         const auto broken = client->break_lock(t.name, options, &mistakes);
@@ -132,6 +135,8 @@ void add_break(CLI::App& app, Globals& g) {
         ->type_name("TOKEN");
     sub->add_option("--owner", t->owner, "Break only the holder with this owner id")
         ->type_name("ID");
+    sub->add_option("--note", t->note, "Who breaks it and why; default: the user's name")
+        ->type_name("TEXT");
     sub->add_flag("--now", t->now, "Free it at once; two holders are possible");
     sub->add_flag("--force", t->force, "Do not ask; required without a terminal");
     sub->footer("Exit codes: 0 broken; 1 nothing was broken; 64, 65, 69, 77, 78 as for run.");

@@ -1,12 +1,14 @@
 // The answer of `holdfast inspect`, in words and as JSON.
 #include "inspection_text.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
 
 #include "duration.hpp"
 #include "holder_text.hpp"
+#include "holdfast/spi/owner.hpp"
 #include "message.hpp"
 #include "renewals.hpp"
 
@@ -17,6 +19,45 @@ std::string in_words(const std::optional<Renewals::Seen>& seen) {
     if (!seen) return {};
     return seen->renewed ? fmt::format(", last renewal at most {} ago", spoken(seen->ago))
                          : fmt::format(", no renewal for {}", spoken(seen->ago));
+}
+
+/// In UTC, to the second.
+std::string in_words(std::chrono::system_clock::time_point at) {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                       fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
+}
+
+/// Of the lease that was broken.
+Holder holder_of(const BreakRecord& r) {
+    const spi::Owner o = spi::parse_owner(r.owner);
+    Holder h;
+    h.owner = r.owner;
+    h.host = o.host;
+    h.pid = o.pid;
+    h.note = o.note;
+    h.foreign = !o.ours;
+    return h;
+}
+
+std::string in_words(const BreakRecord& r) {
+    Holder by;
+    by.host = r.host;
+    by.pid = r.pid;
+    by.note = r.note;
+    std::string text = fmt::format("  broken {}{} by {}: the lease of {}", in_words(r.at),
+                                   r.now ? " (--now)" : "", who(by), who(holder_of(r)));
+    if (r.token) text += fmt::format(", token {}", r.token.value);
+    return text + '\n';
+}
+
+boost::json::object record_as_json(const BreakRecord& r) {
+    boost::json::object o{{"at", in_words(r.at)}, {"host", clean_utf8(r.host)}};
+    o["pid"] = r.pid;
+    o["note"] = clean_utf8(r.note);
+    o["now"] = r.now;
+    o["owner"] = clean_utf8(r.owner);
+    if (r.token) o["token"] = r.token.value;
+    return o;
 }
 
 }  // namespace
@@ -53,6 +94,7 @@ std::string as_text(const Inspection& i, const Renewals* renewals) {
     }
     if (i.holders.empty() && i.last_token)
         text += fmt::format("  last token {}\n", i.last_token.value);
+    if (i.last_break) text += in_words(*i.last_break);
     return text;
 }
 
@@ -87,6 +129,7 @@ boost::json::object as_json(const Inspection& i, const std::string& url, const R
         o["nodes"] = std::move(nodes);
     }
     if (i.last_token) o["last_token"] = i.last_token.value;
+    if (i.last_break) o["last_break"] = record_as_json(*i.last_break);
     return o;
 }
 

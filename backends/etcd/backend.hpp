@@ -45,6 +45,12 @@ public:
     awaitable<result<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) override;
+    awaitable<error_code> record_break(std::string_view name, std::string text,
+                                       boot_clock::time_point deadline,
+                                       std::string& detail) override;
+    awaitable<result<std::string>> recorded_break(std::string_view name,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail) override;
     awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
                                                            const HolderFilter&,
                                                            boot_clock::time_point deadline,

@@ -65,6 +65,13 @@ std::string marks_of(const Options& o, std::string_view name) {
     return out + "/";
 }
 
+std::string record_of(const Options& o, std::string_view name) {
+    std::string out = o.root + "%revoked/";
+    spi::net::append_component(out, o.prefix);
+    spi::net::append_component(out, name);
+    return out;
+}
+
 std::string after(std::string prefix) {
     prefix.back() = static_cast<char>(prefix.back() + 1);  // of '/' or printable: never the last
     return prefix;

@@ -25,6 +25,8 @@ std::string names_from(const Options&, std::string_view prefix);
 std::string grave_of(const Options&, std::string_view owner);
 /// "/holdfast/%mark/NAME/": the prefix of what is recorded about a lock's holders, if `robust`.
 std::string marks_of(const Options&, std::string_view name);
+/// Where the last break of a name is recorded.
+std::string record_of(const Options&, std::string_view name);
 /// The end of the range of keys that begin with `prefix`.
 std::string after(std::string prefix);
 

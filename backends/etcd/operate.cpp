@@ -267,6 +267,35 @@ awaitable<result<std::vector<Broken>>> EtcdBackend::break_lock(std::string_view 
     co_return out;
 }
 
+awaitable<error_code> EtcdBackend::record_break(std::string_view name, std::string text,
+                                                boot_clock::time_point deadline,
+                                                std::string& detail) {
+    const std::string key = record_of(shared_->options, name);
+    auto leasing = leases_->young(std::chrono::hours(24), deadline, &detail);
+    const auto lease = co_await std::move(leasing);
+    if (!lease) co_return lease.error();
+    Transaction t;
+    t.success = {put(key, text, lease->id)};
+    std::vector<Transaction> one{std::move(t)};
+    Went went;
+    auto task = transact(std::move(one), deadline, went);
+    const auto done = co_await std::move(task);
+    detail = went.detail;
+    co_return done ? error_code() : done.error();
+}
+
+awaitable<result<std::string>> EtcdBackend::recorded_break(std::string_view name,
+                                                           boot_clock::time_point deadline,
+                                                           std::string& detail) {
+    const std::string key = record_of(shared_->options, name);
+    Went went;
+    auto task = ask(key, key + '\0', 1, false, deadline, went);
+    const auto found = co_await std::move(task);
+    detail = went.detail;
+    if (!found) co_return found.error();
+    co_return found->found.empty() ? std::string() : found->found.front().value;
+}
+
 awaitable<result<std::vector<Holder>>> EtcdBackend::request_release(std::string_view name,
                                                                     const HolderFilter& which,
                                                                     boot_clock::time_point deadline,

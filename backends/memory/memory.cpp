@@ -84,6 +84,16 @@ public:
                                                            std::string&) override {
         co_return store_->break_lock(prefix_ + std::string(name), options);
     }
+    spi::awaitable<error_code> record_break(std::string_view name, std::string text,
+                                            boot_clock::time_point, std::string&) override {
+        store_->record_break(prefix_ + std::string(name), std::move(text));
+        co_return error_code();
+    }
+    spi::awaitable<result<std::string>> recorded_break(std::string_view name,
+                                                       boot_clock::time_point,
+                                                       std::string&) override {
+        co_return store_->recorded_break(prefix_ + std::string(name));
+    }
     spi::awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
                                                                 const HolderFilter& which,
                                                                 boot_clock::time_point,

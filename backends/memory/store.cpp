@@ -310,6 +310,17 @@ result<std::vector<Broken>> Store::break_lock(const std::string& key, const Brea
     return out;
 }
 
+void Store::record_break(const std::string& key, std::string text) {
+    const std::lock_guard hold(mutex_);
+    entries_[key].record = std::move(text);
+}
+
+std::string Store::recorded_break(const std::string& key) {
+    const std::lock_guard hold(mutex_);
+    const auto at = entries_.find(key);
+    return at == entries_.end() ? std::string() : at->second.record;
+}
+
 result<std::vector<Holder>> Store::request_release(const std::string& key,
                                                    const HolderFilter& which) {
     const std::lock_guard hold(mutex_);

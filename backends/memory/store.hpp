@@ -34,6 +34,7 @@ struct Entry {
     std::deque<Waiting> queue;
     FencingToken token;                          ///< the highest granted
     PreviousHolder last = PreviousHolder::none;  ///< how the last exclusive holder ended
+    std::string record;                          ///< of the last break
 };
 
 /// All locks of one `memory:NAME`. Thread-safe.
@@ -48,6 +49,8 @@ public:
     result<Inspection> inspect(const std::string& key);
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
     result<std::vector<Broken>> break_lock(const std::string& key, const BreakOptions&);
+    void record_break(const std::string& key, std::string text);
+    std::string recorded_break(const std::string& key);
     result<std::vector<Holder>> request_release(const std::string& key, const HolderFilter&);
     /// Forgets the waiters of a client that closes.
     void forget(const spi::BackendEvents&);

@@ -265,6 +265,31 @@ awaitable<result<std::vector<Broken>>> RedisBackend::break_lock(std::string_view
     co_return out;
 }
 
+awaitable<error_code> RedisBackend::record_break(std::string_view name, std::string text,
+                                                 boot_clock::time_point deadline,
+                                                 std::string& detail) {
+    // In this mode there is no key but the lock's.
+    if (shared_->options.plain) co_return make_error_code(errc::not_supported);
+    const std::string key = record_key(shared_->options.prefix, name);
+    Command c;
+    c.add("SET").add(key).add(text).add("EX").add(record_seconds);
+    const auto reply = co_await ask(c, nullptr, deadline, &detail);
+    if (!reply) co_return reply.error();
+    co_return error_code();
+}
+
+awaitable<result<std::string>> RedisBackend::recorded_break(std::string_view name,
+                                                            boot_clock::time_point deadline,
+                                                            std::string& detail) {
+    if (shared_->options.plain) co_return make_error_code(errc::not_supported);
+    const std::string key = record_key(shared_->options.prefix, name);
+    Command c;
+    c.add("GET").add(key);
+    auto reply = co_await ask(c, nullptr, deadline, &detail);
+    if (!reply) co_return reply.error();
+    co_return reply->is_text() ? std::move(reply->text) : std::string();
+}
+
 awaitable<result<std::vector<Holder>>> RedisBackend::request_release(
     std::string_view name, const HolderFilter& which, boot_clock::time_point deadline,
     std::string& detail) {

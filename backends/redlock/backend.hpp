@@ -41,6 +41,12 @@ public:
                                                       const BreakOptions& options,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) override;
+    awaitable<error_code> record_break(std::string_view name, std::string text,
+                                       boot_clock::time_point deadline,
+                                       std::string& detail) override;
+    awaitable<result<std::string>> recorded_break(std::string_view name,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail) override;
     awaitable<result<Examination>> examine(boot_clock::time_point deadline,
                                            std::string& detail) override;
     std::unique_ptr<spi::Lane> open_lane() override;

@@ -14,7 +14,6 @@
 // After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest token of
 // an exclusive holder; what a mutex writes has both in one. A reader's token must be above the
 // second, an exclusive holder's above the first. The format is 2 while there are marks.
-// second, an exclusive holder's above the first. The format is 2 while there are marks.
 #pragma once
 
 namespace holdfast::redlock::lua {
@@ -28,13 +27,14 @@ end
 
 local function int(n) return string.format('%.0f', n) end
 
-local function look()                         -- what is in the lock's key; false: nothing
+local function look()                         -- what is in the lock's key; false: nothing; how many read
   local cur = redis.pcall('GET', lock)
-  if cur ~= READERS then return cur end
+  if cur ~= READERS then return cur, 0 end
   call('ZREMRANGEBYSCORE', hold, '-inf', int(now - 1))
-  if call('ZCARD', hold) > 0 then return cur end
+  local n = call('ZCARD', hold)
+  if n > 0 then return cur, n end
   call('DEL', lock)
-  return false
+  return false, 0
 end
 
 local function measure()                      -- the key lives as long as the last of them
@@ -44,12 +44,15 @@ local function measure()                      -- the key lives as long as the la
 end
 
 local function join(cur, value, px)           -- becomes a reader
-  if cur ~= READERS then
-    call('DEL', hold)
-    call('SET', lock, READERS, 'PX', px)
+  local ends = int(now + px)
+  if cur == READERS then
+    call('ZADD', hold, ends, value)
+    return measure()
   end
-  call('ZADD', hold, int(now + px), value)
-  measure()
+  call('DEL', hold)
+  call('SET', lock, READERS, 'PXAT', ends)
+  call('ZADD', hold, ends, value)
+  call('PEXPIREAT', hold, ends)
 end
 
 local function part()                         -- the set has changed
@@ -80,13 +83,14 @@ local function passes(mark, mode)             -- it may be before some, and none
 end
 
 local function settle(form, last, rest)       -- marks come and go: the format says so
-  local wanted = call('ZCARD', marks) > 0 and '2' or '1'
-  if wanted == form then return end
+  local wanted = call('EXISTS', marks) == 1 and '2' or '1'
+  if wanted == form then return form end
   if call('EXISTS', state) == 1 then
     call('SET', state, wanted .. ':' .. last .. ':' .. rest, 'KEEPTTL')
   else
     call('SET', state, wanted .. ':' .. last .. ':' .. rest, 'PX', 86400000)
   end
+  return wanted
 end
 
 local function enter(value, px, deadline, token, mode, mark, window)
@@ -94,12 +98,13 @@ local function enter(value, px, deadline, token, mode, mark, window)
   local form, last, exclusive, rest = read()
   local cur = look()
   if not form or type(cur) == 'table' then return 'k' end
-  call('ZREMRANGEBYSCORE', marks, '-inf', int(now - 1))
+  local marked = call('EXISTS', marks) == 1
+  if marked then call('ZREMRANGEBYSCORE', marks, '-inf', int(now - 1)) end
   local shares = mode == 'r' and cur == READERS
   local mine = cur == value or (shares and call('ZSCORE', hold, value))
   if not mine then
     local free = not cur or (shares and not call('ZSCORE', hold, '!' .. value))
-    if not free or not passes(mark, mode) then
+    if not free or marked and not passes(mark, mode) then
       if window ~= '0' then
         call('ZADD', marks, int(now + window), mark)
         call('PEXPIRE', marks, window + 1)
@@ -108,14 +113,13 @@ local function enter(value, px, deadline, token, mode, mark, window)
       return 'b ' .. int(call('PTTL', lock))
     end
   end
-  call('ZREM', marks, mark)
+  if marked then call('ZREM', marks, mark) end
   if mode == 'r' and cur ~= value then
     join(cur, value, px)
   else
     call('SET', lock, value, 'PX', px)
   end
-  settle(form, last, rest)
-  form = call('ZCARD', marks) > 0 and '2' or '1'
+  if marked or form ~= '1' then form = settle(form, last, rest) end
   if token == '?' then return 'h ' .. last end
   if mode == 'r' then
     if exclusive >= token then return 'h ' .. exclusive end
@@ -182,10 +186,14 @@ return out
 inline constexpr const char* leave = R"lua(
 local function leave(value, closed, mark)
   if mark ~= '' then redis.pcall('ZREM', marks, mark) end
-  local cur = look()
+  local cur, readers = look()
   local stays = tonumber(closed) > now
   if cur == value then
     if stays then call('SET', lock, CLOSED, 'PXAT', closed) else call('DEL', lock) end
+    return 1
+  end
+  if readers == 1 and not stays and call('ZSCORE', hold, value) then
+    call('DEL', lock, hold)
     return 1
   end
   if cur == READERS and call('ZREM', hold, value) == 1 then

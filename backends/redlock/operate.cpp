@@ -358,4 +358,28 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
     co_return error_code();
 }
 
+awaitable<error_code> RedlockBackend::record_break(std::string_view name, std::string text,
+                                                   boot_clock::time_point deadline,
+                                                   std::string& detail) {
+    const std::vector<std::string> command{"SET", redis::record_key(set_->options.prefix, name),
+                                           std::move(text), "EX", redis::record_seconds};
+    std::vector<std::vector<std::string>> commands(set_->size(), command);
+    auto task = ask_all(std::move(commands), nullptr, deadline);
+    const auto said = co_await std::move(task);
+    co_return no_quorum(said, detail);
+}
+
+awaitable<result<std::string>> RedlockBackend::recorded_break(std::string_view name,
+                                                              boot_clock::time_point deadline,
+                                                              std::string&) {
+    const std::vector<std::string> command{"GET", redis::record_key(set_->options.prefix, name)};
+    std::vector<std::vector<std::string>> commands(set_->size(), command);
+    auto task = ask_all(std::move(commands), nullptr, deadline);
+    const auto said = co_await std::move(task);
+    std::string newest;
+    for (const Said& s : said)
+        if (!s.why && s.reply->is_text()) newest = std::max(newest, s.reply->text);
+    co_return newest;
+}
+
 }  // namespace holdfast::redlock

@@ -30,6 +30,12 @@ public:
                                                       const BreakOptions& options,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) override;
+    awaitable<error_code> record_break(std::string_view name, std::string text,
+                                       boot_clock::time_point deadline,
+                                       std::string& detail) override;
+    awaitable<result<std::string>> recorded_break(std::string_view name,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail) override;
     awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
                                                            const HolderFilter&,
                                                            boot_clock::time_point deadline,
@@ -55,6 +61,7 @@ private:
     awaitable<void> granted(spi::Attempt*, QueueNodePtr, SessionPtr);
     /// No error if none of these nodes belongs to a session, so that no client holds by them. Else
     /// kind_mismatch, with text.
+    awaitable<void> forget_records(SessionPtr, std::string newest, boot_clock::time_point deadline);
     awaitable<error_code> no_claims(SessionPtr, std::string parent,
                                     std::vector<std::string> strangers,
                                     boot_clock::time_point deadline, std::string* detail);

@@ -22,6 +22,7 @@ struct Call {
     std::vector<std::string> children;  ///< of a list
     std::int64_t czxid = 0, mzxid = 0, session = 0;
     std::int32_t version = 0;
+    milliseconds modified{};  ///< since 1970, by the leader's clock
     std::function<void(Call&)> then;
     spi::net::Gate gate;
 

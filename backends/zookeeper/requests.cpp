@@ -23,6 +23,7 @@ void keep(Call& c, const Stat* s) {
     c.mzxid = s->mzxid;
     c.version = s->version;
     c.session = s->ephemeralOwner;
+    c.modified = milliseconds(s->mtime);
 }
 
 void done_void(int rc, const void* data) {

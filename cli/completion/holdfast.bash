@@ -84,7 +84,7 @@ _holdfast() {
         inspect | leader) options='--watch' ;;
         ask) options='--owner --if-token' ;;
         list) options='--long --limit' ;;
-        break) options='--owner --if-token --now --force' ;;
+        break) options='--owner --if-token --note --now --force' ;;
         config) options='check show init' ;;
         schema) options=$(timeout 1 holdfast schema 2>/dev/null) ;;
         demo) options='--seed counter oversell queue takeover' ;;

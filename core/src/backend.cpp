@@ -20,6 +20,16 @@ awaitable<result<std::vector<Broken>>> Backend::break_lock(std::string_view, con
     co_return make_error_code(errc::not_supported);
 }
 
+awaitable<error_code> Backend::record_break(std::string_view, std::string, boot_clock::time_point,
+                                            std::string&) {
+    co_return make_error_code(errc::not_supported);
+}
+
+awaitable<result<std::string>> Backend::recorded_break(std::string_view, boot_clock::time_point,
+                                                       std::string&) {
+    co_return make_error_code(errc::not_supported);
+}
+
 awaitable<result<std::vector<Holder>>> Backend::request_release(std::string_view,
                                                                 const HolderFilter&,
                                                                 boot_clock::time_point,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend_lock.hpp"
+#include "break_record.hpp"
 #include "config/secret.hpp"
 #include "engine.hpp"
 #include "examine.hpp"
@@ -176,7 +177,9 @@ result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnosti
     return operator_call<Inspection>(
         e,
         [n = std::string(name)](spi::Backend& b, boot_clock::time_point deadline,
-                                std::string& detail) { return b.inspect(n, deadline, detail); },
+                                std::string& detail) {
+            return inspect_with_record(b, n, deadline, detail);
+        },
         diagnostics);
 }
 
@@ -199,10 +202,10 @@ result<std::vector<Broken>> Client::break_lock(std::string_view name, const Brea
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     return operator_call<std::vector<Broken>>(
         e,
-        [n = std::string(name), owner = std::string(options.owner), o = options](
-            spi::Backend& b, boot_clock::time_point deadline, std::string& detail) mutable {
-            o.owner = owner;
-            return b.break_lock(n, o, deadline, detail);
+        [&e, n = std::string(name), owner = std::string(options.owner),
+         note = options.note.empty() ? this_user() : std::string(options.note),
+         o = options](spi::Backend&, boot_clock::time_point deadline, std::string& detail) {
+            return break_and_record(e, n, owner, note, o, deadline, detail);
         },
         diagnostics);
 }

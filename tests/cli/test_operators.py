@@ -86,8 +86,15 @@ class OnSqlite(CliTest):
 
     def test_break_now_frees_at_once(self):
         holder = self.hold("job", "--ttl", "20s")
-        result = self.holdfast("break", "--now", "--force", "job")
+        self.assertNotIn("last_break", self.inspect("job"))
+        result = self.holdfast("break", "--now", "--force", "--note", "alice: disk full", "job")
         self.assertEqual(result.code, 0, result)
+        record = self.inspect("job")["last_break"]
+        self.assertEqual((record["note"], record["now"]), ("alice: disk full", True))
+        self.assertRegex(record["at"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        self.assertRegex(self.holdfast("inspect", "job").out,
+                         rf'broken {record["at"]} \(--now\) by \S+ \(pid \d+\) "alice: disk full": '
+                         rf'the lease of \S+ \(pid {holder.pid}\)')
         self.assertIn("two holders are possible", result.err)
         self.assertEqual(self.holdfast("run", "-n", "job", "--", "true").code, 0)
         self.assertEqual(holder.wait(timeout=15), 76)

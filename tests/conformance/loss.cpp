@@ -158,6 +158,31 @@ TEST_CASE("T31: max_hold ends a lease whose process is alive and renews", "[T31]
     require_clean(name);
 }
 
+namespace {
+
+/// Who broke it: seen by another client. A Redis server in plain mode has no room for it.
+void check_record(const std::string& name, const hf::Lease& lease, std::string_view note,
+                  bool at_once) {
+    const auto seen = open().inspect(name);
+    REQUIRE(seen.has_value());
+    const auto& record = seen->last_break;
+    if (!record && !has(Capability::fencing)) return;
+    REQUIRE(record.has_value());
+    CHECK(record->owner == lease.owner_id());
+    if (has(Capability::fencing)) CHECK(record->token == lease.fencing_token());
+    CHECK(record->pid == ::getpid());
+    CHECK_FALSE(record->host.empty());
+    if (note.empty())
+        CHECK_FALSE(record->note.empty());  // the user's name
+    else
+        CHECK(record->note == note);
+    CHECK(record->now == at_once);
+    CHECK(std::chrono::system_clock::now() - record->at < 60s);
+    CHECK(std::chrono::system_clock::now() >= record->at);
+}
+
+}  // namespace
+
 TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once", "[T33][races]") {
     const auto client = open();
     const auto name = fresh_name("break");
@@ -166,9 +191,11 @@ TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once"
     CHECK(client.break_lock(name, {.if_token = {{lease.fencing_token().value + 1}}}).error() ==
           errc::not_held);
     CHECK(lease.renew().has_value());
-    const auto broken = client.break_lock(name);
+    CHECK_FALSE(client.inspect(name)->last_break);
+    const auto broken = client.break_lock(name, {.note = "on call"});
     REQUIRE(broken.has_value());
     CHECK(broken->front().holder.owner == lease.owner_id());
+    check_record(name, lease, "on call", false);
     CHECK(broken->front().free_in > 0ms);
     CHECK(broken->front().free_in <= 2s);
     CHECK(lock_of(client, name)->try_acquire().error() == errc::contended);
@@ -186,6 +213,7 @@ TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once"
             client.break_lock(name, {.if_token = again.fencing_token(), .now = true}).has_value());
     else
         REQUIRE(client.break_lock(name, {.now = true}).has_value());
+    check_record(name, again, {}, true);
     auto taken = hold(*lock_of(open(), name), 2s);
     CHECK(taken.valid());
     const auto renewal = again.renew();

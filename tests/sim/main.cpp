@@ -10,6 +10,7 @@
 
 namespace {
 
+using holdfast::sim::fault_named;
 using holdfast::sim::Options;
 using holdfast::sim::Report;
 using holdfast::sim::World;
@@ -34,10 +35,20 @@ std::uint64_t number(std::string_view text) {
     return n;
 }
 
+/// Of "A,B,C".
+template <class Use>
+void for_each(std::string_view list, Use use) {
+    while (!list.empty()) {
+        const auto comma = std::min(list.find(','), list.size());
+        use(list.substr(0, comma));
+        list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+}
+
 int usage() {
     std::fputs(
-        "sim BACKEND [--seeds A..B] [--rough] [--unsafe] [--expect]   runs these seeds; 1..100 by "
-        "default\n"
+        "sim BACKEND [--seeds A..B] [--rough] [--only FAULT,...] [--unsafe] [--expect]\n"
+        "                                                   runs these seeds; 1..100 by default\n"
         "sim BACKEND --trace SEED [--without N,...]         shows one, less these of its faults\n"
         "sim BACKEND --shrink SEED                          leaves out the faults that it fails "
         "without\n"
@@ -115,12 +126,9 @@ int go(int count, char** words) {
         } else if (word == "--shrink") {
             shrinks = number(words[++i]);
         } else if (word == "--without") {
-            std::string_view list = words[++i];
-            while (!list.empty()) {
-                const auto comma = std::min(list.find(','), list.size());
-                options.without.insert(number(list.substr(0, comma)));
-                list.remove_prefix(std::min(comma + 1, list.size()));
-            }
+            for_each(words[++i], [&](auto one) { options.without.insert(number(one)); });
+        } else if (word == "--only") {
+            for_each(words[++i], [&](auto one) { options.only.insert(fault_named(one)); });
         } else {
             return usage();
         }

@@ -14,44 +14,41 @@ constexpr Nanos troubled = 15 * second;  ///< so long things go wrong
 constexpr Nanos patience = 90 * second;  ///< then everything ends, at the latest so much later
 constexpr std::uint64_t most_steps = 300'000;  ///< of all threads, in a second
 
-const char* words(Fault::Kind kind) {
-    switch (kind) {
-        case Fault::Kind::slow:
-            return "slow";
-        case Fault::Kind::cut:
-            return "cut";
-        case Fault::Kind::break_off:
-            return "connections break";
-        case Fault::Kind::freeze:
-            return "machine stands still";
-        case Fault::Kind::kill:
-            return "killed";
-        case Fault::Kind::restart:
-            return "server restarts";
-        case Fault::Kind::empty:
-            return "server restarts empty";
-        case Fault::Kind::flush:
-            return "server is emptied";
-        case Fault::Kind::pause:
-            return "server stands still";
-        case Fault::Kind::isolate:
-            return "server does not hear the others";
-        case Fault::Kind::lose_writes:
-            return "server restarts without its last writes";
-        case Fault::Kind::clock_jump:
-            return "server's clock jumps";
-        case Fault::Kind::count_:
-            break;
-    }
-    return "?";
-}
+/// For `--only`, and in a trace; in the order of Fault::Kind.
+struct Words {
+    const char *name, *what;
+};
+constexpr std::array<Words, static_cast<std::size_t>(Fault::Kind::count_)> all_words{
+    Words{"slow", "slow"},
+    {"cut", "cut"},
+    {"break", "connections break"},
+    {"freeze", "machine stands still"},
+    {"kill", "killed"},
+    {"restart", "server restarts"},
+    {"empty", "server restarts empty"},
+    {"pause", "server stands still"},
+    {"isolate", "server does not hear the others"},
+    {"lose-writes", "server restarts without its last writes"},
+    {"flush", "server is emptied"},
+    {"clock-jump", "server's clock jumps"},
+};
 
 }  // namespace
 
+Fault::Kind fault_named(std::string_view name) {
+    std::string known;
+    for (std::size_t i = 0; i < all_words.size(); ++i) {
+        if (all_words.at(i).name == name) return static_cast<Fault::Kind>(i);
+        known += std::string(" ") + all_words.at(i).name;
+    }
+    throw std::runtime_error("no kind of fault: " + std::string(name) + "; there are:" + known);
+}
+
 std::string to_string(const Fault& f) {
-    return std::string(words(f.kind)) + ": client " + std::to_string(f.client) + ", server " +
-           std::to_string(f.server) + ", way " + std::to_string(f.how % 3) + ", " +
-           std::to_string(f.lasts / ms) + " ms from " + std::to_string(f.from / ms) + " ms on";
+    return std::string(all_words.at(static_cast<std::size_t>(f.kind)).what) + ": client " +
+           std::to_string(f.client) + ", server " + std::to_string(f.server) + ", way " +
+           std::to_string(f.how % 3) + ", " + std::to_string(f.lasts / ms) + " ms from " +
+           std::to_string(f.from / ms) + " ms on";
 }
 
 World::World(const std::string& backend, Options o) : kernel(o.seed), options(std::move(o)) {
@@ -120,7 +117,10 @@ void World::plan() {
 void World::make_faults() {
     Random r(options.seed ^ 0x5EEDU);
     if (calm) return;
-    const auto kinds = deployment_->faults(options.unsafe);
+    auto kinds = deployment_->faults(options.unsafe);
+    if (!options.only.empty())
+        std::erase_if(kinds, [&](Fault::Kind k) { return !options.only.contains(k); });
+    if (kinds.empty()) throw std::runtime_error("it has none of these faults");
     // Some runs are calm, some are hell.
     const std::size_t count =
         options.rough ? 10 + r.below(20) : 1 + r.below(r.chance(300) ? 20 : 6);

@@ -42,6 +42,8 @@ struct Fault {
     unsigned how = 0;
 };
 std::string to_string(const Fault&);
+/// The kind of this name, one word each: "cut", "restart"; throws std::runtime_error.
+Fault::Kind fault_named(std::string_view);
 
 /// A name, and how it is used by all.
 struct Name {
@@ -64,6 +66,8 @@ struct Options {
     bool unsafe = false;
     /// Many faults in every run, and threads that lose the processor often.
     bool rough = false;
+    /// Of the kinds of faults only these; empty: all that the deployment survives.
+    std::set<Fault::Kind> only;
     /// Of the list of faults these are left out.
     std::set<std::size_t> without;
 };

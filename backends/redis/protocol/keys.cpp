@@ -28,6 +28,12 @@ void sibling(std::string& out, std::string_view key, char which) {
     out += key;
 }
 
+std::string record_key(std::string_view prefix, std::string_view name) {
+    std::string out;
+    sibling(out, std::string(prefix).append(name), 'b');
+    return out;
+}
+
 void Keys::assign(std::string_view prefix, std::string_view name, bool all) {
     lock.assign(prefix);
     lock += name;

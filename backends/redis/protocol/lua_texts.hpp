@@ -61,26 +61,40 @@ local function for_each(n, one)               -- what one(i) answers, or its err
 end
 )lua";
 
-/// A free lock without waiters: most grants end here.
+/// A free lock without waiters: most grants end here. `hold`, `take` and `of` are those of readers
+/// and permits (lua_units.hpp).
 inline constexpr const char* quick = R"lua(
-local function quick(lock, state, queue, tombs, owner, ttl)
-  if call('EXISTS', lock, queue, tombs) ~= 0 or #ttl > 8 then return nil end
+local function quick(lock, state, queue, tombs, owner, ttl, hold, take, of)
+  if #ttl > 8 then return nil end
+  local there = hold and call('EXISTS', lock, queue, tombs, hold) or call('EXISTS', lock, queue, tombs)
+  if there ~= 0 then return nil end
   local old = call('GET', state)
   local secs, micros = t[1], t[2]             -- texts, as TIME answers them: format() takes longer
   local token, v = secs .. sub('00000' .. micros, -6), 'n'
   if #token ~= 16 then token = format('%016.0f', now_us) end
   if old then                                 -- another form, or ahead of the clock: the slow way
-    local last, c
-    last, c, v = match(old, '^1:(%d+):([01x])([nracu]):')
-    if not last or #last ~= 16 or last >= token then return nil end
+    local form, last, c
+    form, last, c, v = match(old, '^([12]):(%d+):([01x])([nracu]):')
+    if not form or form == '2' and not hold or #last ~= 16 or last >= token then return nil end
     if #old > 22 then
       if v == 'c' or c ~= '0' then v = 'c' else v = 'u' end
     end
   end
-  call('SET', lock, owner, 'PX', ttl)
   -- HELD + ttl as a text: the server takes long to print a number.
-  call('SET', state, '1:' .. token .. ':1' .. v .. ':' .. owner, 'PX', '7' .. sub('0000000' .. ttl, -8))
-  return 'g ' .. token .. ' ' .. v
+  local kept = '7' .. sub('0000000' .. ttl, -8)
+  if not hold then
+    call('SET', lock, owner, 'PX', ttl)
+    call('SET', state, '1:' .. token .. ':1' .. v .. ':' .. owner, 'PX', kept)
+    return 'g ' .. token .. ' ' .. v
+  end
+  local ends, words = int(now + ttl), {}
+  for i = 1, take do words[2 * i - 1], words[2 * i] = ends, i == 1 and owner or owner .. '#' .. i end
+  local readers = of == '4294967295'
+  call('SET', lock, readers and 'hf:s:' .. token or 'hf:p:' .. of, 'PXAT', ends)
+  call('ZADD', hold, unpack(words))
+  call('PEXPIREAT', hold, ends)
+  call('SET', state, '2:' .. token .. ':0' .. v .. ':', 'PX', kept)
+  return 'g ' .. (readers and token or '0') .. ' ' .. v
 end
 )lua";
 
@@ -99,10 +113,10 @@ local function read()                         -- last token, claimed, verdict, o
   return tonumber(last), c, v, sub(s, 23), form
 end
 
-local function next_grant()                   -- the next token, and what its holder is told
-  local f, c, v, o = read()
+local function next_grant()                   -- the next token, what its holder is told, the format
+  local f, c, v, o, form = read()
   if o ~= '' then v = (v == 'c' or c ~= '0') and 'c' or 'u' end
-  return format('%016.0f', math.max(f + 1, now_us)), v
+  return format('%016.0f', math.max(f + 1, now_us)), v, form
 end
 
 local function keep(form, token, claimed, v, owner, ttl)

@@ -77,10 +77,13 @@ local function add(owner, take, ends)
   call('ZADD', HOLD, unpack(words))
 end
 
-local function measure()                      -- the key lives as long as the last of them
-  local last = call('ZRANGE', HOLD, -1, -1, 'WITHSCORES')
-  call('PEXPIREAT', LOCK, last[2])
-  call('PEXPIREAT', HOLD, int(tonumber(last[2]) + 1))
+local function measure(ends)                  -- the key lives as long as the last of them
+  local last = call('ZRANGE', HOLD, -1, -1, 'WITHSCORES')[2]
+  if not last then return false end           -- there is none
+  if ends and tonumber(last) > ends then return true end
+  call('PEXPIREAT', LOCK, last)
+  call('PEXPIREAT', HOLD, int(tonumber(last) + 1))
+  return true
 end
 
 local function drop(owner)                    -- how many members it had
@@ -95,17 +98,15 @@ local function form_of(form)                  -- of the state without parts of i
   return (form == '1' or call('EXISTS', QUEUE) == 0) and '1' or '2'
 end
 
-local function vacate(f, v, form)             -- after a member left
-  if call('ZCARD', HOLD) > 0 then return measure() end
+local function vacate(f, v, form, ends)       -- after a member left that had its part until then
+  if measure(ends) then return end
   call('DEL', LOCK)
   if f then keep_free(form_of(form), f, v) end
 end
 
 -- Answers the number of the grant, what its holder is told, and its token.
 local function grant(owner, take, of, px, claimed)
-  forget(owner)
-  local _, _, _, _, form = read()
-  local number, v = next_grant()
+  local number, v, form = next_grant()
   if take == ALL then
     call('SET', LOCK, owner, 'PX', px)
     keep(form_of(form), number, claimed, v, owner, px)
@@ -148,6 +149,7 @@ local function dispatch(caller, mine)
       if chan == '' then
         at, reserved = at + 1, reserved + take
       elseif listens(chan) then
+        forget(m)
         local number, v, token = grant(m, take, of, px, '0')
         if take ~= ALL then v = v .. token end
         -- The message is the grant, whoever hears it: last, as for a mutex.
@@ -190,14 +192,17 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
     return 'g ' .. (shared or '0') .. ' ' .. v
   end
   local stopped, reserved = 'other', 0
-  if not kind or kind == of then stopped, reserved = dispatch(owner, of) end
+  local waited = call('EXISTS', QUEUE) == 1
+  if not kind or kind == of then stopped = 'end' end
+  if stopped == 'end' and waited then stopped, reserved = dispatch(owner, of) end
   if stopped == 'other' then
     forget(owner)
     return 'm'
   end
   if (stopped == 'end' or stopped == 'caller') and fits(take, of, reserved) then
+    if waited then forget(owner) end
     local _, told, token = grant(owner, take, of, px, '1')
-    if take ~= ALL then pcall(dispatch, '') end
+    if take ~= ALL and waited then pcall(dispatch, '') end
     return 'g ' .. token .. ' ' .. told
   end
   f, c, v, o, form = read()
@@ -229,6 +234,11 @@ end
 return for_each(#KEYS / 6, function(i)
   local a = 8 * i - 6
   use_units(6 * i - 5)
+  if now <= tonumber(ARGV[a + 4]) then
+    local take, of = tonumber(ARGV[a + 6]), ARGV[a + 7]
+    local got = quick(LOCK, STATE, QUEUE, TOMB, ARGV[a], ARGV[a + 1], take ~= ALL and HOLD, take, of)
+    if got then return got end
+  end
   return enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[1],
                ARGV[a + 6], ARGV[a + 7])
 end)
@@ -242,7 +252,9 @@ inline constexpr const char* leave_units = R"lua(
 local function leave(owner, how, ghost, closed, delay)
   closed, delay = tonumber(closed), tonumber(delay)
   if tonumber(ghost) > now then bury(owner, tonumber(ghost)) end
-  local left, why = pcall(forget, owner)
+  local waited = call('EXISTS', QUEUE) == 1
+  local left, why = true
+  if waited then left, why = pcall(forget, owner) end
   if not left and not string.find(words(why), 'WRONGTYPE', 1, true) then return 'E ' .. words(why) end
   local f, _, v, o, form = read()
   if not look() then return 'k' end
@@ -262,12 +274,18 @@ local function leave(owner, how, ghost, closed, delay)
     end
   elseif ends then
     if delay > 0 and ends - now <= delay then result = 'e' end
-    local n = drop(owner)
-    if stays then add('=' .. owner, n, closed) end
-    vacate(f, v, form)
+    if used == 1 and not stays then           -- the last one
+      call('DEL', LOCK, HOLD)
+      keep_free(waited and form_of(form) or '1', f, v)
+    else
+      local n = drop(owner)
+      if stays then add('=' .. owner, n, closed) end
+      vacate(f, v, form, not stays and ends)
+    end
   else
     result = cur and 'o' or 'e'
   end
+  if not waited then return result end
   look()
   local ok, stopped = pcall(dispatch, '')     -- it is free, whoever cannot be told
   if ok and stopped == 'more' then result = result .. ' m' end

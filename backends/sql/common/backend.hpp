@@ -10,7 +10,8 @@
 namespace holdfast::sql {
 
 /// `Questions` implements operators' calls on a connection: static inspect, list, break_lock,
-/// request_release and examine, which block until the deadline at the latest.
+/// record_break, recorded_break, request_release and examine, which block until the deadline at the
+/// latest.
 template <class Step, class Connection, class Questions>
 class Backend : public spi::Backend {
 public:
@@ -48,6 +49,27 @@ public:
             return Questions::break_lock(c, name, kept, deadline, words);
         };
         return question<std::vector<Broken>>(std::move(ask), deadline, &detail);
+    }
+    spi::awaitable<error_code> record_break(std::string_view name, std::string text,
+                                            boot_clock::time_point deadline,
+                                            std::string& detail) final {
+        auto ask = [name = std::string(name), text = std::move(text), deadline](
+                       Connection& c, std::string& words) -> result<std::string> {
+            if (const error_code ec = Questions::record_break(c, name, text, deadline, words))
+                return ec;
+            return text;
+        };
+        auto asking = question<std::string>(std::move(ask), deadline, &detail);
+        const auto done = co_await std::move(asking);
+        co_return done ? error_code() : done.error();
+    }
+    spi::awaitable<result<std::string>> recorded_break(std::string_view name,
+                                                       boot_clock::time_point deadline,
+                                                       std::string& detail) final {
+        auto ask = [name = std::string(name), deadline](Connection& c, std::string& words) {
+            return Questions::recorded_break(c, name, deadline, words);
+        };
+        return question<std::string>(std::move(ask), deadline, &detail);
     }
     spi::awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
                                                                 const HolderFilter& which,

@@ -211,4 +211,20 @@ inline Columns columns_of(const NameState& n, const Columns& before) {
     return c;
 }
 
+// The last break of a name, in a row of the same table with slot 1. It looks like that of a free
+// name, so what removes names that nobody has used for a day removes it.
+
+inline constexpr std::string_view record_word = "broken ";
+
+inline std::string record_text(std::string_view record) {
+    return std::string(text_begins).append(record_word).append(record);
+}
+/// Empty for any other text.
+inline std::string read_record(std::string_view meta) {
+    if (!meta.starts_with(text_begins)) return {};
+    meta.remove_prefix(text_begins.size());
+    if (!meta.starts_with(record_word)) return {};
+    return std::string(meta.substr(record_word.size()));
+}
+
 }  // namespace holdfast::sql

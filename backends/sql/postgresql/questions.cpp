@@ -76,6 +76,24 @@ result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::stri
     return broken;
 }
 
+error_code Questions::record_break(Connection& c, const std::string& name, const std::string& text,
+                                   boot_clock::time_point deadline, std::string& detail) {
+    Said said =
+        c.run(Sql::record, {c.shared().options.prefix + name, sql::record_text(text)}, deadline);
+    detail = std::move(said.detail);
+    return said.error;
+}
+
+result<std::string> Questions::recorded_break(Connection& c, const std::string& name,
+                                              boot_clock::time_point deadline,
+                                              std::string& detail) {
+    Said said = c.run(Sql::recorded, {c.shared().options.prefix + name}, deadline);
+    detail = std::move(said.detail);
+    if (said.error) return said.error;
+    if (said.rows.empty()) return std::string();
+    return sql::read_record(said.rows[0][0].c_str());
+}
+
 result<std::vector<Holder>> Questions::request_release(Connection& c, const std::string& name,
                                                        const HolderFilter& which,
                                                        boot_clock::time_point deadline,

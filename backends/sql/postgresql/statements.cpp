@@ -263,6 +263,12 @@ constexpr std::string_view texts[] = {
     // list
     "SELECT name FROM TABLE WHERE name >= $1 AND pg_catalog.starts_with(name, $1) AND slot = 0 "
     "AND owner IS NOT NULL AND expires > CLOCK ORDER BY name LIMIT $2::bigint",
+    // record
+    "INSERT INTO TABLE (name, slot, token, meta) SELECT $1::text, 1, NOW, $2::text WHERE ASYNC "
+    "ON CONFLICT (name, slot) DO UPDATE SET token = excluded.token, "
+    "acquired = excluded.acquired, meta = excluded.meta",
+    // recorded
+    "SELECT meta FROM TABLE WHERE name = $1 AND slot = 1 AND acquired > CLOCK - interval '1 day'",
     // sweep
     "WITH w AS MATERIALIZED (SELECT name, slot FROM TABLE WHERE name > $1 "
     "ORDER BY name, slot LIMIT 1000), "

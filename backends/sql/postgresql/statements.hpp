@@ -32,6 +32,8 @@ enum class Sql : std::uint8_t {
                ///< client waits; for rows that still have that version
     tell_all,  ///< names, client -> a row for each other client that was notified
     list,      ///< prefix, limit -> names
+    record,    ///< name, text: keeps it in a row of its own
+    recorded,  ///< name -> text, for a day
     sweep,     ///< name -> last name looked at, how many were looked at
     count_
 };

@@ -116,6 +116,35 @@ result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::stri
     return broken;
 }
 
+error_code Questions::record_break(Connection& c, const std::string& name, const std::string& text,
+                                   boot_clock::time_point deadline, std::string& detail) {
+    if (const auto ec = c.open(deadline, detail)) return ec;
+    int rc = c.begin(deadline);
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    Row row;
+    const std::string key = c.place().name_prefix + name;
+    rc = look(c, key, row);
+    if (rc == SQLITE_OK && row.format != layout_format) {
+        c.rollback();
+        return make_error(Finding::newer_format);
+    }
+    if (rc == SQLITE_OK) rc = record(c, key, text);
+    if (rc == SQLITE_OK) rc = c.commit();
+    return rc == SQLITE_OK ? error_code() : step_error(c, rc, detail);
+}
+
+result<std::string> Questions::recorded_break(Connection& c, const std::string& name,
+                                              boot_clock::time_point deadline,
+                                              std::string& detail) {
+    if (const auto ec = c.open(deadline, detail)) return ec;
+    const std::string key = c.place().name_prefix + name;
+    Query q(c.statement(Sql::recorded));
+    const int rc = q.bind(1, std::string_view(key)).step();
+    if (rc == SQLITE_ROW) return sql::read_record(q.text(0));
+    if (rc == SQLITE_DONE) return std::string();
+    return step_error(c, rc, detail);
+}
+
 result<std::vector<Holder>> Questions::request_release(Connection& c, const std::string& name,
                                                        const HolderFilter& which,
                                                        boot_clock::time_point deadline,

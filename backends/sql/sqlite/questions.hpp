@@ -21,6 +21,10 @@ struct Questions {
                                                   const BreakOptions& options,
                                                   boot_clock::time_point deadline,
                                                   std::string& detail);
+    static error_code record_break(Connection&, const std::string& name, const std::string& text,
+                                   boot_clock::time_point deadline, std::string& detail);
+    static result<std::string> recorded_break(Connection&, const std::string& name,
+                                              boot_clock::time_point deadline, std::string& detail);
     static result<std::vector<Holder>> request_release(Connection&, const std::string& name,
                                                        const HolderFilter& which,
                                                        boot_clock::time_point deadline,

@@ -23,6 +23,8 @@ enum class Sql : std::uint8_t {
     write,
     data_version,
     list,
+    record,
+    recorded,
     sweep_window,
     sweep_row,
     sweep_mark,
@@ -82,6 +84,10 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Sql::coun
     "PRAGMA data_version",
     "SELECT name, expires, ttl FROM holdfast_lease WHERE name >= ?1 AND owner IS NOT NULL "
     "ORDER BY name, slot",
+    "INSERT INTO holdfast_lease(name, slot, token, expires, boot_id, acquired, meta) VALUES "
+    "(?1, 1, ?2, 0, ?3, ?4, ?5) ON CONFLICT (name, slot) DO UPDATE SET token = excluded.token, "
+    "boot_id = excluded.boot_id, acquired = excluded.acquired, meta = excluded.meta",
+    "SELECT meta FROM holdfast_lease WHERE name = ?1 AND slot = 1",
     "SELECT l.name, l.slot, l.mark < 2 AND l.token < ?1 AND (l.owner IS NULL OR l.owner GLOB "
     "'hf:*' "
     "AND NOT (l.expires > ?3 AND l.expires - ?3 <= l.ttl + 1000)) "

@@ -232,6 +232,13 @@ void run_steps(Connection& c, std::span<Step* const> steps) {
             s->outcome = spi::Attempt::NoAnswer{failed->why};
 }
 
+int record(Connection& c, std::string_view key, std::string_view text) {
+    const std::string meta = sql::record_text(text);
+    Query q(c.statement(Sql::record));
+    q.bind(1, key).bind(2, wall_us()).bind(3, std::string_view(boot_id())).bind(4, boot_us());
+    return finished(q.bind(5, std::string_view(meta)).step());
+}
+
 void sweep(Connection& c, boot_clock::time_point deadline) noexcept {
     constexpr std::int64_t day_us = 86'400'000'000, window = 256;
     if (!c.is_open() || c.begin(deadline) != SQLITE_OK) return;

@@ -30,6 +30,9 @@ int look(Connection&, std::string_view key, Row&);
 /// In a transaction: writes the state into the row. Returns SQLITE_OK, or an error code.
 int write(Connection&, std::string_view key, const Row&, const sql::NameState&);
 
+/// In a transaction: keeps the record of a break. Returns SQLITE_OK, or an error code.
+int record(Connection&, std::string_view key, std::string_view text);
+
 /// Microseconds for which a row with that end and ttl is still held; 0 or less: it has expired, or
 /// is from before the start of the machine.
 std::int64_t left_us(std::int64_t expires, std::int64_t ttl, std::int64_t now) noexcept;

@@ -56,6 +56,18 @@ struct NodeView {
     error_code error;                           ///< why the node did not answer
 };
 
+/// The break of a lease, as the client that broke it recorded it. Every client that may break locks
+/// may also write such a record.
+struct BreakRecord {
+    std::chrono::system_clock::time_point at{};  ///< by the clock of that client's machine
+    std::string host;                            ///< of that client
+    long pid = 0;                                ///< of that client
+    std::string note;                            ///< BreakOptions::note
+    std::string owner;     ///< owner id of the lease; of several, the first one's
+    FencingToken token{};  ///< of that lease
+    bool now = false;      ///< the name was freed at once
+};
+
 struct Inspection {
     std::string name;
     Kind kind = Kind::mutex;                      ///< of the holders and waiters
@@ -64,6 +76,8 @@ struct Inspection {
     std::vector<Holder> holders, waiters;
     std::vector<NodeView> nodes;  ///< with Redlock; empty where one server or ensemble decides
     FencingToken last_token{};    ///< highest token granted, as far as the server remembers
+    /// The last break of the name, for a day. None: there was none, or it could not be recorded.
+    std::optional<BreakRecord> last_break = {};
 };
 
 struct BreakOptions {
@@ -73,6 +87,10 @@ struct BreakOptions {
     bool now = false;
     /// Breaks only the grant of this owner. Default: all holders. Copied when the call starts.
     std::string_view owner = {};
+    /// Who breaks it, and why, for Inspection::last_break; at most 128 bytes are kept. Default: the
+    /// name of this process' user; with sudo, of the user who called it. Copied when the call
+    /// starts.
+    std::string_view note = {};
 };
 
 /// Which holders to ask. Default: all holders of the name. Copied when the call starts.
@@ -138,9 +156,10 @@ public:
                                                         Diagnostics* = nullptr) const;
     /// Breaks leases: no renewal of them succeeds any more, and their holders report the loss. The
     /// name is free when the last validity has ended, or at once with BreakOptions::now. Returns
-    /// one entry per holder. Blocks for at most the request time-out. Errors: bad_name, not_held
-    /// (no such holder), not_supported, kind_mismatch, unavailable, no_quorum, denied, closed,
-    /// forked.
+    /// one entry per holder. Then records for a day who did it; without permission to do so, or
+    /// without an answer, the event `warning` says that. Blocks for at most the request time-out.
+    /// Errors: bad_name, not_held (no such holder), not_supported, kind_mismatch, unavailable,
+    /// no_quorum, denied, closed, forked.
     [[nodiscard]] result<std::vector<Broken>> break_lock(std::string_view name,
                                                          const BreakOptions& = {},
                                                          Diagnostics* = nullptr) const;

@@ -128,8 +128,12 @@ bool command(lua_State* l, const Words& w) {
         store->keys[key()] = next;
         push_status(l);
     } else if (name == "DEL") {
-        lua_pushinteger(l, store->find(key()) != nullptr ? 1 : 0);
-        store->keys.erase(key());
+        int gone = 0;
+        for (std::size_t i = 1; i < w.size(); ++i) {
+            gone += store->find(w[i]) != nullptr ? 1 : 0;
+            store->keys.erase(w[i]);
+        }
+        lua_pushinteger(l, gone);
     } else if (name == "PEXPIRE" || name == "PEXPIREAT") {
         Value* v = store->find(key());
         lua_pushinteger(l, v != nullptr ? 1 : 0);

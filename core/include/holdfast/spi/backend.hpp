@@ -201,6 +201,15 @@ public:
                                                               const BreakOptions&,
                                                               boot_clock::time_point deadline,
                                                               std::string& detail);
+    /// Keeps `text` beside the name for a day, in place of an earlier one, whether the name is held
+    /// or not: who broke it. At most 2 kB, printable ASCII. Newer texts compare greater.
+    virtual awaitable<error_code> record_break(std::string_view name, std::string text,
+                                               boot_clock::time_point deadline,
+                                               std::string& detail);
+    /// Returns what record_break() kept, or an empty text.
+    virtual awaitable<result<std::string>> recorded_break(std::string_view name,
+                                                          boot_clock::time_point deadline,
+                                                          std::string& detail);
     /// Asks holders to release, by BackendEvents::asked or with their next renewal.
     virtual awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
                                                                    const HolderFilter&,

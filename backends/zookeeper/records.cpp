@@ -1,0 +1,85 @@
+// Who broke a lease: one node for each name whose lease was broken within the last day. Not below
+// the name itself, where other libraries would take it for a place in line.
+#include "backend.hpp"
+#include "client_library.hpp"
+#include "errors.hpp"
+#include "nodes.hpp"
+
+namespace holdfast::zookeeper {
+namespace {
+
+std::string records_base(const Options& o) {
+    return o.base + "/_hf_broken";
+}
+
+std::string record_path(const Options& o, std::string_view name) {
+    return records_base(o) + "/" + escape(o.prefix + std::string(name), false);
+}
+
+}  // namespace
+
+awaitable<error_code> ZooKeeperBackend::record_break(std::string_view name, std::string text,
+                                                     boot_clock::time_point deadline,
+                                                     std::string& detail) {
+    const SessionPtr session = session_for(shared_->options.ttl);
+    const std::string path = record_path(shared_->options, name);
+    auto ready = session->ready(deadline, &detail);
+    if (const error_code why = co_await std::move(ready)) co_return why;
+    int rc = ZNONODE;
+    for (int round = 0; round < 4 && (rc == ZNONODE || rc == ZNODEEXISTS); ++round) {
+        CallPtr written = rc == ZNODEEXISTS
+                              ? session->handle().set(path, text, -1)
+                              : session->handle().create(path, text, Handle::Kind::persistent);
+        auto wait = finished(shared_->engine, written, deadline);
+        if (!co_await std::move(wait)) co_return make(Error::no_answer);
+        const bool missing = written->rc == ZNONODE && rc != ZNODEEXISTS;
+        rc = written->rc;
+        if (missing)
+            session->handle().create(records_base(shared_->options), {}, Handle::Kind::persistent);
+    }
+    if (rc != ZOK) co_return from_rc(rc);
+    auto forgetting = forget_records(session, path, deadline);
+    co_await std::move(forgetting);
+    co_return error_code();
+}
+
+/// Servers end no persistent node, so each break removes what is older than a day: some of it where
+/// there is much.
+awaitable<void> ZooKeeperBackend::forget_records(SessionPtr session, std::string newest,
+                                                 boot_clock::time_point deadline) {
+    const std::string base = records_base(shared_->options);
+    CallPtr listed = session->handle().list(base);
+    auto wait = finished(shared_->engine, listed, deadline);
+    if (!co_await std::move(wait) || listed->rc != ZOK) co_return;
+    listed->children.resize(std::min(listed->children.size(), asked_at_once));
+    std::vector<std::string> paths{newest};
+    for (const std::string& child : listed->children)
+        paths.push_back(base + "/" + child);
+    std::vector<CallPtr> asked;
+    asked.reserve(paths.size());
+    for (const std::string& path : paths)
+        asked.push_back(session->handle().get(path, false));
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        auto answer = finished(shared_->engine, asked[i], deadline);
+        if (!co_await std::move(answer) || asked.front()->rc != ZOK) co_return;
+        constexpr std::chrono::hours day{24};
+        if (asked[i]->rc == ZOK && asked[i]->modified + day < asked.front()->modified)
+            session->handle().remove(paths[i]);
+    }
+}
+
+awaitable<result<std::string>> ZooKeeperBackend::recorded_break(std::string_view name,
+                                                                boot_clock::time_point deadline,
+                                                                std::string& detail) {
+    const SessionPtr session = session_for(shared_->options.ttl);
+    const std::string path = record_path(shared_->options, name);
+    auto ready = session->ready(deadline, &detail);
+    if (const error_code why = co_await std::move(ready)) co_return why;
+    CallPtr seen = session->handle().get(path, false);
+    auto wait = finished(shared_->engine, seen, deadline);
+    if (!co_await std::move(wait)) co_return make(Error::no_answer);
+    if (seen->rc != ZOK && seen->rc != ZNONODE) co_return from_rc(seen->rc);
+    co_return seen->rc == ZOK ? std::move(seen->text) : std::string();
+}
+
+}  // namespace holdfast::zookeeper
