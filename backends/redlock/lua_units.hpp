@@ -18,6 +18,45 @@
 
 namespace holdfast::redlock::lua {
 
+/// A reader of a free name without marks, before all else is defined: that takes a node as long as
+/// the grant. KEYS and ARGV as for enter_units.
+inline constexpr const char* quick_reader = R"lua(
+local function quick_reader(lock, state, hold, marks, value, px, deadline, token, mode)
+  if mode ~= 'r' or token == '?' or now > tonumber(deadline) then return nil end
+  if call('EXISTS', lock, hold, marks) ~= 0 then return nil end
+  local exclusive, last = '0000000000000000', token
+  local old = redis.pcall('GET', state)
+  if type(old) == 'table' then return nil end
+  if old then
+    local highest, rest = string.match(old, '^1:(%d+):(.*)$')
+    if not highest or #highest ~= 16 or highest > '9999000000000000' then return nil end
+    exclusive = string.match(rest, '^:(%d+)$') or highest
+    if exclusive >= token then return nil end
+    if highest > token then last = highest end
+  end
+  local ends = string.format('%.0f', now + px)
+  call('SET', lock, 'hf:s', 'PXAT', ends)
+  call('ZADD', hold, ends, value)
+  call('PEXPIREAT', hold, ends)
+  call('SET', state, '1:' .. last .. '::' .. exclusive, 'PXAT', till(last, px))
+  return 'g'
+end
+local got = quick_reader(KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+if got then return got end
+)lua";
+
+/// The only reader leaves. The marker lives as long as the last of them, so it is there in time.
+inline constexpr const char* quick_leave = R"lua(
+if ARGV[2] == '0' and redis.pcall('GET', KEYS[1]) == 'hf:s' then
+  local parts = redis.pcall('ZRANGE', KEYS[3], 0, 1)
+  if parts[1] == ARGV[1] and not parts[2] then
+    if ARGV[3] ~= '' then redis.pcall('ZREM', KEYS[4], ARGV[3]) end
+    redis.call('DEL', KEYS[1], KEYS[3])
+    return 1
+  end
+end
+)lua";
+
 inline constexpr const char* units = R"lua(
 local READERS, CLOSED, ZERO = 'hf:s', 'hf:m', '0000000000000000'
 local lock, state, hold, marks
@@ -27,14 +66,13 @@ end
 
 local function int(n) return string.format('%.0f', n) end
 
-local function look()                         -- what is in the lock's key; false: nothing; how many read
+local function look()                         -- what is in the lock's key; false: nothing
   local cur = redis.pcall('GET', lock)
-  if cur ~= READERS then return cur, 0 end
+  if cur ~= READERS then return cur end
   call('ZREMRANGEBYSCORE', hold, '-inf', int(now - 1))
-  local n = call('ZCARD', hold)
-  if n > 0 then return cur, n end
+  if call('ZCARD', hold) > 0 then return cur end
   call('DEL', lock)
-  return false, 0
+  return false
 end
 
 local function measure()                      -- the key lives as long as the last of them
@@ -186,14 +224,10 @@ return out
 inline constexpr const char* leave = R"lua(
 local function leave(value, closed, mark)
   if mark ~= '' then redis.pcall('ZREM', marks, mark) end
-  local cur, readers = look()
+  local cur = look()
   local stays = tonumber(closed) > now
   if cur == value then
     if stays then call('SET', lock, CLOSED, 'PXAT', closed) else call('DEL', lock) end
-    return 1
-  end
-  if readers == 1 and not stays and call('ZSCORE', hold, value) then
-    call('DEL', lock, hold)
     return 1
   end
   if cur == READERS and call('ZREM', hold, value) == 1 then

@@ -18,6 +18,41 @@
 
 namespace holdfast::redis::lua {
 
+/// A free lock without waiters, before all else is defined: that takes the server as long as the
+/// grant.
+inline constexpr const char* quick_units = R"lua(
+local function quick_units(k, a)              -- its first key and argument
+  if now > tonumber(ARGV[a + 4]) then return nil end
+  local take, of = tonumber(ARGV[a + 6]), ARGV[a + 7]
+  return quick(KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 4], ARGV[a], ARGV[a + 1],
+               take ~= 4294967295 and KEYS[k + 5], take, of)
+end
+if #KEYS == 6 then
+  local got = quick_units(1, 2)
+  if got then return {got} end
+end
+)lua";
+
+/// The only reader, or holder of a permit, leaves, and nobody waits.
+inline constexpr const char* quick_leave_units = R"lua(
+local function quick_leave_units(lock, state, queue, hold, owner, ghost, closed, delay)
+  if ghost ~= '0' or closed ~= '0' or delay ~= '0' or call('EXISTS', queue) ~= 0 then return nil end
+  local cur, parts = pcall_('GET', lock), pcall_('ZRANGE', hold, 0, 1)
+  if type(cur) ~= 'string' or not match(cur, '^hf:[sp]:') then return nil end
+  if parts[1] ~= owner or parts[2] then return nil end
+  local last, v = match(call('GET', state) or '', '^2:(%d+):0([nracu]):$')
+  if not last or #last ~= 16 then return nil end
+  call('DEL', lock, hold)
+  call('SET', state, '1:' .. last .. ':0' .. v .. ':',
+       'PXAT', int(math.max(math.floor(last / 1000), now) + 86400000))
+  return 'r'
+end
+if #KEYS == 6 then
+  local left = quick_leave_units(KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[1], ARGV[3], ARGV[4], ARGV[5])
+  if left then return {left} end
+end
+)lua";
+
 /// What is held, and grants of what is left.
 inline constexpr const char* units = R"lua(
 local ALL = 4294967295
@@ -233,12 +268,9 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
 end
 return for_each(#KEYS / 6, function(i)
   local a = 8 * i - 6
+  local got = #KEYS > 6 and quick_units(6 * i - 5, a)
+  if got then return got end
   use_units(6 * i - 5)
-  if now <= tonumber(ARGV[a + 4]) then
-    local take, of = tonumber(ARGV[a + 6]), ARGV[a + 7]
-    local got = quick(LOCK, STATE, QUEUE, TOMB, ARGV[a], ARGV[a + 1], take ~= ALL and HOLD, take, of)
-    if got then return got end
-  end
   return enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[1],
                ARGV[a + 6], ARGV[a + 7])
 end)
@@ -274,14 +306,9 @@ local function leave(owner, how, ghost, closed, delay)
     end
   elseif ends then
     if delay > 0 and ends - now <= delay then result = 'e' end
-    if used == 1 and not stays then           -- the last one
-      call('DEL', LOCK, HOLD)
-      keep_free(waited and form_of(form) or '1', f, v)
-    else
-      local n = drop(owner)
-      if stays then add('=' .. owner, n, closed) end
-      vacate(f, v, form, not stays and ends)
-    end
+    local n = drop(owner)
+    if stays then add('=' .. owner, n, closed) end
+    vacate(f, v, form, not stays and ends)
   else
     result = cur and 'o' or 'e'
   end

@@ -18,10 +18,10 @@ const Scripts& Scripts::all() {
         .leave_many = join(lua::quick_leave, lua::clock, lua::state, lua::for_each, lua::line,
                            lua::hand_over, lua::leave, lua::leave_many),
         .renew = join(lua::clock, lua::renew),
-        .enter_units = join(lua::clock, lua::quick, lua::state, lua::for_each, lua::line,
-                            lua::units, lua::enter_units),
-        .leave_units =
-            join(lua::clock, lua::state, lua::for_each, lua::line, lua::units, lua::leave_units),
+        .enter_units = join(lua::clock, lua::quick, lua::quick_units, lua::state, lua::for_each,
+                            lua::line, lua::units, lua::enter_units),
+        .leave_units = join(lua::clock, lua::quick_leave_units, lua::state, lua::for_each,
+                            lua::line, lua::units, lua::leave_units),
         .renew_units =
             join(lua::clock, lua::state, lua::for_each, lua::line, lua::units, lua::renew_units),
         .inspect = join(lua::clock, lua::holders, lua::inspect),
