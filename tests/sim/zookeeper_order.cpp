@@ -21,10 +21,10 @@ long number_of(const std::string& path) {
 }  // namespace
 
 ZkOrder::ZkOrder(ZkEnsemble& servers) : servers_(servers) {
-    // A holder of permits has left that line.
+    // A holder of permits has left that line. A request that comes late may make a second turn.
     servers.decided = [this](const ZkChange& c) {
         if (c.kind == ZkChange::Kind::create && c.path.find("/locks/_c_") != c.path.npos)
-            turns_[owner_in(c.data)] = servers_.committed().find(c.path)->czxid;
+            turns_.try_emplace(owner_in(c.data), servers_.committed().find(c.path)->czxid);
     };
 }
 

@@ -92,6 +92,8 @@ TEST_CASE("F105: functions and operators of other schemas do not run, whatever f
          "on", "20ms"},
         {names, "me"},
         {"N", "9"},
+        {"N", "hf 1\nbroken 1"},
+        {"N"},
         {""}};
     REQUIRE(parameters.size() == static_cast<std::size_t>(pg::Sql::count_));
     for (std::size_t i = 0; i < parameters.size(); ++i) {
