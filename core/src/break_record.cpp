@@ -70,7 +70,7 @@ std::optional<BreakRecord> read_break_record(std::string_view text) {
 }
 
 std::string this_user() {
-    // Whoever may set this may also write the record.
+    // A user that may set this may also write the record.
     if (const char* caller = std::getenv("SUDO_USER"); caller != nullptr && ::geteuid() == 0)
         return caller;
     std::array<char, 4096> room{};
