@@ -184,6 +184,8 @@ awaitable<result<Examination>> ZooKeeperBackend::examine(boot_clock::time_point 
     CallPtr config = session->handle().get("/zookeeper/config", false);
     auto wait = finished(shared_->engine, config, deadline);
     if (!co_await std::move(wait)) co_return make(Error::no_answer);
+    // A connection that broke says nothing about the servers.
+    if (unanswered(config->rc)) co_return from_rc(config->rc);
     spi::Facts ensemble;
     spi::note_round_trip(ensemble, boot_clock::now() - sent, shared_->options.ttl);
     if (config->rc == ZOK) note_config(ensemble, config->text);

@@ -15,7 +15,8 @@ using namespace suite;
 
 namespace {
 
-constexpr const char* short_lived = "ttl=1200ms&request_timeout=3s";
+constexpr auto member_ttl = 1200ms;
+const std::string short_lived = "ttl=" + std::to_string(member_ttl.count()) + "ms&request_timeout=3s";
 
 std::uint64_t seed_of_trial() {
     const char* given = std::getenv("HOLDFAST_TEST_SEED");
@@ -47,7 +48,9 @@ public:
     /// Kills the first of those that live. False where there are no processes.
     bool kill_one() {
         if (processes_.empty()) return false;
-        processes_.at(killed_++).kill();
+        auto& killed = processes_.at(killed_++);
+        std::cout << backend().name() << ": kills process " << killed.pid() << std::endl;
+        killed.kill();
         return true;
     }
     /// Those that live have ended well.
@@ -114,7 +117,9 @@ void require_units_of_the_living(const RandomTrial& trial) {
             wait_held_everywhere(*lease);
         CHECK(holders_are(trial.name, 2, 2));
     }
-    require_clean(trial.name);
+    // A process that was killed while it asked may have left its key on a minority of Redlock's nodes,
+    // which no later grant has to wait for.
+    require_clean(trial.name, member_ttl + 1s);
 }
 
 void random_trial(std::uint64_t seed, std::size_t members, int kills, long long grants_between) {

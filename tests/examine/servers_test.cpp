@@ -255,15 +255,15 @@ TEST_CASE("examine: etcd") {
 }
 
 TEST_CASE("examine: ZooKeeper") {
-    auto three = lab::ZooKeeperServers::start({.count = 3});
-    expect(three.url() + "?ttl=2s&tick_time=100ms&request_timeout=650ms", {});
-    expect(three.url(0) + "?ttl=2s&tick_time=100ms&request_timeout=650ms", {},
+    auto three = lab::ZooKeeperServers::start({.count = 3, .config = {"maxSessionTimeout=10000"}});
+    expect(three.url() + "?ttl=10s&tick_time=100ms", {});
+    expect(three.url(0) + "?ttl=10s&tick_time=100ms", {},
            {"zookeeper.listed"});
-    expect(three.url() + "?ttl=2s&tick_time=60ms&request_timeout=650ms", {"zookeeper.tick_time"});
+    expect(three.url() + "?ttl=10s&tick_time=60ms", {"zookeeper.tick_time"});
     three.kill(three.leader() == 0 ? 1 : 0);
     lab::wait_until(
         [&] {
-            return ids(examined(three.url() + "?ttl=2s&tick_time=100ms&request_timeout=650ms"),
+            return ids(examined(three.url() + "?ttl=10s&tick_time=100ms"),
                        Verdict::slow) == Ids{"zookeeper.answers"};
         },
         20s, "the server is missed");
