@@ -269,6 +269,18 @@ TEST_CASE("examine: ZooKeeper") {
         20s, "the server is missed");
 }
 
+TEST_CASE("examine: a connection that breaks says nothing about ZooKeeper's servers") {
+    auto one = lab::ZooKeeperServers::start({});
+    lab::Proxy proxy("127.0.0.1", one.port());
+    const auto client = hf::Client::open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) +
+                                         "?ttl=2s&tick_time=100ms&request_timeout=650ms")
+                            .value();
+    REQUIRE(client.inspect("any").has_value());
+    proxy.cut_after(lab::Direction::to_client, 0);
+    CHECK(client.examine().error() == hf::errc::unavailable);
+    CHECK(proxy.counters().connections_cut > 0);
+}
+
 TEST_CASE("examine: one ZooKeeper server with limits, which may not be asked") {
     auto one = lab::ZooKeeperServers::start(
         {.config = {"maxClientCnxns=5", "maxSessionTimeout=5000", "minSessionTimeout=4000"}});
