@@ -16,7 +16,8 @@ using namespace suite;
 namespace {
 
 constexpr auto member_ttl = 1200ms;
-const std::string short_lived = "ttl=" + std::to_string(member_ttl.count()) + "ms&request_timeout=3s";
+const std::string short_lived =
+    "ttl=" + std::to_string(member_ttl.count()) + "ms&request_timeout=3s";
 
 std::uint64_t seed_of_trial() {
     const char* given = std::getenv("HOLDFAST_TEST_SEED");
@@ -117,8 +118,8 @@ void require_units_of_the_living(const RandomTrial& trial) {
             wait_held_everywhere(*lease);
         CHECK(holders_are(trial.name, 2, 2));
     }
-    // A process that was killed while it asked may have left its key on a minority of Redlock's nodes,
-    // which no later grant has to wait for.
+    // A process that was killed while it asked may have left its key on a minority of Redlock's
+    // nodes, which no later grant has to wait for.
     require_clean(trial.name, member_ttl + 1s);
 }
 

@@ -257,14 +257,13 @@ TEST_CASE("examine: etcd") {
 TEST_CASE("examine: ZooKeeper") {
     auto three = lab::ZooKeeperServers::start({.count = 3, .config = {"maxSessionTimeout=10000"}});
     expect(three.url() + "?ttl=10s&tick_time=100ms", {});
-    expect(three.url(0) + "?ttl=10s&tick_time=100ms", {},
-           {"zookeeper.listed"});
+    expect(three.url(0) + "?ttl=10s&tick_time=100ms", {}, {"zookeeper.listed"});
     expect(three.url() + "?ttl=10s&tick_time=60ms", {"zookeeper.tick_time"});
     three.kill(three.leader() == 0 ? 1 : 0);
     lab::wait_until(
         [&] {
-            return ids(examined(three.url() + "?ttl=10s&tick_time=100ms"),
-                       Verdict::slow) == Ids{"zookeeper.answers"};
+            return ids(examined(three.url() + "?ttl=10s&tick_time=100ms"), Verdict::slow) ==
+                   Ids{"zookeeper.answers"};
         },
         20s, "the server is missed");
 }

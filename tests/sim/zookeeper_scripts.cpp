@@ -12,6 +12,7 @@
 
 #include "fidelity.hpp"
 #include "zookeeper_bed.hpp"
+#include "zookeeper_tree.hpp"
 #include "zookeeper_wire.hpp"
 
 namespace holdfast::sim {
@@ -437,12 +438,17 @@ private:
         return out;
     }
 
-    /// Asks over another connection, if need be.
+    /// Asks over another connection, if need be, and then for all that the leader has: a server
+    /// that is met anew may lag.
     bool is_there(Client& c, const std::string& where) {
         for (int i = 0; i < 20; ++i) {
             const auto answer = ask(c, wire::get_data, zk_read(where, false));
-            if (answer) return answer->error == 0;
-            open(c, "any");
+            if (answer && answer->error == 0) return true;
+            if (answer && answer->error == static_cast<std::int32_t>(ZkError::no_node))
+                return false;
+            do
+                open(c, "any");
+            while (!ask(c, wire::sync, wire::Writer().text("/").bytes) && ++i < 20);
         }
         throw std::runtime_error("nobody answers");
     }
