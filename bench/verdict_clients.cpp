@@ -213,13 +213,13 @@ Answer judge_c20(const Rows& rows) {
     if (crash.empty() || exception.empty() || told.empty()) return {};
     const auto figure = fmt::format(
         "runs in which the next holder found half-done work after a crash: {}; after an exception: "
-        "{}; was not told of the crash by previous_holder(), where that is declared: {}",
+        "{}; previous_holder(), where it is declared, did not say so: {}",
         counts(crash), counts(exception), counts(told));
     if (!as_said) return {Finding::refuted, figure};
     return {Finding::confirmed,
             figure +
-                "; a flag in the store told all of them, who repaired it, and no reader "
-                "acted on the half"};
+                "; a flag in the store said so to all of them, they repaired it, and no reader "
+                "acted on half-done work"};
 }
 
 // --- C20a
@@ -298,7 +298,8 @@ constexpr Rule rules[] = {
      "without a holder for at least twice as long.",
      judge_c11},
     {"C11a", "A watchdog that renews ensures that no deadlock occurs.",
-     "Confirmed if nobody who hangs keeps the lock; holds only if max_hold is set when some do and "
+     "Confirmed if no hanging worker keeps the lock; holds only if max_hold is set when some do "
+     "and "
      "max_hold ends it in at least 9 of 10 runs.",
      judge_c11a},
     {"C19",
@@ -319,9 +320,9 @@ constexpr Rule rules[] = {
     {"C20",
      "A distributed lock gives no atomicity: the next holder may find half-finished work and must "
      "be able to tell.",
-     "Confirmed if with every backend, after a crash and after an exception, he finds the half in "
-     "at least 9 of 10 runs and repairs it, a flag in the store always tells him, and "
-     "previous_holder() where it is declared, and no later reader acts on the half.",
+     "Confirmed if with every backend, after a crash and after an exception, the next holder finds "
+     "half-done work in at least 9 of 10 runs and repairs it, a flag in the store always says so, "
+     "as does previous_holder() where it is declared, and no later reader acts on half-done work.",
      judge_c20},
     {"C20a",
      "A lock that knows its holder by host and thread id is entered again over half-done work "

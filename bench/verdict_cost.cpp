@@ -115,7 +115,7 @@ Answer judge_herd(const Rows& rows, const char* backend, const char* variant, do
                          : find(rows, {"C3", backend, "default", "requests per hand-off", herd->x});
     if (one == nullptr) return {};
     const auto figure = fmt::format(
-        "{} with {:.0f} waiters: a hand-off costs {:.1f} requests when everybody is told, {:.1f} "
+        "{} with {:.0f} waiters: a hand-off costs {:.1f} requests when all are notified, {:.1f} "
         "when one is",
         backend, herd->x, herd->value, one->value);
     const bool everybody = herd->value >= herd->x / 2;
@@ -160,7 +160,8 @@ Answer judge_hand_off(const Rows& rows) {
                                   "events at a waiter per release of another lock"});
     if (told != nullptr)
         redis.figure += fmt::format(
-            "; who watches the parent of all locks is told {:.1f} times per release of another "
+            "; a client that watches the parent of all locks is notified {:.1f} times per release "
+            "of another "
             "lock",
             told->value);
     return redis;
@@ -250,7 +251,7 @@ Answer judge_c5a(const Rows& rows) {
     const Row* poll = find(rows, {"C5a", "redis", "50 ms poll", metric});
     if (told == nullptr || poll == nullptr) return {};
     const auto figure = fmt::format(
-        "per waiter and second: {:.2f} requests when told of the release, {:.1f} when polling "
+        "per waiter and second: {:.2f} requests when notified of the release, {:.1f} when polling "
         "every 50 ms",
         told->value, poll->value);
     if (told->value <= poll->value / 10) return {Finding::confirmed, figure};
@@ -296,7 +297,8 @@ constexpr Rule rules[] = {
     {"C2", "ZooKeeper pays for every create and delete at the leader and its followers.",
      "Confirmed if with each larger ensemble a create + delete and a lock take at least 1.2 times "
      "as long as with one server, and the CPU of all servers grows 1.2 times from each size to the "
-     "next, while a read gets less dear than that; only-if when just time or just CPU grows, or "
+     "next, while the cost of a read grows less than that; only-if when just time or just CPU "
+     "grows, or "
      "reads grow as much; refuted when neither does.",
      judge_c2},
     {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",

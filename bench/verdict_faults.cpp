@@ -289,7 +289,7 @@ Answer judge_c18(const Rows& rows) {
             append(told, fmt::format("{} {:.0f} of {:.0f} ms", label(*row), row->max, row->x));
     }
     if (!database || told.empty()) return {};
-    const auto figure = "a hung server ends the lease, told after: " + told +
+    const auto figure = "a hung server ends the lease; the holder learns of it after: " + told +
                         "; the lease outlives a crash and an immediate restart: " + kept +
                         forgotten;
     return {outlived || twice ? Finding::refuted : Finding::confirmed, figure};

@@ -8,7 +8,7 @@
 
 #include "duration.hpp"
 #include "holder_text.hpp"
-#include "holdfast/spi/owner.hpp"
+#include "holdfast/spi/holder.hpp"
 #include "message.hpp"
 #include "renewals.hpp"
 
@@ -27,25 +27,13 @@ std::string in_words(std::chrono::system_clock::time_point at) {
                        fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
 }
 
-/// Of the lease that was broken.
-Holder holder_of(const BreakRecord& r) {
-    const spi::Owner o = spi::parse_owner(r.owner);
-    Holder h;
-    h.owner = r.owner;
-    h.host = o.host;
-    h.pid = o.pid;
-    h.note = o.note;
-    h.foreign = !o.ours;
-    return h;
-}
-
 std::string in_words(const BreakRecord& r) {
     Holder by;
     by.host = r.host;
     by.pid = r.pid;
     by.note = r.note;
     std::string text = fmt::format("  broken {}{} by {}: the lease of {}", in_words(r.at),
-                                   r.now ? " (--now)" : "", who(by), who(holder_of(r)));
+                                   r.now ? " (--now)" : "", who(by), who(spi::holder_of(r.owner)));
     if (r.token) text += fmt::format(", token {}", r.token.value);
     return text + '\n';
 }

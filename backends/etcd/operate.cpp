@@ -4,7 +4,7 @@
 
 #include "backend.hpp"
 #include "errors.hpp"
-#include "holdfast/spi/owner.hpp"
+#include "holdfast/spi/holder.hpp"
 #include "keys.hpp"
 
 namespace holdfast::etcd {
@@ -14,15 +14,10 @@ using namespace std::chrono_literals;
 namespace {
 
 Holder shown(const KeyValue& kv) {
-    Holder h;
     const auto entry = read_entry(kv.value);
     // Other clients keep nothing but their lease, in the key.
-    h.owner = entry ? entry->owner : kv.key.substr(kv.key.rfind('/') + 1);
-    const spi::Owner o = spi::parse_owner(h.owner);
-    h.host = o.host;
-    h.pid = o.pid;
-    h.note = o.note;
-    h.foreign = !entry || !o.ours;
+    Holder h = spi::holder_of(entry ? entry->owner : kv.key.substr(kv.key.rfind('/') + 1));
+    h.foreign = h.foreign || !entry;
     if (!entry) return h;
     h.revoked = entry->flag == Entry::Flag::revoked;
     h.asked = entry->flag == Entry::Flag::asked;

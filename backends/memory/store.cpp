@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "holdfast/spi/owner.hpp"
+#include "holdfast/spi/holder.hpp"
 
 namespace holdfast::memory {
 namespace {
@@ -20,10 +20,7 @@ milliseconds left(time_point until, time_point now) {
 }
 
 Holder described(std::string_view owner, const spi::Units& units) {
-    const spi::Owner of = spi::parse_owner(owner);
-    Holder h;
-    h.owner = owner, h.host = of.host, h.pid = of.pid, h.note = of.note;
-    h.foreign = !of.ours;
+    Holder h = spi::holder_of(owner);
     h.mode = units.mode;
     h.permits = units.permits() ? units.take : 1;
     return h;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backend.hpp"
+#include "holdfast/spi/holder.hpp"
 #include "holdfast/spi/owner.hpp"
 #include "wire/errors.hpp"
 #include "wire/server_facts.hpp"
@@ -23,17 +24,6 @@ struct State {
         owner = s.substr(22);
     }
 };
-
-Holder person(std::string_view owner) {
-    const spi::Owner o = spi::parse_owner(owner);
-    Holder h;
-    h.owner = owner;
-    h.host = o.host;
-    h.pid = o.pid;
-    h.note = o.note;
-    h.foreign = !o.ours;
-    return h;
-}
 
 /// What is in the lock's key, as lua_units.hpp describes it.
 struct Content {
@@ -63,7 +53,7 @@ struct Told {
         const auto permits = static_cast<std::uint32_t>(number(word(row)));
         const std::string_view marks = word(row);
         const bool broken = plain && row.starts_with(revoked_mark);
-        Holder h = person(broken ? row.substr(1) : row);
+        Holder h = spi::holder_of(broken ? row.substr(1) : row);
         if (left >= 0) h.ttl_left = milliseconds(left);
         h.revoked = broken;
         if (plain) return h;
@@ -93,7 +83,7 @@ struct Told {
 void add_waiter(Inspection& to, std::string_view row) {
     const auto take = static_cast<std::uint32_t>(number(word(row)));
     const auto of = static_cast<std::uint32_t>(number(word(row)));
-    Holder h = person(row);
+    Holder h = spi::holder_of(row);
     if (of != spi::Units::all) {
         h.permits = take;
         to.kind = Kind::semaphore;

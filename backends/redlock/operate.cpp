@@ -5,6 +5,7 @@
 
 #include "backend.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/holder.hpp"
 #include "holdfast/spi/owner.hpp"
 
 namespace holdfast::redlock {
@@ -64,14 +65,7 @@ struct Content {
 };
 
 Holder person(std::string_view value, const Seen& seen) {
-    const std::string_view id = owner_in(value);
-    const spi::Owner o = spi::parse_owner(id);
-    Holder h;
-    h.owner = id;
-    h.host = o.host;
-    h.pid = o.pid;
-    h.note = o.note;
-    h.foreign = !o.ours;
+    Holder h = spi::holder_of(owner_in(value));
     h.ttl_left = seen.left;
     h.revoked = seen.revoked;
     h.mode = seen.shared ? Mode::shared : Mode::exclusive;

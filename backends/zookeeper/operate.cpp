@@ -5,7 +5,7 @@
 #include "backend.hpp"
 #include "client_library.hpp"
 #include "errors.hpp"
-#include "holdfast/spi/owner.hpp"
+#include "holdfast/spi/holder.hpp"
 #include "nodes.hpp"
 
 namespace holdfast::zookeeper {
@@ -22,13 +22,12 @@ struct ZooKeeperBackend::Standing {
     bool permit() const { return rank.recipe == Recipe::permit; }
     bool reading() const { return reads(rank.recipe) || (data && data->shared); }
     Holder shown() const {
-        Holder h;
+        Holder h = spi::holder_of(data ? std::string_view(data->owner) : node);
+        h.foreign = !data;
         if (!permit()) h.token = FencingToken{static_cast<std::uint64_t>(czxid)};
         h.permits = static_cast<std::uint32_t>(1 + more.size());
         h.mode = reading() ? Mode::shared : Mode::exclusive;
         if (!data) {
-            h.owner = node;
-            h.foreign = true;
             const bool readable =
                 text.size() <= 128 &&
                 std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
@@ -36,11 +35,6 @@ struct ZooKeeperBackend::Standing {
             h.asked = text == curator_revoke;
             return h;
         }
-        const spi::Owner o = spi::parse_owner(data->owner);
-        h.owner = data->owner;
-        h.host = o.host;
-        h.pid = o.pid;
-        h.note = o.note;
         h.ttl_left = milliseconds(data->ttl_ms);
         h.revoked = data->revoked;
         h.asked = data->asked;

@@ -368,8 +368,15 @@ public:
     }
 
     std::string url(const World& w) override {
-        if (w.calm) servers_.slowest = 2 * ms;
-        return url_of("zookeeper", w) + "&tick_time=" + std::to_string(tick / ms) + "ms";
+        std::string named = std::to_string(tick / ms) + "ms";
+        if (w.calm) {
+            servers_.slowest = 2 * ms;
+            // Heartbeats are farther apart than a renewal may take.
+            if (kernel_.random().chance(500))
+                named = std::to_string(w.ttl.count() / 2) +
+                        "ms&request_timeout=" + std::to_string(w.ttl.count() / 5) + "ms";
+        }
+        return url_of("zookeeper", w) + "&tick_time=" + named;
     }
     int time_outs() const override { return 2; }
 

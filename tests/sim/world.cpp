@@ -78,7 +78,7 @@ void World::plan() {
     // A calm run judges what is late, and has no machine that is.
     kernel.longest_latency = calm || r.chance(500) ? 2 * ms : 20 * ms;
     slack_ = 20 * ms + 10 * kernel.longest_latency;
-    with_events_ = r.chance(300);
+    with_events_ = r.chance(300) || calm;
     with_loop_ = r.chance(700);
     workers_ = 1 + static_cast<unsigned>(r.below(3));
     const std::size_t name_count = 1 + r.below(2);
@@ -218,6 +218,8 @@ void World::live(User& u) {
             trace(u.process.name, "event: " + std::string(to_string(e.kind)) + " " + e.name + " " +
                                       e.owner.substr(0, 6) + " " +
                                       (e.reason ? e.reason.message() : std::string()) + e.text);
+            if (calm && e.kind == Event::Kind::at_risk)
+                fail(u.process.name + ": a lease is at risk, and nothing is wrong");
         };
     Diagnostics diagnostics;
     o.diagnostics = &diagnostics;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/spi/holder.hpp"
 #include "step.hpp"
 
 namespace holdfast::sql {
@@ -263,7 +264,7 @@ inline void NameState::release(Step& s) {
 // --- what operators ask
 
 inline Holder NameState::holder(const Part& p) const {
-    Holder h = holder_of(p.owner);
+    Holder h = spi::holder_of(p.owner);
     h.token = {static_cast<std::uint64_t>(p.token)};
     h.ttl_left = milliseconds(std::max<std::int64_t>(p.valid - now, 0) / 1000);
     if (p.since >= 0 && p.since <= now) h.held_for = milliseconds((now - p.since) / 1000);
@@ -341,7 +342,7 @@ inline Inspection NameState::inspect(const std::string& name) const {
     }
     for (const Mark& m : marks) {
         kind(m.units);
-        Holder h = holder_of(m.owner);
+        Holder h = spi::holder_of(m.owner);
         h.mode = m.units.mode;
         h.permits = m.units.permits() ? m.units.take : 1;
         found.waiters.push_back(std::move(h));

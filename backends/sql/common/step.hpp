@@ -8,7 +8,6 @@
 
 #include "holdfast/client.hpp"
 #include "holdfast/spi/backend.hpp"
-#include "holdfast/spi/owner.hpp"
 
 namespace holdfast::sql {
 
@@ -133,16 +132,5 @@ struct Step {
         freed = false;
     }
 };
-
-inline Holder holder_of(const std::string& owner) {
-    const spi::Owner o = spi::parse_owner(owner);
-    Holder h;
-    h.owner = owner;
-    h.host = o.host;
-    h.pid = o.pid;
-    h.note = o.note;
-    h.foreign = !o.ours;
-    return h;
-}
 
 }  // namespace holdfast::sql

@@ -40,6 +40,9 @@ struct Shared {
     const std::shared_ptr<Watchdog> watchdog;
     std::shared_ptr<Line> line;  ///< this client's waiters; set with the client
     std::atomic<std::uint64_t> requests{0};
+    /// Whether a reader, or permits, found the name free the last time: then one statement
+    /// suffices.
+    std::atomic<bool> found_free{true};
     sql::Warnings warnings;
 
     /// The server's clock when it was read, against ours on receipt: a lower bound of the true

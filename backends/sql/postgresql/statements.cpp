@@ -256,6 +256,36 @@ constexpr std::string_view texts[] = {
     "acquired = 'epoch'::timestamptz + f.acquired * interval '1 microsecond', "
     "mark = f.mark, previous = f.previous, revoked = f.revoked, meta = nullif(f.text, '') FROM f "
     "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name, l.line IS NOT NULL",
+    // grant_free
+    // What NameState makes of a free row, and columns_of writes.
+    "WITH r AS MATERIALIZED (SELECT name, slot, token, mark, NOW AS at FROM TABLE "
+    "WHERE name = $1 AND slot = 0 AND owner IS NULL AND meta IS NULL "
+    "AND (gone IS NULL OR NOT gone ? $2::text) "
+    "AND CLOCK < 'epoch'::timestamptz + $4::float8 * interval '1 microsecond' "
+    "AND SYNC FOR UPDATE SKIP LOCKED), "
+    "f AS MATERIALIZED (SELECT name, slot, at, "
+    "CASE WHEN $7::boolean THEN greatest(token + 1, at) ELSE 0 END AS part, "
+    "CASE WHEN $7::boolean THEN mark ELSE -1 END AS told FROM r) "
+    "UPDATE TABLE l SET owner = CASE WHEN $7::boolean THEN 'hf:s' ELSE 'hf:p' END, "
+    "token = greatest(l.token, f.part), revoked = l.revoked AND NOT $7::boolean, "
+    "acquired = 'epoch'::timestamptz + f.at::float8 * interval '1 microsecond', "
+    "expires = 'epoch'::timestamptz + (f.at + $3::bigint)::float8 * interval '1 microsecond', "
+    "meta = pg_catalog.format(E'hf 1\\npart %s %s %s %s %s %s %s %s %s 0 0 %s\\n', $5::bigint, "
+    "$6::bigint, $7::boolean::integer, f.part, f.at, f.at + $3::bigint, f.at + $3::bigint, "
+    "$3::bigint, f.told, $2::text) "
+    "FROM f WHERE l.name = f.name AND l.slot = f.slot RETURNING f.part, f.told, "
+    "l.line IS NOT NULL",
+    // release_alone
+    // Two lines, of which the second one is its own.
+    "UPDATE TABLE SET owner = NULL, expires = 'epoch'::timestamptz, meta = NULL "
+    "WHERE name = $1 AND slot = 0 "
+    "AND owner = CASE WHEN $6::boolean THEN 'hf:s' ELSE 'hf:p' END AND expires > CLOCK "
+    "AND pg_catalog.starts_with(meta, pg_catalog.format(E'hf 1\\npart %s %s %s %s ', $4::bigint, "
+    "$5::bigint, $6::boolean::integer, $3::bigint)) "
+    "AND pg_catalog.strpos(meta, pg_catalog.format(E' %s\\n', $2::text)) = "
+    "pg_catalog.length(meta) - pg_catalog.length($2::text) - 1 "
+    "AND pg_catalog.length(pg_catalog.replace(meta, E'\\n', '')) = pg_catalog.length(meta) - 2 "
+    "AND SOON RETURNING name, line IS NOT NULL",
     // tell_all
     "SELECT l.name, pg_catalog.pg_notify('holdfast_' || w.key, l.name) FROM TABLE l, "
     "pg_catalog.jsonb_each(l.line) AS w WHERE l.name = ANY ($1::text[]) AND l.slot = 0 "

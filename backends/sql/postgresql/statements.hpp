@@ -30,11 +30,15 @@ enum class Sql : std::uint8_t {
     write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
                ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether a
                ///< client waits; for rows that still have that version
-    tell_all,  ///< names, client -> a row for each other client that was notified
-    list,      ///< prefix, limit -> names
-    record,    ///< name, text: keeps it in a row of its own
-    recorded,  ///< name -> text, for a day
-    sweep,     ///< name -> last name looked at, how many were looked at
+    grant_free,  ///< name, owner, ttl ms, deadline us, units, limit, whether shared: to a reader or
+                 ///< to permits, if nobody has it -> token, previous, whether a client waits
+    release_alone,  ///< name, owner, token, units, limit, whether shared: of the only holder
+                    ///< -> name, whether a client waits
+    tell_all,       ///< names, client -> a row for each other client that was notified
+    list,           ///< prefix, limit -> names
+    record,         ///< name, text: keeps it in a row of its own
+    recorded,       ///< name -> text, for a day
+    sweep,          ///< name -> last name looked at, how many were looked at
     count_
 };
 

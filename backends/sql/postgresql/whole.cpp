@@ -136,6 +136,7 @@ void one_round(Connection& c, const Steps& steps) {
             went_well(said, g.steps);
         } else if (const auto at = written.find(change.key); at != written.end()) {
             settle(g, true);
+            if (g.opened) c.shared().found_free = true;
             if (!at->second) continue;
             const bool freed =
                 std::any_of(g.steps.begin(), g.steps.end(), [](const Step* s) { return s->freed; });
@@ -145,6 +146,40 @@ void one_round(Connection& c, const Steps& steps) {
         }
     }
     if (!told.empty()) tell_all(c, told, last_deadline(steps));
+}
+
+/// Where nobody else holds the name, one statement grants it to a reader or to permits, or releases
+/// it. True when that is its outcome.
+bool alone(Connection& c, Step& s) {
+    Shared& shared = c.shared();
+    const spi::Units& u = s.units;
+    const bool timed = s.lock_delay > milliseconds::zero() || s.min_hold > milliseconds::zero();
+    const bool first = is_attempt(&s) && s.expect_free && s.ghost == 0 && !s.marked;
+    const bool fits = first || s.kind == Step::Kind::release;
+    if (u.exclusive() || timed || !fits || !shared.found_free) return false;
+    const std::string take = text(u.take), of = text(u.of),
+                      beside = u.mode == Mode::shared ? "t" : "f";
+    const Said said = first ? c.run(Sql::grant_free,
+                                    {s.key, s.owner, text(sql::us(s.ttl)),
+                                     text(shared.server_us(s.deadline)), take, of, beside},
+                                    s.deadline)
+                            : c.run(Sql::release_alone,
+                                    {s.key, s.owner, text(s.token), take, of, beside}, s.deadline);
+    if (!went_well(said, {&s})) return true;
+    if (said.rows.empty()) {
+        shared.found_free = false;
+        return false;
+    }
+    const auto& row = said.rows[0];
+    if (first) {
+        s.granted(number(row, 0), number(row, 1));
+    } else {
+        s.done = s.freed = true;
+        s.released = ReleaseResult::released;
+    }
+    // More than one may come in beside it, or after it.
+    if (column(row, first ? 2 : 1) == "t") tell_all(c, {s.key}, s.deadline);
+    return true;
 }
 
 void open_again(Step& s) {
@@ -239,6 +274,7 @@ void run_whole(Connection& c, Steps steps) {
     const Shared::Asking until_answered(c.shared(), asking, off);
     said.error = make_error_code(errc::closed);
     went_well(said, off);
+    if (const Steps on = still_open(steps); on.size() == 1 && alone(c, *on.front())) return;
     for (;;) {
         const auto now = boot_clock::now();
         Steps open;

@@ -5,8 +5,11 @@
 #include <holdfast/lab/etcd_server.hpp>
 #include <holdfast/lab/free_port.hpp>
 #include <holdfast/lab/process.hpp>
+#include <holdfast/lab/proxy.hpp>
 #include <holdfast/lab/temp_dir.hpp>
 #include <holdfast/lab/wait_until.hpp>
+#include <thread>
+#include <vector>
 
 #include "catch.hpp"
 
@@ -49,6 +52,25 @@ TEST_CASE("hosts: one that is refused, silent or unknown does not keep the other
         CHECK(lease->release() == hf::ReleaseResult::released);
     }
     servers.resume(hung);
+}
+
+TEST_CASE("hosts: a request meets one dead connection at most") {
+    auto server = lab::EtcdServers::start({});
+    lab::Proxy proxy(server.port(0));
+    const auto client = open("etcd://" + local(proxy.port()));
+    const auto ask_at_once = [&] {
+        std::vector<std::jthread> callers;
+        for (int i = 0; i < 4; ++i)
+            callers.emplace_back([&] { (void)client.inspect("idle"); });
+    };
+    lab::wait_until(
+        [&] {
+            ask_at_once();
+            return proxy.counters().connections_open >= 2;
+        },
+        10s, "two idle connections");
+    CHECK(proxy.cut_all() >= 2);
+    CHECK(client.inspect("idle").has_value());
 }
 
 TEST_CASE("hosts: a learner serves no requests, and the next member is asked") {
@@ -100,32 +122,6 @@ TEST_CASE("hosts: a learner serves no requests, and the next member is asked") {
     const auto promised = client.probe();
     REQUIRE(promised.has_value());
     CHECK(promised->safety == hf::SafetyClass::b);  // one votes
-}
-
-TEST_CASE("an outage: a waiter's key that could not be deleted does not stay in line") {
-    // Found by the simulation: the client kept the lease of its waiters alive, and the key with it.
-    auto server = lab::EtcdServers::start({});
-    const auto url = server.url() + "?ttl=2s&request_timeout=300ms";
-    const auto leaves = open(url), other = open(url);
-    auto held = other.make_lock("outage").value()->acquire({.wait = 10s}).value();
-    std::atomic<bool> ended{false};
-    leaves.make_lock("outage").value()->async_acquire({.wait = 3s},
-                                                      [&](hf::error_code ec, hf::Lease) {
-                                                          CHECK(ec);
-                                                          ended = true;
-                                                      });
-    lab::wait_until([&] { return other.inspect("outage")->waiters.size() == 1; }, 10s, "it waits");
-    // Two leases, two transactions and the watch come before.
-    lab::wait_until([&] { return leaves.stats().requests >= 7; }, 5s, "its lease is kept alive");
-    server.kill();
-    lab::wait_until([&] { return ended.load(); }, 10s, "the wait ends");
-    // Core asks for the key's deletion for as long as a lease lasts.
-    const auto given_up = hf::boot_clock::now() + 4s;
-    lab::wait_until([&] { return hf::boot_clock::now() > given_up; }, 6s, "a longer outage");
-    server.restart();
-    server.wait_ready();
-    const auto next = other.make_lock("outage").value()->acquire({.wait = 15s});
-    CHECK(next.has_value());
 }
 
 TEST_CASE("a cluster: the leader dies, and a lease and a waiter live on") {

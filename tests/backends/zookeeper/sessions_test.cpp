@@ -455,28 +455,6 @@ TEST_CASE("F50: a delete that is refused for longer than the ttl is repeated") {
     CHECK(other.valid());
 }
 
-TEST_CASE("F42: nothing is at risk while the next heartbeat is only not due yet") {
-    test_support::Trial& trial = test_support::this_trial();
-    std::atomic<int> at_risk{0};
-    hf::ClientOptions options;
-    options.events = [&](const hf::Event& e) {
-        if (e.kind == hf::Event::Kind::at_risk) ++at_risk;
-    };
-    // Heartbeats are 2.1 and 1.6 s apart, longer than a renewal may take.
-    const auto slow = open(server().url() + "?ttl=10s&tick_time=4s", options);
-    const auto hasty =
-        open(server().url() + "?ttl=10s&tick_time=3s&request_timeout=500ms", options);
-    auto first = hold(*lock_of(slow, "slow-beats"));
-    auto second = hold(*lock_of(hasty, "hasty"));
-    const bool calm = lab::stays_true([&] { return at_risk == 0; }, 20s);
-    trial.holds(calm, 250ms, "no lease is at risk on healthy servers");
-    CHECK(first.valid());
-    CHECK(second.valid());
-    // A renewal that claims no new time does not come again at once.
-    CHECK(hasty.stats().renewals < 100);
-    CHECK(hasty.stats().renewals >= 4);
-}
-
 TEST_CASE("several hosts that are no ensemble are refused: each would grant the lock by itself") {
     auto other = ZooKeeperServers::start({.config = {"forceSync=no"}});
     const std::string both = "zookeeper://127.0.0.1:" + std::to_string(server().port()) +

@@ -2,10 +2,10 @@
    README.md beside this file says what it shows and how to run it.
 
    Who wants it for itself sends one statement, which locks the row and judges its columns as they are then.
-   Who wants it beside others reads the row, and later sends what the row has to say, with the version that
-   was read; the statement locks the row and compares. Statements and answers may take any time or get lost;
-   a client may stop waiting at any moment and take back what it asked for, and a lease ends T steps after the
-   server has written it.
+   Who wants it beside others sends such a statement as well, which takes a free row; or it reads the row, and
+   later sends what the row has to say, with the version that was read; the statement locks the row and compares.
+   Statements and answers may take any time or get lost; a client may stop waiting at any moment and take back
+   what it asked for, and a lease ends T steps after the server has written it.
 
    T          the time to live of a lease in steps
    N          clients
@@ -14,6 +14,7 @@
               the statement began, and not when it got the row's lock
    ANSWERED   belief counts from the answer, and not from the sending
    UNMARKED   to take back what was asked for does not change the version
+   FORGOTTEN  nor does it stop the statement that takes a free row beside others
    Claims: nobody believes that it holds the lock beside an exclusive holder; what was taken back takes
    nothing later. */
 #ifndef T
@@ -56,9 +57,14 @@ active [N] proctype client() {
                assert(waits[me]); owner = me + 1; left = T; written(); at[me] = DONE
             :: else -> at[me] = IDLE; waits[me] = 0; gone[me] = 0
          fi }
-    /* --- beside others: the row is read, and written with the version that was read */
+    /* --- beside others: a free row is taken by one statement */
     :: atomic { at[me] == IDLE && !waits[me] && believed[me] == 0 && owner != me + 1 && reads[me] == 0 ->
          at[me] = ASKED; alone[me] = 0; waits[me] = 1; age[me] = 0 }
+    :: atomic { at[me] == ASKED && !alone[me] && free && !READERS ->
+         if :: !gone[me] -> assert(waits[me]); reads[me] = T; written(); at[me] = DONE
+            :: else -> at[me] = IDLE; waits[me] = 0; gone[me] = 0
+         fi }
+    /* --- or it is read, and written with the version that was read */
     :: atomic { at[me] == ASKED && !alone[me] && waits[me] ->      /* else it sends nothing more */
          if :: free -> fresh[me] = 1; at[me] = READ :: else -> at[me] = IDLE; waits[me] = 0 fi }
     :: atomic { at[me] == READ ->
@@ -93,6 +99,9 @@ active [N] proctype client() {
 #endif
          if :: at[me] == DONE -> at[me] = IDLE
             :: alone[me] && at[me] != DONE -> gone[me] = 1
+#ifndef FORGOTTEN
+            :: !alone[me] && at[me] == ASKED -> gone[me] = 1
+#endif
             :: else
          fi }
     /* --- lost on its way */

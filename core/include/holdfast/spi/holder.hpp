@@ -1,0 +1,20 @@
+// A holder or waiter, as its owner id describes it.
+#pragma once
+#include "holdfast/client.hpp"
+#include "holdfast/spi/owner.hpp"
+
+namespace holdfast::spi {
+
+/// With what any owner id says: host, process, note, and whether it is one of Holdfast's.
+inline Holder holder_of(std::string_view owner) {
+    Owner of = parse_owner(owner);
+    Holder h;
+    h.owner = owner;
+    h.host = std::move(of.host);
+    h.pid = of.pid;
+    h.note = std::move(of.note);
+    h.foreign = !of.ours;
+    return h;
+}
+
+}  // namespace holdfast::spi
