@@ -97,7 +97,8 @@ def block(run):
         f" disk take {three}. `mode=plain` of Redis, the well-known two commands, takes {cost('redis', 'plain')}:"
         f" {100 * (run.target('redis plain, uncontended') - 1):.0f} % more than a bare",
         f"hiredis client that sends the same; the default mode takes {100 * (run.target('redis, uncontended') - 1):.0f} % more"
-        f" than replaying its own bytes. Measured by `bench/run` on {environment['date'][:10]}: {environment['processor']},",
+        f" than replaying its own bytes. Measured by `bench/run{' --full' if environment['effort'] == 'full' else ''}` on"
+        f" {environment['date'][:10]}: {environment['processor']},",
         f"{environment['cores']} cores, {environment['placement']}, load {environment['load at the start']} at the start.",
     ]
     return "\n".join(lines) + "\n"
