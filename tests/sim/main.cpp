@@ -2,9 +2,10 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "world.hpp"
 
@@ -17,14 +18,14 @@ using holdfast::sim::World;
 
 /// On a thread of its own: no seed sees what those before it left in a thread's variables.
 Report run(const std::string& backend, const Options& options) {
-    Report out;
-    std::thread([&] {
+    const auto once = [&] {
         auto world = std::make_unique<World>(backend, options);
-        out = world->run();
+        Report out = world->run();
         // What a broken run has open cannot be closed: its threads wait for ever.
         if (!out.violation.empty()) static_cast<void>(world.release());
-    }).join();
-    return out;
+        return out;
+    };
+    return std::async(std::launch::async, once).get();
 }
 
 std::uint64_t number(std::string_view text) {

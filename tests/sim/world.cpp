@@ -116,11 +116,11 @@ void World::plan() {
 
 void World::make_faults() {
     Random r(options.seed ^ 0x5EEDU);
-    if (calm) return;
     auto kinds = deployment_->faults(options.unsafe);
     if (!options.only.empty())
         std::erase_if(kinds, [&](Fault::Kind k) { return !options.only.contains(k); });
     if (kinds.empty()) throw std::runtime_error("it has none of these faults");
+    if (calm) return;
     // Some runs are calm, some are hell.
     const std::size_t count =
         options.rough ? 10 + r.below(20) : 1 + r.below(r.chance(300) ? 20 : 6);
