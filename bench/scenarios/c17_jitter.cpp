@@ -130,7 +130,7 @@ void play_all(Bench& bench, const std::vector<Deployment>& deployments, millisec
             for (const double share : shares)
                 levels.push_back(
                     {d, ttl, share * static_cast<double>(ttl.count()), 0, 0, 0, 0, {}});
-    for (int round = 0; round < bench.options.pick(1, 2, 10) && !bench.stopped(); ++round) {
+    for (int round = 0; round < bench.options.pick(1, 1, 10) && !bench.stopped(); ++round) {
         std::vector<std::function<void()>> jobs;
         for (std::size_t i = 0; i < levels.size(); ++i)
             jobs.emplace_back(
