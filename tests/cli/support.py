@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
@@ -72,6 +73,16 @@ def alive(pid):
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def killed(pid):
+    """True when it does not run any more, or will not: a busy machine may take long to bury what was killed."""
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            pending = re.findall(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$", f.read(), re.M)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return not alive(pid) or any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
 
 
 def state(pid):

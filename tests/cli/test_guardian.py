@@ -45,7 +45,11 @@ class Overlap(CliTest):
     def assert_apart(self, deadline):
         """Everything of the first had ended before its deadline, and before the second began."""
         until(lambda: self.writers("second"), "the second has the lock")
-        self.assertTrue(self.gone())
+        lives = [f"{pid} {support.state(pid)}" for pid in self.writers("first") if not support.killed(pid)]
+        if lives:
+            words = f"the first one lives: {', '.join(lives)}"
+            self.in_time(boot_ns(), deadline, words, self.stalls)
+            self.fail(words)
         last = max(ns for _, ns in stamps(self.path("first")))
         began = min(ns for _, ns in stamps(self.path("second")))
         self.assertLess(last, began)
