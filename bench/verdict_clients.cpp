@@ -299,8 +299,7 @@ constexpr Rule rules[] = {
      judge_c11},
     {"C11a", "A watchdog that renews ensures that no deadlock occurs.",
      "Confirmed if no hanging worker keeps the lock; holds only if max_hold is set when some do "
-     "and "
-     "max_hold ends it in at least 9 of 10 runs.",
+     "and max_hold ends it in at least 9 of 10 runs.",
      judge_c11a},
     {"C19",
      "The naive insert/delete lock never expires, is not re-entrant and does not wait; the "

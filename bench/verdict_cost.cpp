@@ -161,8 +161,7 @@ Answer judge_hand_off(const Rows& rows) {
     if (told != nullptr)
         redis.figure += fmt::format(
             "; a client that watches the parent of all locks is notified {:.1f} times per release "
-            "of another "
-            "lock",
+            "of another lock",
             told->value);
     return redis;
 }
@@ -231,9 +230,10 @@ Answer judge_c5(const Rows& rows) {
         const Row* other = find(rows, {"C5", "redis", variant, "other jobs per second", waits->x});
         const Row* same = find(rows, {"C5", "redis", "waits", "other jobs per second", waits->x});
         if (other != nullptr && same != nullptr)
-            figure +=
-                fmt::format("; with redis who {} does {:.1f} times as much other work as who waits",
-                            variant, other->value / std::max(same->value, 1.0));
+            figure += fmt::format(
+                "; with redis a caller that {} does {:.1f} times as much other work as one that "
+                "waits",
+                variant, other->value / std::max(same->value, 1.0));
         if (vain != nullptr)
             figure += fmt::format(", and asks in vain in {:.0f} %", 100 * vain->value);
     }
@@ -298,8 +298,7 @@ constexpr Rule rules[] = {
      "Confirmed if with each larger ensemble a create + delete and a lock take at least 1.2 times "
      "as long as with one server, and the CPU of all servers grows 1.2 times from each size to the "
      "next, while the cost of a read grows less than that; only-if when just time or just CPU "
-     "grows, or "
-     "reads grow as much; refuted when neither does.",
+     "grows, or reads grow as much; refuted when neither does.",
      judge_c2},
     {"C3", "One key that everybody watches wakes everybody; a queue wakes one.",
      "At the largest crowd of each server: confirmed if the herd costs at least N/2 requests per "
