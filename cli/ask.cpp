@@ -14,7 +14,8 @@ namespace holdfast::cli {
 namespace {
 
 struct TypedAsk {
-    std::string name, owner;
+    std::string name;
+    std::optional<std::string> owner;
     std::uint64_t if_token = 0;
 };
 
@@ -29,7 +30,7 @@ int ask(const Globals& g, const TypedAsk& t) {
     const auto asked = client->request_release(t.name, which, &mistakes);
     if (!asked && asked.error() == errc::not_held) {
         complain(fmt::format("{} has no{} holder: no request was sent", in_quotes(t.name),
-                             t.owner.empty() && t.if_token == 0 ? "" : " such"));
+                             !t.owner && t.if_token == 0 ? "" : " such"));
         return exit_no;
     }
     if (!asked) {

@@ -16,7 +16,8 @@ namespace holdfast::cli {
 namespace {
 
 struct TypedBreak {
-    std::string name, owner, note;
+    std::string name, note;
+    std::optional<std::string> owner;
     std::uint64_t if_token = 0;
     bool now = false;
     bool force = false;
@@ -59,15 +60,15 @@ void report(const TypedBreak& t, const Broken& broken, bool json) {
 std::vector<Holder> chosen(const TypedBreak& t, const Inspection& seen) {
     std::vector<Holder> all;
     for (const Holder& h : seen.holders)
-        if ((t.owner.empty() || t.owner == h.owner) &&
+        if ((!t.owner || t.owner == h.owner) &&
             (t.if_token == 0 || !h.token || t.if_token == h.token.value))
             all.push_back(h);
     if (!all.empty()) return all;
     if (seen.holders.empty())
         complain(fmt::format("{} is not held: nothing was broken", in_quotes(t.name)));
-    else if (!t.owner.empty())
+    else if (t.owner)
         complain(fmt::format("{} is not held by {}: nothing was broken", in_quotes(t.name),
-                             in_quotes(t.owner)));
+                             in_quotes(*t.owner)));
     else
         complain(fmt::format("{} is held with token {}, not {}: nothing was broken",
                              in_quotes(t.name), seen.holders.front().token.value, t.if_token));
@@ -108,7 +109,7 @@ int break_lock(const Globals& g, const TypedBreak& t) {
         options.now = t.now;
         if (t.if_token != 0) options.if_token = FencingToken{t.if_token};
         options.note = t.note;
-        if (seen->holders.size() > 1 || !t.owner.empty()) options.owner = h.owner;
+        if (seen->holders.size() > 1 || t.owner) options.owner = h.owner;
         if (t.force && t.now) warn(consequence(t, h));
         const auto broken = client->break_lock(t.name, options, &mistakes);
         if (broken) {

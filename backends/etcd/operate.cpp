@@ -34,8 +34,7 @@ Holder shown_holder(const KeyValue& kv) {
 
 bool is_meant(const KeyValue& kv, const HolderFilter& which) {
     const Holder h = shown_holder(kv);
-    return (!which.if_token || h.token == *which.if_token) &&
-           (which.owner.empty() || h.owner == which.owner);
+    return spi::is_meant(which, h.owner, h.token);
 }
 
 bool is_one_of(const std::vector<KeyValue>& all, const KeyValue& kv) {
@@ -227,7 +226,7 @@ awaitable<result<std::vector<Broken>>> EtcdBackend::break_lock(std::string_view 
                                                                const BreakOptions& options,
                                                                boot_clock::time_point deadline,
                                                                std::string& detail) {
-    const HolderFilter which{options.if_token, options.owner};
+    const HolderFilter which = options.which();
     auto task = tell(name, which, options.now ? Says::gone : Says::revoked, deadline, detail);
     const auto told = co_await std::move(task);
     if (!told) co_return told.error();

@@ -81,8 +81,8 @@ bool of_another_kind(const Entry& e, const spi::Units& u) {
     return !e.queue.empty() && e.queue.front().units.of != u.of;
 }
 
-bool is_meant(const Holding& h, const std::optional<FencingToken>& token, std::string_view owner) {
-    return !h.owner.empty() && (!token || h.token == *token) && (owner.empty() || h.owner == owner);
+bool is_meant(const Holding& h, const HolderFilter& which) {
+    return !h.owner.empty() && spi::is_meant(which, h.owner, h.token);
 }
 
 struct Stores {
@@ -292,16 +292,14 @@ result<std::vector<Broken>> Store::break_lock(const std::string& key, const Brea
     drop_dead(e, now);
     std::vector<Broken> out;
     for (Holding& h : e.holders) {
-        if (!is_meant(h, options.if_token, options.owner)) continue;
+        if (!is_meant(h, options.which())) continue;
         h.revoked = true;
         out.push_back({described(h, now), options.now ? milliseconds(0) : left(h.expires, now)});
         if (options.now && h.units.exclusive()) e.last = PreviousHolder::abandoned;
     }
     if (out.empty()) return make_error_code(errc::not_held);
     if (options.now) {
-        std::erase_if(e.holders, [&](const Holding& h) {
-            return is_meant(h, options.if_token, options.owner);
-        });
+        std::erase_if(e.holders, [&](const Holding& h) { return is_meant(h, options.which()); });
         wake_head(e, now);
     }
     return out;
@@ -327,7 +325,7 @@ result<std::vector<Holder>> Store::request_release(const std::string& key,
     drop_dead(at->second, now);
     std::vector<Holder> out;
     for (Holding& h : at->second.holders) {
-        if (!is_meant(h, which.if_token, which.owner)) continue;
+        if (!is_meant(h, which)) continue;
         h.asked = true;
         if (h.events != nullptr) h.events->asked(h.owner);
         out.push_back(described(h, now));

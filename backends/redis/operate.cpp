@@ -207,7 +207,10 @@ awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string
     Command c;
     begin(c, script, 6);
     keys.add_all_to(c, parts);
-    c.add(only).add(std::string_view(&what, 1)).add(plain ? "1" : "0").add(which.owner);
+    c.add(only)
+        .add(std::string_view(&what, 1))
+        .add(plain ? "1" : "0")
+        .add(which.owner.value_or(""));
     const auto reply = co_await ask(c, &script, deadline, &detail);
     if (!reply) co_return reply.error();
     if (!reply->is(Reply::Type::array) || reply->count < 1) co_return make(Error::protocol);
@@ -241,7 +244,7 @@ awaitable<result<std::vector<Broken>>> RedisBackend::break_lock(std::string_view
                                                                 boot_clock::time_point deadline,
                                                                 std::string& detail) {
     const char what = options.now ? '1' : '0';
-    HolderFilter which{options.if_token, options.owner};
+    HolderFilter which = options.which();
     auto asking = tell(what, name, which, deadline, detail);
     auto broken = co_await std::move(asking);
     if (!broken) co_return broken.error();

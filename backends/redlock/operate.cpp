@@ -315,8 +315,7 @@ awaitable<result<std::vector<Broken>>> RedlockBackend::break_lock(std::string_vi
             detail = "the nodes do not keep the tokens of readers: name the owner instead";
             co_return make_error_code(errc::not_supported);
         }
-        if (options.if_token && h.token != *options.if_token) continue;
-        if (!options.owner.empty() && h.owner != options.owner) continue;
+        if (!spi::is_meant(options.which(), h.owner, h.token)) continue;
         std::optional<milliseconds> free_in;
         auto task = break_one(name, held[i], options.now, deadline, detail, free_in);
         const error_code few = co_await std::move(task);

@@ -41,9 +41,9 @@ struct ZooKeeperBackend::Standing {
         if (data->permits > 0) h.permits = data->permits;
         return h;
     }
-    bool meant(const std::optional<FencingToken>& token, std::string_view owner) const {
-        return (!token || (token->value == static_cast<std::uint64_t>(czxid) && !permit())) &&
-               (owner.empty() || owner == (data ? data->owner : node));
+    bool meant(const HolderFilter& which) const {
+        return spi::is_meant(which, data ? data->owner : node,
+                             {permit() ? 0 : static_cast<std::uint64_t>(czxid)});
     }
 };
 
@@ -182,12 +182,11 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permit
 awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::holding(
     SessionPtr session, std::string name, HolderFilter which, boot_clock::time_point deadline,
     std::string& detail) {
-    const std::string owner(which.owner);
     auto asking = standing(std::move(session), std::move(name), deadline, detail);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     found->all.resize(found->holders);
-    std::erase_if(found->all, [&](const Standing& s) { return !s.meant(which.if_token, owner); });
+    std::erase_if(found->all, [&](const Standing& s) { return !s.meant(which); });
     if (found->all.empty()) co_return make_error_code(errc::not_held);
     co_return std::move(found->all);
 }
@@ -328,7 +327,7 @@ awaitable<result<std::vector<Broken>>> ZooKeeperBackend::break_lock(std::string_
                                                                     std::string& detail) {
     const SessionPtr session = session_for(shared_->options.ttl);
     const bool now = options.now;
-    const HolderFilter which{options.if_token, options.owner};
+    const HolderFilter which = options.which();
     auto ready = session->ready(deadline, &detail);
     const error_code why = co_await std::move(ready);
     if (why) co_return why;

@@ -83,12 +83,9 @@ std::string this_user() {
 }
 
 spi::awaitable<result<std::vector<Broken>>> break_and_record(Engine& engine, std::string name,
-                                                             std::string owner, std::string note,
                                                              BreakOptions options,
                                                              boot_clock::time_point deadline,
                                                              std::string& detail) {
-    options.owner = owner;
-    options.note = note;
     auto breaking = engine.backend().break_lock(name, options, deadline, detail);
     auto broken = co_await std::move(breaking);
     if (!broken || broken->empty()) co_return broken;
@@ -97,7 +94,7 @@ spi::awaitable<result<std::vector<Broken>>> break_and_record(Engine& engine, std
     record.owner = broken->front().holder.owner;
     record.token = broken->front().holder.token;
     record.now = options.now;
-    std::string text = to_text(record, spi::make_owner(note));
+    std::string text = to_text(record, spi::make_owner(options.note));
     std::string why;
     auto keeping = engine.backend().record_break(name, std::move(text), deadline, why);
     const error_code ec = co_await std::move(keeping);

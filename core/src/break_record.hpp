@@ -16,9 +16,8 @@ std::optional<BreakRecord> read_break_record(std::string_view text);
 /// The name of the user, or of the one who called sudo.
 std::string this_user();
 
-/// The backend's break_lock(), then its record. `note` names the breaker.
+/// The backend's break_lock(), then its record. BreakOptions::note names the breaker.
 spi::awaitable<result<std::vector<Broken>>> break_and_record(Engine&, std::string name,
-                                                             std::string owner, std::string note,
                                                              BreakOptions,
                                                              boot_clock::time_point deadline,
                                                              std::string& detail);

@@ -52,6 +52,16 @@ error_code refuse_name(const ResolvedBackend& resolved, spi::Backend& backend,
     return ec;
 }
 
+/// An owner that is given and empty is most likely a variable that was not set.
+error_code refuse_filter(const HolderFilter& which, std::string_view name,
+                         Diagnostics* diagnostics) {
+    if (!which.owner || !which.owner->empty()) return {};
+    if (diagnostics != nullptr)
+        diagnostics->add(std::string(name), "the owner id is empty",
+                         "Give a holder's owner id, or leave it out to mean all holders.");
+    return make_error_code(errc::bad_config);
+}
+
 /// What the backend does not have.
 error_code unsupported(const ResolvedBackend& resolved, const LockOptions& o,
                        const Capabilities& has, Diagnostics* diagnostics) {
@@ -200,12 +210,14 @@ result<std::vector<Broken>> Client::break_lock(std::string_view name, const Brea
                                                Diagnostics* diagnostics) const {
     Engine& e = impl_->engine();
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
+    if (const auto ec = refuse_filter(options.which(), name, diagnostics)) return ec;
+    BreakOptions o = options;
+    if (o.note.empty()) o.note = this_user();
     return operator_call<std::vector<Broken>>(
         e,
-        [&e, n = std::string(name), owner = std::string(options.owner),
-         note = options.note.empty() ? this_user() : std::string(options.note),
-         o = options](spi::Backend&, boot_clock::time_point deadline, std::string& detail) {
-            return break_and_record(e, n, owner, note, o, deadline, detail);
+        [&e, n = std::string(name), o = std::move(o)](
+            spi::Backend&, boot_clock::time_point deadline, std::string& detail) {
+            return break_and_record(e, n, o, deadline, detail);
         },
         diagnostics);
 }
@@ -215,11 +227,11 @@ result<std::vector<Holder>> Client::request_release(std::string_view name,
                                                     Diagnostics* diagnostics) const {
     Engine& e = impl_->engine();
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
+    if (const auto ec = refuse_filter(which, name, diagnostics)) return ec;
     return operator_call<std::vector<Holder>>(
         e,
-        [n = std::string(name), owner = std::string(which.owner), w = which](
-            spi::Backend& b, boot_clock::time_point deadline, std::string& detail) mutable {
-            w.owner = owner;
+        [n = std::string(name), w = which](spi::Backend& b, boot_clock::time_point deadline,
+                                           std::string& detail) {
             return b.request_release(n, w, deadline, detail);
         },
         diagnostics);

@@ -17,6 +17,8 @@ Events::Rank rank(Event::Kind kind) noexcept {
         case Event::Kind::at_risk:
         case Event::Kind::recovered:
         case Event::Kind::in_doubt:
+        case Event::Kind::unreachable:
+        case Event::Kind::reachable:
         case Event::Kind::warning:
             return Events::trouble;
         case Event::Kind::waiting:
@@ -30,7 +32,8 @@ Events::Rank rank(Event::Kind kind) noexcept {
 }  // namespace
 
 bool Events::too_soon(const Event& e) {
-    if (e.kind != Event::Kind::waiting && e.kind != Event::Kind::at_risk) return false;
+    using enum Event::Kind;
+    if (e.kind != waiting && e.kind != at_risk && e.kind != unreachable) return false;
     if (last_.size() > remembered_names) last_.clear();
     const auto now = boot_clock::now();
     auto& last = last_[std::string(to_string(e.kind)) + ' ' + e.name];

@@ -18,6 +18,8 @@ Verbosity verbosity_of(Event::Kind kind) noexcept {
         case Event::Kind::at_risk:
         case Event::Kind::recovered:
         case Event::Kind::in_doubt:
+        case Event::Kind::unreachable:
+        case Event::Kind::reachable:
             return Verbosity::trouble;
         case Event::Kind::waiting:
         case Event::Kind::acquired:
@@ -65,6 +67,10 @@ std::string log_line(const Event& e) {
             return "the server did not answer about " + name + "; resolving the request";
         case Event::Kind::released:
             return "released " + name + token_of(e);
+        case Event::Kind::unreachable:
+            return "no server answers the waiter for " + name + reason_of(e) + "; it waits on";
+        case Event::Kind::reachable:
+            return "a server answers the waiter for " + name + " again";
         case Event::Kind::warning:
             break;
     }

@@ -142,6 +142,10 @@ std::string_view to_string(Event::Kind k) noexcept {
             return "released";
         case Event::Kind::warning:
             return "warning";
+        case Event::Kind::unreachable:
+            return "unreachable";
+        case Event::Kind::reachable:
+            return "reachable";
     }
     return "?";
 }

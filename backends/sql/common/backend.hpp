@@ -42,11 +42,9 @@ public:
                                                            const BreakOptions& options,
                                                            boot_clock::time_point deadline,
                                                            std::string& detail) final {
-        auto ask = [name = std::string(name), options, owner = std::string(options.owner),
-                    deadline](Connection& c, std::string& words) {
-            BreakOptions kept = options;
-            kept.owner = owner;
-            return Questions::break_lock(c, name, kept, deadline, words);
+        auto ask = [name = std::string(name), options, deadline](Connection& c,
+                                                                 std::string& words) {
+            return Questions::break_lock(c, name, options, deadline, words);
         };
         return question<std::vector<Broken>>(std::move(ask), deadline, &detail);
     }
@@ -75,9 +73,8 @@ public:
                                                                 const HolderFilter& which,
                                                                 boot_clock::time_point deadline,
                                                                 std::string& detail) final {
-        auto ask = [name = std::string(name), token = which.if_token,
-                    owner = std::string(which.owner), deadline](Connection& c, std::string& words) {
-            return Questions::request_release(c, name, {token, owner}, deadline, words);
+        auto ask = [name = std::string(name), which, deadline](Connection& c, std::string& words) {
+            return Questions::request_release(c, name, which, deadline, words);
         };
         return question<std::vector<Holder>>(std::move(ask), deadline, &detail);
     }

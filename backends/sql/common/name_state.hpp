@@ -68,10 +68,8 @@ private:
     bool fits(const Step&) noexcept;
     void prolong(Part&, const Step&) noexcept;
     Holder holder(const Part&) const;
-    template <class Filter>
-    bool is_meant(const Part&, const Filter&) const noexcept;
-    template <class Filter>
-    void say_why_not(const Filter&, std::string& detail) const;
+    bool is_meant(const Part&, const HolderFilter&) const;
+    void say_why_not(const HolderFilter&, std::string& detail) const;
 };
 
 inline NameState::Part* NameState::find(std::string_view owner) noexcept {
@@ -275,15 +273,11 @@ inline Holder NameState::holder(const Part& p) const {
     return h;
 }
 
-template <class Filter>
-bool NameState::is_meant(const Part& p, const Filter& which) const noexcept {
-    const FencingToken its{static_cast<std::uint64_t>(p.token)};
-    return !p.owner.empty() && (!which.if_token || *which.if_token == its) &&
-           (which.owner.empty() || which.owner == p.owner);
+inline bool NameState::is_meant(const Part& p, const HolderFilter& which) const {
+    return !p.owner.empty() && spi::is_meant(which, p.owner, {static_cast<std::uint64_t>(p.token)});
 }
 
-template <class Filter>
-void NameState::say_why_not(const Filter& which, std::string& detail) const {
+inline void NameState::say_why_not(const HolderFilter& which, std::string& detail) const {
     const bool held =
         std::any_of(parts.begin(), parts.end(), [](const Part& p) { return !p.owner.empty(); });
     if (!held)
@@ -297,7 +291,7 @@ void NameState::say_why_not(const Filter& which, std::string& detail) const {
 inline std::vector<Broken> NameState::break_up(const BreakOptions& options, std::string& detail) {
     std::vector<Broken> out;
     for (Part& p : parts) {
-        if (!is_meant(p, options)) continue;
+        if (!is_meant(p, options.which())) continue;
         p.revoked = true;
         const auto left = options.now ? 0 : (p.expires - now) / 1000 + 1;
         out.push_back({holder(p), milliseconds(left)});
@@ -305,8 +299,9 @@ inline std::vector<Broken> NameState::break_up(const BreakOptions& options, std:
         mark = mark_crashed;
         broken = true;
     }
-    if (options.now) std::erase_if(parts, [&](const Part& p) { return is_meant(p, options); });
-    if (out.empty()) say_why_not(options, detail);
+    if (options.now)
+        std::erase_if(parts, [&](const Part& p) { return is_meant(p, options.which()); });
+    if (out.empty()) say_why_not(options.which(), detail);
     changed = changed || !out.empty();
     return out;
 }

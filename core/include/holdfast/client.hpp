@@ -80,23 +80,25 @@ struct Inspection {
     std::optional<BreakRecord> last_break = {};
 };
 
+/// Which holders to break or to ask. Default: all holders of the name.
+struct HolderFilter {
+    std::optional<FencingToken> if_token = {};
+    /// An owner id. An empty one is an error: a variable that is not set must not mean all holders.
+    std::optional<std::string> owner = {};
+};
+
 struct BreakOptions {
     /// Breaks only the grant with this token. Default: any grant of the name.
     std::optional<FencingToken> if_token = {};
     /// Frees the name at once. Two holders are possible until the last validity has ended.
     bool now = false;
-    /// Breaks only the grant of this owner. Default: all holders. Copied when the call starts.
-    std::string_view owner = {};
+    /// Breaks only the grant of this owner. Default: all holders. An empty one is an error.
+    std::optional<std::string> owner = {};
     /// Who breaks it, and why, for Inspection::last_break; at most 128 bytes are kept. Default: the
-    /// name of this process' user; with sudo, of the user who called it. Copied when the call
-    /// starts.
-    std::string_view note = {};
-};
+    /// name of this process' user; with sudo, of the user who called it.
+    std::string note = {};
 
-/// Which holders to ask. Default: all holders of the name. Copied when the call starts.
-struct HolderFilter {
-    std::optional<FencingToken> if_token = {};
-    std::string_view owner = {};
+    HolderFilter which() const { return {if_token, owner}; }
 };
 
 /// One holder whose lease was broken, and how long until its share of the name is free.
@@ -158,8 +160,8 @@ public:
     /// name is free when the last validity has ended, or at once with BreakOptions::now. Returns
     /// one entry per holder. Then records for a day who did it; without permission to do so, or
     /// without an answer, the event `warning` says that. Blocks for at most the request time-out.
-    /// Errors: bad_name, not_held (no such holder), not_supported, kind_mismatch, unavailable,
-    /// no_quorum, denied, closed, forked.
+    /// Errors: bad_name, bad_config (an empty owner), not_held (no such holder), not_supported,
+    /// kind_mismatch, unavailable, no_quorum, denied, closed, forked.
     [[nodiscard]] result<std::vector<Broken>> break_lock(std::string_view name,
                                                          const BreakOptions& = {},
                                                          Diagnostics* = nullptr) const;

@@ -10,18 +10,20 @@
 
 namespace holdfast {
 
-/// Holds no secret, and no control character in `text`. `waiting` and `at_risk` are each reported
-/// at most once a second for one name.
+/// Holds no secret, and no control character in `text`. `waiting`, `at_risk` and `unreachable` are
+/// each reported at most once a second for one name.
 struct Event {
     enum class Kind : std::uint8_t {
-        waiting,    ///< busy: the acquisition queues or polls
-        acquired,   ///< `token`, and `took` = how long the call lasted
-        at_risk,    ///< a renewal was not answered; the lease is still valid for `left`
-        recovered,  ///< a renewal was answered after at_risk
-        lost,       ///< `reason` says why
-        in_doubt,   ///< a request was not answered; Holdfast finds out what became of it
-        released,   ///< the server answered the release
-        warning     ///< `text` only: about the deployment, or about events that were dropped
+        waiting,      ///< busy: the acquisition queues or polls
+        acquired,     ///< `token`, and `took` = how long the call lasted
+        at_risk,      ///< a renewal was not answered; the lease is still valid for `left`
+        recovered,    ///< a renewal was answered after at_risk
+        lost,         ///< `reason` says why
+        in_doubt,     ///< a request was not answered; Holdfast finds out what became of it
+        released,     ///< the server answered the release
+        warning,      ///< `text` only: about the deployment, or about events that were dropped
+        unreachable,  ///< a waiter has had no answer for a request time-out, and waits on
+        reachable     ///< a waiter has an answer again after unreachable
     };
     Kind kind{};
     std::string name;   ///< of the lock; empty for a warning about the client
@@ -30,7 +32,7 @@ struct Event {
     milliseconds took{};
     milliseconds left{};
     error_code reason{};
-    std::string text;
+    std::string text;  ///< of a warning; else what the server or the backend said about `reason`
     std::uint64_t dropped = 0;  ///< with a warning: how many events were dropped before it
 };
 

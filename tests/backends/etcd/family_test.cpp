@@ -100,7 +100,7 @@ TEST_CASE("family: what stands in the keys, and nothing when all have left") {
         CHECK(f.value_of(reader) == "hf1s " + std::string(reader.owner_id()));
         REQUIRE(f.client.request_release("it").has_value());
         CHECK(f.value_of(reader) == "hf1s? " + std::string(reader.owner_id()));
-        REQUIRE(f.client.break_lock("it", {.owner = reader.owner_id()}).has_value());
+        REQUIRE(f.client.break_lock("it", {.owner = std::string(reader.owner_id())}).has_value());
         CHECK(f.value_of(reader) == "hf1s! " + std::string(reader.owner_id()));
         CHECK(reader.renew().error() == errc::revoked);
         CHECK(writer.release() == ReleaseResult::released);

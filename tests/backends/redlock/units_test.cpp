@@ -87,6 +87,6 @@ TEST_CASE("units: what is refused, in words", "[units][config]") {
           errc::not_supported);
     CHECK(client.break_lock("name", {.owner = "another"}).error() == errc::not_held);
     CHECK(reader.renew().has_value());
-    CHECK(client.break_lock("name", {.owner = reader.owner_id()})->size() == 1);
+    CHECK(client.break_lock("name", {.owner = std::string(reader.owner_id())})->size() == 1);
     CHECK(reader.renew().error() == errc::revoked);
 }

@@ -115,7 +115,7 @@ struct Held {
     // --- renew writes these
     std::optional<boot_clock::time_point> renewed_base;  ///< default: `sent`
     std::optional<milliseconds> renewed_ttl;             ///< what the server set; default: `ttl`
-    error_code renewal_error;  ///< lost: why (errc::lost, errc::revoked, native)
+    error_code renewal_error;  ///< lost: why (errc::lost, errc::revoked, native); unknown: why not
     enum class Renewal : std::uint8_t { unknown, renewed, lost };
     Renewal renewal = Renewal::unknown;
     bool asked = false;  ///< its release was requested
@@ -123,9 +123,13 @@ struct Held {
     // --- release reads and writes these
     Outcome outcome = Outcome::done;
     ReleaseResult released = ReleaseResult::unreachable;
+    error_code release_error;  ///< unreachable: why; a refusal of the server as it said it
     /// Another client was notified that the name is free. A blocking caller that wants it again
     /// then queues at once instead of overtaking that waiter.
     bool handed_on = false;
+
+    /// Text for an error of a renewal or a release, never a secret.
+    std::string detail;
 };
 
 /// What a backend reports to core. Any thread may call it, under no mutex of the backend's. wake()

@@ -17,4 +17,9 @@ inline Holder holder_of(std::string_view owner) {
     return h;
 }
 
+/// Whether a filter means the holder with this owner and token.
+inline bool is_meant(const HolderFilter& which, std::string_view owner, FencingToken token) {
+    return (!which.if_token || *which.if_token == token) && (!which.owner || *which.owner == owner);
+}
+
 }  // namespace holdfast::spi

@@ -36,6 +36,10 @@ struct Descriptor {
     /// Checks options against each other, without connecting. Adds one entry per mistake (an empty
     /// `where` is filled in). Called only when each option is valid by itself. May be empty.
     std::function<void(const Settings&, Diagnostics&)> check;
+    /// Names what the servers keep apart, in one canonical text: two settings have one text if, and
+    /// only if, a name is surely the same lock with both. Does not connect. Empty: core makes the
+    /// text from backend, hosts, path and the options that are part of it.
+    std::function<std::string(const Settings&)> identity = {};
     /// What this configuration promises, without connecting.
     std::function<Capabilities(const Settings&)> capabilities;
     std::function<std::unique_ptr<Backend>(const Settings&, Context)> make;

@@ -14,6 +14,9 @@ namespace holdfast::spi {
 
 enum class OptionType : std::uint8_t { duration, integer, boolean, text, choice, path, list };
 
+/// Whether two clients with different values of an option may mean different locks by one name.
+enum class Identity : std::uint8_t { undeclared, part, apart };
+
 /// One row of the option table. The views must be to static storage.
 struct OptionSpec {
     std::string_view name;  ///< "request_timeout"; the key in TOML and in a URL's query
@@ -22,6 +25,7 @@ struct OptionSpec {
     std::string_view meaning;       ///< one sentence for the documentation
     std::string_view choices = {};  ///< "queue|poll", for OptionType::choice
     long long min = 0, max = 0;     ///< ms, the integer itself, a text's bytes; both 0: no limit
+    Identity identity = Identity::undeclared;
 };
 
 struct Endpoint {
