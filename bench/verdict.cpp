@@ -264,18 +264,19 @@ bool counts_runs(const Row& row) {
     return row.unit.ends_with(" runs") || row.metric.starts_with("runs ");
 }
 
-/// Confirmed only with enough runs of each set-up that its scenario has.
+/// Confirmed or refuted only with enough runs of each set-up that its scenario has.
 Answer weighed(const Rows& rows, const Rule& rule) {
     Answer answer = rule.judge(rows);
-    if (answer.finding != Finding::confirmed) return answer;
+    const bool confirmed = answer.finding == Finding::confirmed;
+    if (!confirmed && answer.finding != Finding::refuted) return answer;
     std::uint64_t least = enough_runs;
     for (const Row* row : find_all(rows, {rule.id}))
         if (counts_runs(*row)) least = std::min(least, row->n);
     if (least >= enough_runs) return answer;
     return {Finding::too_few,
-            answer.figure + fmt::format("; {} {} of a set-up: to be confirmed it "
-                                        "takes {}",
-                                        least, least == 1 ? "run" : "runs", enough_runs)};
+            answer.figure + fmt::format("; {}in {} {} of a set-up: a verdict takes {}",
+                                        confirmed ? "" : "not so ", least,
+                                        least == 1 ? "run" : "runs", enough_runs)};
 }
 
 }  // namespace

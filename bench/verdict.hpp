@@ -12,7 +12,7 @@ enum class Finding : std::uint8_t {
     confirmed,
     refuted,
     only_if,      ///< holds only if ...
-    too_few,      ///< it would be confirmed, had there been ten runs of each set-up
+    too_few,      ///< a verdict takes ten runs of each set-up
     not_measured  ///< the rows that the rule needs are not there
 };
 std::string_view to_string(Finding);

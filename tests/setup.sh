@@ -72,12 +72,15 @@ confirm() {
 
 policy=/usr/sbin/policy-rc.d
 policy_saved=$policy.before-holdfast
+policy_mark='# Put here by Holdfast for the time of an installation.'
 
-# No package starts a service while the file below says 101; what was there comes back afterwards.
+# No package starts a service while the file below says 101; what was there comes back afterwards. What a killed
+# installation has left behind is not what was there.
 forbid_services() {
+    if grep -qsF "$policy_mark" "$policy"; then rm -f "$policy"; fi
     if [ -e "$policy" ] && [ ! -e "$policy_saved" ]; then mv "$policy" "$policy_saved"; fi
     mkdir -p "${policy%/*}"
-    printf '#!/bin/sh\n# Put here by Holdfast for the time of an installation.\nexit 101\n' >"$policy"
+    printf '#!/bin/sh\n%s\nexit 101\n' "$policy_mark" >"$policy"
     chmod 755 "$policy"
     trap allow_services EXIT
     trap 'exit 130' INT
@@ -115,6 +118,7 @@ setup_packages() {
   Needed (Debian 12 names): ${wanted[*]}
   With all of that in place: $program --no-setup"
     fi
+    if grep -qsF "$policy_mark" "$policy" && [ -w "$policy" ]; then allow_services; fi  # of a killed installation
     mapfile -t missing < <(missing_packages "${wanted[@]}")
     [ ${#missing[@]} -eq 0 ] && return 0
 

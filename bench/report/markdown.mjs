@@ -92,10 +92,12 @@ const text = `# Which distributed lock?
 <!-- Generated: node bench/report/markdown.mjs docs/report/reference.json docs/report -->
 
 ${model.caveat}
-The same with every chart and row: [reference.html](reference.html), to open from a checkout; its data: [reference.json](reference.json).
+${model.failed ? `\n${model.failed}\n\n${model.failures.map((f) => `- ${plainCell(f)}`).join('\n')}\n\n` : ''}The same with every chart and row: [reference.html](reference.html), to open from a checkout; its data: [reference.json](reference.json).
 
 ${table(['You need', 'Take', 'Two holders are possible when', 'Two holders here', 'Acquire + release', `Hand-off, ${short(model.waiters)} waiters`],
     model.choices.map((c) => [c.need, c.take, c.two, `${{ good: '✓ ', bad: '✗ ' }[c.evidence.tone] || ''}${c.evidence.text}`, c.costText, c.handOffText].map(cell)))}
+
+In every row two holders are also possible after a pause of a holder: its lease ends, and it does not know that before it resumes.
 
 ${shown('cost-safety.svg', 'What an acquire and a release cost, logarithmic, by safety class, with the faults after which two clients held the lock')}${shown('pause.svg', 'A holder is paused, another client is granted the lock, and the first one\'s stale write is accepted by one store and refused by the other')}## What this run found
 
@@ -105,24 +107,20 @@ ${model.counted}
 
 ## What is said about locks, and what was measured
 
-${model.tally} Size: the runs of each set-up, or the fewest samples behind a figure. Source: where it is said, in these or similar words.
+${model.tally} Size: how often each set-up was run, or how many samples the smallest figure rests on. The condition of a claim that is true only under one stands with its figures. Source: where it is said, in these or similar words.
 
-${table(['', 'Claim', 'Verdict', '>Size', 'Source'], model.claims.map((c) => [`[${c.id}](#${c.id.toLowerCase()})`, plainCell(c.claim), `**${c.finding}**`, c.size, plainCell(c.source || 'often said')]))}
+${table(['', 'Claim', 'Verdict', '>Size', 'Source'], model.claims.map((c) => [`[${c.id}](#${c.id.toLowerCase()})`, plainCell(c.claim), `**${c.word}**`, c.size, plainCell(c.source || 'often said')]))}
 
-<details><summary><b>The figures and the rule of each claim</b></summary>
+<details><summary><b>The figures behind each verdict</b></summary>
 
-${model.claims.map((c) => `#### ${c.id}\n\n${plainCell(c.claim)} **${c.finding}**: ${plainCell(c.figure || 'the run has no rows for it')}.\n\n*Rule: ${plainCell(c.rule)}*`).join('\n\n')}
+${model.claims.map((c) => `#### ${c.id}\n\n${plainCell(c.claim)} **${c.word}**: ${plainCell(c.figure || 'the run has no rows for it')}.`).join('\n\n')}
 
 </details>
 
 ## Details
 
 ${parts()}
-<details><summary><b>How it was measured</b></summary>
-
-${report.methods.map((m) => `- **${m.id}** ${plainCell(m.title)}: ${plainCell(m.text)}`).join('\n')}
-
-</details>
+How each was measured, and the rule of each verdict: [reference.html](reference.html).
 
 <details><summary><b>Environment</b></summary>
 

@@ -188,9 +188,9 @@ function modelOf(report, choices) {
     const [cheapest, dearest] = [over[0], over.at(-1)];
     const near = over.map((n) => n.near);
     const [before, after] = [Math.max(...near) / Math.min(...near), dearest.far / cheapest.far];
-    const says = after < 0.5 * before ? 'A network levels the costs' : 'A network does not level the costs';
-    return `**${says}:** with ${short(longest)} ms each way from ${time(cheapest.far)} (${label(cheapest)}) to ${time(dearest.far)} (${label(dearest)}), `
-      + `${times(after)}; without a delay ${times(before)}. What counts is round trips: ${plain(Math.min(...over.map((n) => n.trips)))} to ${plain(Math.max(...over.map((n) => n.trips)))}.`;
+    const says = after < 0.5 * before ? 'Over a network all locks cost nearly the same' : 'Over a network the locks still differ in cost';
+    return `**${says}:** with a delay of ${short(longest)} ms each way ${time(cheapest.far)} (${label(cheapest)}) to ${time(dearest.far)} (${label(dearest)}); `
+      + `the dearest takes ${times(after)} the cheapest, without the delay ${times(before)}. What counts is the number of round trips: ${plain(Math.min(...over.map((n) => n.trips)))} to ${plain(Math.max(...over.map((n) => n.trips)))}.`;
   }
 
   const findings = [pauses, consensus, redlock, durability, distance, waiting].map((of) => of()).filter((text) => text).slice(0, 5);
@@ -203,16 +203,24 @@ function modelOf(report, choices) {
   function size(id) {
     const mine = pick({ scenario: id }).filter((r) => r.status === 'ok' && !r.metric.startsWith('timeline'));
     const least = (all) => Math.min(...all.map((r) => r.n));
+    // Runs of a set-up, or the samples behind a figure: two units, each named.
     const runs = mine.filter(countsRuns);
     if (runs.length) return least(runs) < enough ? `${least(runs)} of ${enough} runs` : several(least(runs), 'run');
     const cycles = mine.filter((r) => r.n > 1);
-    return cycles.length ? `n ≥ ${short(least(cycles))}` : mine.length ? 'counted' : '–';
+    return cycles.length ? `${several(least(cycles), 'sample')}` : mine.length ? 'counted' : '–';
   }
-  const claims = report.verdicts.map((v) => ({ ...v, size: size(v.id), source: CLAIM_SOURCES[v.id] || '' }));
+  const claims = report.verdicts.map((v) => ({ ...v, size: size(v.id), source: CLAIM_SOURCES[v.id] || '',
+    word: v.finding === 'holds only if' ? 'true only under a condition' : v.finding }));
   const many = (finding) => claims.filter((c) => c.finding === finding).length;
   const refuted = many('refuted');
   const tally = `${many('confirmed')} confirmed, ${refuted || 'none'} refuted, ${many('holds only if')} true only under a condition, `
     + `${many('too few runs')} with too few runs for a verdict, ${many('not measured')} not measured.`;
+
+  // A run that failed says so on each page made from it.
+  const failures = rows.filter((r) => r.status === 'failed')
+    .map((r) => `${r.scenario} ${label(r)}: ${/^(failed|missing)/.test(r.metric) ? '' : `${r.metric} = ${short(r.value)}. `}${r.note}`);
+  const failed = failures.length === 0 ? ''
+    : `**${several(failures.length, 'measurement')} failed, so this run ended with an error.** Where one failed, do not rely on that backend with such a load.`;
 
   const env = report.environment;
   const fewest = Math.min(...rows.filter((r) => r.metric.startsWith(twoHolders)).map((r) => r.n));
@@ -221,7 +229,7 @@ function modelOf(report, choices) {
     ? `Counts such as “1 of 1” are runs: a fault was tried ${fewest === 1 ? 'once' : `${fewest} times`} or more in each set-up; to be confirmed a claim takes ten.` : '';
 
   return { report, rows, label, isFloor, pick, one, short, time, plain, list, several, waiters, choices: chosen, classes,
-    findings, network, claims, tally, caveat, counted, seen, faultOf, twoHolders };
+    findings, network, claims, tally, caveat, failures, failed, counted, seen, faultOf, twoHolders };
 }
 
 // Where a claim is made, in these or in similar words. None: often said, by nobody in particular.

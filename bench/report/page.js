@@ -319,7 +319,7 @@ function verdicts() {
   const tone = { confirmed: 'good', refuted: 'bad', 'holds only if': 'warn', 'too few runs': 'warn', 'not measured': 'none' };
   document.getElementById('tally').textContent = model.tally;
   document.getElementById('verdicts').innerHTML = model.claims.map((c) => `<details class="claim"><summary>
-    <span><span class="tag ${tone[c.finding]}">${c.finding}</span></span><span class="id">${c.id}</span>
+    <span><span class="tag ${tone[c.finding]}">${c.word}</span></span><span class="id">${c.id}</span>
     <span class="what">${escape(c.claim)}</span><span class="size">${c.size}</span><span class="source" title="${escape(c.source)}">${escape(c.source || 'often said')}</span></summary>
     <p>${escape(c.figure || 'The run has no rows for it.')}</p><p class="rule">Rule: ${escape(c.rule)}</p></details>`).join('');
   table('target-table', ['Target', right('aim'), right('measured'), ''], report.targets.map((t) => [
@@ -335,10 +335,8 @@ function alerts() {
   for (const r of rows.filter((x) => x.status === 'violated')) {
     out.push(`<div class="alert"><b>A guarantee of Holdfast was violated:</b> ${said(r)}</div>`);
   }
-  const failed = rows.filter((x) => x.status === 'failed');
-  if (failed.length) {
-    out.push(`<div class="alert"><details><summary><b>${model.several(failed.length, 'figure')} missing or invalid</b></summary>
-      <ul>${failed.map((r) => `<li>${said(r)}</li>`).join('')}</ul></details></div>`);
+  if (model.failed) {
+    out.push(`<div class="alert">${inline(model.failed)}<ul>${model.failures.map((f) => `<li>${escape(f)}</li>`).join('')}</ul></div>`);
   }
   document.getElementById('alerts').innerHTML = out.join('');
 }

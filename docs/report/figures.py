@@ -75,32 +75,25 @@ def plain(n):
 
 def block(run):
     environment = run.report["environment"]
-    cost = lambda backend, variant: microseconds(run.value("C1", backend, variant, "p50", 1.0))
-    three = microseconds(run.value("C2", "zookeeper", "3 servers", "acquire + release, p50", 3.0))
 
     def line(choice):
         scenario, variant, metric, x = choice["cost"]
-        hand_off = lambda metric: run.value("C3", choice["backend"], "default", metric, 100.0)
-        figures = {"cost": microseconds(run.value(scenario, choice["backend"], variant, metric, x)),
-                   "time": microseconds(hand_off("time per hand-off")), "requests": plain(hand_off("requests per hand-off"))}
-        return (f"| {choice['need']} | {choice['take']} | {choice['two']} | {choice['cost_text'].format(**figures)}"
-                f" | {choice['hand_off_text'].format(**figures)} |")
+        cost = microseconds(run.value(scenario, choice["backend"], variant, metric, x))
+        return f"| {choice['need']} | {choice['take']} | {choice['two']} | {cost} | {choice['hand_off']} |"
 
     lines = [
-        "| You need | Take | Two holders are possible when | Acquire + release | Hand-off, 100 waiters |",
+        "| You need | Take | Two holders are possible when | Acquire + release | Waiters |",
         "|---|---|---|---|---|",
         *map(line, CHOICES),
         "",
-        "The times are medians over loopback on one machine, where client and servers share one core: compare them with each"
-        " other, not with your network. One ZooKeeper server",
-        f"takes {microseconds(run.value('C2', 'zookeeper', '1 server', 'acquire + release, p50', 1.0))} where three on the same"
-        f" disk take {three}. `mode=plain` of Redis, the well-known two commands, takes {cost('redis', 'plain')}:"
-        f" {100 * (run.target('redis plain, uncontended') - 1):.0f} % more than a bare",
-        f"hiredis client that sends the same; the default mode takes {100 * (run.target('redis, uncontended') - 1):.0f} % more"
-        f" than replaying its own bytes. Measured by `bench/run{' --full' if environment['effort'] == 'full' else ''}` on"
-        f" {environment['date'][:10]}: {environment['processor']},",
-        f"{environment['cores']} cores, {environment['placement']}, load {environment['load at the start']} at the start.",
+        "In every row two holders are also possible after a pause of a holder, as described below. The times are medians on one machine:"
+        " compare them with each",
+        "other, not with your network. They come from [the report](docs/report/README.md) of"
+        f" `bench/run{' --full' if environment['effort'] == 'full' else ''}` on {environment['date'][:10]}.",
     ]
+    failed = [row for row in run.report["rows"] if row["status"] != "ok"]
+    if failed:
+        lines += ["Do not rely on a load that failed in that run: " + ", ".join(sorted({row["backend"] for row in failed})) + "."]
     return "\n".join(lines) + "\n"
 
 

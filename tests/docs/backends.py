@@ -24,7 +24,7 @@ PLACES = [
     ("bench/report/page.css", r"--{name}: #.*prefers-color-scheme: dark.*--{name}: #", ALL),
     ("bench/report/pictures.js", r"^  {name}: 'M", ALL),
     ("bench/site.cpp", r'\{{"{name}",', ALL),
-    ("docs/backends.md", r"`Holdfast::{name}`.*^\| {name} \|", ALL),
+    ("docs/backends.md", r"^\| \[?`{name}.*`Holdfast::{name}`.*^\| {name} \|", ALL),
     ("docs/compatibility.md", r"^\| {name} \|", ALL),
     ("docs/developing/cases.md", r"^\| case [^\n]*\| {name} \|", ALL),
     ("docs/developing/faults.md", r"^\| fault [^\n]*\| {name} \|", STORED),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The README's line of packages is what the build needs: that of tests/setup.sh, which every run of the tests tries
-and which has what each backend names. And set-up leaves no service of a new package enabled.
+and which has what each backend names. And set-up leaves no service of a new package enabled, and no policy of its own.
 
 usage: install.py ROOT
 """
@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ONLY_FOR_US = {"ccache"}  # quicker for whoever builds again and again
 
@@ -42,6 +43,19 @@ def of_backends(root):
     return {p for quoted, bare in packages for p in (quoted or bare).split()} - {"nothing"}
 
 
+def policy_after_a_killed_installation(root, before):
+    """What the machine's policy for services is after an installation that was killed, and one that was not."""
+    script = f"""set -euo pipefail; . {root}/tests/setup.sh; policy=$1/policy-rc.d policy_saved=$1/saved
+        [ "$2" = none ] || echo "$2" >"$policy"
+        (forbid_services; trap - EXIT; kill -9 $BASHPID) || true
+        grep -q 'exit 101' "$policy" || echo "services were not forbidden"
+        forbid_services; allow_services
+        cat "$policy" || echo none"""
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(["bash", "-c", script, "-", folder, before], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=True).stdout.strip()
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     wanted = re.search(r'^packages_build="([^"]*)"', (root / "tests/setup.sh").read_text(), re.M)
@@ -59,7 +73,11 @@ def main():
     done = disabled(root)
     if done != DISABLED:
         print("tests/setup.sh disables other services:", *done, sep="\n  ")
-    sys.exit(wanted != said or bool(forgotten) or done != DISABLED)
+    left = {before: policy_after_a_killed_installation(root, before) for before in ("none", "one of the machine's")}
+    for before, after in left.items():
+        if before != after:
+            print(f"after a killed installation the policy for services is '{after}'; before, it was '{before}'")
+    sys.exit(wanted != said or bool(forgotten) or done != DISABLED or any(b != a for b, a in left.items()))
 
 
 if __name__ == "__main__":
