@@ -155,6 +155,21 @@ WORDS = [
     (re.compile(r"\bstd::(thread|jthread|async)\s*[({]|\bstd::jthread\b|\bpthread_create\b"),
      ("core/", "backends/"), SOURCES, "starts a thread that takes signals"),
 ]
+# A handler runs on a thread of its own, where a test's REQUIRE ends the whole suite.
+HANDLER = re.compile(r"\basync_\w+\([^;]*?\[[^]]*\]\s*\([^)]*\)[^{};]*\{")
+
+
+def requires_in_handlers(text):
+    """The numbers of the lines where a handler of an asynchronous call begins that has a REQUIRE."""
+    for found in HANDLER.finditer(text):
+        depth, end = 1, found.end()
+        while depth and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        if re.search(r"\bREQUIRE", text[found.end():end]):
+            yield text.count("\n", 0, found.start()) + 1
+
+
 # The one place that starts threads.
 STARTS_THREADS = "core/include/holdfast/spi/signal_masked_thread.hpp"
 # Where time itself is the subject, with the reason.
@@ -204,6 +219,9 @@ def check(tree):
             for number, line in enumerate(text.splitlines(), 1):
                 if pattern.search(line):
                     mistakes.append(f"{path}:{number}: {meaning}: {line.strip()}")
+        if path.startswith("tests/") and file.suffix in SOURCES:
+            mistakes += [f"{path}:{number}: REQUIRE in a handler ends the suite: record there, and check outside"
+                         for number in requires_in_handlers(text)]
     return mistakes
 
 
@@ -236,6 +254,7 @@ BAD = {
     "tests/lab/src/k.cpp": '#include "holdfast/ok.hpp"\n',
     "tests/core/l.cpp": "void f() { std::this_thread::sleep_" + "for(1s); }\n",
     "tests/core/s.cpp": "void f() { stays_true([] { return tr" + "ue; }, 1s); }\n",
+    "tests/core/au.cpp": "void f() { lock->async_acquire({}, [&](error_code ec, Lease) { if (x) { REQ" + "UIRE(!ec); } }); }\n",
     "core/src/m.cpp": "// TO" + "DO later\n",
     "backends/memory/z.cpp": "auto t = std::thread([] {});\n",
     "cli/net.cpp": '#include "holdfast/spi/net/gate.hpp"\n',

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "waiter.hpp"
 
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
@@ -129,26 +130,19 @@ TEST_CASE("a cluster: the leader dies, and a lease and a waiter live on") {
     const auto client = open(servers.url() + "?ttl=10s"), other = open(servers.url() + "?ttl=10s");
     auto held = client.make_lock("leader").value()->acquire({.wait = 10s}).value();
     const auto token = held.fencing_token();
-    std::atomic<bool> granted{false};
-    hf::Lease next;
-    other.make_lock("leader").value()->async_acquire({.wait = 60s},
-                                                     [&](hf::error_code ec, hf::Lease l) {
-                                                         REQUIRE(!ec);
-                                                         next = std::move(l);
-                                                         granted = true;
-                                                     });
+    test_support::Waiter next(*other.make_lock("leader").value(), {});
     lab::wait_until([&] { return client.inspect("leader")->waiters.size() == 1; }, 10s, "it waits");
     const auto dead = servers.kill_leader();
     const auto renewals = client.stats().renewals;
     lab::wait_until([&] { return client.stats().renewals >= renewals + 2; }, 20s, "renewals");
     CHECK(held.valid());
-    CHECK_FALSE(granted);
+    CHECK_FALSE(next.done());
     CHECK(held.release() == hf::ReleaseResult::released);
-    lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
-    CHECK(next.fencing_token() > token);
+    auto lease = next.lease(10s);
+    CHECK(lease.fencing_token() > token);
     servers.restart(dead);
     servers.wait_ready();
-    CHECK(next.release() == hf::ReleaseResult::released);
+    CHECK(lease.release() == hf::ReleaseResult::released);
 }
 
 TEST_CASE("a cluster: a leader that is stopped costs no lease, and comes back harmless") {
@@ -183,21 +177,14 @@ TEST_CASE("history is compacted while a client waits") {
     const auto lock = client.make_lock("compacted").value();
     for (int i = 0; i < 3; ++i) {
         auto held = lock->acquire({.wait = 5s}).value();
-        std::atomic<bool> granted{false};
-        other.make_lock("compacted")
-            .value()
-            ->async_acquire({.wait = 30s}, [&](hf::error_code ec, hf::Lease l) {
-                REQUIRE(!ec);
-                l.release();
-                granted = true;
-            });
+        test_support::Waiter waiter(*other.make_lock("compacted").value(), {});
         lab::wait_until([&] { return client.inspect("compacted")->waiters.size() == 1; }, 5s,
                         "it waits");
         // What the watch has not been told of is gone when it goes on after the restart.
         servers.compact();
         if (i > 0) servers.restart_all();
         held.release();
-        lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
+        waiter.lease(10s).release();
     }
 }
 
@@ -205,13 +192,7 @@ TEST_CASE("the waiters' lease ends behind our back: they stand in line again") {
     auto servers = lab::EtcdServers::start();
     const auto client = open(servers.url()), other = open(servers.url());
     auto held = client.make_lock("again").value()->acquire({.wait = 5s}).value();
-    std::atomic<bool> granted{false};
-    other.make_lock("again").value()->async_acquire({.wait = 30s},
-                                                    [&](hf::error_code ec, hf::Lease l) {
-                                                        REQUIRE(!ec);
-                                                        l.release();
-                                                        granted = true;
-                                                    });
+    test_support::Waiter waiter(*other.make_lock("again").value(), {});
     const auto newest = [&] {
         return servers.post(0, "kv/range",
                             R"({"key":"L2hvbGRmYXN0Lw==","range_end":"L2hvbGRmYXN0MA==",)"
@@ -234,7 +215,7 @@ TEST_CASE("the waiters' lease ends behind our back: they stand in line again") {
                     "it waits again");
     CHECK(held.valid());
     CHECK(held.release() == hf::ReleaseResult::released);
-    lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
+    waiter.lease(10s).release();
 }
 
 TEST_CASE("a database that is full refuses clearly, and still releases") {

@@ -1,5 +1,5 @@
 // The README says exactly what is sent; here it is read off the wire. And what a hand-over costs.
-#include <atomic>
+#include <algorithm>
 #include <fstream>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/etcd_server.hpp>
@@ -9,8 +9,10 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "catch.hpp"
+#include "waiter.hpp"
 
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
@@ -144,14 +146,13 @@ TEST_CASE("requests: a hand-over costs the same for any number of waiters") {
     const auto ours = holder.make_lock("line").value(), theirs = others.make_lock("line").value();
     for (const std::size_t waiters : {1U, 50U}) {
         auto held = ours->acquire().value();
-        std::atomic<std::size_t> granted{0};
-        std::vector<hf::Lease> leases(waiters);
-        for (auto& lease : leases)
-            theirs->async_acquire({.wait = 30s}, [&](hf::error_code ec, hf::Lease l) {
-                REQUIRE(!ec);
-                lease = std::move(l);
-                ++granted;
-            });
+        std::vector<test_support::Waiter> crowd;
+        for (std::size_t i = 0; i < waiters; ++i)
+            crowd.emplace_back(*theirs, hf::AcquireOptions());
+        const auto granted = [&] {
+            return std::count_if(crowd.begin(), crowd.end(),
+                                 [](const auto& w) { return w.done(); });
+        };
         lab::wait_until([&] { return holder.inspect("line")->waiters.size() == waiters; }, 10s,
                         "all wait");
         // Each waiter's key goes from its first lease to that of all waiters, by a request of its
@@ -161,18 +162,15 @@ TEST_CASE("requests: a hand-over costs the same for any number of waiters") {
         const auto before = others.stats().requests + holder.stats().requests;
         const auto begin = hf::boot_clock::now();
         held.release();
-        lab::wait_until([&] { return granted == 1; }, 10s, "the first one has it");
+        lab::wait_until([&] { return granted() == 1; }, 10s, "the first one has it");
         const auto beats = static_cast<std::uint64_t>((hf::boot_clock::now() - begin) / 3s) + 1;
         CHECK(others.stats().requests + holder.stats().requests - before <= 3 + beats);
-        std::size_t released = 0;
         lab::wait_until(
             [&] {
-                for (auto& lease : leases)
-                    if (lease.valid()) {
-                        lease.release();
-                        ++released;
-                    }
-                return released == waiters;
+                std::erase_if(crowd, [](test_support::Waiter& w) {
+                    return w.done() && w.lease().release() == hf::ReleaseResult::released;
+                });
+                return crowd.empty();
             },
             30s, "all have had it");
     }

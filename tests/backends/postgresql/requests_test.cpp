@@ -7,6 +7,7 @@
 #include "readme.hpp"
 #include "rig.hpp"
 #include "statements.hpp"
+#include "waiter.hpp"
 
 using namespace postgresql_tests;
 
@@ -42,12 +43,10 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
                 CHECK(lease.release() == ReleaseResult::released);
                 return;
             }
+            hf::Lease lease = test_support::Waiter(*lock, {}).lease();
             std::promise<ReleaseResult> done;
-            lock->async_acquire({}, [&](hf::error_code ec, hf::Lease lease) {
-                REQUIRE_FALSE(ec);
-                lease.async_release(hf::Outcome::done,
-                                    [&](hf::error_code, ReleaseResult r) { done.set_value(r); });
-            });
+            lease.async_release(hf::Outcome::done,
+                                [&](hf::error_code, ReleaseResult r) { done.set_value(r); });
             CHECK(done.get_future().get() == ReleaseResult::released);
         };
         cycle();  // connects, and makes the table and the row

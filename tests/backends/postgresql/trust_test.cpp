@@ -192,8 +192,13 @@ TEST_CASE("F48: what forgets or may be replaced by what lags behind is class D")
         const auto second = solid.standby();
         CHECK(probed(solid).safety == hf::SafetyClass::d);
         solid.sql("GRANT pg_monitor TO holdfast");
-        CHECK(solid.value("SELECT bool_or(sync_state = 'potential') FROM pg_stat_replication") ==
-              "t");
+        lab::wait_until(
+            [&] {
+                return solid.value(
+                           "SELECT bool_or(sync_state = 'potential') FROM pg_stat_replication") ==
+                       "t";
+            },
+            10s, "the second standby is connected");
         CHECK(probed(solid).safety == hf::SafetyClass::d);
         solid.sql("ALTER SYSTEM SET synchronous_standby_names = 'ANY 2 (*)'");
         solid.sql("SELECT pg_reload_conf()");
