@@ -335,6 +335,25 @@ TEST_CASE("deployment: an encrypted private key is refused, and no pass phrase i
     CHECK(words.find("it is encrypted") != std::string::npos);
 }
 
+TEST_CASE("deployment: two addresses of one server have one vote, also without the right to INFO",
+          "[config]") {
+    RedisOptions options;
+    options.users = {"app on >pw ~* &* +@all -info"};
+    Five two(false, options, 2);
+    const lab::Proxy again(two[0].port());
+    const auto client = open("redlock://app:pw@" + two.hosts() +
+                             ",127.0.0.1:" + std::to_string(again.port()) + "?durable=yes");
+    const auto lock = lock_of(client, "name", {.renew = false});
+    for (const bool async : {false, true})
+        acquire(*lock, async).release();
+    two[1].kill();
+    std::string words;
+    CHECK(refusal(*lock, &words) == errc::no_quorum);
+    INFO(words);
+    CHECK(words.find("the same server") != words.npos);
+    lab::wait_until([&] { return two.holding("name") == 0; }, 5s, "nothing is left");
+}
+
 TEST_CASE("deployment: the rights that the README names are enough", "[config]") {
     RedisOptions options;
     options.password = "of-the-default-user";
