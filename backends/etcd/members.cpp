@@ -203,8 +203,7 @@ awaitable<error_code> Members::connect(ConnectionPtr c, boot_clock::time_point d
     const auto reached = co_await std::move(task);
     if (!reached) co_return make(Error::unreachable);
     if (!tls_) co_return error_code();
-    c->secure.emplace(c->socket, *tls_);
-    auto shaking = tls::shake_hands(*c->secure, host.host, detail);
+    auto shaking = tls::secure(c->secure, c->socket, *tls_, host.host, detail);
     const error_code ec = co_await std::move(shaking);
     if (!ec) co_return ec;
     c->close();

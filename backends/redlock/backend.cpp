@@ -170,7 +170,7 @@ awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
     auto task = Countdown::over(under_way);
     co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i)
-        all[i]->released = rounds[i]->result();
+        rounds[i]->report(*all[i], boot_clock::now());
 }
 
 std::unique_ptr<spi::Lane> RedlockBackend::open_lane() {

@@ -254,7 +254,7 @@ void Lane::release(Held& h) noexcept {
         ReleaseRound round(fabric_->setting(*this), h, false);
         round.begin(h.sent);
         drive(round, h.sent);
-        h.released = round.result();
+        round.report(h, boot_clock::now());
     } catch (const std::exception&) {
     }
 }

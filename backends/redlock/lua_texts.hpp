@@ -25,6 +25,8 @@ end
 /// and the token is written if it is higher than what is there. Answers:
 ///   g          taken, the token is written
 ///   h TOKEN    taken, but no token is written: ask again with one higher than this (0: none here)
+///   G, H       the same, and it had taken the lock before: by an earlier request, or by the same
+///              one that came by another address of this server
 ///   b MS       somebody else has it, for so long (-1: for ever)
 ///   l MS       came too late, and it is now
 ///   u          readers hold or wait, or did: ask with units (lua_units.hpp); nothing is taken
@@ -59,9 +61,9 @@ local function enter(lock, state, owner, ttl, deadline, token)
     end
     low = low or last > token or (last == token and string.sub(s, 20) ~= owner)
   end
-  if low then return 'h ' .. last end
+  if low then return (taken and 'h ' or 'H ') .. last end
   call('SET', state, form .. ':' .. token .. ':' .. owner, 'PXAT', till(token, ttl))
-  return 'g'
+  return taken and 'g' or 'G'
 end
 )lua";
 inline constexpr const char* enter_one = R"lua(
@@ -98,8 +100,9 @@ return out
 )lua";
 
 /// KEYS lock, state; ARGV 1 owner, 2 ttl ms, 3 deadline in this node's ms, 4 the token ('': it has
-/// none). Answers y renewed, x revoked, e nothing there, n somebody else's, l MS
-/// late. Never makes a lock: a renewal that comes late must not bring one back.
+/// none). Answers y renewed, x revoked, v revoked and no longer there, e nothing there, n somebody
+/// else's, l MS late. Whoever broke it has left a mark beside the state (lua_units.hpp). Never
+/// makes a lock: a renewal that comes late must not bring one back.
 inline constexpr const char* renew = R"lua(
 local function renew(lock, state, owner, ttl, deadline, token)
   if now > tonumber(deadline) then return 'l ' .. string.format('%.0f', now) end
@@ -109,9 +112,11 @@ local function renew(lock, state, owner, ttl, deadline, token)
     if token ~= '' then call('PEXPIREAT', state, till(token, ttl)) end
     return 'y'
   end
-  if cur == '!' .. owner then return 'x' end
-  if not cur then return 'e' end
-  return 'n'
+  local broken = '!' .. owner
+  if cur == broken then return 'x' end
+  local marks = string.gsub(state, '}:hf:t', '}:hf:m', 1)
+  if type(redis.pcall('ZSCORE', marks, broken)) == 'string' then return 'v' end
+  return cur and 'n' or 'e'
 end
 )lua";
 inline constexpr const char* renew_one = R"lua(

@@ -9,7 +9,8 @@
 //
 // A waiter that has waited for long leaves a mark, "TICKET MODE OWNER", in a second sorted set, by
 // the time at which it expires. Tickets have 16 digits and are the same at all nodes, so marks
-// compare as text.
+// compare as text. In the same set stands "!VALUE" for each value that was broken, as long as a
+// request for it may still arrive: it takes nothing.
 //
 // After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest token of
 // an exclusive holder; what a mutex writes has both in one. A reader's token must be above the
@@ -109,15 +110,12 @@ local function read()
 end
 )lua";
 
-/// KEYS lock, state, readers, marks; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline in
-/// this node's ms; 4 token, as in `enter`; 5 r reader, w exclusive; 6 the mark of this acquisition,
-/// which later ones do not pass; 7 how long it stays, ms (0: no mark). Answers as `enter`.
-inline constexpr const char* enter_units = R"lua(
-local function passes(mark, mode)             -- it may be before some, and none is before it
-  for _, m in ipairs(call('ZRANGE', marks, 0, -1)) do
-    if m < mark and (mode == 'w' or string.sub(m, 18, 18) == 'w') then return false end
-  end
-  return true
+inline constexpr const char* marks = R"lua(
+local function put(mark, window)              -- the key lives as long as the last of them
+  local put = redis.pcall('ZADD', marks, int(now + window), mark)
+  if type(put) == 'table' then return put end
+  local last = call('ZRANGE', marks, -1, -1, 'WITHSCORES')
+  call('PEXPIREAT', marks, int(last[2] + 1))
 end
 
 local function settle(form, last, rest)       -- marks come and go: the format says so
@@ -129,6 +127,18 @@ local function settle(form, last, rest)       -- marks come and go: the format s
     call('SET', state, wanted .. ':' .. last .. ':' .. rest, 'PX', 86400000)
   end
   return wanted
+end
+)lua";
+
+/// KEYS lock, state, readers, marks; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline in
+/// this node's ms; 4 token, as in `enter`; 5 r reader, w exclusive; 6 the mark of this acquisition,
+/// which later ones do not pass; 7 how long it stays, ms (0: no mark). Answers as `enter`.
+inline constexpr const char* enter_units = R"lua(
+local function passes(mark, mode)             -- it may be before some, and none is before it
+  for _, m in ipairs(call('ZRANGE', marks, 0, -1)) do
+    if m < mark and string.sub(m, 1, 1) ~= '!' and (mode == 'w' or string.sub(m, 18, 18) == 'w') then return false end
+  end
+  return true
 end
 
 local function enter(value, px, deadline, token, mode, mark, window)
@@ -142,11 +152,9 @@ local function enter(value, px, deadline, token, mode, mark, window)
   local mine = cur == value or (shares and call('ZSCORE', hold, value))
   if not mine then
     local free = not cur or (shares and not call('ZSCORE', hold, '!' .. value))
-    if not free or marked and not passes(mark, mode) then
-      if window ~= '0' then
-        call('ZADD', marks, int(now + window), mark)
-        call('PEXPIRE', marks, window + 1)
-      end
+    if free and marked then free = not call('ZSCORE', marks, '!' .. value) and passes(mark, mode) end
+    if not free then
+      if window ~= '0' then put(mark, window) end
       settle(form, last, rest)
       return 'b ' .. int(call('PTTL', lock))
     end
@@ -158,17 +166,17 @@ local function enter(value, px, deadline, token, mode, mark, window)
     call('SET', lock, value, 'PX', px)
   end
   if marked or form ~= '1' then form = settle(form, last, rest) end
-  if token == '?' then return 'h ' .. last end
+  if token == '?' then return (mine and 'H ' or 'h ') .. last end
   if mode == 'r' then
-    if exclusive >= token then return 'h ' .. exclusive end
+    if exclusive >= token then return (mine and 'H ' or 'h ') .. exclusive end
     if last < token then last = token end
     rest = ':' .. exclusive
   else
-    if last > token or (last == token and rest ~= value) then return 'h ' .. last end
+    if last > token or (last == token and rest ~= value) then return (mine and 'H ' or 'h ') .. last end
     last, rest = token, value
   end
   call('SET', state, form .. ':' .. last .. ':' .. rest, 'PXAT', till(last, px))
-  return 'g'
+  return mine and 'G' or 'g'
 end
 )lua";
 inline constexpr const char* enter_units_one = R"lua(
@@ -200,7 +208,9 @@ local function renew(value, px, deadline)
     if form then call('PEXPIREAT', state, till(last, px)) end
     return 'y'
   end
-  if cur == '!' .. value or (shares and call('ZSCORE', hold, '!' .. value)) then return 'x' end
+  local broken = '!' .. value
+  if cur == broken or (shares and call('ZSCORE', hold, broken)) then return 'x' end
+  if call('ZSCORE', marks, broken) then return 'v' end
   if not cur or shares then return 'e' end
   return 'n'
 end
@@ -219,13 +229,14 @@ end
 return out
 )lua";
 
-/// KEYS as above; ARGV 1 value; 2 until when the name stays closed, in this node's ms (0: not at
-/// all); 3 the mark to remove ('' = none). Answers as `release`.
+/// KEYS as above; ARGV 1 value; 2 for how long the name stays closed, ms (0: not at all); 3 the
+/// mark to remove ('' = none). Answers as `release`.
 inline constexpr const char* leave = R"lua(
 local function leave(value, closed, mark)
   if mark ~= '' then redis.pcall('ZREM', marks, mark) end
   local cur = look()
-  local stays = tonumber(closed) > now
+  local stays = tonumber(closed) > 0
+  if stays then closed = int(now + closed) end
   if cur == value then
     if stays then call('SET', lock, CLOSED, 'PXAT', closed) else call('DEL', lock) end
     return 1
@@ -269,33 +280,40 @@ end
 return out
 )lua";
 
-/// KEYS as above; ARGV 1 the value to break, 2 '1' = free at once. A '!' before the value keeps it
-/// until its ttl has passed, and lets no renewal succeed. Answers {d, ms left}, or {n} when the
-/// value is missing.
+/// KEYS as above; ARGV 1 the value to break, 2 '1' = free at once, 3 for how long a request for it
+/// may still arrive, ms. A '!' before the value keeps it until its ttl has passed, and lets no
+/// renewal succeed. Answers {d, ms left, KEPT OUT}, or {n, -1, KEPT OUT} when the value is missing;
+/// KEPT OUT: 1 when it cannot come back here, 0 when the permission for that is missing.
 inline constexpr const char* break_lock = R"lua(
 use(1)
-local value, at_once = ARGV[1], ARGV[2] == '1'
-local cur, marked = look(), '!' .. value
+local value, at_once, window = ARGV[1], ARGV[2] == '1', ARGV[3]
+local cur, broken = look(), '!' .. ARGV[1]
+local function keep_out()
+  local form, last, _, rest = read()
+  if not form or put(broken, window) then return 0 end
+  settle(form, last, rest)
+  return 1
+end
 if cur == READERS then
-  local ends = call('ZSCORE', hold, value) or call('ZSCORE', hold, marked)
-  if not ends then return {'n'} end
+  local ends = call('ZSCORE', hold, value) or call('ZSCORE', hold, broken)
+  if not ends then return {'n', -1, keep_out()} end
   call('ZREM', hold, value)
   if at_once then
-    call('ZREM', hold, marked)
+    call('ZREM', hold, broken)
     part()
   else
-    call('ZADD', hold, ends, marked)
+    call('ZADD', hold, ends, broken)
   end
-  return {'d', ends - now}
+  return {'d', ends - now, keep_out()}
 end
-if cur ~= value and cur ~= marked then return {'n'} end
+if cur ~= value and cur ~= broken then return {'n', -1, keep_out()} end
 local left = call('PTTL', lock)
 if at_once or left < 0 then
   call('DEL', lock)
 elseif cur == value then
-  call('SET', lock, marked, 'KEEPTTL')
+  call('SET', lock, broken, 'KEEPTTL')
 end
-return {'d', left}
+return {'d', left, keep_out()}
 )lua";
 
 }  // namespace holdfast::redlock::lua

@@ -114,8 +114,15 @@ unsigned Node::ask(std::string& out) {
 
 error_code Node::answered(unsigned which, const Reply& r, std::string& detail) {
     if (which == 0) return introduced(r, detail);
-    // A node that takes no writes at present can still be read, and be given releases.
-    if (which == 1) return {};
+    // A node that takes no writes at present can still be read, and be given releases; a replica
+    // shows what others have.
+    if (which == 1) {
+        if (!r.is(Reply::Type::error) ||
+            redis::from_reply(r.text) != redis::make(redis::Error::read_only))
+            return {};
+        detail = std::string(redis::shown(r.text)) + " Name the primary in the URL.";
+        return redis::make(redis::Error::read_only);
+    }
     return marked(r, detail);
 }
 
@@ -131,7 +138,8 @@ error_code Node::introduced(const Reply& info, std::string& detail) {
     }
     if (!info.is_text()) return redis::make(redis::Error::protocol);
     using redis::fact;
-    if (fact(info.text, "redis_mode") == "cluster") {
+    // Valkey has another word for it.
+    if (fact(info.text, "redis_mode") == "cluster" || fact(info.text, "server_mode") == "cluster") {
         detail = "this is a Redis Cluster";
         return redis::make(redis::Error::cluster);
     }
@@ -142,12 +150,15 @@ error_code Node::introduced(const Reply& info, std::string& detail) {
     }
     const std::string_view id = fact(info.text, "run_id");
     const std::string_view uptime = fact(info.text, "uptime_in_seconds");
-    long long up_for = -1;
-    std::from_chars(uptime.data(), uptime.data() + uptime.size(), up_for);
-    if (id.empty() || up_for < 0) return redis::make(redis::Error::protocol);
+    long long up_for = 0;
+    const auto read = std::from_chars(uptime.data(), uptime.data() + uptime.size(), up_for);
+    if (id.empty() || read.ec != std::errc()) return redis::make(redis::Error::protocol);
     const auto now = boot_clock::now();
     const std::lock_guard hold(set_.mutex_);
     if (run_id_ != id) {
+        // What has taken the place of a server may have run beside it, as a replica does. And a
+        // clock that was set back behind the start makes the uptime negative.
+        if (!run_id_.empty() || up_for < 0) up_for = 0;
         run_id_ = id;
         // Whole seconds, rounded down: it started at the latest at the beginning of this one.
         const auto up = std::chrono::seconds(up_for);

@@ -335,20 +335,34 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
                                                 std::optional<milliseconds>& free_in) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
-    const std::vector<std::string> command{keys.lock,  keys.state, keys.readers,
-                                           keys.marks, value,      now ? "1" : "0"};
+    const std::vector<std::string> command{keys.lock,
+                                           keys.state,
+                                           keys.readers,
+                                           keys.marks,
+                                           value,
+                                           now ? "1" : "0",
+                                           std::to_string(set_->options.max_ttl.count())};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), &Scripts::all().break_lock, deadline);
     const auto said = co_await std::move(task);
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;
+    std::size_t found = 0, kept_out = 0;
     for (const Said& s : said) {
-        if (s.why || !s.reply->is(Reply::Type::array) || s.reply->count != 2) continue;
+        if (s.why || !s.reply->is(Reply::Type::array) || s.reply->count != 3) continue;
+        if (s.reply->elements[2].integer == 1) ++kept_out;
         if (s.reply->elements[0].text != "d") continue;
+        ++found;
         const milliseconds left(std::max<std::int64_t>(s.reply->elements[1].integer, 0));
         free_in = std::max(free_in, std::optional(left));
     }
-    co_return error_code();
+    // A request of the holder may still be on its way to a node that does not have it. A client
+    // with fencing=off takes no notice of marks.
+    const bool held_out = set_->options.fencing && kept_out >= set_->quorum();
+    if (found == 0 || held_out || found > set_->size() - set_->quorum()) co_return error_code();
+    detail = "it was broken at " + std::to_string(found) + " of " + std::to_string(set_->size()) +
+             " nodes, and may still come to a majority of them: repeat it";
+    co_return make(Error::no_quorum);
 }
 
 awaitable<error_code> RedlockBackend::record_break(std::string_view name, std::string text,

@@ -1,5 +1,7 @@
 #include "requests.hpp"
 
+#include <algorithm>
+
 #include "lua_texts.hpp"
 #include "lua_units.hpp"
 
@@ -13,15 +15,17 @@ const Scripts& Scripts::all() {
         .release = {Script(lua::release), 1, Script(lua::release_many)},
         .renew = {join(lua::clock, lua::renew, lua::renew_one), 2,
                   join(lua::clock, lua::renew, lua::renew_many)},
-        .enter_units = {join(lua::clock, lua::quick_reader, lua::units, lua::enter_units,
-                             lua::enter_units_one),
-                        4, join(lua::clock, lua::units, lua::enter_units, lua::enter_units_many)},
+        .enter_units = {join(lua::clock, lua::quick_reader, lua::units, lua::marks,
+                             lua::enter_units, lua::enter_units_one),
+                        4,
+                        join(lua::clock, lua::units, lua::marks, lua::enter_units,
+                             lua::enter_units_many)},
         .renew_units = {join(lua::clock, lua::units, lua::renew_units, lua::renew_units_one), 4,
                         join(lua::clock, lua::units, lua::renew_units, lua::renew_units_many)},
         .leave = {join(lua::quick_leave, lua::clock, lua::units, lua::leave, lua::leave_one), 4,
                   join(lua::clock, lua::units, lua::leave, lua::leave_many)},
         .inspect = {Script(lua::inspect), 4},
-        .break_lock = {join(lua::clock, lua::units, lua::break_lock), 4},
+        .break_lock = {join(lua::clock, lua::units, lua::marks, lua::break_lock), 4},
     };
     return scripts;
 }
@@ -87,7 +91,13 @@ Ask leave_ask(const Keys& k, const std::string& value, std::string mark,
     if (closed_until == boot_clock::time_point::min()) return a;
     a.deadline_word = 5;
     a.deadline = closed_until;
+    a.length = true;
     return a;
+}
+
+std::int64_t left_ms(boot_clock::time_point until) noexcept {
+    const auto left = std::chrono::ceil<milliseconds>(until - boot_clock::now());
+    return std::max<std::int64_t>(left.count(), 0);
 }
 
 Ask undo_ask(const std::string& key, std::string value, bool shared) {

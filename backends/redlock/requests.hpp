@@ -51,6 +51,8 @@ struct Ask {
     /// Sent instead of words[deadline_word], in the node's own time; 0: no deadline.
     std::size_t deadline_word = 0;
     boot_clock::time_point deadline{};
+    /// Sent as the time that is left until then, for the node to begin when it has the request.
+    bool length = false;
 
     /// For a request for one lock: the value of its key, now or afterwards.
     const std::string& value() const noexcept {
@@ -103,9 +105,12 @@ Ask renew_units_ask(const Keys&, const std::string& value, milliseconds ttl,
 /// Releases a grant that was never reported.
 Ask undo_ask(const std::string& key, std::string value, bool shared);
 /// Releases any kind of lock and removes its mark. The name stays closed until then, unless that
-/// has passed.
+/// has passed. It is sent as a length, since a node's clock may have been set meanwhile.
 Ask leave_ask(const Keys&, const std::string& value, std::string mark,
               boot_clock::time_point closed_until);
+
+/// What is left until then, rounded up; 0: it has passed.
+std::int64_t left_ms(boot_clock::time_point) noexcept;
 
 /// One command for one or several requests with the same verb. `text`: sends the whole script. The
 /// words must live until the command is encoded.
@@ -125,7 +130,7 @@ void write(Command& c, const Asks& asks, const redis::ClockOffset& clock, bool t
     for (const Ask& a : asks)
         for (std::size_t i = keys; i < a.words->size(); ++i) {
             if (i == a.deadline_word && i != 0)
-                c.add_number(clock.server_ms(a.deadline));
+                c.add_number(a.length ? left_ms(a.deadline) : clock.server_ms(a.deadline));
             else
                 c.add((*a.words)[i]);
         }

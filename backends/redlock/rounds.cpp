@@ -12,8 +12,9 @@ using spi::Held;
 
 namespace {
 
-/// A waiter that has waited for so long leaves a mark, which lapses if it does not look any more.
-constexpr milliseconds aged_after{1000}, mark_lasts{300};
+/// A waiter that has waited for so long leaves a mark, which lapses if it does not look any more:
+/// after so long, and the time that its looks take, but for at most so much of it.
+constexpr milliseconds aged_after{1000}, mark_lasts{300}, longest_round{1000};
 constexpr milliseconds shortest_look{50};
 
 milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now) {
@@ -95,6 +96,7 @@ void AcquireRound::begin(boot_clock::time_point now) {
     place.begin(attempt_->owner);
     if (place.rounds == 1) place.since = now;
     if (place.ticket == 0 && setting_.fencing) place.ticket = setting_.voters.propose(now);
+    begun_ = now;
     waited_ = std::chrono::floor<milliseconds>(now - place.since);
     propose(setting_.fencing ? setting_.voters.propose(now) : 0);
     std::string ignored;
@@ -118,7 +120,7 @@ void AcquireRound::propose(std::uint64_t token) {
         const std::uint64_t ticket = place.ticket == 0 ? last_ticket : place.ticket;
         place.marked = place.marked || aged();
         const Standing as{shared_, mark_text(ticket, shared_, attempt_->owner),
-                          aged() ? mark_lasts : milliseconds(0)};
+                          aged() ? mark_lasts + 2 * place.took : milliseconds(0)};
         request_ = enter_units_ask(keys_, value, ttl_, std::move(proposal), as, deadline);
     }
 }
@@ -133,7 +135,14 @@ void AcquireRound::said(std::size_t node, bool current, const Reply& r, boot_clo
                         bool) {
     Vote v = vote_from(r, !setting_.fencing);
     using enum Vote::Kind;
-    if (v.kind != busy && v.kind != late && v.kind != units) peers_[node].taken = true;
+    Peer& peer = peers_[node];
+    // Nothing of this round was there before, unless it came by another address.
+    const bool twice = v.again && !peer.taken && peer.open == 0;
+    if (v.kind != busy && v.kind != late && v.kind != units) peer.taken = true;
+    if (twice)
+        v = {.kind = refused,
+             .why = make(Error::same_server),
+             .words = "it is the same server as another of the nodes"};
     if (finished_) return silent(node, current, {}, {});
     if (!current) return;
     // After its connection or the node's start changed, this answer may be from one that may not
@@ -193,6 +202,9 @@ void AcquireRound::finish(boot_clock::time_point now) {
         verdict = tally_.verdict();
     }
     finished_ = true;
+    Place& place = *find_place(place_);
+    const auto took = std::chrono::ceil<milliseconds>(now - begun_);
+    place.took = std::clamp(took, place.took, longest_round);
     std::string words;
     const error_code wrong = setting_.voters.refused(&words);
     const bool in_time = now < attempt_->sent + attempt_->ttl - spi::drift(attempt_->ttl);
@@ -260,6 +272,7 @@ RenewRound::RenewRound(const Setting& s, Held& h)
       held_(&h),
       token_(token_text(h.token.value)) {
     said_.resize(peers_.size(), Say::waiting);
+    votes_.begin(peers_.size());
 }
 
 void RenewRound::begin(boot_clock::time_point now) {
@@ -271,7 +284,9 @@ void RenewRound::begin(boot_clock::time_point now) {
                        : renew_ask(keys_, value, ttl_, token_, deadline);
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         peers_[i].wanted = setting_.voters.votes(i, now);
-        if (!peers_[i].wanted) said_[i] = Say::missing;
+        if (peers_[i].wanted) continue;
+        said_[i] = Say::missing;
+        votes_.set(i, {.kind = Vote::Kind::missing});
     }
 }
 
@@ -281,16 +296,22 @@ void RenewRound::said(std::size_t node, bool, const Reply& r, boot_clock::time_p
         const char letter = r.text.front();
         say = letter == 'y'   ? Say::renewed
               : letter == 'x' ? Say::revoked
+              : letter == 'v' ? Say::broken
               : letter == 'e' ? Say::empty
               : letter == 'n' ? Say::gone
                               : Say::missing;
     }
     said_[node] = say;
+    if (say == Say::missing)
+        votes_.set(node,
+                   r.is(Reply::Type::error) ? vote_from(r, false) : Vote{.kind = Vote::Kind::late});
     if (finished_ && renewed_ && say == Say::empty) repair(node, now);
 }
 
-void RenewRound::silent(std::size_t node, bool, const error_code&, std::string) {
+void RenewRound::silent(std::size_t node, bool, const error_code& why, std::string words) {
     said_[node] = Say::missing;
+    if (!finished_)
+        votes_.set(node, {.kind = Vote::Kind::missing, .why = why, .words = std::move(words)});
 }
 
 std::size_t RenewRound::count(Say s) const noexcept {
@@ -298,7 +319,7 @@ std::size_t RenewRound::count(Say s) const noexcept {
 }
 
 std::size_t RenewRound::over() const noexcept {
-    return count(Say::empty) + count(Say::gone) + count(Say::revoked);
+    return count(Say::empty) + count(Say::gone) + count(Say::revoked) + count(Say::broken);
 }
 
 Round::Phase RenewRound::phase(boot_clock::time_point) {
@@ -318,8 +339,18 @@ void RenewRound::finish(boot_clock::time_point now) {
             if (said_[i] == Say::empty) repair(i, now);
     } else if (over() > said_.size() - quorum) {
         held_->renewal = Held::Renewal::lost;
-        held_->renewal_error = make_error_code(revoked > 0 ? errc::revoked : errc::lost);
+        const bool broken = revoked + count(Say::broken) > 0;
+        held_->renewal_error = make_error_code(broken ? errc::revoked : errc::lost);
         if (over() - revoked >= quorum) give_up(now);
+    } else {
+        using enum Vote::Kind;
+        for (std::size_t i = 0; i < said_.size(); ++i)
+            if (said_[i] == Say::renewed)
+                votes_.set(i, {.kind = granted});
+            else if (said_[i] != Say::missing && said_[i] != Say::waiting)
+                votes_.set(i, {.kind = busy});
+        held_->renewal_error = votes_.why();
+        held_->detail = votes_.words(setting_.voters, now);
     }
 }
 
@@ -337,7 +368,8 @@ void RenewRound::give_up(boot_clock::time_point now) {
     if (p == nullptr || p->leaving.exchange(true)) return;
     for (std::size_t i = 0; i < said_.size(); ++i) {
         const auto again = p->under_way(i);
-        const bool gone = said_[i] == Say::empty || said_[i] == Say::gone;
+        const bool gone =
+            said_[i] == Say::empty || said_[i] == Say::gone || said_[i] == Say::broken;
         if (!gone || again > now) owe(i, again);
     }
 }
@@ -358,6 +390,7 @@ ReleaseRound::ReleaseRound(const Setting& s, const Attempt& a)
 void ReleaseRound::begin(boot_clock::time_point now) {
     begun_ = now;
     waiting_ = peers_.size();
+    votes_.begin(peers_.size());
     Place* const p = find_place(place_);
     if (p != nullptr) p->leaving = true;
     // Before anything is sent: what another thread notes as arrived meanwhile may have come after
@@ -379,7 +412,11 @@ void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time
                         bool in_order) {
     const std::size_t before = tally_.answered();
     tally_.add(r);
-    if (tally_.answered() == before) return silent(node, true, {}, {});
+    if (tally_.answered() == before) {
+        silent(node, true, {}, {});
+        return votes_.set(node, vote_from(r, false));
+    }
+    votes_.set(node, {.kind = Vote::Kind::granted});
     --waiting_;
     const Place* const p = find_place(place_);
     const auto again = in_order                  ? under_way_[node].in_order
@@ -389,8 +426,9 @@ void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time
     if (again > begun_) owe(node, request_, again);
 }
 
-void ReleaseRound::silent(std::size_t node, bool, const error_code&, std::string) {
+void ReleaseRound::silent(std::size_t node, bool, const error_code& why, std::string words) {
     --waiting_;
+    votes_.set(node, {.kind = Vote::Kind::missing, .why = why, .words = std::move(words)});
     owe(node, request_, under_way_[node].any);
 }
 
@@ -403,6 +441,13 @@ void ReleaseRound::finish(boot_clock::time_point) {
     finished_ = true;
     for (std::size_t i = 0; i < peers_.size(); ++i)
         if (std::exchange(peers_[i].wanted, false)) owe(i, request_, under_way_[i].any);
+}
+
+void ReleaseRound::report(Held& h, boot_clock::time_point now) const {
+    h.released = result();
+    if (h.released != ReleaseResult::unreachable) return;
+    h.release_error = votes_.why();
+    h.detail = votes_.words(setting_.voters, now);
 }
 
 }  // namespace holdfast::redlock

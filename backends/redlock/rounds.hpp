@@ -131,6 +131,7 @@ private:
     spi::Attempt* attempt_;
     std::uint64_t token_ = 0;
     milliseconds waited_{0};  ///< since its first attempt
+    boot_clock::time_point begun_{};
     bool won_ = false;
     Tally tally_;
 };
@@ -143,7 +144,15 @@ public:
     void finish(boot_clock::time_point now) override;
 
 private:
-    enum class Say : std::uint8_t { waiting, renewed, empty, gone, revoked, missing };
+    enum class Say : std::uint8_t {
+        waiting,
+        renewed,
+        empty,
+        gone,     ///< somebody else's
+        revoked,  ///< broken, and there until its ttl has passed
+        broken,   ///< broken, and no longer there
+        missing
+    };
     void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
     void silent(std::size_t, bool, const error_code&, std::string) override;
     std::size_t count(Say) const noexcept;
@@ -155,6 +164,7 @@ private:
     std::string token_;
     bool renewed_ = false;
     boost::container::small_vector<Say, 16> said_;
+    Tally votes_;  ///< what each said that did not renew it
 };
 
 /// Compare-and-delete at every node. What is unanswered there, or may still arrive, is owed.
@@ -168,6 +178,8 @@ public:
     Phase phase(boot_clock::time_point now) override;
     void finish(boot_clock::time_point now) override;
     ReleaseResult result() const noexcept { return tally_.result(peers_.size()); }
+    /// Writes the result and, without a majority, what the nodes said.
+    void report(spi::Held&, boot_clock::time_point now) const;
 
 private:
     void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
@@ -180,6 +192,7 @@ private:
     boot_clock::time_point begun_{};
     std::size_t waiting_ = 0;
     Released tally_;
+    Tally votes_;  ///< what each said that did not give it back
     boost::container::small_vector<UnderWay, 7> under_way_;
 };
 

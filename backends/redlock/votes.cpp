@@ -40,10 +40,12 @@ Vote vote_from(const Reply& r, bool plain) {
     } else if (r.is_text() && !r.text.empty()) {
         switch (r.text.front()) {
             case 'g':
-                return {.kind = Kind::granted};
+            case 'G':
+                return {.kind = Kind::granted, .again = r.text.front() == 'G'};
             case 'h':
+            case 'H':
                 if (const auto token = token_from(behind_letter(r)))
-                    return {.kind = Kind::low, .token = *token};
+                    return {.kind = Kind::low, .token = *token, .again = r.text.front() == 'H'};
                 return {.kind = Kind::refused, .why = make(Error::sealed)};
             case 'b':
                 return {.kind = Kind::busy, .left = milliseconds(redis::number(behind_letter(r)))};

@@ -27,6 +27,7 @@ struct Vote {
     Kind kind = Kind::waiting;
     std::uint64_t token = 0;  ///< low: the highest there
     milliseconds left{-1};    ///< busy: for how long; negative: unknown
+    bool again = false;       ///< granted, low: it was there before
     error_code why{};         ///< missing, refused
     std::string words{};      ///< refused, missing
     bool holds() const noexcept { return kind == Kind::granted || kind == Kind::low; }

@@ -125,8 +125,9 @@ result<Client> Client::open(std::string_view what, const ClientOptions& options)
     if (!resolved) return resolved.error();
     auto engine = Engine::start(std::move(*resolved), options, diagnostics);
     if (!engine) return engine.error();
-    if (auto text = spi::exposure((*engine)->resolved.settings); !text.empty())
-        (*engine)->events->warn(std::move(text));
+    const spi::Settings& settings = (*engine)->resolved.settings;
+    for (auto& text : {spi::exposure(settings), spi::key_exposure(settings)})
+        if (!text.empty()) (*engine)->events->warn(text);
     auto impl = std::make_shared<Impl>();
     impl->handle = std::make_shared<Handle>(std::move(*engine), options.close_grace);
     Client client(std::move(impl));

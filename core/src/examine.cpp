@@ -50,10 +50,18 @@ std::optional<Judgement> judge_request_timeout(const Facts& f) {
     return *timeout > *ttl / 3 ? spi::slow(words) : spi::sound(words);
 }
 
-std::optional<Judgement> judge_password_file(const Facts& f) {
-    if (!f.has("password_file_exposed")) return {};
-    const auto words = f.text("password_file_exposed");
+std::optional<Judgement> judge_exposure(const Facts& f, std::string_view fact) {
+    if (!f.has(fact)) return {};
+    const auto words = f.text(fact);
     return words.empty() ? spi::sound() : spi::unsafe(std::string(words));
+}
+
+std::optional<Judgement> judge_password_file(const Facts& f) {
+    return judge_exposure(f, "password_file_exposed");
+}
+
+std::optional<Judgement> judge_key_file(const Facts& f) {
+    return judge_exposure(f, "tls_key_file_exposed");
 }
 
 std::optional<Judgement> judge_password_in_url(const Facts& f) {
@@ -83,6 +91,8 @@ const std::vector<spi::Check>& spi::local_checks() {
          judge_request_timeout},
         {"config.password_file", "any user of this machine may break locks", "chmod 600 that file",
          judge_password_file},
+        {"config.tls_key_file", "any user of this machine may pose as this client",
+         "chmod 600 that file", judge_key_file},
         {"config.password", "it can be read in the list of processes, in logs and in copies",
          "use password_file or password_env in holdfast.toml", judge_password_in_url},
         {"machine.descriptors",
@@ -112,6 +122,9 @@ spi::Facts local_facts(const Engine& engine) {
             facts.set("password_source", "environment");
             break;
     }
+    const auto key = s.values.find("tls_key_file");
+    if (key != s.values.end() && !key->second.empty())
+        facts.set("tls_key_file_exposed", spi::key_exposure(s));
     struct rlimit files {};
     if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
         facts.set("descriptor_limit", static_cast<long long>(files.rlim_cur));

@@ -255,6 +255,8 @@ const std::vector<Case>& other_cases() {
         {"config.request_timeout", {{"ttl_ms", "10000"}, {"request_timeout_ms", "2000"}}, sound},
         {"config.password_file", {{"password_file_exposed", "may be read by every user"}}, unsafe},
         {"config.password_file", {{"password_file_exposed", ""}}, sound},
+        {"config.tls_key_file", {{"tls_key_file_exposed", "may be read by every user"}}, unsafe},
+        {"config.tls_key_file", {{"tls_key_file_exposed", ""}}, sound},
         {"config.password", {{"password_source", "literal"}}, unsafe},
         {"config.password", {{"password_source", "environment"}}, sound},
         {"machine.descriptors", {{"descriptor_limit", "64"}}, slow},

@@ -89,8 +89,7 @@ asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::
 }
 
 asio::awaitable<error_code> Link::secure(std::string* detail) {
-    tls_.emplace(socket_, *context_);
-    auto shaking = tls::shake_hands(*tls_, shared_->options.host, detail);
+    auto shaking = tls::secure(tls_, socket_, *context_, shared_->options.host, detail);
     const error_code ec = co_await std::move(shaking);
     co_return ec ? make(Error::tls) : ec;
 }

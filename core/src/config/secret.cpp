@@ -69,15 +69,24 @@ std::string first_line(const std::string& path, std::string& problem) {
     return line;
 }
 
+std::string readable_by_all(const char* what, const std::string& path) {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0 || (facts.st_mode & S_IROTH) == 0) return {};
+    return "The " + std::string(what) + " \"" + path +
+           "\" may be read by every user of this machine (chmod 600 it).";
+}
+
 }  // namespace
 
 std::string exposure(const Settings& settings) {
     if (settings.password.source() != Secret::Source::file) return {};
-    const std::string path(settings.text("password_file"));
-    struct stat facts {};
-    if (::stat(path.c_str(), &facts) != 0 || (facts.st_mode & S_IROTH) == 0) return {};
-    return "The password file \"" + path +
-           "\" may be read by every user of this machine (chmod 600 it).";
+    return readable_by_all("password file", std::string(settings.text("password_file")));
+}
+
+std::string key_exposure(const Settings& settings) {
+    const auto file = settings.values.find("tls_key_file");
+    if (file == settings.values.end()) return {};
+    return readable_by_all("private key", file->second);
 }
 
 result<std::string> Secret::read(std::string* why) const {

@@ -1,6 +1,8 @@
 // What belongs to the deployment: which nodes, one server once, max_ttl, credentials.
 #include "five.hpp"
+#include "holdfast/lab/process.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/tls_files.hpp"
 #include "rig.hpp"
 
 #include <algorithm>
@@ -260,6 +262,96 @@ TEST_CASE("deployment: TLS, each node checked by its own name", "[config]") {
         open("redlocks://127.0.0.2:" + port(0) + ",127.0.0.2:" + port(1) + ",127.0.0.1:" + port(2) +
              "?durable=yes&node_set=tls&tls_ca_file=" + (dir / "ca.pem").string());
     CHECK(refusal(*lock_of(other, "name"), &words) == errc::no_quorum);
+}
+
+namespace {
+
+/// The files of a client's URL, as copies that can be changed.
+struct ClientFiles {
+    lab::TempDir dir;
+    void take(const lab::TlsFiles& from) const {
+        const auto over = std::filesystem::copy_options::overwrite_existing;
+        std::filesystem::copy_file(from.ca, dir / "ca", over);
+        std::filesystem::copy_file(from.cert, dir / "cert", over);
+        std::filesystem::copy_file(from.key, dir / "key", over);
+    }
+    std::string query() const {
+        return "&tls_ca_file=" + (dir / "ca").string() +
+               "&tls_cert_file=" + (dir / "cert").string() +
+               "&tls_key_file=" + (dir / "key").string();
+    }
+};
+
+}  // namespace
+
+TEST_CASE("deployment: TLS files that change count from the next connection on", "[config]") {
+    RedisOptions options;
+    options.tls = true;
+    Five three(false, options, 3);
+    const auto serve = [&](const lab::TlsFiles& files) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            REQUIRE(three[i]
+                        .cli({"CONFIG", "SET", "tls-ca-cert-file", files.ca.string(),
+                              "tls-cert-file", files.cert.string(), "tls-key-file",
+                              files.key.string(), "tls-auth-clients", "yes"})
+                        .is_ok());
+            three[i].cli({"CLIENT", "KILL", "TYPE", "normal"});
+        }
+    };
+    const lab::TempDir one, two;
+    const auto first = lab::make_tls_files(one.path()), second = lab::make_tls_files(two.path());
+    const ClientFiles files;
+    files.take(first);
+    serve(first);
+    const auto client = open("redlocks://" + three.hosts() + "?durable=yes&ttl=3s" + files.query());
+    auto lease = hold(*lock_of(client, "name"));
+    const auto renewed = [&](const char* what) {
+        lab::wait_until([&] { return lease.renew().has_value(); }, 10s, what);
+    };
+    files.take(second);
+    serve(second);
+    renewed("renewed with the new files");
+    // The middle of a rotation: what was read before counts on.
+    std::ofstream(files.dir / "key") << "half";
+    serve(second);
+    renewed("renewed while the key is unusable");
+    CHECK(lease.state() == hf::LeaseState::held);
+}
+
+TEST_CASE("deployment: an encrypted private key is refused, and no pass phrase is asked for",
+          "[config]") {
+    const lab::TempDir dir;
+    const auto files = lab::make_tls_files(dir.path());
+    lab::ProcessOptions openssl;
+    openssl.argv = {"openssl",  "pkey",   "-in",  files.key.string(),          "-aes256",
+                    "-passout", "pass:x", "-out", (dir / "encrypted").string()};
+    openssl.log = dir / "log";
+    CHECK(lab::Process(openssl).wait(10s)->code == 0);
+    std::string words;
+    CHECK(bad("redlocks://a,b,c?tls_cert_file=" + files.cert.string() +
+                  "&tls_key_file=" + (dir / "encrypted").string(),
+              words) == errc::bad_config);
+    INFO(words);
+    CHECK(words.find("it is encrypted") != std::string::npos);
+}
+
+TEST_CASE("deployment: two addresses of one server have one vote, also without the right to INFO",
+          "[config]") {
+    RedisOptions options;
+    options.users = {"app on >pw ~* &* +@all -info"};
+    Five two(false, options, 2);
+    const lab::Proxy again(two[0].port());
+    const auto client = open("redlock://app:pw@" + two.hosts() +
+                             ",127.0.0.1:" + std::to_string(again.port()) + "?durable=yes");
+    const auto lock = lock_of(client, "name", {.renew = false});
+    for (const bool async : {false, true})
+        acquire(*lock, async).release();
+    two[1].kill();
+    std::string words;
+    CHECK(refusal(*lock, &words) == errc::no_quorum);
+    INFO(words);
+    CHECK(words.find("the same server") != words.npos);
+    lab::wait_until([&] { return two.holding("name") == 0; }, 5s, "nothing is left");
 }
 
 TEST_CASE("deployment: the rights that the README names are enough", "[config]") {

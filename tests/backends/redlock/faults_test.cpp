@@ -183,6 +183,27 @@ TEST_CASE("faults: one node's clock jumps ahead or back: the majority decides") 
     }
 }
 
+TEST_CASE("faults: min_hold is a length, whatever the nodes' clocks did since they were asked") {
+    Clocks three(3);
+    const auto client = open(three.url + "?durable=yes&ttl=2s");
+    const auto lock = lock_of(client, "name", {.min_hold = 500ms});
+    hold(*lock).release();
+    for (std::size_t i = 0; i < 3; ++i)
+        three.jump(i, -10min);
+    // From here on a name that is closed until a moment of before is so for minutes.
+    hold(*lock_of(client, "other", {.min_hold = 500ms})).release();
+    for (const auto& node : three.nodes)
+        CHECK(node->cli({"PTTL", "other"}).integer <= 600);
+    CHECK(hold(*lock_of(client, "other"), 10s).valid());
+}
+
+TEST_CASE("faults: a node whose clock was set back behind its start grants locks") {
+    Clocks three(3);
+    for (std::size_t i = 0; i < 3; ++i)
+        three.jump(i, -1h);
+    CHECK(hold(*lock_of(open(three.url + "?durable=yes"), "name"), 10s).valid());
+}
+
 TEST_CASE(
     "F24: one clock that is ahead takes no token along, so that a node without data is no step "
     "back") {

@@ -200,6 +200,129 @@ TEST_CASE("rounds: a renewal takes nothing away that is being released: the rele
     CHECK(notes.owes(2) == !released);
 }
 
+TEST_CASE("rounds: a mark outlasts the pauses of a waiter that is far away", "[rounds]") {
+    FakeVoters voters;
+    Notes notes;
+    boot_clock::time_point now{std::chrono::hours(1)};
+    Attempt a;
+    a.name = "name", a.owner = "me", a.ttl = 10s, a.queue = true;
+    a.units = reader;
+    const auto look = [&](hf::milliseconds far) {
+        a.sent = now, a.deadline = now + 2s;
+        AcquireRound round({voters, notes, "", true}, a);
+        round.begin(now);
+        const long long window = std::stoll(word_of(round.request(), 6));
+        unsigned asked[3];
+        for (std::size_t i = 0; i < 3; ++i)
+            asked[i] = round.asked(i);
+        now += far;
+        for (std::size_t i = 0; i < 3; ++i)
+            round.answered(i, asked[i], text("b 5000"), now);
+        REQUIRE(round.phase(now) != Round::Phase::open);
+        round.finish(now);
+        return window;
+    };
+    const auto far = GENERATE(hf::milliseconds(0), hf::milliseconds(280), hf::milliseconds(700));
+    INFO(far.count() << " ms");
+    CHECK(look(far) == 0);  // it has not waited yet
+    now += 1s;
+    for (int i = 0; i < 3; ++i) {
+        // From the arrival of this request to that of the next one: a round, and the longest pause.
+        CHECK(look(far) >= far.count() + 100 + 100);
+        CHECK(std::get<Attempt::Busy>(a.outcome).look_within <= 100ms);
+        now += 100ms;
+    }
+}
+
+TEST_CASE("rounds: a node that has the request already is the same one by another address",
+          "[rounds]") {
+    const std::string already = GENERATE("G", "H 5");
+    Stepped s;
+    const unsigned first[] = {s.ask(0), s.ask(1), s.ask(2)};
+    s.say(0, first[0], already == "G" ? "g" : "h 5");
+    s.say(1, first[1], already);
+    s.cut(2, first[2], true);
+    CHECK(s.round->phase(s.start) != Round::Phase::open);
+    s.round->finish(s.start);
+    REQUIRE(std::holds_alternative<Attempt::Failed>(s.attempt.outcome));
+    CHECK(s.attempt.detail.find("the same server") != std::string::npos);
+    CHECK(s.notes.owes(0));
+    CHECK(s.notes.owes(1));
+}
+
+TEST_CASE("rounds: a higher token is asked for where the request was granted before", "[rounds]") {
+    Stepped s;
+    const unsigned first[] = {s.ask(0), s.ask(1), s.ask(2)};
+    s.say(0, first[0], "h 5");
+    s.say(1, first[1], "h 7");
+    REQUIRE(s.round->phase(s.start) == Round::Phase::open);
+    const unsigned second[] = {s.ask(0), s.ask(1)};
+    s.say(0, second[0], "G");
+    s.say(1, second[1], "G");
+    CHECK(s.round->phase(s.start) == Round::Phase::closed);
+    s.round->finish(s.start);
+    CHECK(std::holds_alternative<Attempt::Granted>(s.attempt.outcome));
+    s.cut(2, first[2], false);
+}
+
+TEST_CASE("rounds: a renewal sets the ttl and the lock_delay, and the rest of min_hold",
+          "[rounds]") {
+    const bool shared = GENERATE(false, true);
+    FakeVoters voters;
+    Notes notes;
+    const auto place = std::make_shared<Place>();
+    place->begin("me");
+    holdfast::spi::Held h;
+    h.name = "name", h.owner = "me", h.ttl = 10s, h.lock_delay = 25s, h.place = place;
+    if (shared) h.units = reader;
+    const auto set_for = [&] {
+        RenewRound round({voters, notes, "", true}, h);
+        round.begin(boot_clock::now());
+        return std::stoll(word_of(round.request(), 1));
+    };
+    CHECK(set_for() == 35'000);
+    place->closed_until = boot_clock::now() + 60s;
+    CHECK(set_for() > 55'000);
+    CHECK(set_for() <= 60'000);
+}
+
+TEST_CASE("rounds: a renewal and a release without a majority say what the nodes said",
+          "[rounds]") {
+    FakeVoters voters;
+    voters.n = 5;
+    Notes notes;
+    const boot_clock::time_point start{std::chrono::hours(1)};
+    const auto place = std::make_shared<Place>();
+    place->begin("me");
+    holdfast::spi::Held h;
+    h.name = "name", h.owner = "me", h.ttl = 10s, h.place = place;
+    h.deadline = start + 1s;
+    Reply refused;
+    refused.type = Reply::Type::error;
+    const std::string words =
+        GENERATE("NOPERM no permission to run the command 'pexpire'", "OOM command not allowed");
+    refused.text = words;
+    const auto expected = words.starts_with("NOPERM") ? errc::denied : errc::no_quorum;
+    RenewRound renew({voters, notes, "", true}, h);
+    renew.begin(start);
+    for (std::size_t i = 0; i < 5; ++i)
+        renew.answered(i, renew.asked(i), i < 2 ? text("y") : refused, start);
+    renew.finish(start);
+    CHECK(h.renewal == holdfast::spi::Held::Renewal::unknown);
+    CHECK(h.renewal_error == expected);
+    CHECK(h.detail.find(words) != std::string::npos);
+    h.detail.clear();
+    ReleaseRound release({voters, notes, "", true}, h, true);
+    release.begin(start);
+    for (std::size_t i = 0; i < 5; ++i)
+        release.answered(i, release.asked(i), refused, start, false);
+    release.finish(start);
+    release.report(h, start);
+    CHECK(h.released == hf::ReleaseResult::unreachable);
+    CHECK(h.release_error == expected);
+    CHECK(h.detail.find(words) != std::string::npos);
+}
+
 TEST_CASE("rounds: nobody beside a holder, no token back, nothing left, in any order of messages",
           "[rounds]") {
     const unsigned seed = std::random_device{}();

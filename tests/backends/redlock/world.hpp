@@ -49,6 +49,11 @@ inline Reply text(std::string words) {
     return r;
 }
 
+/// How that number `word` of a request is what a test expects: see Ask.
+inline std::string word_of(const Ask& a, std::size_t argument) {
+    return (*a.words)[a.verb->keys + argument];
+}
+
 /// A rule that is left out of the scripts, to see that it is needed.
 struct Weaker {
     std::string from, to;
@@ -67,7 +72,9 @@ public:
         const auto split = words.begin() + static_cast<std::ptrdiff_t>(a.verb->keys);
         std::vector<std::string> arguments(split, words.end());
         if (a.deadline_word != 0)
-            arguments[a.deadline_word - a.verb->keys] = std::to_string(ms_of(a.deadline));
+            arguments[a.deadline_word - a.verb->keys] =
+                std::to_string(a.length ? std::max<std::int64_t>(ms_of(a.deadline) - ms_of(at), 0)
+                                        : ms_of(a.deadline));
         store.now = ms_of(at);
         const auto answer = lua.run(script, {words.begin(), split}, arguments, store, wire_).at(0);
         if (a.verb != &rl::Scripts::all().release && a.verb != &rl::Scripts::all().leave)
