@@ -266,7 +266,7 @@ void Engine::at_risk(std::string_view owner) {
 
 void Engine::lost(std::string_view owner, error_code why) {
     post([self = shared_from_this(), o = std::string(owner), why] {
-        if (const auto lease = self->leases_.find(o)) lease->lose(why, false);
+        if (const auto lease = self->leases_.find(o)) lease->reported_lost(why);
     });
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "config/text.hpp"
 #include "explain.hpp"
 #include "holdfast/spi/drift.hpp"
 
 namespace holdfast {
-
 std::optional<LeaseImpl::Facts> LeaseImpl::facts_of(const spi::Attempt& a,
                                                     boot_clock::time_point started) {
     const auto& g = std::get<spi::Attempt::Granted>(a.outcome);
@@ -134,6 +134,21 @@ error_code LeaseImpl::lost_reason() const noexcept {
     return reason_;
 }
 
+RequestError LeaseImpl::last_error() const {
+    if (forked()) return {make_error_code(errc::forked), {}};
+    const std::lock_guard hold(mutex_);
+    return last_error_;
+}
+
+RequestError LeaseImpl::error_of(error_code ec, std::string words) {
+    return {ec ? ec : make_error_code(errc::unavailable), config::printable(std::move(words))};
+}
+
+void LeaseImpl::keep_error(RequestError e) {
+    const std::lock_guard hold(mutex_);
+    last_error_ = std::move(e);
+}
+
 spi::Held LeaseImpl::held(boot_clock::time_point now, boot_clock::time_point deadline) const {
     spi::Held h;
     h.name = info_->name;
@@ -151,13 +166,14 @@ spi::Held LeaseImpl::held(boot_clock::time_point now, boot_clock::time_point dea
     return h;
 }
 
-void LeaseImpl::tell(Event::Kind kind, error_code reason,
+void LeaseImpl::tell(Event::Kind kind, RequestError why,
                      std::optional<boot_clock::time_point> since) {
     if (!engine_->events->wanted()) return;
     const auto now = boot_clock::now();
     Event e;
     e.kind = kind;
-    e.name = info_->name, e.owner = owner_, e.token = token_, e.reason = reason;
+    e.name = info_->name, e.owner = owner_, e.token = token_;
+    e.reason = why.code, e.text = std::move(why.text);
     if (since) e.took = std::chrono::floor<milliseconds>(now - *since);
     e.left = std::max(milliseconds(0), std::chrono::floor<milliseconds>(valid_until() - now));
     engine_->events->tell(std::move(e));
@@ -253,19 +269,22 @@ void LeaseImpl::renewed() {
             state_.store(LeaseState::held, std::memory_order_release);
             plan_renewal(base, length);
             retry_.reset();
+            last_error_ = {};
             hold.unlock();
             engine_->counters.renewal_time.add(boot_clock::now() - renewal_.sent);
             if (s == LeaseState::at_risk) tell(Event::Kind::recovered);
         } else if (renewal_.renewal == Renewal::unknown) {
             state_.store(LeaseState::at_risk, std::memory_order_release);
             next_renewal_ = boot_clock::now() + (at_once ? milliseconds(0) : retry_.next());
+            last_error_ = error_of(renewal_.renewal_error, std::move(renewal_.detail));
+            RequestError why = last_error_;
             hold.unlock();
             Counters::add(engine_->counters.renewals_failed);
-            tell(Event::Kind::at_risk, renewal_.renewal_error);
+            tell(Event::Kind::at_risk, std::move(why));
         }
     }
     if (renewal_.renewal == Renewal::lost) {
-        lose(renewal_.renewal_error ? renewal_.renewal_error : make_error_code(errc::lost), false);
+        reported_lost(renewal_.renewal_error, std::move(renewal_.detail));
         return answer(lost_reason());
     }
     if (renewal_.asked) asked();
@@ -282,7 +301,14 @@ void LeaseImpl::renewed() {
                                                 : make_error_code(errc::unavailable));
 }
 
+void LeaseImpl::reported_lost(error_code why, std::string text) {
+    if (!why || why == make_error_code(errc::lost)) why = gone_error();
+    if (lives()) keep_error(error_of(why, std::move(text)));
+    lose(why, false);
+}
+
 void LeaseImpl::lose(error_code why, bool give_back) {
+    RequestError said;
     std::stop_source stop{std::nostopstate};
     std::forward_list<Losing> losing;
     {
@@ -290,6 +316,9 @@ void LeaseImpl::lose(error_code why, bool give_back) {
         const LeaseState s = state_.load(std::memory_order_acquire);
         if (s == LeaseState::lost || s == LeaseState::released) return;
         reason_ = why;
+        said = {why, last_error_.text};
+        if (said.text.empty() && last_error_.code && last_error_.code != why)
+            said.text = last_error_.code.message();
         state_.store(LeaseState::lost, std::memory_order_release);
         stop = stop_;
         losing.swap(losing_);
@@ -301,7 +330,7 @@ void LeaseImpl::lose(error_code why, bool give_back) {
     engine_->schedule().cancel(*this);
     Counters::add(engine_->counters.losses(why));
     count_end(boot_clock::now());
-    tell(Event::Kind::lost, why);
+    tell(Event::Kind::lost, std::move(said));
     if (stop.stop_possible())
         engine_->pool().post([s = std::move(stop)]() mutable { s.request_stop(); });
     for (Losing& l : losing)

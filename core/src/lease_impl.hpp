@@ -53,6 +53,7 @@ public:
     std::stop_token release_requested() override;
     void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>) override;
     error_code lost_reason() const noexcept override;
+    RequestError last_error() const override;
     result<void> renew() override;
     ReleaseResult release(Outcome) noexcept override;
     void async_renew(asio::any_completion_handler<Lease::RenewSignature>) override;
@@ -83,6 +84,8 @@ public:
     bool release_heard() const noexcept { return release_.released != ReleaseResult::unreachable; }
     void release_answered();
     void lose(error_code why, bool give_back);
+    /// The server itself has reported the loss.
+    void reported_lost(error_code why, std::string text = {});
     void renew_now();
     /// The release of this lease was requested.
     void asked();
@@ -110,7 +113,11 @@ private:
     /// Plans the renewal of what the server set at `base` for `length`.
     void plan_renewal(boot_clock::time_point base, milliseconds length) noexcept;
     void stop_telling(std::uint64_t id);
-    void tell(Event::Kind, error_code = {}, std::optional<boot_clock::time_point> since = {});
+    void tell(Event::Kind, RequestError = {}, std::optional<boot_clock::time_point> since = {});
+    /// Of a verb that failed: without a word it was not answered.
+    static RequestError error_of(error_code, std::string words);
+    /// Keeps what last_error() answers.
+    void keep_error(RequestError);
     /// Counts the end once, however it came. The hold time ends with the validity at the latest.
     void count_end(boot_clock::time_point) noexcept;
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
@@ -153,6 +160,7 @@ private:
 
     mutable std::mutex mutex_;  // guards what follows, up to the engine's part
     error_code reason_;
+    RequestError last_error_;
     std::stop_source stop_{std::nostopstate}, asked_stop_{std::nostopstate};  // made on demand
     struct Losing {
         Losing(std::uint64_t i, asio::any_completion_handler<Lease::RenewSignature> h,

@@ -62,13 +62,17 @@ ReleaseResult LeaseImpl::release_on(spi::Lane& lane, Outcome outcome, boot_clock
     h.outcome = outcome;
     lane.release(h);
     if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
-    if (h.released == ReleaseResult::unreachable) return h.released;
+    if (h.released == ReleaseResult::unreachable) {
+        keep_error(error_of(h.release_error, std::move(h.detail)));
+        return h.released;
+    }
     if (state_.load() == LeaseState::released) {
         Counters::add(engine_->counters.released);
         tell(Event::Kind::released);
     }
     const std::lock_guard hold(mutex_);
     released_ = h.released;
+    if (state_.load() == LeaseState::released) last_error_ = {};
     return h.released;
 }
 
@@ -153,6 +157,8 @@ void LeaseImpl::release_answered() {
     if (release_.handed_on) info_->busy.store(true, std::memory_order_relaxed);
     if (r == ReleaseResult::unreachable) {
         in_doubt_ = true;
+        if (state_.load() == LeaseState::released)
+            keep_error(error_of(release_.release_error, std::move(release_.detail)));
         if (now >= valid_until() + spi::drift(milliseconds(granted_.load()))) {  // by its ttl
             answer_release(r);
             return stop_releasing();
@@ -169,6 +175,7 @@ void LeaseImpl::release_answered() {
         tell(Event::Kind::released);
         const std::lock_guard hold(mutex_);
         released_ = r;
+        last_error_ = {};
     }
     answer_release(r);
     stop_releasing();

@@ -22,8 +22,6 @@ using namespace std::chrono_literals;
 
 // One meaning of bool: of a result, "no error". A lease has valid().
 static_assert(!std::is_constructible_v<bool, hf::Lease>);
-static_assert(std::is_trivially_copyable_v<hf::BreakOptions>);
-static_assert(std::is_trivially_copyable_v<hf::HolderFilter>);
 
 namespace {
 
