@@ -87,6 +87,11 @@ error_code make_error_code(errc e) noexcept {
     return {static_cast<int>(e), category()};
 }
 
+bool is_permanent(const error_code& ec) noexcept {
+    return ec == errc::denied || ec == errc::not_supported || ec == errc::kind_mismatch ||
+           ec == errc::bad_config;
+}
+
 error_code expired_error() noexcept {
     return {expired, category()};
 }

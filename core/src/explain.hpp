@@ -11,6 +11,9 @@ namespace holdfast {
 /// Adds one entry. `detail` is the backend's text; it may be empty, and must not hold a secret.
 void explain(Diagnostics&, const ResolvedBackend&, const error_code&, std::string_view detail);
 
+/// A server that refuses for this reason refuses again: a retry does not help.
+bool is_permanent(const error_code&) noexcept;
+
 /// Reasons of a loss, all with the condition errc::lost. This one: the validity ended without a
 /// renewal.
 error_code expired_error() noexcept;

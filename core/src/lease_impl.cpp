@@ -23,10 +23,10 @@ std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
                                            std::shared_ptr<Handle> handle,
                                            std::shared_ptr<const LockInfo> info, std::string owner,
                                            std::shared_ptr<void> place, const Facts& facts) {
+    info->granted(facts.ttl);
     auto grant = std::make_shared<LeaseImpl>(std::move(engine), std::move(handle), std::move(info),
                                              std::move(owner), std::move(place), facts);
     grant->engine_->counters.granted(facts.granted - facts.started);
-    grant->info_->granted(facts.ttl);
     grant->tell(Event::Kind::acquired, {}, facts.started);
     grant->engine_->leases().add(*grant);
     grant->schedule_next();
@@ -53,6 +53,7 @@ LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> han
       retry_(std::max(engine_->timing.backoff_first, facts.ttl / 100),
              std::max(engine_->timing.backoff_first, facts.ttl / 10), true) {
     plan_renewal(facts.base, facts.ttl);
+    kept_from(facts.granted);
 }
 
 void LeaseImpl::plan_renewal(boot_clock::time_point base, milliseconds length) noexcept {
@@ -74,15 +75,16 @@ bool LeaseImpl::lives() const noexcept {
 }
 
 LeaseState LeaseImpl::state() const noexcept {
-    const LeaseState s = state_.load(std::memory_order_acquire);
+    if (forked()) return LeaseState::lost;
     // The clock may be ahead of the timer, after a pause for instance.
-    if ((s == LeaseState::held || s == LeaseState::at_risk) && boot_clock::now() >= valid_until())
-        return LeaseState::lost;
-    return s;
+    if (over()) {
+        const std::lock_guard hold(mutex_);
+        if (over()) return LeaseState::lost;
+    }
+    return state_.load(std::memory_order_acquire);
 }
 
 bool LeaseImpl::valid() const noexcept {
-    if (forked()) return false;
     const LeaseState s = state();
     return s == LeaseState::held || s == LeaseState::at_risk;
 }
@@ -130,8 +132,7 @@ void LeaseImpl::asked() {
 error_code LeaseImpl::lost_reason() const noexcept {
     if (forked()) return make_error_code(errc::forked);
     const std::lock_guard hold(mutex_);
-    if (!reason_ && state() == LeaseState::lost) return expired_error();
-    return reason_;
+    return over() ? expired_error() : reason_;
 }
 
 RequestError LeaseImpl::last_error() const {
@@ -211,9 +212,7 @@ void LeaseImpl::fire(boot_clock::time_point now) {
         return;
     }
     if (!lives()) return;
-    // With a lock delay the caller may still be at work: only it opens the name before its time.
-    if (now >= valid_until())
-        return lose(expired_error(), info_->lock_delay <= milliseconds::zero());
+    if (now >= valid_until()) return expire();
     // The server keeps it until its ttl: the work may need that long to stop.
     if (now >= ends_at_) return lose(max_hold_error(), false);
     if (!renewing_ && now >= next_renewal_) {
@@ -238,6 +237,7 @@ spi::Held* LeaseImpl::prepare_renewal(boot_clock::time_point now) {
     if (!lives()) return nullptr;
     renewal_ = held(now, std::min(now + info_->request_timeout,
                                   std::max(valid_until(), now + milliseconds(1))));
+    kept_from(renewal_.deadline);
     return &renewal_;
 }
 
@@ -258,6 +258,12 @@ void LeaseImpl::renewed() {
             hold.unlock();
             return answer(ec);
         }
+        // Its holder may have seen the end, and has stopped.
+        if (renewal_.renewal == Renewal::renewed && over()) {
+            hold.unlock();
+            expire();
+            return answer(lost_reason());
+        }
         if (renewal_.renewal == Renewal::renewed) {
             const auto base = renewal_.renewed_base.value_or(renewal_.sent);
             const auto length = renewal_.renewed_ttl.value_or(renewal_.ttl);
@@ -266,6 +272,7 @@ void LeaseImpl::renewed() {
             const bool less = length < milliseconds(granted_.exchange(length.count()));
             if (until > valid_until() || less) valid_until_.store(until.time_since_epoch().count());
             info_->granted(length);
+            kept_from(renewal_.deadline);
             state_.store(LeaseState::held, std::memory_order_release);
             plan_renewal(base, length);
             retry_.reset();
@@ -308,36 +315,43 @@ void LeaseImpl::reported_lost(error_code why, std::string text) {
 }
 
 void LeaseImpl::lose(error_code why, bool give_back) {
-    RequestError said;
-    std::stop_source stop{std::nostopstate};
-    std::forward_list<Losing> losing;
-    {
-        const std::lock_guard hold(mutex_);
-        const LeaseState s = state_.load(std::memory_order_acquire);
-        if (s == LeaseState::lost || s == LeaseState::released) return;
-        reason_ = why;
-        said = {why, last_error_.text};
-        if (said.text.empty() && last_error_.code && last_error_.code != why)
-            said.text = last_error_.code.message();
-        state_.store(LeaseState::lost, std::memory_order_release);
-        stop = stop_;
-        losing.swap(losing_);
-        losing.reverse();
-        outcome_ = Outcome::abandoned;
-        released_ =
-            why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
-    }
-    engine_->schedule().cancel(*this);
-    Counters::add(engine_->counters.losses(why));
-    count_end(boot_clock::now());
-    tell(Event::Kind::lost, std::move(said));
-    if (stop.stop_possible())
-        engine_->pool().post([s = std::move(stop)]() mutable { s.request_stop(); });
-    for (Losing& l : losing)
-        engine_->complete(l.callback, why);
+    std::unique_lock hold(mutex_);
+    if (!lives()) return;
+    Loss loss = mark_lost(why);
+    given_back_ = give_back;
+    hold.unlock();
+    notify(std::move(loss));
     for (Renewing& told : std::exchange(renewals_, {}))
         std::move(told)(why);
     if (give_back) release_in_background();
+}
+
+LeaseImpl::Loss LeaseImpl::mark_lost(error_code why) {
+    Loss loss;
+    loss.why = {why, last_error_.text};
+    if (loss.why.text.empty() && last_error_.code && last_error_.code != why)
+        loss.why.text = last_error_.code.message();
+    loss.stop = stop_;
+    loss.losing.swap(losing_);
+    loss.losing.reverse();
+    reason_ = why;
+    outcome_ = Outcome::abandoned;
+    released_ =
+        why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
+    state_.store(LeaseState::lost, std::memory_order_release);
+    return loss;
+}
+
+void LeaseImpl::notify(Loss loss) {
+    engine_->schedule().cancel(*this);
+    const error_code why = loss.why.code;
+    Counters::add(engine_->counters.losses(why));
+    count_end(boot_clock::now());
+    tell(Event::Kind::lost, std::move(loss.why));
+    if (loss.stop.stop_possible())
+        engine_->pool().post([s = std::move(loss.stop)]() mutable { s.request_stop(); });
+    for (Losing& l : loss.losing)
+        engine_->complete(l.callback, why);
 }
 
 // --- downgrade: a renewal that asks for less

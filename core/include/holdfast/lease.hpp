@@ -103,16 +103,16 @@ public:
     std::stop_token lost() const;
     /// Why it was lost; no error while it is not.
     error_code lost_reason() const noexcept;
-    /// Why the last renewal or release failed: `unavailable` without an answer, else what the server
-    /// refused it with (denied, a native code, ...), or reported as the loss (lost, revoked, ...).
-    /// No error after one that succeeded. After the validity has ended it still says why the
+    /// Why the last renewal or release failed: `unavailable` without an answer, else what the
+    /// server refused it with (denied, a native code, ...), or reported as the loss (lost, revoked,
+    /// ...). No error after one that succeeded. After the validity has ended it still says why the
     /// renewals failed. The text holds no secret and no control character. Thread-safe.
     RequestError last_error() const;
 
     /// Renews now instead of at a third of the ttl, or joins a renewal under way. Blocks for at
     /// most the request time-out. Errors: not_held, lost_reason() of a lost lease (lost, revoked,
-    /// ...), unavailable (still held, at risk; last_error() says why), would_deadlock (called on the
-    /// engine's thread), forked, closed.
+    /// ...), unavailable (still held, at risk; last_error() says why), would_deadlock (called on
+    /// the engine's thread), forked, closed.
     [[nodiscard]] result<void> renew();
     /// Releases the lock and returns the server's answer. Blocks for at most the request time-out,
     /// and a second more if overloaded. Idempotent: later calls return the answer known by then.
