@@ -161,16 +161,12 @@ void Acquisition::answered() {
     under_way_ = false;
     attempt_.repeated = true;
     answered_ever_ = answered_ever_ || (has_answered(attempt_) && !wait_zero_);
+    if (has_answered(attempt_)) report_answer();
     if (std::holds_alternative<spi::Attempt::Granted>(attempt_.outcome)) return granted();
     if (const auto* d = std::get_if<spi::Attempt::NoAnswer>(&attempt_.outcome)) {
         doubtful_ = true;
         Counters::add(engine_->counters.in_doubt);
-        if (engine_->events->wanted()) {
-            Event e;
-            e.kind = Event::Kind::in_doubt;
-            e.name = info_->name, e.owner = owner_, e.reason = d->why;
-            engine_->events->tell(std::move(e));
-        }
+        tell(Event::Kind::in_doubt, d->why);
         return retry(d->why, true);
     }
     if (const auto* f = std::get_if<spi::Attempt::Failed>(&attempt_.outcome))
@@ -193,12 +189,7 @@ void Acquisition::answered() {
         finish(make_error_code(errc::contended));
         return leave();
     }
-    if (engine_->events->wanted()) {
-        Event e;
-        e.kind = Event::Kind::waiting;
-        e.name = info_->name, e.owner = owner_;
-        engine_->events->tell(std::move(e));
-    }
+    tell(Event::Kind::waiting);
     phase_ = Phase::parked;
     if (woken_) return wake();
     const auto now = boot_clock::now();
@@ -212,6 +203,28 @@ void Acquisition::answered() {
         when = boot_clock::time_point(when.time_since_epoch() / grid * grid);
     }
     look_at(when);
+}
+
+void Acquisition::tell(Event::Kind kind, error_code reason) {
+    if (!engine_->events->wanted()) return;
+    Event e;
+    e.kind = kind;
+    e.name = info_->name, e.owner = owner_, e.reason = reason;
+    if (reason) e.text = attempt_.detail;
+    engine_->events->tell(std::move(e));
+}
+
+void Acquisition::report_silence(error_code why) {
+    const auto now = boot_clock::now();
+    if (!unheard_since_) unheard_since_ = attempt_.sent;
+    if (silence_reported_ || now < *unheard_since_ + info_->request_timeout) return;
+    silence_reported_ = true;
+    tell(Event::Kind::unreachable, why);
+}
+
+void Acquisition::report_answer() {
+    unheard_since_.reset();
+    if (std::exchange(silence_reported_, false)) tell(Event::Kind::reachable);
 }
 
 void Acquisition::granted() {
@@ -267,6 +280,7 @@ void Acquisition::retry(error_code why, bool in_doubt) {
         finish(last_error_);
         return leave();
     }
+    if (!has_answered(attempt_)) report_silence(why);
     phase_ = Phase::parked;
     look_at(now + pause);
 }

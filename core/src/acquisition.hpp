@@ -64,6 +64,10 @@ private:
     /// When the server must have given its first answer.
     boot_clock::time_point contact_until() const noexcept;
 
+    void tell(Event::Kind, error_code = {});
+    /// Reports a waiter that nobody answers, once, and the end of that.
+    void report_silence(error_code why);
+    void report_answer();
     void look();
     void look_at(boot_clock::time_point);
     void rearm();
@@ -90,7 +94,9 @@ private:
     bool woken_ = false, hurried_ = false;  // hurried_: attempted again without a pause
     bool under_way_ = false, queued_here_ = false, joined_ = false;
     bool sent_ever_ = false, answered_ever_ = false, wait_zero_ = false, asked_whole_ = false;
+    bool silence_reported_ = false;
     boot_clock::time_point started_, deadline_, first_sent_, look_, last_request_;
+    std::optional<boot_clock::time_point> unheard_since_;
     error_code last_error_;
     /// Why an earlier request was refused: the last one may have had no time for an answer.
     struct Refusal {

@@ -22,11 +22,9 @@ struct LockInfo {
     /// How long a server may keep a grant of this lock: some grant more than the ttl.
     milliseconds longest() const noexcept { return milliseconds(longest_.load()); }
     void granted(milliseconds length) const noexcept {
-        if (length > longest()) longest_ = length.count();
+        if (length + lock_delay > longest()) longest_ = (length + lock_delay).count();
     }
-    void set_ttl(milliseconds length) noexcept {
-        ttl = length, longest_ = (length + lock_delay).count();
-    }
+    void set_ttl(milliseconds length) noexcept { ttl = length, granted(length); }
     /// Fills in what all attempts of this lock have in common.
     void describe(spi::Attempt& a) const noexcept {
         a.name = name, a.ttl = ttl, a.kind = kind;

@@ -22,6 +22,13 @@ Timing read_timing(const spi::Settings& s) {
     return t;
 }
 
+/// Another thread, descriptor or page was refused: that is no fault of the configuration.
+bool is_exhausted(const std::error_code& ec) noexcept {
+    return ec == std::errc::resource_unavailable_try_again ||
+           ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
+           ec == std::errc::not_enough_memory;
+}
+
 /// The pool requests another look when its jobs wait; the schedule does that without a thread.
 class PoolWatch final : public Timed {
 public:
@@ -72,21 +79,33 @@ constexpr RoundTrip<LeaseImpl, spi::Held> releasing{
 result<std::shared_ptr<Engine>> Engine::start(ResolvedBackend resolved,
                                               const ClientOptions& options,
                                               Diagnostics& diagnostics) {
-    std::shared_ptr<Engine> engine(new Engine(std::move(resolved), options));
+    const std::string where = resolved.settings.display();
+    const auto no_room = [&](const char* why) {
+        diagnostics.add(where, std::string("this machine has no room for a client: ") + why,
+                        "Raise the limits of threads (ulimit -u, pids.max), open files (ulimit -n) "
+                        "and memory.");
+        return make_error_code(errc::unavailable);
+    };
     try {
+        std::shared_ptr<Engine> engine(new Engine(std::move(resolved), options));
         const spi::Context context{engine->io_.get_executor(), *engine};
         engine->backend_ = engine->resolved.backend->make(engine->resolved.settings, context);
         engine->lanes_ = std::make_unique<Lanes>(*engine->backend_);
         engine->thread_ = spi::signal_masked_thread([engine] { engine->run_thread(); });
         engine->thread_id_ = engine->thread_.get_id();
+        return engine;
     } catch (const boost::system::system_error& e) {
-        diagnostics.add(engine->resolved.settings.display(), e.what());
+        if (is_exhausted(e.code())) return no_room(e.what());
+        diagnostics.add(where, e.what());
         return e.code();
+    } catch (const std::bad_alloc& e) {
+        return no_room(e.what());
     } catch (const std::exception& e) {
-        diagnostics.add(engine->resolved.settings.display(), e.what());
+        const auto* system = dynamic_cast<const std::system_error*>(&e);
+        if (system != nullptr && is_exhausted(system->code())) return no_room(e.what());
+        diagnostics.add(where, e.what());
         return make_error_code(errc::bad_config);
     }
-    return engine;
 }
 
 Engine::Engine(ResolvedBackend c, const ClientOptions& options)
@@ -266,7 +285,7 @@ void Engine::at_risk(std::string_view owner) {
 
 void Engine::lost(std::string_view owner, error_code why) {
     post([self = shared_from_this(), o = std::string(owner), why] {
-        if (const auto lease = self->leases_.find(o)) lease->lose(why, false);
+        if (const auto lease = self->leases_.find(o)) lease->reported_lost(why);
     });
 }
 

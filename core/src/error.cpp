@@ -7,7 +7,7 @@
 namespace holdfast {
 namespace {
 
-constexpr int max_hold = 100, expired = 101;  // not in errc; their condition is errc::lost
+constexpr int max_hold = 100, expired = 101, gone = 102;  // their condition is errc::lost
 
 const char* words(errc e) noexcept {
     switch (e) {
@@ -55,10 +55,11 @@ public:
     std::string message(int value) const override {
         if (value == max_hold) return "held for longer than max_hold";
         if (value == expired) return "its validity ended without a renewal";
+        if (value == gone) return "the server no longer has the lease";
         return words(static_cast<errc>(value));
     }
     boost::system::error_condition default_error_condition(int value) const noexcept override {
-        const bool loss = value == max_hold || value == expired;
+        const bool loss = value == max_hold || value == expired || value == gone;
         return {loss ? static_cast<int>(errc::lost) : value, *this};
     }
 };
@@ -86,8 +87,17 @@ error_code make_error_code(errc e) noexcept {
     return {static_cast<int>(e), category()};
 }
 
+bool is_permanent(const error_code& ec) noexcept {
+    return ec == errc::denied || ec == errc::not_supported || ec == errc::kind_mismatch ||
+           ec == errc::bad_config;
+}
+
 error_code expired_error() noexcept {
     return {expired, category()};
+}
+
+error_code gone_error() noexcept {
+    return {gone, category()};
 }
 
 error_code max_hold_error() noexcept {

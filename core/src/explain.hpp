@@ -11,10 +11,15 @@ namespace holdfast {
 /// Adds one entry. `detail` is the backend's text; it may be empty, and must not hold a secret.
 void explain(Diagnostics&, const ResolvedBackend&, const error_code&, std::string_view detail);
 
-/// Two reasons of a loss that the client itself finds, both with the condition errc::lost. This
-/// one: the validity ended without a renewal.
+/// A server that refuses for this reason refuses again: a retry does not help.
+bool is_permanent(const error_code&) noexcept;
+
+/// Reasons of a loss, all with the condition errc::lost. This one: the validity ended without a
+/// renewal.
 error_code expired_error() noexcept;
 /// The lease reached LockOptions::max_hold.
 error_code max_hold_error() noexcept;
+/// The server answered that it no longer has the lease.
+error_code gone_error() noexcept;
 
 }  // namespace holdfast

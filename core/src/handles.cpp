@@ -49,6 +49,10 @@ LeaseBody::~LeaseBody() {
     delete handles_.load();
 }
 
+RequestError LeaseBody::last_error() const {
+    return {};
+}
+
 result<void> LeaseBody::downgrade() {
     return make_error_code(errc::not_supported);
 }

@@ -58,6 +58,7 @@ public:
     boot_clock::time_point valid_until() const noexcept override { return grant_->valid_until(); }
     std::stop_token lost() override { return grant_->lost(); }
     error_code lost_reason() const noexcept override { return grant_->lost_reason(); }
+    RequestError last_error() const override { return grant_->last_error(); }
     result<void> renew() override;
     result<void> downgrade() override;
     std::stop_token release_requested() override { return grant_->release_requested(); }

@@ -80,6 +80,10 @@ error_code Lease::lost_reason() const noexcept {
     return body_ ? body_->lost_reason() : error_code();
 }
 
+RequestError Lease::last_error() const {
+    return body_ ? body_->last_error() : RequestError();
+}
+
 std::stop_token Lease::release_requested() const {
     return body_ ? body_->release_requested() : std::stop_token();
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "config/text.hpp"
 #include "explain.hpp"
 #include "holdfast/spi/drift.hpp"
 
 namespace holdfast {
-
 std::optional<LeaseImpl::Facts> LeaseImpl::facts_of(const spi::Attempt& a,
                                                     boot_clock::time_point started) {
     const auto& g = std::get<spi::Attempt::Granted>(a.outcome);
@@ -23,10 +23,10 @@ std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
                                            std::shared_ptr<Handle> handle,
                                            std::shared_ptr<const LockInfo> info, std::string owner,
                                            std::shared_ptr<void> place, const Facts& facts) {
+    info->granted(facts.ttl);
     auto grant = std::make_shared<LeaseImpl>(std::move(engine), std::move(handle), std::move(info),
                                              std::move(owner), std::move(place), facts);
     grant->engine_->counters.granted(facts.granted - facts.started);
-    grant->info_->granted(facts.ttl);
     grant->tell(Event::Kind::acquired, {}, facts.started);
     grant->engine_->leases().add(*grant);
     grant->schedule_next();
@@ -53,6 +53,7 @@ LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> han
       retry_(std::max(engine_->timing.backoff_first, facts.ttl / 100),
              std::max(engine_->timing.backoff_first, facts.ttl / 10), true) {
     plan_renewal(facts.base, facts.ttl);
+    kept_from(facts.granted);
 }
 
 void LeaseImpl::plan_renewal(boot_clock::time_point base, milliseconds length) noexcept {
@@ -74,15 +75,16 @@ bool LeaseImpl::lives() const noexcept {
 }
 
 LeaseState LeaseImpl::state() const noexcept {
-    const LeaseState s = state_.load(std::memory_order_acquire);
+    if (forked()) return LeaseState::lost;
     // The clock may be ahead of the timer, after a pause for instance.
-    if ((s == LeaseState::held || s == LeaseState::at_risk) && boot_clock::now() >= valid_until())
-        return LeaseState::lost;
-    return s;
+    if (over()) {
+        const std::lock_guard hold(mutex_);
+        if (over()) return LeaseState::lost;
+    }
+    return state_.load(std::memory_order_acquire);
 }
 
 bool LeaseImpl::valid() const noexcept {
-    if (forked()) return false;
     const LeaseState s = state();
     return s == LeaseState::held || s == LeaseState::at_risk;
 }
@@ -130,8 +132,22 @@ void LeaseImpl::asked() {
 error_code LeaseImpl::lost_reason() const noexcept {
     if (forked()) return make_error_code(errc::forked);
     const std::lock_guard hold(mutex_);
-    if (!reason_ && state() == LeaseState::lost) return expired_error();
-    return reason_;
+    return over() ? expired_error() : reason_;
+}
+
+RequestError LeaseImpl::last_error() const {
+    if (forked()) return {make_error_code(errc::forked), {}};
+    const std::lock_guard hold(mutex_);
+    return last_error_;
+}
+
+RequestError LeaseImpl::error_of(error_code ec, std::string words) {
+    return {ec ? ec : make_error_code(errc::unavailable), config::printable(std::move(words))};
+}
+
+void LeaseImpl::keep_error(RequestError e) {
+    const std::lock_guard hold(mutex_);
+    last_error_ = std::move(e);
 }
 
 spi::Held LeaseImpl::held(boot_clock::time_point now, boot_clock::time_point deadline) const {
@@ -151,13 +167,14 @@ spi::Held LeaseImpl::held(boot_clock::time_point now, boot_clock::time_point dea
     return h;
 }
 
-void LeaseImpl::tell(Event::Kind kind, error_code reason,
+void LeaseImpl::tell(Event::Kind kind, RequestError why,
                      std::optional<boot_clock::time_point> since) {
     if (!engine_->events->wanted()) return;
     const auto now = boot_clock::now();
     Event e;
     e.kind = kind;
-    e.name = info_->name, e.owner = owner_, e.token = token_, e.reason = reason;
+    e.name = info_->name, e.owner = owner_, e.token = token_;
+    e.reason = why.code, e.text = std::move(why.text);
     if (since) e.took = std::chrono::floor<milliseconds>(now - *since);
     e.left = std::max(milliseconds(0), std::chrono::floor<milliseconds>(valid_until() - now));
     engine_->events->tell(std::move(e));
@@ -195,9 +212,7 @@ void LeaseImpl::fire(boot_clock::time_point now) {
         return;
     }
     if (!lives()) return;
-    // With a lock delay the caller may still be at work: only it opens the name before its time.
-    if (now >= valid_until())
-        return lose(expired_error(), info_->lock_delay <= milliseconds::zero());
+    if (now >= valid_until()) return expire();
     // The server keeps it until its ttl: the work may need that long to stop.
     if (now >= ends_at_) return lose(max_hold_error(), false);
     if (!renewing_ && now >= next_renewal_) {
@@ -222,6 +237,7 @@ spi::Held* LeaseImpl::prepare_renewal(boot_clock::time_point now) {
     if (!lives()) return nullptr;
     renewal_ = held(now, std::min(now + info_->request_timeout,
                                   std::max(valid_until(), now + milliseconds(1))));
+    kept_from(renewal_.deadline);
     return &renewal_;
 }
 
@@ -242,6 +258,12 @@ void LeaseImpl::renewed() {
             hold.unlock();
             return answer(ec);
         }
+        // Its holder may have seen the end, and has stopped.
+        if (renewal_.renewal == Renewal::renewed && over()) {
+            hold.unlock();
+            expire();
+            return answer(lost_reason());
+        }
         if (renewal_.renewal == Renewal::renewed) {
             const auto base = renewal_.renewed_base.value_or(renewal_.sent);
             const auto length = renewal_.renewed_ttl.value_or(renewal_.ttl);
@@ -250,22 +272,26 @@ void LeaseImpl::renewed() {
             const bool less = length < milliseconds(granted_.exchange(length.count()));
             if (until > valid_until() || less) valid_until_.store(until.time_since_epoch().count());
             info_->granted(length);
+            kept_from(renewal_.deadline);
             state_.store(LeaseState::held, std::memory_order_release);
             plan_renewal(base, length);
             retry_.reset();
+            last_error_ = {};
             hold.unlock();
             engine_->counters.renewal_time.add(boot_clock::now() - renewal_.sent);
             if (s == LeaseState::at_risk) tell(Event::Kind::recovered);
         } else if (renewal_.renewal == Renewal::unknown) {
             state_.store(LeaseState::at_risk, std::memory_order_release);
             next_renewal_ = boot_clock::now() + (at_once ? milliseconds(0) : retry_.next());
+            last_error_ = error_of(renewal_.renewal_error, std::move(renewal_.detail));
+            RequestError why = last_error_;
             hold.unlock();
             Counters::add(engine_->counters.renewals_failed);
-            tell(Event::Kind::at_risk, renewal_.renewal_error);
+            tell(Event::Kind::at_risk, std::move(why));
         }
     }
     if (renewal_.renewal == Renewal::lost) {
-        lose(renewal_.renewal_error ? renewal_.renewal_error : make_error_code(errc::lost), false);
+        reported_lost(renewal_.renewal_error, std::move(renewal_.detail));
         return answer(lost_reason());
     }
     if (renewal_.asked) asked();
@@ -282,33 +308,50 @@ void LeaseImpl::renewed() {
                                                 : make_error_code(errc::unavailable));
 }
 
+void LeaseImpl::reported_lost(error_code why, std::string text) {
+    if (!why || why == make_error_code(errc::lost)) why = gone_error();
+    if (lives()) keep_error(error_of(why, std::move(text)));
+    lose(why, false);
+}
+
 void LeaseImpl::lose(error_code why, bool give_back) {
-    std::stop_source stop{std::nostopstate};
-    std::forward_list<Losing> losing;
-    {
-        const std::lock_guard hold(mutex_);
-        const LeaseState s = state_.load(std::memory_order_acquire);
-        if (s == LeaseState::lost || s == LeaseState::released) return;
-        reason_ = why;
-        state_.store(LeaseState::lost, std::memory_order_release);
-        stop = stop_;
-        losing.swap(losing_);
-        losing.reverse();
-        outcome_ = Outcome::abandoned;
-        released_ =
-            why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
-    }
-    engine_->schedule().cancel(*this);
-    Counters::add(engine_->counters.losses(why));
-    count_end(boot_clock::now());
-    tell(Event::Kind::lost, why);
-    if (stop.stop_possible())
-        engine_->pool().post([s = std::move(stop)]() mutable { s.request_stop(); });
-    for (Losing& l : losing)
-        engine_->complete(l.callback, why);
+    std::unique_lock hold(mutex_);
+    if (!lives()) return;
+    Loss loss = mark_lost(why);
+    given_back_ = give_back;
+    hold.unlock();
+    notify(std::move(loss));
     for (Renewing& told : std::exchange(renewals_, {}))
         std::move(told)(why);
     if (give_back) release_in_background();
+}
+
+LeaseImpl::Loss LeaseImpl::mark_lost(error_code why) {
+    Loss loss;
+    loss.why = {why, last_error_.text};
+    if (loss.why.text.empty() && last_error_.code && last_error_.code != why)
+        loss.why.text = last_error_.code.message();
+    loss.stop = stop_;
+    loss.losing.swap(losing_);
+    loss.losing.reverse();
+    reason_ = why;
+    outcome_ = Outcome::abandoned;
+    released_ =
+        why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
+    state_.store(LeaseState::lost, std::memory_order_release);
+    return loss;
+}
+
+void LeaseImpl::notify(Loss loss) {
+    engine_->schedule().cancel(*this);
+    const error_code why = loss.why.code;
+    Counters::add(engine_->counters.losses(why));
+    count_end(boot_clock::now());
+    tell(Event::Kind::lost, std::move(loss.why));
+    if (loss.stop.stop_possible())
+        engine_->pool().post([s = std::move(loss.stop)]() mutable { s.request_stop(); });
+    for (Losing& l : loss.losing)
+        engine_->complete(l.callback, why);
 }
 
 // --- downgrade: a renewal that asks for less

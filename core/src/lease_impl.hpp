@@ -7,6 +7,7 @@
 #include "backend_lock.hpp"
 #include "backoff.hpp"
 #include "engine.hpp"
+#include "explain.hpp"
 #include "holdfast/spi/lease_body.hpp"
 
 namespace holdfast {
@@ -53,6 +54,7 @@ public:
     std::stop_token release_requested() override;
     void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>) override;
     error_code lost_reason() const noexcept override;
+    RequestError last_error() const override;
     result<void> renew() override;
     ReleaseResult release(Outcome) noexcept override;
     void async_renew(asio::any_completion_handler<Lease::RenewSignature>) override;
@@ -83,6 +85,11 @@ public:
     bool release_heard() const noexcept { return release_.released != ReleaseResult::unreachable; }
     void release_answered();
     void lose(error_code why, bool give_back);
+    /// The validity has ended. Gives it back, unless a lock delay leaves that to the caller, who
+    /// may still be at work: only the caller opens the name before its time.
+    void expire() { lose(expired_error(), info_->lock_delay <= milliseconds::zero()); }
+    /// The server itself has reported the loss.
+    void reported_lost(error_code why, std::string text = {});
     void renew_now();
     /// The release of this lease was requested.
     void asked();
@@ -106,11 +113,29 @@ private:
         Callback<Lease::ReleaseSignature> callback;
     };
 
+    struct Losing;
+    /// What a loss notifies.
+    struct Loss {
+        RequestError why;
+        std::stop_source stop{std::nostopstate};
+        std::forward_list<Losing> losing;
+    };
+    /// The validity is over, and nobody has noticed yet. Under the mutex, which renewed() holds
+    /// from its look at the clock until it has extended the validity: what was seen as over stays
+    /// so.
+    bool over() const noexcept { return lives() && boot_clock::now() >= valid_until(); }
+    /// Ends a lease that lives. Under the mutex, on any thread.
+    Loss mark_lost(error_code why);
+    void notify(Loss);
     void schedule_next();
     /// Plans the renewal of what the server set at `base` for `length`.
     void plan_renewal(boot_clock::time_point base, milliseconds length) noexcept;
     void stop_telling(std::uint64_t id);
-    void tell(Event::Kind, error_code = {}, std::optional<boot_clock::time_point> since = {});
+    void tell(Event::Kind, RequestError = {}, std::optional<boot_clock::time_point> since = {});
+    /// Of a verb that failed: without a word it was not answered.
+    static RequestError error_of(error_code, std::string words);
+    /// Keeps what last_error() answers.
+    void keep_error(RequestError);
     /// Counts the end once, however it came. The hold time ends with the validity at the latest.
     void count_end(boot_clock::time_point) noexcept;
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
@@ -119,9 +144,17 @@ private:
     std::optional<error_code> begin_downgrade() noexcept;
     /// When this call ended the lease; nullopt when it was over already.
     std::optional<boot_clock::time_point> begin_release(Outcome) noexcept;
+    /// The release got no answer, or a refusal. Returns why.
+    RequestError not_released(spi::Held&);
+    /// The server has answered the caller's release. Returns what the caller gets.
+    ReleaseResult released(ReleaseResult);
+    /// A request that ends at `by` may make the server keep the name from then on for a whole ttl.
+    void kept_from(boot_clock::time_point by) noexcept;
+    /// Until when the server may keep the name closed.
+    boot_clock::time_point kept_until() const noexcept;
     /// Has the engine release it. For the one caller that ended the lease.
     void submit_release();
-    ReleaseResult release_on(spi::Lane&, Outcome, boot_clock::time_point now);
+    ReleaseResult release_on(spi::Lane&, boot_clock::time_point now);
     void release_in_background();
     /// The request is sent now, so the caller waits for one request time-out from here.
     void begin_answer_time();
@@ -129,7 +162,7 @@ private:
     boot_clock::time_point answer_by() const noexcept;
     void renew_in_background(Renewing);
     /// Notifies the caller, once.
-    void answer_release(ReleaseResult);
+    void answer_release(ReleaseResult, error_code why = make_error_code(errc::unavailable));
     void stop_releasing();
     std::shared_ptr<LeaseImpl> self() {
         return std::static_pointer_cast<LeaseImpl>(shared_from_this());
@@ -153,6 +186,7 @@ private:
 
     mutable std::mutex mutex_;  // guards what follows, up to the engine's part
     error_code reason_;
+    RequestError last_error_;
     std::stop_source stop_{std::nostopstate}, asked_stop_{std::nostopstate};  // made on demand
     struct Losing {
         Losing(std::uint64_t i, asio::any_completion_handler<Lease::RenewSignature> h,
@@ -165,17 +199,19 @@ private:
     std::uint64_t last_losing_ = 0;
     ReleaseResult released_ = ReleaseResult::unreachable;
     Outcome outcome_ = Outcome::done;
-    bool asked_ = false, given_back_ = false;
+    bool asked_ = false;
+    bool given_back_ = false;  // of a lost lease: its one release has begun
 
-    // Used by the thread that ended the lease, then by the engine thread.
+    // Used by the thread that began its release, which is one only, then by the engine thread.
     bool in_doubt_ = false;  // a request to release it was not answered
+    int refusals_ = 0;       // of its release, for good
     std::optional<Ending> ending_;
 
     // Engine thread only, but set before the lease is scheduled.
     boot_clock::time_point next_renewal_, ends_at_;
-    boot_clock::time_point next_release_;
+    boot_clock::time_point next_release_, kept_until_;
     bool renewing_ = false, releasing_ = false, release_sent_ = false, queued_here_ = false;
-    bool again_at_once_ = false;
+    bool again_at_once_ = false, for_caller_ = false;  // for_caller_: the release that was begun
     std::vector<Renewing> renewals_;
     spi::Held renewal_, release_;
     Backoff retry_;

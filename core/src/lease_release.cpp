@@ -1,29 +1,40 @@
 // Releases a lease: on a lane, or on the engine with retries.
 #include <algorithm>
 
+#include "explain.hpp"
 #include "holdfast/spi/drift.hpp"
+#include "holdfast/spi/safe_text.hpp"
 #include "lease_impl.hpp"
 
 namespace holdfast {
 
 std::optional<boot_clock::time_point> LeaseImpl::begin_release(Outcome outcome) noexcept {
     std::forward_list<Losing> losing;
+    std::optional<Loss> loss;
     bool late = false;
     {
         const std::lock_guard hold(mutex_);
-        const LeaseState s = state_.load(std::memory_order_acquire);
+        if (over()) loss = mark_lost(expired_error());
         // The caller of a lost lease has stopped now, and its lock delay may end.
-        late = s == LeaseState::lost && info_->lock_delay > milliseconds::zero() &&
-               !std::exchange(given_back_, true);
-        if (s == LeaseState::released || (s == LeaseState::lost && !late)) return std::nullopt;
-        if (!late) state_.store(LeaseState::released, std::memory_order_release);
-        outcome_ = late ? Outcome::abandoned : outcome;
-        losing.swap(losing_);
-        losing.reverse();
+        late = !loss && state_.load() == LeaseState::lost && !given_back_ &&
+               info_->lock_delay > milliseconds::zero();
+        if (!lives() && !loss && !late) return std::nullopt;
+        if (loss || late) {
+            given_back_ = true;
+        } else {
+            state_.store(LeaseState::released, std::memory_order_release);
+            outcome_ = outcome;
+            losing.swap(losing_);
+            losing.reverse();
+        }
     }
-    engine_->schedule().cancel(*this);
     const auto now = boot_clock::now();
-    if (!late) count_end(now);
+    if (loss) {
+        notify(std::move(*loss));
+    } else if (!late) {
+        engine_->schedule().cancel(*this);
+        count_end(now);
+    }
     for (Losing& l : losing)
         engine_->complete(l.callback, make_error_code(errc::not_held));
     return now;
@@ -39,9 +50,8 @@ ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
     const auto deadline = *now + info_->request_timeout;
     auto lane = engine_->lanes().borrow();
     if (lane) {
-        const auto answer = release_on(*lane, outcome, *now);
+        const auto answer = release_on(*lane, *now);
         if (answer != ReleaseResult::unreachable) return answer;
-        in_doubt_ = true;
     }
     auto answer = std::make_shared<OneShot<ReleaseResult>>();
     ending_.emplace(answer, deadline);
@@ -53,23 +63,38 @@ ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
 }
 
 void LeaseImpl::give_back(spi::Lane& lane) noexcept {
-    if (const auto now = begin_release(Outcome::abandoned))
-        (void)release_on(lane, Outcome::abandoned, *now);
+    if (const auto now = begin_release(Outcome::abandoned)) (void)release_on(lane, *now);
 }
 
-ReleaseResult LeaseImpl::release_on(spi::Lane& lane, Outcome outcome, boot_clock::time_point now) {
+ReleaseResult LeaseImpl::release_on(spi::Lane& lane, boot_clock::time_point now) {
     spi::Held h = held(now, now + info_->request_timeout);
-    h.outcome = outcome;
+    h.outcome = outcome_;
     lane.release(h);
     if (h.handed_on) info_->busy.store(true, std::memory_order_relaxed);
-    if (h.released == ReleaseResult::unreachable) return h.released;
-    if (state_.load() == LeaseState::released) {
+    if (h.released == ReleaseResult::unreachable) {
+        keep_error(not_released(h));
+        return h.released;
+    }
+    return released(h.released);
+}
+
+RequestError LeaseImpl::not_released(spi::Held& h) {
+    in_doubt_ = true;
+    if (is_permanent(h.release_error)) ++refusals_;
+    return error_of(h.release_error, std::move(h.detail));
+}
+
+ReleaseResult LeaseImpl::released(ReleaseResult answer) {
+    const bool lost = state_.load(std::memory_order_acquire) == LeaseState::lost;
+    if (lost && answer == ReleaseResult::released) answer = ReleaseResult::already_expired;
+    if (!lost) {
         Counters::add(engine_->counters.released);
         tell(Event::Kind::released);
     }
     const std::lock_guard hold(mutex_);
-    released_ = h.released;
-    return h.released;
+    released_ = answer;
+    if (!lost) last_error_ = {};
+    return answer;
 }
 
 void LeaseImpl::async_release(Outcome outcome,
@@ -104,6 +129,7 @@ void LeaseImpl::submit_release() {
 }
 
 void LeaseImpl::start_release() {
+    for_caller_ = true;
     if (!in_doubt_) begin_answer_time();  // else a lane has had that time already
     release_in_background();
 }
@@ -152,9 +178,16 @@ void LeaseImpl::release_answered() {
     ReleaseResult r = release_.released;
     if (release_.handed_on) info_->busy.store(true, std::memory_order_relaxed);
     if (r == ReleaseResult::unreachable) {
-        in_doubt_ = true;
-        if (now >= valid_until() + spi::drift(milliseconds(granted_.load()))) {  // by its ttl
-            answer_release(r);
+        const RequestError why = not_released(release_);
+        if (for_caller_) keep_error(why);  // else it still says why the lease was lost
+        const bool refused = refusals_ > 1;
+        if (refused)
+            engine_->events->warn(spi::quoted_name(info_->name) +
+                                  ": the server refused the release (" +
+                                  (why.text.empty() ? why.code.message() : why.text) +
+                                  "), so the lock stays closed until its time is over");
+        if (refused || now >= kept_until()) {
+            answer_release(r, refused ? why.code : make_error_code(errc::unavailable));
             return stop_releasing();
         }
         next_release_ = now + retry_.next();
@@ -162,14 +195,9 @@ void LeaseImpl::release_answered() {
         return;
     }
     // An earlier request of ours may have been the one that did it.
-    if (in_doubt_ && r != ReleaseResult::released)
+    if (in_doubt_ && r != ReleaseResult::released && state_.load() == LeaseState::released)
         r = now < valid_until() ? ReleaseResult::released : ReleaseResult::unreachable;
-    if (state_.load() == LeaseState::released) {
-        Counters::add(engine_->counters.released);
-        tell(Event::Kind::released);
-        const std::lock_guard hold(mutex_);
-        released_ = r;
-    }
+    if (for_caller_) r = released(r);
     answer_release(r);
     stop_releasing();
 }
@@ -180,14 +208,22 @@ void LeaseImpl::forget() {
     stop_releasing();
 }
 
+void LeaseImpl::kept_from(boot_clock::time_point by) noexcept {
+    const milliseconds length = info_->longest();
+    kept_until_ = std::max(kept_until_, by + length + spi::drift(length));
+}
+
+boot_clock::time_point LeaseImpl::kept_until() const noexcept {
+    return std::max(kept_until_, since_ + info_->min_hold);
+}
+
 boot_clock::time_point LeaseImpl::answer_by() const noexcept {
     return ending_ ? ending_->answer_by : boot_clock::time_point::max();
 }
 
-void LeaseImpl::answer_release(ReleaseResult r) {
+void LeaseImpl::answer_release(ReleaseResult r, error_code why) {
     if (!ending_) return;
-    error_code ec;
-    if (r == ReleaseResult::unreachable) ec = make_error_code(errc::unavailable);
+    const error_code ec = r == ReleaseResult::unreachable ? why : error_code();
     if (ending_->latch) ending_->latch->set(r);
     engine_->complete(ending_->callback, ec, r);
     ending_.reset();

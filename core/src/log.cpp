@@ -30,7 +30,13 @@ Verbosity verbosity_of(Event::Kind kind) noexcept {
 }
 
 std::string reason_of(const Event& e) {
-    return e.reason ? " (" + config::printable(e.reason.message()) + ')' : std::string();
+    std::string why = e.reason ? e.reason.message() : std::string();
+    if (!e.text.empty() && e.text != why) why += (why.empty() ? "" : ": ") + e.text;
+    return why.empty() ? why : " (" + config::printable(std::move(why)) + ')';
+}
+
+bool is_silence(const error_code& why) noexcept {
+    return !why || why == errc::unavailable || why == errc::no_quorum || why == errc::in_doubt;
 }
 
 std::string token_of(const Event& e) {
@@ -57,14 +63,17 @@ std::string log_line(const Event& e) {
             return "acquired " + name + " after " + std::to_string(e.took.count()) + " ms" +
                    token_of(e);
         case Event::Kind::at_risk:
-            return "the server did not answer a renewal of " + name + reason_of(e) + "; " +
-                   std::to_string(e.left.count()) + " ms left" + token_of(e);
+            return std::string(is_silence(e.reason) ? "the server did not answer a renewal of "
+                                                    : "the server refused a renewal of ") +
+                   name + reason_of(e) + "; " + std::to_string(e.left.count()) + " ms left" +
+                   token_of(e);
         case Event::Kind::recovered:
             return "the server answers renewals of " + name + " again" + token_of(e);
         case Event::Kind::lost:
             return "LOST lock " + name + reason_of(e) + token_of(e);
         case Event::Kind::in_doubt:
-            return "the server did not answer about " + name + "; resolving the request";
+            return "the server did not answer about " + name + reason_of(e) +
+                   "; resolving the request";
         case Event::Kind::released:
             return "released " + name + token_of(e);
         case Event::Kind::unreachable:

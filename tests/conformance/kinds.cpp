@@ -591,6 +591,7 @@ TEST_CASE("kinds: lock_delay keeps a lost name closed until its holder lets go",
     const auto client = open();
     const hf::LockOptions delayed{.ttl = 1200ms, .renew = false, .lock_delay = 15s};
     auto lease = take(*lock_of(client, name, delayed));
+    REQUIRE(lease.renew());  // a renewal keeps the delay
     CHECK(lease.valid_until() <= now() + 1200ms);
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "it is lost");
     const auto lock = lock_of(open(), name);
@@ -606,8 +607,9 @@ TEST_CASE("kinds: lock_delay ends by itself, and not early", "[kinds]") {
     if (!has(Capability::lock_delay)) return;
     const auto name = fresh_name("delay-ends");
     const auto client = open();
-    const auto before = now();
     auto lease = take(*lock_of(client, name, {.ttl = 1200ms, .renew = false, .lock_delay = 2s}));
+    const auto before = now();
+    REQUIRE(lease.renew());
     auto next = take(*lock_of(open(), name));
     CHECK(now() - before >= 3200ms);
     CHECK(lease.lost().stop_requested());
@@ -636,4 +638,19 @@ TEST_CASE("kinds: min_hold keeps a name closed that was released early", "[kinds
     CHECK(now() - before >= 1500ms);
     next.release();
     require_clean(soon);
+}
+
+TEST_CASE("kinds: min_hold keeps a name closed that a reader released early", "[kinds]") {
+    if (!has(Capability::min_hold) || !has(Capability::shared)) return;
+    const auto name = fresh_name("min-hold-reader");
+    const auto client = open(), other = open();
+    auto reader =
+        take_shared(*lock_of(client, name, {.kind = hf::Kind::shared_mutex, .min_hold = 60s}));
+    REQUIRE(reader.renew());  // a renewal keeps it
+    CHECK(reader.release() == hf::ReleaseResult::released);
+    CHECK(lock_of(other, name, shared_mutex)->try_acquire().error() == errc::contended);
+    const auto shown = other.inspect(name).value();
+    CHECK(shown.holders.empty());
+    REQUIRE(shown.closed_for.has_value());
+    CHECK(*shown.closed_for > 30s);
 }

@@ -36,6 +36,7 @@ struct Server {
     std::chrono::microseconds in_turn{0};
     bool has_lane = false;
     std::atomic<int> lanes_refused{0};  // so many cannot be opened
+    hf::Capabilities capabilities;
 
     std::atomic<int> attempts{0}, on_lanes{0}, withdrawals{0}, renewals{0}, releases{0};
     std::atomic<int> under_way{0}, most_under_way{0};  // attempts of the engine
@@ -52,7 +53,8 @@ struct Server {
 
 class Backend final : public spi::Backend {
 public:
-    Backend(std::shared_ptr<Server> s, spi::Context c) : s_(std::move(s)), context_(c) {
+    Backend(std::shared_ptr<Server> s, spi::Context c)
+        : capabilities_(s->capabilities), s_(std::move(s)), context_(c) {
         s_->events = &c.events;
     }
     ~Backend() override { s_->events = nullptr; }
@@ -129,7 +131,7 @@ private:
         timers_.erase(&timer);
     }
 
-    const hf::Capabilities capabilities_{};
+    const hf::Capabilities capabilities_;
     const std::shared_ptr<Server> s_;
     const spi::Context context_;
     hf::boot_clock::time_point free_;
@@ -158,6 +160,28 @@ inline std::unique_ptr<spi::Lane> Backend::open_lane() {
     return std::make_unique<Lane>(s_, *this);
 }
 
+/// A sink that keeps the events.
+class Heard {
+public:
+    hf::EventSink sink() {
+        return [this](const hf::Event& e) {
+            const std::lock_guard hold(mutex_);
+            all_.push_back(e);
+        };
+    }
+    std::vector<hf::Event> of(hf::Event::Kind kind) const {
+        const std::lock_guard hold(mutex_);
+        std::vector<hf::Event> found;
+        for (const hf::Event& e : all_)
+            if (e.kind == kind) found.push_back(e);
+        return found;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<hf::Event> all_;
+};
+
 /// Where a client finds it.
 inline const spi::Registry& registry(const std::shared_ptr<Server>& server) {
     spi::Descriptor d;
@@ -167,7 +191,7 @@ inline const spi::Registry& registry(const std::shared_ptr<Server>& server) {
     d.example = "scripted:";
     d.hosts = spi::Descriptor::Hosts::none;
     d.path = spi::Descriptor::Path::optional;
-    d.capabilities = [](const spi::Settings&) { return hf::Capabilities{}; };
+    d.capabilities = [server](const spi::Settings&) { return server->capabilities; };
     d.make = [server](const spi::Settings&, spi::Context c) -> std::unique_ptr<spi::Backend> {
         return std::make_unique<Backend>(server, c);
     };
@@ -180,11 +204,13 @@ inline const spi::Registry& registry(const std::shared_ptr<Server>& server) {
 
 /// A client of it. `query`: "ttl=1s&request_timeout=100ms".
 inline hf::Client open(const std::shared_ptr<Server>& server, const std::string& query = {},
-                       hf::milliseconds grace = 1000ms) {
+                       hf::milliseconds grace = 1000ms, hf::EventSink events = {}) {
     hf::Diagnostics words;
-    auto client = hf::Client::open(
-        "scripted:" + (query.empty() ? query : "?" + query),
-        {.registry = &registry(server), .close_grace = grace, .diagnostics = &words});
+    auto client = hf::Client::open("scripted:" + (query.empty() ? query : "?" + query),
+                                   {.registry = &registry(server),
+                                    .close_grace = grace,
+                                    .events = std::move(events),
+                                    .diagnostics = &words});
     if (!client) throw std::runtime_error(words.text());
     return *std::move(client);
 }

@@ -1,6 +1,8 @@
 // Several handles of one grant: the last one to let go releases it, and loss is that of all.
+#include <atomic>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/wait_until.hpp>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -73,6 +75,28 @@ TEST_CASE("share: a lost grant is lost for all, and gives no more handles", "[sh
     CHECK(first.release() == ReleaseResult::already_expired);
     CHECK(second.release() == ReleaseResult::already_expired);
     CHECK(hf::Lease().share().error() == errc::not_held);
+}
+
+TEST_CASE("share: a loss is told to each handle, and to each call that waits for one", "[share]") {
+    Sharing g;
+    auto first = g.lock->try_acquire().value();
+    auto second = first.share().value();
+    const auto a = first.lost(), b = second.lost();
+    std::atomic<int> told{0}, callbacks{0};
+    const auto count = [&] { ++callbacks; };
+    const std::stop_callback on_a(a, count), on_b(b, count);
+    const auto tell = [&](hf::error_code ec) { told += ec == errc::revoked || ec == errc::lost; };
+    for (int i = 0; i < 3; ++i) {
+        first.async_lost(tell);
+        second.async_lost(tell);
+    }
+    REQUIRE(g.client.break_lock("it", {.now = true}).has_value());
+    CHECK(first.renew().error() == errc::lost);
+    CHECK(lab::reached([&] { return a.stop_requested() && b.stop_requested(); }, 10s));
+    CHECK(lab::reached([&] { return callbacks == 2; }, 10s));
+    CHECK(lab::reached([&] { return told == 6; }, 10s));
+    CHECK(second.lost_reason() == errc::lost);
+    CHECK(second.last_error().code == errc::lost);
 }
 
 TEST_CASE("share: each handle repeats its first answer", "[share]") {

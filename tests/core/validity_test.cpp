@@ -3,6 +3,7 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
+#include <future>
 
 #include "catch.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -174,4 +175,110 @@ TEST_CASE("F91: what may still be kept is given back for as long as the server k
         const int seen = server->releases;
         holdfast::lab::wait_until([&] { return server->releases > seen; }, 2s, "one more");
     }
+}
+
+TEST_CASE(
+    "a renewal whose answer is read after the validity's end revives nothing, and is released",
+    "[core]") {
+    const bool asked = GENERATE(false, true);
+    INFO((asked ? "state() is asked meanwhile" : "nobody looks"));
+    const auto server = std::make_shared<Server>();
+    std::atomic<boot_clock::time_point> end{boot_clock::time_point::max()};
+    // As in a process that stood still: the answer lies there, and nobody reads it.
+    server->renew = [&](spi::Held&) {
+        holdfast::lab::wait_until([&] { return boot_clock::now() - 50ms > end.load(); }, 30s,
+                                  "the validity has ended");
+    };
+    std::optional<hf::Lease> lease;
+    const auto client = scripted::open(server, "ttl=300ms");
+    lease = client.make_lock("x").value()->acquire().value();
+    end = lease->valid_until();
+    const auto lost = lease->lost();
+    if (asked)
+        holdfast::lab::wait_until([&] { return !lease->valid(); }, 10s, "it says that it is lost");
+    holdfast::lab::wait_until([&] { return lost.stop_requested(); }, 10s, "lost() is requested");
+    CHECK_FALSE(lease->valid());
+    CHECK(lease->state() == hf::LeaseState::lost);
+    CHECK(lease->valid_until() == end.load());
+    CHECK(lease->share().error() == hf::errc::lost);
+    holdfast::lab::wait_until([&] { return server->releases == 1; }, 10s, "it is released");
+    CHECK(client.stats().losses.expired == 1);
+}
+
+TEST_CASE("a release after the validity's end is that of a lost lease, before the engine notices",
+          "[core]") {
+    const bool lane = GENERATE(false, true);
+    INFO((lane ? "lane" : "engine"));
+    const auto server = std::make_shared<Server>();
+    server->has_lane = lane;
+    std::atomic<bool> go{false};
+    server->renew = [&](spi::Held&) {
+        holdfast::lab::wait_until([&] { return go.load(); }, 30s, "go");
+    };
+    const auto client = scripted::open(server, "ttl=300ms&request_timeout=10s");
+    auto lease = client.make_lock("x").value()->acquire().value();
+    const auto lost = lease.lost();
+    holdfast::lab::wait_until([&] { return !lease.valid(); }, 10s, "its validity has ended");
+    CHECK_FALSE(lost.stop_requested());  // the engine stands still
+    std::promise<hf::ReleaseResult> answer;
+    lease.async_release([&](hf::error_code, hf::ReleaseResult r) { answer.set_value(r); });
+    CHECK(lease.state() == hf::LeaseState::lost);
+    holdfast::lab::wait_until([&] { return lost.stop_requested(); }, 10s, "lost() is requested");
+    go = true;
+    CHECK(answer.get_future().get() == hf::ReleaseResult::already_expired);
+    CHECK(lease.lost_reason() == hf::errc::lost);
+    CHECK(server->releases == 1);
+    CHECK(client.stats().losses.expired == 1);
+    CHECK(client.stats().held == 0);
+}
+
+TEST_CASE("an unanswered release is repeated for as long as the server may keep the name closed",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->capabilities = hf::Capabilities{hf::SafetyClass::a,
+                                            {hf::Capability::lock_delay, hf::Capability::min_hold}};
+    server->release = [](spi::Held& h) { h.released = hf::ReleaseResult::unreachable; };
+    const auto client = scripted::open(server, "ttl=200ms&request_timeout=50ms");
+    hf::LockOptions options;
+    SECTION("lock_delay") {
+        options.lock_delay = 1500ms;
+    }
+    SECTION("lock_delay, of a lost lease") {
+        options = {.renew = false, .lock_delay = 1500ms};
+    }
+    SECTION("min_hold") {
+        options.min_hold = 1500ms;
+    }
+    auto lease = client.make_lock("x", options).value()->acquire().value();
+    const auto granted = boot_clock::now();
+    if (!options.renew) {
+        const auto lost = lease.lost();
+        holdfast::lab::wait_until([&] { return lost.stop_requested(); }, 10s, "it is lost");
+    }
+    CHECK(lease.release() == hf::ReleaseResult::unreachable);
+    CHECK(lease.last_error().code == hf::errc::unavailable);
+    holdfast::lab::wait_until([&] { return boot_clock::now() > granted + 900ms; }, 5s, "time");
+    const int seen = server->releases;
+    holdfast::lab::wait_until([&] { return server->releases > seen; }, 5s, "one more");
+}
+
+TEST_CASE("a lease that was lost while the server was away is released when the server is back",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    std::atomic<bool> away{true};
+    server->renew = [](spi::Held& h) { h.renewal = spi::Held::Renewal::unknown; };
+    server->release = [&](spi::Held& h) {
+        if (away) h.released = hf::ReleaseResult::unreachable;
+    };
+    const auto client = scripted::open(server, "ttl=1s&request_timeout=100ms");
+    auto lease = client.make_lock("x").value()->acquire().value();
+    const auto lost = lease.lost();
+    holdfast::lab::wait_until([&] { return lost.stop_requested(); }, 10s, "it is lost");
+    // The last renewal may have been executed, so the server may keep it for a ttl from there.
+    holdfast::lab::wait_until([&] { return server->releases >= 3; }, 10s, "it is repeated");
+    away = false;
+    const int seen = server->releases;
+    holdfast::lab::wait_until([&] { return server->releases > seen; }, 10s, "one more");
+    const int last = server->releases;
+    CHECK(holdfast::lab::stays_true([&] { return server->releases == last; }, 200ms));
 }

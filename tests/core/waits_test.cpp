@@ -324,6 +324,76 @@ TEST_CASE("wake-ups by a server that does not answer do not keep the engine busy
     CHECK(server->attempts <= 15);  // a pause lasts at least 100 ms
 }
 
+TEST_CASE("a waiter that gets no answer for a request time-out is reported once, and once it does",
+          "[core]") {
+    enum class Silence : std::uint8_t { no_answer, refused_connection };
+    const auto silence = GENERATE(Silence::no_answer, Silence::refused_connection);
+    const auto server = std::make_shared<Server>();
+    std::atomic<bool> away{false}, free{false};
+    std::atomic<int> unheard{0};
+    server->attempt = [&](spi::Attempt& a) {
+        a.outcome = spi::Attempt::Busy{10ms, false};
+        if (free) Server::grants(a);
+        if (!away) return;
+        ++unheard;
+        a.detail = "refused by 10.0.0.1";
+        if (silence == Silence::no_answer)
+            a.outcome = spi::Attempt::NoAnswer{unavailable()};
+        else
+            a.outcome = spi::Attempt::Failed{unavailable()};
+    };
+    scripted::Heard heard;
+    using Seen = hf::Event::Kind;
+    const auto client =
+        scripted::open(server, "ttl=60s&request_timeout=100ms&backoff_min=10ms&backoff_max=20ms",
+                       1000ms, heard.sink());
+    const auto lock = client.make_lock("x").value();
+    auto asked = std::async(std::launch::async, [&] { return lock->acquire({.wait = 60s}); });
+    wait_until([&] { return server->attempts >= 2; }, 10s, "it waits");
+    CHECK(heard.of(Seen::unreachable).empty());
+    for (std::size_t outages : {1U, 2U}) {
+        away = true;
+        wait_until([&] { return heard.of(Seen::unreachable).size() == outages; }, 10s, "a word");
+        CHECK(heard.of(Seen::reachable).size() == outages - 1);
+        const auto said = heard.of(Seen::unreachable).back();
+        CHECK(said.name == "x");
+        CHECK(said.reason == errc::unavailable);
+        CHECK(said.text == "refused by 10.0.0.1");
+        // No further word of the same outage, also where more than a second apart.
+        const int seen = unheard;
+        const auto from = boot_clock::now();
+        wait_until([&] { return unheard > seen + 5 && boot_clock::now() > from + 1100ms; }, 10s,
+                   "more silence");
+        CHECK(heard.of(Seen::unreachable).size() == outages);
+        free = outages == 2;
+        away = false;
+        wait_until([&] { return heard.of(Seen::reachable).size() == outages; }, 10s, "an answer");
+    }
+    CHECK(asked.get().has_value());
+}
+
+TEST_CASE(
+    "a waiter that misses one answer, or whose server answers that it cannot serve, is not "
+    "reported",
+    "[core]") {
+    const auto server = std::make_shared<Server>();
+    const bool alive = GENERATE(false, true);
+    server->attempt = [&](spi::Attempt& a) {
+        const int n = server->attempts;
+        a.outcome = spi::Attempt::Busy{10ms, false};
+        if (n > 1 && n < 30 && (alive || n % 2 == 0))
+            a.outcome = spi::Attempt::Failed{unavailable(), alive};
+        if (n >= 30) Server::grants(a);
+    };
+    scripted::Heard heard;
+    const auto client =
+        scripted::open(server, "ttl=60s&request_timeout=30s&backoff_min=1ms&backoff_max=2ms",
+                       1000ms, heard.sink());
+    CHECK(client.make_lock("x").value()->acquire({.wait = 60s}).has_value());
+    CHECK(heard.of(hf::Event::Kind::unreachable).empty());
+    CHECK(heard.of(hf::Event::Kind::reachable).empty());
+}
+
 TEST_CASE("a caller that waits keeps no lane", "[core]") {
     const auto server = std::make_shared<Server>();
     server->has_lane = true;

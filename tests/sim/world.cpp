@@ -265,8 +265,12 @@ void World::check() {
     for (const Belief* b : beliefs_) {
         if (b->process->dead) continue;
         kernel.look_as(b->process);
-        if (b->lease->valid()) believers_.push_back(b);
+        const bool valid = b->lease->valid();
         kernel.look_as(nullptr);
+        if (valid && b->over)
+            fail(b->process->name + ": a lost lease is valid again: " + names[b->name].text);
+        b->over = !valid;
+        if (valid) believers_.push_back(b);
     }
     for (const Belief* b : believers_) {
         const Name& n = names[b->name];

@@ -57,6 +57,7 @@ struct Belief {
     Process* process = nullptr;
     std::size_t name = 0;
     std::string owner;
+    mutable bool over = false;  ///< its lease was seen as no longer valid
 };
 
 struct Options {

@@ -16,10 +16,10 @@ struct Event {
     enum class Kind : std::uint8_t {
         waiting,      ///< busy: the acquisition queues or polls
         acquired,     ///< `token`, and `took` = how long the call lasted
-        at_risk,      ///< a renewal was not answered; the lease is still valid for `left`
+        at_risk,      ///< a renewal failed (`reason`, `text`); the lease is still valid for `left`
         recovered,    ///< a renewal was answered after at_risk
-        lost,         ///< `reason` says why
-        in_doubt,     ///< a request was not answered; Holdfast finds out what became of it
+        lost,         ///< `reason` says why, `text` what the server said last
+        in_doubt,     ///< a request was not answered (`reason`, `text`); Holdfast finds out
         released,     ///< the server answered the release
         warning,      ///< `text` only: about the deployment, or about events that were dropped
         unreachable,  ///< a waiter has had no answer for a request time-out, and waits on
@@ -32,7 +32,7 @@ struct Event {
     milliseconds took{};
     milliseconds left{};
     error_code reason{};
-    std::string text;  ///< of a warning; else what the server or the backend said about `reason`
+    std::string text;  ///< of a warning; else the words of the server or the backend, or empty
     std::uint64_t dropped = 0;  ///< with a warning: how many events were dropped before it
 };
 

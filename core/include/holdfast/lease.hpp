@@ -4,8 +4,8 @@
 // clang-format off
 //  state     entered by                              valid lost()  renew()   release()
 //  empty     default construction, moved from        no    never   not_held  already_expired
-//  held      acquire, an answered renewal            yes   no      renews    released
-//  at_risk   a renewal unanswered, still valid       yes   no      renews    released, unreachable
+//  held      acquire, an answered renewal            yes   no      renews    released, unreachable
+//  at_risk   a renewal failed, still valid           yes   no      renews    released, unreachable
 //  lost      validity over, or the server said so    no    yes     lost      already_expired, owned_by_other
 //  released  release()                               no    no      not_held  as the first time
 // clang-format on
@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -46,12 +47,19 @@ enum class Outcome : std::uint8_t { done, abandoned };
 
 /// `already_expired`, `owned_by_other`: the lease was lost before, and the work may have collided.
 /// `unreachable`: the server did not answer; Holdfast repeats the release in the background until
-/// it is answered or the ttl has freed the lock.
+/// it is answered or the server has freed the lock by itself. Or the server refused it for good (a
+/// missing permission), and frees the lock by itself. Lease::last_error() says which.
 enum class ReleaseResult : std::uint8_t { released, already_expired, owned_by_other, unreachable };
 
 HOLDFAST_EXPORT std::string_view to_string(LeaseState) noexcept;
 HOLDFAST_EXPORT std::string_view to_string(PreviousHolder) noexcept;
 HOLDFAST_EXPORT std::string_view to_string(ReleaseResult) noexcept;
+
+/// Why a renewal or a release failed.
+struct RequestError {
+    error_code code;   ///< no error: none has failed
+    std::string text;  ///< the words of the server or the backend; may be empty
+};
 
 namespace spi {
 class LeaseBody;
@@ -95,11 +103,16 @@ public:
     std::stop_token lost() const;
     /// Why it was lost; no error while it is not.
     error_code lost_reason() const noexcept;
+    /// Why the last renewal or release failed: `unavailable` without an answer, else what the
+    /// server refused it with (denied, a native code, ...), or reported as the loss (lost, revoked,
+    /// ...). No error after one that succeeded. After the validity has ended it still says why the
+    /// renewals failed. The text holds no secret and no control character. Thread-safe.
+    RequestError last_error() const;
 
     /// Renews now instead of at a third of the ttl, or joins a renewal under way. Blocks for at
     /// most the request time-out. Errors: not_held, lost_reason() of a lost lease (lost, revoked,
-    /// ...), unavailable (still held, at risk), would_deadlock (called on the engine's thread),
-    /// forked, closed.
+    /// ...), unavailable (still held, at risk; last_error() says why), would_deadlock (called on
+    /// the engine's thread), forked, closed.
     [[nodiscard]] result<void> renew();
     /// Releases the lock and returns the server's answer. Blocks for at most the request time-out,
     /// and a second more if overloaded. Idempotent: later calls return the answer known by then.
@@ -137,8 +150,9 @@ public:
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_downgrade(body, std::move(h)); }, token);
     }
-    /// As release(), without blocking; ends at the request time-out. The error code is
-    /// `unavailable` when this release gets no answer. Otherwise as async_renew().
+    /// As release(), without blocking; ends at the request time-out. With
+    /// ReleaseResult::unreachable the error code is `unavailable`, or the server's refusal (denied,
+    /// ...); else there is none. Otherwise as async_renew().
     template <asio::completion_token_for<ReleaseSignature> Token>
     auto async_release(Outcome outcome, Token && token) {
         return asio::async_initiate<Token, ReleaseSignature>(

@@ -181,7 +181,8 @@ public:
     /// `withdrawal` is no error or the ttl has passed.
     virtual awaitable<void> withdraw(std::span<Attempt* const>) = 0;
     virtual awaitable<void> renew(std::span<Held* const>) = 0;
-    /// Idempotent; core repeats it while `released` is unreachable, until the lease has run out.
+    /// Idempotent; core repeats it while `released` is unreachable and the server may still keep
+    /// the name closed, but once only when `release_error` says that a retry does not help.
     virtual awaitable<void> release(std::span<Held* const>) = 0;
 
     // Operators' calls. Each takes at most one request time-out, until `deadline`. The arguments

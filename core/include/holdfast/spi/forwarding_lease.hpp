@@ -24,6 +24,7 @@ public:
     boot_clock::time_point valid_until() const noexcept override { return inner_.valid_until(); }
     std::stop_token lost() override { return inner_.lost(); }
     error_code lost_reason() const noexcept override { return inner_.lost_reason(); }
+    RequestError last_error() const override { return inner_.last_error(); }
     result<void> renew() override { return inner_.renew(); }
     result<void> downgrade() override { return inner_.downgrade(); }
     std::stop_token release_requested() override { return inner_.release_requested(); }

@@ -25,6 +25,8 @@ public:
     virtual boot_clock::time_point valid_until() const noexcept = 0;
     virtual std::stop_token lost() = 0;
     virtual error_code lost_reason() const noexcept = 0;
+    /// Default: no error.
+    virtual RequestError last_error() const;
     virtual result<void> renew() = 0;
     /// Default: not_supported.
     virtual result<void> downgrade();
