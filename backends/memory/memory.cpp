@@ -15,7 +15,6 @@ Capabilities promises() {
              release_request}};
 }
 
-/// After a break with `now` the holder hears `lost`, else `revoked`, both at its next renewal.
 class MemoryLane final : public spi::Lane {
 public:
     MemoryLane(std::shared_ptr<Store> store, std::string prefix, spi::BackendEvents& events)
@@ -37,7 +36,6 @@ class MemoryBackend final : public spi::Backend {
 public:
     MemoryBackend(const spi::Settings& s, spi::Context c)
         : store_(Store::named(s.path)), prefix_(s.text("namespace")), events_(&c.events) {}
-    ~MemoryBackend() override { store_->forget(*events_); }
 
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
     std::size_t max_batch(spi::Verb) const noexcept override { return 1024; }
@@ -99,6 +97,10 @@ public:
                                                                 boot_clock::time_point,
                                                                 std::string&) override {
         co_return store_->request_release(prefix_ + std::string(name), which);
+    }
+    spi::awaitable<void> close() override {
+        store_->forget(*events_);
+        co_return;
     }
     std::unique_ptr<spi::Lane> open_lane() override {
         return std::make_unique<MemoryLane>(store_, prefix_, *events_);

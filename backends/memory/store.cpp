@@ -51,6 +51,7 @@ bool is_dead(const Waiting& w, time_point now) {
 /// A dead waiter that others stand before is passed over until it is the first.
 void drop_dead(Entry& e, time_point now) {
     std::erase_if(e.holders, [&](const Holding& h) { return h.expires <= now; });
+    std::erase_if(e.gone, [&](const Entry::Gone& g) { return g.until <= now; });
     while (!e.queue.empty() && is_dead(e.queue.front(), now))
         e.queue.pop_front();
 }
@@ -62,23 +63,16 @@ std::uint64_t used(const Entry& e) {
     return sum;
 }
 
-/// All that stand at the head and fit beside the holders.
-void wake_head(Entry& e, time_point now) {
-    drop_dead(e, now);
-    std::uint64_t sum = used(e);
-    for (const Waiting& w : e.queue) {
-        if (is_dead(w, now)) continue;
-        sum += w.units.take;
-        if (sum > w.units.of) return;
-        w.events->wake(w.owner);
-    }
-}
-
 /// The name is of another kind, or has another limit, while anybody holds or waits. All of them are
 /// alike: none of another kind was let in.
 bool of_another_kind(const Entry& e, const spi::Units& u) {
     if (!e.holders.empty()) return e.holders.front().units.of != u.of;
     return !e.queue.empty() && e.queue.front().units.of != u.of;
+}
+
+bool was_broken(const Entry& e, std::string_view owner) {
+    return std::any_of(e.gone.begin(), e.gone.end(),
+                       [&](const Entry::Gone& g) { return g.owner == owner; });
 }
 
 bool is_meant(const Holding& h, const HolderFilter& which) {
@@ -113,6 +107,69 @@ std::shared_ptr<Store> Store::named(const std::string& name) {
     return store;
 }
 
+Store::Turn::~Turn() {
+    if (news_.empty()) return;
+    for (const News& n : news_)
+        store_.telling_.insert(n.events);
+    hold_.unlock();
+    for (const News& n : news_) {
+        if (n.asked)
+            n.events->asked(n.owner);
+        else
+            n.events->wake(n.owner);
+    }
+    hold_.lock();
+    for (const News& n : news_)
+        store_.telling_.erase(store_.telling_.find(n.events));
+    store_.told_.notify_all();
+}
+
+/// All that stand at the head and fit beside the holders.
+void Store::wake_head(Entry& e, time_point now, Turn& turn) {
+    drop_dead(e, now);
+    std::uint64_t sum = used(e);
+    for (const Waiting& w : e.queue) {
+        if (is_dead(w, now)) continue;
+        sum += w.units.take;
+        if (sum > w.units.of) return;
+        turn.wake(*w.events, w.owner);
+    }
+}
+
+Entry& Store::entry(const std::string& key, time_point now) {
+    const auto [at, fresh] = entries_.try_emplace(key);
+    if (fresh) at->second.token = forgotten_;
+    at->second.used = now;
+    return at->second;
+}
+
+/// Looks at the next names, and forgets those of which nothing is to be said.
+void Store::sweep(time_point now) {
+    if (--until_sweep_ != 0) return;
+    until_sweep_ = 64;
+    auto at = entries_.upper_bound(swept_);
+    for (int i = 0; i < 256 && at != entries_.end(); ++i) {
+        swept_ = at->first;
+        Entry& e = at->second;
+        drop_dead(e, now);
+        const bool silent = e.holders.empty() && e.queue.empty() && e.gone.empty() &&
+                            e.record.empty() && e.last != PreviousHolder::crashed &&
+                            e.last != PreviousHolder::abandoned;
+        if (silent && now - e.used >= keep_) {
+            forgotten_ = std::max(forgotten_, e.token);
+            at = entries_.erase(at);
+        } else {
+            ++at;
+        }
+    }
+    if (at == entries_.end()) swept_.clear();
+}
+
+std::size_t Store::size() const {
+    const std::lock_guard hold(mutex_);
+    return entries_.size();
+}
+
 void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents& events) {
     const std::lock_guard hold(mutex_);
     const auto now = boot_clock::now();
@@ -120,7 +177,7 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents&
         a.outcome = spi::Attempt::Failed{make_error_code(errc::unavailable)};
         return;
     }
-    Entry& e = entries_[key];
+    Entry& e = entry(key, now);
     drop_dead(e, now);
     const auto until = [&](time_point since) {
         return std::max(now + a.ttl + a.lock_delay, since + a.min_hold);
@@ -175,7 +232,7 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents&
 }
 
 void Store::withdraw(const spi::Attempt& a, const std::string& key) {
-    const std::lock_guard hold(mutex_);
+    Turn turn(*this);
     const auto at = entries_.find(key);
     if (at == entries_.end()) return;
     Entry& e = at->second;
@@ -185,18 +242,20 @@ void Store::withdraw(const spi::Attempt& a, const std::string& key) {
         if (own->units.exclusive()) e.last = own->told;
         e.holders.erase(own);
     }
-    wake_head(e, boot_clock::now());
+    wake_head(e, boot_clock::now(), turn);
 }
 
 void Store::renew(spi::Held& h, const std::string& key) {
-    const std::lock_guard hold(mutex_);
+    Turn turn(*this);
     const auto now = boot_clock::now();
     const auto at = entries_.find(key);
     h.renewal = spi::Held::Renewal::lost;
     h.renewal_error = make_error_code(errc::lost);
     if (at == entries_.end()) return;
     Entry& e = at->second;
+    drop_dead(e, now);
     const auto own = find(e.holders, h.owner);
+    if (was_broken(e, h.owner)) h.renewal_error = make_error_code(errc::revoked);
     if (own == e.holders.end() || own->valid <= now) return;
     if (own->revoked) {
         h.renewal_error = make_error_code(errc::revoked);
@@ -210,11 +269,11 @@ void Store::renew(spi::Held& h, const std::string& key) {
     if (h.units == own->units) return;
     own->units = h.units;  // a downgrade
     e.last = PreviousHolder::released;
-    wake_head(e, now);
+    wake_head(e, now, turn);
 }
 
 void Store::release(spi::Held& h, const std::string& key) {
-    const std::lock_guard hold(mutex_);
+    Turn turn(*this);
     const auto now = boot_clock::now();
     h.released = ReleaseResult::already_expired;
     const auto at = entries_.find(key);
@@ -223,7 +282,8 @@ void Store::release(spi::Held& h, const std::string& key) {
     const auto own = find(e.holders, h.owner);
     if (own == e.holders.end()) {
         drop_dead(e, now);
-        if (!e.holders.empty()) h.released = ReleaseResult::owned_by_other;
+        if (!e.holders.empty() || was_broken(e, h.owner))
+            h.released = ReleaseResult::owned_by_other;
         return;
     }
     const bool in_time = own->valid > now;
@@ -239,7 +299,9 @@ void Store::release(spi::Held& h, const std::string& key) {
     } else {
         e.holders.erase(own);
     }
-    wake_head(e, now);
+    e.used = now;
+    wake_head(e, now, turn);
+    sweep(now);
 }
 
 result<Inspection> Store::inspect(const std::string& key) {
@@ -284,7 +346,7 @@ std::vector<std::string> Store::list(const std::string& prefix, std::size_t limi
 }
 
 result<std::vector<Broken>> Store::break_lock(const std::string& key, const BreakOptions& options) {
-    const std::lock_guard hold(mutex_);
+    Turn turn(*this);
     const auto now = boot_clock::now();
     const auto at = entries_.find(key);
     if (at == entries_.end()) return make_error_code(errc::not_held);
@@ -295,19 +357,21 @@ result<std::vector<Broken>> Store::break_lock(const std::string& key, const Brea
         if (!is_meant(h, options.which())) continue;
         h.revoked = true;
         out.push_back({described(h, now), options.now ? milliseconds(0) : left(h.expires, now)});
-        if (options.now && h.units.exclusive()) e.last = PreviousHolder::abandoned;
+        if (!options.now) continue;
+        e.gone.push_back({h.owner, h.valid});
+        if (h.units.exclusive()) e.last = PreviousHolder::crashed;
     }
     if (out.empty()) return make_error_code(errc::not_held);
     if (options.now) {
         std::erase_if(e.holders, [&](const Holding& h) { return is_meant(h, options.which()); });
-        wake_head(e, now);
+        wake_head(e, now, turn);
     }
     return out;
 }
 
 void Store::record_break(const std::string& key, std::string text) {
     const std::lock_guard hold(mutex_);
-    entries_[key].record = std::move(text);
+    entry(key, boot_clock::now()).record = std::move(text);
 }
 
 std::string Store::recorded_break(const std::string& key) {
@@ -318,7 +382,7 @@ std::string Store::recorded_break(const std::string& key) {
 
 result<std::vector<Holder>> Store::request_release(const std::string& key,
                                                    const HolderFilter& which) {
-    const std::lock_guard hold(mutex_);
+    Turn turn(*this);
     const auto now = boot_clock::now();
     const auto at = entries_.find(key);
     if (at == entries_.end()) return make_error_code(errc::not_held);
@@ -327,7 +391,7 @@ result<std::vector<Holder>> Store::request_release(const std::string& key,
     for (Holding& h : at->second.holders) {
         if (!is_meant(h, which)) continue;
         h.asked = true;
-        if (h.events != nullptr) h.events->asked(h.owner);
+        if (h.events != nullptr) turn.ask(*h.events, h.owner);
         out.push_back(described(h, now));
     }
     if (out.empty()) return make_error_code(errc::not_held);
@@ -335,12 +399,13 @@ result<std::vector<Holder>> Store::request_release(const std::string& key,
 }
 
 void Store::forget(const spi::BackendEvents& events) {
-    const std::lock_guard hold(mutex_);
+    std::unique_lock hold(mutex_);
     for (auto& [key, e] : entries_) {
         std::erase_if(e.queue, [&](const Waiting& w) { return w.events == &events; });
         for (Holding& h : e.holders)
             if (h.events == &events) h.events = nullptr;
     }
+    told_.wait(hold, [&] { return !telling_.contains(&events); });
 }
 
 }  // namespace holdfast::memory

@@ -2,6 +2,7 @@
 // which order, with which token, and what of it is refused.
 #include <thread>
 
+#include "after_break.hpp"
 #include "suite.hpp"
 #include "waiter.hpp"
 
@@ -302,6 +303,42 @@ TEST_CASE("kinds: downgrade lets readers in, and no writer between", "[kinds][T1
     require_clean(name);
 }
 
+TEST_CASE("kinds: a break with `now` and a downgrade reach who waits at once", "[kinds]") {
+    if (!has(Capability::notified)) return;
+    // A waiter looks by itself after a second, or a third of its ttl.
+    constexpr auto at_once = 400ms;
+    for (const bool breaks : {true, false}) {
+        if (!has(breaks ? Capability::break_lock : Capability::downgrade)) continue;
+        for (Trial trial; trial.again();) {
+            const auto name = fresh_name("at-once");
+            const auto client = open();
+            const hf::LockOptions kind{.ttl = 30s,
+                                       .kind = breaks ? hf::Kind::mutex : hf::Kind::shared_mutex};
+            auto holder = take(*lock_of(client, name, kind));
+            wait_held_everywhere(holder);
+            const OwnLock own(name, kind);
+            test_support::Waiter waiter(*own.lock,
+                                        {.mode = breaks ? hf::Mode::exclusive : hf::Mode::shared});
+            // It has just looked, so that the next look of its own is far away.
+            const auto looks = [&] { return own.client.stats().attempts; };
+            lab::wait_until([&] { return looks() >= 1; }, 20s, "it has asked");
+            const auto before = looks();
+            (void)lab::reached([&] { return looks() > before; }, 1200ms);
+            CHECK_FALSE(is_free(client, name));
+            const auto began = now();
+            if (breaks)
+                REQUIRE(client.break_lock(name, {.now = true}).has_value());
+            else
+                REQUIRE(holder.downgrade().has_value());
+            auto lease = waiter.lease();
+            trial.within(now() - began, at_once, "the waiter holds it");
+            lease.release();
+            holder.release();
+            require_clean(name);
+        }
+    }
+}
+
 TEST_CASE("kinds: a downgrade lets in no writer that stands first in line", "[kinds][T18]") {
     if (!has(Capability::downgrade)) return;
     const auto name = fresh_name("downgrade-first");
@@ -499,7 +536,7 @@ TEST_CASE("kinds: one of several holders is broken, the others stay", "[kinds]")
     CHECK(broken->front().holder.owner == owner);
     const auto why = a.renew();
     REQUIRE_FALSE(why.has_value());
-    CHECK((why.error() == errc::lost || why.error() == errc::revoked));
+    CHECK(why.error() == after_break().lost_reason);
     CHECK(b.renew().has_value());
     CHECK(lock_of(client, name)->try_acquire().error() == errc::contended);
     CHECK(client.break_lock(name, {.owner = owner}).error() == errc::not_held);

@@ -2,6 +2,7 @@
 #include <future>
 #include <thread>
 
+#include "after_break.hpp"
 #include "suite.hpp"
 
 using namespace suite;
@@ -218,9 +219,40 @@ TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once"
     CHECK(taken.valid());
     const auto renewal = again.renew();
     CHECK(!renewal);
-    CHECK((again.lost_reason() == errc::lost || again.lost_reason() == errc::revoked));
+    CHECK(again.lost_reason() == after_break().lost_reason);
     taken.release();
     require_clean(name);
+}
+
+TEST_CASE("T33: after a break with `now` the broken holder and the next one hear what it was",
+          "[T33]") {
+    const auto client = open(), other = open();
+    for (const hf::Mode mode : {hf::Mode::exclusive, hf::Mode::shared}) {
+        const bool reads = mode == hf::Mode::shared;
+        if (reads && !has(Capability::shared)) continue;
+        hf::LockOptions options{.ttl = 30s};
+        if (reads) options.kind = hf::Kind::shared_mutex;
+        for (const bool renews : {true, false}) {
+            INFO((reads ? "a reader" : "a mutex") << (renews ? " renews" : " releases"));
+            const auto name = fresh_name("after-break");
+            auto lease = lock_of(client, name, options)->acquire({.wait = 10s, .mode = mode});
+            REQUIRE(lease.has_value());
+            wait_held_everywhere(*lease);
+            REQUIRE(other.break_lock(name, {.now = true}).has_value());
+            if (renews) {
+                CHECK_FALSE(lease->renew().has_value());
+                CHECK(hf::make_error_code(after_break().lost_reason) == lease->lost_reason());
+            } else {
+                CHECK(lease->release() == after_break().release);
+            }
+            auto next = hold(*lock_of(other, name, options));
+            const auto told = reads ? after_break().after_reader : hf::PreviousHolder::crashed;
+            CHECK(next.previous_holder() ==
+                  (has(Capability::previous_holder) ? told : hf::PreviousHolder::unknown));
+            next.release();
+            require_clean(name);
+        }
+    }
 }
 
 TEST_CASE("T33: break revokes a holder that is cut off, and never makes two", "[T33]") {

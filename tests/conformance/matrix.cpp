@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "after_break.hpp"
 #include "suite.hpp"
 
 using namespace suite;
@@ -62,7 +63,36 @@ const std::map<std::string, std::set<Capability>>& matrix() {
     return all;
 }
 
+/// A server that keeps a trace of the break tells its holder so; docs/guarantees.md has the same.
+const std::map<std::string, AfterBreak>& breaks() {
+    using Told = hf::PreviousHolder;
+    constexpr AfterBreak traced{errc::revoked, hf::ReleaseResult::owned_by_other, Told::none},
+        forgotten{errc::lost, hf::ReleaseResult::already_expired, Told::none};
+    static const std::map<std::string, AfterBreak> all{
+        {"memory", traced},
+        {"sqlite", traced},
+        {"postgresql", traced},
+        {"redis", {errc::revoked, hf::ReleaseResult::already_expired, Told::none}},
+        {"redis-poll", {errc::revoked, hf::ReleaseResult::already_expired, Told::none}},
+        {"redis-plain", forgotten},
+        {"redlock", forgotten},
+        {"redlock-plain", forgotten},
+        {"etcd", forgotten},
+        {"etcd-3", forgotten},
+        {"zookeeper", forgotten},
+        {"zookeeper-3", {errc::lost, hf::ReleaseResult::already_expired, Told::released}},
+    };
+    return all;
+}
+
 }  // namespace
+
+const AfterBreak& suite::after_break() {
+    const auto row = breaks().find(backend().name());
+    INFO(backend().name());
+    REQUIRE(row != breaks().end());
+    return row->second;
+}
 
 TEST_CASE("every ground is a suite that CTest runs, and has a row", "[.][grounds]") {
     const char* grounds = std::getenv("HOLDFAST_TEST_GROUNDS");

@@ -196,6 +196,20 @@ TEST_CASE("examine: PostgreSQL") {
             {"postgresql.table"}, {});
     changed("INSERT INTO holdfast_lease (name, token) VALUES ('forged', 9223372036854775000)",
             "DELETE FROM holdfast_lease WHERE name = 'forged'", {"postgresql.tokens"}, {});
+    changed("ALTER TABLE holdfast_lease DROP CONSTRAINT holdfast_lease_pkey",
+            "ALTER TABLE holdfast_lease ADD PRIMARY KEY (name, slot)", {"postgresql.primary_key"},
+            {});
+    changed(
+        "SET allow_system_table_mods = on; INSERT INTO pg_subscription_rel SELECT 0, "
+        "'holdfast_lease'::regclass, 'r', NULL",
+        "SET allow_system_table_mods = on; DELETE FROM pg_subscription_rel",
+        {"postgresql.subscription"}, {});
+    server.sql("CREATE ROLE app LOGIN; GRANT SELECT, INSERT, UPDATE ON holdfast_lease TO app");
+    std::string as_app = url;
+    as_app.replace(as_app.find("//") + 2, as_app.find('@') - as_app.find("//") - 2, "app");
+    expect(as_app, {}, {"postgresql.rights"});
+    server.sql("GRANT DELETE ON holdfast_lease TO app");
+    expect(as_app, {});
     const lab::PgBouncer pooler(server);
     expect(pooler.url(), {}, {"postgresql.pooler"});
     const auto standby = server.standby();

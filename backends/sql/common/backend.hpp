@@ -133,6 +133,7 @@ spi::awaitable<void> Backend<Step, Connection, Questions>::renew(
         if (!answered) continue;
         items[i]->renewal = work->steps[i].renewal;
         items[i]->renewal_error = work->steps[i].error;
+        items[i]->detail = work->steps[i].detail;
         items[i]->asked = work->steps[i].wanted;
         heard(work->steps[i], *items[i]);
     }
@@ -146,8 +147,11 @@ spi::awaitable<void> Backend<Step, Connection, Questions>::release(
     const bool answered = co_await std::move(run);
     for (std::size_t i = 0; i < items.size(); ++i) {
         items[i]->released = ReleaseResult::unreachable;
+        items[i]->release_error = gone();
         if (!answered) continue;
         items[i]->released = work->steps[i].released;
+        items[i]->release_error = work->steps[i].error;
+        items[i]->detail = work->steps[i].detail;
         heard(work->steps[i], *items[i]);
     }
 }

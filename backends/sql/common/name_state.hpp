@@ -32,16 +32,22 @@ public:
         spi::Units units;
         std::int64_t ticket = 0, until = 0;
     };
+    /// A holder that was broken with `now`: it hears why it is lost until its lease would have
+    /// ended.
+    struct Gone {
+        std::string owner;
+        std::int64_t until = 0;
+    };
     static constexpr std::int64_t aged = 1'000'000, mark_lasts = 3'000'000;
 
     std::int64_t now = 0;
     std::int64_t token = 0;     ///< the highest granted
     std::int64_t least = 0;     ///< lower bound of a new token
     int mark = 0;               ///< how the last exclusive holder ended
-    bool broken = false;        ///< the grant of `token` was broken, and is over
     std::optional<Part> ended;  ///< the exclusive holder whose time has expired
     std::vector<Part> parts;    ///< in the order of their grants
     std::vector<Mark> marks;
+    std::vector<Gone> gone;
     bool changed = false;  ///< must be written
 
     /// Runs a step: its outcome, and its effect on the name.
@@ -54,6 +60,7 @@ public:
     /// Time until something of it expires.
     std::int64_t next_us() const noexcept;
     Part* find(std::string_view owner) noexcept;
+    bool was_broken(std::string_view owner) const noexcept;
 
 private:
     void attempt(Step&);
@@ -76,6 +83,10 @@ inline NameState::Part* NameState::find(std::string_view owner) noexcept {
     const auto at =
         std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.owner == owner; });
     return at == parts.end() || owner.empty() ? nullptr : &*at;
+}
+
+inline bool NameState::was_broken(std::string_view owner) const noexcept {
+    return std::any_of(gone.begin(), gone.end(), [&](const Gone& g) { return g.owner == owner; });
 }
 
 inline NameState::Mark* NameState::mark_of(std::string_view owner) noexcept {
@@ -171,7 +182,6 @@ inline void NameState::grant(Step& s) {
     } else {
         token = std::max(token + 1, least);
         p.token = token;
-        broken = false;
     }
     prolong(p, s);
     s.granted(p.token, p.told);
@@ -216,11 +226,9 @@ inline void NameState::withdraw(Step& s) {
 
 inline void NameState::renew(Step& s) {
     s.renewal = spi::Held::Renewal::lost;
-    s.error = make_error_code(errc::lost);
     const bool over = ended && ended->token == s.token && ended->revoked;
     Part* own = find(s.owner);
-    if ((broken && token == s.token && s.token != 0) || over)
-        s.error = make_error_code(errc::revoked);
+    s.error = make_error_code(over || was_broken(s.owner) ? errc::revoked : errc::lost);
     if (own == nullptr || own->token != s.token) return;
     if (own->revoked) s.error = make_error_code(errc::revoked);
     if (own->revoked || own->valid <= now) return;
@@ -236,10 +244,14 @@ inline void NameState::renew(Step& s) {
 
 inline void NameState::release(Step& s) {
     Part* own = find(s.owner);
+    if (own == nullptr && was_broken(s.owner)) {
+        s.released = ReleaseResult::owned_by_other;
+        return;
+    }
     if (own == nullptr || own->token != s.token) {
         const bool last = s.token != 0 && token == s.token;
-        // Free with our token: an earlier release of ours got through, unless it was broken.
-        if (last && parts.empty() && !ended && !broken)
+        // Free with our token: an earlier release of ours got through.
+        if (last && parts.empty() && !ended)
             s.released = ReleaseResult::released;
         else
             s.released = last || parts.empty() ? ReleaseResult::already_expired
@@ -295,9 +307,9 @@ inline std::vector<Broken> NameState::break_up(const BreakOptions& options, std:
         p.revoked = true;
         const auto left = options.now ? 0 : (p.expires - now) / 1000 + 1;
         out.push_back({holder(p), milliseconds(left)});
-        if (!options.now || !p.exclusive()) continue;
-        mark = mark_crashed;
-        broken = true;
+        if (!options.now) continue;
+        gone.push_back({p.owner, p.valid});
+        if (p.exclusive()) mark = mark_crashed;
     }
     if (options.now)
         std::erase_if(parts, [&](const Part& p) { return is_meant(p, options.which()); });

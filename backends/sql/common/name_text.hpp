@@ -130,6 +130,12 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
             m.until = line.number<std::int64_t>();
             m.owner = line.owner();
             if (lasts(m.until, NameState::mark_lasts, now)) n.marks.push_back(std::move(m));
+        } else if (line.word("gone")) {
+            NameState::Gone g;
+            g.until = line.number<std::int64_t>();
+            const auto longest = span();
+            g.owner = line.owner();
+            if (lasts(g.until, longest, now)) n.gone.push_back(std::move(g));
         } else if (line.word("held")) {
             // More about the holder in the columns, if it is still the same one.
             const auto token = line.number<std::int64_t>();
@@ -145,13 +151,11 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
         }
         if (!line.good()) return std::nullopt;
     }
-    if (c.owner.empty() || c.owner.starts_with("hf:")) {
-        n.broken = c.revoked;
-    } else if (lasts(c.expires, c.span, now)) {
+    if (c.owner.empty() || c.owner.starts_with("hf:")) return n;
+    if (lasts(c.expires, c.span, now))
         n.parts.insert(n.parts.begin(), std::move(first));
-    } else {
+    else
         n.ended = std::move(first);
-    }
     return n;
 }
 
@@ -193,12 +197,14 @@ inline Columns columns_of(const NameState& n, const Columns& before) {
     for (const NameState::Mark& m : n.marks)
         TextLine::write(text, "wait", m.owner, m.units.take, m.units.of,
                         int{m.units.mode == Mode::shared}, m.ticket, m.until);
+    for (const NameState::Gone& g : n.gone)
+        TextLine::write(text, "gone", g.owner, g.until, g.until - n.now);
     c.text = text.empty() ? std::string() : std::string(text_begins) + text;
     if (n.parts.empty() && n.ended) return c;
     c.expires = n.parts.empty() ? 0 : last;
     if (c.span != any_span) c.span = last - n.now;
     c.mark = holder != nullptr ? 0 : n.mark;
-    c.revoked = holder != nullptr ? holder->revoked : n.broken;
+    c.revoked = holder != nullptr && holder->revoked;
     if (!n.parts.empty()) c.acquired = since;
     if (holder != nullptr) {
         c.owner = holder->owner;

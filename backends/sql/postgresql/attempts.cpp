@@ -6,6 +6,8 @@ namespace {
 
 /// A row that is free, or was, and could not be had: somebody is just at it.
 constexpr milliseconds just_missed{10};
+/// For rows that somebody else has locked: grants wait behind it.
+constexpr milliseconds stand_patience{100};
 
 void granted(Step& s, std::int64_t token, std::int64_t previous) {
     s.granted(token, previous);
@@ -59,20 +61,32 @@ void stand(Connection& c, const Steps& unplaced, Rows& known) {
     Steps one_each;
     for (const auto& [key, s] : first)
         one_each.push_back(s);
-    const auto since = array(one_each, [](const Step& s) { return s.since; });
-    const auto anyway =
-        array(one_each, [](const Step& s) { return std::int64_t{s.behind || s.whole}; });
-    const Said stood =
-        c.run(Sql::stand, {array_of(keys_of(one_each)), since, c.shared().me, anyway},
-              last_deadline(unplaced));
-    if (stood.error) return;  // the next look tries again
-    for (const auto& r : stood.rows) {
-        const auto at = known.find(column(r, 0));
-        if (at != known.end()) at->second.placed = true;
-        for (Step* s : unplaced)
-            if (s->key == column(r, 0)) s->placed = true;
+    const auto register_in = [&](const Steps& steps) {
+        const auto since = array(steps, [](const Step& s) { return s.since; });
+        const auto anyway =
+            array(steps, [](const Step& s) { return std::int64_t{s.behind || s.whole}; });
+        const Said stood =
+            c.run(Sql::stand, {array_of(keys_of(steps)), since, c.shared().me, anyway},
+                  last_deadline(unplaced));
+        for (const auto& r : stood.rows) {
+            const auto at = known.find(column(r, 0));
+            if (at != known.end()) at->second.placed = true;
+            for (Step* s : unplaced)
+                if (s->key == column(r, 0)) s->placed = true;
+        }
+        return stood.error;
+    };
+    Steps heard = unplaced;
+    if (const error_code failed = register_in(one_each)) {
+        // Somebody else has locked one of the rows: the others do not wait for it.
+        if (failed != make(Error::timed_out) || one_each.size() == 1) return;
+        const auto until = boot_clock::now() + stand_patience;
+        for (Step* s : one_each)
+            if (boot_clock::now() < until) (void)register_in({s});
+        std::erase_if(heard,
+                      [](const Step* s) { return !s->placed; });  // the next look tries again
     }
-    for (Step* s : unplaced) {
+    for (Step* s : heard) {
         // Something may have been given back before it stood there, of which nobody told it.
         if (s->placed && !s->whole) continue;
         s->left_us = 0;  // released between the two, or somebody is just at it

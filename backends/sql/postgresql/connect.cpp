@@ -56,6 +56,18 @@ std::vector<std::string> targets(Shared& shared, bool resolve, boot_clock::time_
     return out;
 }
 
+/// Of what a server may say unasked, its warnings are for an operator.
+void hear_notice(void* shared, const PGresult* notice) noexcept {
+    const char* severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char* words = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+    if (severity == nullptr || words == nullptr || severity != std::string_view("WARNING")) return;
+    try {
+        static_cast<Shared*>(shared)->heard_warning(
+            "the server warns: " + std::string(std::string_view(words).substr(0, longest_words)));
+    } catch (const std::exception&) {  // out of memory: it is only a warning
+    }
+}
+
 class Attempt {
 public:
     Attempt(Shared& shared, boot_clock::time_point deadline) : shared_(shared), until_(deadline) {}
@@ -102,7 +114,10 @@ private:
         if (!o.tls_chosen && !on_this_machine(address)) add("sslmode", require_);
         names.push_back(nullptr);
         values.push_back(nullptr);
-        return {PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
+        Handle h{PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
+        // Before the server can send one: libpq would write it to the standard error output.
+        if (h) PQsetNoticeReceiver(h.get(), &hear_notice, &shared_);
+        return h;
     }
 
     error_code drive(PGconn* c) const {

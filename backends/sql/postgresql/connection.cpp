@@ -83,22 +83,19 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     }
     if (!h) return why;
     guard_.watch(PQsocket(h.get()));
-    PQsetNoticeProcessor(
-        h.get(), [](void*, const char*) {}, nullptr);
     try {
         session_ = std::make_unique<Session>(std::move(h));
-    } catch (const std::exception& e) {
+        why = introduce(deadline, detail);
+    } catch (const std::exception& e) {  // a number that is none, for instance
         detail = words_of(e.what());
-        guard_.watch(-1);
-        return make(Error::closed);
+        why = make(session_ ? Error::strange_answer : Error::closed);
     }
-    why = introduce(deadline, detail);
     if (why) close();
     return why;
 }
 
 template <class F>
-Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
+Said Connection::guarded(boot_clock::time_point deadline, Shape shape, F&& statement) {
     Said said;
     state_.clear();
     const auto failed = [&](Error e, bool nothing_done, std::string words) {
@@ -115,6 +112,12 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
     try {
         pqxx::nontransaction tx(*session_);
         said.rows = statement(tx);
+        const auto columns = static_cast<int>(said.rows.columns());
+        const bool as_asked = shape.columns < 0 || columns == shape.columns;
+        if (!as_asked || (shape.one_row && said.rows.size() != 1))
+            failed(Error::strange_answer, false,
+                   std::to_string(columns) + " columns, " + std::to_string(said.rows.size()) +
+                       " rows");
     } catch (const pqxx::broken_connection& e) {
         // What libpqxx says of it is about the encoding of a message that never came.
         const std::string_view said_last = PQerrorMessage(session_->raw());
@@ -134,6 +137,8 @@ Said Connection::guarded(boot_clock::time_point deadline, F&& statement) {
     if (overdue) failed(Error::no_answer, false, {});
     if (state_ == "57014" || state_ == "55P03")
         said.detail += "; see statement_timeout and lock_timeout of this role and database";
+    if (state_ == "42P10")
+        said.detail += "; ALTER TABLE holdfast_lease ADD PRIMARY KEY (name, slot)";
     if (state_ == "42501" && said.detail.find("holdfast_lease") != std::string::npos)
         said.detail += "; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
     if (overdue || !said.nothing_done || !session_->usable()) close();
@@ -165,8 +170,8 @@ error_code Connection::judge_table(const pqxx::row& hello, boot_clock::time_poin
 }
 
 error_code Connection::audit(boot_clock::time_point deadline, std::string& detail) {
-    Said said =
-        guarded(deadline, [&](pqxx::nontransaction& tx) { return tx.exec(statements_->audit()); });
+    Said said = guarded(deadline, {3, true},
+                        [&](pqxx::nontransaction& tx) { return tx.exec(statements_->audit()); });
     if (said.error) {
         detail = std::move(said.detail);
         return said.error;
@@ -198,7 +203,7 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
         const std::vector<std::string> parameters{
             std::to_string(pid), std::to_string(o.silent.count()),
             std::to_string(o.probe_every().count()), std::to_string(Options::probes)};
-        Said said = guarded(deadline, [&](pqxx::nontransaction& tx) {
+        Said said = guarded(deadline, {10, true}, [&](pqxx::nontransaction& tx) {
             return execute(tx, false, shared_->statements.hello(), parameters);
         });
         if (said.error) {
@@ -238,8 +243,9 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
 }
 
 error_code Connection::create(boot_clock::time_point deadline, std::string& detail) {
-    Said said = guarded(
-        deadline, [&](pqxx::nontransaction& tx) { return tx.exec(shared_->statements.create()); });
+    Said said = guarded(deadline, {}, [&](pqxx::nontransaction& tx) {
+        return tx.exec(shared_->statements.create());
+    });
     if (!said.error) return {};
     detail = said.detail;
     // Others make it at the same moment: then it is there.
@@ -257,11 +263,12 @@ Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
                       boot_clock::time_point deadline) {
     const auto at = static_cast<std::size_t>(sql);
     const Statements& s = *statements_;
+    const Shape shape{Statements::columns(sql)};
     if (pooled_ || shared_->ending())
-        return guarded(deadline, [&](pqxx::nontransaction& tx) {
+        return guarded(deadline, shape, [&](pqxx::nontransaction& tx) {
             return execute(tx, false, s.text(sql), parameters);
         });
-    return guarded(deadline, [&](pqxx::nontransaction& tx) {
+    return guarded(deadline, shape, [&](pqxx::nontransaction& tx) {
         if (!prepared_[at]) session_->prepare(s.name(sql), s.text(sql));
         prepared_[at] = true;
         return execute(tx, true, s.name(sql), parameters);
@@ -297,11 +304,11 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
     }
 }
 
-Said Connection::run_text(const std::string& sql, boot_clock::time_point deadline) {
+Said Connection::run_text(const std::string& sql, boot_clock::time_point deadline, Shape shape) {
     Said said;
     said.error = open(deadline, said.detail);
     if (said.error) return said;
-    return guarded(deadline, [&](pqxx::nontransaction& tx) { return tx.exec(sql); });
+    return guarded(deadline, shape, [&](pqxx::nontransaction& tx) { return tx.exec(sql); });
 }
 
 error_code Connection::listen(boot_clock::time_point deadline, std::string& detail) {
@@ -312,7 +319,7 @@ error_code Connection::listen(boot_clock::time_point deadline, std::string& deta
     }
     // Not as libpqxx does it: that says UNLISTEN at the end, and waits for the answer of a server
     // that may hang.
-    Said said = run_text("LISTEN \"" + (channel + shared_->me) + '"', deadline);
+    Said said = run_text("LISTEN \"" + (channel + shared_->me) + '"', deadline, {0});
     listening_ = !said.error;
     detail = std::move(said.detail);
     return said.error;

@@ -18,6 +18,13 @@ struct Said {
     pqxx::result rows;
 };
 
+/// What the answer to a statement looks like. Whoever is on the way to the server can send another
+/// one, and libpqxx reads rows and columns that are not there.
+struct Shape {
+    int columns = 0;  ///< -1: any
+    bool one_row = false;
+};
+
 class Connection {
 public:
     enum class Resolve : bool { no, yes };
@@ -41,7 +48,7 @@ public:
     /// until the deadline.
     Said run(Sql, const std::vector<std::string>& parameters, boot_clock::time_point deadline);
     /// The same for a text of our own, without parameters.
-    Said run_text(const std::string& sql, boot_clock::time_point deadline);
+    Said run_text(const std::string& sql, boot_clock::time_point deadline, Shape = Shape{-1});
 
     /// Subscribes to notifications of releases. Not behind a pooler.
     error_code listen(boot_clock::time_point deadline, std::string& detail);
@@ -52,7 +59,7 @@ public:
 
 private:
     template <class F>
-    Said guarded(boot_clock::time_point deadline, F&& statement);
+    Said guarded(boot_clock::time_point deadline, Shape shape, F&& statement);
     bool stale() const noexcept;
     error_code judge_table(const pqxx::row& hello, boot_clock::time_point, std::string& detail);
     error_code audit(boot_clock::time_point, std::string& detail);

@@ -37,6 +37,8 @@ public:
                 return "this role may not use the table holdfast_lease";
             case Error::foreign_table:
                 return "the table holdfast_lease of the database belongs to another program";
+            case Error::no_key:
+                return "the table holdfast_lease has no primary key";
             case Error::untrusted_table:
                 return "the table holdfast_lease could run the code of others with this role's "
                        "permissions";
@@ -56,6 +58,8 @@ public:
                 return "the database's encoding cannot hold that name";
             case Error::too_old:
                 return "PostgreSQL 12 or newer is needed";
+            case Error::strange_answer:
+                return "the server answered with what the statement cannot have";
             case Error::refused_statement:
                 return "the server refused the statement";
         }
@@ -71,6 +75,7 @@ public:
             case Error::foreign_table:
                 return make_error_condition(errc::kind_mismatch);
             case Error::no_database:
+            case Error::no_key:
             case Error::untrusted_table:
             case Error::newer_format:
             case Error::older_format:
@@ -102,7 +107,7 @@ constexpr Known states[] = {
     {"40", Error::conflict},         {"42501", Error::no_right},
     {"42P01", Error::no_table},      {"42703", Error::foreign_table},
     {"42804", Error::foreign_table}, {"42883", Error::foreign_table},
-    {"42809", Error::foreign_table}, {"42P10", Error::foreign_table},
+    {"42809", Error::foreign_table}, {"42P10", Error::no_key},
     {"22021", Error::bad_text},      {"22P05", Error::bad_text},
     {"08", Error::closed},
 };

@@ -19,6 +19,7 @@ enum class Error {
     no_table,          ///< the table is missing, and we have no permission to make it
     no_right,          ///< the table exists, and we have no permission to use it
     foreign_table,     ///< a table with that name that is not ours
+    no_key,            ///< the table has lost its primary key
     untrusted_table,   ///< its owner, or its code, would get our permissions
     newer_format,      ///< made by a newer version
     older_format,      ///< made by an older version
@@ -28,6 +29,7 @@ enum class Error {
     no_resources,      ///< disk full, out of memory
     bad_text,          ///< the database's encoding has no such characters
     too_old,           ///< older than PostgreSQL 12
+    strange_answer,    ///< rows or columns that the statement cannot have
     refused_statement  ///< any other error
 };
 

@@ -24,6 +24,28 @@ Found judge_table(const spi::Facts& f) {
     return f.text("persistence") == "p" ? spi::sound() : spi::unsafe("the table is UNLOGGED");
 }
 
+Found judge_primary_key(const spi::Facts& f) {
+    std::string words;
+    if (f.text("has_key") == "f") words = "no unique index on (name, slot)";
+    if (const auto n = f.number("doubled").value_or(0); n > 0)
+        words += (words.empty() ? "" : ", and ") + std::to_string(n) +
+                 (n == 1 ? " name has several rows" : " names have several rows");
+    return words.empty() ? spi::sound() : spi::unsafe(words);
+}
+
+Found judge_subscription(const spi::Facts& f) {
+    return f.text("subscribed") == "t"
+               ? spi::unsafe("a logical subscription of this database writes into the table")
+               : spi::sound();
+}
+
+/// Without the first three no name, or no new one, is granted; deletions only keep it small.
+Found judge_rights(const spi::Facts& f) {
+    const auto missing = f.text("missing_rights");
+    if (missing.empty()) return spi::sound();
+    return spi::slow("this role lacks " + std::string(missing) + " on holdfast_lease");
+}
+
 Found judge_standbys(const spi::Facts& f) {
     const auto n = f.number("standbys").value_or(0);
     if (n == 0) return spi::sound("no standbys");
@@ -110,6 +132,14 @@ constexpr spi::Check checks[] = {
     {"postgresql.full_page_writes", forgets, "full_page_writes = on, and reload",
      judge_full_page_writes},
     {"postgresql.table", forgets, "ALTER TABLE holdfast_lease SET LOGGED", judge_table},
+    {"postgresql.primary_key", "a name that has two rows is granted twice",
+     "stop every client, delete the rows that are doubled, and ALTER TABLE holdfast_lease ADD "
+     "PRIMARY KEY (name, slot)",
+     judge_primary_key},
+    {"postgresql.subscription",
+     "a row that arrives replaces a held one, and the lock can be held twice",
+     "take holdfast_lease out of the publication, or use a schema that is not replicated",
+     judge_subscription},
     {"postgresql.standbys",
      "after a switch to one that lacked the last commits a lock can be held twice",
      "name every standby in synchronous_standby_names, or check the token at the store",
@@ -119,6 +149,10 @@ constexpr spi::Check checks[] = {
      "find out who wrote that token into holdfast_lease", judge_tokens},
     {"postgresql.synchronous_standby", "each grant waits for a standby that is not there",
      "start the standby, or take it out of synchronous_standby_names", judge_missing_standby},
+    {"postgresql.rights",
+     "new names are refused without INSERT, all without SELECT and UPDATE; without DELETE the "
+     "table keeps every name",
+     "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO the role", judge_rights},
     {"postgresql.pooler", "waiters are not notified of releases, and look once a second",
      "connect to the server itself, or set the pooler's mode to session", judge_pooler},
     {"postgresql.connections", "the next clients are refused", "raise max_connections",
@@ -151,7 +185,7 @@ result<Examination> Questions::examine(Connection& c, boot_clock::time_point dea
     if (const auto why = c.open(deadline, detail)) return why;
     const auto before = std::chrono::system_clock::now();
     const auto sent = boot_clock::now();
-    Said said = c.run_text(c.shared().statements.facts(), deadline);
+    Said said = c.run_text(c.shared().statements.facts(), deadline, {-1, true});
     if (said.error) {
         detail = std::move(said.detail);
         return said.error;
@@ -176,6 +210,8 @@ result<Examination> Questions::examine(Connection& c, boot_clock::time_point dea
     spi::judge(checks, facts, found.findings);
     found.capabilities = promises();
     if (c.pooled()) found.capabilities.set(Capability::notified, false);
+    if (!spi::all_sound(found.findings, {"postgresql.primary_key", "postgresql.subscription"}))
+        found.capabilities.safety = SafetyClass::d;
     const bool durable = spi::all_sound(
         found.findings, {"postgresql.fsync", "postgresql.full_page_writes", "postgresql.table"});
     found.capabilities.set(Capability::survives_server_crash, durable);

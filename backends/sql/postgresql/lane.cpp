@@ -38,6 +38,8 @@ public:
             Step s(Step::Kind::release, shared_->options.prefix, h);
             run(s);
             h.released = s.released;
+            h.release_error = s.error;
+            h.detail = s.detail;
             h.handed_on = s.handed_on;
             if (s.handed_on)
                 shared_->line->handed_on_elsewhere(s.key);

@@ -39,7 +39,7 @@ spi::awaitable<void> Listener::connect() {
             made->why = make_error_code(errc::unavailable);
         }
     };
-    auto run = worker_->run(job);
+    auto run = connecting_on_->run(job);
     const bool answered = co_await std::move(run);
     connecting_ = false;
     if (closed_) co_return;
@@ -112,6 +112,7 @@ void Listener::close() noexcept {
     retry_.cancel();
     socket_.reset();
     connection_.reset();
+    connecting_on_->close();
 }
 
 }  // namespace holdfast::postgresql

@@ -1,5 +1,6 @@
-// The connection on which the server notifies of releases. A worker makes it when a caller first
-// waits; then the engine watches its socket, so it needs no thread.
+// The connection on which the server notifies of releases. A thread of its own makes it when a
+// caller first waits, as connecting may take long and no grant should wait behind it. Then the
+// engine watches its socket.
 #pragma once
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -17,6 +18,7 @@ public:
         : shared_(std::move(shared)),
           context_(context),
           worker_(std::move(worker)),
+          connecting_on_(std::make_shared<Worker>(shared_, context.engine)),
           line_(std::move(line)),
           retry_(context.engine) {}
 
@@ -34,6 +36,7 @@ private:
     const std::shared_ptr<Shared> shared_;
     const spi::Context context_;
     const std::shared_ptr<sql::Worker<Step, Connection>> worker_;
+    const std::shared_ptr<Worker> connecting_on_;
     const std::shared_ptr<Line> line_;
     std::unique_ptr<Connection> connection_;
     std::unique_ptr<asio::posix::stream_descriptor> socket_;

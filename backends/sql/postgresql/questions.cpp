@@ -59,7 +59,8 @@ result<std::vector<std::string>> Questions::list(Connection& c, const std::strin
     if (said.error) return said.error;
     std::vector<std::string> names;
     for (const auto& row : said.rows)
-        names.emplace_back(std::string_view(row[0].c_str()).substr(space.size()));
+        if (const auto key = column(row, 0); key.starts_with(space))
+            names.emplace_back(key.substr(space.size()));
     return names;
 }
 
@@ -91,7 +92,7 @@ result<std::string> Questions::recorded_break(Connection& c, const std::string& 
     detail = std::move(said.detail);
     if (said.error) return said.error;
     if (said.rows.empty()) return std::string();
-    return sql::read_record(said.rows[0][0].c_str());
+    return sql::read_record(column(said.rows[0], 0));
 }
 
 result<std::vector<Holder>> Questions::request_release(Connection& c, const std::string& name,

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,19 @@ struct Shared {
     std::atomic<bool> found_free{true};
     sql::Warnings warnings;
 
+    /// What the server warns of, once each; a hostile one has no end of words.
+    void heard_warning(std::string text) {
+        {
+            const std::lock_guard hold(mutex_);
+            if (server_warnings_.size() >= 8 || !server_warnings_.insert(text).second) return;
+        }
+        warnings.tell(std::move(text));
+    }
+
     /// The server's clock when it was read, against ours on receipt: a lower bound of the true
     /// offset, so a deadline in the server's time is never too late.
     void heard_clock(std::int64_t server_us) noexcept {
+        if (server_us < 0 || server_us > latest_time) return;  // no server says that
         const std::int64_t offset = server_us - local_us(boot_clock::now());
         offset_ = offset;
         if (std::abs(offset - ticket_offset_) > jump_us) ticket_offset_ = offset;
@@ -140,11 +151,13 @@ struct Shared {
     }
 
 private:
+    static constexpr std::int64_t latest_time = std::int64_t{1} << 60;
     static constexpr std::int64_t jump_us = 100'000;  // of the server's clock, or of the machine
     std::atomic<std::int64_t> offset_{0}, ticket_offset_{0}, greatest_{INT64_MIN / 2};
     std::atomic<std::int64_t> crowded_until_{0};
     mutable std::mutex mutex_;
     std::string reached_, audited_, schema_;
+    std::set<std::string> server_warnings_;
     std::shared_ptr<const Statements> pinned_;
     std::vector<const std::vector<Step*>*> asked_;
     std::atomic<bool> closing_{false};

@@ -118,6 +118,21 @@ constexpr std::string_view facts_text =
     "(SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = "
     "pg_catalog.to_regclass('TABLE')::oid) AS dead_rows, "
     "(SELECT pg_catalog.max(token) FROM TABLE) AS last_token, "
+    // Only this key keeps a name from having two rows, and so two holders.
+    "EXISTS (SELECT 1 FROM pg_index x WHERE x.indrelid = "
+    "pg_catalog.to_regclass('TABLE')::oid AND x.indisunique AND x.indisvalid AND x.indimmediate "
+    "AND x.indpred IS NULL AND x.indexprs IS NULL AND (SELECT "
+    "pg_catalog.string_agg(a.attname::text, ' ' ORDER BY a.attname::text) FROM pg_attribute a "
+    "WHERE a.attrelid = x.indrelid AND a.attnum = ANY (x.indkey::int2[])) = 'name slot') "
+    "AS has_key, "
+    "(SELECT pg_catalog.count(*) FROM (SELECT 1 FROM TABLE GROUP BY name, slot HAVING "
+    "pg_catalog.count(*) > 1) AS doubled) AS doubled, "
+    // Its worker writes over what is held here.
+    "EXISTS (SELECT 1 FROM pg_subscription_rel WHERE srrelid = "
+    "pg_catalog.to_regclass('TABLE')::oid) AS subscribed, "
+    "(SELECT pg_catalog.string_agg(p.word, ', ') FROM (VALUES ('SELECT'), ('INSERT'), "
+    "('UPDATE'), ('DELETE')) AS p(word) WHERE NOT pg_catalog.has_table_privilege("
+    "pg_catalog.to_regclass('TABLE')::oid, p.word)) AS missing_rights, "
     // Others than backups, and how many of them each commit waits for.
     "(SELECT pg_catalog.count(*) FROM pg_stat_replication WHERE state IS NULL OR state <> "
     "'backup') AS standbys, "
@@ -141,6 +156,26 @@ constexpr std::string_view facts_text =
     ", pg_catalog.jsonb_build_array(" NEXT                                                     \
     ", NOW + PLACE)) END "                                                                     \
     "FROM f WHERE l.name = f.name AND l.slot = f.slot "
+
+/// The same for one row, for which somebody else's transaction is waited, and for many, of which
+/// those that it has locked are left out.
+#define HOLDFAST_WRITE(LOCKED)                                                                     \
+    "WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owner AS who, r.token, r.expires, "          \
+    "r.acquired, r.mark, r.previous, r.revoked, r.text FROM unnest($1::text[], $2::text[], "       \
+    "$3::text[], $4::bigint[], $5::float8[], $6::float8[], $7::smallint[], $8::smallint[], "       \
+    "$9::boolean[], $10::text[], $11::float8[]) AS r(name, version, owner, token, expires, "       \
+    "acquired, mark, previous, revoked, text, deadline) "                                          \
+    "JOIN TABLE l ON l.name = r.name AND l.slot = 0 WHERE l.xmin::text = r.version "               \
+    "AND CLOCK < 'epoch'::timestamptz + r.deadline * interval '1 microsecond' "                    \
+    "AND (SELECT pg_catalog.set_config('synchronous_commit', $12::text, true) || "                 \
+    "pg_catalog.set_config('lock_timeout', $13::text, true)) <> '' "                               \
+    "ORDER BY l.name FOR UPDATE OF l" LOCKED                                                       \
+    ") "                                                                                           \
+    "UPDATE TABLE l SET owner = nullif(f.who, ''), token = f.token, "                              \
+    "expires = 'epoch'::timestamptz + f.expires * interval '1 microsecond', "                      \
+    "acquired = 'epoch'::timestamptz + f.acquired * interval '1 microsecond', "                    \
+    "mark = f.mark, previous = f.previous, revoked = f.revoked, meta = nullif(f.text, '') FROM f " \
+    "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name, l.line IS NOT NULL"
 
 // NOLINTBEGIN(bugprone-suspicious-missing-comma): each text is several literals long.
 constexpr std::string_view texts[] = {
@@ -171,7 +206,7 @@ constexpr std::string_view texts[] = {
     "WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.mark FROM "
     "unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[]) AS r(name, owner, token, mark) "
     "JOIN TABLE l ON l.name = r.name AND l.slot = 0 WHERE l.owner = r.owner AND l.token = r.token "
-    "AND l.expires > CLOCK AND SOON ORDER BY l.name FOR UPDATE OF l) "
+    "AND l.expires > CLOCK AND SOON ORDER BY l.name FOR UPDATE OF l SKIP LOCKED) "
     "UPDATE TABLE l SET owner = NULL, mark = f.mark FROM f "
     "WHERE l.name = f.name AND l.slot = f.slot "
     "RETURNING l.name, l.line IS NOT NULL, l.meta IS NOT NULL",
@@ -183,7 +218,7 @@ constexpr std::string_view texts[] = {
     "FROM TABLE WHERE name = ANY ($1::text[]) AND slot = 0",
     // ensure
     "INSERT INTO TABLE (name) SELECT r.name FROM pg_catalog.unnest($1::text[]) AS r(name) "
-    "WHERE ASYNC ORDER BY r.name ON CONFLICT DO NOTHING",
+    "WHERE ASYNC ORDER BY r.name ON CONFLICT (name, slot) DO NOTHING",
     // stand
     // It waits for a grant or a release that is being committed, but not for long.
     "WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.since FROM "
@@ -241,21 +276,9 @@ constexpr std::string_view texts[] = {
     // write
     // Whoever changed the row since it was read gave it another xmin; who is doing so is waited
     // for.
-    "WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owner AS who, r.token, r.expires, "
-    "r.acquired, r.mark, r.previous, r.revoked, r.text FROM unnest($1::text[], $2::text[], "
-    "$3::text[], $4::bigint[], $5::float8[], $6::float8[], $7::smallint[], $8::smallint[], "
-    "$9::boolean[], $10::text[], $11::float8[]) AS r(name, version, owner, token, expires, "
-    "acquired, mark, previous, revoked, text, deadline) "
-    "JOIN TABLE l ON l.name = r.name AND l.slot = 0 WHERE l.xmin::text = r.version "
-    "AND CLOCK < 'epoch'::timestamptz + r.deadline * interval '1 microsecond' "
-    "AND (SELECT pg_catalog.set_config('synchronous_commit', $12::text, true) || "
-    "pg_catalog.set_config('lock_timeout', $13::text, true)) <> '' "
-    "ORDER BY l.name FOR UPDATE OF l) "
-    "UPDATE TABLE l SET owner = nullif(f.who, ''), token = f.token, "
-    "expires = 'epoch'::timestamptz + f.expires * interval '1 microsecond', "
-    "acquired = 'epoch'::timestamptz + f.acquired * interval '1 microsecond', "
-    "mark = f.mark, previous = f.previous, revoked = f.revoked, meta = nullif(f.text, '') FROM f "
-    "WHERE l.name = f.name AND l.slot = f.slot RETURNING l.name, l.line IS NOT NULL",
+    HOLDFAST_WRITE(""),
+    // write_many
+    HOLDFAST_WRITE(" SKIP LOCKED"),
     // grant_free
     // What NameState makes of a free row, and columns_of writes.
     "WITH r AS MATERIALIZED (SELECT name, slot, token, mark, NOW AS at FROM TABLE "
@@ -267,7 +290,7 @@ constexpr std::string_view texts[] = {
     "CASE WHEN $7::boolean THEN greatest(token + 1, at) ELSE 0 END AS part, "
     "CASE WHEN $7::boolean THEN mark ELSE -1 END AS told FROM r) "
     "UPDATE TABLE l SET owner = CASE WHEN $7::boolean THEN 'hf:s' ELSE 'hf:p' END, "
-    "token = greatest(l.token, f.part), revoked = l.revoked AND NOT $7::boolean, "
+    "token = greatest(l.token, f.part), revoked = false, "
     "acquired = 'epoch'::timestamptz + f.at::float8 * interval '1 microsecond', "
     "expires = 'epoch'::timestamptz + (f.at + $3::bigint)::float8 * interval '1 microsecond', "
     "meta = pg_catalog.format(E'hf 1\\npart %s %s %s %s %s %s %s %s %s 0 0 %s\\n', $5::bigint, "
@@ -313,6 +336,7 @@ constexpr std::string_view texts[] = {
     "SELECT pg_catalog.max(name), pg_catalog.count(*), (SELECT pg_catalog.count(*) FROM d) FROM w",
 };
 // NOLINTEND(bugprone-suspicious-missing-comma)
+#undef HOLDFAST_WRITE
 #undef HOLDFAST_GRANT
 
 /// Of a time in a column; one that a person made may be infinite.
@@ -380,6 +404,12 @@ std::string as_identifier(std::string_view name) {
         out += c;
     }
     return out + '"';
+}
+
+int Statements::columns(Sql s) noexcept {
+    constexpr std::uint8_t all[] = {2, 3, 3, 3, 10, 0, 1, 3, 2, 3, 12, 2, 2, 3, 2, 2, 1, 0, 1, 3};
+    static_assert(std::size(all) == static_cast<std::size_t>(Sql::count_));
+    return all[static_cast<std::size_t>(s)];
 }
 
 Statements::Statements(const std::string& schema) {

@@ -18,7 +18,7 @@ enum class Sql : std::uint8_t {
     grant,         ///< name, owner, ttl ms, deadline us, client, next -> token, previous
     release,       ///< name, owner, token, mark -> name, whether a client waits; if it was ours
     grant_many,    ///< arrays of the same, but one client -> name, token, previous
-    release_many,  ///< arrays of the same -> name, whether a client waits
+    release_many,  ///< arrays of the same, but for rows that somebody else has locked -> the same
     look,          ///< names, client -> see Row
     ensure,        ///< names: makes missing rows
     stand,  ///< names, since us, client, also if free: it stands in line -> names where it does
@@ -30,6 +30,7 @@ enum class Sql : std::uint8_t {
     write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
                ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether a
                ///< client waits; for rows that still have that version
+    write_many,  ///< the same, but for rows that somebody else has locked
     grant_free,  ///< name, owner, ttl ms, deadline us, units, limit, whether shared: to a reader or
                  ///< to permits, if nobody has it -> token, previous, whether a client waits
     release_alone,  ///< name, owner, token, units, limit, whether shared: of the only holder
@@ -72,6 +73,8 @@ public:
     explicit Statements(const std::string& schema);
 
     const std::string& text(Sql s) const noexcept { return texts_[static_cast<std::size_t>(s)]; }
+    /// How many columns its answer has.
+    static int columns(Sql) noexcept;
     /// The name of the prepared statement, made from its text, so that no two versions share one.
     const std::string& name(Sql s) const noexcept { return names_[static_cast<std::size_t>(s)]; }
     const std::string& create() const noexcept { return create_; }

@@ -16,6 +16,13 @@ void judge_open(Connection& c, const Steps& wave, F&& judge) {
     }
 }
 
+/// Somebody else has locked the row: once more, soon.
+void locked_now(Step& s) {
+    Said said;
+    said.error = make(Error::conflict);
+    refuse(s, said);
+}
+
 void renew_wave(Connection& c, const Steps& wave) {
     const auto renewed = [](Step& s, const pqxx::row& r) {
         s.done = true;
@@ -25,13 +32,17 @@ void renew_wave(Connection& c, const Steps& wave) {
     if (!exchange(c, Sql::renew, wave, {keys(wave), owners(wave), tokens(wave), ttls(wave)},
                   renewed))
         return;
-    judge_open(c, wave, [](Step& s, const Row& row) {
+    Steps whole;
+    judge_open(c, wave, [&](Step& s, const Row& row) {
         s.error = why_lost(row, s);
-        if (s.error)
-            s.renewal = spi::Held::Renewal::lost;
+        if (!s.error)
+            locked_now(s);
+        else if (!row.plain)
+            whole.push_back(&s);  // it may say that the lease was broken
         else
-            s.error = make(Error::conflict);  // locked by somebody for a moment: once more, soon
+            s.renewal = spi::Held::Renewal::lost;
     });
+    run_whole(c, whole);
 }
 
 /// Where more than a mutex is waited for, only the waiters know by their marks whose turn it is,
@@ -56,11 +67,15 @@ void freed(Step& s, const pqxx::row& r, Steps& contended) {
 }
 
 /// Somebody else has locked a row of these for longer than we wait for it. Each by itself then, so
-/// that it costs the others nothing; but renewals wait behind all of them.
+/// that it costs the others nothing; but renewals wait behind all of them. They begin with another
+/// one each time, so that none stays behind the locked ones.
 template <class F>
-void one_by_one(const Steps& steps, F&& run) {
+void one_by_one(Steps steps, F&& run) {
+    if (steps.empty()) return;
     constexpr milliseconds patience{300};
     const auto until = boot_clock::now() + patience;
+    const auto first = until.time_since_epoch().count() % static_cast<std::int64_t>(steps.size());
+    std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
     for (Step* s : steps) {
         if (boot_clock::now() >= std::min(until, s->deadline)) return;
         s->done = false;
@@ -127,11 +142,8 @@ void release_wave(Connection& c, const Steps& wave) {
     if (wave.size() > 1) {
         const auto marks = array(wave, [](const Step& s) { return std::int64_t{s.mark()}; });
         if (!exchange(c, Sql::release_many, wave, {keys(wave), owners(wave), tokens(wave), marks},
-                      released)) {
-            if (wave.front()->error == make(Error::timed_out))
-                one_by_one(wave, [&](const Steps& one) { release_wave(c, one); });
+                      released))
             return;
-        }
     } else {
         Step& s = *wave.front();
         const Said said =
@@ -142,7 +154,19 @@ void release_wave(Connection& c, const Steps& wave) {
     }
     tell_of(c, contended);
     lay(c, wave);
-    judge_open(c, wave, [](Step& s, const Row& row) { s.released = nothing_to_free(row, s); });
+    Steps locked, whole;
+    judge_open(c, wave, [&](Step& s, const Row& row) {
+        if (row.held_by(s))
+            locked.push_back(&s);
+        else if (!row.plain)
+            whole.push_back(&s);
+        else
+            s.released = nothing_to_free(row, s);
+    });
+    for (Step* s : locked)
+        locked_now(*s);
+    if (wave.size() > 1) one_by_one(locked, [&](const Steps& one) { release_wave(c, one); });
+    run_whole(c, whole);
 }
 
 }  // namespace

@@ -63,21 +63,24 @@ struct Row {
 
     bool held() const noexcept { return state == State::held; }
     bool granted_to(const sql::Step& s) const noexcept { return token == s.token; }
+    bool held_by(const sql::Step& s) const noexcept {
+        return granted_to(s) && held() && owner == s.owner;
+    }
 };
 
 /// Why there is nothing to renew; no error: it is held as granted.
 inline error_code why_lost(const Row& row, const sql::Step& s) noexcept {
     if (row.granted_to(s) && row.revoked) return make_error_code(errc::revoked);
-    if (row.granted_to(s) && row.held() && row.owner == s.owner) return {};
+    if (row.held_by(s)) return {};
     return make_error_code(errc::lost);
 }
 
 /// The result of a release that found nothing to free.
 inline ReleaseResult nothing_to_free(const Row& row, const sql::Step& s) noexcept {
     if (row.granted_to(s))
-        // Free with our token: an earlier release of ours got through, unless it was broken.
-        return row.state == Row::State::free && !row.revoked ? ReleaseResult::released
-                                                             : ReleaseResult::already_expired;
+        // Free with our token: an earlier release of ours got through.
+        return row.state == Row::State::free ? ReleaseResult::released
+                                             : ReleaseResult::already_expired;
     return row.held() ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
 }
 
@@ -107,8 +110,10 @@ struct Change {
     boot_clock::time_point deadline;
     bool synced = false;
 };
-/// Writes rows. `done`: the names written, and whether a client waits for each.
-Said write(Connection&, const std::vector<Change>&, std::map<std::string, bool, std::less<>>& done);
+/// Writes rows. `done`: the names written, and whether a client waits for each. Of several, those
+/// that somebody else has locked are left out; for a single one that is waited, up to `patience`.
+Said write(Connection&, const std::vector<Change>&, std::map<std::string, bool, std::less<>>& done,
+           milliseconds patience = milliseconds(100));
 
 /// Runs steps that need more than the columns of a mutex, of any names: reads a row, and writes it
 /// if it has not changed since.

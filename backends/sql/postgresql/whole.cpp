@@ -84,7 +84,7 @@ void yield(const Steps& steps) {
     }
 }
 
-/// Nothing was done, since somebody else has locked one of the rows.
+/// Nothing was done, since somebody else has locked the row.
 void missed(const Steps& steps, const Said& said) {
     for (Step* s : steps) {
         if (is_attempt(s) && s->ghost == 0) {
@@ -97,36 +97,17 @@ void missed(const Steps& steps, const Said& said) {
     }
 }
 
-/// Reads, judges and writes once; those steps stay open whose rows were changed by others
-/// meanwhile.
-void one_round(Connection& c, const Steps& steps) {
-    NameRows rows;
-    Said said = read(c, keys_of(steps), last_deadline(steps), rows);
-    said.nothing_done = true;
-    if (!went_well(said, steps)) return;
-    for (Step* s : steps)
-        if (s->queue) s->ticket = c.shared().ticket_us(s->came);
-    Groups groups = grouped(steps);
-    std::vector<std::string> absent;
-    std::vector<Change> changes;
-    for (auto& [key, g] : groups) {
-        const NameRow& row = rows[std::string(key)];
-        if (!row.present && std::any_of(g.steps.begin(), g.steps.end(), is_attempt))
-            absent.emplace_back(key);
-        else if (judge(g, row))
-            changes.push_back(change_of(std::string(key), g, row));
-    }
-    if (!absent.empty()) {
-        said = c.run(Sql::ensure, {array_of(absent)}, last_deadline(steps));
-        said.nothing_done = true;  // a free row at most
-        if (said.error) {
-            for (const auto& key : absent)
-                went_well(said, groups[key].steps);
-        }
-    }
+/// The versions of rows that were left out of a write: who meets the same one again waits for
+/// somebody's transaction.
+using LeftOut = std::map<std::string, std::string, std::less<>>;
+
+/// Writes what was judged. Those steps stay open whose rows were changed by others meanwhile, or
+/// are locked.
+void write_out(Connection& c, Groups& groups, const std::vector<Change>& changes,
+               const Steps& steps, milliseconds patience) {
     if (changes.empty()) return;
     std::map<std::string, bool, std::less<>> written;
-    said = write(c, changes, written);
+    const Said said = write(c, changes, written, patience);
     std::vector<std::string> told;
     for (const Change& change : changes) {
         Group& g = groups[change.key];
@@ -146,6 +127,59 @@ void one_round(Connection& c, const Steps& steps) {
         }
     }
     if (!told.empty()) tell_all(c, told, last_deadline(steps));
+}
+
+/// Each of these rows by itself, for a moment: the leases of other rows wait behind them.
+void write_locked(Connection& c, Groups& groups, const std::vector<Change>& changes,
+                  const Steps& steps) {
+    constexpr milliseconds all{100}, each{20};
+    const auto until = boot_clock::now() + all;
+    Said locked;
+    locked.error = make(Error::timed_out);
+    locked.detail = "somebody else has locked the row";
+    for (const Change& change : changes) {
+        if (boot_clock::now() < until)
+            write_out(c, groups, {change}, steps, changes.size() > 1 ? each : all);
+        else
+            missed(groups[change.key].steps, locked);
+    }
+}
+
+/// Reads, judges and writes once; those steps stay open whose rows were changed by others
+/// meanwhile, or are locked.
+void one_round(Connection& c, const Steps& steps, LeftOut& left_out) {
+    NameRows rows;
+    Said said = read(c, keys_of(steps), last_deadline(steps), rows);
+    said.nothing_done = true;
+    if (!went_well(said, steps)) return;
+    for (Step* s : steps)
+        if (s->queue) s->ticket = c.shared().ticket_us(s->came);
+    Groups groups = grouped(steps);
+    std::vector<std::string> absent;
+    std::vector<Change> changes, locked;
+    for (auto& [key, g] : groups) {
+        const NameRow& row = rows[std::string(key)];
+        if (!row.present && std::any_of(g.steps.begin(), g.steps.end(), is_attempt)) {
+            absent.emplace_back(key);
+        } else if (judge(g, row)) {
+            const auto at = left_out.find(key);
+            const bool same = at != left_out.end() && at->second == row.version;
+            (same ? locked : changes).push_back(change_of(std::string(key), g, row));
+        }
+    }
+    if (!absent.empty()) {
+        said = c.run(Sql::ensure, {array_of(absent)}, last_deadline(steps));
+        said.nothing_done = true;  // a free row at most
+        if (said.error) {
+            for (const auto& key : absent)
+                went_well(said, groups[key].steps);
+        }
+    }
+    left_out.clear();
+    for (const Change& change : changes)
+        if (changes.size() > 1) left_out.emplace(change.key, change.row->version);
+    write_out(c, groups, changes, steps, milliseconds(100));
+    write_locked(c, groups, locked, steps);
 }
 
 /// Where nobody else holds the name, one statement grants it to a reader or to permits, or releases
@@ -223,9 +257,7 @@ Said read(Connection& c, const std::vector<std::string>& keys, boot_clock::time_
 }
 
 Said write(Connection& c, const std::vector<Change>& changes,
-           std::map<std::string, bool, std::less<>>& done) {
-    // Grants and renewals wait behind it.
-    constexpr const char *patience = "100ms", *short_patience = "20ms";
+           std::map<std::string, bool, std::less<>>& done, milliseconds patience) {
     std::array<ArrayText, 11> p;
     auto last = boot_clock::time_point::min();
     bool synced = false;
@@ -249,8 +281,8 @@ Said write(Connection& c, const std::vector<Change>& changes,
     for (ArrayText& array : p)
         parameters.push_back(array.take());
     parameters.emplace_back(synced ? "on" : "off");
-    parameters.emplace_back(changes.size() > 1 ? short_patience : patience);
-    Said said = c.run(Sql::write, parameters, last);
+    parameters.push_back(std::to_string(patience.count()) + "ms");
+    Said said = c.run(changes.size() > 1 ? Sql::write_many : Sql::write, parameters, last);
     for (const auto& r : said.rows)
         done[std::string(column(r, 0))] = column(r, 1) == "t";
     return said;
@@ -275,7 +307,7 @@ void run_whole(Connection& c, Steps steps) {
     said.error = make_error_code(errc::closed);
     went_well(said, off);
     if (const Steps on = still_open(steps); on.size() == 1 && alone(c, *on.front())) return;
-    for (;;) {
+    for (LeftOut left_out;;) {
         const auto now = boot_clock::now();
         Steps open;
         for (Step* s : still_open(steps)) {
@@ -286,7 +318,7 @@ void run_whole(Connection& c, Steps steps) {
                 refuse(*s, said);
         }
         if (open.empty()) return;
-        one_round(c, open);
+        one_round(c, open, left_out);
     }
 }
 

@@ -481,3 +481,60 @@ TEST_CASE("kinds: of many readers and writers in many clients each has its turns
     INFO("turns of all: " << std::accumulate(had.begin(), had.end(), 0));
     CHECK(each);
 }
+
+TEST_CASE("rows that somebody else has locked cost the leases of other rows nothing") {
+    using Step = pg::Step;
+    Direct d(server().url()), application(server().url());
+    const std::pair<const char*, hf::spi::Units> kinds[] = {
+        {"mutexes", {}}, {"readers", reader}, {"permits", {1, 3, hf::Mode::exclusive}}};
+    for (const auto& [what, units] : kinds) {
+        INFO(what);
+        const auto space = fresh("locked-rows");
+        constexpr int n = 60, locked = 40;  // more than anybody has the time to wait for
+        std::vector<Step> steps;
+        for (int i = 0; i < n; ++i) {
+            steps.push_back(
+                d.step(Step::Kind::attempt, space + "/" + std::to_string(100 + i), owner('A')));
+            steps.back().units = units;
+        }
+        const auto run = [&](Step::Kind kind) {
+            std::vector<Step*> all;
+            for (Step& s : steps) {
+                const auto* granted = std::get_if<hf::spi::Attempt::Granted>(&s.outcome);
+                if (granted != nullptr) s.token = static_cast<std::int64_t>(granted->token.value);
+                s.kind = kind;
+                s.done = false;
+                s.error = {};
+                s.renewal = hf::spi::Held::Renewal::unknown;
+                s.released = ReleaseResult::unreachable;
+                s.deadline = boot_clock::now() + 5s;
+                all.push_back(&s);
+            }
+            pg::run_steps(*d.connection, all);
+        };
+        run(Step::Kind::attempt);
+        for (const Step& s : steps)
+            REQUIRE(was_granted(s));
+        const auto soon = boot_clock::now() + 20s;
+        REQUIRE_FALSE(application.connection
+                          ->run_text("BEGIN; SELECT 1 FROM holdfast_lease WHERE name LIKE '" +
+                                         space + "/%' AND name < '" + space + "/" +
+                                         std::to_string(100 + locked) + "' FOR UPDATE",
+                                     soon)
+                          .error);
+        run(Step::Kind::renew);
+        for (int i = 0; i < n; ++i)
+            CHECK((steps[static_cast<std::size_t>(i)].renewal == hf::spi::Held::Renewal::renewed) ==
+                  (i >= locked));
+        run(Step::Kind::release);
+        for (int i = 0; i < n; ++i)
+            CHECK(steps[static_cast<std::size_t>(i)].released ==
+                  (i >= locked ? ReleaseResult::released : ReleaseResult::unreachable));
+        REQUIRE_FALSE(application.connection->run_text("COMMIT", soon).error);
+        run(Step::Kind::release);
+        for (const Step& s : steps)
+            CHECK(s.released == (units.permits() && &s - steps.data() >= locked
+                                     ? ReleaseResult::already_expired
+                                     : ReleaseResult::released));
+    }
+}

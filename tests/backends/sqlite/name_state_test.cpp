@@ -212,6 +212,71 @@ TEST_CASE("name state: of several holders one leaves early, and the name is clos
     CHECK(t.granted("w", writer));
 }
 
+TEST_CASE("name state: a broken holder hears why until its lease would have ended") {
+    for (const auto& units : {writer, reader, permits(2, 3)}) {
+        RowOnly t;
+        REQUIRE(t.granted("a", units));
+        const auto token = t.read().find("a")->token;
+        const auto said_to = [&](Step::Kind kind, const char* owner) {
+            Step s;
+            s.kind = kind;
+            s.owner = owner;
+            s.units = units;
+            s.token = token;
+            s.ttl = 10s;
+            return t.run(s);
+        };
+        NameState state = t.read();
+        std::string detail;
+        REQUIRE(state.break_up({.now = true}, detail).size() == 1);
+        t.row = sql::columns_of(state, t.row);
+        CHECK(t.read().inspect("N").holders.empty());
+        CHECK(said_to(Step::Kind::renew, "a").error == errc::revoked);
+        CHECK(said_to(Step::Kind::release, "a").released == ReleaseResult::owned_by_other);
+        const Step next = t.attempt("b", units);
+        const auto* g = std::get_if<spi::Attempt::Granted>(&next.outcome);
+        REQUIRE(g != nullptr);
+        CHECK(g->previous == (units.permits()     ? PreviousHolder::unknown
+                              : units.exclusive() ? PreviousHolder::crashed
+                                                  : PreviousHolder::none));
+        CHECK(said_to(Step::Kind::renew, "a").error == errc::revoked);
+        CHECK(said_to(Step::Kind::release, "a").released == ReleaseResult::owned_by_other);
+        CHECK(said_to(Step::Kind::renew, "c").error == errc::lost);
+        t.now += 10 * second;
+        CHECK(said_to(Step::Kind::renew, "a").error == errc::lost);
+        CHECK(t.granted("d", units));
+        CHECK(t.row.text.find("gone") == std::string::npos);
+    }
+}
+
+TEST_CASE("name state: a renewal keeps the lock delay, and a reader its shortest time") {
+    for (const auto& units : {writer, reader}) {
+        RowOnly t;
+        REQUIRE(std::holds_alternative<spi::Attempt::Granted>(
+            t.attempt("a", units, 0, 10s, 60s).outcome));
+        t.now += 5 * second;
+        Step renewal;
+        renewal.kind = Step::Kind::renew;
+        renewal.owner = "a";
+        renewal.units = units;
+        renewal.ttl = 10s;
+        renewal.lock_delay = 60s;
+        renewal.token = t.read().find("a")->token;
+        CHECK(t.run(renewal).renewal == spi::Held::Renewal::renewed);
+        t.now += 69 * second;
+        CHECK_FALSE(t.granted("b", writer));
+        t.now += 1 * second;
+        CHECK(t.granted("b", writer));
+    }
+    RowOnly t;
+    REQUIRE(t.granted("r", reader));
+    t.end(Step::Kind::release, "r", reader, 5s);
+    t.now += 5 * second - 1;
+    CHECK_FALSE(t.granted("w", writer));
+    t.now += 1;
+    CHECK(t.granted("w", writer));
+}
+
 TEST_CASE("name state: what stood before the machine was started keeps nobody out for longer") {
     RowOnly t;
     REQUIRE(t.granted("r", reader));
