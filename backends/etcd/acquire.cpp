@@ -32,14 +32,9 @@ awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
     }
     // Two keys of one transaction would be created at once: each line once in each.
     while (!fresh.empty()) {
-        Attempts part, rest;
-        for (Attempt* a : fresh) {
-            const auto same = [a](const Attempt* b) {
-                return place_of(a->place)->line == place_of(b->place)->line;
-            };
-            (std::any_of(part.begin(), part.end(), same) ? rest : part).push_back(a);
-        }
-        fresh = std::move(rest);
+        Attempts part = take_apart(fresh, [](const Attempt* a, const Attempt* b) {
+            return place_of(a->place)->line == place_of(b->place)->line;
+        });
         auto task = enter(std::move(part), false);
         co_await std::move(task);
     }
@@ -52,6 +47,7 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
     std::vector<Leased> leased = co_await std::move(leasing);
     std::vector<Asked> asked;
     std::vector<Transaction> requests;
+    auto length = Members::Length::brief;
     auto deadline = boot_clock::time_point::min();
     for (std::size_t i = 0; i < all.size(); ++i) {
         Attempt* a = all[i];
@@ -59,17 +55,18 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
         const result<Lease>& own = leased[i].lease;
         if (!own) {
             a->detail = std::move(leased[i].detail);
-            if (p->doubt)
+            if (p->perhaps)
                 a->outcome = Attempt::NoAnswer{own.error()};
             else
                 a->outcome = Attempt::Failed{own.error()};
             continue;
         }
         Asked one{a, p, *own, {}, nullptr};
-        if ((a->queue || p->doubt) && !lines_->known(p->line))
+        if ((a->queue || p->perhaps) && !lines_->known(p->line))
             one.listing = std::make_unique<Lines::Listing>(*lines_, p->line);
         one.how.queue = a->queue;
         one.how.list = one.listing != nullptr;
+        if (one.how.list || p->units.permits()) length = Members::Length::list;
         one.how.lease = own->id;
         one.how.grave = grave_of(shared_->options, p->owner);
         requests.push_back(entering(*p, one.how));
@@ -79,7 +76,7 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
     }
     if (asked.empty()) co_return;
     Went went;
-    auto task = transact(std::move(requests), deadline, went);
+    auto task = transact(std::move(requests), deadline, went, length);
     const auto results = co_await std::move(task);
     Attempts behind, leaving, marked;
     std::vector<std::int64_t> markers;
@@ -87,10 +84,11 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
         Asked& one = asked[i];
         const auto at = std::find(asking_.begin(), asking_.end(), one.own.id);
         if (at != asking_.end()) asking_.erase(at);
-        one.place->doubt = one.place->doubt || went.doubt;
+        one.place->perhaps = one.place->perhaps || went.doubt;
+        one.place->doubt = one.place->doubt || went.late;
         if (!results) {
             one.attempt->detail = went.detail.empty() ? results.error().message() : went.detail;
-            if (one.place->doubt)
+            if (one.place->perhaps)
                 one.attempt->outcome = Attempt::NoAnswer{results.error()};
             else
                 one.attempt->outcome =
@@ -159,7 +157,7 @@ EtcdBackend::Next EtcdBackend::entered(const Asked& one, const Result& r, std::i
             marker = e.found.created;
             return Next::clear;
         case unreadable:
-            p->doubt = true;
+            p->perhaps = p->doubt = true;
             a.outcome = Attempt::NoAnswer{make(Error::protocol)};
             return Next::nothing;
     }

@@ -48,7 +48,7 @@ awaitable<void> EtcdBackend::close() {
 
 awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transaction> all,
                                                              boot_clock::time_point deadline,
-                                                             Went& went) {
+                                                             Went& went, Members::Length length) {
     std::string body;
     if (all.size() == 1) {
         body = all.front().text();
@@ -58,12 +58,16 @@ awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transac
             outer.success.push_back(t.nested());
         body = outer.text();
     }
-    auto task = members_->post("kv/txn", std::move(body), deadline, &went.detail);
+    const std::int64_t newest = newest_;
+    auto task = members_->post("kv/txn", std::move(body), deadline, &went.detail, length);
     const Members::Answer answer = co_await std::move(task);
     went.doubt = answer.doubt;
+    went.late = answer.doubt && answer.why != make(Error::no_space);
     went.repeated = answer.repeated;
+    if (answer.why == make(Error::no_lease)) leases_->forget();
     if (answer.why) co_return answer.why;
     went.revision = revision_of(answer.body);
+    compare(newest, went.revision);
     std::vector<Result> results;
     Result whole = read_transaction(answer.body);
     if (all.size() == 1)
@@ -71,7 +75,7 @@ awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transac
     else
         results = std::move(whole.results);
     if (went.revision <= 0 || results.size() != all.size()) {
-        went.doubt = true;
+        went.doubt = went.late = true;
         co_return make(Error::protocol);
     }
     co_return results;
@@ -80,13 +84,26 @@ awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transac
 awaitable<result<Result>> EtcdBackend::ask(std::string begin, std::string end, std::int64_t limit,
                                            bool keys_only, boot_clock::time_point deadline,
                                            Went& went) {
+    const std::int64_t newest = newest_;
     auto task = members_->post("kv/range", range_alone(begin, end, limit, keys_only), deadline,
-                               &went.detail);
+                               &went.detail, Members::Length::list);
     const Members::Answer answer = co_await std::move(task);
     if (answer.why) co_return answer.why;
     went.revision = revision_of(answer.body);
     if (went.revision <= 0) co_return make(Error::protocol);
+    compare(newest, went.revision);
     co_return read_range(answer.body);
+}
+
+void EtcdBackend::compare(std::int64_t newest_before, std::int64_t revision) {
+    if (revision >= newest_before && generation_ == members_->generation()) {
+        newest_ = std::max(newest_, revision);
+        return;
+    }
+    generation_ = members_->generation();
+    newest_ = revision;
+    leases_->forget();
+    lines_->begin_anew(revision);
 }
 
 template <class Item>

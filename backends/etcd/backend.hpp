@@ -94,7 +94,9 @@ private:
     /// The course of a request, beside its results.
     struct Went {
         std::int64_t revision = 0;
-        bool doubt = false, repeated = false;
+        bool doubt = false;  ///< it may have been executed
+        bool late = false;   ///< it may still be executed
+        bool repeated = false;
         std::string detail;
     };
 
@@ -116,6 +118,20 @@ private:
     awaitable<void> give_up(spi::Attempt*);
     /// Lists a line, since its watch may have missed something.
     awaitable<void> look_after(PlacePtr, boot_clock::time_point deadline);
+    /// Of places whose marks are different ones.
+    awaitable<void> release_apart(std::vector<spi::Held*>);
+    /// Takes from `all`, in their order, those that do not clash with any before them.
+    template <class Item, class Clash>
+    static std::vector<Item*> take_apart(std::vector<Item*>& all, Clash clash) {
+        std::vector<Item*> part, rest;
+        for (Item* a : all) {
+            const bool clashes =
+                std::any_of(part.begin(), part.end(), [&](const Item* b) { return clash(a, b); });
+            (clashes ? rest : part).push_back(a);
+        }
+        all = std::move(rest);
+        return part;
+    }
     void start_over(Place&);
     void add_grave(const Place&, const Lease&, Transaction&);
     static bool is_late(const spi::Held&);
@@ -135,8 +151,12 @@ private:
     awaitable<error_code> change(std::vector<Change>&, boot_clock::time_point deadline,
                                  std::string* detail);
     /// One request for all of these; returns a result for each.
-    awaitable<result<std::vector<Result>>> transact(std::vector<Transaction>,
-                                                    boot_clock::time_point deadline, Went&);
+    awaitable<result<std::vector<Result>>> transact(
+        std::vector<Transaction>, boot_clock::time_point deadline, Went&,
+        Members::Length length = Members::Length::brief);
+    /// For each answer of the store: one that was asked for after another and has an earlier
+    /// revision, or comes from a cluster made anew, is of a store that forgot what is known here.
+    void compare(std::int64_t newest_before, std::int64_t revision);
     awaitable<result<Result>> ask(std::string begin, std::string end, std::int64_t limit,
                                   bool keys_only, boot_clock::time_point deadline, Went&);
     /// The time left of the leases; nullopt where it is not known.
@@ -160,6 +180,8 @@ private:
     std::shared_ptr<Leases> leases_;
     std::shared_ptr<Lines> lines_;
     std::vector<std::int64_t> asking_;  ///< leases of grants whose requests are under way
+    std::int64_t newest_ = 0;           ///< revision that an answer had
+    unsigned generation_ = 0;           ///< Members::generation(), as it was known last
     bool tending_ = false;
     std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  ///< this object is
     std::shared_ptr<spi::net::Gate> tend_gate_ = std::make_shared<spi::net::Gate>();

@@ -116,6 +116,7 @@ awaitable<void> EtcdBackend::renew(std::span<Held* const> items) {
         h->renewal = Held::Renewal::unknown;
         if (!leased[i].lease) {
             h->renewal_error = leased[i].lease.error();
+            h->detail = leased[i].detail;
             continue;
         }
         changes.push_back({place_of(h->place), *leased[i].lease, h->units});
@@ -126,6 +127,7 @@ awaitable<void> EtcdBackend::renew(std::span<Held* const> items) {
     std::string detail;
     auto task = change(changes, deadline, &detail);
     const error_code why = co_await std::move(task);
+    if (why && detail.empty()) detail = why.message();
     for (std::size_t i = 0; i < all.size(); ++i) {
         Held& h = *all[i];
         Place& p = *changes[i].place;
@@ -140,13 +142,17 @@ awaitable<void> EtcdBackend::renew(std::span<Held* const> items) {
                 break;
             case Change::Outcome::unknown:
                 h.renewal_error = why;
+                h.detail = detail;
                 break;
             case Change::Outcome::other_kind:  // of those that take only
             case Change::Outcome::gone:
+                h.renewal = Held::Renewal::lost;
+                h.renewal_error = make_error_code(errc::lost);
+                h.detail = "its key is not there any more";
+                break;
             case Change::Outcome::revoked:
                 h.renewal = Held::Renewal::lost;
-                h.renewal_error = make_error_code(
-                    changes[i].outcome == Change::Outcome::gone ? errc::lost : errc::revoked);
+                h.renewal_error = make_error_code(errc::revoked);
                 break;
         }
     }

@@ -22,10 +22,14 @@ constexpr spi::net::Meaning meanings[] = {
     {Error::tls, errc::unavailable, "no secure connection to the server"},
     {Error::no_users, errc::unavailable, "the server has no authentication"},
     {Error::token, errc::denied, "the server demands a user and a password"},
-    {Error::too_old, errc::not_supported, "etcd 3.4 or newer is needed"},
+    {Error::too_old, errc::not_supported,
+     "there is no v3 JSON gateway: name the port for clients (2379, not 2380 for the members) of "
+     "etcd 3.4 or newer, without --enable-grpc-gateway=false"},
     {Error::refused, errc::unavailable, "the server refused the request"},
     {Error::other_kind, errc::kind_mismatch,
      "there is a key at the name itself: of another kind of lock, or none"},
+    {Error::other_cluster, errc::bad_config, "the hosts of the URL belong to different clusters"},
+    {Error::failed, errc::unavailable, "the server failed"},
 };
 
 // The codes of gRPC that the gateway passes on.
@@ -36,6 +40,8 @@ enum : long long {
     permission_denied = 7,
     resource_exhausted = 8,
     failed_precondition = 9,
+    out_of_range = 11,
+    unimplemented = 12,
     unavailable = 14,
     unauthenticated = 16
 };
@@ -78,8 +84,12 @@ error_code from_answer(long long grpc_code, unsigned http_status, std::string_vi
         case deadline_exceeded:
             if (has(text, "learner")) return make(Error::learner);
             return make(has(text, "leader") ? Error::no_leader : Error::no_answer);
+        case out_of_range:
+            return make(Error::refused);
+        case unimplemented:
+            return make(Error::too_old);
         default:
-            return make(http_status == 404 ? Error::too_old : Error::refused);
+            return make(http_status == 404 ? Error::too_old : Error::failed);
     }
 }
 
@@ -90,7 +100,6 @@ bool nothing_done(const error_code& ec) noexcept {
         case Error::unreachable:
         case Error::learner:
         case Error::no_lease:
-        case Error::no_space:
         case Error::overloaded:
         case Error::denied:
         case Error::tls:
@@ -98,6 +107,7 @@ bool nothing_done(const error_code& ec) noexcept {
         case Error::no_users:
         case Error::too_old:
         case Error::refused:
+        case Error::other_cluster:
             return true;
         default:
             return false;

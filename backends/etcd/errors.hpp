@@ -13,15 +13,18 @@ enum class Error : int {
     no_leader,       ///< the members have no leader, or no majority is reachable
     learner,         ///< the member is not a voter yet, and serves no requests
     no_lease,        ///< the lease is gone
-    no_space,        ///< the alarm NOSPACE: only deletions are accepted
+    no_space,        ///< the alarm NOSPACE: only deletions are accepted; the request that raises it
+                     ///< may have been executed, and is not any more
     overloaded,      ///< too many requests
     denied,          ///< no permission, or no user was given
     tls,             ///< no TLS session: certificate, host name, protocol
     token,           ///< no user was given, or its token is no longer accepted
     no_users,        ///< authentication is not enabled
-    too_old,         ///< the gateway does not know the request
-    refused,         ///< any other error of the server
+    too_old,         ///< there is no gateway, or it does not know the request
+    refused,         ///< any other error of the server that refuses the request
     other_kind,      ///< the key at the name itself belongs to another kind of lock, or to none
+    other_cluster,   ///< the hosts of the URL belong to different clusters
+    failed,          ///< an error that does not say whether the request was executed
 };
 
 const boost::system::error_category& category() noexcept;

@@ -1,4 +1,6 @@
 // What these members are, and what follows for their locks: `holdfast doctor`, probe and `require`.
+#include <array>
+#include <charconv>
 #include <set>
 
 #include "backend.hpp"
@@ -21,15 +23,23 @@ Found judge_answers(const spi::Facts& f) {
     return spi::sound("etcd " + std::string(f.text("version")));
 }
 
-/// The members' data could part after a crash under load: etcd's announcement of March 2022, "v3.5
-/// data inconsistency"; 3.5.3 has the mend.
+/// What is before these loses what it has confirmed, in a crash of a single member (etcd issue
+/// 14370; 3.4.21, 3.5.5), or lets members' data part, after a crash under load (announcement of
+/// March 2022, 3.5.0 to 3.5.2) or during a defragmentation (3.5.0 to 3.5.5).
 Found judge_version(const spi::Facts& f) {
     const auto version = f.text("version");
     if (version.empty()) return {};
-    for (const std::string_view bad : {"3.5.0", "3.5.1", "3.5.2"})
-        if (version == bad || version.starts_with(std::string(bad) + "-"))
-            return spi::unsafe("etcd " + std::string(version));
-    return spi::sound("etcd " + std::string(version));
+    const std::string words = "etcd " + std::string(version);
+    std::array<int, 3> is{};
+    const char *at = version.data(), *const end = at + version.size();
+    for (int& part : is) {
+        const auto read = std::from_chars(at, end, part);
+        if (read.ec != std::errc()) return spi::sound(words);  // of its own kind
+        at = read.ptr == end ? end : read.ptr + 1;
+    }
+    const bool bad =
+        is < std::array{3, 4, 21} || (is >= std::array{3, 5, 0} && is < std::array{3, 5, 6});
+    return bad ? spi::unsafe(words) : spi::sound(words);
 }
 
 Found judge_leader(const spi::Facts& f) {
@@ -68,8 +78,8 @@ Found judge_lag(const spi::Facts& f) {
 constexpr spi::Check member_checks[] = {
     {"etcd.answers", "one failure less is tolerated", "look at that member and its network",
      judge_answers},
-    {"etcd.version", "after a crash under load the members can disagree on who holds a lock",
-     "update to 3.5.3 or later, and check the members' data (etcdctl endpoint hashkv)",
+    {"etcd.version", "after a crash a grant can be forgotten, or the members disagree on it",
+     "update to 3.4.21, 3.5.6 or later, and check the members' data (etcdctl endpoint hashkv)",
      judge_version},
     {"etcd.leader", "no lock is acquired or renewed there",
      "look at the other members and the network between them", judge_leader},
@@ -95,7 +105,15 @@ Found judge_listed(const spi::Facts& f) {
     if (!members || !listed) return {};
     const std::string words =
         "the URL names " + std::to_string(*listed) + " of " + std::to_string(*members) + " members";
-    return *listed < *members ? spi::slow(words) : spi::sound(words);
+    return *listed == *members ? spi::sound(words) : spi::slow(words);
+}
+
+Found judge_cluster(const spi::Facts& f) {
+    const auto clusters = f.number("clusters");
+    if (!clusters) return {};
+    return *clusters > 1
+               ? spi::unsafe("its hosts belong to " + std::to_string(*clusters) + " clusters")
+               : spi::sound();
 }
 
 Found judge_hosts(const spi::Facts& f) {
@@ -116,8 +134,12 @@ Found judge_alarm(const spi::Facts& f) {
 constexpr spi::Check cluster_checks[] = {
     {"etcd.members", "the failure of one stops every lock, as with one member less",
      "run three or five", judge_members},
-    {"etcd.listed", "when those fail, the others are not asked", "name all members in the URL",
-     judge_listed},
+    {"etcd.cluster", "each cluster grants the same lock once", "name the members of one cluster",
+     judge_cluster},
+    {"etcd.listed",
+     "a member that is not named is not asked when the others fail; a host too many is one of them "
+     "twice, or no member",
+     "name each member once in the URL", judge_listed},
     {"etcd.hosts", "one machine's failure takes several votes",
      "give each member a machine of its own", judge_hosts},
     {"etcd.alarm", "writes may be refused (NOSPACE), or members disagree (CORRUPT)",
@@ -175,6 +197,7 @@ awaitable<spi::Facts> EtcdBackend::member_facts(spi::Endpoint host,
     }
     spi::note_round_trip(facts, took, shared_->options.ttl);
     const boost::json::object& s = status.body;
+    facts.set("cluster", cluster_of(s));
     facts.set("version", text(s, "version"));
     facts.set("leader", text(s, "leader"));
     facts.set("learner", flag(s, "isLearner") ? 1 : 0);
@@ -213,14 +236,17 @@ awaitable<result<Examination>> EtcdBackend::examine(boot_clock::time_point deadl
     Examination found;
     const auto& hosts = shared_->options.hosts;
     cluster.set("listed", static_cast<long long>(hosts.size()));
+    std::set<std::string, std::less<>> clusters;
     for (std::size_t i = 0; i < hosts.size(); ++i) {
         // A member that does not answer leaves time for the others.
         const auto now = boot_clock::now();
         const auto share = (deadline - now) / static_cast<long>(hosts.size() - i + 1);
         auto asking = member_facts(hosts[i], now + share);
         const spi::Facts facts = co_await std::move(asking);
+        if (!facts.text("cluster").empty()) clusters.emplace(facts.text("cluster"));
         spi::judge(member_checks, facts, found.findings);
     }
+    if (!clusters.empty()) cluster.set("clusters", static_cast<long long>(clusters.size()));
     spi::judge(cluster_checks, cluster, found.findings);
     const bool ensemble = cluster.number("voters").value_or(0) >= 3;
     found.capabilities = capabilities_;

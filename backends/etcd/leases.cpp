@@ -30,7 +30,7 @@ Leases::Leases(std::shared_ptr<Shared> s, std::shared_ptr<Members> m)
 
 awaitable<result<Lease>> Leases::grant(milliseconds ttl, boot_clock::time_point deadline,
                                        std::string* detail) {
-    const auto seconds = (ttl.count() + 999) / 1000;
+    const std::int64_t seconds = (ttl.count() + 999) / 1000;
     const auto base = boot_clock::now();
     std::string body = "{\"TTL\":\"" + std::to_string(seconds) + "\"}";
     auto task = members_->post("lease/grant", std::move(body), deadline, detail);
@@ -38,7 +38,8 @@ awaitable<result<Lease>> Leases::grant(milliseconds ttl, boot_clock::time_point 
     if (answer.why) co_return answer.why;
     Lease l;
     l.id = number(answer.body, "ID");
-    l.ttl = milliseconds(number(answer.body, "TTL") * 1000);
+    // A member raises a short time to live by its own --election-timeout, and another one may lead.
+    l.ttl = std::chrono::seconds(std::clamp<std::int64_t>(number(answer.body, "TTL"), 0, seconds));
     l.base = base;
     if (l.id == 0 || l.ttl.count() <= 0) co_return make(Error::protocol);
     co_return l;
@@ -115,6 +116,12 @@ awaitable<bool> Leases::keep_waiting(boot_clock::time_point deadline) {
 void Leases::leave_waiting() noexcept {
     waiting_ = {};
     for_waiting_.lease = {};
+}
+
+void Leases::forget() noexcept {
+    for (auto& [ttl, slot] : slots_)
+        slot.lease = {};
+    leave_waiting();
 }
 
 awaitable<void> Leases::end(std::int64_t id, boot_clock::time_point deadline) {

@@ -14,7 +14,7 @@ namespace holdfast::etcd {
 struct Lease {
     std::int64_t id = 0;
     boot_clock::time_point base{};  ///< the server began to count after this
-    milliseconds ttl{};             ///< as the server set it, which has a lower bound
+    milliseconds ttl{};  ///< what was asked for, in whole seconds; the server's is no less
     bool over(boot_clock::time_point now) const noexcept { return id == 0 || now >= base + ttl; }
 };
 
@@ -38,6 +38,8 @@ public:
     awaitable<bool> keep_waiting(boot_clock::time_point deadline);
     /// Makes the next for_waiting() request another one. This one ends by itself.
     void leave_waiting() noexcept;
+    /// The server has forgotten the leases: makes the next requests ask for others.
+    void forget() noexcept;
     /// Ends a lease, with what is attached to it.
     awaitable<void> end(std::int64_t id, boot_clock::time_point deadline);
     /// Ends the waiters' lease.

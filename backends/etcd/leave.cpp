@@ -20,7 +20,7 @@ awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
     for (Attempt* a : items) {
         const PlacePtr p = place_of(a->place);
         a->withdrawal = {};
-        if (p && (p->created != 0 || p->doubt)) there.push_back(a);
+        if (p && (p->created != 0 || p->perhaps)) there.push_back(a);
     }
     auto leasing = lease_each(there, in_doubt);
     const std::vector<Leased> leased = co_await std::move(leasing);
@@ -61,7 +61,19 @@ awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
 }
 
 awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
-    const std::vector<Held*> there(items.begin(), items.end());
+    // No transaction may write the same marks twice.
+    std::vector<Held*> rest(items.begin(), items.end());
+    while (!rest.empty()) {
+        std::vector<Held*> part = take_apart(rest, [](const Held* a, const Held* b) {
+            const PlacePtr p = place_of(a->place);
+            return p->writes_marks() && p->marks == place_of(b->place)->marks;
+        });
+        auto task = release_apart(std::move(part));
+        co_await std::move(task);
+    }
+}
+
+awaitable<void> EtcdBackend::release_apart(std::vector<Held*> there) {
     auto leasing = lease_each(there, in_doubt);
     const std::vector<Leased> leased = co_await std::move(leasing);
     std::vector<Held*> all;
@@ -71,7 +83,11 @@ awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
     for (std::size_t i = 0; i < there.size(); ++i) {
         Held* h = there[i];
         h->released = ReleaseResult::unreachable;
-        if (!leased[i].lease) continue;
+        if (!leased[i].lease) {
+            h->release_error = leased[i].lease.error();
+            h->detail = leased[i].detail;
+            continue;
+        }
         const PlacePtr p = place_of(h->place);
         Transaction t;
         t.compare = {was_created(p->key, p->created)};
@@ -90,7 +106,13 @@ awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
     Went went;
     auto task = transact(std::move(requests), deadline, went);
     const auto results = co_await std::move(task);
-    if (!results) co_return;
+    if (!results) {
+        for (Held* h : all) {
+            h->release_error = results.error();
+            h->detail = went.detail.empty() ? results.error().message() : went.detail;
+        }
+        co_return;
+    }
     for (std::size_t i = 0; i < all.size(); ++i) {
         const PlacePtr p = place_of(all[i]->place);
         const Result& r = (*results)[i];

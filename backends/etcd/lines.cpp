@@ -20,7 +20,8 @@ namespace {
 namespace js = boost::json;
 
 constexpr milliseconds kept_idle{10'000};
-constexpr std::size_t longest_message = 64U << 20U;
+constexpr std::size_t longest_message = 8U << 20U;
+constexpr milliseconds shortest_watch{1000};  ///< one that ends earlier is not begun again at once
 
 bool is_deletion(const js::object& event) {
     return text(event, "type") == "DELETE";
@@ -117,7 +118,11 @@ bool Lines::foremost(const Place& p) const noexcept {
     const auto at = lines_.find(p.line);
     if (at == lines_.end() || at->second.waiting.empty()) return false;
     const Line& line = at->second;
-    const bool alone = !line.holding.empty() && line.holding.begin()->second->units.exclusive();
+    const auto now = boot_clock::now();
+    const bool alone =
+        std::any_of(line.holding.begin(), line.holding.end(), [now](const auto& own) {
+            return own.second->units.exclusive() && now < own.second->valid_until;
+        });
     return !alone && line.waiting.begin()->second.get() == &p;
 }
 
@@ -174,12 +179,16 @@ awaitable<void> Lines::watch() {
             co_await std::move(wait);
             continue;
         }
-        if (pause.count() > 0) {
-            auto wait = gate_.wait(shared_->engine, boot_clock::now() + pause);
+        const auto begin = boot_clock::now() + pause;
+        while (!stopped_ && boot_clock::now() < begin) {
+            auto wait = gate_.wait(shared_->engine, begin);
             co_await std::move(wait);
-            if (stopped_) break;
         }
+        if (stopped_) break;
+        if (next_ == 0) continue;
         partial_.clear();
+        resumed_ = false;
+        const auto begun = boot_clock::now();
         stream_ = Members::make_stream([this](std::string_view bytes) { take(bytes); });
         std::string body = "{\"create_request\":{\"key\":\"" + base64(shared_->options.root) +
                            "\",\"range_end\":\"" + base64(after(shared_->options.root)) +
@@ -189,17 +198,19 @@ awaitable<void> Lines::watch() {
         const error_code failed = co_await std::move(following);
         stream_.reset();
         following_ = false;
-        pause = failed ? std::min(pause * 2 + milliseconds(50), milliseconds(1000))
-                : std::exchange(canceled_, false) ? milliseconds(200)
-                                                  : milliseconds(0);
+        const bool in_vain = failed || boot_clock::now() < begun + shortest_watch;
+        pause = in_vain && !resumed_ ? std::min(pause * 2 + milliseconds(50), milliseconds(1000))
+                                     : milliseconds(0);
     }
     watching_ = false;
 }
 
 void Lines::take(std::string_view bytes) {
-    partial_ += bytes;
     std::size_t begin = 0;
-    for (auto end = partial_.find('\n'); end != partial_.npos; end = partial_.find('\n', begin)) {
+    const std::size_t before = partial_.size();
+    partial_ += bytes;
+    for (auto end = partial_.find('\n', before); end != partial_.npos;
+         end = partial_.find('\n', begin)) {
         boost::system::error_code bad;
         const js::value v = js::parse(std::string_view(partial_).substr(begin, end - begin), bad);
         begin = end + 1;
@@ -216,7 +227,6 @@ void Lines::message(const js::object& m) {
     const js::value* canceled = m.if_contains("canceled");
     if (canceled != nullptr && canceled->is_bool() && canceled->get_bool()) {
         // Compacted beyond what we have seen, most likely: everything is listed anew.
-        canceled_ = true;
         forget();
         return Members::end(*stream_);
     }
@@ -302,7 +312,21 @@ void Lines::forget() {
     }
 }
 
+void Lines::begin_anew(std::int64_t revision) {
+    for (auto& [name, line] : lines_) {
+        line.listed_at = 0;
+        line.early.clear();
+        for (const auto& [created, place] : line.waiting)
+            if (created > revision) lost(*place);
+        for (const auto& [created, place] : line.holding)
+            if (created > revision) risk(line, created);
+    }
+    forget();
+    resume();
+}
+
 void Lines::resume() noexcept {
+    resumed_ = true;
     if (stream_) Members::end(*stream_);
 }
 

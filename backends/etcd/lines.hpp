@@ -52,12 +52,15 @@ public:
     /// Whether it may be let in.
     bool fits(const Place&) const noexcept;
     /// Whether it is the first waiter of this client in its line, with no exclusive holder of this
-    /// client before it: then it checks for what the watch may have missed.
+    /// client before it whose lease is valid: then it checks for what the watch may have missed.
     bool foremost(const Place&) const noexcept;
     /// The key ahead of it; null: unknown.
     const std::string* ahead(const Place&, std::int64_t* created) const noexcept;
     /// The watch has missed a change: reconnects it.
     void resume() noexcept;
+    /// The store has begun anew, and is at this revision: all is listed and watched anew. What was
+    /// created later is not there.
+    void begin_anew(std::int64_t revision);
     /// Whether the watch works, as far as is known. Without it changes are found by requests.
     bool following() const noexcept { return following_; }
     bool empty() const noexcept { return lines_.empty(); }
@@ -92,6 +95,7 @@ private:
     void risk(const Line&, std::int64_t created);
     /// Notifies those that fit, among those created after this revision.
     void look(Line&, std::int64_t beyond);
+    /// Lists everything anew.
     void forget();
     void drop_if_empty(const std::string& line) noexcept;
 
@@ -99,9 +103,10 @@ private:
     std::shared_ptr<Members> members_;
     std::unordered_map<std::string, Line> lines_;
     std::shared_ptr<Members::Stream> stream_;
-    std::string partial_;
+    std::string partial_;    ///< a message whose end has not come; has no line break
     std::int64_t next_ = 0;  ///< revision to continue the watch from; 0: none
-    bool watching_ = false, canceled_ = false, stopped_ = false, following_ = false;
+    bool watching_ = false, stopped_ = false, following_ = false;
+    bool resumed_ = false;  ///< the watch was ended to be continued
     boot_clock::time_point needed_{};
     spi::net::Gate gate_;
 };

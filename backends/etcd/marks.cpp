@@ -1,5 +1,7 @@
 #include "marks.hpp"
 
+#include <utility>
+
 #include "keys.hpp"
 
 namespace holdfast::etcd {
@@ -8,40 +10,53 @@ namespace {
 constexpr std::string_view last = "%last", abandoned = "abandoned", released = "released";
 constexpr char first_of_owners = '&';  // after the '%' of `last`; no owner begins with less
 
+std::string ended(const Place& p) {
+    return p.marks + std::string(last);
+}
+
 /// Nobody else has held it since, so all marks are this holder's and older ones.
-void drop_marks(const Place& p, Transaction& t) {
-    t.success.push_back(deletion_of_all(p.marks + first_of_owners, after(p.marks)));
+std::string without_marks(const Place& p) {
+    return deletion_of_all(p.marks + first_of_owners, after(p.marks));
+}
+
+/// That all was well need not be known for long: it ends with the holder's lease.
+std::vector<std::string> all_was_well(const Place& p, std::int64_t lease) {
+    return {without_marks(p), put(ended(p), released, lease)};
+}
+
+std::vector<std::string> ending(const Place& p, Outcome outcome) {
+    // The lease is there if the key is, unless a renewal that was not answered has attached it to
+    // another one.
+    if (outcome == Outcome::done && p.lease_certain) return all_was_well(p, p.lease);
+    if (outcome == Outcome::abandoned) return {without_marks(p), put(ended(p), abandoned, 0)};
+    return {without_marks(p), deletion(ended(p))};
 }
 
 }  // namespace
 
 void add_grant(const Place& p, Transaction& t) {
     if (p.marks.empty()) return;
-    if (p.units.exclusive()) t.success.push_back(put(p.marks + p.owner, "", 0));
+    if (p.writes_marks()) t.success.push_back(put(p.marks + p.owner, "", 0));
     t.success.push_back(range(p.marks, after(p.marks), 0));
 }
 
 void add_release(const Place& p, Outcome outcome, Transaction& t) {
-    if (p.marks.empty() || !p.units.exclusive()) return;
-    // That all was well need not be known for long: it ends with the holder's lease. The lease is
-    // there if the key is, unless a renewal that was not answered has attached it to another one.
-    if (outcome == Outcome::done && p.lease_certain) return add_downgrade(p, p.lease, t);
-    drop_marks(p, t);
-    const std::string ended = p.marks + std::string(last);
-    if (outcome == Outcome::abandoned)
-        t.success.push_back(put(ended, abandoned, 0));
-    else
-        t.success.push_back(deletion(ended));
+    if (!p.writes_marks()) return;
+    // Whoever was revoked has not finished, and is one that crashed to the next holder.
+    Transaction unless_revoked;
+    unless_revoked.compare = {has_value(p.key, p.revoked_value())};
+    unless_revoked.failure = ending(p, outcome);
+    t.success.push_back(unless_revoked.nested());
 }
 
 void add_downgrade(const Place& p, std::int64_t lease, Transaction& t) {
     if (p.marks.empty()) return;
-    drop_marks(p, t);
-    t.success.push_back(put(p.marks + std::string(last), released, lease));
+    for (std::string& request : all_was_well(p, lease))
+        t.success.push_back(std::move(request));
 }
 
 void add_withdrawal(const Place& p, Transaction& t) {
-    if (!p.marks.empty() && p.units.exclusive()) t.success.push_back(deletion(p.marks + p.owner));
+    if (p.writes_marks()) t.success.push_back(deletion(p.marks + p.owner));
 }
 
 PreviousHolder read_grant(const Place& p, const Result& transaction) {

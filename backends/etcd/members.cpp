@@ -10,9 +10,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
 
@@ -30,7 +30,10 @@ namespace http = boost::beast::http;
 using spi::net::tcp;
 
 constexpr std::size_t most_under_way = 32;
-constexpr std::uint64_t most_body = 64U << 20U;  // operators' lists are long; grants are short
+/// Grants are short; lines and operators' lists are long. Megabytes of an answer.
+constexpr std::uint64_t longest(Members::Length l) {
+    return l == Members::Length::list ? 8 : 1;
+}
 
 using Parser = http::response_parser<http::string_body>;
 
@@ -45,28 +48,13 @@ std::string request_for(const std::string& host, const std::string& token, const
     return out += body;
 }
 
-/// A stream answers with a line for each message; the first one counts.
-error_code read_body(unsigned status, std::string_view bytes, boost::json::object& out,
-                     std::string* detail) {
-    boost::system::error_code bad;
-    auto value = boost::json::parse(bytes.substr(0, bytes.find('\n')), bad);
-    boost::json::object* all = bad ? nullptr : value.if_object();
-    if (all == nullptr) return make(status == 404 ? Error::too_old : Error::protocol);
-    boost::json::object* error = nullptr;
-    if (auto* inner = all->if_contains("error")) error = inner->if_object();
-    if (status == 200 && error == nullptr) {
-        if (auto* inner = all->if_contains("result"); inner != nullptr && inner->is_object())
-            out = std::move(inner->get_object());
-        else
-            out = std::move(*all);
-        return {};
-    }
-    const boost::json::object& said = error != nullptr ? *error : *all;
-    std::string words = text(said, "message");
-    if (words.empty()) words = text(*all, "error");
-    const long long code = error != nullptr ? number(said, "grpc_code") : number(said, "code");
-    if (detail != nullptr) *detail = words.substr(0, 200);
-    return from_answer(code, status, words);
+/// Whether the next member is asked, after this one has answered so or not at all.
+bool leaves(const error_code& why) {
+    constexpr Error all[] = {Error::no_answer,  Error::closed,       Error::unreachable,
+                             Error::unresolved, Error::no_leader,    Error::learner,
+                             Error::tls,        Error::protocol,     Error::too_old,
+                             Error::failed,     Error::other_cluster};
+    return std::any_of(std::begin(all), std::end(all), [&](Error e) { return why == make(e); });
 }
 
 }  // namespace
@@ -108,6 +96,7 @@ struct Members::Connection {
     boost::beast::flat_buffer buffer;
     const std::size_t member;
     bool used = false;
+    bool watches = false;
 };
 
 class Members::Stream {
@@ -133,7 +122,7 @@ struct Members::Turn {
 };
 
 Members::Members(std::shared_ptr<Shared> s)
-    : shared_(std::move(s)), tls_(tls::make_context(shared_->options.tls)) {}
+    : shared_(std::move(s)), tls_(tls::make_context(shared_->options.tls)), identity_(size()) {}
 Members::~Members() = default;
 
 void Members::close() noexcept {
@@ -150,6 +139,24 @@ void Members::leave(std::size_t member) {
     if (member != at_) return;
     at_ = (at_ + 1) % size();
     drop_idle();
+    // It would go on to be silent.
+    for (const ConnectionPtr& c : all_)
+        if (c->watches && c->member == member && size() > 1) c->close();
+}
+
+std::string Members::shown(const std::string& words) const {
+    for (const std::string* secret : {&token_, &password_})
+        if (!secret->empty() && words.find(*secret) != words.npos)
+            return "the server's words repeat a secret, so they are not shown";
+    return words.substr(0, 200);
+}
+
+boot_clock::time_point Members::limit(const Connection& c, boot_clock::time_point deadline) const {
+    const auto now = boot_clock::now();
+    if (c.used || now >= deadline) return deadline;
+    const auto shares = static_cast<int>(size() - std::min(cut_, size() - 1));
+    const auto share = (deadline - now) / shares;
+    return std::min(deadline, now + std::max<boot_clock::duration>(share, patience_));
 }
 
 void Members::drop_idle() noexcept {
@@ -212,8 +219,9 @@ awaitable<error_code> Members::connect(ConnectionPtr c, boot_clock::time_point d
 }
 
 awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path,
-                                        const std::string& body, boot_clock::time_point deadline,
-                                        Answer& answer, std::string* detail) {
+                                        const std::string& body, Length length,
+                                        boot_clock::time_point deadline, Answer& answer,
+                                        std::string* detail) {
     const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, c);
     const std::string host = spi::text_of(shared_->options.hosts[c->member]);
     if (!c->socket.is_open()) {
@@ -231,7 +239,8 @@ awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path
     auto writing = c->write(request);
     error_code ec = co_await std::move(writing);
     Parser parser;
-    parser.body_limit(most_body);
+    parser.body_limit(longest(length) << 20U);
+    if (length == Length::list) c->buffer.reserve(64U << 10U);  // it reads no more at a time
     if (!ec) {
         auto reading = c->read(parser);
         ec = co_await std::move(reading);
@@ -240,6 +249,10 @@ awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path
         *detail = host + ": " + (watchdog.fired() ? "no answer" : ec.message());
         answer.doubt = true;
         c->close();
+        if (ec == http::error::body_limit) {
+            *detail = host + ": an answer of more than " + std::to_string(longest(length)) + " MiB";
+            co_return make(Error::protocol);
+        }
         // One that was kept may have ended before the request came.
         const bool unread = !parser.got_some();
         co_return make(watchdog.fired()    ? Error::no_answer
@@ -249,13 +262,24 @@ awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path
     auto message = parser.release();
     if (!message.keep_alive()) c->close();
     c->used = true;
-    const error_code why = read_body(message.result_int(), message.body(), answer.body, detail);
+    std::string words;
+    error_code why = read_answer(message.result_int(), message.body(), answer.body, words);
+    if (!words.empty()) *detail = shown(words);
+    if (!why) {
+        const Identity::Says says = identity_.hear(c->member, cluster_of(answer.body));
+        if (says == Identity::Says::anew) ++generation_;
+        if (says == Identity::Says::other) {
+            *detail = host + " belongs to another cluster than the other hosts of the URL";
+            why = make(Error::other_cluster);
+        }
+    }
     if (why && !nothing_done(why)) answer.doubt = true;
     co_return why;
 }
 
 awaitable<Members::Answer> Members::post(std::string path, std::string body,
-                                         boot_clock::time_point deadline, std::string* detail) {
+                                         boot_clock::time_point deadline, std::string* detail,
+                                         Length length) {
     const auto self = shared_from_this();
     const bool as_user = !shared_->options.user.empty();
     for (bool again = false;; again = true) {
@@ -269,7 +293,7 @@ awaitable<Members::Answer> Members::post(std::string path, std::string body,
             }
         }
         const std::string used = token_;
-        auto sending = send(path, body, deadline, detail);
+        auto sending = send(path, body, length, deadline, detail);
         Answer answer = co_await std::move(sending);
         // A token ends some minutes after its last use, with the member, and when users change. The
         // request was surely not executed.
@@ -294,9 +318,10 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     }
     boost::json::object named;
     named["name"] = shared_->options.user;
-    named["password"] = *password;
+    named["password"] = password_ = *password;
     authenticating_ = true;
-    auto sending = send("auth/authenticate", boost::json::serialize(named), deadline, detail);
+    auto sending =
+        send("auth/authenticate", boost::json::serialize(named), Length::brief, deadline, detail);
     const Answer answer = co_await std::move(sending);
     authenticating_ = false;
     if (!answer.why) token_ = text(answer.body, "token");
@@ -315,7 +340,7 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     co_return proper ? error_code() : make(Error::protocol);
 }
 
-awaitable<Members::Answer> Members::send(std::string path, std::string body,
+awaitable<Members::Answer> Members::send(std::string path, std::string body, Length length,
                                          boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
     Answer answer;
@@ -324,6 +349,7 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body,
         answer.why = closed_ ? make_error_code(errc::closed) : make(Error::no_answer);
         co_return answer;
     }
+    std::string foreign;  // of another cluster: why that was refused
     for (std::size_t tried = 0; tried < size();) {
         if (closed_) {
             answer.why = make_error_code(errc::closed);
@@ -338,13 +364,11 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body,
             all_.push_back(c);
         }
         const bool fresh = !c->used;
-        // The last member has all the time that is left.
-        const auto left = static_cast<int>(size() - tried);
-        const auto now = boot_clock::now();
-        const auto until = fresh ? now + (deadline - now) / left : deadline;
+        const auto begun = boot_clock::now(), until = limit(*c, deadline);
         const bool before = std::exchange(answer.doubt, false);
-        auto task = exchange(c, path, body, until, answer, detail);
+        auto task = exchange(c, path, body, length, until, answer, detail);
         answer.why = co_await std::move(task);
+        const auto took = boot_clock::now() - begun;
         const bool doubt = std::exchange(answer.doubt, before || answer.doubt);
         if (c->socket.is_open() && c->member == at_ && !closed_) {
             idle_.push_back(c);
@@ -352,7 +376,11 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body,
             c->close();
             std::erase(all_, c);
         }
-        if (!answer.why) break;
+        if (!answer.why) {
+            cut_ = 0;
+            if (fresh) patience_ = std::chrono::duration_cast<milliseconds>(took * 2);
+            break;
+        }
         if (answer.why == make(Error::unreachable) && doubt && !answer.repeated) {
             // Its connection had ended while it was idle: most likely nothing was executed. The
             // other idle ones will have ended with it, and it is repeated only once.
@@ -360,14 +388,16 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body,
             drop_idle();
             continue;
         }
-        const bool silent =
-            answer.why == make(Error::no_answer) || answer.why == make(Error::closed) ||
-            answer.why == make(Error::unreachable) || answer.why == make(Error::unresolved) ||
-            answer.why == make(Error::no_leader) || answer.why == make(Error::learner) ||
-            answer.why == make(Error::tls);
-        if (silent) leave(c->member);
-        if (doubt || !silent) break;
+        if (fresh && until < deadline && begun + took >= until) ++cut_;
+        if (answer.why == make(Error::other_cluster)) foreign = *detail;
+        if (leaves(answer.why)) leave(c->member);
+        if (doubt || !leaves(answer.why)) break;
         ++tried;
+    }
+    // It is what somebody has to mend, whatever became of the others.
+    if (!foreign.empty() && leaves(answer.why)) {
+        answer.why = make(Error::other_cluster);
+        *detail = foreign;
     }
     give_turn();
     co_return answer;
@@ -378,6 +408,7 @@ awaitable<error_code> Members::follow(std::shared_ptr<Stream> stream, std::strin
     const auto self = shared_from_this();
     if (closed_ || stream->ended) co_return make_error_code(errc::closed);
     const auto c = std::make_shared<Connection>(shared_->engine, at_);
+    c->watches = true;
     stream->connection = c;
     all_.push_back(c);
     const std::string host = spi::text_of(shared_->options.hosts[c->member]);

@@ -10,6 +10,7 @@
 
 #include "../tls/stream.hpp"
 #include "holdfast/spi/net/gate.hpp"
+#include "identity.hpp"
 #include "shared.hpp"
 
 namespace holdfast::etcd {
@@ -20,6 +21,8 @@ public:
     explicit Members(std::shared_ptr<Shared>);
     ~Members();
 
+    /// How long an answer may be.
+    enum class Length : std::uint8_t { brief, list };
     struct Answer {
         error_code why;         ///< no answer, or an error answer
         bool doubt = false;     ///< a member may have executed it
@@ -30,7 +33,9 @@ public:
     /// requests are under way. Ends at the deadline. A request that was surely not executed goes to
     /// the next member.
     awaitable<Answer> post(std::string path, std::string body, boot_clock::time_point deadline,
-                           std::string* detail);
+                           std::string* detail, Length length = Length::brief);
+    /// How often the cluster behind the hosts was made anew.
+    unsigned generation() const noexcept { return generation_; }
     class Stream;
     /// Posts, and passes what arrives to the stream until the connection ends or end() is called.
     /// Returns no error, or why it could not begin by `deadline`.
@@ -48,8 +53,8 @@ private:
     struct Connection;
     using ConnectionPtr = std::shared_ptr<Connection>;
     struct Turn;
-    awaitable<Answer> send(std::string path, std::string body, boot_clock::time_point deadline,
-                           std::string* detail);
+    awaitable<Answer> send(std::string path, std::string body, Length,
+                           boot_clock::time_point deadline, std::string* detail);
     /// Gets a token for the user. Callers that come meanwhile wait for the same one.
     awaitable<error_code> authenticate(boot_clock::time_point deadline, std::string* detail);
     /// False: the deadline came first.
@@ -58,19 +63,31 @@ private:
     awaitable<error_code> connect(ConnectionPtr, boot_clock::time_point deadline,
                                   std::string* detail);
     awaitable<error_code> exchange(ConnectionPtr, const std::string& path, const std::string& body,
-                                   boot_clock::time_point deadline, Answer&, std::string* detail);
+                                   Length, boot_clock::time_point deadline, Answer&,
+                                   std::string* detail);
+    /// What the server says, unless it repeats a secret.
+    std::string shown(const std::string& words) const;
+    /// Until when a request on that connection may take; see `cut_`.
+    boot_clock::time_point limit(const Connection&, boot_clock::time_point deadline) const;
     void leave(std::size_t member);
     void drop_idle() noexcept;
 
     std::shared_ptr<Shared> shared_;
     const std::unique_ptr<tls::Context> tls_;  ///< null: no TLS
     std::string token_;                        ///< of the user; empty: none yet
+    std::string password_;                     ///< as it was sent last
+    Identity identity_;
+    unsigned generation_ = 0;
     bool authenticating_ = false, no_users_ = false;
     spi::net::Gate authenticated_;
     std::size_t at_ = 0;  ///< the member in use
     std::vector<ConnectionPtr> idle_, all_;
     std::deque<std::shared_ptr<Turn>> waiting_;
     std::size_t under_way_ = 0;
+    // A member that does not answer a new connection leaves time for the others. Where they are as
+    // silent, it is the limit that was too short.
+    std::size_t cut_ = 0;      ///< how many in a row had no answer in their share of the time
+    milliseconds patience_{};  ///< a new connection has at least this, as the last one needed
     bool closed_ = false;
 };
 

@@ -2,8 +2,11 @@
 
 #include <array>
 #include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <charconv>
+
+#include "errors.hpp"
 
 namespace holdfast::etcd {
 namespace {
@@ -167,6 +170,26 @@ std::string Transaction::nested() const {
     return request("txn", text());
 }
 
+error_code read_answer(unsigned http_status, std::string_view bytes, js::object& out,
+                       std::string& words) {
+    boost::system::error_code bad;
+    auto value = js::parse(bytes.substr(0, bytes.find('\n')), bad);
+    js::object* all = bad ? nullptr : value.if_object();
+    if (all == nullptr) return make(http_status == 404 ? Error::too_old : Error::protocol);
+    const js::object* error = object(*all, "error");
+    if (http_status == 200 && error == nullptr) {
+        if (auto* inner = all->if_contains("result"); inner != nullptr && inner->is_object())
+            out = std::move(inner->get_object());
+        else
+            out = std::move(*all);
+        return object(out, "header") != nullptr ? error_code() : make(Error::protocol);
+    }
+    const js::object& said = error != nullptr ? *error : *all;
+    words = text(said, "message");
+    if (words.empty()) words = text(*all, "error");
+    return from_answer(number(said, error != nullptr ? "grpc_code" : "code"), http_status, words);
+}
+
 Result read_transaction(const js::object& from) {
     return read_results(from);
 }
@@ -185,6 +208,11 @@ Result read_range(const js::object& from) {
 std::int64_t revision_of(const js::object& answer) {
     const js::object* header = object(answer, "header");
     return header == nullptr ? 0 : number(*header, "revision");
+}
+
+std::string cluster_of(const js::object& answer) {
+    const js::object* header = object(answer, "header");
+    return header == nullptr ? std::string() : text(*header, "cluster_id");
 }
 
 KeyValue read_key_value(const js::object& kv) {

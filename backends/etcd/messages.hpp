@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/error.hpp"
+
 namespace holdfast::etcd {
 
 struct KeyValue {
@@ -47,6 +49,10 @@ std::string range_alone(std::string_view begin, std::string_view end, std::int64
                         bool keys_only);
 
 // --- answers
+/// What a member has answered to a request, or the error that it answered with, and its words. A
+/// stream answers with a line for each message; the first one counts.
+error_code read_answer(unsigned http_status, std::string_view bytes, boost::json::object& out,
+                       std::string& words);
 /// The result of one request. Results keep the order of the requests.
 struct Result {
     std::vector<KeyValue> found;  ///< of a range, or what was deleted
@@ -60,6 +66,8 @@ Result read_transaction(const boost::json::object&);
 Result read_range(const boost::json::object&);
 /// The revision of the store when it answered.
 std::int64_t revision_of(const boost::json::object&);
+/// The identity of its cluster; empty: the answer has none.
+std::string cluster_of(const boost::json::object&);
 KeyValue read_key_value(const boost::json::object&);
 /// A number; it may be text, or missing (0).
 std::int64_t number(const boost::json::object&, std::string_view name);

@@ -15,10 +15,13 @@ namespace {
 
 Holder shown(const KeyValue& kv) {
     const auto entry = read_entry(kv.value);
-    // Other clients keep nothing but their lease, in the key.
+    // Other clients keep nothing but their lease, in the key, and candidates their value.
     Holder h = spi::holder_of(entry ? entry->owner : kv.key.substr(kv.key.rfind('/') + 1));
     h.foreign = h.foreign || !entry;
-    if (!entry) return h;
+    if (!entry) {
+        h.note = kv.value;
+        return h;
+    }
     h.revoked = entry->flag == Entry::Flag::revoked;
     h.asked = entry->flag == Entry::Flag::asked;
     h.mode = entry->units.mode;
@@ -50,14 +53,15 @@ awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left
     for (const KeyValue& kv : keys) {
         if (out.contains(kv.lease)) continue;
         std::optional<milliseconds>& left = out[kv.lease];
-        if (boot_clock::now() >= deadline) continue;
+        if (kv.lease == 0 || boot_clock::now() >= deadline) continue;  // 0: it does not end
         std::string detail;
         std::string body = "{\"ID\":\"" + std::to_string(kv.lease) + "\"}";
         auto task = members_->post("lease/timetolive", std::move(body), deadline, &detail);
         const Members::Answer answer = co_await std::move(task);
         if (answer.why) continue;
         const std::int64_t seconds = number(answer.body, "TTL");
-        left = milliseconds(std::max<std::int64_t>(seconds, 0) * 1000);
+        constexpr std::int64_t most = 1'000'000'000;  // as etcd sets at the most
+        left = std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, most));
     }
     co_return out;
 }
@@ -70,7 +74,7 @@ awaitable<result<EtcdBackend::Standing>> EtcdBackend::standing(std::string_view 
     both.success = {etcd::range(line, after(line), 0), etcd::range(alone_of(line))};
     std::vector<Transaction> one{std::move(both)};
     Went went;
-    auto task = transact(std::move(one), deadline, went);
+    auto task = transact(std::move(one), deadline, went, Members::Length::list);
     const auto found = co_await std::move(task);
     detail = went.detail;
     if (!found) co_return found.error();
@@ -129,7 +133,7 @@ awaitable<result<std::vector<std::string>>> EtcdBackend::list(std::string_view p
                                                               std::size_t limit,
                                                               boot_clock::time_point deadline,
                                                               std::string& detail) {
-    constexpr std::int64_t page = 10'000;
+    constexpr std::int64_t page = 3000;  // the longest names fit into an answer
     const std::string from = names_from(shared_->options, prefix);
     std::string begin = from;
     std::set<std::string> names;

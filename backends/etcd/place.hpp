@@ -22,10 +22,14 @@ struct Place {
     State state = State::asked;
     boot_clock::time_point checked{};  ///< when its line was last checked
     boot_clock::time_point valid_until{};
-    bool doubt = false;  ///< a request that makes the key was not answered
+    bool perhaps = false;  ///< a request that makes the key may have been executed
+    bool doubt = false;    ///< such a request was not answered, and may still be executed
 
+    bool writes_marks() const noexcept { return !marks.empty() && units.exclusive(); }
     /// The value of the key with these units.
     std::string value_with(const spi::Units&) const;
+    /// The value of the key after the holder was revoked.
+    std::string revoked_value() const;
     /// False: the value there is not a grant of this owner, or was revoked.
     bool learn(std::string_view value_there);
 };

@@ -37,7 +37,8 @@ awaitable<void> EtcdBackend::stand(Attempts all) {
             a->outcome = Attempt::PlaceLost{};
             continue;
         }
-        if (lines_->fits(*p)) {
+        // Core refuses a grant that was answered too late, and asks again.
+        if (p->state == Place::State::held || lines_->fits(*p)) {
             ready.push_back(a);
             continue;
         }

@@ -40,6 +40,10 @@ EtcdCluster::EtcdCluster(Kernel& k, std::size_t members) : kernel_(k) {
     for (std::size_t i = 0; i < members; ++i)
         members_.push_back(std::make_unique<EtcdMember>(*this, k, i));
     leader_ = k.random().below(members);
+    store_.shortest_lease = 0;
+    if (k.random().chance(300))
+        for (std::size_t i = 0; i < members; ++i)
+            if (i != leader_) members_[i]->shortest_lease = k.random().chance(500) ? 5 : 2;
     tick();
 }
 EtcdCluster::~EtcdCluster() = default;
@@ -112,7 +116,7 @@ void EtcdCluster::elect() {
     const Nanos now = m.machine.clock(kernel_.now());
     ends_.clear();
     for (const auto& [id, lease] : store_.leases)
-        ends_[id] = now + lease.seconds * second + second;
+        ends_[id] = now + std::max(lease.seconds, m.shortest_lease) * second + second;
     go_on();
 }
 
@@ -207,6 +211,7 @@ void EtcdCluster::isolate(std::size_t i, Nanos until) {
 
 void EtcdCluster::flush() {
     store_ = {};
+    store_.shortest_lease = 0;
     ends_.clear();
 }
 
@@ -323,7 +328,10 @@ js::object EtcdMember::done(const std::string& path, const js::object& asked) {
     if (path == "kv/range") return store.range(asked);
     if (path == "lease/grant") {
         js::object out = store.grant(asked);
-        cluster_.ends_[number_in(out, "ID")] = now + number_in(out, "TTL") * second;
+        const std::int64_t seconds = number_in(out, "TTL");
+        cluster_.ends_[number_in(out, "ID")] =
+            now + std::max(seconds, leader.shortest_lease) * second;
+        out["TTL"] = std::to_string(std::max(seconds, shortest_lease));
         return out;
     }
     if (path == "lease/keepalive") {
@@ -331,7 +339,7 @@ js::object EtcdMember::done(const std::string& path, const js::object& asked) {
         const EtcdStore::Lease* lease = store.lease(id);
         // One whose time is over is not kept, though it has not been revoked yet.
         if (lease != nullptr && cluster_.ends_[id] >= now)
-            cluster_.ends_[id] = now + lease->seconds * second;
+            cluster_.ends_[id] = now + std::max(lease->seconds, leader.shortest_lease) * second;
         else
             out["result"].as_object().erase("TTL");
         return out;

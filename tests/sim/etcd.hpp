@@ -86,6 +86,9 @@ public:
     Process machine;
     bool up = true;
     Nanos isolated_until = 0;
+    /// What it makes of shorter ones, in seconds, by the length of its elections. Only the leader's
+    /// counts, and each member tells its own.
+    std::int64_t shortest_lease = 2;
 
 private:
     friend class EtcdCluster;

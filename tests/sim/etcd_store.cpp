@@ -12,7 +12,6 @@ namespace {
 namespace js = boost::json;
 
 constexpr int invalid = 3, not_found = 5;
-constexpr std::int64_t shortest_lease = 2;  // of etcd's default elections
 
 bool flag(const js::object& o, std::string_view name) {
     const js::value* v = o.if_contains(name);
@@ -133,6 +132,43 @@ bool EtcdStore::holds(const js::object& c) const {
     return std::all_of(from, to, [&](const auto& entry) { return one(entry.second); });
 }
 
+/// No transaction writes a key twice, whichever of its branches are taken.
+struct EtcdStore::Written {
+    std::set<std::string, std::less<>> puts;
+    std::vector<std::pair<std::string, std::string>> deletions;  ///< ranges
+
+    void put(const std::string& key) {
+        for (const auto& [begin, end] : deletions)
+            if (end.empty() ? key == begin : begin <= key && key < end) refuse();
+        if (!puts.insert(key).second) refuse();
+    }
+    [[noreturn]] static void refuse() {
+        throw EtcdError(invalid, "etcdserver: duplicate key given in txn request");
+    }
+};
+
+EtcdStore::Written EtcdStore::written(const js::array& requests) {
+    Written out;
+    for (const js::value& r : requests)
+        if (const js::object* gone = object_in(r.as_object(), "request_delete_range"))
+            out.deletions.emplace_back(bytes_in(*gone, "key"), bytes_in(*gone, "range_end"));
+    for (const js::value& r : requests)
+        if (const js::object* inner = object_in(r.as_object(), "request_txn")) {
+            const Written then = written(list(*inner, "success")),
+                          otherwise = written(list(*inner, "failure"));
+            for (const std::string& key : then.puts)
+                out.put(key);
+            for (const std::string& key : otherwise.puts)
+                if (!then.puts.contains(key)) out.put(key);
+            for (const Written* w : {&then, &otherwise})
+                out.deletions.insert(out.deletions.end(), w->deletions.begin(), w->deletions.end());
+        }
+    for (const js::value& r : requests)
+        if (const js::object* put_ = object_in(r.as_object(), "request_put"))
+            out.put(bytes_in(*put_, "key"));
+    return out;
+}
+
 /// What would fail half-way is refused before anything is done.
 void EtcdStore::check(const Plan& p) const {
     auto inner = p.nested.begin();
@@ -153,6 +189,8 @@ void EtcdStore::check(const Plan& p) const {
 }
 
 js::object EtcdStore::transaction(const js::object& txn) {
+    for (const char* branch : {"success", "failure"})
+        written(list(txn, branch));
     const Plan chosen = plan(txn);
     check(chosen);
     Changes changes{revision + 1, {}};

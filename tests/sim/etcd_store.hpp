@@ -58,6 +58,7 @@ public:
 
     /// Called where a request makes a key, or deletes this one by its name, there or not.
     std::function<void(const std::string& key, bool made)> asked_for;
+    std::int64_t shortest_lease = 2;  ///< in seconds: of etcd's default elections
     std::int64_t revision = 1;
     std::map<std::string, Key, std::less<>> keys;
     std::map<std::int64_t, Lease> leases;
@@ -69,6 +70,8 @@ private:
         std::int64_t revision;  ///< that of all of them
         std::vector<Event> events;
     };
+    struct Written;
+    static Written written(const boost::json::array& requests);
     Plan plan(const boost::json::object&) const;
     void check(const Plan&) const;
     boost::json::object execute(const Plan&, Changes&);

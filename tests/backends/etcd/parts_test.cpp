@@ -4,6 +4,7 @@
 
 #include "catch.hpp"
 #include "errors.hpp"
+#include "identity.hpp"
 #include "keys.hpp"
 #include "messages.hpp"
 #include "row.hpp"
@@ -230,9 +231,29 @@ TEST_CASE("errors: what was surely not done is told from what may have been") {
     CHECK(of(14, "etcdserver: no leader") == etcd::make(Error::no_leader));
     CHECK(etcd::from_answer(0, 404, "Not Found") == errc::not_supported);
     CHECK(etcd::nothing_done(of(5, "etcdserver: requested lease not found")));
-    CHECK(etcd::nothing_done(of(8, "etcdserver: mvcc: database space exceeded")));
+    CHECK(etcd::nothing_done(of(8, "etcdserver: too many requests")));
+    CHECK(etcd::nothing_done(of(3, "etcdserver: duplicate key given in txn request")));
+    // The request that raises the alarm is executed, and answered so.
     for (const auto& ec :
          {of(14, "etcdserver: no leader"), of(14, "etcdserver: request timed out"),
-          of(4, "context deadline"), etcd::make(Error::closed), etcd::make(Error::no_answer)})
+          of(4, "context deadline"), of(8, "etcdserver: mvcc: database space exceeded"),
+          of(0, "no member"), of(2, "unknown"), of(13, "internal"), etcd::make(Error::closed),
+          etcd::make(Error::no_answer)})
         CHECK_FALSE(etcd::nothing_done(ec));
+}
+
+TEST_CASE("identity: a host of another cluster is told from a cluster that was made anew") {
+    using Says = etcd::Identity::Says;
+    etcd::Identity hosts(3);
+    CHECK(hosts.hear(0, "") == Says::same);
+    CHECK(hosts.hear(0, "17") == Says::same);
+    CHECK(hosts.hear(1, "18") == Says::other);
+    CHECK(hosts.hear(1, "17") == Says::same);
+    CHECK(hosts.hear(0, "18") == Says::anew);
+    CHECK(hosts.hear(1, "18") == Says::same);
+    CHECK(hosts.hear(2, "17") == Says::other);
+    CHECK(hosts.hear(1, "17") == Says::other);  // behind one name are two clusters
+    CHECK(hosts.hear(2, "18") == Says::same);
+    CHECK(hosts.hear(2, "19") == Says::anew);
+    CHECK(hosts.hear(0, "18") == Says::other);
 }

@@ -1,0 +1,485 @@
+// Answers that are late, false, foreign, too long or none of etcd's, from members of our own.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/json/serialize.hpp>
+#include <holdfast/holdfast.hpp>
+#include <holdfast/lab/wait_until.hpp>
+
+#include "backend.hpp"
+#include "catch.hpp"
+#include "fake_member.hpp"
+
+namespace hf = holdfast;
+namespace lab = holdfast::lab;
+using hf::errc;
+using holdfast::test::FakeCluster;
+using holdfast::test::FakeMember;
+using namespace std::chrono_literals;
+using Reply = FakeMember::Reply;
+
+namespace {
+
+hf::Client open(const std::string& url) {
+    return hf::Client::open(url).value();
+}
+
+struct Tried {
+    hf::error_code why;
+    std::string words;
+};
+
+/// One acquisition of a name, which has to fail.
+Tried refused(const hf::Client& client, hf::milliseconds wait = 0ms) {
+    hf::Diagnostics words;
+    hf::AcquireOptions options;
+    options.wait = wait;
+    options.diagnostics = &words;
+    const auto lease = client.make_lock("it").value()->acquire(options);
+    if (lease) return {{}, "it was granted"};
+    return {lease.error(), words.text()};
+}
+
+/// Who waits for "it", with what became of that.
+struct Waiter {
+    explicit Waiter(const hf::Client& client, hf::milliseconds wait = 60s)
+        : lock(client.make_lock("it").value()) {
+        lock->async_acquire({.wait = wait}, [state = state](hf::error_code ec, hf::Lease l) {
+            state->why = ec;
+            state->lease = std::move(l);
+            state->over = true;
+        });
+    }
+    bool granted() const { return state->over && !state->why; }
+    struct State {
+        std::atomic<bool> over{false};
+        hf::error_code why;
+        hf::Lease lease;
+    };
+    std::unique_ptr<hf::Lock> lock;
+    std::shared_ptr<State> state = std::make_shared<State>();
+};
+
+std::size_t keys_at(FakeCluster& cluster, const std::string& line) {
+    const std::lock_guard hold(cluster.mutex);
+    std::size_t found = 0;
+    for (const auto& [key, is] : cluster.store.keys)
+        found += key.starts_with(line) ? 1 : 0;
+    return found;
+}
+
+/// What other clients of the members do.
+void put(FakeMember& member, const std::string& key, const std::string& value, std::int64_t lease) {
+    boost::json::object kv, put, txn;
+    kv["key"] = holdfast::sim::base64(key);
+    kv["value"] = holdfast::sim::base64(value);
+    kv["lease"] = std::to_string(lease);
+    put["request_put"] = kv;
+    txn["success"] = boost::json::array{put};
+    REQUIRE(member.ask("kv/txn", txn).status == 200);
+}
+
+void erase(FakeMember& member, const std::string& key) {
+    boost::json::object what, deletion, txn;
+    what["key"] = holdfast::sim::base64(key);
+    deletion["request_delete_range"] = what;
+    txn["success"] = boost::json::array{deletion};
+    REQUIRE(member.ask("kv/txn", txn).status == 200);
+}
+
+struct NoEvents final : hf::spi::BackendEvents {
+    void wake(std::string_view) override {}
+    void at_risk(std::string_view) override {}
+    void lost(std::string_view, hf::error_code) override {}
+    void warn(std::string) override {}
+};
+
+/// A backend without core, in front of one member.
+struct Bare {
+    Bare(const FakeMember& member, const std::string& robust)
+        : backend(settings(member, robust), {context.get_executor(), events}) {}
+
+    static hf::spi::Settings settings(const FakeMember& member, const std::string& robust) {
+        hf::spi::Settings s;
+        s.scheme = "etcd";
+        const std::string host = member.host();
+        s.hosts = {
+            {"127.0.0.1", static_cast<std::uint16_t>(std::stoi(host.substr(host.find(':') + 1)))}};
+        for (const auto* table : {&hf::spi::common_options(), &hf::etcd::option_table()})
+            for (const auto& o : *table)
+                s.values[std::string(o.name)] = std::string(o.fallback);
+        s.values["ttl"] = "10s";
+        s.values["request_timeout"] = "5s";
+        s.values["robust"] = robust;
+        return s;
+    }
+    /// An attempt of its own at "it", granted.
+    hf::spi::Held grant(std::string_view owner) {
+        hf::spi::Attempt a;
+        a.name = "it";
+        a.owner = owner;
+        a.ttl = 10s;
+        a.sent = hf::boot_clock::now();
+        a.deadline = a.sent + 5s;
+        std::vector<hf::spi::Attempt*> all{&a};
+        run([&] { return backend.attempt(all); });
+        REQUIRE(std::holds_alternative<hf::spi::Attempt::Granted>(a.outcome));
+        hf::spi::Held h;
+        h.name = a.name;
+        h.owner = owner;
+        h.ttl = a.ttl;
+        h.place = a.place;
+        h.deadline = hf::boot_clock::now() + 5s;
+        h.sent = hf::boot_clock::now();
+        return h;
+    }
+    template <class Make>
+    void run(Make make) {
+        bool done = false;
+        boost::asio::co_spawn(context, make(), [&](const std::exception_ptr&) { done = true; });
+        context.restart();
+        while (!done)
+            context.run_one();
+    }
+    boost::asio::io_context context;
+    NoEvents events;
+    hf::etcd::EtcdBackend backend;
+};
+
+}  // namespace
+
+TEST_CASE("a lease: no member's word makes it longer than what was asked for") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    for (const std::string ttl : {"12", "9223372036854775807"}) {
+        INFO(ttl);
+        member.instead(
+            [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
+                if (path != "lease/grant") return std::nullopt;
+                auto reply = member.ask(path, asked);
+                const std::string told = "\"TTL\":\"3\"";
+                const auto at = reply.body.find(told);
+                REQUIRE(at != std::string::npos);
+                reply.body.replace(at, told.size(), "\"TTL\":\"" + ttl + "\"");
+                return reply;
+            });
+        const auto client = open("etcd://" + member.host() + "?ttl=2500ms");
+        const auto before = hf::boot_clock::now();
+        auto lease = client.make_lock("it").value()->acquire();
+        REQUIRE(lease.has_value());
+        CHECK(lease->valid_until() > before + 2s);
+        CHECK(lease->valid_until() < hf::boot_clock::now() + 3s);
+        REQUIRE(lease->renew().has_value());
+        CHECK(lease->valid_until() < hf::boot_clock::now() + 3s);
+        CHECK(lease->release() == hf::ReleaseResult::released);
+    }
+}
+
+TEST_CASE("a grant that is answered too late is asked for again, and the call goes on") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    const bool key_ends = GENERATE(false, true);
+    INFO("its key ends meanwhile: " << key_ends);
+    std::atomic<unsigned> transactions{0};
+    member.delay("kv/txn", 1300ms);
+    member.instead(
+        [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
+            if (path != "kv/txn") return std::nullopt;
+            const unsigned number = ++transactions;
+            if (number == 2) {
+                member.delay("kv/txn", 0ms);
+                if (key_ends) {
+                    const std::lock_guard hold(cluster->mutex);
+                    cluster->store.end(cluster->store.keys.begin()->second.lease);
+                }
+            }
+            return number == 1 ? std::optional(member.ask(path, asked)) : std::nullopt;
+        });
+    const auto client = open("etcd://" + member.host() + "?ttl=1s&request_timeout=2s");
+    Waiter waiter(client);
+    lab::wait_until([&] { return waiter.granted(); }, 10s, "the late grant is followed by another");
+    CHECK(waiter.state->lease.release() == hf::ReleaseResult::released);
+    CHECK(keys_at(*cluster, "/holdfast/it/") == 0);
+}
+
+TEST_CASE("a store that began anew is listed and watched anew, and the free lock is granted") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    const bool other_id = GENERATE(false, true);
+    INFO("the cluster has another identity: " << other_id);
+    put(member, "/holdfast/it/other", "", 0);
+    for (int i = 0; i < 50; ++i)
+        put(member, "/else", std::to_string(i), 0);
+    member.watch(other_id ? FakeMember::Watch::silent : FakeMember::Watch::refused);
+    const auto client = open("etcd://" + member.host() + "?ttl=2s");
+    Waiter waiter(client);
+    lab::wait_until([&] { return keys_at(*cluster, "/holdfast/it/") == 2; }, 5s, "it waits");
+    const auto watches = member.requests("watch");
+    {
+        const std::lock_guard hold(cluster->mutex);
+        cluster->store = {};
+        cluster->store.revision = other_id ? 1000 : 1;
+        if (other_id) cluster->id = "18";
+    }
+    lab::wait_until([&] { return waiter.granted(); }, 15s, "the waiter is granted");
+    lab::wait_until([&] { return member.requests("watch") > watches; }, 5s, "it watches anew");
+    CHECK(waiter.state->lease.release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("hosts of two clusters in one URL are refused, whichever was asked first") {
+    const auto one = std::make_shared<FakeCluster>(), two = std::make_shared<FakeCluster>();
+    two->id = "18";
+    FakeMember first(one), second(two);
+    const auto client =
+        open("etcd://" + first.host() + "," + second.host() + "?request_timeout=600ms");
+    {
+        auto lease = client.make_lock("it").value()->acquire({.wait = 5s});
+        REQUIRE(lease.has_value());
+        CHECK(lease->release() == hf::ReleaseResult::released);
+    }
+    first.hang(true);
+    lab::wait_until([&] { return second.requests("lease/grant") != 0 || refused(client).why; }, 5s,
+                    "the second host is asked");
+    lab::wait_until([&] { return refused(client).why == errc::bad_config; }, 10s, "a refusal");
+    CHECK(keys_at(*two, "/holdfast/it/") == 0);
+    first.hang(false);
+    lab::wait_until(
+        [&] {
+            auto lease = client.make_lock("it").value()->acquire({.wait = 1s});
+            return lease && lease->release() == hf::ReleaseResult::released;
+        },
+        10s, "the first cluster serves again");
+}
+
+TEST_CASE("a member that answers as no etcd does is left for the next one") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember proxied(cluster), good(cluster);
+    const unsigned status = GENERATE(200U, 404U, 502U, 503U);
+    const std::string body =
+        GENERATE(as<std::string>(), "<html>no member</html>", R"({"message":"no member"})", "");
+    INFO(status << " " << body);
+    proxied.instead([&](const std::string&, const FakeMember::Request&) {
+        return std::optional(Reply{status, body, "text/html"});
+    });
+    const auto client =
+        open("etcd://" + proxied.host() + "," + good.host() + "?request_timeout=2s");
+    auto lease = client.make_lock("it").value()->acquire({.wait = 5s});
+    REQUIRE(lease.has_value());
+    CHECK(lease->renew().has_value());
+    CHECK(lease->release() == hf::ReleaseResult::released);
+    // In the middle of things: what is held is renewed at the other one.
+    CHECK(proxied.requests("lease/grant") != 0);
+}
+
+TEST_CASE("several hosts that all take longer than a share of the time-out serve the lock") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember a(cluster), b(cluster), c(cluster);
+    for (FakeMember* m : {&a, &b, &c})
+        m->delay("lease/grant", 350ms);
+    const auto client = open("etcd://" + a.host() + "," + b.host() + "," + c.host() +
+                             "?ttl=6s&request_timeout=900ms");
+    // The share is found out once, and holds for later connections.
+    lab::wait_until(
+        [&] {
+            auto lease = client.make_lock("first").value()->acquire({.wait = 5s});
+            return lease.has_value();
+        },
+        10s, "a first grant");
+    std::vector<hf::Lease> held;
+    for (int i = 0; i < 4; ++i) {
+        auto lease = client.make_lock("n" + std::to_string(i)).value()->acquire({.wait = 2s});
+        REQUIRE(lease.has_value());
+        held.push_back(std::move(*lease));
+    }
+    const auto renewals = client.stats().renewals;
+    lab::wait_until([&] { return client.stats().renewals >= renewals + 4; }, 8s, "renewals");
+    for (hf::Lease& l : held)
+        CHECK(l.valid());
+}
+
+TEST_CASE("a lost lease that is still there does not keep its client's waiter from looking") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    member.watch(FakeMember::Watch::refused);
+    put(member, "/holdfast/it/other", "", 0);
+    const auto client = open("etcd://" + member.host() + "?ttl=1500ms");
+    Waiter holder(client);
+    lab::wait_until([&] { return keys_at(*cluster, "/holdfast/it/") == 2; }, 5s, "it waits");
+    erase(member, "/holdfast/it/other");
+    lab::wait_until([&] { return holder.granted(); }, 5s, "the first one holds");
+    Waiter next(client);
+    lab::wait_until([&] { return keys_at(*cluster, "/holdfast/it/") == 2; }, 5s, "the next waits");
+    {
+        const std::lock_guard hold(cluster->mutex);
+        const auto first = cluster->store.keys.lower_bound("/holdfast/it/");
+        const auto second = std::next(first);
+        const std::string key =
+            first->second.created < second->second.created ? first->first : second->first;
+        cluster->store.keys.erase(key);
+        ++cluster->store.revision;
+    }
+    lab::wait_until([&] { return next.granted(); }, 8s, "the next one is granted");
+    CHECK_FALSE(holder.state->lease.valid());
+}
+
+TEST_CASE("a member that is left takes the watch along") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember first(cluster), second(cluster);
+    put(first, "/holdfast/it/other", "", 0);
+    const auto client =
+        open("etcd://" + first.host() + "," + second.host() + "?ttl=3s&request_timeout=600ms");
+    Waiter waiter(client);
+    lab::wait_until([&] { return first.requests("watch") != 0; }, 5s, "it watches the first");
+    first.hang(true);
+    lab::wait_until([&] { return second.requests("watch") != 0; }, 15s, "it watches the second");
+}
+
+TEST_CASE("a watch that ends at once is begun again with pauses") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    member.watch(FakeMember::Watch::ends);
+    put(member, "/holdfast/it/other", "", 0);
+    const auto client = open("etcd://" + member.host() + "?ttl=3s");
+    CHECK(refused(client, 1500ms).why == errc::timed_out);
+    CHECK(member.requests("watch") > 2);
+    CHECK(member.requests("watch") < 12);
+}
+
+TEST_CASE("an answer that is too long is refused, and a long list is read") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    std::atomic<std::size_t> size{0};
+    member.instead(
+        [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
+            if (path == "kv/txn") return std::nullopt;
+            auto reply = member.ask(path, asked);
+            reply.body.insert(1, "\"x\":\"" + std::string(size, 'x') + "\",");
+            return reply;
+        });
+    const std::string url = "etcd://" + member.host() + "?ttl=20s&request_timeout=5s";
+    const auto client = open(url);
+    size = 500'000;
+    CHECK(client.make_lock("it").value()->acquire({.wait = 5s}).has_value());
+    size = 3'000'000;
+    const auto tried = refused(open(url));
+    CHECK(tried.why == errc::unavailable);
+    CHECK_THAT(tried.words, ContainsSubstring("1 MiB"));
+    CHECK(client.list("").has_value());
+    size = 9'000'000;
+    CHECK(client.list("").error() == errc::unavailable);
+}
+
+TEST_CASE("a server that repeats a password or a token is not quoted") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    const std::string repeated = GENERATE(as<std::string>(), "pass-word-1", "to-ken-1");
+    member.instead([&](const std::string& path, const FakeMember::Request&) {
+        if (path == "auth/authenticate")
+            return std::optional(Reply{200, R"({"header":{},"token":"to-ken-1"})"});
+        return std::optional(FakeMember::refusal(3, "you said " + repeated + ", no"));
+    });
+    const auto tried = refused(open("etcd://app:pass-word-1@" + member.host()));
+    CHECK(tried.why);
+    CHECK_THAT(tried.words, !ContainsSubstring(repeated));
+    CHECK_THAT(tried.words, ContainsSubstring("secret"));
+}
+
+TEST_CASE("a port without the gateway is named as such") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    member.instead([&](const std::string&, const FakeMember::Request&) {
+        return std::optional(Reply{404, "404 page not found\n", "text/plain"});
+    });
+    const auto tried = refused(open("etcd://" + member.host()));
+    CHECK(tried.why == errc::not_supported);
+    CHECK_THAT(tried.words, ContainsSubstring("gateway") && ContainsSubstring("2380"));
+}
+
+TEST_CASE("a grant that was done and refused for lack of space is given back") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    std::atomic<bool> full{true};
+    member.instead(
+        [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
+            if (path != "kv/txn" || !full) return std::nullopt;
+            const std::string text = boost::json::serialize(asked);
+            if (text.find("request_put") == text.npos) return std::nullopt;  // deletions only
+            member.ask(path, asked);
+            return FakeMember::refusal(8, "etcdserver: mvcc: database space exceeded");
+        });
+    const auto client = open("etcd://" + member.host() + "?request_timeout=1s");
+    const auto tried = refused(client);
+    CHECK(tried.why == errc::in_doubt);
+    CHECK_THAT(tried.words, ContainsSubstring("space"));
+    lab::wait_until([&] { return keys_at(*cluster, "/holdfast/it/") == 0; }, 5s, "it is deleted");
+}
+
+TEST_CASE("another client's holder is shown with its value, and without a time if it has none") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    put(member, "/holdfast/it/694d77aa9e38260f", "10.0.0.1:80", 0);
+    const auto found = open("etcd://" + member.host()).inspect("it");
+    REQUIRE(found.has_value());
+    REQUIRE(found->holders.size() == 1);
+    CHECK_FALSE(found->holders.front().ttl_left.has_value());
+    CHECK(found->holders.front().note == "10.0.0.1:80");
+    CHECK(found->holders.front().foreign);
+    CHECK(member.requests("lease/timetolive") == 0);
+}
+
+TEST_CASE("marks: two holders of one name release in one call, and a revoked one has crashed") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    Bare bare(member, "yes");
+    const std::string line = "/holdfast/it/";
+    hf::spi::Held first = bare.grant("first.h.1");
+    erase(member, line + "first.h.1");  // its lease has ended
+    hf::spi::Held second = bare.grant("second.h.2");
+    std::vector<hf::spi::Held*> both{&first, &second};
+    bare.run([&] { return bare.backend.release(both); });
+    CHECK(first.released == hf::ReleaseResult::already_expired);
+    CHECK(second.released == hf::ReleaseResult::released);
+    CHECK_FALSE(second.release_error);
+
+    hf::spi::Held third = bare.grant("third.h.3");
+    put(member, line + "third.h.3", "hf1! third.h.3", 0);
+    std::vector<hf::spi::Held*> one{&third};
+    bare.run([&] { return bare.backend.renew(one); });
+    CHECK(third.renewal == hf::spi::Held::Renewal::lost);
+    CHECK(third.renewal_error == errc::revoked);
+    bare.run([&] { return bare.backend.release(one); });
+    CHECK(third.released == hf::ReleaseResult::owned_by_other);
+    const auto next = hf::Client::open("etcd://" + member.host() + "?robust=yes")
+                          .value()
+                          .make_lock("it")
+                          .value()
+                          ->acquire();
+    REQUIRE(next.has_value());
+    CHECK(next->previous_holder() == hf::PreviousHolder::crashed);
+}
+
+TEST_CASE("a renewal and a release say what the server said, and a deleted key is lost at once") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    Bare bare(member, "no");
+    hf::spi::Held held = bare.grant("first.h.1");
+    std::vector<hf::spi::Held*> one{&held};
+    member.instead([](const std::string& path, const FakeMember::Request&) -> std::optional<Reply> {
+        if (path != "kv/txn") return std::nullopt;
+        return FakeMember::refusal(7, "etcdserver: permission denied");
+    });
+    bare.run([&] { return bare.backend.renew(one); });
+    CHECK(held.renewal == hf::spi::Held::Renewal::unknown);
+    CHECK(held.renewal_error == errc::denied);
+    CHECK(held.detail == "etcdserver: permission denied");
+    held.detail.clear();
+    bare.run([&] { return bare.backend.release(one); });
+    CHECK(held.released == hf::ReleaseResult::unreachable);
+    CHECK(held.release_error == errc::denied);
+    CHECK(held.detail == "etcdserver: permission denied");
+    member.instead(nullptr);
+    erase(member, "/holdfast/it/first.h.1");
+    bare.run([&] { return bare.backend.renew(one); });
+    CHECK(held.renewal == hf::spi::Held::Renewal::lost);
+    CHECK(held.renewal_error == errc::lost);
+    CHECK_THAT(held.detail, ContainsSubstring("key"));
+}
