@@ -47,7 +47,7 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
       tls_(tls::make_context(shared_->options.tls)),
       connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get())) {
     Scripts::all();
-    shared_->greeting = &no_cluster();
+    shared_->greeting = &usable();
     for (const std::string& text : exposures(shared_->options, "rediss"))
         context_.events.warn(text);
 }
@@ -103,7 +103,7 @@ awaitable<void> RedisBackend::release(std::span<Held* const> all) {
     auto task = drive(batch.all());
     co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i)
-        all[i]->released = batch[i].result();
+        batch[i].tell(*all[i]);
 }
 
 std::unique_ptr<spi::Lane> RedisBackend::open_lane() {
@@ -228,11 +228,25 @@ awaitable<result<Reply>> RedisBackend::ask(Command& c, const Script* script,
     if (answer.why) co_return answer.why;
     Reply& r = answer.replies.front();
     if (r.is(Reply::Type::error)) {
-        *detail = shown(r.text);
+        *detail = script == nullptr ? std::string(shown(r.text)) : shown(r.text, *script);
         notice(from_reply(r.text));
         co_return from_reply(r.text);
     }
     co_return std::move(r);
+}
+
+awaitable<error_code> RedisBackend::still_usable(boot_clock::time_point deadline,
+                                                 std::string* detail) {
+    Command c;
+    c.add("HELLO");
+    const auto reply = co_await ask(c, nullptr, deadline, detail);
+    error_code why;
+    if (reply)
+        why = usable().answered(0, *reply, *detail);
+    else if (reply.error() == errc::unavailable)
+        why = reply.error();
+    if (reply) notice(why);
+    co_return why;
 }
 
 awaitable<void> RedisBackend::take_back(std::vector<Asking::Open> open) {

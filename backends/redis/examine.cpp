@@ -42,6 +42,19 @@ std::vector<spi::Check> all_checks() {
 awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point deadline,
                                                      std::string& detail) {
     const error_code unreachable = co_await connection_->ready(deadline, &detail);
+    if (unreachable == make(Error::read_only)) {
+        // The only thing that matters is known.
+        spi::Facts facts;
+        facts.set("role", "slave");
+        std::vector<spi::Check> checks = server_checks();
+        std::erase_if(checks,
+                      [](const spi::Check& c) { return std::string_view(c.id) != "redis.role"; });
+        Examination found;
+        facts.where = shared_->options.display;
+        spi::judge(checks, facts, found.findings);
+        found.capabilities = capabilities_;
+        co_return found;
+    }
     if (unreachable) co_return unreachable;
     std::vector<Command> calls(questions().size());
     for (std::size_t i = 0; i < calls.size(); ++i)

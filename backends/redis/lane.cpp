@@ -63,7 +63,7 @@ void Lane::release(spi::Held& h) noexcept {
     try {
         Leave op(*shared_, keys(h.name), h, h.sent);
         drive(op, h.sent);
-        h.released = op.result();
+        op.tell(h);
     } catch (const std::exception&) {
         // Core releases it by the engine's connection.
     }

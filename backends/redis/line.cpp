@@ -21,7 +21,8 @@ QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c) : RedisBacken
     ear.wanted = [this] { return anyone_waits(); };
     ear.refused = [this](std::string words) {
         context_.events.warn("SUBSCRIBE to hf:c:* was refused (" + words +
-                             "): waiters are not told of a release and look by themselves");
+                             "): waiters are not notified of a release and look by themselves; "
+                             "ACL SETUSER the user &hf:c:*");
     };
     subscriber_ = std::make_shared<Subscriber>(c.engine, shared_, tls_.get(), std::move(ear));
 }

@@ -11,6 +11,9 @@ namespace holdfast::redis {
 namespace {
 
 constexpr char revoked_mark = '!';  // mode=plain
+// So many holders of one name are broken, or asked, by one call: the server serves nobody
+// meanwhile.
+constexpr std::size_t most_told = 64;
 
 /// The state string, as lua_texts.hpp describes it.
 struct State {
@@ -103,6 +106,9 @@ awaitable<result<Inspection>> RedisBackend::inspect(std::string_view name,
     Keys keys;
     std::string parts;
     keys.assign(shared_->options.prefix, name);
+    const error_code unusable = co_await still_usable(deadline, &detail);
+    if (unusable) co_return unusable;
+    detail.clear();
     const Script& script = Scripts::all().inspect;
     // A script that only reads may be asked for with rights to read only, from Redis 7.0 on.
     Command c;
@@ -148,6 +154,9 @@ awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view 
     const std::string& ns = shared_->options.prefix;
     const std::string wanted = ns + std::string(prefix);
     const std::string pattern = plain ? literal_pattern(wanted) + "*" : "{*}:hf:s*";
+    const error_code unusable = co_await still_usable(deadline, &detail);
+    if (unusable) co_return unusable;
+    detail.clear();
     std::vector<std::string> names;
     std::string cursor = "0";
     do {
@@ -204,38 +213,61 @@ awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string
     keys.assign(shared_->options.prefix, name);
     const std::string only = which.if_token ? std::to_string(which.if_token->value) : std::string();
     const Script& script = Scripts::all().tell_holders;
-    Command c;
-    begin(c, script, 6);
-    keys.add_all_to(c, parts);
-    c.add(only)
-        .add(std::string_view(&what, 1))
-        .add(plain ? "1" : "0")
-        .add(which.owner.value_or(""));
-    const auto reply = co_await ask(c, &script, deadline, &detail);
-    if (!reply) co_return reply.error();
-    if (!reply->is(Reply::Type::array) || reply->count < 1) co_return make(Error::protocol);
-    const auto items = reply->items();
-    const std::string& said = items[0].text;
-    if (said == "n") co_return make_error_code(errc::not_held);
-    if (said == "t") {
-        detail = "it is held by another owner, or with another token";
-        co_return make_error_code(errc::not_held);
-    }
-    if (said == "f") {
-        detail =
-            "a client of another library holds it, which cannot be told to stop: only breaking it "
-            "at once is possible";
-        co_return make_error_code(errc::not_supported);
-    }
-    if (said == "k") {
-        detail = "a key of this name holds something other than a lock";
-        co_return make(Error::wrong_type);
-    }
-    if (said != "d" || items.size() < 5) co_return make(Error::protocol);
-    const Told told{number(items[1].text), items[2].text, items[3].text, plain};
     std::vector<Holder> out;
-    for (const Reply& holder : items.subspan(4))
-        out.push_back(told.holder(holder.text));
+    // Who holds it among too many for one call, and how many of these have been named.
+    std::vector<std::string> crowd;
+    std::size_t named = 0;
+    Command c;
+    const auto call = [&](std::span<const std::string> owners) {
+        begin(c, script, 6);
+        keys.add_all_to(c, parts);
+        c.add(only).add(std::string_view(&what, 1)).add(plain ? "1" : "0");
+        for (const std::string& owner : owners)
+            c.add(owner);
+    };
+    const std::string anybody = which.owner.value_or("");
+    call({&anybody, 1});
+    for (;;) {
+        const auto reply = co_await ask(c, &script, deadline, &detail);
+        if (!reply) co_return reply.error();
+        if (!reply->is(Reply::Type::array) || reply->count < 1) co_return make(Error::protocol);
+        const auto items = reply->items();
+        const std::string& said = items[0].text;
+        // Of a crowd some have left meanwhile.
+        const bool gone = said == "n" || said == "t";
+        if (gone && crowd.empty()) {
+            if (said == "t") detail = "it is held by another owner, or with another token";
+            co_return make_error_code(errc::not_held);
+        }
+        if (said == "f") {
+            detail =
+                "a client of another library holds it, which cannot be told to stop: only breaking "
+                "it at once is possible";
+            co_return make_error_code(errc::not_supported);
+        }
+        if (said == "k") {
+            detail = "a key of this name holds something other than a lock";
+            co_return make(Error::wrong_type);
+        }
+        if (!gone && ((said != "d" && said != "m") || items.size() < 5))
+            co_return make(Error::protocol);
+        if (said == "m" && !crowd.empty()) co_return make(Error::protocol);
+        if (!gone) {
+            const Told told{number(items[1].text), items[2].text, items[3].text, plain};
+            for (const Reply& row : items.subspan(4)) {
+                Holder holder = told.holder(row.text);
+                if (said == "d")
+                    out.push_back(std::move(holder));
+                else
+                    crowd.push_back(std::move(holder.owner));
+            }
+        }
+        const auto now = std::span(crowd).subspan(named);
+        named = std::min(named + most_told, crowd.size());
+        call(now.first(std::min(most_told, now.size())));
+        if (now.empty()) break;
+    }
+    if (out.empty()) co_return make_error_code(errc::not_held);
     co_return out;
 }
 

@@ -22,9 +22,26 @@ std::string host(std::size_t i) {
 class OneRedis final : public Deployment {
 public:
     OneRedis(Kernel& k, const Options& o)
-        : kernel_(k), server_(k, "redis"), mode_(o.unsafe ? 0 : k.random().below(5)) {
+        : kernel_(k),
+          server_(k, "redis"),
+          mode_(o.unsafe ? 0 : k.random().below(5)),
+          random_(o.seed ^ 0xCA11U) {
         server_.machine.ppm = k.random().between(-3000, 3000);
+        // One client cannot be notified.
+        if (!random_.chance(300)) return;
+        server_.deaf = "client" + std::to_string(random_.below(2));
+        server_.refuses_it = random_.chance(500);
     }
+
+    void refine(std::vector<Name>& names) override {
+        for (Name& n : names) {
+            if (mode_ == plain) return;
+            if (random_.chance(300)) n.options.min_hold = milliseconds(random_.between(20, 900));
+            if (random_.chance(300)) n.options.lock_delay = milliseconds(random_.between(20, 500));
+            delay_ = std::max(delay_, n.options.lock_delay.count() * ms);
+        }
+    }
+    Nanos mourning() const override { return 3 * second + delay_; }
 
     std::string url(const World& w) override {
         if (mode_ != plain) {
@@ -92,6 +109,7 @@ public:
             }
         }
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
+        until -= n.options.lock_delay.count();
         if (server_.machine.when(until * ms) < believed)
             return "the server ends it " +
                    std::to_string((believed - server_.machine.when(until * ms)) / us) +
@@ -120,6 +138,8 @@ private:
     Kernel& kernel_;
     Redis server_;
     const std::size_t mode_;
+    Random random_;  ///< so that what it decides changes nothing else
+    Nanos delay_ = 0;
     std::optional<RedisOrder> order_;
     std::string wrong_;
 };

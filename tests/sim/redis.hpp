@@ -46,6 +46,10 @@ public:
     /// When it began without data.
     Nanos emptied() const noexcept { return emptied_; }
 
+    /// The client that it notifies of nothing: refused at once, or never answered.
+    std::string deaf;
+    bool refuses_it = false;
+
     Process machine;
     Nanos fastest = 10 * us, slowest = 80 * us;  ///< for one command
 

@@ -13,7 +13,7 @@ std::uint64_t units_of(const Name& n) {
 }  // namespace
 
 RedisOrder::RedisOrder(Redis& server, std::vector<Name> names)
-    : server_(server), names_(std::move(names)), lines_(names_.size()) {}
+    : server_(server), names_(std::move(names)), lines_(names_.size()), grants_(names_.size()) {}
 
 bool RedisOrder::Line::stands(const std::string& owner) const {
     return std::any_of(waiters.begin(), waiters.end(),
@@ -77,7 +77,7 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
         if (!before.stands(w.owner) && left_.contains(w.owner))
             return w.owner.substr(0, 6) + " has left, and stands in line again";
     for (const auto& [owner, units] : now.holders) {
-        if (before.holders.contains(owner)) continue;
+        if (before.holders.contains(owner) || owner.starts_with('=')) continue;
         if (left_.contains(owner)) return owner.substr(0, 6) + " has left, and holds again";
         const auto came = came_.find(owner);
         std::uint64_t sum = 0;
@@ -86,14 +86,49 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
         for (const Waiter& w : before.waiters) {
             if (w.owner == owner || (came != came_.end() && came->second < w.place)) break;
             if (w.alive < server_.store().now || !now.stands(w.owner)) continue;
-            // One that does not listen looks by itself, and keeps no mutex from those that do.
+            // One that has ceased to listen may have been killed: nobody waits for it before it
+            // looks.
             sum += w.take;
             const bool reached = !w.channel.empty() && server_.listens(w.channel);
-            if (reached || (w.channel.empty() && sum > units_of(n)))
+            if (reached || silent_.contains(w.owner) || (w.channel.empty() && sum > units_of(n)))
                 return owner.substr(0, 6) + " has passed " + w.owner.substr(0, 6) + " in line";
         }
     }
     return {};
+}
+
+/// A grant keeps its units for min_hold, whatever becomes of it, unless nobody learnt of it.
+std::string RedisOrder::compare_closed(std::size_t name, const Line& before, const Line& now) {
+    const Name& n = names_[name];
+    const std::int64_t closed = n.options.min_hold.count();
+    if (closed == 0) return {};
+    const model::Store& store = server_.store();
+    auto& grants = grants_[name];
+    std::erase_if(grants, [&](const Grant& g) {
+        return g.at + closed <= store.now || unused_.contains(g.owner);
+    });
+    for (Grant& g : grants)
+        if (const auto at = now.holders.find(g.owner); at != now.holders.end())
+            g.units = at->second;  // it may read by now
+    bool granted = false;
+    for (const auto& [owner, units] : now.holders)
+        if (!before.holders.contains(owner) && !owner.starts_with('=')) {
+            grants.push_back({owner, store.now, units});
+            granted = true;
+        }
+    std::uint64_t sum = 0;
+    for (const Grant& g : grants)
+        sum += g.units;
+    if (granted && sum > units_of(n)) return n.text + " was closed for less than min_hold";
+    // What a client adds for a clock that is not the server's.
+    const std::int64_t most = closed + closed / 50 + 5;
+    const auto *lock = store.find(n.text), *parts = store.find("{" + n.text + "}:hf:r");
+    bool longer = lock != nullptr && lock->text == "hf:m" && lock->expires > store.now + most;
+    if (parts != nullptr)
+        for (const auto& [member, ends] : parts->scores)
+            longer =
+                longer || (member.starts_with('=') && ends > static_cast<double>(store.now + most));
+    return longer ? n.text + " is closed for longer than min_hold" : "";
 }
 
 /// OWNER HOW UNTIL and two more for each lock, HOW one letter: no other request is like that. Where
@@ -111,7 +146,10 @@ void RedisOrder::note_leaving(const std::vector<std::string>& command, const std
     for (std::string line; std::getline(in, line);)
         if (!line.starts_with('*') && !line.starts_with('$')) answers.push_back(line);
     for (std::size_t at = first, i = 0; at < command.size() && i < answers.size(); at += 5, ++i)
-        if (answers[i] != "u\r") left_.insert(command[at]);
+        if (answers[i] != "u\r") {
+            left_.insert(command[at]);
+            if (command[at + 1] == "u") unused_.insert(command[at]);
+        }
 }
 
 std::string RedisOrder::look(const std::vector<std::string>& command, const std::string& reply,
@@ -126,7 +164,15 @@ std::string RedisOrder::look(const std::vector<std::string>& command, const std:
         Line now = line_of(store, names_[i]);
         for (const Waiter& w : now.waiters)
             came_.try_emplace(w.owner, w.place);
+        for (const Waiter& w : lines_[i].waiters) {
+            if (std::find(command.begin(), command.end(), w.owner) == command.end()) continue;
+            if (w.channel.empty() || server_.listens(w.channel))
+                silent_.erase(w.owner);
+            else
+                silent_.insert(w.owner);
+        }
         if (out.empty()) out = compare(lines_[i], now, names_[i]);
+        if (out.empty()) out = compare_closed(i, lines_[i], now);
         lines_[i] = std::move(now);
     }
     return out;

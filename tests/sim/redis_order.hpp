@@ -1,6 +1,7 @@
 // In which order a Redis server lets in who asked, looked at after each of its commands: nobody
-// passes a waiter that the server can reach, or that takes no place beside it, and who has left
-// does not come back. Written after backends/redis/README.md, "What is sent" and "Keys".
+// passes a waiter that the server can reach, or that has looked again since it could not, or that
+// takes no place beside it; who has left does not come back; and a name is as long closed after a
+// grant as it has to be. Written after backends/redis/README.md, "What is sent" and "Keys".
 #pragma once
 #include <map>
 #include <set>
@@ -39,12 +40,22 @@ private:
     static constexpr std::uint64_t all = 4294967295;
     static Line line_of(const model::Store&, const Name&);
     std::string compare(const Line& before, const Line& now, const Name&) const;
+    /// What became of min_hold.
+    std::string compare_closed(std::size_t name, const Line& before, const Line& now);
     void note_leaving(const std::vector<std::string>& command, const std::string& reply);
 
     Redis& server_;
     const std::vector<Name> names_;
-    std::vector<Line> lines_;     ///< after the last command
-    std::set<std::string> left_;  ///< owners that the server let go
+    std::vector<Line> lines_;       ///< after the last command
+    std::set<std::string> left_;    ///< owners that the server let go
+    std::set<std::string> unused_;  ///< of these, who had learnt of no grant
+    std::set<std::string> silent_;  ///< waiters that the server could not reach at their last look
+    struct Grant {
+        std::string owner;
+        std::int64_t at;  ///< by the server's clock, in milliseconds
+        std::uint64_t units;
+    };
+    std::vector<std::vector<Grant>> grants_;  ///< of each name, while they count
     /// The first place of each owner. One that the server could not reach for a while comes back to
     /// it, and has passed nobody who came meanwhile.
     std::map<std::string, double> came_;

@@ -91,6 +91,7 @@ void World::plan() {
         n.options.renew = !r.chance(200);
         names.push_back(n);
     }
+    deployment_->refine(names);
     url_ = deployment_->url(*this);
     highest_.resize(names.size());
     highest_exclusive_.resize(names.size());
@@ -111,7 +112,9 @@ void World::plan() {
     for (const Name& n : names)
         trace("plan", n.text + ": " + std::string(to_string(n.options.kind)) + " of " +
                           std::to_string(n.options.limit) +
-                          (n.options.renew ? "" : ", not renewed"));
+                          (n.options.renew ? "" : ", not renewed") + ", delay " +
+                          std::to_string(n.options.lock_delay.count()) + " ms, closed for " +
+                          std::to_string(n.options.min_hold.count()) + " ms");
 }
 
 void World::make_faults() {

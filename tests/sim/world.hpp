@@ -94,6 +94,8 @@ public:
     virtual ~Deployment() = default;
     virtual std::string url(const World&) = 0;
     virtual bool has(Kind) const { return true; }
+    /// What their locks ask for besides.
+    virtual void refine(std::vector<Name>&) {}
     virtual bool fences() const { return true; }
     /// Nobody passes one that has waited for a second, and does not fit beside it.
     virtual bool ages(const Name&, Mode) const { return true; }

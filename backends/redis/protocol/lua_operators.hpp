@@ -5,7 +5,7 @@ namespace holdfast::redis::lua {
 
 /// Lists holders.
 inline constexpr const char* holders = R"lua(
-local function marks(tombs)
+local function marks(tombs)                   -- once for a call: there may be thousands
   local all = {}
   for _, m in ipairs(call('ZRANGE', tombs, 0, 9999)) do all[m] = true end
   return all
@@ -71,11 +71,14 @@ return out
 )lua";
 
 /// KEYS six; ARGV 1 only this token ('' = any); 2 what: 0 no renewal succeeds any more, 1 free at
-/// once, ? asked to release; 3 '1' = plain mode; 4 only this owner ('' = any). Answers {what, now
-/// us, value of the lock's key, state, holders as in inspect}; what: d done, n not held, t other
-/// holders only, f foreign (needs now), k another kind.
+/// once, ? asked to release; 3 '1' = plain mode; 4 and so on: only these owners ('' = any). Answers
+/// {what, now us, value of the lock's key, state, holders as in inspect}; what: d done, n not held,
+/// t other holders only, f foreign (needs now), k another kind, m nothing done: these are too many
+/// for one call, which would keep all other clients of the server waiting. Name some of them at a
+/// time.
 inline constexpr const char* tell_holders = R"lua(
 local only, how, plain, whom = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
+local mark = ({['0'] = '!', ['1'] = '', ['?'] = '?'})[how]
 use_units(1)
 if not look() then return {'k'} end
 if not cur or cur == 'hf:m' then return {'n'} end
@@ -85,28 +88,37 @@ local f, c, v, o, form = read()
 if not f then return {'k'} end
 local answer = {'d', int(now_us), cur, s}
 if used < ALL and not plain then
-  local token = ''
-  if kind == ALL then token = int(tonumber(shared)) end
-  local all = sharers(HOLD)
-  if #all == 0 then return {'n'} end
-  for _, h in ipairs(all) do
-    local owner, ends, permits = h[1], h[2], h[3]
-    if (only == '' or only == token) and (whom == '' or whom == owner) then
-      if how == '1' then
-        drop(owner)
-        bury(owner, ends)
-      else
-        bury((how == '?' and '?' or '!') .. owner, ends)
+  local token, all = kind == ALL and int(tonumber(shared)) or '', {}
+  if only ~= '' and only ~= token then return {'t'} end
+  if whom == '' then
+    all = sharers(HOLD)
+    if #all == 0 then return {'n'} end
+  else
+    for i = 4, #ARGV do
+      local ends, permits = member(ARGV[i]), 1
+      if ends then
+        while call('ZSCORE', HOLD, ARGV[i] .. '#' .. int(permits + 1)) do permits = permits + 1 end
+        all[#all + 1] = {ARGV[i], ends, permits}
       end
-      answer[#answer + 1] = row(owner, ends - now, permits, marks(TOMB))
+    end
+    if #all == 0 then return {'t'} end
+  end
+  if whom == '' and used > 128 then
+    answer[1] = 'm'
+  else
+    for _, h in ipairs(all) do
+      if how == '1' then drop(h[1]) end
+      call('ZADD', TOMB, int(h[2]), mark .. h[1])
+    end
+    bury(mark .. all[1][1], all[1][2])        -- all of them are kept long enough
+    if how == '1' then
+      vacate(f, v, form)
+      look()
+      pcall(dispatch, '')
     end
   end
-  if #answer == 4 then return {'t'} end
-  if how == '1' then
-    vacate(f, v, form)
-    look()
-    pcall(dispatch, '')
-  end
+  local marked = marks(TOMB)
+  for _, h in ipairs(all) do answer[#answer + 1] = row(h[1], h[2] - now, h[3], marked) end
   return answer
 end
 local token = ''
@@ -124,10 +136,11 @@ if how == '1' then
   end
 elseif how == '?' then
   if o ~= cur or plain then return {'f'} end
-  bury('?' .. cur, now + math.max(left, 0))
+  bury(mark .. cur, now + math.max(left, 0))
 elseif plain and left > 0 then
   if sub(cur, 1, 1) ~= '!' then call('SET', LOCK, '!' .. cur, 'KEEPTTL') end
 elseif o == cur then
+  pcall_('ZREMRANGEBYSCORE', TOMB, '-inf', int(now))  -- without memory only a script that has written may SET
   call('SET', STATE, form .. ':' .. format('%016.0f', f) .. ':x' .. v .. ':' .. o, 'KEEPTTL')
 else
   return {'f'}

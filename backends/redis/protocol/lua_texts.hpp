@@ -40,7 +40,10 @@ end
 -- Until when a held lock's state is kept: its token counts, or now if that is later.
 local function till(f, ttl) return int(math.max(math.floor(f / 1000), now) + ttl + HELD) end
 
-local function words(e) return type(e) == 'table' and e.err or e end
+local function words(e)                       -- Redis 7 has the place of an error in a field
+  if type(e) ~= 'table' then return e end
+  return e.line and e.err .. ' @user_script:' .. e.line or e.err
+end
 )lua";
 
 /// A lock's failure is the answer for that lock only, not for others of the same call.
@@ -134,23 +137,6 @@ local function forget(owner)
   call('HDEL', WAIT, owner)
 end
 
-local function stand(owner, ticket, rec)      -- its place in line: by the ticket, or the last one
-  local place = call('ZSCORE', QUEUE, owner)
-  if place then
-    place = int(tonumber(place))
-  else
-    place = ticket
-    if place == '' then                       -- later than everybody here, and about now
-      local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
-      place = int(math.max((tonumber(last[2]) or 0) + 1, now_us))
-    end
-    call('ZADD', QUEUE, place, owner)
-  end
-  call('HSET', WAIT, owner, rec)
-  call('PEXPIRE', QUEUE, 60000)
-  call('PEXPIRE', WAIT, 60000)
-  return place
-end
 
 local function bury(owner, till)              -- late requests of this owner do nothing until then
   call('ZREMRANGEBYSCORE', TOMB, '-inf', int(now))
@@ -166,13 +152,38 @@ local function listens(chan)
   local named = pcall_('PUBSUB', 'NUMSUB', chan)
   return named.err ~= nil or tonumber(named[2]) > 0
 end
+
+-- Its place in line: by the ticket, so many us ago if that is '-' and a number, or the last one.
+-- One that comes again and does not listen is recorded without its channel: nobody passes it from
+-- then on, as nobody passes one that polls. Answers the place, and whether it can be notified.
+local function stand(owner, ticket, rec, chan, what)
+  local place = call('ZSCORE', QUEUE, owner)
+  if place then
+    place = int(tonumber(place))
+    if not listens(chan) then chan = '' end
+  else
+    place = ticket
+    if place == '' then                       -- later than everybody here, and about now
+      local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
+      place = int(math.max((tonumber(last[2]) or 0) + 1, now_us))
+    elseif sub(place, 1, 1) == '-' then
+      place = int(now_us + tonumber(place))
+    end
+    call('ZADD', QUEUE, place, owner)
+  end
+  call('HSET', WAIT, owner, rec .. ' ' .. chan .. what)
+  call('PEXPIRE', QUEUE, 60000)
+  call('PEXPIRE', WAIT, 60000)
+  return place, chan ~= ''
+end
 )lua";
 
 /// Hand-off in a queue of mutexes.
 inline constexpr const char* hand_over = R"lua(
--- The lock is free: it goes to the first waiter that is alive and listens. 'caller' when that is the
--- caller, 'handed' when somebody else got it, 'unreached' when only live ones that do not listen are
--- left, 'more' when the bound was hit, 'none' when nobody waits.
+-- The lock is free: it goes to the first waiter that is alive, unless one before it looks by itself.
+-- One that has ceased to listen is passed until it looks: if it was killed, it never does. 'caller'
+-- when it is the caller's, 'handed' when somebody else got it, 'unreached' when it is that of one that
+-- cannot be notified, 'more' when the bound was hit, 'none' when nobody waits.
 local function dispatch(caller)
   if call('EXISTS', QUEUE) == 0 then return 'none' end
   local at = 0
@@ -186,8 +197,9 @@ local function dispatch(caller)
     if not alive or tonumber(alive) < now then
       forget(m)
     else
-      local token, v = next_grant()
+      if chan == '' then return 'unreached' end
       if listens(chan) then
+        local token, v = next_grant()
         call('SET', LOCK, m, 'PX', px)
         keep('1', token, '0', v, m, px)
         forget(m)
@@ -196,7 +208,7 @@ local function dispatch(caller)
         pcall_('PUBLISH', chan, m .. ' ' .. token .. ' ' .. v .. ' ' .. LOCK)
         return 'handed'
       end
-      at = at + 1                             -- it keeps its place, and looks by itself
+      at = at + 1                             -- it keeps its place
     end
   end
   return 'more'
@@ -234,8 +246,8 @@ local function enter(owner, ttl, window, till, ticket, chan)
   end
   local left = int(call('PTTL', LOCK))
   if window == '0' then return 'b ' .. format('%016.0f', f) .. ' ' .. left end
-  local place = stand(owner, ticket, int(now + tonumber(window)) .. ' ' .. window .. ' ' .. chan)
-  local ours = call('GET', LOCK) == o and '1' or '0'
+  local place, told = stand(owner, ticket, int(now + tonumber(window)) .. ' ' .. window, chan, '')
+  local ours = told and call('GET', LOCK) == o and '1' or '0'
   return 'q ' .. format('%016.0f', f) .. ' ' .. left .. ' ' .. place .. ' ' ..
          int(call('ZRANK', QUEUE, owner)) .. ' ' .. ours
 end

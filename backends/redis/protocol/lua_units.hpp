@@ -163,7 +163,7 @@ end
 
 -- What is free goes to those at the head of the line that fit, are alive and listen. Answers why it
 -- stopped, and what belongs to waiters before that look by themselves: 'caller' at the caller's own
--- place, 'end' behind the last one, 'passed' there when one was passed over that does not listen,
+-- place, 'end' behind the last one, 'passed' there when one was passed over that has ceased to listen,
 -- 'blocked' at one that does not fit, 'other' at one that waits for another kind than `mine`, 'more'
 -- when the bound was hit.
 local function dispatch(caller, mine)
@@ -192,7 +192,7 @@ local function dispatch(caller, mine)
         granted = granted + 1
         if granted == 128 then return 'more', reserved end
       else
-        at, passed = at + 1, true             -- it keeps its place, and looks by itself
+        at, passed = at + 1, true             -- until it looks by itself
       end
     end
   end
@@ -249,9 +249,9 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
     left = int(call('ZRANGE', HOLD, 0, 0, 'WITHSCORES')[2] - now)
   end
   if window == '0' then return 'b ' .. newest .. ' ' .. left end
-  local rec = int(now + tonumber(window)) .. ' ' .. handed .. ' ' .. chan
+  local what = ''
   if take ~= ALL then
-    rec = rec .. ' ' .. int(take) .. ' ' .. int(of)
+    what = ' ' .. int(take) .. ' ' .. int(of)
     if form == '1' then
       local s = call('GET', STATE)
       if s then
@@ -261,8 +261,8 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
       end
     end
   end
-  local place = stand(owner, ticket, rec)
-  local ours = (used < ALL or kind) and '1' or '0'
+  local place, told = stand(owner, ticket, int(now + tonumber(window)) .. ' ' .. handed, chan, what)
+  local ours = told and (used < ALL or kind) and '1' or '0'
   return 'q ' .. newest .. ' ' .. left .. ' ' .. place .. ' ' .. int(call('ZRANK', QUEUE, owner)) ..
          ' ' .. ours
 end
@@ -277,7 +277,7 @@ end)
 )lua";
 
 /// ARGV per lock: owner; how, and until when a request of this owner may still arrive, as in
-/// leave_one; until when the name stays closed, server ms (0: not at all); the lock delay, ms.
+/// leave_one; for how long the name stays closed, ms (0: not at all); the lock delay, ms.
 /// KEYS: six per lock. Answers as leave_one, with ' m' appended when the caller must come again,
 /// since more waiters can be granted.
 inline constexpr const char* leave_units = R"lua(
@@ -290,13 +290,14 @@ local function leave(owner, how, ghost, closed, delay)
   if not left and not string.find(words(why), 'WRONGTYPE', 1, true) then return 'E ' .. words(why) end
   local f, _, v, o, form = read()
   if not look() then return 'k' end
-  local stays = closed > now and how ~= 'u'
+  local stays = closed > 0 and how ~= 'u'
   local result, ends = 'r', member(owner)
   if cur == owner then
     if not f then return 'k' end
     if delay > 0 and how ~= 'u' and call('PTTL', LOCK) <= delay then result, how = 'e', 'c' end
     if stays then
-      call('SET', LOCK, 'hf:m', 'PXAT', int(closed))
+      call('PEXPIRE', LOCK, int(closed))      -- without memory only a script that has written may SET
+      call('SET', LOCK, 'hf:m', 'KEEPTTL')
     else
       call('DEL', LOCK)
     end
@@ -307,7 +308,7 @@ local function leave(owner, how, ghost, closed, delay)
   elseif ends then
     if delay > 0 and ends - now <= delay then result = 'e' end
     local n = drop(owner)
-    if stays then add('=' .. owner, n, closed) end
+    if stays then add('=' .. owner, n, now + closed) end
     vacate(f, v, form, not stays and ends)
   else
     result = cur and 'o' or 'e'
@@ -337,6 +338,7 @@ local function renew(owner, px, deadline, take, of)
   if cur == owner then                        -- a downgrade, with no moment in which it is free
     if o == owner then
       if c == 'x' then return 'x' end
+      call('PEXPIRE', LOCK, px)               -- without memory only a script that has written may SET
       keep_free(form, f, 'r')
     end
     used, kind = 0, nil

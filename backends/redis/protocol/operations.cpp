@@ -54,12 +54,20 @@ std::int64_t jitter(std::int64_t middle, std::int64_t percent) {
     return middle + std::uniform_int_distribution<std::int64_t>(-spread, spread)(random);
 }
 
-/// When a queued waiter looks again by itself.
+/// How much of min_hold is left. A length, which the server counts from when it hears of it: what
+/// its clock said at the grant may be wrong by now.
+std::int64_t closed_for(const Place* p, boot_clock::time_point now) noexcept {
+    if (p == nullptr || p->closed_until <= now) return 0;
+    return std::chrono::ceil<milliseconds>(p->closed_until - now).count();
+}
+
+/// When a queued waiter looks again by itself. `ours`: the holder's release notifies it.
 milliseconds next_look(milliseconds window, std::int64_t left, std::int64_t rank, bool ours) {
-    if (left == -2) return milliseconds(5);  // free: the first waiter is being notified
     std::int64_t look = jitter(window.count() / 3, 10);
-    if (rank == 0) {
-        if (!ours) look = std::min(look, jitter(100, 50));  // a foreign release notifies no waiter
+    if (left == -2) {  // free: the first waiter is being notified, or looks by itself
+        look = std::min<std::int64_t>(look, rank == 0 ? 5 : jitter(100, 50));
+    } else if (rank == 0) {
+        if (!ours) look = std::min(look, jitter(100, 50));
         if (left >= 0) look = std::min(look, left + 2);
     }
     return milliseconds(std::max<std::int64_t>(look, 1));
@@ -90,13 +98,18 @@ void Operation::late(std::string_view server_ms, const Verb* again, Now now) {
     if (!std::exchange(repeated_, true)) verb_ = again;
 }
 
+std::string Operation::words(std::string_view error) const {
+    return script_ == nullptr ? std::string(shown(error)) : shown(error, *script_);
+}
+
 void write(Command& c, std::span<Operation* const> all, std::string_view channel) {
     const Verb& v = *all.front()->wants();
     c.clear();
-    if (v.one != nullptr) {
-        begin(c, all.size() == 1 ? *v.one : *v.many, static_cast<long long>(v.keys * all.size()));
-        for (Operation* o : all)
-            o->add_keys(c);
+    const Script* const script = all.size() == 1 ? v.one : v.many;
+    if (script != nullptr) begin(c, *script, static_cast<long long>(v.keys * all.size()));
+    for (Operation* o : all) {
+        o->script_ = script;
+        if (script != nullptr) o->add_keys(c);
     }
     const auto queues = [](const Operation* o) { return o->queues(); };
     if (v.channel)
@@ -151,21 +164,24 @@ void Acquire::add_arguments(Command& c) {
 
 bool Acquire::marks() const noexcept {
     const Place* p = find_place(attempt_.place);
-    const auto waited = [&] {
-        return shared_.clock.server_us(attempt_.sent) - p->arrived >= mark_after.count() * 1000;
-    };
-    return attempt_.queue && !shared_.options.queue && p != nullptr && p->arrived != 0 && waited();
+    return attempt_.queue && !shared_.options.queue && p != nullptr && p->arrived &&
+           attempt_.sent - *p->arrived >= mark_after;
 }
 
 void Acquire::add_units(Command& c) {
     const Attempt& a = attempt_;
     Place& p = place_of(attempt_.place);
     // The place of one that polls is where it came first, as soon as it takes one.
-    if (p.arrived == 0 && !shared_.options.queue) p.arrived = shared_.clock.server_us(a.sent);
+    if (!p.arrived && !shared_.options.queue) p.arrived = a.sent;
     milliseconds alive{0};
     if (queues()) alive = window_of(a.ttl);
-    if (marks()) alive = mark_window;
-    if (p.ticket.empty() && marks()) p.ticket = std::to_string(p.arrived);
+    if (marks()) {
+        alive = mark_window;
+        // How long ago that was: the server's clock may have been set since.
+        const auto waited =
+            std::chrono::duration_cast<std::chrono::microseconds>(a.sent - *p.arrived);
+        p.ticket = "-" + std::to_string(waited.count());
+    }
     c.add(a.owner).add_number(kept(a, a.ttl).count());
     c.add_number(alive.count()).add_number(kept(a, window_of(a.ttl)).count());
     c.add_number(shared_.clock.server_ms(a.deadline)).add(p.ticket);
@@ -204,7 +220,7 @@ void Acquire::entered(const Words& answer, const Verb* asked, Now now) {
         }
         grant(static_cast<std::uint64_t>(token), previous_from(rest.empty() ? 'u' : rest.front()));
         if (Place* p = find_place(a.place)) p->queued = p->unclaimed = false, p->handed.reset();
-        begin_hold(a, shared_, now());
+        begin_hold(a, now());
     } else if (what == "q") {
         queued(rest, now);
     } else if (what == "b") {
@@ -239,7 +255,7 @@ void Acquire::queued(std::string_view rest, Now now) {
     p.queued = shared_.options.queue;
     p.seen = static_cast<std::uint64_t>(number(word(rest)));
     const std::int64_t left = number(word(rest));
-    p.ticket = word(rest);
+    const std::string_view ticket = word(rest);
     const std::int64_t rank = number(word(rest));
     p.base = a.sent;
     p.window = window_of(a.ttl);
@@ -247,6 +263,7 @@ void Acquire::queued(std::string_view rest, Now now) {
         a.outcome = Attempt::Busy{milliseconds(jitter(mark_window.count() / 4, 30)), true};
         return;
     }
+    p.ticket = ticket;
     a.outcome = Attempt::Busy{next_look(p.window, left, rank, rest == "1"), false};
     // Told of its turn while the look was under way.
     if (p.handed) take_handed(a, shared_, now());
@@ -286,11 +303,9 @@ void Acquire::grant(std::uint64_t token, PreviousHolder previous) {
 
 void Acquire::refused(std::string_view text) {
     const error_code ec = from_reply(text);
-    attempt_.detail = shown(text);
-    const bool later =
-        ec == make(Error::busy) || ec == make(Error::read_only) || ec == make(Error::no_write);
+    attempt_.detail = words(text);
     if (nothing_done(ec))
-        attempt_.outcome = Attempt::Failed{ec, later};
+        attempt_.outcome = Attempt::Failed{ec, for_now(ec)};
     else
         attempt_.outcome = Attempt::NoAnswer{ec};
 }
@@ -334,15 +349,14 @@ Renew::Renew(Shared& s, const Keys& k, Held& h)
       held_(h) {
     h.renewal = Held::Renewal::unknown;
     h.renewal_error = {};
+    h.detail.clear();
 }
 
 void Renew::add_arguments(Command& c) {
     const Verbs& v = Verbs::all();
     const Place* p = find_place(held_.place);
-    std::int64_t length = (held_.ttl + held_.lock_delay).count();
-    if (p != nullptr && p->closed_until != 0)
-        length = std::max(length, p->closed_until - shared_.clock.server_ms(held_.sent));
-    c.add(held_.owner).add_number(length);
+    const std::int64_t length = (held_.ttl + held_.lock_delay).count();
+    c.add(held_.owner).add_number(std::max(length, closed_for(p, held_.sent)));
     if (verb_ == &v.plain_renew) return;
     if (verb_ == &v.renew) c.add_number(p != nullptr && p->unclaimed ? 1 : 0);
     c.add_number(shared_.clock.server_ms(held_.deadline));
@@ -355,6 +369,7 @@ void Renew::answered(const Reply& r, Now now) {
     const Words answer = words_of(r, *asked);
     if (answer.error) {
         held_.renewal_error = from_reply(answer.text);
+        held_.detail = words(answer.text);
         // The key has become something else: whatever it is, it is not our lock.
         if (plain && held_.renewal_error == errc::kind_mismatch)
             held_.renewal = Held::Renewal::lost;
@@ -381,18 +396,20 @@ void Renew::answered(const Reply& r, Now now) {
     }
 }
 
-void Renew::missing(const error_code& why, bool, const std::string&) {
+void Renew::missing(const error_code& why, bool, const std::string& detail) {
     verb_ = nullptr;
     held_.renewal_error = why;
+    held_.detail = detail;
 }
 
 bool Renew::granted() const noexcept {
     return held_.renewal == Held::Renewal::renewed;
 }
 
-void Renew::unconfirmed(const error_code& why, const std::string&) {
+void Renew::unconfirmed(const error_code& why, const std::string& detail) {
     held_.renewal = Held::Renewal::unknown;
     held_.renewal_error = why;
+    held_.detail = detail;
 }
 
 // --- leave
@@ -464,7 +481,7 @@ void Leave::add_arguments(Command& c) {
         c.add(owner_).add(how_ == 'r' ? "r" : how_ == 'a' ? "a" : "u");
         c.add_number(ghost ? last : 0);
         if (verb_ == &v.leave_units) {
-            c.add_number(place_ == nullptr ? 0 : place_->closed_until);
+            c.add_number(closed_for(place_, now_));
             c.add_number(lock_delay_.count());
             return;
         }
@@ -491,6 +508,7 @@ void Leave::answered(const Reply& r, Now) {
         const error_code ec = from_reply(answer.text);
         if (ec == make(Error::wrong_type)) return end(ReleaseResult::owned_by_other);
         error_ = ec;
+        detail_ = words(answer.text);
     } else if (asked == &v.get) {
         if (r.is(Reply::Type::nil)) end(ReleaseResult::already_expired);
         if (r.is(Reply::Type::bulk)) end(ReleaseResult::owned_by_other);
@@ -520,9 +538,18 @@ void Leave::answered(const Reply& r, Now) {
     }
 }
 
-void Leave::missing(const error_code& why, bool, const std::string&) {
+void Leave::missing(const error_code& why, bool, const std::string& detail) {
     verb_ = nullptr;
-    if (!ended_) error_ = why;
+    if (ended_) return;
+    error_ = why;
+    detail_ = detail;
+}
+
+void Leave::tell(Held& h) const {
+    h.released = result_;
+    const bool unknown = result_ == ReleaseResult::unreachable;
+    h.release_error = unknown ? error_ : error_code();
+    h.detail = unknown ? detail_ : std::string();
 }
 
 }  // namespace holdfast::redis

@@ -58,13 +58,18 @@ protected:
     /// nothing was done: once more, with a deadline that is right.
     void late(std::string_view server_ms, const Verb* again, Now);
 
+    /// For people: what the server says to the last request, or the error of a part of it.
+    std::string words(std::string_view error) const;
+
     Shared& shared_;
     const Keys& keys_;
     const Verb* verb_;
 
 private:
+    friend void write(Command&, std::span<Operation* const>, std::string_view channel);
     bool repeated_ = false;
-    std::string parts_;  // a key, where it is asked for
+    const Script* script_ = nullptr;  // of the last request
+    std::string parts_;               // a key, where it is asked for
 };
 
 /// One request of all of these, which want the same one.
@@ -130,6 +135,8 @@ public:
     ReleaseResult result() const noexcept { return result_; }
     /// Why something of this owner may be left.
     const error_code& error() const noexcept { return error_; }
+    /// Writes the result of a release, and why there is none.
+    void tell(spi::Held&) const;
 
 private:
     void write_texts();
@@ -146,6 +153,7 @@ private:
     bool ended_ = false;
     ReleaseResult result_ = ReleaseResult::unreachable;
     error_code error_;
+    std::string detail_;
     std::array<char, 32> state_{}, till_{};
     std::size_t state_size_ = 0, till_size_ = 0;
 };

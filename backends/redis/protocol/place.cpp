@@ -12,7 +12,7 @@ using Attempt = spi::Attempt;
 
 // How far the server's clock may have run ahead of what we know of it. Beyond that its answers to
 // requests, whose deadlines are in its time, correct us.
-constexpr std::int64_t clock_slack_us = 2'000'000;
+constexpr std::uint64_t clock_slack_us = 2'000'000;
 
 }  // namespace
 
@@ -33,16 +33,19 @@ PreviousHolder previous_from(char letter) noexcept {
 
 void hear(Place& p, std::uint64_t number, std::string_view told, const Shared& shared,
           boot_clock::time_point now) {
-    const std::int64_t newest = shared.clock.server_us(now) + clock_slack_us;
-    if (told.empty() || newest <= 0 || number > static_cast<std::uint64_t>(newest)) return;
+    // Tokens are ahead of a clock that was set back, and grow by one then.
+    const auto clock =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(shared.clock.server_us(now), 0));
+    if (told.empty() || number > std::max(clock, p.seen) + clock_slack_us) return;
     std::uint64_t token = number;
     if (told.size() > 1) token = static_cast<std::uint64_t>(redis::number(told.substr(1)));
     if (token <= number) p.handed = Place::Handed{number, token, previous_from(told.front())};
 }
 
-void begin_hold(Attempt& a, const Shared& shared, boot_clock::time_point now) {
+void begin_hold(Attempt& a, boot_clock::time_point now) {
     if (a.min_hold <= milliseconds::zero()) return;
-    place_of(a.place).closed_until = shared.clock.latest_server_ms(now) + a.min_hold.count();
+    // Counted by this clock, which may be faster than the server's.
+    place_of(a.place).closed_until = now + a.min_hold + spi::drift(a.min_hold);
 }
 
 bool take_handed(Attempt& a, const Shared& shared, boot_clock::time_point now) {
@@ -66,7 +69,7 @@ bool take_handed(Attempt& a, const Shared& shared, boot_clock::time_point now) {
     a.outcome = g;
     p->queued = false;
     p->unclaimed = true;
-    begin_hold(a, shared, now);
+    begin_hold(a, now);
     return true;
 }
 

@@ -19,9 +19,9 @@ struct Place {
     boot_clock::time_point base;  ///< when that look was sent
     milliseconds window{};        ///< for how long a hand-over holds
 
-    bool units = false;        ///< asks with its units, since a mutex's short request does not do
-    std::int64_t arrived = 0;  ///< when the first request with units was sent, server us; 0: none
-    std::int64_t closed_until = 0;  ///< min_hold of the grant, server ms; 0: none
+    bool units = false;  ///< asks with its units, since a mutex's short request does not do
+    std::optional<boot_clock::time_point> arrived;  ///< polling: when it first asked with units
+    boot_clock::time_point closed_until;            ///< min_hold of the grant
 
     struct Handed {
         std::uint64_t number = 0;  ///< of the grant: higher than that of every earlier one
@@ -65,12 +65,12 @@ inline constexpr milliseconds mark_after{1000};
 ///
 /// Whoever may PUBLISH to the client's channel can write one. So it is believed for the shortest
 /// time that a real one would be, the window, counted from our own last request; and its token must
-/// be one that the server can have given by now, or a store that compares tokens would refuse real
-/// ones for as long as the false one is ahead.
+/// be one that the server can have given by now, or soon after the last one that it has told us of,
+/// or a store that compares tokens would refuse real ones for as long as the false one is ahead.
 void hear(Place&, std::uint64_t number, std::string_view told, const Shared&,
           boot_clock::time_point now);
 /// Until when the name stays closed at least, once it is granted.
-void begin_hold(spi::Attempt&, const Shared&, boot_clock::time_point now);
+void begin_hold(spi::Attempt&, boot_clock::time_point now);
 /// A grant that came by message, if it still holds for long enough. Sends nothing.
 bool take_handed(spi::Attempt&, const Shared&, boot_clock::time_point now);
 

@@ -1,6 +1,10 @@
 #include "errors.hpp"
 
+#include <algorithm>
+#include <charconv>
+
 #include "holdfast/spi/net/category.hpp"
+#include "script.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -14,14 +18,22 @@ constexpr spi::net::Meaning meanings[] = {
     {Error::protocol, errc::unavailable, "the answer is not one of a Redis server"},
     {Error::denied, errc::denied, "the server refused the user, the password or the permission"},
     {Error::busy, errc::unavailable, "the server is busy or still starting"},
-    {Error::read_only, errc::unavailable, "the server is a read-only replica"},
-    {Error::no_write, errc::unavailable, "the server takes no writes at present"},
+    {Error::read_only, errc::unavailable,
+     "the server is a read-only replica: the URL must lead to its primary"},
+    {Error::no_write, errc::unavailable,
+     "the server takes no writes, since it cannot save its data: its log and its disk say why"},
     {Error::wrong_type, errc::kind_mismatch, "the key exists as something other than a lock"},
     {Error::cluster, errc::not_supported, "this is a Redis Cluster, which is not supported"},
     {Error::not_replicated, errc::unavailable, "too few replicas have confirmed it"},
     {Error::no_script, errc::unavailable, "the server has forgotten a script"},
     {Error::too_old, errc::not_supported, "Redis 6.2 or newer is needed"},
     {Error::refused_command, errc::not_supported, "the server refused the command"},
+    {Error::no_memory, errc::unavailable,
+     "the server is out of memory: raise its maxmemory, or find what fills it"},
+    {Error::few_replicas, errc::unavailable,
+     "the server takes no writes until more replicas are connected (min-replicas-to-write)"},
+    {Error::no_command, errc::not_supported,
+     "the server has switched a command off, or renamed it (rename-command)"},
 };
 
 struct Prefix {
@@ -38,9 +50,9 @@ constexpr Prefix prefixes[] = {
     {"CLUSTERDOWN", Error::busy},
     {"ERR max number of clients", Error::busy},
     {"READONLY", Error::read_only},
-    {"OOM", Error::no_write},
+    {"OOM", Error::no_memory},
     {"MISCONF", Error::no_write},
-    {"NOREPLICAS", Error::no_write},
+    {"NOREPLICAS", Error::few_replicas},
     {"NOAUTH", Error::denied},
     {"WRONGPASS", Error::denied},
     {"NOPERM", Error::denied},
@@ -50,6 +62,8 @@ constexpr Prefix prefixes[] = {
     {"MOVED", Error::cluster},
     {"ASK", Error::cluster},
     {"CROSSSLOT", Error::cluster},
+    {"ERR unknown command", Error::no_command},
+    {"ERR Unknown Redis command", Error::no_command},
 };
 
 }  // namespace
@@ -77,18 +91,58 @@ error_code from_reply(std::string_view text) noexcept {
         text.find("The user executing the script can't") != text.npos)
         return make(Error::denied);
     if (text.find("WRONGTYPE") != text.npos) return make(Error::wrong_type);
-    if (text.find("OOM command not allowed") != text.npos) return make(Error::no_write);
+    if (text.find("OOM command not allowed") != text.npos) return make(Error::no_memory);
+    if (text.find("Unknown Redis command") != text.npos) return make(Error::no_command);
     return make(Error::refused_command);
 }
 
 std::string_view shown(std::string_view text) noexcept {
-    for (const Prefix& p : prefixes)
-        if (text.starts_with(p.text)) return text.substr(0, 200);
-    return text.starts_with("ERR unknown command") ? "ERR unknown command" : text.substr(0, 200);
+    // Behind the name of the command come its arguments.
+    constexpr std::string_view unknown = "ERR unknown command";
+    if (!text.starts_with(unknown)) return text.substr(0, 200);
+    const auto open = text.find_first_not_of(" '`", unknown.size());
+    if (open == text.npos) return unknown;
+    const std::string_view name = text.substr(open, text.find_first_of(" '`,", open) - open);
+    const bool plain = std::all_of(name.begin(), name.end(),
+                                   [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+    return plain && name.size() <= 20 ? text.substr(0, open + name.size()) : unknown;
+}
+
+std::string shown(std::string_view text, const Script& script) {
+    // "... script: SHA1, on @user_script:48.", in Redis 6.2 "...: @user_script: 48: -OOM ...".
+    constexpr std::string_view at = "@user_script:";
+    std::string names;
+    if (const auto place = text.rfind(at); place != text.npos) {
+        const auto from = text.find_first_not_of(' ', place + at.size());
+        std::size_t line = 0;
+        if (from != text.npos) std::from_chars(text.data() + from, text.data() + text.size(), line);
+        std::string_view rest = script.text();
+        for (; line > 1 && !rest.empty(); --line)
+            rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+        rest = rest.substr(0, line == 1 ? rest.find('\n') : 0);
+        for (std::string_view each : {"call('", "pcall_('"})
+            for (auto call = rest.find(each); call != rest.npos; call = rest.find(each, call + 1)) {
+                const auto name = rest.substr(call + each.size());
+                const auto words = std::string(name.substr(0, name.find('\'')));
+                if (names.find(words) == names.npos) names += (names.empty() ? "" : " or ") + words;
+            }
+    }
+    const error_code ec = from_reply(text);
+    if (!names.empty() && ec == make(Error::denied))
+        return text.find("access at least one of the keys") == text.npos
+                   ? "NOPERM: the user may not run " + names
+                   : "NOPERM: the user may not use the keys of this name (" + names + ")";
+    if (!names.empty() && ec == make(Error::no_command)) return "the server has no " + names;
+    return std::string(shown(text));
 }
 
 bool of_one_key(const error_code& ec) noexcept {
     return ec == make(Error::denied) || ec == make(Error::cluster) || ec == make(Error::wrong_type);
+}
+
+bool for_now(const error_code& ec) noexcept {
+    return ec == make(Error::busy) || ec == make(Error::read_only) || ec == make(Error::no_write) ||
+           ec == make(Error::no_memory) || ec == make(Error::few_replicas);
 }
 
 bool nothing_done(const error_code& ec) noexcept {
@@ -98,6 +152,8 @@ bool nothing_done(const error_code& ec) noexcept {
         case Error::busy:
         case Error::read_only:
         case Error::no_write:
+        case Error::no_memory:
+        case Error::few_replicas:
         case Error::cluster:
         case Error::wrong_type:
         case Error::no_script:

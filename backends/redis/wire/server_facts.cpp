@@ -15,7 +15,7 @@ std::string_view value_of(const Reply& list, std::string_view name) noexcept {
 }
 
 /// Keeps nothing, so that one serves all connections.
-class NoCluster final : public Greeting {
+class Usable final : public Greeting {
 public:
     unsigned ask(std::string& out) override {
         Command c;
@@ -30,6 +30,10 @@ public:
             return make(Error::cluster);
         }
         const auto version = value_of(r, "version");
+        if (value_of(r, "role") == "replica") {
+            detail = "READONLY: this server is a replica; give the URL of its primary";
+            return make(Error::read_only);
+        }
         if (value_of(r, "server") == "redis" && !version.empty() && too_old(version)) {
             detail = "the server is Redis " + std::string(version);
             return make(Error::too_old);
@@ -57,8 +61,8 @@ bool too_old(std::string_view version) noexcept {
     return major < 6 || (major == 6 && minor < 2);
 }
 
-Greeting& no_cluster() noexcept {
-    static NoCluster one;
+Greeting& usable() noexcept {
+    static Usable one;
     return one;
 }
 

@@ -15,8 +15,8 @@ std::string_view fact(std::string_view info, std::string_view key) noexcept;
 /// Older than Redis 6.2.
 bool too_old(std::string_view version) noexcept;
 
-/// Refuses a Redis Cluster and too old a server, according to HELLO, which every user may send.
-/// Accepts one that does not know HELLO, such as a proxy. Thread-safe.
-Greeting& no_cluster() noexcept;
+/// Refuses a Redis Cluster, a replica and too old a server, according to HELLO, which every user
+/// may send. Accepts one that does not know HELLO, such as a proxy. Thread-safe.
+Greeting& usable() noexcept;
 
 }  // namespace holdfast::redis

@@ -95,7 +95,11 @@ TEST_CASE("faults: a server that answers every write with an error grants and fo
                 CHECK_FALSE(other.in_doubt());
                 CHECK_THAT(other.a.detail,
                            ContainsSubstring(word) || ContainsSubstring("READONLY"));
-                CHECK(rig.renew(held).renewal == spi::Held::Renewal::unknown);
+                const spi::Held renewed = rig.renew(held);
+                CHECK(renewed.renewal == spi::Held::Renewal::unknown);
+                CHECK(renewed.renewal_error == errc::unavailable);
+                CHECK_THAT(renewed.detail,
+                           ContainsSubstring(word) || ContainsSubstring("READONLY"));
                 CHECK(rig.release(held) == ReleaseResult::unreachable);
             }
             CHECK(server.cli({"EXISTS", "b"}).integer == 0);

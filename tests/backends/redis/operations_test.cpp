@@ -195,6 +195,58 @@ TEST_CASE("operations: a message to a reader has a number of its own beside the 
     }
 }
 
+TEST_CASE("operations: a message is believed where tokens are ahead of the server's clock") {
+    Desk desk;
+    constexpr std::uint64_t seen = 1'000'600'000'000;  // it was set back by ten minutes
+    for (const std::uint64_t more : {1ULL, 60'000'000ULL}) {
+        INFO(more);
+        Try waits("a", 10s, true);
+        Acquire look(desk.shared, desk.keys, timed(waits).a);
+        answer(look, text("q " + std::to_string(seen) + " 5000 ticket 0 1"));
+        REQUIRE(waits.busy());
+        hear(place_of(waits.a.place), seen + more, "r", desk.shared, boot_clock::now());
+        CHECK(take_handed(waits.a, desk.shared, boot_clock::now()) == (more == 1));
+    }
+}
+
+TEST_CASE(
+    "operations: lock_delay and min_hold are lengths, whatever is known of the server's clock") {
+    Desk desk;
+    for (const bool shares : {false, true}) {
+        INFO(shares);
+        Try t("a");
+        if (shares) t.a.units = {1, spi::Units::all, holdfast::Mode::shared};
+        t.a.lock_delay = 2s;
+        t.a.min_hold = 60s;
+        Acquire op(desk.shared, desk.keys, timed(t).a);
+        CHECK(asked(op).at(9) == "60000");
+        answer(op, text("g 1000000000000 n"));
+        // What the handshake said of the clock was wrong, or it has been set since.
+        for (const std::int64_t us : {-600'000'000LL, 0LL, 600'000'000LL}) {
+            desk.shared.clock.sample(1'000'000'000'000 + us, boot_clock::now());
+            auto h = held(t);
+            h.lock_delay = 2s;
+            h.min_hold = 60s;
+            h.units = t.a.units;
+            Leave release(desk.shared, desk.keys, h, h.sent);
+            const auto closed = std::stoll(asked(release).at(10));
+            CHECK(closed > 50'000);
+            CHECK(closed < 61'000);
+            CHECK(asked(release).at(11) == "2000");
+            h.sent += 20s;
+            Renew renew(desk.shared, desk.keys, h);
+            const auto kept = std::stoll(asked(renew).at(shares ? 8 : 5));
+            CHECK(kept > 30'000);
+            CHECK(kept < 41'000);
+            h.sent += 60s;
+            Renew later(desk.shared, desk.keys, h);
+            CHECK(asked(later).at(shares ? 8 : 5) == "12000");
+            Leave last(desk.shared, desk.keys, h, h.sent);
+            CHECK(asked(last).at(10) == "0");
+        }
+    }
+}
+
 TEST_CASE("operations: too late by the server's clock is asked once more, with the right time") {
     Desk desk;
     Try t("a");
@@ -318,6 +370,9 @@ TEST_CASE("operations: each answer to a release, a withdrawal and a renewal") {
         answer(renew, one.reply);
         CHECK(h.renewal == one.renewal);
         CHECK(h.renewal_error == one.error);
+        CHECK(h.detail == (one.reply.is(Reply::Type::error)   ? one.reply.text
+                           : one.reply.text.starts_with("E ") ? one.reply.text.substr(2)
+                                                              : ""));
     }
     CHECK_FALSE(find_place(t.a.place)->unclaimed);
     auto h = held(t);

@@ -12,6 +12,7 @@ using namespace redis_tests;
 using holdfast::ReleaseResult;
 using holdfast::lab::RedisOptions;
 using holdfast::redis::Error;
+using holdfast::redis::make;
 
 TEST_CASE("rights: a forbidden name does not fail the others of its call (F27)") {
     RedisOptions options;
@@ -133,11 +134,11 @@ TEST_CASE("rights: the words of a script's error, as Redis 6.2 and 7.0 send them
         {older + "@user_script: 48: -READONLY You can't write against a read only replica. ",
          Error::read_only},
         {older + "@user_script: 48: -NOREPLICAS Not enough good replicas to write. ",
-         Error::no_write},
+         Error::few_replicas},
         {older + "@user_script: 48: -MISCONF Errors writing to the AOF file: No space left",
          Error::no_write},
         {older + "@user_script: 48: -OOM command not allowed when used memory > 'maxmemory'. ",
-         Error::no_write},
+         Error::no_memory},
         {older + "WRONGTYPE Operation against a key holding the wrong kind of value",
          Error::wrong_type},
         {older + "@user_script: 48: The user executing the script can't run this command or "
@@ -154,11 +155,99 @@ TEST_CASE("rights: the words of a script's error, as Redis 6.2 and 7.0 send them
         {"NOPERM this user has no permissions to access one of the keys used as arguments",
          Error::denied},
         {"ERR syntax error", Error::refused_command},
+        {"ERR unknown command 'EVALSHA', with args beginning with: ", Error::no_command},
+        {"ERR Unknown Redis command called from script script: x, on @user_script:48.",
+         Error::no_command},
+        {older + "@user_script: 48: Unknown Redis command called from Lua script ",
+         Error::no_command},
     };
     for (const auto& [text, code] : words) {
         INFO(text);
         CHECK(holdfast::redis::from_reply(text) == holdfast::redis::make(code));
     }
+}
+
+TEST_CASE("rights: a renewal and a release say which command was refused, and why") {
+    RedisOptions options;
+    options.users = {"nodel on >word ~* &* +@all -del", "noexpire on >word ~* &* +@all -pexpire"};
+    auto server = RedisServer::start(options);
+    RedisOptions renamed;
+    renamed.config = {"rename-command DEL \"\"", "rename-command PEXPIRE gone"};
+    auto without = RedisServer::start(renamed);
+    const auto at = "@127.0.0.1:" + std::to_string(server.port());
+    struct Row {
+        std::string url, renewal, release;
+        holdfast::error_code why;
+    };
+    const Row rows[] = {
+        {"redis://nodel:word" + at, "", "NOPERM: the user may not run DEL", make(Error::denied)},
+        {"redis://noexpire:word" + at, "NOPERM: the user may not run PEXPIRE", "",
+         make(Error::denied)},
+        {without.url(), "the server has no PEXPIRE", "the server has no DEL",
+         make(Error::no_command)},
+    };
+    for (const Row& row : rows)
+        for (const bool many : {false, true}) {
+            INFO(row.url << ' ' << many);
+            Rig rig(row.url);
+            const std::string mark = std::to_string(&row - rows) + (many ? "m" : "o");
+            std::vector<std::unique_ptr<Try>> all;
+            for (int i = 0; i < (many ? 3 : 1); ++i) {
+                all.push_back(std::make_unique<Try>(mark + std::to_string(i)));
+                REQUIRE(rig.attempt(*all.back()).granted());
+            }
+            std::vector<spi::Held> held;
+            for (const auto& t : all)
+                held.push_back(t->held());
+            std::vector<spi::Held*> items;
+            for (auto& h : held)
+                items.push_back(&h);
+            rig.run(rig.backend->renew(items));
+            for (const auto& h : held) {
+                CHECK(h.detail == row.renewal);
+                CHECK(h.renewal_error == (row.renewal.empty() ? holdfast::error_code() : row.why));
+            }
+            rig.run(rig.backend->release(items));
+            for (const auto& h : held) {
+                CHECK(h.detail == row.release);
+                CHECK(h.release_error == (row.release.empty() ? holdfast::error_code() : row.why));
+            }
+        }
+    // By the connection of a blocking call as well.
+    Rig rig("redis://nodel:word" + at);
+    auto lane = rig.backend->open_lane();
+    Try t("lane");
+    REQUIRE(rig.attempt(t).granted());
+    spi::Held h = t.held();
+    lane->release(h);
+    CHECK(h.release_error == make(Error::denied));
+    CHECK(h.detail == "NOPERM: the user may not run DEL");
+}
+
+TEST_CASE("rights: a replica is refused, and shows nothing as the truth") {
+    auto server = RedisServer::start();
+    Rig early(server.url());
+    Try held("a"), line("a", 10s, true);
+    REQUIRE(early.attempt(held).granted());
+    server.cli({"REPLICAOF", "127.0.0.1", "1"});
+    for (const char* mode : {"mode=fenced", "wait=poll", "mode=plain"}) {
+        INFO(mode);
+        Rig rig(server.url(), mode);
+        Try t("b", 10s, true);
+        rig.attempt(t);
+        CHECK(t.error() == make(Error::read_only));
+        CHECK_THAT(t.a.detail, ContainsSubstring("replica"));
+        // Nobody who has reached no other server waits for it.
+        CHECK_FALSE(std::get<spi::Attempt::Failed>(t.a.outcome).server_alive);
+        CHECK(rig.inspect("a").error() == make(Error::read_only));
+        CHECK_THAT(rig.detail, ContainsSubstring("replica"));
+        CHECK(rig.list("").error() == make(Error::read_only));
+    }
+    // By a connection from the time when it was none.
+    CHECK(early.inspect("a").error() == make(Error::read_only));
+    CHECK(early.list("").error() == make(Error::read_only));
+    server.cli({"REPLICAOF", "NO", "ONE"});
+    CHECK(early.inspect("a").has_value());
 }
 
 TEST_CASE("rights: mode=plain tells a key of another kind from a lock that is held (F87)") {

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "catch.hpp"
+#include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wait_until.hpp"
+#include "holdfast/lab/wall_clock.hpp"
 #include "protocol/place.hpp"
 #include "protocol/scripts.hpp"
 #include "rig.hpp"
@@ -239,9 +241,13 @@ TEST_CASE("units: a head of the line that cannot be told is passed over, one tha
     const bool polls = GENERATE(false, true);
     INFO(polls);
     queue_up(server, "head", polls ? "" : "hf:c:nobody", spi::Units{});
+    const bool looks_again = GENERATE(false, true);
+    INFO(looks_again);
+    if (looks_again) queue_up(server, "head", polls ? "" : "hf:c:nobody", spi::Units{});
     REQUIRE(rig.attempt(r).busy());
     CHECK(rig.release(writer) == ReleaseResult::released);
-    CHECK(parts(server) == (polls ? 0 : 1));
+    // One that came again is alive, and is not passed any more.
+    CHECK(parts(server) == (polls || looks_again ? 0 : 1));
     CHECK(server.cli({"ZRANGE", "{a}:hf:q", "0", "0"}).elements.at(0).text == "head");
     Part hasty(reader);
     CHECK(rig.attempt(hasty).busy());
@@ -434,6 +440,119 @@ TEST_CASE("units: lock_delay and min_hold are the server's, and not the lease's"
     }
 }
 
+TEST_CASE("units: a name is closed for min_hold, though the server's clock is set back meanwhile") {
+    const holdfast::lab::TempDir folder;
+    holdfast::lab::WallClock clock(folder / "clock");
+    holdfast::lab::RedisOptions options;
+    options.environment = clock.environment();
+    auto server = RedisServer::start(options);
+    for (const bool shares : {false, true}) {
+        INFO(shares);
+        server.cli({"FLUSHALL"});
+        clock.set(0s);
+        Rig rig(server.url());
+        Part closed(shares ? reader : spi::Units{}, 2s), kept(shares ? reader : spi::Units{}, 2s);
+        kept.name = "b", kept.a.name = kept.name;
+        closed.a.min_hold = kept.a.min_hold = 60s;
+        rig.attempt({&closed, &kept});
+        REQUIRE(closed.granted());
+        REQUIRE(kept.granted());
+        clock.set(-600s);
+        REQUIRE(holdfast::lab::ahead(server) < -500s);
+        CHECK(rig.release(closed) == ReleaseResult::released);
+        CHECK(left(server) > 50'000);
+        CHECK(left(server) < 65'000);
+        CHECK(rig.renew(kept).renewal == Renewal::renewed);
+        CHECK(left(server, "b") > 50'000);
+        CHECK(left(server, "b") < 65'000);
+    }
+}
+
+TEST_CASE("units: a writer that polls keeps its place when the server's clock is set back") {
+    const holdfast::lab::TempDir folder;
+    holdfast::lab::WallClock clock(folder / "clock");
+    holdfast::lab::RedisOptions options;
+    options.environment = clock.environment();
+    auto server = RedisServer::start(options);
+    Rig rig(server.url(), "wait=poll");
+    Part first(reader, 60s), writer(spi::Units{}, 60s, true), later(reader, 60s, true);
+    REQUIRE(rig.attempt(first).granted());
+    REQUIRE(rig.attempt(writer).busy());
+    clock.set(-25s);
+    REQUIRE(holdfast::lab::ahead(server) < -20s);
+    Rig next(server.url(), "wait=poll");
+    REQUIRE(next.attempt(later).granted());
+    CHECK(next.release(later) == ReleaseResult::released);
+    *holdfast::redis::place_of(writer.a.place).arrived -= 5s;
+    *holdfast::redis::place_of(later.a.place).arrived -= 1100ms;
+    REQUIRE(rig.attempt(writer).busy());
+    CHECK(next.attempt(later).busy());
+}
+
+TEST_CASE("units: out of memory, a downgrade and an early release before min_hold work") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part writer(spi::Units{}), closed(spi::Units{}), other(spi::Units{});
+    closed.name = "b", closed.a.name = closed.name;
+    closed.a.min_hold = 60s;
+    REQUIRE(rig.attempt(writer).granted());
+    REQUIRE(rig.attempt(closed).granted());
+    server.cli({"CONFIG", "SET", "maxmemory", "1"});
+    CHECK(rig.attempt(other).error() == errc::unavailable);
+    CHECK_THAT(other.a.detail, ContainsSubstring("OOM"));
+    spi::Held h = writer.held();
+    h.units = reader;
+    std::vector<spi::Held*> items{&h};
+    rig.run(rig.backend->renew(items));
+    INFO(h.renewal_error.message() << ' ' << h.detail);
+    CHECK(h.renewal == Renewal::renewed);
+    CHECK(parts(server) == 1);
+    CHECK(rig.release(closed) == ReleaseResult::released);
+    CHECK(left(server, "b") > 50'000);
+    CHECK(text(server, "b") == "hf:m");
+    Part again(spi::Units{});
+    again.name = "c", again.a.name = again.name;
+    server.cli({"CONFIG", "SET", "maxmemory", "0"});
+    REQUIRE(rig.attempt(again).granted());
+    server.cli({"CONFIG", "SET", "maxmemory", "1"});
+    CHECK(rig.break_lock("c").has_value());
+    CHECK(rig.renew(again).renewal == Renewal::lost);
+}
+
+TEST_CASE("units: thousands of readers are broken, or asked, in steps that keep nobody waiting") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part one(reader, 600s);
+    REQUIRE(rig.attempt(one).granted());
+    // As if each had come by itself.
+    constexpr std::size_t crowd = 3000;
+    const std::string ends = server.cli({"ZSCORE", "{a}:hf:r", one.owner}).text;
+    std::vector<std::string> all{"ZADD", "{a}:hf:r"};
+    for (std::size_t i = 1; i < crowd; ++i)
+        all.insert(all.end(), {ends, spi::make_owner({})});
+    REQUIRE(server.cli(all).integer == crowd - 1);
+    server.cli({"CONFIG", "SET", "slowlog-log-slower-than", "1000000"});
+    const auto deadline = [] { return boot_clock::now() + 10s; };
+    const auto asked = rig.run(rig.backend->request_release("a", {}, deadline(), rig.detail));
+    REQUIRE(asked.has_value());
+    CHECK(asked->size() == crowd);
+    CHECK(std::all_of(asked->begin(), asked->end(), [](const auto& h) { return h.asked; }));
+    const auto before = rig.backend->requests();
+    const auto told = rig.run(rig.backend->break_lock("a", {}, deadline(), rig.detail));
+    REQUIRE(told.has_value());
+    CHECK(told->size() == crowd);
+    CHECK(rig.backend->requests() - before > crowd / 128);
+    CHECK(rig.renew(one).renewal_error == errc::revoked);
+    const auto broken =
+        rig.run(rig.backend->break_lock("a", {.now = true}, deadline(), rig.detail));
+    REQUIRE(broken.has_value());
+    CHECK(broken->size() == crowd);
+    CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
+    CHECK(server.cli({"SLOWLOG", "LEN"}).integer == 0);
+    CHECK(rig.run(rig.backend->break_lock("a", {}, deadline(), rig.detail)).error() ==
+          errc::not_held);
+}
+
 TEST_CASE("units: one that has polled for a second is ahead of those that come later") {
     auto server = RedisServer::start();
     Rig rig(server.url(), "wait=poll");
@@ -444,8 +563,8 @@ TEST_CASE("units: one that has polled for a second is ahead of those that come l
     CHECK(rig.release(later) == ReleaseResult::released);
     // It has waited for a second.
     auto& place = holdfast::redis::place_of(writer.a.place);
-    REQUIRE(place.arrived > 0);
-    place.arrived -= 1'100'000;
+    REQUIRE(place.arrived.has_value());
+    *place.arrived -= 1100ms;
     REQUIRE(rig.attempt(writer).busy());
     CHECK(std::get<spi::Attempt::Busy>(writer.a.outcome).polling);
     Part next(reader, 10s, true);
@@ -459,7 +578,7 @@ TEST_CASE("units: one that has polled for a second is ahead of those that come l
     Part gone(spi::Units{}, 10s, true);
     REQUIRE(rig.attempt(next).granted());
     REQUIRE(rig.attempt(gone).busy());
-    holdfast::redis::place_of(gone.a.place).arrived -= 1'100'000;
+    *holdfast::redis::place_of(gone.a.place).arrived -= 1100ms;
     REQUIRE(rig.attempt(gone).busy());
     holdfast::lab::wait_until([&] { return rig.attempt(later).granted(); }, 10s, "it lapses");
     REQUIRE(rig.attempt(gone).busy());
