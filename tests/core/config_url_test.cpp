@@ -53,6 +53,28 @@ TEST_CASE("hosts, lists of hosts and files in a URL", "[config]") {
           std::vector<std::string>{"fencing", "fifo"});
 }
 
+TEST_CASE("of several hosts the path stands once, behind the last", "[config]") {
+    Registry one;
+    Descriptor d = quorum();
+    d.path = Descriptor::Path::optional;
+    one.add(std::move(d));
+    for (const char* url : {"quorum://a/app,b/app", "quorum://a/app,b:7", "quorum://a,b/app,c"}) {
+        Diagnostics words;
+        const auto refused = parse_url(url, one, words);
+        CHECK_FALSE(refused.has_value());
+        CHECK(lines(words) ==
+              std::string(url) +
+                  ": There is a comma in the path, and a host behind it would not be asked. | "
+                  "Write the path once, behind the last host; a comma that belongs to it is "
+                  "%2C.\n");
+    }
+    Diagnostics words;
+    const auto right = parse_url("quorum://a,b/app%2Cx", one, words);
+    REQUIRE(right.has_value());
+    CHECK(right->settings.hosts.size() == 2);
+    CHECK(right->settings.path == "/app,x");
+}
+
 TEST_CASE("each mistake in a URL has its own words", "[config]") {
     const std::vector<Mistake> mistakes{
         {"redis://h?ttl=10", "redis://h: ttl = 10 has no unit. | Write ttl=10s.\n"},
@@ -124,6 +146,9 @@ TEST_CASE("each mistake in a URL has its own words", "[config]") {
         {"sqlite:",
          "sqlite:: sqlite needs a path: the database file. | Write it as in "
          "sqlite:///var/lib/locks.db.\n"},
+        {"sqlite::memory:",
+         "sqlite::memory:: This would be a file with the name :memory:. | Write memory: for locks "
+         "in one process, or ./:memory: for that file.\n"},
         {"sqlite://x.db/",
          "sqlite://x.db/: sqlite takes no host. | Write sqlite:relative.file or "
          "sqlite:///absolute/file.\n"},

@@ -39,6 +39,11 @@ void check_path(const ParsedConfig& parsed, Settings& settings, Diagnostics& dia
                         as_in(backend));
         return;
     }
+    if (backend.path_is_file && path == ":memory:") {
+        diagnostics.add(where, "This would be a file with the name :memory:.",
+                        "Write memory: for locks in one process, or ./:memory: for that file.");
+        return;
+    }
     if (hosted && path.front() != '/') path.insert(path.begin(), '/');
     if (backend.path_is_file && path.front() != '/' && !parsed.folder.empty())
         path.insert(0, parsed.folder + "/");

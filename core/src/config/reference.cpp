@@ -136,7 +136,8 @@ require = ["fencing"]
 ```
 
 `hosts` is a string or an array of strings. Relative file names start at the directory of
-`holdfast.toml`. Write an option in the `url` or beside it, not in both. A backend that is not linked
+`holdfast.toml`; those of a URL from elsewhere, as `sqlite:locks.db`, at the directory in which the
+client is opened. Write an option in the `url` or beside it, not in both. A backend that is not linked
 into a program is an error only if that program chooses it. Holdfast refuses files larger than 64 KiB,
 files that are not regular, and files that every user of the machine may write.
 

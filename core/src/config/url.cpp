@@ -112,6 +112,12 @@ private:
         if (!take_authority(authority)) return;
         const std::string_view path = rest.substr(0, question);
         name_place(path, slashes);
+        // "h1/app,h2/app" is one host and a path.
+        if (parsed_.backend->hosts == Hosts::many &&
+            parsed_.backend->path != spi::Descriptor::Path::none &&
+            path.find(',') != std::string_view::npos)
+            add("There is a comma in the path, and a host behind it would not be asked.",
+                "Write the path once, behind the last host; a comma that belongs to it is %2C.");
         take_path(path);
         if (question != std::string_view::npos) take_query(rest.substr(question + 1));
         for (Item& host : parsed_.hosts)
