@@ -55,8 +55,14 @@ bool blank(char* word) {
 Split split_arguments(int argc, char** argv) {
     Split split;
     int i = 1;
-    for (; i < argc && std::string_view(argv[i]) != "--"; ++i)
-        split.ours.emplace_back(argv[i]);
+    for (; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+        std::string word = argv[i];
+        // As two words: after "--option=" the parser would take the next word for the value.
+        const bool empty = word.starts_with("--") && word.find('=') == word.size() - 1;
+        if (empty) word.pop_back();
+        split.ours.push_back(std::move(word));
+        if (empty) split.ours.emplace_back();
+    }
     for (std::size_t n = 0; n < split.ours.size() && split.subcommand.empty(); ++n) {
         if (takes_value(split.ours[n]))
             ++n;

@@ -9,6 +9,7 @@
 #include "globals.hpp"
 #include "holder_text.hpp"
 #include "message.hpp"
+#include "option_values.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -16,8 +17,17 @@ namespace {
 struct TypedAsk {
     std::string name;
     std::optional<std::string> owner;
-    std::uint64_t if_token = 0;
+    std::optional<std::uint64_t> if_token;
 };
+
+void print(const std::string& name, const std::vector<Holder>& asked) {
+    boost::json::array holders;
+    for (const Holder& h : asked)
+        holders.push_back(as_json(h));
+    boost::json::object o{{"schema", "holdfast.ask/1"}, {"name", clean_utf8(name)}};
+    o["holders"] = std::move(holders);
+    std::cout << boost::json::serialize(o) << std::endl;
+}
 
 int ask(const Globals& g, const TypedAsk& t) {
     int exit = 0;
@@ -25,12 +35,13 @@ int ask(const Globals& g, const TypedAsk& t) {
     if (!client) return exit;
     Diagnostics mistakes;
     HolderFilter which;
-    if (t.if_token != 0) which.if_token = FencingToken{t.if_token};
+    if (t.if_token) which.if_token = FencingToken{*t.if_token};
     which.owner = t.owner;
     const auto asked = client->request_release(t.name, which, &mistakes);
     if (!asked && asked.error() == errc::not_held) {
         complain(fmt::format("{} has no{} holder: no request was sent", in_quotes(t.name),
-                             !t.owner && t.if_token == 0 ? "" : " such"));
+                             !t.owner && !t.if_token ? "" : " such"));
+        if (g.json) print(t.name, {});
         return exit_no;
     }
     if (!asked) {
@@ -38,12 +49,7 @@ int ask(const Globals& g, const TypedAsk& t) {
         return exit_code(asked.error());
     }
     if (g.json) {
-        boost::json::array holders;
-        for (const Holder& h : *asked)
-            holders.push_back(as_json(h));
-        boost::json::object o{{"schema", "holdfast.ask/1"}, {"name", clean_utf8(t.name)}};
-        o["holders"] = std::move(holders);
-        std::cout << boost::json::serialize(o) << std::endl;
+        print(t.name, *asked);
         return exit_ok;
     }
     for (const Holder& h : *asked)
@@ -60,7 +66,8 @@ void add_ask(CLI::App& app, Globals& g) {
     sub->add_option("NAME", t->name, "Name of the lock")->required();
     sub->add_option("--owner", t->owner, "Ask only the holder with this owner id")->type_name("ID");
     sub->add_option("--if-token", t->if_token, "Ask only holders with this token")
-        ->type_name("TOKEN");
+        ->type_name("TOKEN")
+        ->transform(number(1));
     sub->footer(
         "Nothing is forced: a program watches for the request, and run has --on-ask.\n"
         "Exit codes: 0 asked; 1 no holder; 64, 65, 69, 77, 78 as for run.");

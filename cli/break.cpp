@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <iostream>
 
@@ -9,7 +10,9 @@
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holder_text.hpp"
+#include "holdfast/spi/holder.hpp"
 #include "message.hpp"
+#include "option_values.hpp"
 #include "usage_error.hpp"
 
 namespace holdfast::cli {
@@ -18,7 +21,7 @@ namespace {
 struct TypedBreak {
     std::string name, note;
     std::optional<std::string> owner;
-    std::uint64_t if_token = 0;
+    std::optional<std::uint64_t> if_token;
     bool now = false;
     bool force = false;
 };
@@ -44,6 +47,7 @@ void report(const TypedBreak& t, const Broken& broken, bool json) {
     if (json) {
         boost::json::object o{{"schema", "holdfast.break/1"},
                               {"name", clean_utf8(t.name)},
+                              {"broken", true},
                               {"free_in_ms", broken.free_in.count()}};
         o["holder"] = as_json(broken.holder);
         std::cout << boost::json::serialize(o) << std::endl;
@@ -56,22 +60,42 @@ void report(const TypedBreak& t, const Broken& broken, bool json) {
     }
 }
 
+/// Why nothing was broken: for people, and with --json for programs.
+void say_nothing_broken(const TypedBreak& t, std::string_view why, bool json) {
+    complain(fmt::format("{}: nothing was broken", why));
+    if (!json) return;
+    const boost::json::object o{{"schema", "holdfast.break/1"},
+                                {"name", clean_utf8(t.name)},
+                                {"broken", false},
+                                {"reason", clean_utf8(why)}};
+    std::cout << boost::json::serialize(o) << std::endl;
+}
+
+/// Why none of the holders is meant.
+std::string why_none(const TypedBreak& t, const Inspection& seen) {
+    const std::string name = in_quotes(t.name);
+    if (seen.holders.empty()) return name + " is not held";
+    if (t.owner && std::none_of(seen.holders.begin(), seen.holders.end(),
+                                [&t](const Holder& h) { return h.owner == *t.owner; }))
+        return fmt::format("{} is not held by {}", name, in_quotes(*t.owner));
+    const Holder& first = seen.holders.front();
+    if (!first.token)
+        return fmt::format(
+            "{} is held by {} without a token, so --if-token {} does not fit (name it "
+            "with --owner)",
+            name, who(first), *t.if_token);
+    return fmt::format("{} is held with token {}, not {}", name, first.token.value, *t.if_token);
+}
+
 /// The holders that are meant; complains and returns none when there are none.
-std::vector<Holder> chosen(const TypedBreak& t, const Inspection& seen) {
+std::vector<Holder> chosen(const TypedBreak& t, const Inspection& seen, bool json) {
+    HolderFilter which;
+    if (t.if_token) which.if_token = FencingToken{*t.if_token};
+    which.owner = t.owner;
     std::vector<Holder> all;
     for (const Holder& h : seen.holders)
-        if ((!t.owner || t.owner == h.owner) &&
-            (t.if_token == 0 || !h.token || t.if_token == h.token.value))
-            all.push_back(h);
-    if (!all.empty()) return all;
-    if (seen.holders.empty())
-        complain(fmt::format("{} is not held: nothing was broken", in_quotes(t.name)));
-    else if (t.owner)
-        complain(fmt::format("{} is not held by {}: nothing was broken", in_quotes(t.name),
-                             in_quotes(*t.owner)));
-    else
-        complain(fmt::format("{} is held with token {}, not {}: nothing was broken",
-                             in_quotes(t.name), seen.holders.front().token.value, t.if_token));
+        if (spi::is_meant(which, h.owner, h.token)) all.push_back(h);
+    if (all.empty()) say_nothing_broken(t, why_none(t, seen), json);
     return all;
 }
 
@@ -95,10 +119,10 @@ int break_lock(const Globals& g, const TypedBreak& t) {
         complain(seen.error(), mistakes);
         return exit_code(seen.error());
     }
-    const std::vector<Holder> holders = chosen(t, *seen);
+    const std::vector<Holder> holders = chosen(t, *seen, g.json);
     if (holders.empty()) return exit_no;
     if (!t.force && !agreed(question(t, holders))) {
-        note("nothing was broken");
+        say_nothing_broken(t, "the question was not answered with yes", g.json);
         return exit_no;
     }
     int ended = exit_ok;
@@ -107,7 +131,7 @@ int break_lock(const Globals& g, const TypedBreak& t) {
         BreakOptions options;
         if (h.token) options.if_token = h.token;
         options.now = t.now;
-        if (t.if_token != 0) options.if_token = FencingToken{t.if_token};
+        if (t.if_token) options.if_token = FencingToken{*t.if_token};
         options.note = t.note;
         if (seen->holders.size() > 1 || t.owner) options.owner = h.owner;
         if (t.force && t.now) warn(consequence(t, h));
@@ -115,8 +139,8 @@ int break_lock(const Globals& g, const TypedBreak& t) {
         if (broken) {
             report(t, broken->front(), g.json);
         } else if (broken.error() == errc::not_held) {
-            complain(fmt::format("{} no longer holds {}: nothing was broken", who(h),
-                                 in_quotes(t.name)));
+            say_nothing_broken(t, fmt::format("{} no longer holds {}", who(h), in_quotes(t.name)),
+                               g.json);
             ended = exit_no;
         } else {
             complain(broken.error(), mistakes);
@@ -133,7 +157,8 @@ void add_break(CLI::App& app, Globals& g) {
     auto t = std::make_shared<TypedBreak>();
     sub->add_option("NAME", t->name, "Name of the lock")->required();
     sub->add_option("--if-token", t->if_token, "Break it only if held with this token")
-        ->type_name("TOKEN");
+        ->type_name("TOKEN")
+        ->transform(number(1));
     sub->add_option("--owner", t->owner, "Break only the holder with this owner id")
         ->type_name("ID");
     sub->add_option("--note", t->note, "Who breaks it and why; default: the user's name")

@@ -12,6 +12,7 @@
 #include "duration.hpp"
 #include "exit_code.hpp"
 #include "message.hpp"
+#include "option_values.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -311,8 +312,10 @@ void add_demo(CLI::App& app, Globals& g) {
     auto scene = std::make_shared<std::string>();
     auto seed = std::make_shared<std::uint64_t>(std::random_device{}());
     sub->add_option("SCENE", *scene, "counter, oversell, queue or takeover; none: a tour")
-        ->check(CLI::IsMember({"counter", "oversell", "queue", "takeover"}));
-    sub->add_option("--seed", *seed, "Use the random pauses of an earlier run")->type_name("N");
+        ->check(one_of({"counter", "oversell", "queue", "takeover"}));
+    sub->add_option("--seed", *seed, "Use the random pauses of an earlier run")
+        ->type_name("N")
+        ->transform(number(0));
     sub->footer(
         "Uses a temporary SQLite file, or the backend that the options name. Each scene takes "
         "less\n"

@@ -7,6 +7,7 @@
 #include "globals.hpp"
 #include "holder_text.hpp"
 #include "message.hpp"
+#include "option_values.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -70,7 +71,9 @@ void add_list(CLI::App& app, Globals& g) {
     auto* sub = app.add_subcommand("list", "List the locks that are held now");
     auto t = std::make_shared<TypedList>();
     sub->add_option("PREFIX", t->prefix, "List only names that begin with this");
-    sub->add_option("--limit", t->limit, "List at most this many names (10000)")->type_name("N");
+    sub->add_option("--limit", t->limit, "List at most this many names (10000)")
+        ->type_name("N")
+        ->transform(number(1));
     sub->add_flag("-l,--long", t->long_form, "Show the holders and the number of waiters");
     sub->footer("With --json it writes one object per line.");
     sub->callback([t, &g] { g.action = [t, &g] { return list(g, *t); }; });

@@ -10,6 +10,7 @@
 #include "globals.hpp"
 #include "help_formatter.hpp"
 #include "message.hpp"
+#include "option_values.hpp"
 #include "usage_error.hpp"
 
 namespace {
@@ -29,7 +30,7 @@ void add_globals(CLI::App& app, Globals& g, std::string& color) {
     app.add_flag("-v,--verbose", voice().verbose, "Print more")->excludes(quiet);
     app.add_option("--color", color, "auto, always or never; NO_COLOR is respected")
         ->type_name("WHEN")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
+        ->check(one_of({"auto", "always", "never"}));
     app.add_flag("--json", g.json, "Write data as JSON to standard output");
     app.set_version_flag("--version", "holdfast " HOLDFAST_VERSION, "Print the version");
 }
@@ -83,6 +84,7 @@ int run_main(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
         return usage_error(app, split, e);
     }
+    if (const auto refused = refuse_empty(app, split)) return *refused;
     voice().color = color == "always"  ? Color::always
                     : color == "never" ? Color::never
                                        : Color::automatic;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "message.hpp"
+#include "option_values.hpp"
 #include "run_options.hpp"
 #include "run_session.hpp"
 #include "signals.hpp"
@@ -28,12 +30,12 @@ struct Typed {
     std::string election;
     std::string wait, ttl, min_hold, max_hold, grace, label, on_ask;
     bool nonblock = false;
-    bool exclusive = true;  ///< accepted and without effect
+    bool exclusive = false;
     bool shared = false;
     std::optional<long> permits, limit;
     int conflict_exit = exit_contended;
     int status_fd = -1;
-    std::optional<std::string> metrics;
+    std::string metrics;
 };
 
 constexpr std::string_view footer =
@@ -48,6 +50,7 @@ constexpr std::string_view footer =
     "that acquire the same name at the same server.";
 
 constexpr std::size_t longest_note = 128;
+constexpr int most_names = 4096;
 
 constexpr std::string_view elect_footer =
     "The command runs while this process leads; holdfast leader NAME shows VALUE meanwhile.\n"
@@ -77,19 +80,19 @@ int signal_named(std::string_view text) {
 
 /// Kind, mode and permits. What is wrong, or nothing.
 std::string read_kind(const Typed& t, RunOptions& o) {
-    constexpr long most_permits = 256, most_limit = 65'535;
     if (t.shared && (t.permits || t.limit)) return "--shared and --permits exclude each other";
+    if (t.exclusive && (t.permits || t.limit))
+        return "--exclusive and --permits exclude each other";
     if (t.permits && !t.limit) return "--permits needs --of: how many permits there are in all";
     if (t.shared) {
         o.lock.kind = Kind::shared_mutex;
         o.mode = Mode::shared;
     }
+    o.exclusive = t.exclusive;
     if (!t.limit) return {};
     const long permits = t.permits.value_or(1);
-    if (*t.limit < 1 || *t.limit > most_limit) return "--of takes a number from 1 to 65535";
-    if (permits < 1 || permits > std::min(*t.limit, most_permits))
-        return fmt::format("--permits takes a number from 1 to {}",
-                           std::min(*t.limit, most_permits));
+    if (permits > *t.limit)
+        return fmt::format("--permits takes a decimal number from 1 to {}, as --of says", *t.limit);
     o.lock.kind = Kind::semaphore;
     o.lock.limit = static_cast<std::uint32_t>(*t.limit);
     o.permits = static_cast<std::uint32_t>(permits);
@@ -111,7 +114,7 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
     o.label = t.label;
     o.conflict_exit = t.conflict_exit;
     o.status_fd = t.status_fd;
-    o.metrics = t.metrics.value_or(std::string());
+    o.metrics = t.metrics;
     o.command = g.command;
     std::optional<milliseconds> wait, min_hold, max_hold;
     if (!read(t, "--wait", t.wait, wait) || !read(t, "--ttl", t.ttl, o.ttl) ||
@@ -136,11 +139,8 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
                                   in_quotes(t.on_ask)));
     if (t.subcommand == "elect" && t.label.size() > longest_note)
         return refuse("--value takes at most 128 bytes");
-    if (o.conflict_exit < 0 || o.conflict_exit > 255)
-        return refuse("-E takes an exit code from 0 to 255");
     if (o.ttl && (*o.ttl < milliseconds(100) || *o.ttl > std::chrono::hours(24)))
         return refuse("--ttl takes a time from 100ms to 24h");
-    if (t.metrics && t.metrics->empty()) return refuse("--metrics takes the path of a file");
     if (o.max_hold <= o.min_hold) return refuse("--max-hold must be longer than --min-hold");
     if (o.status_fd >= 0) {
         const int flags = ::fcntl(o.status_fd, F_GETFL);
@@ -224,7 +224,8 @@ std::shared_ptr<Typed> add_common(CLI::App* sub, Globals& g) {
         ->excludes(n);
     sub->add_option("-E,--conflict-exit-code", t->conflict_exit,
                     "Exit with this code instead of 75")
-        ->type_name("CODE");
+        ->type_name("CODE")
+        ->transform(number(0, 255));
     sub->add_option("--ttl", t->ttl, "Time the server keeps an unrenewed lock (10s)")
         ->type_name("TIME");
     sub->add_option("--max-hold", t->max_hold,
@@ -235,7 +236,8 @@ std::shared_ptr<Typed> add_common(CLI::App* sub, Globals& g) {
     sub->add_option("--on-ask", t->on_ask, "Send the command SIGNAL when a release is requested")
         ->type_name("SIGNAL");
     sub->add_option("--status-fd", t->status_fd, "Write one JSON line per event to FD")
-        ->type_name("FD");
+        ->type_name("FD")
+        ->transform(number(0, INT_MAX));
     sub->add_option("--metrics", t->metrics, "Keep this run's metrics in FILE, as OpenMetrics text")
         ->type_name("FILE");
     sub->callback([t, &g] { g.action = [t, &g] { return run(*t, g); }; });
@@ -247,14 +249,24 @@ std::shared_ptr<Typed> add_common(CLI::App* sub, Globals& g) {
 void add_run(CLI::App& app, Globals& g) {
     auto* sub = app.add_subcommand("run", "Run a command while holding a lock, or several");
     const auto t = add_common(sub, g);
-    sub->add_option("NAME", t->names, "The lock, or several: any text up to 512 bytes")->required();
+    // Not an open number of them: the parser would make two names of "[a,b]".
+    sub->add_option("NAME", t->names, "The lock, or several: any text up to 512 bytes")
+        ->option_text("TEXT ... REQUIRED")
+        ->required()
+        ->expected(most_names)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false);
     auto* s = sub->add_flag("-s,--shared", t->shared, "Hold it beside other shared holders");
-    sub->add_flag("-x,--exclusive,-e", t->exclusive, "Hold it alone, as without this option")
+    sub->add_flag("-x,--exclusive,-e", t->exclusive,
+                  "Hold it alone, and beside no shared holder of any client")
         ->excludes(s);
-    sub->add_option("--permits", t->permits, "Hold K permits of a semaphore (1)")->type_name("K");
+    sub->add_option("--permits", t->permits, "Hold K permits of a semaphore (1)")
+        ->type_name("K")
+        ->transform(number(1, 256));
     sub->add_option("--of", t->limit,
                     "The semaphore has N permits; all clients must use the same N")
-        ->type_name("N");
+        ->type_name("N")
+        ->transform(number(1, 65'535));
     sub->add_option("--min-hold", t->min_hold, "Hold the lock at least this long")
         ->type_name("TIME");
     sub->add_option("--label", t->label, "Note that inspect shows")->type_name("TEXT");

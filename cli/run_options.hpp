@@ -13,6 +13,7 @@ struct RunOptions {
     std::vector<std::string> names;  ///< each once
     LockOptions lock;                ///< kind and limit, for each of them
     Mode mode = Mode::exclusive;
+    bool exclusive = false;  ///< of a shared_mutex, where the backend has them
     std::uint32_t permits = 1;
     milliseconds wait = forever;
     std::optional<milliseconds> ttl;

@@ -114,6 +114,10 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
 std::vector<std::unique_ptr<Lock>> make_locks(const Client& client, const RunOptions& o, int& exit,
                                               std::string_view consequence) {
     LockOptions options = o.lock;
+    // Other clients' readers do not count a mutex everywhere (Curator's read-write lock). Where
+    // there are no readers a mutex is as exclusive.
+    if (o.exclusive && client.capabilities().has(Capability::shared))
+        options.kind = Kind::shared_mutex;
     options.ttl = o.ttl;
     // Of several the first is held before the last: the command's own deadline ends all of them.
     if (o.names.size() == 1) options.max_hold = o.max_hold;

@@ -54,6 +54,40 @@ std::vector<std::string> option_names(const CLI::App& app) {
     return names;
 }
 
+/// Optional arguments whose empty text is as good as any other.
+constexpr std::array<std::string_view, 4> may_be_empty{"--label", "--value", "NAME", "PREFIX"};
+
+std::string missing_command(const CLI::App& app) {
+    std::string all;
+    for (const CLI::App* s : app.get_subcommands(nullptr))
+        all += (all.empty() ? "" : ", ") + s->get_name();
+    return fmt::format("missing command; choose one of: {}", all);
+}
+
+/// The sentence for an error of the parser, whose own words are for programmers.
+std::string sentence(const CLI::App& app, const CLI::ParseError& error) {
+    const std::string text = error.what();
+    const auto before = [&text](std::string_view mark) { return text.substr(0, text.find(mark)); };
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+        if (text == CLI::RequiredError("A subcommand").what())
+            return missing_command(*resolved(app));
+        return "missing " + before(" is required");
+    }
+    if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+        const std::string first = before(" excludes ");
+        return fmt::format("{} and {} exclude each other", first,
+                           text.substr(std::min(text.size(), first.size() + 10)));
+    }
+    const std::string name = before(": ");
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+        return fmt::format(
+            "{} {}", name,
+            text.ends_with(" missing") ? "needs a value" : "is given more than once");
+    if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr && name.size() < text.size())
+        return name + text.substr(name.size() + 1);
+    return shown(text);
+}
+
 std::string unexpected(const CLI::App& app, const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
     if (!name.starts_with('-')) {
@@ -89,12 +123,7 @@ std::optional<int> refuse_subcommand(const CLI::App& app, const Split& split) {
     for (const std::string& o : split.ours) {
         if (o == "--help" || o == "-h" || o == "--version") return {};
     }
-    if (word.empty()) {
-        std::string all;
-        for (const std::string& n : names)
-            all += (all.empty() ? "" : ", ") + n;
-        return usage(fmt::format("missing command; choose one of: {}", all));
-    }
+    if (word.empty()) return usage(missing_command(app));
     const std::string near = spi::nearest(word, names);
     const std::string typed = in_quotes(word);
     if (word.find("://") != std::string::npos)
@@ -112,9 +141,23 @@ int usage_error(const CLI::App& app, const Split& split, const CLI::ParseError& 
         const std::string& word = option != extras.end() ? *option : extras.front();
         return usage(unexpected(app, word), name);
     }
-    std::string text = error.what();
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    return usage(shown(text), name);
+    return usage(sentence(app, error), name);
+}
+
+std::optional<int> refuse_empty(const CLI::App& app, const Split& split) {
+    for (const CLI::App* a = &app; a != nullptr;
+         a = a->get_subcommands().empty() ? nullptr : a->get_subcommands().front()) {
+        for (const CLI::Option* o : a->get_options()) {
+            const std::string name = o->get_name();
+            const auto& given = o->results();
+            if (std::find(given.begin(), given.end(), "") == given.end() ||
+                std::find(may_be_empty.begin(), may_be_empty.end(), name) != may_be_empty.end())
+                continue;
+            return usage(fmt::format("{} is given and empty: is a variable not set?", name),
+                         split.subcommand);
+        }
+    }
+    return {};
 }
 
 }  // namespace holdfast::cli

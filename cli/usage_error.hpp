@@ -13,6 +13,11 @@ std::optional<int> refuse_subcommand(const CLI::App&, const Split&);
 /// Says what the parser found; returns the exit code.
 int usage_error(const CLI::App&, const Split&, const CLI::ParseError&);
 
+/// The exit code when an option or argument is given and empty: hardly ever meant, and usually a
+/// variable that is not set. `--label` and `--value` may be empty, and so may a prefix; of an empty
+/// name the library complains.
+std::optional<int> refuse_empty(const CLI::App&, const Split&);
+
 /// "holdfast: TEXT", then where help is; returns 64.
 int usage(std::string_view text, std::string_view subcommand = {});
 

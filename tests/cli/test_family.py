@@ -83,6 +83,26 @@ class Several(CliTest):
         self.assertIn('already runs under "b"', outer.stderr.readline())
 
 
+class Exclusive(CliTest):
+    def test_an_explicit_exclusive_lock_is_that_of_a_shared_mutex(self):
+        for option in ("-x", "-e", "--exclusive"):
+            result = self.holdfast("run", option, "a", "b", "--", CLI, "--url", self.url, "--json", "list", "-l")
+            self.assertEqual(result.code, 0, result)
+            seen = [json.loads(line) for line in result.out.splitlines()]
+            self.assertEqual([(s["name"], s["kind"], s["holders"][0]["mode"]) for s in seen],
+                             [("a", "shared_mutex", "exclusive"), ("b", "shared_mutex", "exclusive")])
+        self.hold("-x", "job")
+        for other in ((), ("-x",), ("-s",)):
+            self.assertEqual(self.holdfast("run", "-n", *other, "job", "--", "true").code, 75, other)
+
+    def test_where_there_are_no_readers_it_is_a_mutex(self):
+        server = support.Redis()
+        self.addCleanup(server.close)
+        url = server.url + "?mode=plain"
+        self.assertEqual(self.holdfast("run", "-x", "job", "--", "true", url=url).code, 0)
+        self.assertEqual(self.holdfast("run", "-s", "job", "--", "true", url=url).code, 78)
+
+
 class Elections(CliTest):
     def test_one_leads_and_shows_its_value(self):
         nobody = self.holdfast("leader", "job")

@@ -66,6 +66,26 @@ class OnSqlite(CliTest):
         self.assertIn("--force", result.err)
         self.assertIsNone(holder.poll())
 
+    def test_a_holder_without_a_token_is_not_meant_by_if_token(self):
+        holder = self.hold("--of", "2", "job")
+        result = self.holdfast("--json", "break", "--force", "--if-token", "7", "job")
+        self.assertEqual(result.code, 1, result)
+        self.assertIn("without a token, so --if-token 7 does not fit (name it with --owner)", result.err)
+        self.assertIn("without a token", json.loads(result.out)["reason"])
+        self.assertIsNone(holder.poll())
+        owner = self.inspect("job")["holders"][0]["owner"]
+        self.assertEqual(self.holdfast("break", "--force", "--owner", owner, "job").code, 0)
+
+    def test_json_also_where_nothing_was_done(self):
+        said = json.loads(self.holdfast("--json", "break", "--force", "job").out)
+        self.assertEqual((said["schema"], said["broken"], said["reason"]),
+                         ("holdfast.break/1", False, '"job" is not held'))
+        said = json.loads(self.holdfast("--json", "ask", "job").out)
+        self.assertEqual(said, {"schema": "holdfast.ask/1", "name": "job", "holders": []})
+        self.hold("job")
+        said = json.loads(self.holdfast("--json", "break", "--force", "job").out)
+        self.assertTrue(said["broken"])
+
     def test_break_what_nobody_holds(self):
         result = self.holdfast("break", "--force", "job")
         self.assertEqual(result.code, 1, result)

@@ -1,0 +1,46 @@
+// What an option takes, and the sentence for what it does not take. The parser puts the option's
+// name before it.
+#include "option_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "message.hpp"
+
+namespace holdfast::cli {
+
+CLI::Validator number(std::uint64_t least, std::uint64_t most) {
+    return CLI::Validator(
+        [least, most](std::string& text) -> std::string {
+            // std::from_chars takes neither a sign nor a prefix; the parser's conversion takes
+            // both.
+            std::uint64_t value = 0;
+            const char* const end = text.data() + text.size();
+            const auto [stopped, fault] = std::from_chars(text.data(), end, value);
+            if (fault == std::errc() && stopped == end && value >= least && value <= most) {
+                text = std::to_string(value);  // "010" is ten
+                return {};
+            }
+            const bool open = most == std::numeric_limits<std::uint64_t>::max();
+            return fmt::format("takes a decimal number from {}{}, not {}", least,
+                               open ? std::string() : fmt::format(" to {}", most), in_quotes(text));
+        },
+        "");
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+    return CLI::Validator(
+        [words = std::move(words)](std::string& text) -> std::string {
+            if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+            std::string all;
+            for (const std::string& w : words)
+                all += (all.empty() ? "" : &w == &words.back() ? " or " : ", ") + w;
+            return fmt::format("takes {}, not {}", all, in_quotes(text));
+        },
+        "");
+}
+
+}  // namespace holdfast::cli
