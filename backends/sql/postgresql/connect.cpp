@@ -109,6 +109,9 @@ private:
         add("user", o.user);
         add("password", password);
         add("client_encoding", utf8_);
+        // Without one, OpenSSL asks for the pass phrase of an encrypted sslkey on the terminal, or
+        // reads standard input.
+        add("sslpassword", no_pass_phrase_);
         for (const auto& [name, value] : o.libpq)
             add(name.c_str(), value);
         if (!o.tls_chosen && !on_this_machine(address)) add("sslmode", require_);
@@ -139,7 +142,7 @@ private:
 
     Shared& shared_;
     const boot_clock::time_point until_;
-    const std::string utf8_ = "UTF8", require_ = "require";
+    const std::string utf8_ = "UTF8", require_ = "require", no_pass_phrase_ = "-";
 };
 
 }  // namespace
