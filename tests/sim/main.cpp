@@ -1,6 +1,8 @@
 // Runs seeds of one backend, and shows one of them: README.md.
 #include <charconv>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -16,6 +18,8 @@ using holdfast::sim::Options;
 using holdfast::sim::Report;
 using holdfast::sim::World;
 
+constexpr std::chrono::seconds longest{180};
+
 /// On a thread of its own: no seed sees what those before it left in a thread's variables.
 Report run(const std::string& backend, const Options& options) {
     const auto once = [&] {
@@ -25,7 +29,16 @@ Report run(const std::string& backend, const Options& options) {
         if (!out.violation.empty()) static_cast<void>(world.release());
         return out;
     };
-    return std::async(std::launch::async, once).get();
+    auto report = std::async(std::launch::async, once);
+    // A loop without a step is nothing that the world could count; a run takes milliseconds.
+    if (report.wait_for(longest) != std::future_status::ready) {
+        std::printf("seed %llu: it does not come to rest: no end in %lld s of real time\n",
+                    static_cast<unsigned long long>(options.seed),
+                    static_cast<long long>(longest.count()));
+        std::fflush(stdout);
+        std::_Exit(1);
+    }
+    return report.get();
 }
 
 std::uint64_t number(std::string_view text) {
