@@ -19,7 +19,7 @@ constexpr std::size_t most_asking = 256;
 }  // namespace
 
 Line& Session::line(const QueueNode& p) {
-    return lines_.try_emplace(p.parent, p.parent, p.limit).first->second;
+    return lines_.try_emplace(p.parent, p.parent, p.limit > 0).first->second;
 }
 
 QueueNodePtr Session::make_place(const spi::Attempt& a) {
