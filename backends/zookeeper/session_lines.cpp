@@ -60,9 +60,10 @@ void Session::listed(const std::string& parent, std::uint64_t number, Call& c) {
         if (p->leaving || !places_.contains(p)) continue;
         const bool lost = p->told;
         forget_permits(*p);
-        end_place(p, QueueNode::State::gone, make_error_code(errc::lost));
+        const error_code why = make(Error::node_gone);
+        end_place(p, QueueNode::State::gone, why);
         if (lost)
-            shared_->events->lost(p->owner, make_error_code(errc::lost));
+            shared_->events->lost(p->owner, why);
         else
             shared_->events->wake(p->owner);
     }
