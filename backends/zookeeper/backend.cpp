@@ -6,6 +6,7 @@
 
 #include "errors.hpp"
 #include "holdfast/spi/drift.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::zookeeper {
 namespace {
@@ -20,6 +21,18 @@ milliseconds look_within(milliseconds ttl) noexcept {
     return std::min(milliseconds(1000), ttl / 3);
 }
 
+/// Why a session's requests have no effect, as far as it knows.
+error_code why_silent(Session& session) {
+    if (session.refusal()) return session.refusal();
+    const error_code trouble = session.handle().trouble_code();
+    return trouble ? trouble : make(Error::no_answer);
+}
+
+std::string words_of(error_code why, Session& session) {
+    if (why == session.refusal()) return session.refusal_words();
+    return why == session.handle().trouble_code() ? session.handle().trouble() : why.message();
+}
+
 bool ended(const QueueNode& p) noexcept {
     return p.state == QueueNode::State::gone || p.state == QueueNode::State::failed;
 }
@@ -29,6 +42,14 @@ bool ended(const QueueNode& p) noexcept {
 ZooKeeperBackend::ZooKeeperBackend(const spi::Settings& s, spi::Context c)
     : shared_(std::make_shared<Shared>(s, c)), capabilities_(promises(s)) {
     shared_->on_beat = [this] { tidy(); };
+    const Options& o = shared_->options;
+    const bool local = std::all_of(o.hosts.begin(), o.hosts.end(), [](const spi::Endpoint& h) {
+        return spi::on_this_machine(h.host);
+    });
+    if (!o.password.empty() && !local)
+        c.events.warn(o.display +
+                      ": the password crosses the network in clear; a tunnel (stunnel for "
+                      "instance) keeps it secret");
 }
 
 ZooKeeperBackend::~ZooKeeperBackend() {
@@ -298,7 +319,8 @@ awaitable<bool> ZooKeeperBackend::left(QueueNodePtr p, boot_clock::time_point de
         auto turn = left(p->turn, deadline);
         if (!co_await std::move(turn)) co_return false;
     }
-    while (!ended(*p) && boot_clock::now() < deadline) {
+    // What a server refuses it refuses again; the session goes on trying.
+    while (!ended(*p) && p->refusal != errc::denied && boot_clock::now() < deadline) {
         auto wait = p->gate.wait(shared_->engine, deadline);
         co_await std::move(wait);
     }
@@ -322,13 +344,13 @@ awaitable<void> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> items)
     }
     for (spi::Attempt* a : all) {
         a->withdrawal = {};
-        QueueNodePtr p = place_of(a->place);
+        const QueueNodePtr p = place_of(a->place);
         if (!p) continue;
         const SessionPtr session = p->session.lock();
         if (!session || session->over()) continue;
-        auto wait = left(std::move(p), a->deadline);
+        auto wait = left(p, a->deadline);
         const bool done = co_await std::move(wait);
-        if (!done) a->withdrawal = make(Error::no_answer);
+        if (!done) a->withdrawal = p->refusal ? p->refusal : make(Error::no_answer);
     }
 }
 
@@ -349,7 +371,11 @@ awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
             auto wait = left(p, h->deadline);
             done = co_await std::move(wait);
         }
-        if (!done) continue;
+        if (!done) {
+            h->release_error = p->refusal ? p->refusal : why_silent(*session);
+            h->detail = words_of(h->release_error, *session);
+            continue;
+        }
         if (p->was_removed && !p->revoked)
             h->released = ReleaseResult::released;
         else
@@ -382,6 +408,11 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
         h.renewed_base = p.base;
         h.asked = p.wanted_back;
     };
+    const auto not_renewed = [](const Waiting& w) {
+        const error_code why = w.place->refusal;
+        w.held->renewal_error = why ? why : why_silent(*w.session);
+        w.held->detail = words_of(w.held->renewal_error, *w.session);
+    };
     std::vector<Waiting> open;
     for (spi::Held* h : items) {
         const QueueNodePtr p = place_of(h->place);
@@ -394,7 +425,8 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
             continue;
         }
         h->renewal = Renewal::unknown;
-        h->renewal_error = make(Error::no_answer);
+        h->renewal_error = why_silent(*session);
+        h->detail = words_of(h->renewal_error, *session);
         if (!session->handle().connected()) continue;
         if (!p->watched) session->watch_own(p);
         if (h->units.mode == Mode::shared) session->downgrade(p);
@@ -421,7 +453,10 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
                                             : make_error_code(errc::lost);
                 return true;
             }
-            if (!w.session->handle().connected()) return true;
+            if (!w.session->handle().connected()) {
+                not_renewed(w);
+                return true;
+            }
             // A downgrade is repeated until it is answered.
             const bool as_asked = h.units.mode != Mode::shared || p.reads;
             if (!as_asked && p.watched) w.session->downgrade(w.place);
@@ -435,7 +470,10 @@ awaitable<void> ZooKeeperBackend::renew(std::span<spi::Held* const> items) {
                 const auto silence = w.session->unanswered_for(now);
                 const bool on_time =
                     w.session->well_proved(now) && silence < (h.deadline - h.sent) / 2;
-                if (!w.at_once && p.watched && as_asked && on_time) renewed(w);
+                if (!w.at_once && p.watched && as_asked && on_time)
+                    renewed(w);
+                else
+                    not_renewed(w);
                 return true;
             }
             deadline = std::min(deadline, h.deadline);

@@ -48,6 +48,7 @@ public:
 private:
     /// Facts that one server reports; "srvr" is empty if it does not answer.
     awaitable<spi::Facts> server_facts(spi::Endpoint, boot_clock::time_point deadline);
+    awaitable<std::string> refused_rights(SessionPtr, boot_clock::time_point deadline);
     /// Limit of simultaneous requests for one call: after the call is given up, the servers still
     /// answer them.
     static constexpr std::size_t asked_at_once = 256;

@@ -31,10 +31,9 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
         return true;
     });
     if (ready.empty()) return;
-    std::unordered_map<std::string_view, std::vector<const std::string*>> by_guid;
+    std::unordered_map<std::string, std::vector<const std::string*>> by_guid;
     for (const std::string& node : children)
-        if (node.starts_with("_c_") && node.size() > 39)
-            by_guid[std::string_view(node).substr(3, 36)].push_back(&node);
+        by_guid[guid_of(node)].push_back(&node);
     for (const QueueNodePtr& p : ready) {
         if (!p->in_doubt || p->state != QueueNode::State::creating) continue;
         auto nodes = by_guid[p->guid];
@@ -80,6 +79,7 @@ void Session::adopt(const QueueNodePtr& p, const std::string& node) {
         }
         p->in_doubt = false;
         if (c.rc == ZOK && c.session == self->handle_->session()) {
+            p->version = c.version;
             if (!self->stands(p, node, c.czxid)) return;
             if (p->leaving) return self->remove_node(p);
             Line& l = self->line(*p);

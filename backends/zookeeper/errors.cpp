@@ -18,6 +18,8 @@ constexpr spi::net::Meaning meanings[] = {
      "the sequence numbers below the lock's node are used up: remove that node while nobody holds "
      "the lock or waits for it (the servers remove an empty container within a minute)"},
     {Error::no_ensemble, errc::bad_config, "the hosts are not the servers of one ensemble"},
+    {Error::node_gone, errc::lost, "the lease was lost: its node was deleted"},
+    {Error::session_over, errc::lost, "the lease was lost: the servers have ended its session"},
     {ZCONNECTIONLOSS, errc::unavailable, "the connection to the server broke"},
     {ZOPERATIONTIMEOUT, errc::unavailable, "the server did not answer in time"},
     {ZSESSIONEXPIRED, errc::unavailable, "the session has ended"},

@@ -21,6 +21,10 @@ int turns_at_once() noexcept {
     return 256;
 }
 
+milliseconds twice(boot_clock::duration time) noexcept {
+    return std::chrono::duration_cast<milliseconds>(2 * time);
+}
+
 }  // namespace
 
 Handle::Handle(std::shared_ptr<Shared> shared, milliseconds timeout, Ear& ear)
@@ -45,19 +49,27 @@ std::int64_t Handle::session() const noexcept {
 
 milliseconds Handle::connect_limit() const noexcept {
     const auto first = std::min(timeout_ / 3, milliseconds(1000));
-    const auto grown = first * (1 + std::min(silences_ / static_cast<unsigned>(servers_), 3U));
-    return std::max(milliseconds(50), std::min(grown, timeout_ * 2 / 3));
+    const auto others = static_cast<unsigned>(std::min<std::size_t>(servers_, 2));
+    const auto grown = first * (1 + std::min(silences_ / others, 3U));
+    return std::max(milliseconds(50), std::min(std::max(grown, twice(latency_)), timeout_ * 2 / 3));
 }
 
 milliseconds Handle::answer_limit() const noexcept {
     // With one server there is nobody else to ask.
     if (servers_ < 2) return timeout_;
-    return std::max(milliseconds(50), std::min(milliseconds(700), timeout_ / 4));
+    // Where the others are as slow, another connection only costs what was proved on this one.
+    return std::max(milliseconds(50),
+                    std::min(std::max(milliseconds(700), twice(latency_)), timeout_ / 4));
 }
 
-void Handle::answered() noexcept {
+void Handle::note_latency(boot_clock::duration took) noexcept {
+    latency_ = std::max(took, latency_ - latency_ / 16);
+}
+
+void Handle::answered(boot_clock::time_point sent) noexcept {
     if (unanswered_ > 0) --unanswered_;
     silent_since_ = boot_clock::now();
+    note_latency(silent_since_ - sent);
 }
 
 void Handle::turn_soon() {
@@ -133,7 +145,10 @@ void Handle::turn(int events) {
         due = std::min(due, rest);
     } else if (unanswered_ > 0) {
         const std::chrono::nanoseconds rest = silent_since_ + answer_limit() - boot_clock::now();
-        if (rest <= rest.zero() && !down_) cut();
+        if (rest <= rest.zero() && !down_) {
+            note_latency(boot_clock::now() - silent_since_);
+            cut();
+        }
         due = std::min(due, std::max<std::chrono::nanoseconds>(rest, milliseconds(10)));
     }
     // One that comes earlier is left alone: its turn sees to the rest. So a quick answer costs
@@ -273,6 +288,7 @@ void Handle::session_event(int state) {
         failures_ = silences_ = 0;
         unanswered_ = 0;
         connected_since_ = boot_clock::now();
+        note_latency(connected_since_ - connect_sent_);
         trouble_.clear();
         trouble_code_ = {};
         // Servers may differ in what they grant. What is proved was granted before.

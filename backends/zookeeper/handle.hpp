@@ -61,7 +61,8 @@ public:
     using Then = std::function<void(Call&)>;
     enum class Kind : std::uint8_t { persistent, container, ephemeral, sequential };
     CallPtr create(const std::string& path, std::string_view data, Kind, Then = {});
-    CallPtr remove(const std::string& path, Then = {});
+    /// Versions are those of a node's data; -1: any.
+    CallPtr remove(const std::string& path, Then = {}, int version = -1);
     CallPtr set(const std::string& path, std::string_view data, int version = -1, Then = {});
     /// A watch notifies once, and ends with the connection: after disconnected() nothing is
     /// watched.
@@ -73,13 +74,14 @@ public:
     /// In one step: creates `count` nodes with the same data. Call::children has their paths.
     CallPtr create_several(const std::string& path, std::string_view data, std::size_t count,
                            Then = {});
-    /// In one step: deletes all of them; remove_and_set also sets `set` if it has that version.
-    CallPtr remove_all(const std::vector<std::string>& paths, Then = {});
+    /// In one step: deletes all of them, the first if it has that version; remove_and_set also sets
+    /// `set` if it has that version.
+    CallPtr remove_all(const std::vector<std::string>& paths, Then = {}, int version = -1);
     CallPtr remove_and_set(const std::vector<std::string>& paths, const std::string& set,
                            std::string data, int version, Then = {});
-    /// In one step: deletes `node`, and deletes `other` or, with data, sets it if it has that
+    /// In one step: deletes `node`, and deletes `other` or, with data, sets it, each if it has its
     /// version.
-    CallPtr remove_with(const std::string& node, const std::string& other,
+    CallPtr remove_with(const std::string& node, int node_version, const std::string& other,
                         std::optional<std::string> data, Then = {}, int version = -1);
 
     /// A caller waits for a connection: tries again now instead of after the pause.
@@ -110,9 +112,12 @@ private:
     void session_event(int state);
     milliseconds connect_limit() const noexcept;
     milliseconds answer_limit() const noexcept;
-    void answered() noexcept;
+    void answered(boot_clock::time_point sent) noexcept;
+    void note_latency(boot_clock::duration) noexcept;
     template <class Send>
     CallPtr send(Then, Send);
+    CallPtr remove_several(const std::vector<std::string>& paths, int first_version,
+                           const std::string& set, std::string data, int version, Then);
 
     const std::shared_ptr<Shared> shared_;
     const milliseconds asked_;
@@ -130,6 +135,8 @@ private:
     unsigned silences_ = 0;       ///< of these: accepted, but not answered in time
     std::size_t unanswered_ = 0;  ///< requests on the present connection
     boot_clock::time_point silent_since_;
+    /// How long an answer took lately, or was awaited in vain; quick answers let it shrink.
+    boot_clock::duration latency_{};
     std::unordered_set<std::string> watches_;        ///< nodes that the client library watches
     std::unordered_set<std::string> child_watches_;  ///< nodes whose children it watches
     std::size_t servers_ = 1;

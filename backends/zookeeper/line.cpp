@@ -28,8 +28,8 @@ std::vector<QueueNodePtr> Line::apply(const std::vector<std::string>& children,
     for (const std::string& node : children) {
         const auto rank = rank_of(node);
         // Permits stand in their own folder, and nothing else does.
-        if (!rank || (rank->recipe == Recipe::permit) != (limit_ > 0)) {
-            if (is_stranger(node, limit_ > 0)) strangers.push_back(node);
+        if (!rank || (rank->recipe == Recipe::permit) != of_permits_) {
+            if (is_stranger(node, of_permits_)) strangers.push_back(node);
             continue;
         }
         Entry& e = now[Key(rank->sequence, node)];
@@ -94,11 +94,11 @@ bool Line::first(const QueueNode& p) const noexcept {
 
 bool Line::lets_in(const QueueNode& p) const {
     if (!p.listed) return false;
-    if (limit_ > 0) {
+    if (of_permits_) {
         const std::string& own = p.more.empty() ? p.node : p.more.back();
         const auto at = entries_.find(Key(sequence_of(own).value_or(0), own));
         return at != entries_.end() &&
-               std::distance(entries_.begin(), at) < static_cast<std::ptrdiff_t>(limit_);
+               std::distance(entries_.begin(), at) < static_cast<std::ptrdiff_t>(p.limit);
     }
     const auto at = entries_.find(Key(p.number, p.node));
     return at != entries_.end() && at->second.own.get() == &p && blocker(p) == nullptr;

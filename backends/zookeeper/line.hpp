@@ -33,8 +33,8 @@ public:
     };
     using Entries = std::map<Key, Entry>;
 
-    explicit Line(std::string parent, std::uint32_t limit = 0)
-        : parent_(std::move(parent)), limit_(limit) {}
+    explicit Line(std::string parent, bool of_permits = false)
+        : parent_(std::move(parent)), of_permits_(of_permits) {}
     const std::string& parent() const noexcept { return parent_; }
     const Entries& entries() const noexcept { return entries_; }
     Entry* find(const std::string& node);
@@ -56,8 +56,8 @@ public:
     bool first(const QueueNode&) const noexcept;
     /// Nothing is ahead of it that it has to wait for.
     bool lets_in(const QueueNode&) const;
-    /// How many a line of permits lets in.
-    std::uint32_t limit() const noexcept { return limit_; }
+    /// Each place in a line of permits has a limit of its own: the first so many are let in.
+    bool of_permits() const noexcept { return of_permits_; }
     /// The node that it waits for: the one just ahead of it, or, for a reader, the last writer
     /// ahead; null when there is none.
     const Entries::value_type* blocker(const QueueNode&) const;
@@ -74,7 +74,7 @@ public:
 private:
     std::vector<QueueNodePtr> behind(Entries::const_iterator) const;
     std::string parent_;
-    const std::uint32_t limit_;
+    const bool of_permits_;
     Entries entries_;
 };
 

@@ -28,6 +28,8 @@ std::string Session::mark_path(const std::string& name) const {
 }
 
 std::optional<std::string> mark_left_by(const QueueNode& p) {
+    // Broken or lost: whatever its holder says of it later, it may have been cut short.
+    if (p.told && (p.revoked || p.lapsed)) return std::string(crashed);
     if (p.told) {
         if (p.how == Outcome::abandoned) return std::string(abandoned);
         return std::nullopt;
@@ -65,6 +67,7 @@ awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
                                              boot_clock::time_point deadline) {
     const std::string path = session->mark_path(p->name);
     const std::string own = std::to_string(p->czxid) + " " + p->owner;
+    CallPtr folder;
     for (int round = 0; round < 4; ++round) {
         CallPtr made = session->handle().create(path, own, Handle::Kind::persistent);
         auto wait = finished(shared_->engine, made, deadline);
@@ -75,7 +78,9 @@ awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
             co_return error_code();
         }
         if (made->rc == ZNONODE) {
-            session->handle().create(marks_base(shared_->options), {}, Handle::Kind::persistent);
+            if (folder && from_rc(folder->rc) == errc::denied) co_return from_rc(folder->rc);
+            folder = session->handle().create(marks_base(shared_->options), {},
+                                              Handle::Kind::persistent);
             continue;
         }
         if (made->rc != ZNODEEXISTS) co_return from_rc(made->rc);

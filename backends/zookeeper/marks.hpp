@@ -10,6 +10,8 @@ namespace holdfast::zookeeper {
 
 std::string marks_base(const Options&);
 std::string mark_path(const Options&, const std::string& name);
+/// The folder of the last breaks.
+std::string records_base(const Options&);
 
 /// The mark's text once this place is left; nullopt: delete it, which stands for a clean release. A
 /// place that core never learned of passes on what it had found.

@@ -14,6 +14,9 @@
 namespace holdfast::zookeeper {
 namespace {
 
+/// More than any option allows: the sum of two is a time that can be shown.
+constexpr long long longest_ms = 366LL * 24 * 3600 * 1000;
+
 constexpr std::string_view data_mark = "hf1 ", own_mark = "_hf_", hex_digits = "0123456789abcdef";
 
 struct Ending {
@@ -120,6 +123,13 @@ bool made_by(std::string_view node, std::string_view guid) noexcept {
            node.substr(3 + guid.size()).starts_with('-');
 }
 
+std::string guid_of(std::string_view node) {
+    constexpr std::string_view mark = "_c_";
+    constexpr std::size_t length = 36;
+    const bool has = node.starts_with(mark) && node.size() > mark.size() + length;
+    return std::string(has ? node.substr(mark.size(), length) : node);
+}
+
 bool is_stranger(std::string_view node, bool among_permits) noexcept {
     if (const auto rank = rank_of(node)) return (rank->recipe == Recipe::permit) != among_permits;
     // A base below another one's name: its sessions' heartbeats.
@@ -168,7 +178,7 @@ std::optional<NodeData> read_data(std::string_view text) {
     text.remove_prefix(data_mark.size());
     NodeData d;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), d.ttl_ms);
-    if (error != std::errc() || d.ttl_ms < 0) return std::nullopt;
+    if (error != std::errc() || d.ttl_ms < 0 || d.ttl_ms > longest_ms) return std::nullopt;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (!text.starts_with(' ')) return std::nullopt;
     text.remove_prefix(1);
@@ -188,7 +198,8 @@ std::optional<NodeData> read_data(std::string_view text) {
         } else if (word == asked_word) {
             d.asked = true;
         } else if (word.starts_with(delay_word)) {
-            if (!read_number(word.substr(delay_word.size()), d.delay_ms)) return std::nullopt;
+            if (!read_number(word.substr(delay_word.size()), d.delay_ms) || d.delay_ms > longest_ms)
+                return std::nullopt;
         } else if (word.starts_with(permits_word)) {
             if (!read_number(word.substr(permits_word.size()), d.permits)) return std::nullopt;
         } else {

@@ -56,6 +56,9 @@ bool is_unique(std::int32_t sequence) noexcept;
 /// Whether the acquisition with that guid made the node.
 bool made_by(std::string_view node, std::string_view guid) noexcept;
 
+/// The guid in its name; the name itself where there is none.
+std::string guid_of(std::string_view node);
+
 /// The folders of a semaphore, below its own node, as in Curator.
 constexpr std::string_view permits_folder = "leases", turns_folder = "locks";
 /// A node that no lock recipe of ours, Curator's or kazoo's makes there: in the folder of permits,

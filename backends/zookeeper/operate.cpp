@@ -149,18 +149,22 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permit
     if (!co_await std::move(wait)) co_return make(Error::no_answer);
     const std::size_t count = found[0].size();
     const std::size_t limit = read_limit(own->text).value_or(static_cast<std::uint32_t>(count));
-    // All of one acquisition's have the same data; a foreign one's cannot be told.
-    std::map<std::string, std::size_t> of_owner;
+    // All of one acquisition's have its guid; Curator makes one node with each. Curator's Revoker
+    // may have written over the data of some.
+    std::map<std::string, std::size_t, std::less<>> of_guid;
     std::vector<std::size_t> last;
     for (std::size_t i = 0; i < count; ++i) {
         Standing& s = found[0][i];
-        const auto known = s.data ? of_owner.find(s.data->owner) : of_owner.end();
-        if (known != of_owner.end()) {
-            out.all[known->second].more.push_back(s.path);
+        const auto [known, is_new] = of_guid.try_emplace(guid_of(s.node), out.all.size());
+        if (!is_new) {
+            Standing& first = out.all[known->second];
+            first.more.push_back(s.path);
             last[known->second] = i;
+            if (first.data || !s.data) continue;
+            first.data = std::move(s.data);
+            first.data->asked = first.data->asked || first.text == curator_revoke;
             continue;
         }
-        if (s.data) of_owner.emplace(s.data->owner, out.all.size());
         out.all.push_back(std::move(s));
         last.push_back(i);
     }

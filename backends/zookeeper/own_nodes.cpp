@@ -15,6 +15,7 @@ void Session::leave(const QueueNodePtr& p, Outcome how) {
     if (!places_.contains(p)) return;
     p->leaving = true;
     p->how = how;
+    p->refusal = {};
     switch (p->state) {
         case QueueNode::State::idle:
             return end_place(p, QueueNode::State::gone, {});
@@ -32,6 +33,9 @@ void Session::leave(const QueueNodePtr& p, Outcome how) {
 void Session::remove_node(const QueueNodePtr& p) {
     if (p->removing || p->node.empty() || !handle_->connected()) return;
     p->removing = true;
+    // Nobody but a holder is broken, and a break is a word in its node: a deletion that does not
+    // meet what was last read finds out.
+    const int version = p->told ? p->version : -1;
     // What the request said: a downgrade or a watch may change the node before its answer.
     const bool with_mark = p->marked, several = !p->more.empty();
     auto then = [weak = weak_from_this(), p, with_mark, several](Call& c) {
@@ -39,14 +43,15 @@ void Session::remove_node(const QueueNodePtr& p) {
     };
     if (p->marked) {
         std::optional<std::string> text = mark_left_by(*p);
-        handle_->remove_with(p->path(), mark_path(p->name), std::move(text), std::move(then));
+        handle_->remove_with(p->path(), version, mark_path(p->name), std::move(text),
+                             std::move(then));
     } else if (!p->more.empty()) {
         std::vector<std::string> paths = p->nodes();
         for (std::string& node : paths)
             node.insert(0, p->parent + "/");
-        handle_->remove_all(paths, std::move(then));
+        handle_->remove_all(paths, std::move(then), version);
     } else {
-        handle_->remove(p->path(), std::move(then));
+        handle_->remove(p->path(), std::move(then), version);
     }
 }
 
@@ -57,6 +62,7 @@ void Session::removed(const QueueNodePtr& p, int rc, bool with_mark, bool severa
         p->maybe_removed = true;
         return;
     }
+    if (rc == ZBADVERSION) return watch_own(p);
     if (with_mark && rc != ZOK) {
         // One of the two is not there: then the node by itself.
         p->marked = false;
@@ -67,8 +73,9 @@ void Session::removed(const QueueNodePtr& p, int rc, bool with_mark, bool severa
         forget_permits(*p);
         return remove_node(p);
     }
+    p->refusal = {};
     if (rc != ZOK && rc != ZNONODE) {
-        p->why = from_rc(rc);
+        p->refusal = from_rc(rc);
         p->gate.open();
         return;
     }
@@ -96,6 +103,7 @@ void Session::expire_places(boot_clock::time_point now) {
         if (p->told && !p->leaving && now > p->expires + p->lock_delay) expired.push_back(p);
     for (const QueueNodePtr& p : expired) {
         p->why = make_error_code(p->revoked ? errc::revoked : errc::lost);
+        p->lapsed = true;
         leave(p, Outcome::abandoned);
     }
 }
@@ -114,6 +122,11 @@ void Session::watch_own(const QueueNodePtr& p) {
 void Session::own_seen(const QueueNodePtr& p, Call& c) {
     p->watching = false;
     if (c.rc == ZNONODE) own_changed(p, true);
+    p->refusal = {};
+    if (c.rc != ZOK && c.rc != ZNONODE && !unanswered(c.rc)) {
+        p->version = -1;  // what it says cannot be read
+        if (!p->leaving) p->refusal = from_rc(c.rc);
+    }
     if (c.rc == ZOK) {
         p->watched = true;
         p->version = c.version;
@@ -123,11 +136,20 @@ void Session::own_seen(const QueueNodePtr& p, Call& c) {
         const bool wanted = (data && data->asked) || c.text == curator_revoke;
         if (wanted && !std::exchange(p->wanted_back, true) && p->told && !p->leaving)
             shared_->events->asked(p->owner);
-        // Curator's word took the place of ours: who it is, and how it holds it.
-        if (c.text == curator_revoke) handle_->set(p->path(), data_of(*p, p->reads), c.version);
+        if (c.text == curator_revoke && !p->leaving) restore(*p);
         if (data && data->shared && !p->reads) downgraded(p);
     }
+    if (p->leaving && places_.contains(p)) remove_node(p);
     shared_->beats.open();
+}
+
+void Session::restore(const QueueNode& p) {
+    // Curator's word took the place of ours: who it is, and how it holds it. Its Revoker writes to
+    // each node of several, and only the first is watched.
+    const std::string data = data_of(p, p.reads);
+    handle_->set(p.path(), data, p.version);
+    for (const std::string& node : p.more)
+        handle_->set(p.parent + "/" + node, data);
 }
 
 void Session::downgrade(const QueueNodePtr& p) {
@@ -137,7 +159,12 @@ void Session::downgrade(const QueueNodePtr& p) {
         p->downgrading = false;
         const auto self = weak.lock();
         if (!self) return;
-        if (c.rc == ZOK) self->downgraded(p);
+        if (c.rc == ZOK) {
+            if (p->version >= 0) ++p->version;
+            self->downgraded(p);
+        } else if (!unanswered(c.rc)) {
+            p->refusal = from_rc(c.rc);
+        }
         // A mark that is not there any more: then without it, with the renewal that waits.
         if (c.rc == ZNONODE) p->marked = false;
         // Somebody has written to it meanwhile: the watch brings what.
@@ -147,7 +174,7 @@ void Session::downgrade(const QueueNodePtr& p) {
     std::string data = data_of(*p, true);
     if (p->marked)
         // Whoever comes next is told that the writer has released.
-        handle_->remove_with(mark_path(p->name), p->path(), std::move(data), std::move(then),
+        handle_->remove_with(mark_path(p->name), -1, p->path(), std::move(data), std::move(then),
                              p->version);
     else
         handle_->set(p->path(), data, p->version, std::move(then));
@@ -170,7 +197,7 @@ void Session::own_changed(const QueueNodePtr& p, bool deleted) {
     forget_permits(*p);
     const auto at = lines_.find(p->parent);
     if (at != lines_.end()) vanished(at->second, p->node);
-    const error_code why = make_error_code(p->revoked ? errc::revoked : errc::lost);
+    const error_code why = p->revoked ? make_error_code(errc::revoked) : make(Error::node_gone);
     end_place(p, QueueNode::State::gone, why);
     if (told)
         shared_->events->lost(p->owner, why);

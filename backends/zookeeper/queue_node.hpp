@@ -42,7 +42,7 @@ struct QueueNode {
     bool folder = false;         ///< the folder of permits existed when this place came into line
     bool strangers = false;      ///< in the last list there were strangers of unknown owners
     std::int64_t czxid = 0;
-    std::int32_t version = 0;  ///< of its data, as last read
+    std::int32_t version = 0;  ///< of its data, as last read or written; -1: not known
     milliseconds ttl{}, lock_delay{};
 
     bool enlisted = false;         ///< waits in its session for room for its request
@@ -69,6 +69,8 @@ struct QueueNode {
     PreviousHolder previous = PreviousHolder::unknown;
     bool watching = false, watched = false;  ///< its own node
     bool revoked = false, wanted_back = false;
+    bool lapsed = false;       ///< the lease ended without a release
+    error_code refusal;        ///< of the last request about its node: a reading, a deletion
     bool downgrading = false;  ///< the request for it is under way
     bool renewed_before = false;
     boot_clock::time_point base;      ///< last reported to core

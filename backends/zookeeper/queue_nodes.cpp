@@ -19,7 +19,7 @@ constexpr std::size_t most_asking = 256;
 }  // namespace
 
 Line& Session::line(const QueueNode& p) {
-    return lines_.try_emplace(p.parent, p.parent, p.limit).first->second;
+    return lines_.try_emplace(p.parent, p.parent, p.limit > 0).first->second;
 }
 
 QueueNodePtr Session::make_place(const spi::Attempt& a) {
@@ -100,17 +100,15 @@ void Session::create_parents(const QueueNode& p) {
     const bool container = shared_->options.containers && has_containers_;
     // A folder lies in the node of the name.
     const std::string name = parent_path(shared_->options, p.name);
-    if (name != parent)
-        handle_->create(name, p.name_says,
-                        container ? Handle::Kind::container : Handle::Kind::persistent);
-    handle_->create(parent, {}, container ? Handle::Kind::container : Handle::Kind::persistent,
-                    [weak = weak_from_this(), parent, container](Call& c) {
-                        const auto self = weak.lock();
-                        if (!self || !container) return;
-                        if (c.rc != ZUNIMPLEMENTED && c.rc != ZBADARGUMENTS) return;
-                        self->has_containers_ = false;
-                        self->known_parents_.erase(parent);
-                    });
+    const auto kind = container ? Handle::Kind::container : Handle::Kind::persistent;
+    if (name != parent) create_parent(name, p.name_says, kind);
+    create_parent(parent, {}, kind, [weak = weak_from_this(), parent, container](Call& c) {
+        const auto self = weak.lock();
+        if (!self || !container) return;
+        if (c.rc != ZUNIMPLEMENTED && c.rc != ZBADARGUMENTS) return;
+        self->has_containers_ = false;
+        self->known_parents_.erase(parent);
+    });
 }
 
 void Session::watch_parent(const std::string& parent) {
@@ -245,7 +243,7 @@ void Session::created(const QueueNodePtr& p, Call& c) {
         known_parents_.erase(p->parent);
         return create_node(p);
     }
-    end_place(p, QueueNode::State::failed, from_rc(c.rc));
+    end_place(p, QueueNode::State::failed, why_not_made(c.rc));
 }
 
 }  // namespace holdfast::zookeeper

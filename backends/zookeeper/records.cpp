@@ -3,14 +3,16 @@
 #include "backend.hpp"
 #include "client_library.hpp"
 #include "errors.hpp"
+#include "marks.hpp"
 #include "nodes.hpp"
 
 namespace holdfast::zookeeper {
-namespace {
 
 std::string records_base(const Options& o) {
     return o.base + "/_hf_broken";
 }
+
+namespace {
 
 std::string record_path(const Options& o, std::string_view name) {
     return records_base(o) + "/" + escape(o.prefix + std::string(name), false);
@@ -26,6 +28,7 @@ awaitable<error_code> ZooKeeperBackend::record_break(std::string_view name, std:
     auto ready = session->ready(deadline, &detail);
     if (const error_code why = co_await std::move(ready)) co_return why;
     int rc = ZNONODE;
+    CallPtr folder;
     for (int round = 0; round < 4 && (rc == ZNONODE || rc == ZNODEEXISTS); ++round) {
         CallPtr written = rc == ZNODEEXISTS
                               ? session->handle().set(path, text, -1)
@@ -35,8 +38,11 @@ awaitable<error_code> ZooKeeperBackend::record_break(std::string_view name, std:
         const bool missing = written->rc == ZNONODE && rc != ZNODEEXISTS;
         rc = written->rc;
         if (missing)
-            session->handle().create(records_base(shared_->options), {}, Handle::Kind::persistent);
+            folder = session->handle().create(records_base(shared_->options), {},
+                                              Handle::Kind::persistent);
     }
+    if (rc == ZNONODE && folder && from_rc(folder->rc) == errc::denied)
+        co_return from_rc(folder->rc);
     if (rc != ZOK) co_return from_rc(rc);
     auto forgetting = forget_records(session, path, deadline);
     co_await std::move(forgetting);

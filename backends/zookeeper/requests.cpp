@@ -69,10 +69,10 @@ const ACL_vector* rights(const Options& o) {
 template <class Send>
 CallPtr Handle::send(Then then, Send call_library) {
     auto call = std::make_shared<Call>();
-    call->then = [weak = weak_from_this(), connection = connection_,
+    call->then = [weak = weak_from_this(), connection = connection_, sent = boot_clock::now(),
                   then = std::move(then)](Call& c) {
         const auto self = weak.lock();
-        if (self && self->connection_ == connection) self->answered();
+        if (self && self->connection_ == connection) self->answered(sent);
         if (then) then(c);
     };
     int rc = ZCONNECTIONLOSS;
@@ -106,9 +106,9 @@ CallPtr Handle::create(const std::string& path, std::string_view data, Kind kind
     });
 }
 
-CallPtr Handle::remove(const std::string& path, Then then) {
+CallPtr Handle::remove(const std::string& path, Then then, int version) {
     return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
-        return zoo_adelete(zh, path.c_str(), -1, done_void, lent);
+        return zoo_adelete(zh, path.c_str(), version, done_void, lent);
     });
 }
 
@@ -179,12 +179,17 @@ CallPtr Handle::create_several(const std::string& path, std::string_view data, s
     });
 }
 
-CallPtr Handle::remove_all(const std::vector<std::string>& paths, Then then) {
-    return remove_and_set(paths, {}, {}, -1, std::move(then));
+CallPtr Handle::remove_all(const std::vector<std::string>& paths, Then then, int version) {
+    return remove_several(paths, version, {}, {}, -1, std::move(then));
 }
 
 CallPtr Handle::remove_and_set(const std::vector<std::string>& paths, const std::string& set,
                                std::string data, int version, Then then) {
+    return remove_several(paths, -1, set, std::move(data), version, std::move(then));
+}
+
+CallPtr Handle::remove_several(const std::vector<std::string>& paths, int first_version,
+                               const std::string& set, std::string data, int version, Then then) {
     const std::size_t count = paths.size() + (set.empty() ? 0 : 1);
     auto results = std::make_shared<std::vector<zoo_op_result_t>>(count);
     Then all = [results, then = std::move(then)](Call& c) {
@@ -193,7 +198,7 @@ CallPtr Handle::remove_and_set(const std::vector<std::string>& paths, const std:
     return send(std::move(all), [&](zhandle_t* zh, const void* lent) {
         std::vector<zoo_op_t> ops(count);
         for (std::size_t i = 0; i < paths.size(); ++i)
-            zoo_delete_op_init(&ops[i], paths[i].c_str(), -1);
+            zoo_delete_op_init(&ops[i], paths[i].c_str(), i == 0 ? first_version : -1);
         if (!set.empty())
             zoo_set_op_init(&ops.back(), set.c_str(), data.data(), static_cast<int>(data.size()),
                             version, nullptr);
@@ -202,7 +207,7 @@ CallPtr Handle::remove_and_set(const std::vector<std::string>& paths, const std:
     });
 }
 
-CallPtr Handle::remove_with(const std::string& node, const std::string& other,
+CallPtr Handle::remove_with(const std::string& node, int node_version, const std::string& other,
                             std::optional<std::string> data, Then then, int version) {
     // The library writes the results there when the answer comes.
     auto results = std::make_shared<std::array<zoo_op_result_t, 2>>();
@@ -211,7 +216,7 @@ CallPtr Handle::remove_with(const std::string& node, const std::string& other,
     };
     return send(std::move(both), [&](zhandle_t* zh, const void* lent) {
         std::array<zoo_op_t, 2> ops{};
-        zoo_delete_op_init(&ops[0], node.c_str(), -1);
+        zoo_delete_op_init(&ops[0], node.c_str(), node_version);
         if (data)
             zoo_set_op_init(&ops[1], other.c_str(), data->data(), static_cast<int>(data->size()),
                             version, nullptr);

@@ -181,7 +181,7 @@ void Session::ended(int rc) {
     }
     validity_.disconnected();
     beat_timer_.cancel();
-    fail_all(make_error_code(errc::lost));
+    fail_all(make(Error::session_over));
     state_gate_.open();
     shared_->beats.open();
 }
@@ -284,9 +284,24 @@ void Session::send_beat(bool chained) {
 void Session::create_base() {
     const std::string& base = shared_->options.base;
     for (std::size_t at = base.find('/', 1); !base.empty(); at = base.find('/', at + 1)) {
-        handle_->create(base.substr(0, at), {}, Handle::Kind::persistent);
+        create_parent(base.substr(0, at), {}, Handle::Kind::persistent);
         if (at == base.npos) break;
     }
+}
+
+void Session::create_parent(const std::string& path, std::string_view data, Handle::Kind kind,
+                            Handle::Then then) {
+    handle_->create(path, data, kind, [weak = weak_from_this(), then = std::move(then)](Call& c) {
+        // Servers refuse it also where the node exists, so that this alone says nothing.
+        const auto self = weak.lock();
+        if (self && from_rc(c.rc) == errc::denied) self->no_parent_ = from_rc(c.rc);
+        if (self && c.rc == ZOK) self->no_parent_ = {};
+        if (then) then(c);
+    });
+}
+
+error_code Session::why_not_made(int rc) const {
+    return rc == ZNONODE && no_parent_ ? no_parent_ : from_rc(rc);
 }
 
 void Session::beat_answered(boot_clock::time_point sent, bool chained, bool creating, int rc) {
@@ -309,6 +324,9 @@ void Session::beat_answered(boot_clock::time_point sent, bool chained, bool crea
         }
     } else if (rc == ZNONODE) {
         has_beacon_ = false;
+        if (creating && no_parent_)
+            refuse(no_parent_, "the node " + shared_->options.base +
+                                   " does not exist, and the server denied permission to make it");
     } else if (const error_code why = from_rc(rc); rc != ZNODEEXISTS && why != errc::unavailable) {
         refuse(why);
     }

@@ -103,6 +103,10 @@ public:
 private:
     Line& line(const QueueNode&);
     void create_base();
+    void create_parent(const std::string& path, std::string_view data, Handle::Kind,
+                       Handle::Then = {});
+    /// Why a node below it was not made: ZNONODE says no more than that a parent is missing.
+    error_code why_not_made(int rc) const;
     void create_parents(const QueueNode&);
     void watch_parent(const std::string& parent);
     void find_rank(const QueueNodePtr&);
@@ -137,6 +141,7 @@ private:
     void end_place(const QueueNodePtr&, QueueNode::State, error_code);
     void own_changed(const QueueNodePtr&, bool deleted);
     void own_seen(const QueueNodePtr&, Call&);
+    void restore(const QueueNode&);
     void downgraded(const QueueNodePtr&);
     std::string data_of(const QueueNode&, bool reading) const;
     void arm_beat(boot_clock::time_point);
@@ -167,6 +172,7 @@ private:
     std::unordered_map<std::string, Line> lines_;
     std::unordered_map<std::string, VerifiedParent> known_parents_;
     std::uint64_t lives_ = 0;
+    error_code no_parent_;  ///< why a parent was not made, if the servers refused that lately
     /// To be deleted, with a heartbeat, until the servers say that it is gone. Without a node:
     /// whatever has that guid, whose request may still arrive by another connection.
     struct Ghost {

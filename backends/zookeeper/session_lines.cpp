@@ -34,7 +34,7 @@ void Session::want_list(Line& l) {
         if (const auto self = weak.lock()) self->listed(parent, number, c);
     };
     // Whoever waits for permits waits for any of many to vanish.
-    handle_->list(l.parent(), std::move(then), l.limit() > 0);
+    handle_->list(l.parent(), std::move(then), l.of_permits());
 }
 
 void Session::listed(const std::string& parent, std::uint64_t number, Call& c) {
@@ -60,9 +60,10 @@ void Session::listed(const std::string& parent, std::uint64_t number, Call& c) {
         if (p->leaving || !places_.contains(p)) continue;
         const bool lost = p->told;
         forget_permits(*p);
-        end_place(p, QueueNode::State::gone, make_error_code(errc::lost));
+        const error_code why = make(Error::node_gone);
+        end_place(p, QueueNode::State::gone, why);
         if (lost)
-            shared_->events->lost(p->owner, make_error_code(errc::lost));
+            shared_->events->lost(p->owner, why);
         else
             shared_->events->wake(p->owner);
     }
@@ -93,7 +94,7 @@ void Session::look_along_permits(Line& l) {
 }
 
 void Session::look_along(Line& l) {
-    if (l.limit() > 0) return look_along_permits(l);
+    if (l.of_permits()) return look_along_permits(l);
     std::vector<QueueNodePtr> ready;
     std::vector<std::string> unwatched;
     const Line::Entries::value_type* ahead = nullptr;
@@ -154,7 +155,7 @@ void Session::vanished(Line& l, const std::string& node) {
 }
 
 void Session::let_in_behind(Line& l, const std::vector<QueueNodePtr>& behind) {
-    if (l.limit() > 0) return look_along_permits(l);
+    if (l.of_permits()) return look_along_permits(l);
     bool unsure = false;
     for (const QueueNodePtr& p : behind) {
         if (p->state != QueueNode::State::queued || p->leaving || !p->listed) continue;

@@ -400,6 +400,7 @@ public:
         return url_of("zookeeper", w) + "&tick_time=" + named;
     }
     int time_outs() const override { return 2; }
+    bool changes_limits() const override { return true; }
 
     std::string contradicts(const Belief& b, const Name& n) override {
         // Of an earlier session one of the same owner may be left.
@@ -415,7 +416,9 @@ public:
         if (ends < believed)
             return "its session ends " + std::to_string((believed - ends) / us) +
                    " us before it does";
-        if (order_.passed(*b.lease, b.owner, line_of(n), n.options))
+        LockOptions options = n.options;
+        options.limit = b.limit;
+        if (order_.passed(*b.lease, b.owner, line_of(n), options))
             return "it has passed others in line";
         return {};
     }

@@ -63,11 +63,13 @@ void Worker::run() {
     }
 }
 
-void Worker::judge(error_code ec, const AcquireOptions& o, bool cancelled) {
+void Worker::judge(error_code ec, const AcquireOptions& o, const Name& n, bool cancelled) {
     if (user_.killed) return;
     const bool once = o.wait == milliseconds::zero();
     const bool expected = !ec || (ec == errc::contended && once) ||
-                          (ec == errc::timed_out && !once) || (ec == errc::cancelled && cancelled);
+                          (ec == errc::timed_out && !once) ||
+                          (ec == errc::cancelled && cancelled) ||
+                          (ec == errc::kind_mismatch && n.changed(world_.kernel.now()));
     const bool faulty = ec == errc::unavailable || ec == errc::in_doubt || ec == errc::no_quorum;
     // A session and a chain of requests take longer than the shortest waits.
     const bool hurried = !once && o.wait < milliseconds(100);
@@ -95,14 +97,16 @@ void Worker::cycle() {
             o.wait = milliseconds(random().between(500, 8000));
     }
     if (n.options.kind == Kind::shared_mutex && random().chance(600)) o.mode = Mode::shared;
+    const bool changed = n.changed(world_.kernel.now());
+    const std::uint32_t limit = changed ? n.next_limit : n.options.limit;
     if (n.options.kind == Kind::semaphore)
-        o.permits = 1 + static_cast<std::uint32_t>(random().below(n.options.limit));
+        o.permits = 1 + static_cast<std::uint32_t>(random().below(limit));
     std::optional<Inspection> before;
     const Nanos asked = world_.kernel.now();
     if (world_.deployment_->one_machine() && random().chance(300)) before = look(n);
-    auto [ec, lease] = acquire(*user_.locks[name], o, name);
+    auto [ec, lease] = acquire(*(changed ? user_.next_locks : user_.locks)[name], o, name);
     if (ec) return;
-    Belief belief{&lease, &user_.process, name, std::string(lease.owner_id())};
+    Belief belief{&lease, &user_.process, name, std::string(lease.owner_id()), limit};
     world_.beliefs_.push_back(&belief);
     if (before) check_order(*before, asked, lease, n);
     hold(std::move(lease), belief);
@@ -182,7 +186,7 @@ std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o
              "an acquisition");
     if (out.first == errc::cancelled)
         took(since, cancel_after + (blocking ? one_request : 0), "a cancelled acquisition");
-    judge(out.first, o, cancel_after < never);
+    judge(out.first, o, world_.names[name], cancel_after < never);
     return out;
 }
 

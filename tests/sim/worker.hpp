@@ -19,7 +19,7 @@ private:
     std::optional<Inspection> look(const Name&);
     void check_order(const Inspection& before, Nanos asked, const Lease&, const Name&);
     void release(Lease, Belief&);
-    void judge(error_code, const AcquireOptions&, bool cancelled);
+    void judge(error_code, const AcquireOptions&, const Name&, bool cancelled);
     /// How long it has run since then, without the time in which its machine stood still.
     struct Since {
         Nanos moment, frozen;

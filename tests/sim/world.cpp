@@ -89,12 +89,17 @@ void World::plan() {
         if (n.options.kind == Kind::semaphore)
             n.options.limit = 1 + static_cast<std::uint32_t>(r.below(4));
         n.options.renew = !r.chance(200);
+        if (n.options.kind == Kind::semaphore && deployment_->changes_limits() && r.chance(500)) {
+            n.next_limit = 1 + static_cast<std::uint32_t>(r.below(4));
+            n.changes_at = r.between(second, troubled / 2);
+        }
         names.push_back(n);
     }
     deployment_->refine(names);
     url_ = deployment_->url(*this);
     highest_.resize(names.size());
     highest_exclusive_.resize(names.size());
+    in_use_.resize(names.size());
     const std::size_t user_count = 2 + r.below(3);
     for (std::size_t i = 0; i < user_count; ++i) {
         users.push_back(std::make_unique<User>());
@@ -114,7 +119,10 @@ void World::plan() {
                           std::to_string(n.options.limit) +
                           (n.options.renew ? "" : ", not renewed") + ", delay " +
                           std::to_string(n.options.lock_delay.count()) + " ms, closed for " +
-                          std::to_string(n.options.min_hold.count()) + " ms");
+                          std::to_string(n.options.min_hold.count()) + " ms" +
+                          (n.next_limit == 0 ? ""
+                                             : ", of " + std::to_string(n.next_limit) + " from " +
+                                                   std::to_string(n.changes_at / ms) + " ms on"));
 }
 
 void World::make_faults() {
@@ -233,6 +241,11 @@ void World::live(User& u) {
         auto lock = u.client->make_lock(n.text, n.options);
         if (!lock) return fail("make_lock: " + lock.error().message());
         u.locks.push_back(std::move(*lock));
+        LockOptions next = n.options;
+        if (n.next_limit > 0) next.limit = n.next_limit;
+        auto later = u.client->make_lock(n.text, next);
+        if (!later) return fail("make_lock: " + later.error().message());
+        u.next_locks.push_back(std::move(*later));
     }
     std::vector<Thread*> workers;
     for (unsigned i = 0; i < workers_; ++i) {
@@ -255,6 +268,7 @@ void World::live(User& u) {
         kernel.join(t);
     trace(u.process.name, "closed");
     u.locks.clear();
+    u.next_locks.clear();
     u.client.reset();
     work.reset();
     kernel.join(loop);
@@ -285,7 +299,7 @@ void World::check() {
                 b->lease->mode() == Mode::shared && other->lease->mode() == Mode::shared;
             if (other == b || permits || !both_read) used += permits ? other->lease->permits() : 1;
         }
-        if (used > (permits ? n.options.limit : 1)) {
+        if (used > (permits ? b->limit : 1)) {
             std::string who;
             for (const Belief* one : believers_)
                 if (one->name == b->name)
@@ -306,6 +320,7 @@ void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
     const bool permits = n.options.kind == Kind::semaphore;
     for (const Waiting& w : waiting_) {
         if (w.name != name || w.user->killed || !deployment_->ages(n, w.mode)) continue;
+        if (n.next_limit > 0) continue;  // who asks with another limit is refused, or waits anew
         const Nanos recovered = troubled_until_ + deployment_->recovery();
         const Nanos since = std::max(w.since, recovered);
         if (since + long_enough > asked || w.until < kernel.now() + soon) continue;
@@ -315,6 +330,29 @@ void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
         if (!fits)
             fail("it has passed one that waits since " + std::to_string(w.since / ms) +
                  " ms: " + std::string(lease.owner_id().substr(0, 6)));
+    }
+}
+
+void World::check_waiting() {
+    constexpr Nanos pause = 50 * ms;
+    const Nanos now = kernel.now();
+    if (now < looked_ + pause) return;
+    looked_ = now;
+    for (const Belief* b : beliefs_)
+        if (!b->process->dead) in_use_[b->name] = now;
+    for (const Owed& one : owed_)
+        in_use_[one.name] = now;
+    // Who was granted and learns of it too late gives back, and looks again; what a killed client
+    // had lasts for its ttl.
+    const Nanos length = ttl.count() * ms;
+    const Nanos bound = 2 * length + 5 * second;
+    const Nanos calm_since = troubled_until_ + deployment_->recovery() +
+                             (killed_ ? length + deployment_->mourning() : 0);
+    for (const Waiting& w : waiting_) {
+        const Nanos since = std::max({w.since, in_use_[w.name], calm_since});
+        if (w.user->killed || now < since + bound || w.until < now + second) continue;
+        fail(w.user->process.name + " waits for " + names[w.name].text + ", which is free since " +
+             std::to_string(since / ms) + " ms");
     }
 }
 
@@ -337,6 +375,7 @@ bool World::go_until(Nanos cap, Condition condition) {
         if (kernel.now() >= until || !kernel.step()) return false;
         if (!beliefs_.empty()) check();
         if (!owed_.empty()) check_owed();
+        check_waiting();
         if (auto why = deployment_->wrong(); !why.empty()) fail(why);
         if (kernel.now() >= last_second_ + second) {
             last_second_ = kernel.now();

@@ -49,6 +49,10 @@ Fault::Kind fault_named(std::string_view);
 struct Name {
     std::string text;
     LockOptions options;
+    /// Of a semaphore: from then on acquisitions have this limit. Earlier ones keep theirs.
+    std::uint32_t next_limit = 0;
+    Nanos changes_at = never;
+    bool changed(Nanos now) const { return now >= changes_at; }
 };
 
 /// A holder, as it sees itself.
@@ -58,6 +62,7 @@ struct Belief {
     std::size_t name = 0;
     std::string owner;
     mutable bool over = false;  ///< its lease was seen as no longer valid
+    std::uint32_t limit = 0;  ///< of its semaphore
 };
 
 struct Options {
@@ -101,6 +106,8 @@ public:
     virtual bool ages(const Name&, Mode) const { return true; }
     /// That goes for one that waited before something went wrong, too, from its recovery on.
     virtual bool ages_anew() const { return false; }
+    /// A semaphore may get another limit, which is refused while an earlier one is in use.
+    virtual bool changes_limits() const { return false; }
     /// All machines agree on the time, but for a moment.
     virtual bool right_clocks() const { return false; }
     /// All clients are in one process.
@@ -147,6 +154,7 @@ public:
         std::unique_ptr<boost::asio::io_context> loop;
         std::optional<Client> client;
         std::vector<std::unique_ptr<Lock>> locks;
+        std::vector<std::unique_ptr<Lock>> next_locks;  ///< with the limits after the changes
         std::size_t at_work = 0;
         bool killed = false;
         Thread* main = nullptr;
@@ -172,6 +180,8 @@ private:
     void live(User&);
     void check();
     void check_owed();
+    /// Nobody waits for long for what is free.
+    void check_waiting();
     /// Who was granted, and when it had asked.
     void check_passed(const Lease&, std::size_t name, Nanos asked);
     void check_at_end();
@@ -204,8 +214,10 @@ private:
         const User* user;
         Nanos since;
     };
-    std::deque<Owed> owed_;                                   ///< in the order of `since`
-    Nanos troubled_until_ = 0;                                ///< by the faults so far
+    std::deque<Owed> owed_;      ///< in the order of `since`
+    Nanos troubled_until_ = 0;   ///< by the faults so far
+    std::vector<Nanos> in_use_;  ///< when a name was last held, or something of it was owed
+    Nanos looked_ = 0;           ///< when that was last looked at
     std::vector<std::uint64_t> highest_, highest_exclusive_;  ///< tokens, by name
     std::uint64_t grants_ = 0;
     std::string violation_;

@@ -231,6 +231,56 @@ TEST_CASE("kinds: permits of Curator's count, and its queue is ours") {
                     10s, "nobody stands in line");
 }
 
+TEST_CASE(
+    "kinds: a semaphore has the limit of its own acquisitions, also in the session of another") {
+    for (const auto& [first, then] : {std::pair{5U, 3U}, {3U, 5U}}) {
+        INFO(first << " permits, then " << then);
+        Beside here("kinds-limit-" + std::to_string(first));
+        const auto old = here.lock(up_to(first)), sem = here.lock(up_to(then));
+        auto drains = hold(*old);
+        // While one is out the limit stays: whoever asks for another one is refused.
+        CHECK(sem->try_acquire().error() == errc::kind_mismatch);
+        CHECK(drains.release() == hf::ReleaseResult::released);
+        std::vector<hf::Lease> all;
+        for (std::uint32_t i = 0; i < then; ++i)
+            all.push_back(hold(*sem));
+        CHECK(sem->try_acquire().error() == errc::contended);
+        CHECK(old->try_acquire().error() == errc::kind_mismatch);
+        CHECK(here.client.inspect(here.name)->limit == then);
+    }
+}
+
+TEST_CASE("kinds: Curator's word in the nodes of several permits leaves one holder") {
+    Beside here("kinds-revoke-permits");
+    const auto sem = here.lock(up_to(4));
+    auto lease = sem->acquire({.wait = 10s, .permits = 3}).value();
+    const auto folder = here.parent() + "/leases/";
+    auto nodes = here.plain.children(here.parent() + "/leases").children;
+    REQUIRE(nodes.size() == 3);
+    std::sort(nodes.begin(), nodes.end(),
+              [](auto& x, auto& y) { return x.substr(x.size() - 10) < y.substr(y.size() - 10); });
+    const auto write = [&](std::size_t node) {
+        CHECK(here.plain.set(folder + nodes.at(node), "__REVOKE__").rc == ZOK);
+    };
+    const auto whose = [&] {
+        const auto seen = here.client.inspect(here.name).value();
+        return seen.holders.size() == 1 && !seen.holders[0].foreign &&
+               seen.holders[0].permits == 3 && seen.holders[0].owner == lease.owner_id();
+    };
+    // Nobody watches those behind the first, which says whose they are.
+    write(1);
+    write(2);
+    CHECK(whose());
+    REQUIRE(lease.renew().has_value());
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        write(i);
+    lab::wait_until([&] { return lease.release_requested().stop_requested(); }, 10s, "asked");
+    lab::wait_until(whose, 10s, "whose they are");
+    CHECK(here.client.break_lock(here.name)->size() == 1);
+    lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "it is broken");
+    CHECK(lease.lost_reason() == errc::revoked);
+}
+
 TEST_CASE("kinds: a holder of permits is asked, broken, and loses all with one") {
     Beside here("kinds-permit-loss", "2s");
     const auto sem = here.lock(up_to(6));

@@ -116,7 +116,9 @@ TEST_CASE("what a node says of its maker", "[names]") {
     CHECK(more->delay_ms == 15'000);
     for (const char* foreign :
          {"", "10.0.0.1", "hf1", "hf1 ", "hf1 x owner", "hf1 -5 o", "hf1 10 ", "hf1 10 owner gone",
-          "hf1 10 owner delay=x", "hf2 10 owner", "__REVOKE__"})
+          "hf1 10 owner delay=x", "hf2 10 owner", "__REVOKE__",
+          // No sum of two of its times overflows.
+          "hf1 9223372036854775807 owner", "hf1 10 owner delay=9223372036854775807"})
         CHECK_FALSE(read_data(foreign));
 }
 
@@ -174,6 +176,24 @@ TEST_CASE("a reader waits for the last that writes ahead of it, and a writer for
     CHECK(line.lets_in(*first));
     CHECK_FALSE(line.first(*first));
     CHECK(line.blocker(*second)->first.second == node(4, 'z', write));
+}
+
+TEST_CASE("of a line of permits each place counts with its own limit", "[line]") {
+    Line line("/p/leases", true);
+    line.sent = 1;
+    std::vector<std::string> nodes;
+    for (int n = 0; n < 6; ++n)
+        nodes.push_back(node(n, 'a', "lease-"));
+    std::vector<QueueNodePtr> places;
+    for (int n = 0; n < 6; ++n) {
+        places.push_back(place(line, nodes[static_cast<std::size_t>(n)], 1));
+        places.back()->limit = n % 2 == 0 ? 3 : 5;  // it may change while a place is there
+    }
+    CHECK(line.apply(nodes, 1).empty());
+    std::vector<bool> in;
+    for (const auto& p : places)
+        in.push_back(line.lets_in(*p));
+    CHECK(in == std::vector{true, true, true, true, false, false});
 }
 
 TEST_CASE(

@@ -10,6 +10,8 @@
 
 #include "rig.hpp"
 #include "trial.hpp"
+#include "verbs_rig.hpp"
+#include "waiter.hpp"
 
 using namespace zookeeper_tests;
 using lab::Direction;
@@ -174,6 +176,151 @@ TEST_CASE("digest authentication and acl=creator keep others out") {
     CHECK(hold(*lock_of(open(url("alice", "HOLDFAST_ZK_TEST_PASSWORD")), "mine")).valid());
 }
 
+TEST_CASE("a base that may not be made is denied at once, and so is a folder in it") {
+    ZooKeeperClient plain(server().connect_string());
+    REQUIRE(plain.create("/closed", "", ZOO_PERSISTENT).rc == ZOK);
+    REQUIRE(plain.allow("/closed", ZOO_PERM_READ | ZOO_PERM_ADMIN).rc == ZOK);
+    const std::string at = "zookeeper://127.0.0.1:" + std::to_string(server().port()) + "/closed";
+    for (const auto& base : {"/app", "/app/locks", ""}) {
+        hf::Diagnostics words;
+        const auto client = open(at + base + "?tick_time=100ms&request_timeout=5s");
+        const auto start = now();
+        const auto refused = lock_of(client, "any")->acquire({.wait = 20s, .diagnostics = &words});
+        REQUIRE_FALSE(refused.has_value());
+        INFO(words.text());
+        CHECK(refused.error() == errc::denied);
+        CHECK(words.text().find("denied permission") != std::string::npos);
+        CHECK(now() - start < 10s);
+    }
+    // The folder of records, and that of marks, in a base that others may not write to any more.
+    REQUIRE(plain.create("/sealed", "", ZOO_PERSISTENT).rc == ZOK);
+    const auto sealed = open("zookeeper://127.0.0.1:" + std::to_string(server().port()) +
+                             "/sealed?tick_time=100ms&robust=yes");
+    const auto lock = lock_of(sealed, "one");
+    {
+        const auto plain_client = open("zookeeper://127.0.0.1:" + std::to_string(server().port()) +
+                                       "/sealed?tick_time=100ms");
+        hold(*lock_of(plain_client, "one")).release();
+        hold(*lock_of(sealed, "other")).release();
+    }
+    REQUIRE(plain.remove("/sealed/_hf_marks").rc == ZOK);
+    REQUIRE(plain.allow("/sealed", ZOO_PERM_ALL & ~ZOO_PERM_CREATE).rc == ZOK);
+    hf::Diagnostics words;
+    const auto unmarked = lock->acquire({.wait = 0ms, .diagnostics = &words});
+    REQUIRE_FALSE(unmarked.has_value());
+    INFO(words.text());
+    CHECK(words.text().find("denied permission") != std::string::npos);
+    // Which doctor says of each right.
+    const auto found = sealed.examine();
+    REQUIRE(found.has_value());
+    const auto rights = std::find_if(found->findings.begin(), found->findings.end(),
+                                     [](const auto& f) { return f.id == "zookeeper.rights"; });
+    REQUIRE(rights != found->findings.end());
+    CHECK(rights->verdict == hf::Verdict::slow);
+    CHECK(rights->found == "this user may not create nodes in /sealed (acquire)");
+}
+
+TEST_CASE("a password in clear is warned of, but not on this machine") {
+    ::setenv("HOLDFAST_ZK_TEST_PASSWORD", "open sesame", 1);
+    for (const auto& [hosts, warned] :
+         {std::pair{"127.0.0.1:1", false}, {"localhost:1,192.0.2.1:1", true}}) {
+        Rig rig("zookeeper://alice@" + std::string(hosts) +
+                "?password_env=HOLDFAST_ZK_TEST_PASSWORD");
+        CHECK(rig.events.warnings.size() == (warned ? 1 : 0));
+        if (warned) CHECK(rig.events.warnings.front().find("in clear") != std::string::npos);
+    }
+}
+
+TEST_CASE("what the server says to a renewal or a release is told") {
+    Rig rig(base_url(server()) + "&ttl=2s");
+    ZooKeeperClient plain(server().connect_string());
+    const auto ask = [&](Try& t, bool renew) {
+        spi::Held h;
+        h.name = t.name;
+        h.owner = t.owner;
+        h.ttl = t.a.ttl;
+        h.place = t.a.place;
+        h.sent = now();
+        h.deadline = h.sent + 500ms;
+        if (renew)
+            rig.renew(h);
+        else
+            rig.release(h);
+        return h;
+    };
+    Try t("telling", 2s);
+    rig.attempt(t);
+    REQUIRE(t.granted());
+    const std::string node = "/holdfast/telling/" + t.node().node;
+    REQUIRE(plain.allow(node, ZOO_PERM_ALL & ~ZOO_PERM_READ).rc == ZOK);
+    auto h = ask(t, true);
+    CHECK(h.renewal == spi::Held::Renewal::unknown);
+    CHECK(h.renewal_error == errc::denied);
+    CHECK(h.detail.find("denied permission") != std::string::npos);
+    REQUIRE(plain.allow(node, ZOO_PERM_ALL).rc == ZOK);
+    CHECK(ask(t, true).renewal == spi::Held::Renewal::renewed);
+    REQUIRE(plain.allow("/holdfast/telling", ZOO_PERM_ALL & ~ZOO_PERM_DELETE).rc == ZOK);
+    const auto start = now();
+    h = ask(t, false);
+    CHECK(h.released == hf::ReleaseResult::unreachable);
+    CHECK(h.release_error == errc::denied);
+    CHECK(now() - start < 450ms);  // it is not waited for what would be refused again
+    REQUIRE(plain.allow("/holdfast/telling", ZOO_PERM_ALL).rc == ZOK);
+    CHECK(rig.release(t) == hf::ReleaseResult::released);
+    // A node that somebody deleted.
+    Try gone("telling", 2s);
+    rig.attempt(gone);
+    REQUIRE(gone.granted());
+    REQUIRE(plain.remove("/holdfast/telling/" + gone.node().node).rc == ZOK);
+    h = ask(gone, true);
+    CHECK(h.renewal == spi::Held::Renewal::lost);
+    CHECK(h.renewal_error == errc::lost);
+    CHECK(h.renewal_error.message().find("deleted") != std::string::npos);
+}
+
+TEST_CASE("break: its trace decides how a release is answered, and what the next holder reads") {
+    const auto client = open(base_url(server()) + "&robust=yes&ttl=2s"),
+               other = open(base_url(server()) + "&robust=yes&ttl=2s");
+    for (const bool at_once : {false, true}) {
+        // Before its first renewal a holder watches nothing.
+        const std::string name = at_once ? "traceless" : "trace";
+        auto lease = hold(*lock_of(client, name));
+        REQUIRE(other.break_lock(name, {.now = at_once}).has_value());
+        CHECK(lease.release() ==
+              (at_once ? hf::ReleaseResult::already_expired : hf::ReleaseResult::owned_by_other));
+        auto next = hold(*lock_of(other, name));
+        CHECK(next.previous_holder() == hf::PreviousHolder::crashed);
+        next.release();
+        CHECK(hold(*lock_of(client, name)).previous_holder() == hf::PreviousHolder::released);
+    }
+    // Asked for meanwhile: that is no break.
+    auto lease = hold(*lock_of(client, "asked-only"));
+    REQUIRE(other.request_release("asked-only").has_value());
+    CHECK(lease.release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("a waiter that fits is granted as soon as a break or a downgrade makes room") {
+    test_support::Trial& trial = test_support::this_trial();
+    const auto client = open(base_url(server()) + "&ttl=60s"), other = open(base_url(server()));
+    const auto notified = [&](const hf::LockOptions& kind, hf::Mode mode, const auto& make_room) {
+        const std::string name = "room-" + std::to_string(static_cast<int>(mode));
+        auto lease = hold(*lock_of(client, name, kind));
+        const auto lock = lock_of(other, name, kind);
+        test_support::Waiter waiter(*lock, {.mode = mode});
+        lab::wait_until([&] { return client.inspect(name)->waiters.size() == 1; }, 10s, "it waits");
+        const auto start = now();
+        make_room(lease, name);
+        auto next = waiter.lease();
+        // The look of every second would find it as well.
+        trial.within(now() - start, 300ms, "the grant");
+    };
+    notified({}, hf::Mode::exclusive, [&](hf::Lease&, const std::string& name) {
+        REQUIRE(client.break_lock(name, {.now = true}).has_value());
+    });
+    notified({.kind = hf::Kind::shared_mutex}, hf::Mode::shared,
+             [](hf::Lease& lease, const std::string&) { REQUIRE(lease.downgrade().has_value()); });
+}
+
 TEST_CASE("what this library cannot do is refused before anything connects") {
     const auto refused = [](const std::string& url, const std::string& what) {
         hf::Diagnostics words;
@@ -312,6 +459,26 @@ TEST_CASE("an ensemble: a server that hangs costs little, and the lease lives on
     }
     CHECK(lease.valid());
     CHECK(lease.release() == hf::ReleaseResult::released);
+    // All are slow: to leave one for the next helps nobody, and breaks the chain of proofs.
+    {
+        std::vector<lab::Proxy> far;
+        std::string hosts;
+        for (std::size_t i = 0; i < 3; ++i) {
+            far.emplace_back(servers.port(i));
+            hosts += (i > 0 ? "," : "") + ("127.0.0.1:" + std::to_string(far.back().port()));
+        }
+        for (lab::Proxy& p : far)
+            p.delay(Direction::to_client, 800ms);
+        const auto slow =
+            open("zookeeper://" + hosts + "?tick_time=100ms&ttl=8s&request_timeout=6s");
+        auto kept = hold(*lock_of(slow, "slow"));
+        CHECK(kept.renew().has_value());
+        std::uint64_t connections = 0;
+        for (const lab::Proxy& p : far)
+            connections += p.counters().connections_accepted;
+        CHECK(connections <= 4);
+        CHECK(kept.release() == hf::ReleaseResult::released);
+    }
     // A majority is gone: nothing is granted, and the holder is told in time.
     auto last = hold(*lock);
     servers.kill(0);

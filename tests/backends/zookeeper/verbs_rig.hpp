@@ -102,12 +102,11 @@ public:
         h.place = t.a.place;
         h.sent = hf::boot_clock::now();
         h.deadline = h.sent + 5s;
-        bool done = false;
-        held_ = {&h};
-        start(backend->release(held_), done);
-        until([&] { return done; }, "the release ends");
+        release(h);
         return h.released;
     }
+    void release(spi::Held& h) { run(h, &spi::Backend::release, "the release ends"); }
+    void renew(spi::Held& h) { run(h, &spi::Backend::renew, "the renewal ends"); }
     /// Acquires and releases.
     void use(const std::string& name, hf::milliseconds ttl) {
         Try t(name, ttl);
@@ -129,6 +128,13 @@ public:
     std::unique_ptr<spi::Backend> backend;
 
 private:
+    void run(spi::Held& h, spi::awaitable<void> (spi::Backend::*verb)(std::span<spi::Held* const>),
+             const char* what) {
+        bool done = false;
+        held_ = {&h};
+        start((*backend.*verb)(held_), done);
+        until([&] { return done; }, what);
+    }
     void start(spi::awaitable<void> verb, bool& done) {
         boost::asio::co_spawn(io, std::move(verb), [&done](const std::exception_ptr& e) {
             done = true;
