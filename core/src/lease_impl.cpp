@@ -74,6 +74,7 @@ bool LeaseImpl::lives() const noexcept {
 }
 
 LeaseState LeaseImpl::state() const noexcept {
+    if (forked()) return LeaseState::lost;
     const LeaseState s = state_.load(std::memory_order_acquire);
     // The clock may be ahead of the timer, after a pause for instance.
     if ((s == LeaseState::held || s == LeaseState::at_risk) && boot_clock::now() >= valid_until())
@@ -82,7 +83,6 @@ LeaseState LeaseImpl::state() const noexcept {
 }
 
 bool LeaseImpl::valid() const noexcept {
-    if (forked()) return false;
     const LeaseState s = state();
     return s == LeaseState::held || s == LeaseState::at_risk;
 }
