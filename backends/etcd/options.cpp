@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "holdfast/spi/identity.hpp"
+
 namespace holdfast::etcd {
 namespace {
 
@@ -39,7 +41,8 @@ const std::vector<spi::OptionSpec>& option_table() {
           .type = spi::OptionType::boolean,
           .fallback = "no",
           .meaning = "Report the state of the previous holder (previous_holder). Costs one more "
-                     "key per grant, in the same request."}});
+                     "key per grant, in the same request.",
+          .identity = spi::Identity::apart}});
     return table;
 }
 
@@ -53,6 +56,10 @@ void check(const spi::Settings& s, Diagnostics& d) {
               s.user.empty() ? "There is a password but no user."
                              : "There is a user but no password.",
               "Give both: etcd://user@host with password_file or password_env, or neither.");
+}
+
+std::string identity(const spi::Settings& s) {
+    return spi::IdentityText().hosts(s.hosts).part("path", Options(s).root).text();
 }
 
 Capabilities promises(const spi::Settings& s) {

@@ -18,6 +18,7 @@ spi::Descriptor describe() {
     d.takes_credentials = true;
     d.options = option_table();
     d.check = check;
+    d.identity = identity;
     d.capabilities = promises;
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
         return std::make_unique<EtcdBackend>(s, c);

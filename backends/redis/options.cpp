@@ -3,6 +3,8 @@
 #include <charconv>
 #include <optional>
 
+#include "holdfast/spi/identity.hpp"
+
 namespace holdfast::redis {
 namespace {
 
@@ -41,13 +43,15 @@ const std::vector<spi::OptionSpec>& option_table() {
          .meaning =
              "fenced: fencing token, queue, state of the previous holder. plain: only SET NX PX "
              "and compare-and-delete, the well-known pattern.",
-         .choices = "fenced|plain"},
+         .choices = "fenced|plain",
+         .identity = spi::Identity::apart},
         {.name = "wait",
          .type = OptionType::choice,
          .fallback = "queue",
          .meaning = "queue: a release hands the lock to the first waiter. poll: waiters retry "
                     "periodically, which is fair to clients of other libraries on the same name.",
-         .choices = "queue|poll"},
+         .choices = "queue|poll",
+         .identity = spi::Identity::apart},
         {.name = "handover",
          .type = OptionType::choice,
          .fallback = "direct",
@@ -55,7 +59,8 @@ const std::vector<spi::OptionSpec>& option_table() {
              "direct: the message that a release publishes is the next waiter's grant. "
              "confirmed: the waiter confirms it with one more request; for servers where other "
              "users may PUBLISH.",
-         .choices = "direct|confirmed"},
+         .choices = "direct|confirmed",
+         .identity = spi::Identity::apart},
         {.name = "min_replicas_ack",
          .type = OptionType::integer,
          .fallback = "0",
@@ -64,7 +69,8 @@ const std::vector<spi::OptionSpec>& option_table() {
              "This makes a double grant by failover less likely, not impossible, and costs one "
              "more round trip.",
          .min = 0,
-         .max = 100},
+         .max = 100,
+         .identity = spi::Identity::apart},
     });
     return table;
 }
@@ -83,6 +89,14 @@ void check(const spi::Settings& s, Diagnostics& d) {
     if (!s.user.empty() && s.password.empty())
         d.add(s.display(), "There is a user but no password.",
               "Add password_file or password_env, or leave the user out.");
+}
+
+std::string identity(const spi::Settings& s) {
+    // Modes and ways to wait share the keys of a name, and users the keys of a database.
+    return spi::IdentityText()
+        .hosts(s.hosts)
+        .part("database", std::to_string(database_of(s.path).value_or(0)))
+        .text();
 }
 
 Capabilities promises(const spi::Settings& s) {

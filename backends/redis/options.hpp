@@ -32,6 +32,7 @@ struct Options {
 
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
+std::string identity(const spi::Settings&);
 Capabilities promises(const spi::Settings&);
 /// All checks of examine().
 std::vector<spi::Check> all_checks();

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "../tls/options.hpp"
+#include "holdfast/spi/identity.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::redlock {
@@ -11,22 +12,30 @@ namespace {
 
 constexpr std::size_t fewest = 3, most = 31;
 
-bool database(std::string_view path) noexcept {
+std::string_view database_of(std::string_view path) noexcept {
     if (path.starts_with('/')) path.remove_prefix(1);
-    return path.find_first_not_of("0123456789") == path.npos && path.size() < 10;
+    return path;
 }
 
-std::string name_of_set(const spi::Settings& s) {
+bool is_database(std::string_view text) noexcept {
+    return text.find_first_not_of("0123456789") == text.npos && text.size() < 10;
+}
+
+std::string name_of_hosts(const spi::Settings& s) {
     std::vector<std::string> all;
     for (const spi::Endpoint& e : s.hosts)
         all.push_back(text_of(e));
-    const std::string_view given = s.text("node_set");
-    if (!given.empty()) return std::string(given) + "/" + std::to_string(all.size());
     std::sort(all.begin(), all.end());
     std::string out;
     for (const std::string& one : all)
         out += (out.empty() ? "" : ",") + one;
     return out;
+}
+
+std::string name_of_set(const spi::Settings& s) {
+    const std::string_view given = s.text("node_set");
+    if (given.empty()) return name_of_hosts(s);
+    return std::string(given) + "/" + std::to_string(s.hosts.size());
 }
 
 milliseconds silence(const spi::Settings& s) {
@@ -64,33 +73,38 @@ const std::vector<spi::OptionSpec>& option_table() {
          .type = OptionType::boolean,
          .fallback = "on",
          .meaning = "on: every grant has a fencing token that a majority of the nodes keeps. off: "
-                    "only SET NX PX and compare-and-delete, the published algorithm; no token."},
+                    "only SET NX PX and compare-and-delete, the published algorithm; no token.",
+         .identity = spi::Identity::apart},
         {.name = "durable",
          .type = OptionType::boolean,
          .fallback = "no",
          .meaning = "The nodes keep every write in a crash (appendonly yes, appendfsync always). "
                     "Otherwise a node does not vote until max_ttl after its start. The nodes "
-                    "refuse clients with a different value."},
+                    "refuse clients with a different value.",
+         .identity = spi::Identity::apart},
         {.name = "max_ttl",
          .type = OptionType::duration,
          .fallback = "60s",
          .meaning = "Longest ttl that any client of these nodes may use. The nodes refuse clients "
                     "with a different value.",
          .min = 1000,
-         .max = 86'400'000},
+         .max = 86'400'000,
+         .identity = spi::Identity::apart},
         {.name = "node_timeout",
          .type = OptionType::duration,
          .fallback = "",
          .meaning = "A node that does not answer for this long counts as down. By default half of "
                     "request_timeout, at most 250ms.",
          .min = 5,
-         .max = 10'000},
+         .max = 10'000,
+         .identity = spi::Identity::apart},
         {.name = "node_set",
          .type = OptionType::text,
          .fallback = "",
          .meaning = "Name of this set of nodes, for clients that write different lists of hosts. "
                     "By default the list itself. A node refuses clients of another set.",
-         .max = 128},
+         .max = 128,
+         .identity = spi::Identity::part},
     });
     return table;
 }
@@ -106,7 +120,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
     if (n > most)
         d.add(s.display(), "redlock takes at most 31 nodes, not " + std::to_string(n) + ".",
               "Three or five are usual.");
-    if (!database(s.path))
+    if (!is_database(database_of(s.path)))
         d.add(s.display(), "The path must be the number of a database.",
               "Write for example redlock://h1,h2,h3/2, or leave the path out for database 0.");
     if (s.duration("ttl") > s.duration("max_ttl"))
@@ -118,6 +132,17 @@ void check(const spi::Settings& s, Diagnostics& d) {
     if (!s.user.empty() && s.password.empty())
         d.add(s.display(), "There is a user but no password.",
               "Add password_file or password_env, or leave the user out.");
+}
+
+std::string identity(const spi::Settings& s) {
+    spi::IdentityText text;
+    text.part("database", std::to_string(std::stoll("0" + std::string(database_of(s.path)))));
+    // Clients of one named set may write its hosts differently.
+    if (!s.text("node_set").empty())
+        text.part("node_set", name_of_set(s)).open("nodes", name_of_hosts(s));
+    else
+        text.hosts(s.hosts);
+    return text.text();
 }
 
 Capabilities promises(const spi::Settings& s) {

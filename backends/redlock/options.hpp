@@ -28,6 +28,7 @@ spi::Settings node_settings(const spi::Settings&, const spi::Endpoint&);
 
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
+std::string identity(const spi::Settings&);
 Capabilities promises(const spi::Settings&);
 /// All checks of examine().
 std::vector<spi::Check> all_checks();

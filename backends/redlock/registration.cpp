@@ -18,6 +18,7 @@ spi::Descriptor describe() {
     d.path = spi::Descriptor::Path::optional;
     d.path_meaning = "the number of the database at every node";
     d.check = check;
+    d.identity = identity;
     d.capabilities = promises;
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
         return std::make_unique<RedlockBackend>(s, c);

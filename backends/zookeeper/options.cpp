@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include "holdfast/spi/identity.hpp"
 #include "nodes.hpp"
 #include "validity.hpp"
 
@@ -73,38 +74,44 @@ const std::vector<spi::OptionSpec>& option_table() {
          .type = OptionType::boolean,
          .fallback = "no",
          .meaning = "Report the state of the previous holder (previous_holder). Costs one more "
-                    "write per grant."},
+                    "write per grant.",
+         .identity = spi::Identity::apart},
         {.name = "acl",
          .type = OptionType::choice,
          .fallback = "open",
          .meaning =
              "Access to the nodes. open: every client. creator: only this user; requires a user "
              "and a password.",
-         .choices = "open|creator"},
+         .choices = "open|creator",
+         .identity = spi::Identity::apart},
         {.name = "auth",
          .type = OptionType::choice,
          .fallback = "digest",
          .meaning = "Authentication scheme. sasl is refused: Debian's client library does not "
                     "support it.",
-         .choices = "digest|sasl"},
+         .choices = "digest|sasl",
+         .identity = spi::Identity::apart},
         {.name = "tls",
          .type = OptionType::boolean,
          .fallback = "no",
-         .meaning = "yes is refused: Debian's client library does not support TLS."},
+         .meaning = "yes is refused: Debian's client library does not support TLS.",
+         .identity = spi::Identity::apart},
         {.name = "parents",
          .type = OptionType::choice,
          .fallback = "container",
          .meaning = "Parent node of each lock. container: the server removes it when it is empty. "
                     "persistent: it stays. Servers without container nodes always get "
                     "persistent ones.",
-         .choices = "container|persistent"},
+         .choices = "container|persistent",
+         .identity = spi::Identity::apart},
         {.name = "node",
          .type = OptionType::choice,
          .fallback = "lock-",
          .meaning =
              "How the node of a mutex is called: as those of Curator's InterProcessMutex and "
              "LeaderSelector, or as those of its LeaderLatch, which counts no others.",
-         .choices = "lock-|latch-"},
+         .choices = "lock-|latch-",
+         .identity = spi::Identity::part},
         {.name = "tick_time",
          .type = OptionType::duration,
          .fallback = "3s",
@@ -112,7 +119,8 @@ const std::vector<spi::OptionSpec>& option_table() {
                     "be less than theirs: exclusion depends on it. The ttl must be at least "
                     "twice tick_time.",
          .min = 10,
-         .max = 60'000},
+         .max = 60'000,
+         .identity = spi::Identity::apart},
     };
     return table;
 }
@@ -143,6 +151,15 @@ void check(const spi::Settings& s, Diagnostics& d) {
     const milliseconds tick = s.duration("tick_time");
     if (std::string words = too_short("ttl", s.duration("ttl"), tick); !words.empty())
         d.add("", std::move(words), too_short_remedy(tick));
+}
+
+std::string identity(const spi::Settings& s) {
+    // Only of a mutex a client with other nodes counts none.
+    return spi::IdentityText()
+        .hosts(s.hosts)
+        .part("path", Options(s).base)
+        .open("node", s.text("node"))
+        .text();
 }
 
 Capabilities promises(const spi::Settings& s) {

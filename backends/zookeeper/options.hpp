@@ -36,6 +36,7 @@ std::string too_short_remedy(milliseconds tick);
 
 const std::vector<spi::OptionSpec>& option_table();
 void check(const spi::Settings&, Diagnostics&);
+std::string identity(const spi::Settings&);
 Capabilities promises(const spi::Settings&);
 /// All checks of examine().
 std::vector<spi::Check> all_checks();

@@ -18,6 +18,7 @@ spi::Descriptor describe() {
     d.path = spi::Descriptor::Path::optional;
     d.path_meaning = "the parent node of the locks, created if missing; by default /holdfast";
     d.check = check;
+    d.identity = identity;
     d.capabilities = promises;
     d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
         return std::make_unique<ZooKeeperBackend>(s, c);

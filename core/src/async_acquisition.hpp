@@ -5,6 +5,8 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <string>
 
 #include "holdfast/lock.hpp"
@@ -12,12 +14,20 @@
 
 namespace holdfast {
 
-/// For one use. The Lock must live until it is done.
+/// Hands an operation's own diagnostics to its caller.
+inline void append(Diagnostics& own, Diagnostics& to) {
+    to.entries.insert(to.entries.end(), std::make_move_iterator(own.entries.begin()),
+                      std::make_move_iterator(own.entries.end()));
+    own.entries.clear();
+}
+
+/// For one use. Keeps the Lock until it is done.
 class AsyncAcquisition : public std::enable_shared_from_this<AsyncAcquisition> {
 public:
     using Done = std::function<void(error_code, Lease)>;
 
-    AsyncAcquisition(Lock& lock, Done done) : lock_(&lock), done_(std::move(done)) {}
+    AsyncAcquisition(std::shared_ptr<Lock> lock, Done done)
+        : lock_(std::move(lock)), done_(std::move(done)) {}
     /// Calls `done` once, on a thread for user code, never inside this call.
     void start(const AcquireOptions& options) {
         Serial::run(serial_, [self = shared_from_this(), options] {
@@ -40,7 +50,7 @@ public:
     }
 
 private:
-    Lock* const lock_;
+    const std::shared_ptr<Lock> lock_;
     const Done done_;
     const std::shared_ptr<Serial> serial_ = std::make_shared<Serial>();
     asio::cancellation_signal cancel_;  // this and the next: only in jobs of the Serial

@@ -17,16 +17,11 @@ error_code BackendLock::refuse() const noexcept {
 }
 
 std::string BackendLock::place() const {
-    const spi::Settings& s = handle_->engine->resolved.settings;
-    std::vector<std::string> hosts;
-    for (const spi::Endpoint& e : s.hosts)
-        hosts.push_back(e.host + ':' + std::to_string(e.port));
-    std::sort(hosts.begin(), hosts.end());
-    std::string text = s.scheme;
-    for (const std::string& h : hosts)
-        text += '\n' + h;
-    // A namespace is the beginning of the name for a client that has none.
-    return text + '\n' + s.path + '\n' + std::string(s.text("namespace")) + info_->name;
+    return handle_->engine->place + info_->name;
+}
+
+std::unique_ptr<Lock> BackendLock::clone() const {
+    return std::make_unique<BackendLock>(handle_, info_);
 }
 
 result<spi::Units> BackendLock::units_of(const AcquireOptions& o) const {

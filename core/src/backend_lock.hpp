@@ -53,6 +53,7 @@ public:
     }
     Kind kind() const noexcept override { return info_->kind; }
     std::string place() const override;
+    std::unique_ptr<Lock> clone() const override;
 
 protected:
     result<Lease> do_acquire(const AcquireOptions&, std::stop_token) override;

@@ -29,6 +29,11 @@ class SystemCallback {
 public:
     explicit SystemCallback(asio::any_completion_handler<Signature> h, Orphan* owner = nullptr)
         : callback_(std::move(h), asio::system_executor(), owner) {}
+    /// See Callback::while_alive.
+    template <class F>
+    void while_alive(F f) {
+        callback_.while_alive(std::move(f));
+    }
     template <class... Args>
     void complete(Args... args) {
         OwnThreads threads;

@@ -201,9 +201,15 @@ private:
         });
     }
     CallbackPool::Job remains() override {
-        auto keep = owner_ != nullptr ? owner_->orphaned() : nullptr;
-        return
-            [keep = std::move(keep), handler = std::move(handler_), where = std::move(where_)] {};
+        // Its owner ends first: the handler may own what the operation works with.
+        struct Remains {
+            Handler handler;
+            asio::any_completion_executor where;
+            std::shared_ptr<void> owner;  // declared last, so destroyed first
+            void operator()() {}
+        };
+        auto owner = owner_ != nullptr ? owner_->orphaned() : nullptr;
+        return Remains{std::move(handler_), std::move(where_), std::move(owner)};
     }
 
     Handler handler_;

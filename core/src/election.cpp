@@ -1,6 +1,7 @@
 #include "holdfast/election.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -59,50 +60,55 @@ result<Election> Election::make(const Client& client, std::string_view name,
                                 const LockOptions& options, Diagnostics* diagnostics) {
     auto lock = client.make_lock(name, options, diagnostics);
     if (!lock) return lock.error();
-    return Election(client, std::move(*lock));
+    return Election(std::make_shared<State>(client, std::move(*lock)));
 }
 
-Election::Election(Client client, std::unique_ptr<Lock> lock)
-    : client_(std::move(client)),
-      lock_(std::move(lock)),
-      busy_(std::make_shared<std::atomic<bool>>(false)) {}
+/// Shared with campaigns that have not begun.
+struct Election::State {
+    State(Client c, std::unique_ptr<Lock> l) : client(std::move(c)), lock(std::move(l)) {}
+    error_code begin(std::string_view value, Diagnostics* diagnostics) const {
+        const auto refuse = [&](errc e, std::string what, std::string remedy) {
+            if (diagnostics != nullptr)
+                diagnostics->add(std::string(lock->name()), std::move(what), std::move(remedy));
+            return make_error_code(e);
+        };
+        if (value.size() > longest_value)
+            return refuse(errc::bad_config,
+                          "a value of " + std::to_string(value.size()) + " bytes is too long",
+                          "Use at most 128 bytes, for example an address.");
+        if (busy->exchange(true))
+            return refuse(errc::would_deadlock, "this candidate campaigns or leads already",
+                          "Release the term first, or use an Election of its own.");
+        return {};
+    }
+    const Client client;
+    const std::unique_ptr<Lock> lock;
+    /// A campaign or its term is under way.
+    const std::shared_ptr<std::atomic<bool>> busy = std::make_shared<std::atomic<bool>>(false);
+};
 
-error_code Election::begin(std::string_view value, Diagnostics* diagnostics) const {
-    const auto refuse = [&](errc e, std::string what, std::string remedy) {
-        if (diagnostics != nullptr)
-            diagnostics->add(std::string(lock_->name()), std::move(what), std::move(remedy));
-        return make_error_code(e);
-    };
-    if (value.size() > longest_value)
-        return refuse(errc::bad_config,
-                      "a value of " + std::to_string(value.size()) + " bytes is too long",
-                      "Use at most 128 bytes, for example an address.");
-    if (busy_->exchange(true))
-        return refuse(errc::would_deadlock, "this candidate campaigns or leads already",
-                      "Release the term first, or use an Election of its own.");
-    return {};
-}
+Election::Election(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 result<Lease> Election::campaign(std::string_view value, AcquireOptions options,
                                  std::stop_token stop) {
-    if (const auto ec = begin(value, options.diagnostics)) return ec;
-    Campaign campaign(busy_);
+    if (const auto ec = state_->begin(value, options.diagnostics)) return ec;
+    Campaign campaign(state_->busy);
     options.note = value;
-    auto lease = lock_->acquire(options, std::move(stop));
+    auto lease = state_->lock->acquire(options, std::move(stop));
     if (!lease) return lease.error();
     return Lease(std::make_shared<Term>(std::move(*lease), std::move(campaign)));
 }
 
-void Election::start_campaign(std::string value, const AcquireOptions& asked,
+void Election::start_campaign(State& state, std::string value, const AcquireOptions& asked,
                               asio::any_completion_handler<Lock::Signature> handler) {
-    if (const auto ec = begin(value, asked.diagnostics))
+    if (const auto ec = state.begin(value, asked.diagnostics))
         return complete_on_system(std::move(handler), ec, Lease());
     AcquireOptions options = asked;
     options.note = value;
-    lock_->async_acquire(
+    state.lock->async_acquire(
         options,
-        spi::map_handler(std::move(handler), [campaign = Campaign(busy_)](auto&& h, error_code ec,
-                                                                          Lease lease) mutable {
+        spi::map_handler(std::move(handler), [campaign = Campaign(state.busy)](
+                                                 auto&& h, error_code ec, Lease lease) mutable {
             if (!ec) lease = Lease(std::make_shared<Term>(std::move(lease), std::move(campaign)));
             { const Campaign done = std::move(campaign); }
             std::move(h)(ec, std::move(lease));
@@ -110,7 +116,7 @@ void Election::start_campaign(std::string value, const AcquireOptions& asked,
 }
 
 result<std::optional<Leader>> Election::leader(Diagnostics* diagnostics) const {
-    const auto found = client_.inspect(lock_->name(), diagnostics);
+    const auto found = state_->client.inspect(state_->lock->name(), diagnostics);
     if (!found) return found.error();
     if (found->holders.empty()) return std::optional<Leader>();
     const Holder& h = found->holders.front();

@@ -9,6 +9,7 @@
 #include "acquisition.hpp"
 #include "holdfast/spi/signal_masked_thread.hpp"
 #include "lease_impl.hpp"
+#include "places.hpp"
 
 namespace holdfast {
 namespace {
@@ -110,6 +111,7 @@ result<std::shared_ptr<Engine>> Engine::start(ResolvedBackend resolved,
 
 Engine::Engine(ResolvedBackend c, const ClientOptions& options)
     : resolved(std::move(c)),
+      place(place_before_name(resolved)),
       timing(read_timing(resolved.settings)),
       pool_([this] { schedule_.set(*pool_watch_, boot_clock::now() + CallbackPool::patience); }),
       schedule_(io_),

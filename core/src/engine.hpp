@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -53,6 +54,8 @@ public:
 
     // --- facts
     const ResolvedBackend resolved;
+    /// Lock::place up to the name: settled now, since paths depend on the working directory.
+    const std::string place;
     const Timing timing;
     spi::Backend& backend() noexcept { return *backend_; }
     bool forked() const noexcept { return fork_generation() != born_; }

@@ -7,38 +7,40 @@
 namespace holdfast::spi {
 
 bool Handles::join() {
-    const std::lock_guard hold(mutex_);
-    if (open_ == 0) return false;
-    ++open_, ++alive_;
+    const auto count = count_.access();
+    if (!count || count->open == 0) return false;
+    ++count->open, ++count->alive;
     return true;
 }
 
 bool Handles::several() const {
-    const std::lock_guard hold(mutex_);
-    return open_ > 1;
+    const auto count = count_.access();
+    return count && count->open > 1;
 }
 
-bool Handles::close(One& one, Outcome& outcome) {
-    const bool last = one.open && --open_ == 0;
-    if (one.open) worst_ = std::max(worst_, outcome);
+bool Handles::Count::close(One& one, Outcome& outcome) {
+    const bool last = one.open && --open == 0;
+    if (one.open) worst = std::max(worst, outcome);
     one.open = false;
-    outcome = worst_;
+    outcome = worst;
     return last;
 }
 
 std::optional<ReleaseResult> Handles::release(One& one, const LeaseBody& grant, Outcome& outcome) {
     const auto left_to_others = grant.state() == LeaseState::lost ? ReleaseResult::already_expired
                                                                   : ReleaseResult::released;
-    const std::lock_guard hold(mutex_);
+    const auto count = count_.access();
+    if (!count) return std::nullopt;  // the grant answers as it does to a child
     const bool first_time = one.open;
-    if (!close(one, outcome) && first_time) one.answer = left_to_others;
+    if (!count->close(one, outcome) && first_time) one.answer = left_to_others;
     return one.answer;
 }
 
 bool Handles::drop(One& one, Outcome& outcome) {
-    const std::lock_guard hold(mutex_);
-    const bool last = close(one, outcome);
-    return (--alive_ == 0 || last) && !std::exchange(dropped_, true);
+    const auto count = count_.access();
+    if (!count) return true;  // the grant knows what a child may do
+    const bool last = count->close(one, outcome);
+    return (--count->alive == 0 || last) && !std::exchange(count->dropped, true);
 }
 
 // --- LeaseBody

@@ -2,15 +2,15 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "holdfast/spi/fork_guarded.hpp"
 #include "holdfast/spi/lease_body.hpp"
 
 namespace holdfast::spi {
 
-/// Owned by the shared grant. Thread-safe.
+/// Owned by the shared grant. Thread-safe. In a forked child each handle is lost, as the grant is.
 class Handles {
 public:
     /// One handle: open until it is released or dropped.
@@ -21,7 +21,7 @@ public:
     };
     One first;  ///< the Lease that the acquisition returned
 
-    /// Adds a handle. False: the last one was closed before.
+    /// Adds a handle. False: the last one was closed before, or this is a forked child.
     bool join();
     bool several() const;
     /// Closes one and returns its answer, the same each time. Nullopt: it was the last one, so the
@@ -32,12 +32,14 @@ public:
     bool drop(One&, Outcome& outcome);
 
 private:
-    /// True: it was the last open one. Under the mutex.
-    bool close(One&, Outcome& outcome);
-    mutable std::mutex mutex_;
-    unsigned open_ = 1, alive_ = 1;
-    bool dropped_ = false;
-    Outcome worst_ = Outcome::done;
+    struct Count {
+        /// True: it was the last open one.
+        bool close(One&, Outcome& outcome);
+        unsigned open = 1, alive = 1;
+        bool dropped = false;
+        Outcome worst = Outcome::done;
+    };
+    ForkGuarded<Count> count_;
 };
 
 /// The body of a Lease that share() made.

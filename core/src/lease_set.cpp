@@ -1,13 +1,15 @@
 #include "holdfast/lease_set.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <list>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 
 #include "complete_on_system.hpp"
+#include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast {
 namespace {
@@ -35,27 +37,27 @@ ReleaseResult worse(ReleaseResult a, ReleaseResult b) noexcept {
 struct Releases {
     Releases(std::size_t n, asio::any_completion_handler<Lease::ReleaseSignature> h)
         : missing(n), callback(std::move(h)) {}
-    void heard(ReleaseResult answer) {
+    void heard(error_code ec, ReleaseResult answer) {
         {
             const std::lock_guard hold(mutex);
             worst = worse(worst, answer);
+            if (!error) error = ec;
             if (--missing > 0) return;
         }
-        callback.complete(error_code(), worst);
+        callback.complete(error, worst);
     }
     std::mutex mutex;
     std::size_t missing;
     ReleaseResult worst = ReleaseResult::released;
+    error_code error;
     SystemCallback<Lease::ReleaseSignature> callback;
 };
 
-}  // namespace
+using LossHandler = asio::any_completion_handler<Lease::RenewSignature>;
 
 /// The first loss among the parts, and its waiters. Any thread.
-class LeaseSet::Loss : public std::enable_shared_from_this<LeaseSet::Loss> {
+class Loss : public std::enable_shared_from_this<Loss> {
 public:
-    using Handler = asio::any_completion_handler<Lease::RenewSignature>;
-
     void watch(Lease& part) {
         // On a thread for user code, as callbacks of Lease::lost are.
         part.async_lost(
@@ -64,28 +66,30 @@ public:
     }
     std::stop_token token() const noexcept { return stop_.get_token(); }
     error_code reason() const {
-        const std::lock_guard hold(mutex_);
-        return over_ && *over_ != errc::not_held ? *over_ : error_code();
+        const auto now = now_.access();
+        return now && now->over && *now->over != errc::not_held ? *now->over : error_code();
     }
-    void wait(Handler handler) {
-        std::unique_lock hold(mutex_);
-        if (over_) {
-            const error_code ec = *over_;
-            hold.unlock();
+    /// In a forked child nobody would end the wait.
+    void wait(LossHandler handler) {
+        auto now = now_.access();
+        if (!now) return;
+        if (now->over) {
+            const error_code ec = *now->over;
+            now.end();
             return complete_on_system(std::move(handler), ec);
         }
-        const std::uint64_t id = ++last_;
+        const std::uint64_t id = ++now->last;
         auto slot = asio::get_associated_cancellation_slot(handler);
         if (slot.is_connected())
             slot.assign([weak = weak_from_this(), id](asio::cancellation_type) {
                 if (const auto self = weak.lock()) self->forget(id);
             });
-        waiting_.emplace_back(id, std::move(handler));
+        now->waiting.emplace_back(id, std::move(handler));
     }
 
 private:
     struct Waiting {
-        Waiting(std::uint64_t i, Handler h) : id(i), callback(std::move(h)) {}
+        Waiting(std::uint64_t i, LossHandler h) : id(i), callback(std::move(h)) {}
         std::uint64_t id;
         SystemCallback<Lease::RenewSignature> callback;
     };
@@ -93,10 +97,10 @@ private:
     void end(error_code why) {
         std::list<Waiting> all;
         {
-            const std::lock_guard hold(mutex_);
-            if (over_) return;
-            over_ = why;
-            all.swap(waiting_);
+            const auto now = now_.access();
+            if (!now || now->over) return;
+            now->over = why;
+            all.swap(now->waiting);
         }
         for (Waiting& w : all)
             w.callback.complete(why);
@@ -105,31 +109,44 @@ private:
     void forget(std::uint64_t id) {
         std::list<Waiting> one;
         {
-            const std::lock_guard hold(mutex_);
-            const auto at = std::find_if(waiting_.begin(), waiting_.end(),
+            const auto now = now_.access();
+            if (!now) return;
+            const auto at = std::find_if(now->waiting.begin(), now->waiting.end(),
                                          [&](const Waiting& w) { return w.id == id; });
-            if (at == waiting_.end()) return;
-            one.splice(one.begin(), waiting_, at);
+            if (at == now->waiting.end()) return;
+            one.splice(one.begin(), now->waiting, at);
         }
         one.front().callback.complete(make_error_code(errc::cancelled));
     }
 
-    mutable std::mutex mutex_;
-    std::optional<error_code> over_;
+    struct Now {
+        std::optional<error_code> over;
+        std::list<Waiting> waiting;
+        std::uint64_t last = 0;
+    };
+    ForkGuarded<Now> now_;
     std::stop_source stop_;
-    std::list<Waiting> waiting_;
-    std::uint64_t last_ = 0;
+};
+
+}  // namespace
+
+/// Shared with operations that have not begun.
+struct LeaseSet::State {
+    explicit State(std::vector<std::size_t> parts) : of_part(std::move(parts)) {}
+    std::vector<Lease> leases;               // in the order of acquisition
+    const std::vector<std::size_t> of_part;  // index of each part's lease
+    const std::shared_ptr<Loss> loss = std::make_shared<Loss>();
 };
 
 LeaseSet::LeaseSet() noexcept = default;
 LeaseSet::LeaseSet(LeaseSet&&) noexcept = default;
+LeaseSet::LeaseSet(std::vector<std::size_t> of_part)
+    : state_(std::make_shared<State>(std::move(of_part))) {}
 
 LeaseSet& LeaseSet::operator=(LeaseSet&& other) noexcept {
     if (this == &other) return *this;
     drop();
-    leases_ = std::move(other.leases_);
-    of_part_ = std::move(other.of_part_);
-    loss_ = std::move(other.loss_);
+    state_ = std::move(other.state_);
     return *this;
 }
 
@@ -138,77 +155,90 @@ LeaseSet::~LeaseSet() {
 }
 
 void LeaseSet::drop() noexcept {
-    while (!leases_.empty())
-        leases_.pop_back();
+    while (state_ && !state_->leases.empty())
+        state_->leases.pop_back();
 }
 
 void LeaseSet::add(Lease lease) {
-    if (!loss_) loss_ = std::make_shared<Loss>();
-    leases_.push_back(std::move(lease));
-    loss_->watch(leases_.back());
+    state_->leases.push_back(std::move(lease));
+    state_->loss->watch(state_->leases.back());
+}
+
+std::span<const Lease> LeaseSet::leases() const noexcept {
+    if (!state_) return {};
+    return state_->leases;
+}
+
+std::size_t LeaseSet::size() const noexcept {
+    return state_ ? state_->of_part.size() : 0;
+}
+
+const Lease& LeaseSet::operator[](std::size_t part) const {
+    if (!state_) throw std::out_of_range("holdfast::LeaseSet is empty");
+    return state_->leases.at(state_->of_part.at(part));
 }
 
 bool LeaseSet::valid() const noexcept {
-    return !leases_.empty() &&
-           std::all_of(leases_.begin(), leases_.end(), [](const Lease& l) { return l.valid(); });
+    const auto all = leases();
+    return !all.empty() &&
+           std::all_of(all.begin(), all.end(), [](const Lease& l) { return l.valid(); });
 }
 
 LeaseState LeaseSet::state() const noexcept {
     constexpr LeaseState worst_first[] = {LeaseState::lost, LeaseState::released,
                                           LeaseState::at_risk, LeaseState::held};
     for (const LeaseState s : worst_first)
-        for (const Lease& l : leases_)
+        for (const Lease& l : leases())
             if (l.state() == s) return s;
     return LeaseState::empty;
 }
 
 boot_clock::time_point LeaseSet::valid_until() const noexcept {
     auto until = boot_clock::time_point::max();
-    for (const Lease& l : leases_)
+    for (const Lease& l : leases())
         until = std::min(until, l.valid_until());
-    return leases_.empty() ? boot_clock::time_point() : until;
+    return leases().empty() ? boot_clock::time_point() : until;
 }
 
 std::stop_token LeaseSet::lost() const {
-    if (!loss_) return {};
+    if (leases().empty()) return {};
     // A forked child has no thread that would report it.
-    if (lost_reason() == errc::forked) return leases_.front().lost();
-    return loss_->token();
+    if (lost_reason() == errc::forked) return leases().front().lost();
+    return state_->loss->token();
 }
 
 error_code LeaseSet::lost_reason() const noexcept {
-    for (const Lease& l : leases_)
+    for (const Lease& l : leases())
         if (const error_code ec = l.lost_reason(); ec == errc::forked) return ec;
-    if (loss_)
-        if (const error_code ec = loss_->reason()) return ec;
-    for (const Lease& l : leases_)
+    if (state_)
+        if (const error_code ec = state_->loss->reason()) return ec;
+    for (const Lease& l : leases())
         if (const error_code ec = l.lost_reason()) return ec;
     return {};
 }
 
 ReleaseResult LeaseSet::release(Outcome outcome) noexcept {
-    if (leases_.empty()) return ReleaseResult::already_expired;
+    if (leases().empty()) return ReleaseResult::already_expired;
     auto worst = ReleaseResult::released;
-    for (auto l = leases_.rbegin(); l != leases_.rend(); ++l)
+    for (auto l = state_->leases.rbegin(); l != state_->leases.rend(); ++l)
         worst = worse(worst, l->release(outcome));
     return worst;
 }
 
-void LeaseSet::start_release(Outcome outcome,
+void LeaseSet::start_release(const std::shared_ptr<State>& state, Outcome outcome,
                              asio::any_completion_handler<Lease::ReleaseSignature> handler) {
-    if (leases_.empty())
+    if (!state || state->leases.empty())
         return complete_on_system(std::move(handler), error_code(), ReleaseResult::already_expired);
-    const auto all = std::make_shared<Releases>(leases_.size(), std::move(handler));
-    for (auto l = leases_.rbegin(); l != leases_.rend(); ++l)
-        l->async_release(outcome, asio::bind_executor(asio::system_executor(),
-                                                      [all](error_code, ReleaseResult answer) {
-                                                          all->heard(answer);
-                                                      }));
+    auto& leases = state->leases;
+    const auto all = std::make_shared<Releases>(leases.size(), std::move(handler));
+    const auto heard = [all](error_code ec, ReleaseResult answer) { all->heard(ec, answer); };
+    for (auto l = leases.rbegin(); l != leases.rend(); ++l)
+        l->async_release(outcome, asio::bind_executor(asio::system_executor(), heard));
 }
 
-void LeaseSet::start_lost(asio::any_completion_handler<Lease::RenewSignature> handler) {
-    if (!loss_) return complete_on_system(std::move(handler), make_error_code(errc::not_held));
-    loss_->wait(std::move(handler));
+void LeaseSet::start_lost(const std::shared_ptr<State>& state, LossHandler handler) {
+    if (!state) return complete_on_system(std::move(handler), make_error_code(errc::not_held));
+    state->loss->wait(std::move(handler));
 }
 
 }  // namespace holdfast

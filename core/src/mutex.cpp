@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/spi/fork_guarded.hpp"
 #include "thread_leases.hpp"
 
 namespace holdfast {
@@ -22,29 +21,29 @@ constexpr milliseconds long_wait = std::chrono::hours(24 * 365 * 100);
 
 /// Where threads that share the mutex queue.
 struct mutex::Gate {
-    std::mutex guard;
-    std::condition_variable opened;
-    bool taken = false;
+    struct Door {
+        std::condition_variable opened;
+        bool taken = false;
+    };
+    ForkGuarded<Door> door;
     int exceptions = 0;  // under way in the holder's thread when it locked; the holder's only
-    const std::uint64_t born = fork_generation();
 
-    /// In a forked child, threads of the parent may be inside for ever.
-    bool forked() const noexcept { return fork_generation() != born; }
     bool enter(milliseconds wait) {
-        std::unique_lock hold(guard);
-        const auto open = [&] { return !taken; };
+        auto mine = door.access();
+        if (!mine) fail(make_error_code(errc::forked));
+        const auto open = [&] { return !mine->taken; };
         if (wait == forever)
-            opened.wait(hold, open);
-        else if (!opened.wait_for(hold, std::min(wait, long_wait), open))
+            mine->opened.wait(mine.hold(), open);
+        else if (!mine->opened.wait_for(mine.hold(), std::min(wait, long_wait), open))
             return false;
-        taken = true;
-        return true;
+        return mine->taken = true;
     }
     void leave() noexcept {
-        {
-            const std::lock_guard hold(guard);
-            taken = false;
-        }
+        auto mine = door.access();
+        if (!mine) return;
+        mine->taken = false;
+        std::condition_variable& opened = mine->opened;
+        mine.end();
         opened.notify_one();
     }
 };
@@ -52,13 +51,9 @@ struct mutex::Gate {
 mutex::mutex(std::unique_ptr<Lock> lock)
     : lock_(std::move(lock)), gate_(std::make_unique<Gate>()) {}
 
-mutex::~mutex() {
-    // Its destructor waits until all waiters have gone, and here they never go.
-    if (gate_->forked()) (void)gate_.release();
-}
+mutex::~mutex() = default;
 
 bool mutex::enter(milliseconds wait) {
-    if (gate_->forked()) fail(make_error_code(errc::forked));
     const auto start = boot_clock::now();
     if (!gate_->enter(wait)) return false;
     // However this ends, by an exception of a Lock's as well, the next thread gets its turn.
@@ -85,7 +80,7 @@ void mutex::unlock() noexcept {
     const bool unwinding = std::uncaught_exceptions() > gate_->exceptions;
     lease_.release(unwinding ? Outcome::abandoned : Outcome::done);
     lease_ = {};
-    if (!gate_->forked()) gate_->leave();
+    gate_->leave();
 }
 
 }  // namespace holdfast

@@ -10,6 +10,7 @@
 #include "async_acquisition.hpp"
 #include "backend_lock.hpp"
 #include "complete_on_system.hpp"
+#include "holdfast/spi/fork_guarded.hpp"
 #include "holdfast/spi/forwarding_lease.hpp"
 
 namespace holdfast {
@@ -48,7 +49,7 @@ public:
     /// Ends its wait at the lock; to be called under no mutex.
     virtual std::function<void()> ender() = 0;
 
-    bool cancelled = false;  ///< by its caller; guarded by the owner's mutex
+    bool cancelled = false;  ///< by its caller; guarded as the owner's state is
 
 private:
     const AcquireOptions options_;
@@ -88,22 +89,23 @@ public:
     result<Lease> acquire(const AcquireOptions&, std::stop_token) override;
     void start(const AcquireOptions&, Handler) override;
 
-    Lock& lock() const noexcept { return *lock_; }
-    void enter(const std::shared_ptr<Caller>& c) {
+    const std::shared_ptr<Lock>& lock() const noexcept { return lock_; }
+    /// False in a forked child.
+    bool enter(const std::shared_ptr<Caller>& c) {
         Telling told;
         {
-            const std::lock_guard hold(mutex_);
-            place(c, told);
+            const auto now = now_.access();
+            if (!now) return false;
+            place(*now, c, told);
         }
         tell(told);
+        return true;
     }
     void cancel(const std::shared_ptr<Caller>&);
     /// The lock has answered the caller whose turn it was.
     void answered(const std::shared_ptr<Caller>&, error_code, Lease);
     void let_go(ReentrantHandle* h) noexcept {
-        if (fork_generation() != born_) return;
-        const std::lock_guard hold(mutex_);
-        std::erase(open_, h);
+        if (const auto now = now_.access()) std::erase(now->open, h);
     }
 
 private:
@@ -128,28 +130,28 @@ private:
         return o.permits != 1 || (o.mode == Mode::shared && lock_->kind() != Kind::shared_mutex);
     }
 
-    // --- under the mutex
-    void place(const std::shared_ptr<Caller>&, Telling&);
-    Lease handle(Lease inner) {
+    struct Now {
+        std::vector<ReentrantHandle*> open;  // of the one grant, not released
+        std::list<UnderWay> under_way;
+    };
+    void place(Now&, const std::shared_ptr<Caller>&, Telling&);
+    Lease handle(Now& now, Lease inner) {
         auto body = std::make_shared<ReentrantHandle>(std::move(inner), shared_from_this());
-        open_.push_back(body.get());
+        now.open.push_back(body.get());
         return Lease(std::move(body));
     }
-    result<Lease> one_more(const Caller&);
+    result<Lease> one_more(Now&, const Caller&);
 
-    const std::uint64_t born_ = fork_generation();
     const std::shared_ptr<Lock> lock_;
-    std::mutex mutex_;
-    std::vector<ReentrantHandle*> open_;  // of the one grant, not released
-    std::list<UnderWay> under_way_;
+    ForkGuarded<Now> now_;
 };
 
 void ReentrantHandle::let_go() noexcept {
     owner_->let_go(this);
 }
 
-result<Lease> OneOwner::one_more(const Caller& c) {
-    const Lease& any = open_.front()->lease();
+result<Lease> OneOwner::one_more(Now& now, const Caller& c) {
+    const Lease& any = now.open.front()->lease();
     if (any.state() == LeaseState::lost)
         return any.lost_reason() ? any.lost_reason() : make_error_code(errc::lost);
     if (c.options().mode == Mode::exclusive && any.mode() == Mode::shared) {
@@ -161,25 +163,25 @@ result<Lease> OneOwner::one_more(const Caller& c) {
     }
     auto more = any.share();
     if (!more) return more.error();
-    return handle(std::move(*more));
+    return handle(now, std::move(*more));
 }
 
-void OneOwner::place(const std::shared_ptr<Caller>& c, Telling& told) {
-    if (!open_.empty()) return void(told.emplace_back(c, one_more(*c)));
+void OneOwner::place(Now& now, const std::shared_ptr<Caller>& c, Telling& told) {
+    if (!now.open.empty()) return void(told.emplace_back(c, one_more(now, *c)));
     // One that ends no later needs no clock: whoever joins it is asked again then.
-    for (UnderWay& u : under_way_)
+    for (UnderWay& u : now.under_way)
         if (u.caller->deadline() <= c->deadline()) return u.joined.push_back(c);
     c->prepare();
-    under_way_.push_back({c, {}});
+    now.under_way.push_back({c, {}});
     told.emplace_back(c, std::nullopt);
 }
 
 void OneOwner::cancel(const std::shared_ptr<Caller>& c) {
     std::function<void()> end;
     {
-        const std::lock_guard hold(mutex_);
-        if (std::exchange(c->cancelled, true)) return;
-        for (UnderWay& u : under_way_) {
+        const auto now = now_.access();
+        if (!now || std::exchange(c->cancelled, true)) return;
+        for (UnderWay& u : now->under_way) {
             if (u.caller == c) {
                 end = c->ender();
             } else if (u.joined.remove(c) > 0) {
@@ -195,31 +197,32 @@ void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease l
     Telling told;
     std::vector<std::function<void()>> ends;
     {
-        const std::lock_guard hold(mutex_);
-        const auto mine = std::find_if(under_way_.begin(), under_way_.end(),
+        const auto now = now_.access();
+        if (!now) return;
+        const auto mine = std::find_if(now->under_way.begin(), now->under_way.end(),
                                        [&](const UnderWay& u) { return u.caller == c; });
         auto joined = std::move(mine->joined);
         const bool ended = mine->ended;
-        under_way_.erase(mine);
-        if (!ec && open_.empty()) {
-            told.emplace_back(c, handle(std::move(lease)));
-        } else if (!c->cancelled && (ended || !open_.empty())) {
+        now->under_way.erase(mine);
+        if (!ec && now->open.empty()) {
+            told.emplace_back(c, handle(*now, std::move(lease)));
+        } else if (!c->cancelled && (ended || !now->open.empty())) {
             joined.push_front(c);  // another one was granted first
         } else {
             const bool over = ec == errc::contended && c->options().wait > milliseconds::zero();
             if (!ec) ec = make_error_code(errc::cancelled);
             told.emplace_back(c, over ? make_error_code(errc::timed_out) : ec);
         }
-        if (!ec || own_end(ec) || !open_.empty()) {
+        if (!ec || own_end(ec) || !now->open.empty()) {
             joined.sort([](const auto& a, const auto& b) { return a->deadline() < b->deadline(); });
             for (const auto& j : joined)
-                place(j, told);
+                place(*now, j, told);
         } else {
             for (const auto& j : joined)
                 told.emplace_back(j, ec);
         }
-        if (!open_.empty())
-            for (UnderWay& u : under_way_)
+        if (!now->open.empty())
+            for (UnderWay& u : now->under_way)
                 if (!std::exchange(u.ended, true)) ends.push_back(u.caller->ender());
     }
     lease = {};  // a second grant, if it was one, goes back
@@ -264,7 +267,7 @@ private:
 result<Lease> OneOwner::acquire(const AcquireOptions& options, std::stop_token stop) {
     if (refused_by_lock(options)) return lock_->acquire(options, std::move(stop));
     const auto caller = std::make_shared<BlockingCaller>(options);
-    enter(caller);
+    if (!enter(caller)) return make_error_code(errc::forked);
     const std::stop_callback on_stop(stop, [&] { cancel(caller); });
     for (;;) {
         if (Answer answer = caller->take()) return std::move(*answer);
@@ -288,9 +291,13 @@ class AsyncCaller final : public Caller,
 public:
     AsyncCaller(std::shared_ptr<OneOwner> owner, const AcquireOptions& o,
                 ReentrantOwner::Handler handler)
-        : Caller(o), owner_(std::move(owner)), callback_(std::move(handler), this) {}
+        : Caller(with_own_words(o)),
+          owner_(std::move(owner)),
+          diagnostics_(o.diagnostics),
+          callback_(std::move(handler), this) {}
     void tell(Answer a) override {
         if (!a) return std::exchange(made_, nullptr)->start(request());
+        if (diagnostics_ != nullptr) callback_.while_alive([&] { append(words_, *diagnostics_); });
         callback_.complete(*a ? error_code() : a->error(), *a ? std::move(**a) : Lease());
     }
     void prepare() override {
@@ -309,8 +316,15 @@ public:
 
 private:
     std::shared_ptr<void> orphaned() override { return to_be_cancelled(weak_from_this().lock()); }
+    AcquireOptions with_own_words(AcquireOptions o) noexcept {
+        if (o.diagnostics != nullptr) o.diagnostics = &words_;
+        return o;
+    }
 
     const std::shared_ptr<OneOwner> owner_;
+    // The lock writes to ours: it does not notice when the caller ends with its loop.
+    Diagnostics words_;
+    Diagnostics* const diagnostics_;
     std::shared_ptr<AsyncAcquisition> made_;  // until it is started; then the lock keeps it
     std::weak_ptr<AsyncAcquisition> waiting_;
     SystemCallback<Lock::Signature> callback_;
@@ -325,7 +339,7 @@ void OneOwner::start(const AcquireOptions& options, Handler handler) {
         slot.assign([weak = std::weak_ptr<AsyncCaller>(caller)](asio::cancellation_type) {
             if (const auto alive = weak.lock()) alive->cancel();
         });
-    enter(caller);
+    (void)enter(caller);
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <deque>
 #include <memory>
-#include <mutex>
+#include <utility>
+
+#include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast {
 
-/// Thread-safe. A job may add more, which run after it.
+/// Thread-safe. A job may add more, which run after it. In a forked child none runs.
 class Serial {
 public:
     using Job = boost::asio::any_completion_handler<void()>;
@@ -23,24 +25,28 @@ public:
 private:
     /// True: no thread runs the jobs yet, so the caller does.
     bool enter(Job job) {
-        const std::lock_guard hold(mutex_);
-        jobs_.push_back(std::move(job));
-        return !std::exchange(running_, true);
+        const auto line = line_.access();
+        if (!line) return false;
+        line->jobs.push_back(std::move(job));
+        return !std::exchange(line->running, true);
     }
     bool run_one() {
-        std::unique_lock hold(mutex_);
-        running_ = !jobs_.empty();
-        if (!running_) return false;
-        Job job(std::move(jobs_.front()));
-        jobs_.pop_front();
-        hold.unlock();
+        auto line = line_.access();
+        if (!line) return false;
+        line->running = !line->jobs.empty();
+        if (!line->running) return false;
+        Job job(std::move(line->jobs.front()));
+        line->jobs.pop_front();
+        line.end();
         std::move(job)();
         return true;
     }
 
-    std::mutex mutex_;
-    std::deque<Job> jobs_;
-    bool running_ = false;
+    struct Line {
+        std::deque<Job> jobs;
+        bool running = false;
+    };
+    ForkGuarded<Line> line_;
 };
 
 /// A Serial as an executor, for completion handlers.

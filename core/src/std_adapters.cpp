@@ -1,7 +1,6 @@
 // shared_mutex, recursive_mutex and counting_semaphore: leases behind std's interfaces.
 #include <algorithm>
 #include <deque>
-#include <mutex>
 
 #include "holdfast/counting_semaphore.hpp"
 #include "holdfast/recursive_mutex.hpp"
@@ -63,10 +62,7 @@ const Lease& recursive_mutex::lease() const {
 // --- counting_semaphore
 // ---------------------------------------------------------------------------
 
-struct counting_semaphore::Permits {
-    mutable std::mutex mutex;
-    std::deque<Lease> held;
-};
+struct counting_semaphore::Permits : ForkGuarded<std::deque<Lease>> {};
 
 counting_semaphore::counting_semaphore(std::unique_ptr<Lock> lock)
     : lock_(of_kind(std::move(lock), Kind::semaphore, "holdfast::counting_semaphore")),
@@ -78,21 +74,20 @@ bool counting_semaphore::enter(milliseconds wait) {
     options.wait = wait;
     auto lease = lock_->acquire(options);
     if (!was_granted(lease, "holdfast::counting_semaphore")) return false;
-    const std::lock_guard hold(permits_->mutex);
-    permits_->held.push_back(std::move(*lease));
+    if (const auto held = permits_->access()) held->push_back(std::move(*lease));
     return true;
 }
 
 void counting_semaphore::release(std::size_t permits) {
     std::deque<Lease> given_back;
     {
-        const std::lock_guard hold(permits_->mutex);
-        if (permits > permits_->held.size())
-            throw boost::system::system_error(make_error_code(errc::not_held),
+        const auto held = permits_->access();
+        if (!held || permits > held->size())
+            throw boost::system::system_error(make_error_code(held ? errc::not_held : errc::forked),
                                               "holdfast::counting_semaphore");
         for (; permits > 0; --permits) {
-            given_back.push_back(std::move(permits_->held.front()));
-            permits_->held.pop_front();
+            given_back.push_back(std::move(held->front()));
+            held->pop_front();
         }
     }
     for (Lease& l : given_back)
@@ -100,9 +95,10 @@ void counting_semaphore::release(std::size_t permits) {
 }
 
 std::size_t counting_semaphore::held() const noexcept {
-    const std::lock_guard hold(permits_->mutex);
-    return static_cast<std::size_t>(std::count_if(permits_->held.begin(), permits_->held.end(),
-                                                  [](const Lease& l) { return l.valid(); }));
+    const auto held = permits_->access();
+    if (!held) return 0;
+    return static_cast<std::size_t>(
+        std::count_if(held->begin(), held->end(), [](const Lease& l) { return l.valid(); }));
 }
 
 }  // namespace holdfast

@@ -2,40 +2,40 @@
 #pragma once
 #include <exception>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "holdfast/lock.hpp"
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast {
 
-/// Thread-safe.
+/// Thread-safe. A forked child has none: the leases are the parent's.
 class ThreadLeases {
 public:
-    bool forked() const noexcept { return fork_generation() != born_; }
     void push(Lease lease) {
-        const std::lock_guard hold(mutex_);
-        of_[std::this_thread::get_id()].push_back({std::move(lease), std::uncaught_exceptions()});
+        if (const auto all = of_.access())
+            (*all)[std::this_thread::get_id()].push_back(
+                {std::move(lease), std::uncaught_exceptions()});
     }
     const Lease& top() const {
-        const std::lock_guard hold(mutex_);
-        const auto mine = of_.find(std::this_thread::get_id());
         static const Lease none;
-        return mine == of_.end() ? none : mine->second.back().lease;
+        const auto all = of_.access();
+        if (!all) return none;
+        const auto mine = all->find(std::this_thread::get_id());
+        return mine == all->end() ? none : mine->second.back().lease;
     }
     /// Releases the calling thread's last lease; does nothing when it has none.
     void pop() noexcept {
-        if (forked()) return;  // the leases are the parent's
         Locked last;
         {
-            const std::lock_guard hold(mutex_);
-            const auto mine = of_.find(std::this_thread::get_id());
-            if (mine == of_.end()) return;
+            const auto all = of_.access();
+            if (!all) return;
+            const auto mine = all->find(std::this_thread::get_id());
+            if (mine == all->end()) return;
             last = std::move(mine->second.back());
             mine->second.pop_back();
-            if (mine->second.empty()) of_.erase(mine);
+            if (mine->second.empty()) all->erase(mine);
         }
         const bool unwinding = std::uncaught_exceptions() > last.exceptions;
         last.lease.release(unwinding ? Outcome::abandoned : Outcome::done);
@@ -46,9 +46,7 @@ private:
         Lease lease;
         int exceptions = 0;  ///< in flight when the thread locked
     };
-    const std::uint64_t born_ = fork_generation();
-    mutable std::mutex mutex_;
-    std::map<std::thread::id, std::vector<Locked>> of_;
+    ForkGuarded<std::map<std::thread::id, std::vector<Locked>>> of_;
 };
 
 /// False when another client holds the lock. Throws on faults.

@@ -2,12 +2,16 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/wait_until.hpp>
+#include <mutex>
 #include <thread>
 
+#include "buried.hpp"
 #include "catch.hpp"
 #include "ends_inside.hpp"
 #include "scripted.hpp"
@@ -63,6 +67,63 @@ struct AllCall {
     }
     std::shared_ptr<State> state = std::make_shared<State>();
     std::future<std::pair<hf::error_code, hf::LeaseSet>> future = state->ended.get_future();
+};
+
+/// What a caller's coroutine has in its frame.
+struct Locals {
+    explicit Locals(std::unique_ptr<hf::Lock> b) : lock(std::make_unique<Locked>(std::move(b))) {}
+    void end() {
+        words.end();
+        failed.end();
+        lock->end();
+    }
+    /// A decorator: no more than what it has to be.
+    struct Plain final : hf::Lock {
+        explicit Plain(std::unique_ptr<hf::Lock> l) : inner(std::move(l)) {}
+        std::string_view name() const noexcept override { return inner->name(); }
+        const hf::Capabilities& capabilities() const noexcept override {
+            return inner->capabilities();
+        }
+        std::string place() const override { return inner->place(); }
+        std::unique_ptr<hf::Lock> clone() const override {
+            return std::make_unique<Plain>(inner->clone());
+        }
+        void do_async_acquire(const hf::AcquireOptions& o, Handler h) override {
+            inner->async_acquire(o, std::move(h));
+        }
+        std::unique_ptr<hf::Lock> inner;
+    };
+    using Locked = test_support::Buried<Plain>;
+    test_support::Buried<hf::Diagnostics> words;
+    test_support::Buried<std::size_t> failed;
+    std::unique_ptr<Locked> lock;
+};
+
+/// A server whose releases are recorded in their order, and whose answers a test decides.
+struct Releases {
+    Releases() {
+        server->release = [this](scripted::spi::Held& h) {
+            const std::lock_guard hold(mutex);
+            order += h.name;
+        };
+    }
+    /// The names of the next releases.
+    std::string next(std::size_t releases) {
+        lab::wait_until(
+            [&] {
+                const std::lock_guard hold(mutex);
+                return order.size() >= releases;
+            },
+            10s, "they are released");
+        const std::lock_guard hold(mutex);
+        return std::exchange(order, {});
+    }
+    const std::shared_ptr<scripted::Server> server = std::make_shared<scripted::Server>();
+    std::mutex mutex;
+    std::string order;
+    hf::Client client = scripted::open(server);
+    std::unique_ptr<hf::Lock> a = client.make_lock("a").value(), b = client.make_lock("b").value(),
+                              c = client.make_lock("c").value();
 };
 
 }  // namespace
@@ -306,6 +367,125 @@ TEST_CASE("acquire_all: a loop that is destroyed ends the wait", "[all]") {
     lab::wait_until([&] { return !g.held("a") && !g.waited_for("b"); }, 10s, "given back");
 }
 
+TEST_CASE("acquire_all: a call whose loop is destroyed writes nothing there any more", "[all]") {
+    Several g;
+    auto other = g.b->try_acquire().value();
+    Locals locals(g.made("b"));
+    {
+        asio::io_context loop;
+        hf::async_acquire_all(
+            {*g.a, *g.b}, {.diagnostics = &*locals.words, .failed = &*locals.failed},
+            asio::bind_executor(loop, [frame = test_support::frame_of(locals)](auto...) {}));
+        lab::wait_until([&] { return g.waited_for("b"); }, 10s, "it waits");
+    }
+    lab::wait_until([&] { return !g.held("a") && !g.waited_for("b"); }, 10s, "given back");
+    CHECK(locals.words.untouched());
+    CHECK(locals.failed.untouched());
+}
+
+TEST_CASE("acquire_all: a Lock that ends with the loop of its caller is not used again", "[all]") {
+    Several g;
+    auto other = g.a->try_acquire().value();
+    Locals locals(g.made("b"));
+    {
+        asio::io_context loop;
+        // The first lock is granted when the second has just ended with the handler.
+        auto frame = std::shared_ptr<void>(&locals, [&](void*) {
+            locals.end();
+            other.release();
+            lab::wait_until([&] { return !g.held("a") || g.waited_for("b"); }, 10s, "it goes on");
+        });
+        hf::async_acquire_all({*g.a, **locals.lock}, {},
+                              asio::bind_executor(loop, [frame = std::move(frame)](auto...) {}));
+        lab::wait_until([&] { return g.waited_for("a"); }, 10s, "it waits");
+    }
+    lab::wait_until([&] { return g.free(); }, 10s, "given back");
+    CHECK(locals.lock->untouched());
+}
+
+TEST_CASE("acquire_all: what was written is there when the caller hears of it", "[all]") {
+    Several g;
+    const auto pool = g.made("pool", {.kind = hf::Kind::semaphore, .limit = 3});
+    hf::Diagnostics words;
+    std::size_t failed = 9;
+    AllCall call({*g.a, {*pool, hf::Mode::exclusive, 4}},
+                 {.diagnostics = &words, .failed = &failed});
+    CHECK(call.take().first == errc::bad_config);
+    CHECK(words.text().find("4 permits of 3") != std::string::npos);
+    CHECK(failed == 1);
+}
+
+TEST_CASE("acquire_all: what has not begun goes on when its objects have moved or ended", "[all]") {
+    Several g;
+    Locals locals(g.made("b"));
+    auto later = hf::async_acquire_all({*g.a, **locals.lock}, {.wait = 5s}, asio::deferred);
+    locals.end();
+    auto set = std::move(later)(asio::use_future).get();
+    CHECK(set.valid());
+    CHECK(locals.lock->untouched());
+    auto lost = set.async_lost(asio::deferred);
+    auto release = set.async_release(asio::deferred);
+    auto moved = std::move(set);
+    auto over = std::move(lost)(asio::use_future);
+    CHECK(std::move(release)(asio::use_future).get() == ReleaseResult::released);
+    CHECK_THROWS_AS(over.get(), boost::system::system_error);
+    CHECK(g.free());
+    CHECK(moved.state() == LeaseState::released);
+}
+
+TEST_CASE("acquire_all: the order is that of the servers, and then of the names", "[all]") {
+    Several one, two;
+    // A name that comes later at the server that comes earlier.
+    const bool first = one.a->place() < two.a->place();
+    Several& early = first ? one : two;
+    Several& late = first ? two : one;
+    const std::vector<hf::Part> parts{*late.a, *early.c};
+    auto other = early.c->try_acquire().value();
+    AllCall call(parts, {.wait = 60s});
+    lab::wait_until([&] { return early.waited_for("c") || late.held("a"); }, 10s, "it waits");
+    CHECK_FALSE(late.held("a"));
+    auto next = late.a->try_acquire().value();
+    other.release();
+    lab::wait_until([&] { return late.waited_for("a"); }, 10s, "it waits for the other");
+    CHECK(early.held("c"));
+    next.release();
+    CHECK_FALSE(call.take().first);
+}
+
+TEST_CASE("acquire_all: a set is given back in the reverse order, however it ends", "[all]") {
+    Releases g;
+    const auto all = [&] { return hf::acquire_all({*g.b, *g.a, *g.c}).value(); };
+    CHECK(all().release() == ReleaseResult::released);
+    CHECK(g.next(3) == "cba");
+    CHECK(all().async_release(asio::use_future).get() == ReleaseResult::released);
+    CHECK(g.next(3) == "cba");
+    { const auto set = all(); }
+    CHECK(g.next(3) == "cba");
+    g.server->attempt = [](scripted::spi::Attempt& a) {
+        if (a.name != "c") return scripted::Server::grants(a);
+        a.outcome = scripted::spi::Attempt::Failed{hf::make_error_code(errc::denied), true};
+    };
+    CHECK(hf::acquire_all({*g.b, *g.a, *g.c}).error() == errc::denied);
+    CHECK(g.next(2) == "ba");
+}
+
+TEST_CASE("acquire_all: a release without an answer is an error, as that of a lease is", "[all]") {
+    Releases g;
+    g.server->release = [](scripted::spi::Held& h) {
+        if (h.name == "b") h.released = ReleaseResult::unreachable;
+    };
+    const auto brief = [&](const char* name) {
+        return g.client.make_lock(name, {.ttl = 300ms}).value();
+    };
+    const auto a = brief("a"), b = brief("b");
+    auto set = hf::acquire_all({*a, *b}).value();
+    std::promise<std::pair<hf::error_code, ReleaseResult>> answer;
+    set.async_release([&](hf::error_code ec, ReleaseResult r) { answer.set_value({ec, r}); });
+    const auto [ec, result] = answer.get_future().get();
+    CHECK(ec == errc::unavailable);
+    CHECK(result == ReleaseResult::unreachable);
+}
+
 TEST_CASE("acquire_all: a closed client ends it, and of the other one nothing is left", "[all]") {
     Several g;
     hf::Client other = hf::Client::open(Several::url()).value();
@@ -323,6 +503,7 @@ TEST_CASE("acquire_all: a decorator has to say where it is", "[all]") {
     struct Nowhere : hf::Lock {
         std::string_view name() const noexcept override { return "n"; }
         const hf::Capabilities& capabilities() const noexcept override { return has; }
+        std::unique_ptr<hf::Lock> clone() const override { return std::make_unique<Nowhere>(); }
         void do_async_acquire(const hf::AcquireOptions&, Handler) override {}
         hf::Capabilities has;
     } nowhere;

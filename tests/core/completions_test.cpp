@@ -54,6 +54,7 @@ class Forgetful final : public hf::Lock {
 public:
     std::string_view name() const noexcept override { return "x"; }
     const hf::Capabilities& capabilities() const noexcept override { return capabilities_; }
+    std::unique_ptr<hf::Lock> clone() const override { return std::make_unique<Forgetful>(); }
 
 private:
     void do_async_acquire(const hf::AcquireOptions&, Handler) override {}

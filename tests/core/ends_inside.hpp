@@ -18,6 +18,9 @@ public:
     std::string_view name() const noexcept override { return name_; }
     const holdfast::Capabilities& capabilities() const noexcept override { return has_; }
     std::string place() const override { return name_; }
+    std::unique_ptr<holdfast::Lock> clone() const override {
+        return std::make_unique<EndsInside>(name_);
+    }
 
 protected:
     void do_async_acquire(const holdfast::AcquireOptions&, Handler handler) override {

@@ -1,6 +1,8 @@
 // What stands above a Lock: the interfaces of std, and election.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/use_future.hpp>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/wait_until.hpp>
 #include <mutex>
@@ -111,6 +113,32 @@ TEST_CASE("election: one leads, all see its value, and the next term has a highe
     CHECK(second->token > first->token);
     next = {};
     CHECK(one.campaign("10.0.0.1:80", {.wait = 10s}).has_value());
+}
+
+TEST_CASE("election: the same value in a term of another owner is another leader", "[election]") {
+    const auto client = open_family();
+    auto one = hf::Election::make(client, "it").value();
+    auto term = one.campaign("10.0.0.1:80").value();
+    const auto first = one.leader().value();
+    REQUIRE(first.has_value());
+    term.release();
+    term = one.campaign("10.0.0.1:80").value();
+    const auto second = one.observe(first, 10s).value();
+    REQUIRE(second.has_value());
+    CHECK(second->value == first->value);
+    CHECK(second->owner == term.owner_id());
+    CHECK(one.observe(second, 0ms).error() == errc::timed_out);
+}
+
+TEST_CASE("election: a campaign that has not begun goes on when its candidate has moved",
+          "[election]") {
+    const auto client = open_family();
+    auto one = hf::Election::make(client, "it").value();
+    auto later = one.async_campaign("v", {}, boost::asio::deferred);
+    const auto moved = std::move(one);
+    const auto term = std::move(later)(boost::asio::use_future).get();
+    CHECK(term.valid());
+    CHECK(moved.leader().value()->value == "v");
 }
 
 TEST_CASE(

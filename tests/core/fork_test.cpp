@@ -153,3 +153,124 @@ TEST_CASE("F6: nothing that stands above a lock of the parent's hangs in a child
     CHECK(set.valid());
     CHECK(held.valid());
 }
+
+TEST_CASE("a shared handle of the parent's is lost and hangs in no child", "[core][fork]") {
+    const auto client = hf::Client::open("memory:").value();
+    auto lease = client.make_lock("shared").value()->acquire().value();
+    auto more = lease.share().value();
+    {
+        const Busy others(2, [&](int) { const auto one = lease.share(); });
+        for (int n = 0; n < 100; ++n) {
+            INFO("child " << n);
+            REQUIRE(in_child([&] {
+                        for (const hf::Lease* handle : {&lease, &more}) {
+                            if (handle->state() != hf::LeaseState::lost) ::_exit(1);
+                            if (handle->valid()) ::_exit(2);
+                            if (handle->share().error() != hf::errc::forked) ::_exit(3);
+                        }
+                        const auto never = [](auto...) { ::_exit(4); };
+                        more.async_downgrade(never);
+                        if (more.downgrade().error() != hf::errc::forked) ::_exit(5);
+                        if (n % 2 == 0) more.async_release(never);
+                        if (more.release() != hf::ReleaseResult::unreachable) ::_exit(6);
+                        { const hf::Lease dies = std::move(more); }
+                        const hf::Lease last = std::move(lease);
+                    }) == 0);
+        }
+    }
+    CHECK(lease.valid());
+    CHECK(more.valid());
+    CHECK(more.release() == hf::ReleaseResult::released);
+    CHECK(lease.release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("what has the interface of std hangs in no child, and holds nothing there",
+          "[core][fork]") {
+    const auto client = hf::Client::open("memory:").value();
+    const auto lock = [&](const char* name, const hf::LockOptions& o) {
+        return client.make_lock(name, o).value();
+    };
+    auto* const permits =
+        new hf::counting_semaphore{lock("permits", {.kind = hf::Kind::semaphore, .limit = 5})};
+    auto* const book = new hf::shared_mutex{lock("book", {.kind = hf::Kind::shared_mutex})};
+    auto* const again = new hf::recursive_mutex{lock("again", {})};
+    auto* const owners = new hf::Reentrant<int>(lock("owners", {}));
+    permits->acquire();
+    book->lock_shared();
+    again->lock();
+    auto held = owners->acquire(1).value();
+    const auto refused = [](auto call) {
+        try {
+            call();
+            return false;
+        } catch (const boost::system::system_error& e) {
+            return e.code() == hf::errc::forked;
+        }
+    };
+    {
+        const Busy others(4, [&](int n) {
+            if (n == 0) (void)permits->held();
+            if (n == 1) (void)book->lease();
+            if (n == 2) (void)again->lease();
+            if (n == 3) const auto more = owners->try_acquire(1);
+        });
+        for (int n = 0; n < 100; ++n) {
+            INFO("child " << n);
+            REQUIRE(in_child([&] {
+                        if (permits->held() != 0) ::_exit(1);
+                        if (!refused([&] { permits->release(); })) ::_exit(2);
+                        if (!refused([&] { permits->acquire(); })) ::_exit(3);
+                        if (book->lease().valid() || again->lease().valid()) ::_exit(4);
+                        book->unlock_shared();
+                        if (!refused([&] { book->lock(); })) ::_exit(5);
+                        again->unlock();
+                        if (!refused([&] { again->lock(); })) ::_exit(6);
+                        if (owners->owners() != 0) ::_exit(7);
+                        if (held.share().error() != hf::errc::forked) ::_exit(8);
+                        delete permits;
+                        delete book;
+                        delete again;
+                        delete owners;
+                        const hf::Lease dies = std::move(held);
+                    }) == 0);
+        }
+    }
+    CHECK(permits->held() == 1);
+    CHECK(book->lease().valid());
+    CHECK(held.valid());
+    again->unlock();
+    delete permits;
+    delete book;
+    delete again;
+    delete owners;
+}
+
+TEST_CASE("calls for several locks of the parent's are cancelled in a child without waiting",
+          "[core][fork]") {
+    const auto client = hf::Client::open("memory:").value();
+    const auto a = client.make_lock("several/a").value(), b = client.make_lock("several/b").value();
+    auto in_the_way = client.make_lock("several/b").value()->acquire().value();
+    hf::Reentrant<int> owners(client.make_lock("several/b"));
+    boost::asio::cancellation_signal all, one;
+    const auto done = [](auto, const auto&) {};
+    hf::async_acquire_all({*a, *b}, {}, boost::asio::bind_cancellation_slot(all.slot(), done));
+    owners.async_acquire(1, {}, boost::asio::bind_cancellation_slot(one.slot(), done));
+    auto set = hf::acquire_all({*client.make_lock("several/c").value()}).value();
+    const Busy others(2, [&](int n) {
+        if (n == 0) (void)set.lost_reason();
+        if (n == 1) const auto more = owners.try_acquire(1);
+    });
+    for (int n = 0; n < 50; ++n) {
+        INFO("child " << n);
+        REQUIRE(in_child([&] {
+                    all.emit(boost::asio::cancellation_type::terminal);
+                    one.emit(boost::asio::cancellation_type::terminal);
+                    const auto never = [](auto...) { ::_exit(1); };
+                    set.async_lost(never);
+                    set.async_release(never);
+                    if (set.state() != hf::LeaseState::lost) ::_exit(2);
+                }) == 0);
+    }
+    all.emit(boost::asio::cancellation_type::terminal);
+    one.emit(boost::asio::cancellation_type::terminal);
+}

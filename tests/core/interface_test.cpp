@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "../support/catch.hpp"
+#include "buried.hpp"
 
 namespace hf = holdfast;
 namespace spi = hf::spi;
@@ -49,6 +50,9 @@ public:
     std::string_view name() const noexcept override { return inner_->name(); }
     const hf::Capabilities& capabilities() const noexcept override {
         return inner_->capabilities();
+    }
+    std::unique_ptr<hf::Lock> clone() const override {
+        return std::make_unique<CountedLock>(inner_->clone(), ended_);
     }
 
 protected:
@@ -157,6 +161,14 @@ TEST_CASE("asynchronous calls have the defaults of the blocking ones", "[core]")
     auto later = lock->async_acquire({.wait = 0ms}, asio::deferred);
     CHECK(client.stats().held == 0);
     CHECK(std::move(later)(asio::use_future).get().valid());
+    // What has not begun goes on when its Lock has ended.
+    int ended = 0;
+    test_support::Buried<CountedLock> brief(client.make_lock("b").value(), ended);
+    auto of_brief = brief->async_acquire({.wait = 0ms}, asio::deferred);
+    brief.end();
+    CHECK(std::move(of_brief)(asio::use_future).get().valid());
+    CHECK(brief.untouched());
+    CHECK(ended == 1);
 }
 
 TEST_CASE("a mutex waits for a time that milliseconds cannot count", "[core]") {

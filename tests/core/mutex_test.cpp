@@ -21,6 +21,9 @@ public:
     const hf::Capabilities& capabilities() const noexcept override {
         return inner_->capabilities();
     }
+    std::unique_ptr<hf::Lock> clone() const override {
+        return std::make_unique<Moody>(inner_->clone());
+    }
     static inline std::atomic<bool> throws{false};
 
 private:

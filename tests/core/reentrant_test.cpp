@@ -2,12 +2,15 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/wait_until.hpp>
 #include <thread>
 
+#include "buried.hpp"
 #include "catch.hpp"
 #include "ends_inside.hpp"
 
@@ -244,6 +247,42 @@ TEST_CASE("reentrant: callers whose loop is destroyed end, and block nothing", "
             lock.async_acquire(owner, {}, asio::bind_executor(loop, [&](auto...) { ++ran; }));
     }
     CHECK(ran == 0);
+}
+
+TEST_CASE("reentrant: a call whose loop is destroyed writes nothing there any more",
+          "[reentrant]") {
+    Again g;
+    auto other = g.made()->try_acquire().value();
+    test_support::Buried<hf::Diagnostics> first, joined;
+    {
+        asio::io_context loop;
+        for (auto* words : {&first, &joined})
+            g.lock.async_acquire(
+                "one", {.diagnostics = &**words},
+                asio::bind_executor(loop, [frame = test_support::frame_of(*words)](auto...) {}));
+        lab::wait_until([&] { return g.waiters() == 1; }, 10s, "they wait");
+    }
+    lab::wait_until([&] { return g.waiters() == 0; }, 10s, "they have left");
+    CHECK(first.untouched());
+    CHECK(joined.untouched());
+    hf::Diagnostics words;
+    AgainCall call(g.lock, "two", {.diagnostics = &words, .permits = 2});
+    CHECK(call.take().first == errc::bad_config);
+    CHECK(words.text().find("has no permits") != std::string::npos);
+    other.release();
+    auto held = g.lock.acquire("one", {.mode = hf::Mode::shared}).value();
+    AgainCall up(g.lock, "one", {.diagnostics = &words});
+    CHECK(up.take().first == errc::would_deadlock);
+    CHECK(words.text().find("this owner has it shared") != std::string::npos);
+}
+
+TEST_CASE("reentrant: what has not begun goes on when its object has ended", "[reentrant]") {
+    Again g;
+    test_support::Buried<hf::Reentrant<int>> lock(g.made());
+    auto later = lock->async_acquire(1, {.wait = 5s}, asio::deferred);
+    lock.end();
+    CHECK(std::move(later)(asio::use_future).get().valid());
+    CHECK(lock.untouched());
 }
 
 TEST_CASE("reentrant: many threads of few owners take and release it at once", "[reentrant]") {

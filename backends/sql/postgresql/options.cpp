@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "holdfast/spi/identity.hpp"
+
 namespace holdfast::postgresql {
 namespace {
 
@@ -20,13 +22,16 @@ std::string database_of(std::string_view path) {
 }
 
 /// What libpq takes where the URL says nothing: from its environment, or the service that this
-/// names, or as it was compiled.
-std::string default_sslmode() {
+/// names, or as it was compiled. Empty: nothing.
+std::string default_of(std::string_view keyword) {
     const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> all(PQconndefaults(),
                                                                            &PQconninfoFree);
     for (const auto* o = all.get(); o != nullptr && o->keyword != nullptr; ++o)
-        if (o->keyword == std::string_view("sslmode") && o->val != nullptr) return o->val;
-    return "prefer";
+        if (o->keyword == keyword && o->val != nullptr) return o->val;
+    return {};
+}
+std::string given_or_default(const std::string& given, std::string_view keyword) {
+    return given.empty() ? default_of(keyword) : given;
 }
 
 }  // namespace
@@ -50,7 +55,8 @@ Options::Options(const spi::Settings& s)
     for (const char* option : passed_on)
         if (!s.text(option).empty() && (gss_chosen || option != std::string_view("gssencmode")))
             libpq.emplace_back(option, s.text(option));
-    tls_chosen = s.given("sslmode") || default_sslmode() != "prefer";
+    const std::string mode = default_of("sslmode");
+    tls_chosen = s.given("sslmode") || (!mode.empty() && mode != "prefer");
     libpq.emplace_back("keepalives_idle", std::to_string(silent.count()));
     libpq.emplace_back("keepalives_interval", std::to_string(probe_every().count()));
     libpq.emplace_back("keepalives_count", std::to_string(probes));
@@ -63,63 +69,75 @@ const std::vector<spi::OptionSpec>& option_table() {
          .type = OptionType::text,
          .fallback = "",
          .meaning = "Schema of the table holdfast_lease. By default the first one of search_path.",
-         .max = static_cast<long long>(longest_identifier)},
+         .max = static_cast<long long>(longest_identifier),
+         .identity = spi::Identity::part},
         {.name = "socket",
          .type = OptionType::path,
          .fallback = "",
          .meaning = "Directory of the server's Unix socket, which replaces the host. The port "
-                    "selects the socket."},
+                    "selects the socket.",
+         .identity = spi::Identity::part},
         {.name = "sslmode",
          .type = OptionType::choice,
          .fallback = "",
          .meaning = "libpq's sslmode: use of TLS and check of the certificate. Only verify-full "
                     "proves which server answers. By default PGSSLMODE or that of PGSERVICE "
                     "unless it is prefer, else require to another machine and prefer on this one.",
-         .choices = "disable|allow|prefer|require|verify-ca|verify-full"},
+         .choices = "disable|allow|prefer|require|verify-ca|verify-full",
+         .identity = spi::Identity::apart},
         {.name = "sslrootcert",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "libpq's sslrootcert: PEM file of the trusted certificates."},
+         .meaning = "libpq's sslrootcert: PEM file of the trusted certificates.",
+         .identity = spi::Identity::apart},
         {.name = "sslcert",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "libpq's sslcert: PEM file of the client certificate."},
+         .meaning = "libpq's sslcert: PEM file of the client certificate.",
+         .identity = spi::Identity::apart},
         {.name = "sslkey",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "libpq's sslkey: private key of sslcert."},
+         .meaning = "libpq's sslkey: private key of sslcert.",
+         .identity = spi::Identity::apart},
         {.name = "sslcrl",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "libpq's sslcrl: certificate revocation list."},
+         .meaning = "libpq's sslcrl: certificate revocation list.",
+         .identity = spi::Identity::apart},
         {.name = "channel_binding",
          .type = OptionType::choice,
          .fallback = "",
          .meaning = "libpq's channel_binding: binds authentication to the TLS connection. By "
                     "default PGCHANNELBINDING, else prefer.",
-         .choices = "disable|prefer|require"},
+         .choices = "disable|prefer|require",
+         .identity = spi::Identity::apart},
         {.name = "gssencmode",
          .type = OptionType::choice,
          .fallback = "disable",
          .meaning = "libpq's gssencmode: encryption by GSSAPI. PGGSSENCMODE replaces the default.",
-         .choices = "disable|prefer|require"},
+         .choices = "disable|prefer|require",
+         .identity = spi::Identity::apart},
         {.name = "krbsrvname",
          .type = OptionType::text,
          .fallback = "",
          .meaning = "libpq's krbsrvname: Kerberos service name of the server.",
-         .max = 255},
+         .max = 255,
+         .identity = spi::Identity::apart},
         {.name = "application_name",
          .type = OptionType::text,
          .fallback = "holdfast",
          .meaning = "libpq's application_name, shown in pg_stat_activity.",
-         .max = static_cast<long long>(longest_identifier)},
+         .max = static_cast<long long>(longest_identifier),
+         .identity = spi::Identity::apart},
         {.name = "keepalive",
          .type = OptionType::duration,
          .fallback = "30s",
          .meaning = "Idle time after which client and server probe their TCP connection. Without "
                     "an answer they close it after the same time again.",
          .min = 1000,
-         .max = 7'200'000},
+         .max = 7'200'000,
+         .identity = spi::Identity::apart},
     };
     return table;
 }
@@ -138,6 +156,24 @@ void check(const spi::Settings& s, Diagnostics& d) {
             if (s.given(option))
                 d.add(s.display(), std::string(option) + " has no effect with sslmode=disable.",
                       "Choose another sslmode, or leave the option out.");
+}
+
+std::string identity(const spi::Settings& s) {
+    const Options o(s);
+    const std::string user = given_or_default(o.user, "user");
+    const std::string database = given_or_default(o.database, "dbname");
+    spi::IdentityText text;
+    if (o.socket.empty())
+        text.hosts({{o.host, o.port}});
+    else
+        text.socket(o.socket, o.port);
+    text.part("database", database.empty() ? user : database);
+    // search_path may be that of the user, and its first schema may have the user's name.
+    if (o.schema.empty())
+        text.open("schema", user + ' ' + default_of("options"));
+    else
+        text.part("schema", o.schema);
+    return text.text();
 }
 
 Capabilities promises() {

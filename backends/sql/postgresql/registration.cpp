@@ -19,6 +19,7 @@ spi::Descriptor descriptor() {
     d.path_meaning = "the name of the database; by default the user's name";
     d.schema = Statements({}).create();
     d.check = check;
+    d.identity = identity;
     d.capabilities = [](const spi::Settings&) { return promises(); };
     d.make = [](const spi::Settings& settings, spi::Context context) {
         return std::unique_ptr<spi::Backend>(std::make_unique<Backend>(settings, context));

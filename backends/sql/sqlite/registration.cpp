@@ -1,5 +1,6 @@
 // What makes sqlite:// open in every program that links Holdfast::sqlite.
 #include "backend.hpp"
+#include "holdfast/spi/identity.hpp"
 #include "statements.hpp"
 
 extern "C" [[gnu::visibility("default")]] void holdfast_backend_sqlite() {}
@@ -35,18 +36,26 @@ spi::Descriptor descriptor() {
          .type = spi::OptionType::choice,
          .fallback = "full",
          .meaning = "SQLite's PRAGMA synchronous: how each commit is synced to disk.",
-         .choices = "full|extra"},
+         .choices = "full|extra",
+         .identity = spi::Identity::apart},
         {.name = "private",
          .type = spi::OptionType::boolean,
          .fallback = "no",
          .meaning = "Refuse files that another user could have placed: symbolic links, other "
-                    "owners, directories that others may write. --local sets this."}};
+                    "owners, directories that others may write. --local sets this.",
+         .identity = spi::Identity::apart}};
     d.hosts = spi::Descriptor::Hosts::none;
     d.path = spi::Descriptor::Path::required;
     d.path_is_file = true;
     d.path_meaning = "the database file, created on demand in an existing directory";
     d.schema = sql_script();
     d.check = check;
+    d.identity = [](const spi::Settings& s) {
+        const std::string path = spi::canonical_path(s.path);
+        // Without a working directory a relative path may be any.
+        return path.empty() ? spi::IdentityText().open("path", s.path).text()
+                            : spi::IdentityText().part("path", path).text();
+    };
     d.capabilities = [](const spi::Settings&) { return promised(); };
     d.make = [](const spi::Settings& settings, spi::Context context) {
         return std::unique_ptr<spi::Backend>(std::make_unique<Backend>(settings, context));

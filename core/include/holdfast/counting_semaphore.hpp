@@ -8,7 +8,8 @@
 namespace holdfast {
 
 /// Permits belong to the object, not to a thread: any thread may release them. Thread-safe. The
-/// functions throw boost::system::system_error on faults, as result::value() does.
+/// functions throw boost::system::system_error on faults, as result::value() does. In the child of
+/// a fork() acquire() and release() throw `forked`, and the parent's permits are left alone.
 class HOLDFAST_EXPORT counting_semaphore {
 public:
     /// Throws boost::system::system_error (not_supported) when the lock is no Kind::semaphore.
@@ -40,7 +41,7 @@ public:
     /// boost::system::system_error (not_held), and releases none, when the object holds fewer. A
     /// lost permit counts as held until it is released.
     void release(std::size_t permits = 1);
-    /// How many permits are held and valid now.
+    /// How many permits are held and valid now; in the child of a fork() none.
     std::size_t held() const noexcept;
 
 private:

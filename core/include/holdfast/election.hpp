@@ -1,6 +1,5 @@
 // Leader election: the leader holds a lock, and its value is the note of its lease.
 #pragma once
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,12 +31,14 @@ public:
     /// under way), bad_config (the value is too long).
     [[nodiscard]] result<Lease> campaign(std::string_view value, AcquireOptions = {},
                                          std::stop_token = {});
-    /// As campaign, without blocking; completes as Lock::async_acquire does.
+    /// As campaign, without blocking. Completion, cancellation and lifetime as Lock::async_acquire.
     template <asio::completion_token_for<Lock::Signature> Token>
     auto async_campaign(std::string value, const AcquireOptions& options, Token&& token) {
         return asio::async_initiate<Token, Lock::Signature>(
-            [this](auto h, std::string v, AcquireOptions o) {
-                start_campaign(std::move(v), o, std::move(h));
+            [state = state_](auto h, std::string v, AcquireOptions o) mutable {
+                // Not kept for the wait: the client closes with its last handle.
+                const auto candidate = std::move(state);
+                start_campaign(*candidate, std::move(v), o, std::move(h));
             },
             token, std::move(value), options);
     }
@@ -52,15 +53,18 @@ public:
                                                         milliseconds wait = forever,
                                                         std::stop_token = {}) const;
 
-private:
-    Election(Client, std::unique_ptr<Lock>);
-    void start_campaign(std::string value, const AcquireOptions&,
-                        asio::any_completion_handler<Lock::Signature>);
-    error_code begin(std::string_view value, Diagnostics*) const;
+    Election(Election&&) noexcept = default;
+    Election& operator=(Election&&) noexcept = default;
+    Election(const Election&) = delete;
+    Election& operator=(const Election&) = delete;
 
-    Client client_;
-    std::unique_ptr<Lock> lock_;
-    std::shared_ptr<std::atomic<bool>> busy_;  ///< a campaign or its term is under way
+private:
+    struct State;
+    explicit Election(std::shared_ptr<State>);
+    static void start_campaign(State&, std::string value, const AcquireOptions&,
+                               asio::any_completion_handler<Lock::Signature>);
+
+    std::shared_ptr<State> state_;
 };
 
 }  // namespace holdfast

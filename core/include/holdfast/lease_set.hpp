@@ -1,6 +1,7 @@
 // A LeaseSet proves that several locks are held together. It is lost with the first part that is.
 #pragma once
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "holdfast/lease.hpp"
@@ -20,14 +21,10 @@ public:
     ~LeaseSet();
 
     /// How many parts were passed to acquire_all().
-    std::size_t size() const noexcept {
-        return of_part_.size();
-    }
+    std::size_t size() const noexcept;
     /// The lease of this part, counted from 0 in the caller's order. Parts that name one lock share
     /// one lease. Throws std::out_of_range.
-    const Lease& operator[](std::size_t part) const {
-        return leases_[of_part_.at(part)];
-    }
+    const Lease& operator[](std::size_t part) const;
 
     /// Whether all parts are held and valid now; false for an empty set.
     [[nodiscard]] bool valid() const noexcept;
@@ -46,12 +43,14 @@ public:
     /// lock. Idempotent.
     ReleaseResult release(Outcome = Outcome::done) noexcept;
 
-    /// As release(), without blocking; ends at the request time-out. Not cancellable. Completes
-    /// without an error code: the result is the answer.
+    /// As release(), without blocking; ends at the request time-out. Not cancellable. The error
+    /// code is `unavailable` when the release of a part gets no answer. The set may be moved or
+    /// destroyed before completion; a lazy operation that begins after its end finds nothing held.
     template <asio::completion_token_for<Lease::ReleaseSignature> Token>
     auto async_release(Outcome outcome, Token && token) {
         return asio::async_initiate<Token, Lease::ReleaseSignature>(
-            [this, outcome](auto h) { start_release(outcome, std::move(h)); }, token);
+            [state = state_, outcome](auto h) { start_release(state, outcome, std::move(h)); },
+            token);
     }
     /// Releases with Outcome::done.
     template <asio::completion_token_for<Lease::ReleaseSignature> Token>
@@ -59,25 +58,28 @@ public:
         return async_release(Outcome::done, std::forward<Token>(token));
     }
     /// Completes with the reason when the first part is lost, with not_held when the set is
-    /// released, and with cancelled when cancelled.
+    /// released, and with cancelled when cancelled. Lifetime as async_release().
     template <asio::completion_token_for<Lease::RenewSignature> Token>
     auto async_lost(Token && token) {
         return asio::async_initiate<Token, Lease::RenewSignature>(
-            [this](auto h) { start_lost(std::move(h)); }, token);
+            [state = state_](auto h) { start_lost(state, std::move(h)); }, token);
     }
 
 private:
     friend class Gathering;
-    class Loss;
+    struct State;
+    /// For so many parts, with the index of each one's lease in the order of add().
+    explicit LeaseSet(std::vector<std::size_t> of_part);
     /// Adds a lease after the others, and watches it for loss.
     void add(Lease);
-    void start_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>);
-    void start_lost(asio::any_completion_handler<Lease::RenewSignature>);
+    static void start_release(const std::shared_ptr<State>&, Outcome,
+                              asio::any_completion_handler<Lease::ReleaseSignature>);
+    static void start_lost(const std::shared_ptr<State>&,
+                           asio::any_completion_handler<Lease::RenewSignature>);
     void drop() noexcept;
+    std::span<const Lease> leases() const noexcept;
 
-    std::vector<Lease> leases_;         // in the order of acquisition
-    std::vector<std::size_t> of_part_;  // index of each part's lease
-    std::shared_ptr<Loss> loss_;
+    std::shared_ptr<State> state_;  // null: an empty set
 };
 
 }  // namespace holdfast

@@ -22,10 +22,14 @@ public:
     virtual std::string_view name() const noexcept = 0;
     virtual const Capabilities& capabilities() const noexcept = 0;
     virtual Kind kind() const noexcept { return Kind::mutex; }
-    /// Identifies server and name in one text, for acquire_all. Locks of one name at one server
-    /// have the same place in every process. Host names are not resolved, so two spellings of one
-    /// server are two places. A decorator returns the place of the Lock inside. Empty: unknown.
+    /// Identifies server and name in one text, for acquire_all. Two Locks have the same place, in
+    /// every process, if they are surely one lock. Host names are not resolved. A decorator returns
+    /// the place of the Lock inside. Empty: unknown.
     virtual std::string place() const { return {}; }
+    /// A Lock of the same name that lives on its own, and keeps the client open as this one does.
+    /// Asynchronous operations use it, since they may begin, or go on, after this object has ended.
+    /// Sends nothing. A decorator decorates a clone of the Lock inside. Thread-safe.
+    virtual std::unique_ptr<Lock> clone() const = 0;
 
     /// Waits for the lock and returns a Lease that holds it.
     ///
@@ -68,15 +72,20 @@ public:
     ///
     /// Completion: on the handler's executor, else the client's, never inside this call. Until then
     /// it is outstanding work of that executor. Cancellation: terminal, partial and total alike end
-    /// the wait with `cancelled`. Lifetime: the Lock may be destroyed before completion. An
-    /// io_context or thread_pool that is destroyed first destroys the handler without running it,
-    /// and ends the wait; any other executor bound to the handler must outlive the Client. In a
-    /// forked child the handler never runs.
+    /// the wait with `cancelled`. Lifetime: the Lock may be destroyed at once, even before a lazy
+    /// token (asio::deferred, asio::use_awaitable) begins the operation. An io_context or
+    /// thread_pool that is destroyed first destroys the handler without running it, and ends the
+    /// wait; any other executor bound to the handler must outlive the Client. In a forked child the
+    /// handler never runs.
     template <asio::completion_token_for<Signature> Token>
     auto async_acquire(const AcquireOptions& options, Token&& token) {
         return asio::async_initiate<Token, Signature>(
-            [this](auto h, AcquireOptions o) { do_async_acquire(o, std::move(h)); }, token,
-            options);
+            [self = std::shared_ptr<Lock>(clone())](auto h, AcquireOptions o) mutable {
+                // Not kept for the wait: the client closes with its last handle.
+                const auto lock = std::move(self);
+                lock->do_async_acquire(o, std::move(h));
+            },
+            token, options);
     }
     /// Acquires with default options: waits without a limit.
     template <asio::completion_token_for<Signature> Token>

@@ -12,7 +12,8 @@ namespace holdfast {
 /// The functions throw boost::system::system_error on faults, as result::value() does, and `lost`
 /// while the thread has not unlocked a lock that was lost. unlock() blocks for at most the request
 /// time-out, never throws, and never reports loss. It releases as abandoned when an exception that
-/// was thrown after the lock unwinds the thread's stack.
+/// was thrown after the lock unwinds the thread's stack. In the child of a fork() lock() throws
+/// `forked`, and unlock() leaves the parent's leases alone.
 class HOLDFAST_EXPORT recursive_mutex {
 public:
     /// Throws boost::system::system_error (not_supported) for a semaphore.

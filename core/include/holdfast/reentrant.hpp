@@ -5,10 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <utility>
 
 #include "holdfast/lock.hpp"
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast {
 
@@ -22,6 +22,7 @@ public:
 
     virtual ~ReentrantOwner();
     virtual result<Lease> acquire(const AcquireOptions&, std::stop_token) = 0;
+    /// Writes to `diagnostics` only while the handler is alive.
     virtual void start(const AcquireOptions&, Handler) = 0;
 
 protected:
@@ -34,26 +35,27 @@ protected:
 /// get one more handle of the same grant at once (Lease::share). That includes shared inside
 /// exclusive, which stays exclusive until the last handle is released. Concurrent first acquires of
 /// one owner share one acquisition if they wait at least as long as it does. A loss is that of all
-/// handles.
+/// handles. In the child of a fork() nothing can be acquired through it.
 template <class Owner, class Compare = std::less<Owner>>
 class Reentrant {
 public:
     /// Throws boost::system::system_error (not_supported) for a semaphore.
     template <std::derived_from<Lock> L>
     explicit Reentrant(std::unique_ptr<L> lock)
-        : lock_(ReentrantOwner::checked(std::unique_ptr<Lock>(std::move(lock)))) {}
+        : all_(std::make_shared<All>(
+              ReentrantOwner::checked(std::unique_ptr<Lock>(std::move(lock))))) {}
     /// Throws boost::system::system_error when the lock could not be made.
     template <std::derived_from<Lock> L>
     explicit Reentrant(result<std::unique_ptr<L>> lock)
         : Reentrant(std::unique_ptr<Lock>(std::move(lock).value())) {}
 
-    const Lock& lock() const noexcept { return *lock_; }
+    const Lock& lock() const noexcept { return *all_->lock; }
 
     /// Blocks, is cancelled and fails as Lock::acquire. Further errors: would_deadlock (exclusive,
     /// while the owner holds it shared), lost (while a handle of a lost grant is not released).
     [[nodiscard]] result<Lease> acquire(const Owner& owner, const AcquireOptions& options = {},
                                         std::stop_token stop = {}) {
-        const auto one = of(owner);
+        const auto one = all_->of(owner);
         if (!one) return make_error_code(errc::forked);
         return one->acquire(options, std::move(stop));
     }
@@ -66,39 +68,46 @@ public:
     template <asio::completion_token_for<Lock::Signature> Token>
     auto async_acquire(Owner owner, const AcquireOptions& options, Token&& token) {
         return asio::async_initiate<Token, Lock::Signature>(
-            [this](auto h, const Owner& o, const AcquireOptions& asked) {
-                if (const auto one = of(o)) one->start(asked, std::move(h));
+            [all = all_](auto h, const Owner& o, const AcquireOptions& asked) {
+                if (const auto one = all->of(o)) one->start(asked, std::move(h));
             },
             token, std::move(owner), options);
     }
 
-    /// How many owners it keeps: all that hold or wait, and some of the others.
+    /// How many owners it keeps: all that hold or wait, and some of the others. Zero in the child
+    /// of a fork().
     std::size_t owners() const {
-        const std::lock_guard hold(mutex_);
-        return owners_.size();
+        const auto known = all_->known.access();
+        return known ? known->owners.size() : 0;
     }
 
 private:
-    /// Null in a forked child, where the mutex may stay locked for ever.
-    std::shared_ptr<ReentrantOwner> of(const Owner& owner) {
-        if (fork_generation() != born_) return nullptr;
-        const std::lock_guard hold(mutex_);
-        auto& one = owners_[owner];
-        if (one) return one;
-        const auto made = one = ReentrantOwner::make(lock_);
-        if (owners_.size() >= sweep_at_) {
-            // A higher use count means that the owner holds or waits.
-            std::erase_if(owners_, [](const auto& o) { return o.second.use_count() == 1; });
-            sweep_at_ = 2 * owners_.size() + 16;
+    /// Shared with operations that have not begun.
+    struct All {
+        explicit All(std::shared_ptr<Lock> l) : lock(std::move(l)) {}
+        /// Null in a forked child.
+        std::shared_ptr<ReentrantOwner> of(const Owner& owner) {
+            const auto mine = known.access();
+            if (!mine) return nullptr;
+            auto& one = mine->owners[owner];
+            if (one) return one;
+            const auto made = one = ReentrantOwner::make(lock);
+            if (mine->owners.size() >= mine->sweep_at) {
+                // A higher use count means that the owner holds or waits.
+                std::erase_if(mine->owners,
+                              [](const auto& o) { return o.second.use_count() == 1; });
+                mine->sweep_at = 2 * mine->owners.size() + 16;
+            }
+            return made;
         }
-        return made;
-    }
-
-    const std::uint64_t born_ = fork_generation();
-    std::shared_ptr<Lock> lock_;
-    mutable std::mutex mutex_;
-    std::map<Owner, std::shared_ptr<ReentrantOwner>, Compare> owners_;
-    std::size_t sweep_at_ = 16;
+        struct Known {
+            std::map<Owner, std::shared_ptr<ReentrantOwner>, Compare> owners;
+            std::size_t sweep_at = 16;
+        };
+        const std::shared_ptr<Lock> lock;
+        ForkGuarded<Known> known;
+    };
+    std::shared_ptr<All> all_;
 };
 
 }  // namespace holdfast

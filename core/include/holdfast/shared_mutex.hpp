@@ -13,7 +13,8 @@ namespace holdfast {
 /// The functions throw boost::system::system_error on faults, as result::value() does. unlock() and
 /// unlock_shared() block for at most the request time-out, never throw, and never report loss. They
 /// release as abandoned when an exception that was thrown after the lock unwinds the thread's
-/// stack.
+/// stack. In the child of a fork() locking throws `forked`, and unlocking leaves the parent's
+/// leases alone.
 class HOLDFAST_EXPORT shared_mutex {
 public:
     /// Throws boost::system::system_error (not_supported) when the lock is no Kind::shared_mutex.

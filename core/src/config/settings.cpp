@@ -17,13 +17,15 @@ const std::vector<OptionSpec>& common_options() {
          .fallback = "10s",
          .meaning = "Time the server keeps a lease without a renewal.",
          .min = 100,
-         .max = 86'400'000},
+         .max = 86'400'000,
+         .identity = Identity::apart},
         {.name = "request_timeout",
          .type = OptionType::duration,
          .fallback = "",
          .meaning = "Time limit of one request. By default a third of the ttl, at most 2s.",
          .min = 10,
-         .max = 60'000},
+         .max = 60'000,
+         .identity = Identity::apart},
         {.name = "namespace",
          .type = OptionType::text,
          .fallback = "",
@@ -31,25 +33,29 @@ const std::vector<OptionSpec>& common_options() {
              "Prefix of every name: with `app:`, the lock `x` is `app:x` to a client without a "
              "namespace. It ends in `:` or `/` and contains neither elsewhere, so two namespaces "
              "never share a name.",
-         .max = 128},
+         .max = 128,
+         .identity = Identity::part},
         {.name = "require",
          .type = OptionType::list,
          .fallback = "",
          .meaning =
              "Capabilities that the deployment must provide. Opening the client then connects, "
-             "and fails if one is missing."},
+             "and fails if one is missing.",
+         .identity = Identity::apart},
         {.name = "backoff_min",
          .type = OptionType::duration,
          .fallback = "20ms",
          .meaning = "First pause between two attempts where the server does not notify waiters.",
          .min = 1,
-         .max = 60'000},
+         .max = 60'000,
+         .identity = Identity::apart},
         {.name = "backoff_max",
          .type = OptionType::duration,
          .fallback = "1s",
          .meaning = "Longest pause between two such attempts.",
          .min = 1,
-         .max = 60'000},
+         .max = 60'000,
+         .identity = Identity::apart},
     };
     return options;
 }
@@ -61,11 +67,13 @@ const std::vector<OptionSpec>& credential_options() {
          .fallback = "",
          .meaning =
              "File whose first line is the password, read at each connect. Holdfast refuses a file "
-             "that every user may write, and warns of one that every user may read."},
+             "that every user may write, and warns of one that every user may read.",
+         .identity = Identity::apart},
         {.name = "password_env",
          .type = OptionType::text,
          .fallback = "",
-         .meaning = "Environment variable that contains the password."},
+         .meaning = "Environment variable that contains the password.",
+         .identity = Identity::apart},
     };
     return options;
 }

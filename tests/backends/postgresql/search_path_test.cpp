@@ -136,3 +136,17 @@ TEST_CASE("F105: a table that is put before ours in search_path is not used by w
     // Who comes new is led there, and refuses it.
     CHECK_THAT(refused(open(own.url()), "N", errc::bad_config), ContainsSubstring("trigger take"));
 }
+
+TEST_CASE("two schemas are two locks to acquire_all, and a schema and none may be either") {
+    server().sql("CREATE SCHEMA IF NOT EXISTS one; CREATE SCHEMA IF NOT EXISTS two");
+    const auto at = [](const char* query) { return lock_of(open_here(query), "both"); };
+    const auto one = at("schema=one"), two = at("schema=two"), none = at("");
+    // Another client holds the second lock, so the call must not pass for a holder of both.
+    auto other = two->acquire({.wait = 10s}).value();
+    CHECK(hf::acquire_all({*one, *two}, {.wait = 0ms}).error() == errc::contended);
+    other.release();
+    CHECK(hf::acquire_all({*one, *two, *at("schema=one")}, {.wait = 10s}).value().valid());
+    hf::Diagnostics words;
+    CHECK(hf::acquire_all({*one, *none}, {.diagnostics = &words}).error() == errc::bad_config);
+    CHECK_THAT(words.text(), ContainsSubstring("differ in schema"));
+}
