@@ -20,7 +20,9 @@ int check(const Globals& g) {
     const char* path = std::getenv("HOLDFAST_DEADLINE_FILE");
     const char* name = std::getenv("HOLDFAST_LOCK");
     if (!path || !name)
-        return usage("not under holdfast run: HOLDFAST_DEADLINE_FILE is not set", "check");
+        return usage(fmt::format("not under holdfast run: {} is not set",
+                                 path ? "HOLDFAST_LOCK" : "HOLDFAST_DEADLINE_FILE"),
+                     "check");
     // A missing file means that holdfast has ended, and with it the lock.
     const auto reading = read_deadline(path);
     const milliseconds left = reading ? reading->left : milliseconds::zero();

@@ -4,7 +4,9 @@
 
 #include <boost/json/serialize.hpp>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "config_template.hpp"
@@ -24,7 +26,7 @@ std::string chosen_file(const Globals& g, const std::string& file) {
 int check(const Globals& g, const std::string& argument) {
     const std::string path = chosen_file(g, argument);
     if (path.empty()) {
-        complain("found no configuration file\nTo write one:  holdfast config init PATH");
+        complain("found no configuration file\nTo write one:  holdfast config init");
         return exit_config;
     }
     Diagnostics mistakes;
@@ -33,6 +35,14 @@ int check(const Globals& g, const std::string& argument) {
         complain(file.error(), mistakes);
         return exit_config;
     }
+    bool readable = true;
+    for (const ResolvedBackend& c : file->backends) {
+        std::string why;
+        if (c.settings.password.read(&why)) continue;
+        complain(fmt::format("{}: backend {}: {}", shown(path), in_quotes(c.settings.name), why));
+        readable = false;
+    }
+    if (!readable) return exit_config;
     if (g.json) {
         boost::json::object o{{"schema", "holdfast.config.check/1"}, {"path", clean_utf8(path)}};
         o["backends"] = file->backends.size();
@@ -110,8 +120,26 @@ int show(const Globals& g) {
     return exit_ok;
 }
 
-int init(const std::string& argument) {
-    const std::string path = argument.empty() ? "holdfast.toml" : argument;
+/// Where holdfast reads a configuration of this user.
+std::string path_to_read(const Globals& g) {
+    if (!g.config_file.empty()) return g.config_file;
+    if (const char* named = std::getenv("HOLDFAST_CONFIG"); named && *named != '\0') return named;
+    std::filesystem::path folder;
+    const char* config = std::getenv("XDG_CONFIG_HOME");
+    const char* home = std::getenv("HOME");
+    if (config && *config == '/')
+        folder = config;
+    else if (home && *home == '/')
+        folder = std::filesystem::path(home) / ".config";
+    else
+        throw WrongEnvironment("name the file to write: neither HOME nor XDG_CONFIG_HOME is set");
+    folder /= "holdfast";
+    make_private(folder);
+    return (folder / "holdfast.toml").string();
+}
+
+int init(const Globals& g, const std::string& argument) {
+    const std::string path = argument.empty() ? path_to_read(g) : argument;
     // For its owner alone: a password may be written into it.
     const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd) {
@@ -126,11 +154,12 @@ int init(const std::string& argument) {
         ::unlink(path.c_str());
         return exit_config;
     }
-    note(
-        fmt::format("wrote {}\nTo check it:  holdfast config check {}\n"
-                    "holdfast reads the file that --config or HOLDFAST_CONFIG names, else\n"
-                    "~/.config/holdfast/holdfast.toml, else /etc/holdfast/holdfast.toml.",
-                    in_quotes(path), in_shell(path, "FILE")));
+    note(fmt::format("wrote {}\nTo check it:  holdfast config check {}\n{}", in_quotes(path),
+                     in_shell(path, "FILE"),
+                     argument.empty()
+                         ? "holdfast reads this file where no other is named."
+                         : "holdfast reads the file that --config or HOLDFAST_CONFIG names, else\n"
+                           "~/.config/holdfast/holdfast.toml, else /etc/holdfast/holdfast.toml."));
     return exit_ok;
 }
 
@@ -146,8 +175,9 @@ void add_config(CLI::App& app, Globals& g) {
     auto* s = sub->add_subcommand("show", "Show the chosen backend, its source and every option");
     s->callback([&g] { g.action = [&g] { return show(g); }; });
     auto* i = sub->add_subcommand("init", "Write a commented configuration file");
-    i->add_option("PATH", *path, "File to write (holdfast.toml); never overwrites one");
-    i->callback([path, &g] { g.action = [path] { return init(*path); }; });
+    i->add_option("PATH", *path,
+                  "File to write, which must not exist; default: the one that holdfast reads");
+    i->callback([path, &g] { g.action = [path, &g] { return init(g, *path); }; });
     sub->footer("Exit codes: 0; 78 if there is a mistake.");
 }
 

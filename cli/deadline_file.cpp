@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,12 +12,22 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 
 namespace holdfast::cli {
 namespace {
 
 constexpr char magic[] = "hfdline1";
+
+/// XDG_RUNTIME_DIR stays that of the caller under sudo, who could then put another file in the
+/// place of ours. Right is one of this user's, which nobody else can write to.
+bool is_ours(const char* folder) {
+    struct stat facts {};
+    if (::stat(folder, &facts) != 0) return false;
+    errno = EPERM;
+    return facts.st_uid == ::geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
 
 }  // namespace
 
@@ -30,7 +41,8 @@ DeadlineFile::DeadlineFile() {
     for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR", ""}) {
         const char* base = *variable != '\0' ? std::getenv(variable) : "/tmp";
         if (!base || *base != '/') continue;
-        if (make_in(base)) return;
+        const bool runtime = std::string_view(variable) == "XDG_RUNTIME_DIR";
+        if ((!runtime || is_ours(base)) && make_in(base)) return;
         tried += fmt::format("{}{}: {}", tried.empty() ? "" : ", ", base, std::strerror(errno));
         remove();
     }

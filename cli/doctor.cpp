@@ -15,6 +15,15 @@
 namespace holdfast::cli {
 namespace {
 
+/// The worst of what was not looked at and accepted.
+Verdict verdict_without(const Examination& e, const std::vector<std::string>& accepted) {
+    Examination rest = e;
+    std::erase_if(rest.findings, [&accepted](const Finding& f) {
+        return std::find(accepted.begin(), accepted.end(), f.id) != accepted.end();
+    });
+    return rest.verdict();
+}
+
 int exit_of(Verdict v) {
     switch (v) {
         case Verdict::sound:
@@ -39,24 +48,27 @@ std::string shown_verdict(Verdict v, bool paint) {
     return color + word + "\x1b[0m";
 }
 
-std::string finding_text(const Finding& f, bool paint) {
+std::string finding_text(const Finding& f, bool paint, bool accepted) {
     std::string found = f.found.empty() ? "no details" : f.found;
     if (!f.where.empty()) found = f.where + ": " + found;
-    std::string text =
-        fmt::format("{} {}\n         {}\n", shown_verdict(f.verdict, paint), f.id, shown(found));
+    std::string text = fmt::format("{} {}{}\n         {}\n", shown_verdict(f.verdict, paint), f.id,
+                                   accepted ? " (accepted)" : "", shown(found));
     if (!f.consequence.empty()) text += fmt::format("         so: {}\n", shown(f.consequence));
     if (!f.remedy.empty()) text += fmt::format("         do: {}\n", shown(f.remedy));
     return text;
 }
 
-std::string examination_text(const Examination& e, const Client& client) {
+std::string examination_text(const Examination& e, const Client& client,
+                             const std::vector<std::string>& accepted) {
     const bool paint = colored(STDOUT_FILENO);
     std::string text =
         fmt::format("{}: class {}\n", shown(client.url()), to_string(e.capabilities.safety));
     for (const Verdict v : {Verdict::unsafe, Verdict::unknown, Verdict::slow, Verdict::sound}) {
         if (v == Verdict::sound && !voice().verbose) continue;
         for (const Finding& f : e.findings)
-            if (f.verdict == v) text += finding_text(f, paint);
+            if (f.verdict == v)
+                text += finding_text(
+                    f, paint, std::find(accepted.begin(), accepted.end(), f.id) != accepted.end());
     }
     const auto count = [&](Verdict v) {
         return std::count_if(e.findings.begin(), e.findings.end(),
@@ -68,7 +80,8 @@ std::string examination_text(const Examination& e, const Client& client) {
     return text;
 }
 
-std::string examination_json(const Examination& e, const Client& client) {
+std::string examination_json(const Examination& e, const Client& client,
+                             const std::vector<std::string>& accepted) {
     boost::json::array findings;
     for (const Finding& f : e.findings) {
         boost::json::object one{
@@ -76,30 +89,45 @@ std::string examination_json(const Examination& e, const Client& client) {
         if (!f.where.empty()) one["where"] = clean_utf8(f.where);
         if (!f.consequence.empty()) one["consequence"] = clean_utf8(f.consequence);
         if (!f.remedy.empty()) one["remedy"] = clean_utf8(f.remedy);
+        if (std::find(accepted.begin(), accepted.end(), f.id) != accepted.end())
+            one["accepted"] = true;
         findings.push_back(std::move(one));
     }
     boost::json::object o{{"schema", "holdfast.doctor/1"},
                           {"backend", client.backend()},
                           {"url", clean_utf8(client.url())},
-                          {"verdict", to_string(e.verdict())},
+                          {"verdict", to_string(verdict_without(e, accepted))},
                           {"safety", to_string(e.capabilities.safety)}};
     o["findings"] = std::move(findings);
     return boost::json::serialize(o) + '\n';
 }
 
-int examine(const Globals& g) {
+int examine(const Globals& g, const std::vector<std::string>& accepted) {
     int exit = 0;
     const auto client = open_client(g, exit);
     if (!client) return exit;
     Diagnostics mistakes;
-    const auto found = client->examine(&mistakes);
+    auto found = client->examine(&mistakes);
     if (!found) {
         complain(found.error(), mistakes);
         return exit_code(found.error());
     }
-    std::cout << (g.json ? examination_json(*found, *client) : examination_text(*found, *client))
+    if (!client->capabilities().has(Capability::cross_process))
+        found->findings.push_back(
+            {"memory.one_process",
+             Verdict::unsafe,
+             {},
+             "its locks exist in one process only",
+             "holdfast run excludes nobody: each run is a process of its own",
+             "Use sqlite: for the processes of one machine, a server for several machines."});
+    for (const std::string& id : accepted)
+        if (std::none_of(found->findings.begin(), found->findings.end(),
+                         [&id](const Finding& f) { return f.id == id; }))
+            warn(fmt::format("--accept {}: there is no such check here", in_quotes(id)));
+    std::cout << (g.json ? examination_json(*found, *client, accepted)
+                         : examination_text(*found, *client, accepted))
               << std::flush;
-    return exit_of(found->verdict());
+    return exit_of(verdict_without(*found, accepted));
 }
 
 }  // namespace
@@ -110,14 +138,22 @@ void add_doctor(CLI::App& app, Globals& g) {
     auto* position = sub->add_option("URL", *url, "Backend by URL, as with --url");
     for (const char* other : {"--url", "--backend", "--local"})
         position->excludes(app.get_option(other));
+    auto accepted = std::make_shared<std::vector<std::string>>();
+    sub->add_option("--accept", *accepted,
+                    "Do not count this check's finding in the exit code; may be repeated")
+        ->option_text("CHECK")
+        ->type_size(1)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false);
     sub->footer(
         "It acquires no lock and changes nothing at the servers, except that it creates\n"
         "Holdfast's own table where that is missing. -v also prints what is sound.\n"
         "Exit codes: 0 sound, 1 slow, 2 unsafe, 3 a check could not be made;\n"
         "64, 69, 77, 78 as for run.");
-    sub->callback([url, &g] {
+    sub->callback([url, accepted, &g] {
         if (!url->empty()) g.url = *url;
-        g.action = [&g] { return examine(g); };
+        g.action = [accepted, &g] { return examine(g, *accepted); };
     });
 }
 

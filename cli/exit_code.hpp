@@ -14,6 +14,7 @@ enum Exit : int {
     exit_bad_name = 65,
     exit_unavailable = 69,
     exit_internal = 70,
+    exit_output = 74,  ///< what was asked for could not be written
     exit_contended = 75,
     exit_lost = 76,
     exit_denied = 77,

@@ -1,7 +1,10 @@
 // What every subcommand gets: the global options, and how to open what they name.
 #pragma once
 #include <CLI/App.hpp>
+#include <filesystem>
 #include <functional>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,10 +22,16 @@ struct Globals {
     /// Set by the subcommand that was chosen.
     std::function<int()> action;
 
-    /// What Client::open takes: a URL, a name, or nothing. Makes the folder of --local.
+    /// What Client::open takes: a URL, a name, or nothing. Makes the folder of --local. Throws
+    /// WrongEnvironment.
     std::string target() const;
     /// "--url", ... as a person would say where the backend came from.
     std::string target_source() const;
+};
+
+/// The chosen place of the locks cannot be told from the environment: a wrong configuration.
+struct WrongEnvironment : std::runtime_error {
+    using std::runtime_error::runtime_error;
 };
 
 /// The chosen backend, checked, without connecting; complains and returns nothing on error, with
@@ -35,8 +44,11 @@ std::optional<ResolvedBackend> choose_backend(const Globals&, int& exit,
 std::optional<Client> open_client(const Globals&, int& exit, std::string_view consequence = {},
                                   EventSink events = {});
 
-/// $XDG_STATE_HOME/holdfast/local.db, its folder made with mode 0700. Throws std::system_error.
+/// $XDG_STATE_HOME/holdfast/local.db, its folder made with mode 0700. Throws WrongEnvironment.
 std::string local_url();
+
+/// mkdir -p, every new folder with mode 0700. Throws WrongEnvironment.
+void make_private(const std::filesystem::path& folder);
 
 // One per subcommand, each in its own file.
 void add_run(CLI::App&, Globals&);

@@ -13,6 +13,7 @@
 
 #include "duration.hpp"
 #include "exit_code.hpp"
+#include "holder_text.hpp"
 #include "message.hpp"
 
 namespace holdfast::cli {
@@ -145,9 +146,19 @@ void GuardedCommand::follow_lease() {
     }
     const bool at_risk = set_.state() == LeaseState::at_risk;
     if (at_risk && !at_risk_) {
-        status_.write("at_risk", {{"left_ms", left_until(until_).count()}});
-        detail(fmt::format("the server did not answer a renewal of {}; {} left",
-                           in_quotes(options_.names), spoken(left_until(until_))));
+        const RequestError e = last_error();
+        boost::json::object facts{{"left_ms", left_until(until_).count()}};
+        if (e.code) facts["error"] = clean_utf8(in_words(e));
+        status_.write("at_risk", std::move(facts));
+        const bool refused = e.code && e.code != errc::unavailable && e.code != errc::in_doubt;
+        const std::string text = fmt::format(
+            "{} a renewal of {}{}; {} left",
+            refused ? "the server refused" : "the server did not answer", in_quotes(options_.names),
+            e.code ? ": " + in_words(e) : "", spoken(left_until(until_)));
+        if (refused)
+            warn(text);
+        else
+            detail(text);
     }
     if (!at_risk && at_risk_) {
         status_.write("recovered", {{"left_ms", left_until(until_).count()}});
@@ -321,10 +332,21 @@ std::string GuardedCommand::why_lost() const {
     const auto held = std::chrono::duration_cast<milliseconds>(boot_clock::now() - since_);
     if (options_.max_hold != forever && held + times_.grace + times_.margin >= options_.max_hold)
         return fmt::format("--max-hold is {}", spoken(options_.max_hold));
+    const RequestError e = last_error();
+    // The server itself has said that the lease is gone.
+    if (e.code == errc::lost || e.code == errc::revoked)
+        return reason.message() + (e.text.empty() ? "" : ": " + e.text);
     if (reason && reason != errc::lost) return reason.message();
     if (until_ == boot_clock::time_point{}) return "the lease had ended before the grant arrived";
     const milliseconds silent = times_.ttl - left_until(until_);
-    return fmt::format("no renewal confirmed for {} (ttl {})", spoken(silent), spoken(times_.ttl));
+    return fmt::format("no renewal confirmed for {} (ttl {}){}", spoken(silent), spoken(times_.ttl),
+                       e.code ? ": " + in_words(e) : "");
+}
+
+RequestError GuardedCommand::last_error() const {
+    for (std::size_t i = 0; i < set_.size(); ++i)
+        if (RequestError e = set_[i].last_error(); e.code) return e;
+    return {};
 }
 
 /// --min-hold: a job that is shorter than the clocks' difference would run twice.

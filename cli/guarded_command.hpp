@@ -52,6 +52,8 @@ private:
     /// The one that was lost, or all of them.
     std::string name_lost() const;
     std::string why_lost() const;
+    /// Why the last renewal or release failed, of the first lock where one did.
+    RequestError last_error() const;
     void hold_on();
     int interrupted_by() const;
     CommandEnd verdict() const;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -86,12 +87,26 @@ Guardian::~Guardian() {
     const auto now = boot_clock::now();
     if (going_) {
         const auto end = std::min(now + plan_.grace, deadline_.until() - plan_.margin);
-        if (!ends_by(end) || !ended_well()) kill_without();
+        if (!ends_by(end) || !ended_well()) kill_for_certain();
     } else if (!ends_by(now + plan_.margin)) {
         kill_guardian();
     }
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
+}
+
+/// Memory that is missing for a moment must leave nothing of the command running.
+void Guardian::kill_for_certain() noexcept {
+    constexpr int attempts = 100;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        try {
+            kill_without();
+            return;
+        } catch (const std::exception&) {
+            std::this_thread::sleep_for(short_pause);
+        }
+    }
+    if (command_ > 0) ::kill(-command_, SIGKILL);
 }
 
 bool Guardian::ends_by(boot_clock::time_point end) const {

@@ -86,6 +86,7 @@ private:
     /// By itself, when nothing was left; after its end.
     bool ended_well() const;
     void kill_guardian();
+    void kill_for_certain() noexcept;
 
     const GuardianPlan& plan_;
     DeadlineFile& deadline_;

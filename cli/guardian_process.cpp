@@ -37,11 +37,12 @@ public:
         ::sigaddset(&only, SIGCHLD);
         deaths_.reset(::signalfd(-1, &only, SFD_CLOEXEC | SFD_NONBLOCK));
         timer_.reset(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+        null_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
     }
 
     /// Returns when nothing is left to guard; false when it cannot go on.
     bool run() {
-        if (!deaths_ || !timer_) return false;
+        if (!deaths_ || !timer_ || !null_) return false;
         while (phase_ != Phase::done) {
             arm();
             const short events = reports_.empty() ? POLLIN : POLLIN | POLLOUT;
@@ -136,9 +137,8 @@ private:
         command_ = child;
         phase_ = Phase::running;
         // Whoever reads our standard output must see its end when the command has ended.
-        const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-        ::dup2(null.get(), STDIN_FILENO);
-        ::dup2(null.get(), STDOUT_FILENO);
+        ::dup2(null_.get(), STDIN_FILENO);
+        ::dup2(null_.get(), STDOUT_FILENO);
         send({Report::started, child, 0});
     }
 
@@ -285,6 +285,7 @@ private:
     const GuardianPlan& plan_;
     DeadlineFile& deadline_;
     UniqueFd socket_, deaths_, timer_;
+    UniqueFd null_;  ///< opened before anything is started, which needs it
     Refusals refusals_;
     milliseconds look_again_ = look_for_descendants;
     int in_vain_ = 0;             ///< looks that found nothing to kill

@@ -10,7 +10,7 @@ struct Order {
 };
 
 /// An order with what follows it: the environment, each entry ended by NUL.
-inline constexpr std::size_t largest_order = 16 * 1024;
+inline constexpr std::size_t largest_order = 128 * 1024;
 
 /// Never returns. `parent`: holdfast's process. Ends with 0 when nothing is left to guard.
 [[noreturn]] void guardian_main(const GuardianPlan&, DeadlineFile&, UniqueFd socket, pid_t parent);

@@ -55,6 +55,10 @@ std::string described(const Inspection& i) {
     return text;
 }
 
+std::string in_words(const RequestError& e) {
+    return e.text.empty() ? e.code.message() : e.text;
+}
+
 bool is_free(const Inspection& i) {
     return i.holders.empty() && !i.closed_for;
 }

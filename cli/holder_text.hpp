@@ -16,6 +16,8 @@ std::string described_holders(const Inspection&);
 /// The same, and how many wait.
 std::string described(const Inspection&);
 /// Nobody holds it, and nothing else keeps it closed.
+/// Why a request failed: the server's own words if it said any.
+std::string in_words(const RequestError&);
 bool is_free(const Inspection&);
 /// Every holder is this process.
 bool all_ours(const Inspection&);

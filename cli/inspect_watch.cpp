@@ -12,6 +12,7 @@
 #include <boost/json/serialize.hpp>
 #include <cstdlib>
 #include <iostream>
+#include <stop_token>
 #include <vector>
 
 #include "background.hpp"
@@ -156,7 +157,7 @@ int watch(Client& client, const std::string& name, milliseconds interval, bool j
     while (true) {
         if (!look.busy() && boot_clock::now() >= next) {
             next = boot_clock::now() + interval;
-            look.start([&client, &name] {
+            look.start([&client, &name](const std::stop_token&) {
                 Look l;
                 l.asked = boot_clock::now();
                 l.seen = client.inspect(name, &l.diagnostics);
@@ -178,8 +179,10 @@ int watch(Client& client, const std::string& name, milliseconds interval, bool j
             client.close();  // a look that is under way ends
             return *number == SIGINT ? exit_ok : 128 + *number;
         }
-        if ((fds[2].revents & (POLLERR | POLLHUP)) != 0 || !std::cout) {
+        const bool reader_gone = (fds[2].revents & (POLLERR | POLLHUP)) != 0;
+        if (reader_gone || !std::cout) {
             client.close();
+            if (reader_gone) std::cout.clear();  // which is its right
             return exit_ok;
         }
         if (fds[0].revents == 0) continue;

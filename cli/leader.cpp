@@ -30,7 +30,11 @@ void print(const std::string& name, const std::optional<Leader>& leader, bool js
         }
         std::cout << boost::json::serialize(o) << std::endl;
     } else if (leader) {
-        std::cout << shown(leader->value.empty() ? leader->host : leader->value) << std::endl;
+        // A foreign client has neither value nor host, but an id at the server.
+        const std::string& text = !leader->value.empty()  ? leader->value
+                                  : !leader->host.empty() ? leader->host
+                                                          : leader->owner;
+        std::cout << shown(text) << std::endl;
     } else {
         note(fmt::format("{} has no leader", in_quotes(name)));
     }

@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 #include <exception>
+#include <iostream>
 
 #include "args.hpp"
 #include "exit_code.hpp"
@@ -35,16 +36,27 @@ void add_globals(CLI::App& app, Globals& g, std::string& color) {
     app.set_version_flag("--version", "holdfast " HOLDFAST_VERSION, "Print the version");
 }
 
-/// Descriptors of ours must not take the places of the command's standard ones.
-void fill_standard_descriptors() {
+/// Descriptors of ours must not take the places of the command's standard ones. True when standard
+/// output was closed.
+bool fill_standard_descriptors() {
+    const bool no_output = ::fcntl(STDOUT_FILENO, F_GETFD) < 0;
     int fd = 0;
     do
         fd = ::open("/dev/null", O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0) ::close(fd);
+    return no_output;
 }
 
-int run_main(int argc, char** argv) {
+/// What was printed has arrived; complains when it has not.
+bool printed() {
+    std::cout.flush();
+    if (std::cout) return true;
+    complain("cannot write to standard output: what it says is not complete");
+    return false;
+}
+
+int run_main(int argc, char** argv, bool no_output) {
     const Split split = split_arguments(argc, argv);
     const bool password = blank_passwords(argc, argv);
     for (const std::string& secret : passwords_in(split.ours))
@@ -75,6 +87,12 @@ int run_main(int argc, char** argv) {
     app.require_subcommand(1);
     app.footer("Run holdfast COMMAND --help for details, or see holdfast(1).");
 
+    // Writes fail, as they would with nothing there; a command that we start gets /dev/null.
+    if (no_output && split.command.empty()) {
+        const int closed = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        ::dup2(closed, STDOUT_FILENO);
+        ::close(closed);
+    }
     if (const auto refused = refuse_subcommand(app, split)) return *refused;
     try {
         std::vector<std::string> reversed(split.ours.rbegin(), split.ours.rend());
@@ -98,10 +116,14 @@ int run_main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    fill_standard_descriptors();
+    const bool no_output = fill_standard_descriptors();
     try {
         if (const auto exit = demo_worker(argc, argv)) return *exit;
-        return run_main(argc, argv);
+        const int exit = run_main(argc, argv, no_output);
+        return printed() || exit != exit_ok ? exit : exit_output;
+    } catch (const WrongEnvironment& e) {
+        complain(e.what());
+        return exit_config;
     } catch (const std::exception& e) {
         complain(e.what());
         finish_messages();

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <utility>
 
@@ -93,13 +94,21 @@ MetricsUpdates::~MetricsUpdates() {
     }
     ends_.notify_one();
     thread_.join();
-    file_.update(client_.stats());
+    update();
+}
+
+/// A number that is missing once, for want of memory, comes with the next look.
+void MetricsUpdates::update() noexcept {
+    try {
+        file_.update(client_.stats());
+    } catch (const std::exception&) {
+    }
 }
 
 void MetricsUpdates::run() {
     std::unique_lock hold(mutex_);
     while (!ends_.wait_for(hold, look_every, [this] { return ended_; }))
-        file_.update(client_.stats());
+        update();
 }
 
 }  // namespace holdfast::cli

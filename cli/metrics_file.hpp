@@ -47,6 +47,7 @@ public:
 
 private:
     void run();
+    void update() noexcept;
 
     MetricsFile& file_;
     const Client client_;

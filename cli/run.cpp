@@ -107,6 +107,27 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& names) 
     return out;
 }
 
+/// Why the command's environment cannot have these names; empty when it can.
+std::string unfit_names(const RunOptions& o) {
+    // HOLDFAST_LOCK, HOLDFAST_OWNER (random id, host, process, label) and HOLDFAST_TOKEN.
+    constexpr std::size_t room = 96 * 1024, owner_and_token = 22 + 64 + 10 + 20 + 8;
+    std::size_t bytes = 0;
+    for (const std::string& name : o.names) {
+        if (o.names.size() > 1 && name.find('\n') != std::string::npos)
+            return fmt::format(
+                "{} has a line break: it cannot be one of several names, which "
+                "HOLDFAST_LOCK separates by line breaks",
+                in_quotes(name));
+        bytes += name.size() + owner_and_token + 3 * std::min(o.label.size(), longest_note);
+    }
+    return bytes <= room ? std::string()
+                         : fmt::format(
+                               "{} names are too many or too long for the command's "
+                               "environment, which has room for {} KiB of them and their "
+                               "owner ids",
+                               o.names.size(), room / 1024);
+}
+
 std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
     RunOptions o;
     o.subcommand = t.subcommand;
@@ -124,10 +145,11 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
     o.wait = t.nonblock ? milliseconds::zero() : wait.value_or(forever);
     o.min_hold = min_hold.value_or(o.min_hold);
     o.max_hold = max_hold.value_or(o.max_hold);
-    const auto refuse = [&t](std::string_view why) {
+    const auto refuse = [&t](const std::string& why) {
         usage(why, t.subcommand);
         return std::nullopt;
     };
+    if (const std::string why = unfit_names(o); !why.empty()) return refuse(why);
     if (o.command.empty())
         return refuse(
             fmt::format("missing command to run\nWrite it after --:  holdfast {} NAME -- COMMAND "
@@ -153,10 +175,13 @@ std::optional<RunOptions> checked(const Typed& t, const Globals& g) {
 /// HOLDFAST_LOCK has the names of the locks that this command runs under, a line each.
 void warn_of_itself(const RunOptions& o) {
     const char* outer = std::getenv("HOLDFAST_LOCK");
+    const char* owners = std::getenv("HOLDFAST_OWNER");
     if (!outer || o.wait != forever) return;
+    // A single name may have line breaks itself; there are as many owner ids as names.
+    const bool single = owners && !std::strchr(owners, ' ');
     const std::string lines = fmt::format("\n{}\n", outer);
     for (const std::string& name : o.names)
-        if (lines.find("\n" + name + "\n") != std::string::npos)
+        if (single ? name == outer : lines.find("\n" + name + "\n") != std::string::npos)
             warn(
                 fmt::format("this command already runs under {}: it {} wait for itself without end",
                             in_quotes(name), o.lock.kind == Kind::mutex ? "would" : "may"));

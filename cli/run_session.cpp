@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "duration.hpp"
@@ -22,13 +24,22 @@
 namespace holdfast::cli {
 namespace {
 
+/// For a semaphore that others use with another number of permits; else nothing.
+std::string same_size(const Client& client, const RunOptions& o, const std::string& name) {
+    if (o.lock.kind != Kind::semaphore) return {};
+    const auto seen = client.inspect(name);
+    if (!seen || seen->kind != Kind::semaphore || seen->limit == o.lock.limit) return {};
+    return fmt::format("Others use it with --of {}: give the same number.\n", seen->limit);
+}
+
 int not_acquired(const WaitResult& waited, const Client& client, const RunOptions& o,
                  StatusFd& status, std::string_view consequence) {
     const error_code ec = waited.set.error();
     const std::string& name = o.names[std::min(waited.failed, o.names.size() - 1)];
     status.write("not_acquired", {{"reason", ec.message()}});
     if (ec != errc::contended && ec != errc::timed_out) {
-        complain(ec, waited.diagnostics, consequence);
+        const std::string advice = ec == errc::kind_mismatch ? same_size(client, o, name) : "";
+        complain(ec, waited.diagnostics, advice + std::string(consequence));
         return exit_code(ec);
     }
     if (!voice().quiet) {
@@ -102,12 +113,20 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
     for (std::size_t i = 0; i < set.size(); ++i)
         until = std::max(until, set[i].valid_until());
     const ReleaseResult answer = set.release(outcome);
-    status.write("released", {{"result", to_string(answer)},
-                              {"outcome", outcome == Outcome::done ? "done" : "abandoned"}});
-    if (answer == ReleaseResult::unreachable && before != LeaseState::lost)
-        warn(fmt::format(
-            "the server did not answer the release: it frees {} within {}", in_quotes(o.names),
-            spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
+    RequestError error;
+    for (std::size_t i = 0; i < set.size() && !error.code; ++i)
+        error = set[i].last_error();
+    const bool failed = answer == ReleaseResult::unreachable && error.code;
+    boost::json::object facts{{"result", to_string(answer)},
+                              {"outcome", outcome == Outcome::done ? "done" : "abandoned"}};
+    if (failed) facts["error"] = clean_utf8(in_words(error));
+    status.write("released", std::move(facts));
+    if (answer != ReleaseResult::unreachable || before == LeaseState::lost) return;
+    const bool refused = failed && error.code != errc::unavailable && error.code != errc::in_doubt;
+    warn(fmt::format("the server {} the release{}: it frees {} within {}",
+                     refused ? "refused" : "did not answer",
+                     refused ? " (" + in_words(error) + ")" : "", in_quotes(o.names),
+                     spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
 }
 
 /// One Lock for each name; complains and returns nothing on error, with the exit code in `exit`.
@@ -135,6 +154,43 @@ std::vector<std::unique_ptr<Lock>> make_locks(const Client& client, const RunOpt
     return locks;
 }
 
+/// What the library reports and nothing else here says. On a thread of the library's.
+class Reporter {
+public:
+    explicit Reporter(std::shared_ptr<StatusFd> status) : status_(std::move(status)) {}
+
+    void operator()(const Event& e) {
+        boost::json::object facts{{"name", clean_utf8(e.name)}};
+        switch (e.kind) {
+            case Event::Kind::in_doubt:
+                status_->write("in_doubt", std::move(facts));
+                return detail(log_line(e));
+            case Event::Kind::unreachable: {
+                // Reported again and again while it lasts.
+                if (!unanswered_.insert(e.name).second) return;
+                const std::string why = in_words(RequestError{e.reason, e.text});
+                if (e.reason || !e.text.empty()) facts["error"] = clean_utf8(why);
+                status_->write("unreachable", std::move(facts));
+                return warn(
+                    fmt::format("no answer from the server while waiting for {} ({}): waiting "
+                                "on",
+                                in_quotes(e.name), why));
+            }
+            case Event::Kind::reachable:
+                if (unanswered_.erase(e.name) == 0) return;
+                status_->write("reachable", std::move(facts));
+                return note(
+                    fmt::format("the server answers again: waiting for {}", in_quotes(e.name)));
+            default:
+                return;  // reported in their place
+        }
+    }
+
+private:
+    std::shared_ptr<StatusFd> status_;
+    std::set<std::string> unanswered_;  ///< names whose silence was said
+};
+
 /// Removes the deadline file whatever happens.
 struct Removal {
     DeadlineFile& file;
@@ -148,8 +204,12 @@ struct Removal {
 struct LastWords {
     StatusFd& status;
     ~LastWords() {
-        status.finish();
-        finish_messages();
+        try {
+            status.finish();
+            finish_messages();
+        } catch (const std::exception&) {
+            // No memory for them: the exit code says the rest.
+        }
     }
 };
 
@@ -194,13 +254,13 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
     Guardian guardian(plan, file);  // forks: before the client starts its threads
 
     int exit = 0;
-    client = open_client(g, exit, consequence, [shared_status](const Event& e) {
-        // The others are reported in their place.
-        if (e.kind != Event::Kind::in_doubt) return;
-        shared_status->write("in_doubt", {{"name", clean_utf8(e.name)}});
-        detail(log_line(e));
-    });
+    client = open_client(g, exit, consequence, Reporter(shared_status));
     if (!client) return {exit};
+    if (!client->capabilities().has(Capability::cross_process))
+        warn(fmt::format(
+            "{} excludes nobody: its locks exist in this process only\nUse --local for the "
+            "processes of this user, or a server.",
+            client->backend()));
     const MetricsUpdates updates(metrics, *client);
     const auto locks = make_locks(*client, o, exit, consequence);
     if (locks.empty()) return {exit};

@@ -5,9 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <initializer_list>
-#include <system_error>
 
 namespace holdfast::cli {
 
@@ -25,8 +23,7 @@ Signals::Signals() {
     ::sigaddset(&blocked, SIGPIPE);
     ::sigaddset(&blocked, SIGTTOU);
     ::pthread_sigmask(SIG_BLOCK, &blocked, &original_);
-    fd_.reset(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd_) throw std::system_error(errno, std::generic_category(), "signalfd");
+    fd_ = checked_fd(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
 }
 
 std::optional<int> Signals::next() {

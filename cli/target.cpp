@@ -4,8 +4,11 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
-#include <system_error>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "exit_code.hpp"
 #include "globals.hpp"
@@ -31,16 +34,16 @@ std::string percent_encoded(std::string_view path) {
     return out;
 }
 
-/// mkdir -p, every new folder with mode 0700.
-void make_private(const fs::path& folder) {
+}  // namespace
+
+void make_private(const std::filesystem::path& folder) {
     if (fs::is_directory(folder)) return;
     if (folder.has_parent_path() && folder.parent_path() != folder)
         make_private(folder.parent_path());
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-        throw std::system_error(errno, std::generic_category(), "cannot create " + folder.string());
+        throw WrongEnvironment(fmt::format("cannot create the folder {}: {}",
+                                           in_quotes(folder.string()), std::strerror(errno)));
 }
-
-}  // namespace
 
 std::string local_url() {
     const char* state = std::getenv("XDG_STATE_HOME");
@@ -51,15 +54,23 @@ std::string local_url() {
     else if (home && *home == '/')
         folder = fs::path(home) / ".local" / "state";
     else
-        throw std::system_error(
-            std::make_error_code(std::errc::no_such_file_or_directory),
-            "--local needs HOME or XDG_STATE_HOME for the path of its database");
+        throw WrongEnvironment(
+            "--local needs HOME or XDG_STATE_HOME, an absolute path, for its database");
     folder /= "holdfast";
     make_private(folder);
     return "sqlite://" + percent_encoded((folder / "local.db").string()) + "?private=yes";
 }
 
 std::string Globals::target() const {
+    // Whoever sets them to nothing has hardly meant "another backend, if there is one".
+    for (const char* const name : {"HOLDFAST_URL", "HOLDFAST_CONFIG"}) {
+        const bool passed_over = !url.empty() || local || !config_file.empty() ||
+                                 (!backend.empty() && name == std::string_view("HOLDFAST_URL"));
+        const char* const value = std::getenv(name);
+        if (!passed_over && value && *value == '\0')
+            throw WrongEnvironment(
+                fmt::format("{} is set and empty\nGive it a value, or unset it.", name));
+    }
     if (!url.empty()) return url;
     if (!backend.empty()) return backend;
     return local ? local_url() : std::string();
@@ -71,10 +82,28 @@ std::string Globals::target_source() const {
     return local ? "--local" : std::string();
 }
 
+namespace {
+
+/// As Globals::target(); complains and returns nothing on error.
+std::optional<std::string> named_target(const Globals& g, int& exit, std::string_view consequence) {
+    try {
+        return g.target();
+    } catch (const WrongEnvironment& e) {
+        exit = exit_config;
+        complain(consequence.empty() ? std::string(e.what())
+                                     : fmt::format("{}\n{}", e.what(), consequence));
+        return {};
+    }
+}
+
+}  // namespace
+
 std::optional<ResolvedBackend> choose_backend(const Globals& g, int& exit,
                                               std::string_view consequence) {
+    const auto target = named_target(g, exit, consequence);
+    if (!target) return {};
     Diagnostics mistakes;
-    auto resolved = resolve(g.target(), g.config_file, spi::Registry::linked(), mistakes);
+    auto resolved = resolve(*target, g.config_file, spi::Registry::linked(), mistakes);
     if (!resolved) {
         exit = exit_code(resolved.error());
         complain(resolved.error(), mistakes, consequence);
@@ -86,6 +115,8 @@ std::optional<ResolvedBackend> choose_backend(const Globals& g, int& exit,
 
 std::optional<Client> open_client(const Globals& g, int& exit, std::string_view consequence,
                                   EventSink events) {
+    const auto target = named_target(g, exit, consequence);
+    if (!target) return {};
     Diagnostics mistakes;
     ClientOptions options;
     options.config_file = g.config_file;
@@ -96,7 +127,7 @@ std::optional<Client> open_client(const Globals& g, int& exit, std::string_view 
         else if (events)
             events(e);
     };
-    auto client = Client::open(g.target(), options);
+    auto client = Client::open(*target, options);
     if (!client) {
         exit = exit_code(client.error());
         complain(client.error(), mistakes, consequence);

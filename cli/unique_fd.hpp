@@ -2,6 +2,8 @@
 #pragma once
 #include <unistd.h>
 
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 namespace holdfast::cli {
@@ -29,5 +31,11 @@ public:
 private:
     int fd_ = -1;
 };
+
+/// Owns `fd`, as a system call returned it; throws std::system_error with `what` when it failed.
+inline UniqueFd checked_fd(int fd, const char* what) {
+    if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+    return UniqueFd(fd);
+}
 
 }  // namespace holdfast::cli

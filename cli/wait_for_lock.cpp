@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <exception>
 #include <stop_token>
 
 #include "background.hpp"
@@ -34,12 +35,26 @@ public:
     void tick() {
         const bool wanted = !told_ || live_;
         if (!wanted || look_.busy() || boot_clock::now() < next_) return;
-        look_.start([this] { return look(); });
+        // Without a thread for it the wait goes on all the same.
+        if (!look_.try_start([this](const std::stop_token&) { return look(); }))
+            next_ = boot_clock::now() + between_looks;
     }
 
     void looked() {
-        const result<Inspection> seen = look_.take();
         next_ = boot_clock::now() + between_looks;
+        try {
+            tell(look_.take());
+        } catch (const std::exception&) {
+            // It says nothing; the next look may.
+        }
+    }
+
+    void done() {
+        if (live_) progress({});
+    }
+
+private:
+    void tell(const result<Inspection>& seen) {
         // Only a held lock is waited for; a server that is slow or away is not.
         const bool held = seen ? !is_free(*seen) : seen.error() == errc::not_supported;
         if (!told_ && !held) return;
@@ -67,11 +82,6 @@ public:
         told_ = true;
     }
 
-    void done() {
-        if (live_) progress({});
-    }
-
-private:
     /// Of the one that is waited for: the first that somebody else has.
     result<Inspection> look() const {
         result<Inspection> seen = error_code{};
@@ -110,7 +120,6 @@ WaitResult wait_for_locks(const Client& client, const std::vector<std::unique_pt
                           const RunOptions& o, milliseconds least, Signals& signals,
                           const Guardian& guardian, StatusFd& status) {
     WaitResult out;
-    std::stop_source stop;
     Watcher watcher(client, o.names, status);
     Background<result<LeaseSet>> acquire;
     AcquireAllOptions options;
@@ -121,7 +130,7 @@ WaitResult wait_for_locks(const Client& client, const std::vector<std::unique_pt
     std::vector<Part> parts;
     for (const auto& lock : locks)
         parts.emplace_back(*lock, o.mode, o.permits);
-    acquire.start([parts, options, least, token = stop.get_token()] {
+    acquire.start([parts, options, least](const std::stop_token& token) {
         auto set = acquire_all(parts, options, token);
         if (set) renew_short(*set, least);
         return set;
@@ -139,15 +148,15 @@ WaitResult wait_for_locks(const Client& client, const std::vector<std::unique_pt
             if (*number == SIGTSTP) Terminal::stop_self();
             if (!ends_things(*number)) continue;
             out.signal = *number;
-            stop.request_stop();
+            acquire.request_stop();
         }
         if (fds[3].revents != 0) {
             // It reports nothing before it has something to guard.
             out.guardian_died = true;
-            stop.request_stop();
+            acquire.request_stop();
         }
         if (fds[2].revents != 0) watcher.looked();
-        if (!stop.stop_requested()) watcher.tick();
+        if (!acquire.stop_requested()) watcher.tick();
     }
     watcher.done();
     out.set = acquire.take();

@@ -1,14 +1,32 @@
 # Bash completion for holdfast: subcommands, options, backends of the configuration, and the names
 # of held locks, for which it queries the server for at most a second.
 
-# The global options so far that choose the backend, for that query.
+# Sets `words` to the words up to the cursor, put together again where readline divides them: at "=" and
+# at ":", as in --url=redis://host:6379.
+_holdfast_words() {
+    local i word joined=''
+    words=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word="${COMP_WORDS[i]}"
+        # An empty word after a blank is a new one.
+        [[ -z $word && ${COMP_LINE:COMP_POINT-1:1} == [[:blank:]] ]] && joined=''
+        if ((i > 1)) && [[ -n $joined || $word == [=:]* ]]; then
+            words[-1]+="$word"
+        else
+            words+=("$word")
+        fi
+        [[ $word == *[=:] ]] && joined=yes || joined=''
+    done
+}
+
+# The global options among `words` that choose the backend, for that query.
 _holdfast_target() {
     local i
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        case "${COMP_WORDS[i]}" in
+    for ((i = 1; i < ${#words[@]} - 1; i++)); do
+        case "${words[i]}" in
             --) return ;;
-            --local) printf '%s\n' --local ;;
-            --backend | --config) printf '%s\n' "${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}" ;;
+            --local | --url=* | --backend=* | --config=*) printf '%s\n' "${words[i]}" ;;
+            --url | --backend | --config) printf '%s\n' "${words[i]}" "${words[i + 1]}"; ((i++)) ;;
         esac
     done
 }
@@ -34,13 +52,13 @@ _holdfast_offer() {
 }
 
 _holdfast() {
-    local cur prev words cword
-    _init_completion -n : 2>/dev/null || {
-        cur="${COMP_WORDS[COMP_CWORD]}"
-        prev="${COMP_WORDS[COMP_CWORD - 1]}"
-        words=("${COMP_WORDS[@]}")
-        cword=$COMP_CWORD
-    }
+    local words cur prev cword
+    _holdfast_words
+    cword=$((${#words[@]} - 1))
+    cur="${words[cword]}" prev="${words[cword - 1]}"
+    case "$cur" in
+        --*=*) prev="${cur%%=*}" cur="${cur#*=}" ;;
+    esac
     local globals='--url --backend --local --config --quiet --verbose --color --json --help --version'
     local commands='run elect check inspect leader list ask break backends doctor config schema demo'
     local command='' i
@@ -50,6 +68,9 @@ _holdfast() {
             --)
                 # The command that `run` starts completes as it always does.
                 if declare -F _command_offset >/dev/null; then
+                    for ((i = 1; i < COMP_CWORD; i++)); do
+                        [[ ${COMP_WORDS[i]} == -- ]] && break
+                    done
                     _command_offset $((i + 1))
                 else
                     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
@@ -71,7 +92,7 @@ _holdfast() {
             return
             ;;
         --url | --wait | --timeout | -w | --ttl | --min-hold | --max-hold | --grace | --label | -E | \
-            --conflict-exit-code | --status-fd | --limit | --if-token | --owner | --value | --permits | --of | --seed) return ;;
+            --conflict-exit-code | --status-fd | --limit | --if-token | --owner | --value | --permits | --of | --seed | --accept) return ;;
         --on-ask) mapfile -t COMPREPLY < <(compgen -A signal -- "SIG${cur#SIG}"); return ;;
     esac
     local options=''
@@ -85,6 +106,7 @@ _holdfast() {
         ask) options='--owner --if-token' ;;
         list) options='--long --limit' ;;
         break) options='--owner --if-token --note --now --force' ;;
+        doctor) options='--accept' ;;
         config) options='check show init' ;;
         schema) options=$(timeout 1 holdfast schema 2>/dev/null) ;;
         demo) options='--seed counter oversell queue takeover' ;;
@@ -99,7 +121,11 @@ _holdfast() {
             mapfile -t target < <(_holdfast_target)
             mapfile -t names < <(timeout 1 holdfast "${target[@]}" list --limit 200 2>/dev/null)
             _holdfast_offer "${names[@]}"
-            declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"
+            # Readline replaces only what follows the last ":" or "=".
+            if [[ $cur == *[:=]* ]]; then
+                local before="${cur%"${cur##*[:=]}"}"
+                COMPREPLY=("${COMPREPLY[@]#"$before"}")
+            fi
             ;;
     esac
 }

@@ -62,6 +62,42 @@ class Config(CliTest):
         with open(path) as f:
             self.assertEqual(f.read(), before)
 
+    def test_init_without_a_path_writes_what_holdfast_reads(self):
+        result = self.holdfast("config", "init", url=None, cwd=self.folder)
+        self.assertEqual(result.code, 0, result)
+        path = self.path(".config/holdfast/holdfast.toml")
+        self.assertIn(path, result.err)
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        self.assertEqual(self.holdfast("config", "check", url=None).out.split(":")[0], path)
+        other = self.path("other.toml")
+        for args, env in ((("--config", other), {}), ((), {"HOLDFAST_CONFIG": other})):
+            self.assertEqual(self.holdfast(*args, "config", "init", url=None, env=env).code, 0)
+            os.remove(other)
+
+    def test_a_password_that_cannot_be_read_is_a_mistake(self):
+        path = self.write('[backends.a]\nurl = "redis://h"\npassword_file = "/none/here"\n'
+                          '[backends.b]\nurl = "redis://h"\npassword_env = "NOT_HERE"\n')
+        result = self.holdfast("config", "check", path, url=None)
+        self.assertEqual(result.code, 78, result)
+        self.assertRegex(result.err, r'backend "a": .*/none/here.* cannot be read')
+        self.assertRegex(result.err, r'backend "b": .*NOT_HERE is not set')
+        with_both = self.write(f'[backends.a]\nurl = "redis://h"\npassword_file = "{self.write("x", "secret")}"\n'
+                               '[backends.b]\nurl = "redis://h"\npassword_env = "HERE"\n', "both.toml")
+        self.assertEqual(self.holdfast("config", "check", with_both, url=None, env={"HERE": "x"}).code, 0)
+
+    def test_neither_a_byte_order_mark_nor_a_line_break_belongs_to_a_password(self):
+        server = support.Redis("--password=the-right-one")
+        self.addCleanup(server.close)
+        host = server.url.rsplit("@", 1)[1].rstrip("/")
+        secret = self.write("\ufeffthe-right-one\r\n", "secret")
+        os.chmod(secret, 0o600)
+        path = self.write(f'[backends.file]\nurl = "redis://{host}"\npassword_file = "{secret}"\n'
+                          f'[backends.env]\nurl = "redis://{host}"\npassword_env = "SECRET"\n')
+        for backend in ("file", "env"):
+            result = self.holdfast("--config", path, "--backend", backend, "list", url=None,
+                                   env={"SECRET": "the-right-one\r\n"})
+            self.assertEqual(result.code, 0, result)
+
     def test_every_commented_option_of_init_is_one(self):
         path = self.path("new.toml")
         self.holdfast("config", "init", path, url=None)

@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import subprocess
 
 import support
 from support import CLI, CliTest, until
@@ -124,6 +125,21 @@ class Elections(CliTest):
         self.until_running(self.start("elect", "job", "--", "sleep", "1000"))
         self.assertEqual(self.holdfast("leader", "job").out, os.uname().nodename + "\n")
 
+    def test_a_foreign_leader_is_shown_by_its_owner_id(self):
+        server = support.Lab("etcd")
+        self.addCleanup(server.close)
+        endpoint = server.url.split("//")[1].split("/")[0].split("?")[0]
+        foreign = subprocess.Popen(["etcdctl", "--endpoints", endpoint, "elect", "/holdfast/job", "candidate"],
+                                   env={**self.env, "ETCDCTL_API": "3"}, stdout=subprocess.PIPE, text=True)
+        self.started.append(foreign)
+        self.assertTrue(foreign.stdout.readline())
+        seen = self.holdfast("leader", "job", url=server.url)
+        self.assertEqual(seen.code, 0, seen)
+        said = json.loads(self.holdfast("--json", "leader", "job", url=server.url).out)
+        self.assertEqual((said["value"], said["host"]), ("", ""), said)
+        self.assertEqual(seen.out, said["owner"] + "\n")
+        self.assertTrue(seen.out.strip())
+
     def test_watch_prints_each_leader(self):
         one = self.start("elect", "--value", "one", "job", "--", "sleep", "1000")
         self.until_running(one)
@@ -153,8 +169,16 @@ class InMemory(CliTest):
     def test_kinds(self):
         for options in (("-s",), ("--shared",), ("--of", "3"), ("--permits", "2", "--of", "3")):
             result = self.holdfast("run", *options, "a", "b", "--", "sh", "-c", "echo ${HOLDFAST_TOKEN-none}")
-            self.assertEqual((result.code, result.err), (0, ""), result)
+            self.assertEqual(result.code, 0, result)
             self.assertEqual(result.out == "none\n", "--of" in options, result)
+
+    def test_a_lock_that_only_this_process_sees_is_warned_of(self):
+        result = self.holdfast("run", "job", "--", "true")
+        self.assertIn("memory excludes nobody: its locks exist in this process only", result.err)
+        found = self.holdfast("doctor", "memory:", url=None)
+        self.assertEqual(found.code, 2, found)
+        self.assertIn("unsafe   memory.one_process", found.out)
+        self.assertEqual(self.holdfast("run", "job", "--", "true", url="sqlite:" + self.path("x.db")).err, "")
 
 
 class Kinds(CliTest):

@@ -10,7 +10,7 @@ from support import CliTest
 
 ROOT = os.path.join(support.HERE, "..", "..", "cli")
 SUBCOMMANDS = ("run", "elect", "check", "inspect", "leader", "list", "ask", "break", "backends",
-               "config", "schema", "demo")
+               "doctor", "config", "schema", "demo")
 
 
 def options_of(text):
@@ -74,7 +74,8 @@ class Manual(CliTest):
             with open(os.path.join(tools, "timeout"), "w") as f:
                 f.write(f'#!/bin/sh\necho "$1" >>"{limits}"; shift\nexec {shutil.which("timeout")} 60 "$@"\n')
             os.chmod(f.name, 0o755)
-        script = (f'source "{ROOT}/completion/holdfast.bash"; COMP_WORDS=("$@"); '
+        script = ('COMP_LINE="${*}" COMP_POINT=${#COMP_LINE}; '
+                  f'source "{ROOT}/completion/holdfast.bash"; COMP_WORDS=("$@"); '
                   'COMP_CWORD=$(($# - 1)); _holdfast; printf "%s\\n" "${COMPREPLY[@]}"')
         env = {**self.env, "HOLDFAST_URL": self.url,
                "PATH": ":".join((tools, os.path.dirname(support.CLI), os.environ["PATH"]))}
@@ -111,6 +112,20 @@ class Manual(CliTest):
         self.env["HOLDFAST_CONFIG"] = path
         self.assertEqual(self.complete("holdfast", "--backend", ""), ["better", "good"])
         self.assertEqual(self.complete("holdfast", "--backend", "g"), ["good"])
+
+    def test_completion_asks_the_backend_that_the_options_name(self):
+        self.hold("here")
+        other = "sqlite:" + self.path("other.db")
+        self.until_running(self.start("run", "elsewhere", "--", "sleep", "1000", url=other))
+        path = self.path("holdfast.toml")
+        with open(path, "w") as f:
+            f.write(f'[backends.other]\nurl = "{other}"\n')
+        self.assertEqual(self.complete("holdfast", "inspect", ""), ["here"])
+        # As readline divides "sqlite:/..." and "--url=sqlite:/...".
+        url = other.partition(":")
+        for words in (("--url", *url), ("--url", "=", *url), ("--url=" + other,),
+                      ("--config", "=", path, "--backend", "=", "other"), ("--config", path, "--backend=other",)):
+            self.assertEqual(self.complete("holdfast", *words, "inspect", ""), ["elsewhere"], words)
 
     def test_completion_of_tables(self):
         named = self.holdfast("schema", url=None)

@@ -86,6 +86,12 @@ class OnSqlite(CliTest):
         said = json.loads(self.holdfast("--json", "break", "--force", "job").out)
         self.assertTrue(said["broken"])
 
+    def test_another_size_of_a_semaphore_is_told_the_right_one(self):
+        self.hold("--of", "5", "job")
+        result = self.holdfast("run", "-n", "--of", "3", "job", "--", "true")
+        self.assertEqual(result.code, 69, result)
+        self.assertIn("Others use it with --of 5: give the same number.", result.err)
+
     def test_break_what_nobody_holds(self):
         result = self.holdfast("break", "--force", "job")
         self.assertEqual(result.code, 1, result)
@@ -219,6 +225,22 @@ class Doctor(CliTest):
         # Whether Debian's SQLite was mended cannot be asked.
         unknown = self.holdfast("doctor", "sqlite://" + self.path("locks.db"), url=None)
         self.assertEqual(unknown.code, 3 if "sqlite.version" in unknown.out else 0, unknown)
+
+    def test_a_finding_that_was_looked_at_is_accepted(self):
+        bare = support.Redis()
+        self.addCleanup(bare.close)
+        seen = json.loads(self.holdfast("--json", "doctor", bare.url, url=None).out)
+        found = sorted({f["id"] for f in seen["findings"] if f["verdict"] != "sound"})
+        accept = [word for one in found for word in ("--accept", one)]
+        result = self.holdfast("doctor", *accept, bare.url, url=None)
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"(?m)^unsafe   redis.persistence \(accepted\)$")
+        said = json.loads(self.holdfast("--json", "doctor", *accept, bare.url, url=None).out)
+        self.assertEqual(said["verdict"], "sound")
+        self.assertTrue(all(f.get("accepted") for f in said["findings"] if f["verdict"] != "sound"), said)
+        rest = self.holdfast("doctor", "--accept", "redis.persistense", bare.url, url=None)
+        self.assertEqual(rest.code, 2, rest)
+        self.assertIn('--accept "redis.persistense": there is no such check here', rest.err)
 
     def test_json(self):
         bare = support.Redis()

@@ -68,6 +68,10 @@ TEST_CASE("a secret is read anew each time, and its absence is named", "[setting
     CHECK(file.read().value() == "second");
 
     std::string why;
+    folder.write("secret", "\xef\xbb\xbfthird\r\n");  // as some editors begin a file
+    CHECK(file.read().value() == "third");
+    folder.write("secret", "\xef\xbb\xbf\n");
+    CHECK(file.read(&why).error() == errc::bad_config);
     folder.write("secret", "\n");
     CHECK(file.read(&why).error() == errc::bad_config);
     CHECK(why == "The password file \"" + path + "\" has an empty first line.");
@@ -84,6 +88,11 @@ TEST_CASE("a secret is read anew each time, and its absence is named", "[setting
     CHECK(why == "The environment variable HOLDFAST_TEST_SECRET is not set.");
     const Variable set("HOLDFAST_TEST_SECRET", "x");
     CHECK(variable.read().value() == "x");
+    const Variable line("HOLDFAST_TEST_SECRET", "\xef\xbb\xbfy\r\n");
+    CHECK(variable.read().value() == "y");
+    const Variable empty("HOLDFAST_TEST_SECRET", "\n");
+    CHECK_FALSE(variable.read(&why).has_value());
+    CHECK(why == "The environment variable HOLDFAST_TEST_SECRET has an empty first line.");
     CHECK(Secret().empty());
     CHECK(Secret().read().value().empty());
     CHECK(Secret(Secret::Source::literal, "y").read().value() == "y");

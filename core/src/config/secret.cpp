@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
 #include <system_error>
 
 #include "config/secret.hpp"
@@ -29,8 +31,18 @@ std::string system_text(int code) {
     return std::system_category().message(code);
 }
 
-// The first line without its end; `problem` is set when there is none.
-std::string first_line(const std::string& path, std::string& problem) {
+// The first line without its end, and without the mark that editors put before UTF-8: neither can
+// be meant as a part of the secret.
+std::string first_line_of(std::string text) {
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+    if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+    text.resize(std::min(text.find('\n'), text.size()));
+    if (!text.empty() && text.back() == '\r') text.pop_back();
+    return text;
+}
+
+// `problem` is set when the file has no secret.
+std::string secret_in(const std::string& path, std::string& problem) {
     // O_NONBLOCK: a FIFO must not hold up the engine's thread; it is then refused below.
     const OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat facts {};
@@ -56,15 +68,13 @@ std::string first_line(const std::string& path, std::string& problem) {
             return {};
         }
         line.append(block.data(), static_cast<std::size_t>(n));
-        const std::size_t end = line.find('\n');
-        if (end != std::string::npos) line.resize(end);
-        if (end != std::string::npos || n == 0) break;
+        if (n == 0 || line.find('\n') != std::string::npos) break;
         if (line.size() > longest_line) {
             problem = "has a first line longer than 64 KiB";
             return {};
         }
     }
-    if (!line.empty() && line.back() == '\r') line.pop_back();
+    line = first_line_of(std::move(line));
     if (line.empty()) problem = "has an empty first line";
     return line;
 }
@@ -97,13 +107,17 @@ result<std::string> Secret::read(std::string* why) const {
         case Source::literal:
             return where_;
         case Source::file:
-            secret = first_line(where_, problem);
+            secret = secret_in(where_, problem);
             if (!problem.empty()) problem = "The password file \"" + where_ + "\" " + problem + ".";
             break;
-        case Source::environment:
-            if (const char* value = ::secure_getenv(where_.c_str())) secret = value;
-            if (secret.empty()) problem = "The environment variable " + where_ + " is not set.";
+        case Source::environment: {
+            const char* value = ::secure_getenv(where_.c_str());
+            if (value) secret = first_line_of(value);
+            if (secret.empty())
+                problem = "The environment variable " + where_ +
+                          (value ? " has an empty first line." : " is not set.");
             break;
+        }
     }
     if (problem.empty()) return secret;
     if (why) *why = std::move(problem);
