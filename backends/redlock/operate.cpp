@@ -16,7 +16,7 @@ struct State {
     std::uint64_t token = 0;
     std::string_view value;
     explicit State(std::string_view s) {
-        if (s.size() < 19 || !s.starts_with("1:")) return;
+        if (s.size() < 19 || (!s.starts_with("1:") && !s.starts_with("2:"))) return;
         std::from_chars(s.data() + 2, s.data() + 18, token);
         value = s.substr(19);
     }

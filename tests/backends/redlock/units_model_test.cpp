@@ -218,8 +218,9 @@ struct Single {
         return say(rl::enter_ask(keys(), owner, World::ttl, rl::token_text(token_),
                                  now + milliseconds(100)));
     }
-    void leave(const std::string& owner, const std::string& marked = {}) {
-        node.run(rl::leave_ask(keys(), owner, marked, rl::Place::never), now, {});
+    void leave(const std::string& owner, const std::string& marked = {},
+               boot_clock::time_point closed_until = rl::Place::never) {
+        node.run(rl::leave_ask(keys(), owner, marked, closed_until), now, {});
     }
     static std::string mark(const std::string& owner, char mode, int ticket) {
         return rl::mark_text(static_cast<std::uint64_t>(ticket), mode == 'r', owner);
@@ -281,4 +282,20 @@ TEST_CASE("units: readers behind a writer that gives up are let in at once", "[u
     a.leave("w4");
     CHECK(a.enter("w6", 'w', 6) == "b");
     CHECK(a.enter("r5", 'r', 5) == "g");
+}
+
+TEST_CASE(
+    "units: a reader that releases before min_hold keeps writers out until then, and no reader",
+    "[units]") {
+    Single a;
+    REQUIRE(a.enter("r1", 'r', 1) == "g");
+    a.leave("r1", {}, a.now + milliseconds(500));
+    CHECK(a.mutex("m") == "u");
+    CHECK(a.enter("w2", 'w', 2) == "b");
+    a.now += milliseconds(499);
+    CHECK(a.enter("w2", 'w', 2) == "b");
+    CHECK(a.enter("r3", 'r', 3) == "g");
+    a.leave("r3");
+    a.now += milliseconds(2);
+    CHECK(a.enter("w2", 'w', 2) == "g");
 }
