@@ -305,37 +305,44 @@ TEST_CASE("kinds: downgrade lets readers in, and no writer between", "[kinds][T1
 
 TEST_CASE("kinds: a break with `now` and a downgrade reach who waits at once", "[kinds]") {
     if (!has(Capability::notified)) return;
-    // A waiter looks by itself after a second, or a third of its ttl.
-    constexpr auto at_once = 400ms;
+    // A waiter looks by itself after a second, or a third of its ttl. Whom nobody tells is late
+    // each time; whom the machine is too busy to tell is not.
+    constexpr auto at_once = 600ms;
+    const auto told_after = [](bool breaks) {
+        const auto name = fresh_name("at-once");
+        const auto client = open();
+        const hf::LockOptions kind{.ttl = 30s,
+                                   .kind = breaks ? hf::Kind::mutex : hf::Kind::shared_mutex};
+        auto holder = take(*lock_of(client, name, kind));
+        wait_held_everywhere(holder);
+        const OwnLock own(name, kind);
+        test_support::Waiter waiter(*own.lock,
+                                    {.mode = breaks ? hf::Mode::exclusive : hf::Mode::shared});
+        // It has just looked, so that the next look of its own is far away.
+        const auto looks = [&] { return own.client.stats().attempts; };
+        lab::wait_until([&] { return looks() >= 1; }, 20s, "it has asked");
+        const auto before = looks();
+        (void)lab::reached([&] { return looks() > before; }, 1200ms);
+        CHECK_FALSE(is_free(client, name));
+        const auto began = now();
+        if (breaks)
+            REQUIRE(client.break_lock(name, {.now = true}).has_value());
+        else
+            REQUIRE(holder.downgrade().has_value());
+        auto lease = waiter.lease();
+        const auto took = now() - began;
+        lease.release();
+        holder.release();
+        require_clean(name);
+        return took;
+    };
     for (const bool breaks : {true, false}) {
         if (!has(breaks ? Capability::break_lock : Capability::downgrade)) continue;
-        for (Trial trial; trial.again();) {
-            const auto name = fresh_name("at-once");
-            const auto client = open();
-            const hf::LockOptions kind{.ttl = 30s,
-                                       .kind = breaks ? hf::Kind::mutex : hf::Kind::shared_mutex};
-            auto holder = take(*lock_of(client, name, kind));
-            wait_held_everywhere(holder);
-            const OwnLock own(name, kind);
-            test_support::Waiter waiter(*own.lock,
-                                        {.mode = breaks ? hf::Mode::exclusive : hf::Mode::shared});
-            // It has just looked, so that the next look of its own is far away.
-            const auto looks = [&] { return own.client.stats().attempts; };
-            lab::wait_until([&] { return looks() >= 1; }, 20s, "it has asked");
-            const auto before = looks();
-            (void)lab::reached([&] { return looks() > before; }, 1200ms);
-            CHECK_FALSE(is_free(client, name));
-            const auto began = now();
-            if (breaks)
-                REQUIRE(client.break_lock(name, {.now = true}).has_value());
-            else
-                REQUIRE(holder.downgrade().has_value());
-            auto lease = waiter.lease();
-            trial.within(now() - began, at_once, "the waiter holds it");
-            lease.release();
-            holder.release();
-            require_clean(name);
-        }
+        auto best = told_after(breaks);
+        for (int i = 0; i < 4 && best >= at_once; ++i)
+            best = std::min(best, told_after(breaks));
+        INFO((breaks ? "a break" : "a downgrade") << ": " << ms(best) << " ms");
+        CHECK(best < at_once);
     }
 }
 

@@ -45,7 +45,7 @@ public:
     Acceptor& operator=(const Acceptor&) = delete;
     std::string url(const std::string& query) const {
         return "postgresql://holdfast@127.0.0.1:" +
-               std::to_string(acceptor_.local_endpoint().port()) + "/postgres?sslmode=disable&" +
+               std::to_string(acceptor_.local_endpoint().port()) + "/holdfast?sslmode=disable&" +
                query;
     }
     /// Destroying ends this socket as well.
