@@ -90,7 +90,8 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
             // looks.
             sum += w.take;
             const bool reached = !w.channel.empty() && server_.listens(w.channel);
-            if (reached || silent_.contains(w.owner) || (w.channel.empty() && sum > units_of(n)))
+            const bool looks = w.channel.empty() || silent_.contains(w.owner);
+            if (reached || (looks && sum > units_of(n)))
                 return owner.substr(0, 6) + " has passed " + w.owner.substr(0, 6) + " in line";
         }
     }

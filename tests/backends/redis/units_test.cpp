@@ -494,6 +494,7 @@ TEST_CASE("units: out of memory, a downgrade and an early release before min_hol
     Rig rig(server.url());
     Part writer(spi::Units{}), closed(spi::Units{}), other(spi::Units{});
     closed.name = "b", closed.a.name = closed.name;
+    other.name = "d", other.a.name = other.name;
     closed.a.min_hold = 60s;
     REQUIRE(rig.attempt(writer).granted());
     REQUIRE(rig.attempt(closed).granted());
@@ -548,7 +549,9 @@ TEST_CASE("units: thousands of readers are broken, or asked, in steps that keep 
     REQUIRE(broken.has_value());
     CHECK(broken->size() == crowd);
     CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
-    CHECK(server.cli({"SLOWLOG", "LEN"}).integer == 0);
+    const auto slow = server.cli({"SLOWLOG", "GET", "1"});
+    INFO(holdfast::lab::to_string(slow).substr(0, 400));
+    CHECK(slow.elements.empty());
     CHECK(rig.run(rig.backend->break_lock("a", {}, deadline(), rig.detail)).error() ==
           errc::not_held);
 }
