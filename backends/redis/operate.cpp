@@ -255,11 +255,10 @@ awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string
         if (!gone) {
             const Told told{number(items[1].text), items[2].text, items[3].text, plain};
             for (const Reply& row : items.subspan(4)) {
-                Holder holder = told.holder(row.text);
                 if (said == "d")
-                    out.push_back(std::move(holder));
+                    out.push_back(told.holder(row.text));
                 else
-                    crowd.push_back(std::move(holder.owner));
+                    crowd.push_back(row.text);
             }
         }
         const auto now = std::span(crowd).subspan(named);

@@ -44,6 +44,7 @@ public:
     Nanos mourning() const override { return 3 * second + delay_; }
 
     std::string url(const World& w) override {
+        if (w.calm) server_.deaf.clear();  // its first call waits for a subscription
         if (mode_ != plain) {
             order_.emplace(server_, w.names);
             server_.ran = [this](const auto& command, const auto& reply, const Process& client) {

@@ -88,9 +88,10 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
             if (w.alive < server_.store().now || !now.stands(w.owner)) continue;
             // One that has ceased to listen may have been killed: nobody waits for it before it
             // looks.
-            sum += w.take;
             const bool reached = !w.channel.empty() && server_.listens(w.channel);
-            if (reached || silent_.contains(w.owner) || (w.channel.empty() && sum > units_of(n)))
+            const bool looks = w.channel.empty() || silent_.contains(w.owner);
+            if (looks) sum += w.take;
+            if (reached || (looks && sum > units_of(n)))
                 return owner.substr(0, 6) + " has passed " + w.owner.substr(0, 6) + " in line";
         }
     }

@@ -5,7 +5,7 @@ namespace holdfast::redis::lua {
 
 /// Lists holders.
 inline constexpr const char* holders = R"lua(
-local function marks(tombs)                   -- once for a call: there may be thousands
+local function marks(tombs)
   local all = {}
   for _, m in ipairs(call('ZRANGE', tombs, 0, 9999)) do all[m] = true end
   return all
@@ -73,9 +73,9 @@ return out
 /// KEYS six; ARGV 1 only this token ('' = any); 2 what: 0 no renewal succeeds any more, 1 free at
 /// once, ? asked to release; 3 '1' = plain mode; 4 and so on: only these owners ('' = any). Answers
 /// {what, now us, value of the lock's key, state, holders as in inspect}; what: d done, n not held,
-/// t other holders only, f foreign (needs now), k another kind, m nothing done: these are too many
-/// for one call, which would keep all other clients of the server waiting. Name some of them at a
-/// time.
+/// t other holders only, f foreign (needs now), k another kind, m nothing done: these owners are
+/// too many for one call, which would keep all other clients of the server waiting. Name some of
+/// them at a time.
 inline constexpr const char* tell_holders = R"lua(
 local only, how, plain, whom = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
 local mark = ({['0'] = '!', ['1'] = '', ['?'] = '?'})[how]
@@ -90,7 +90,13 @@ local answer = {'d', int(now_us), cur, s}
 if used < ALL and not plain then
   local token, all = kind == ALL and int(tonumber(shared)) or '', {}
   if only ~= '' and only ~= token then return {'t'} end
-  if whom == '' then
+  if whom == '' and used > 128 then
+    answer[1] = 'm'
+    for _, m in ipairs(call('ZRANGE', HOLD, 0, -1)) do
+      if not string.find(m, '^=') and not string.find(m, '#', 1, true) then answer[#answer + 1] = m end
+    end
+    return #answer > 4 and answer or {'n'}
+  elseif whom == '' then
     all = sharers(HOLD)
     if #all == 0 then return {'n'} end
   else
@@ -103,22 +109,21 @@ if used < ALL and not plain then
     end
     if #all == 0 then return {'t'} end
   end
-  if whom == '' and used > 128 then
-    answer[1] = 'm'
-  else
-    for _, h in ipairs(all) do
-      if how == '1' then drop(h[1]) end
-      call('ZADD', TOMB, int(h[2]), mark .. h[1])
-    end
-    bury(mark .. all[1][1], all[1][2])        -- all of them are kept long enough
-    if how == '1' then
-      vacate(f, v, form)
-      look()
-      pcall(dispatch, '')
-    end
+  for _, h in ipairs(all) do
+    if how == '1' then drop(h[1]) end
+    call('ZADD', TOMB, int(h[2]), mark .. h[1])
   end
-  local marked = marks(TOMB)
-  for _, h in ipairs(all) do answer[#answer + 1] = row(h[1], h[2] - now, h[3], marked) end
+  bury(mark .. all[1][1], all[1][2])          -- all of them are kept long enough
+  if how == '1' then
+    vacate(f, v, form)
+    look()
+    pcall(dispatch, '')
+  end
+  for _, h in ipairs(all) do                  -- of thousands of marks only theirs
+    local marked = {}
+    for _, m in ipairs({'!' .. h[1], '?' .. h[1]}) do marked[m] = call('ZSCORE', TOMB, m) end
+    answer[#answer + 1] = row(h[1], h[2] - now, h[3], marked)
+  end
   return answer
 end
 local token = ''

@@ -40,10 +40,7 @@ end
 -- Until when a held lock's state is kept: its token counts, or now if that is later.
 local function till(f, ttl) return int(math.max(math.floor(f / 1000), now) + ttl + HELD) end
 
-local function words(e)                       -- Redis 7 has the place of an error in a field
-  if type(e) ~= 'table' then return e end
-  return e.line and e.err .. ' @user_script:' .. e.line or e.err
-end
+local function words(e) return type(e) == 'table' and e.err or e end
 )lua";
 
 /// A lock's failure is the answer for that lock only, not for others of the same call.

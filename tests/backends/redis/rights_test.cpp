@@ -176,14 +176,16 @@ TEST_CASE("rights: a renewal and a release say which command was refused, and wh
     auto without = RedisServer::start(renamed);
     const auto at = "@127.0.0.1:" + std::to_string(server.port());
     struct Row {
-        std::string url, renewal, release;
+        std::string url, renewal, release, words;  // the last as the server says it
         holdfast::error_code why;
     };
+    const std::string denied = "can't run this command";
     const Row rows[] = {
-        {"redis://nodel:word" + at, "", "NOPERM: the user may not run DEL", make(Error::denied)},
-        {"redis://noexpire:word" + at, "NOPERM: the user may not run PEXPIRE", "",
+        {"redis://nodel:word" + at, "", "NOPERM: the user may not run DEL", denied,
          make(Error::denied)},
-        {without.url(), "the server has no PEXPIRE", "the server has no DEL",
+        {"redis://noexpire:word" + at, "NOPERM: the user may not run PEXPIRE", "", denied,
+         make(Error::denied)},
+        {without.url(), "the server has no PEXPIRE", "the server has no DEL", "command called from",
          make(Error::no_command)},
     };
     for (const Row& row : rows)
@@ -209,7 +211,9 @@ TEST_CASE("rights: a renewal and a release say which command was refused, and wh
             }
             rig.run(rig.backend->release(items));
             for (const auto& h : held) {
-                CHECK(h.detail == row.release);
+                // Of a part of a batch the server does not say which command it was.
+                CHECK((h.detail == row.release ||
+                       (many && h.detail.find(row.words) != std::string::npos)));
                 CHECK(h.release_error == (row.release.empty() ? holdfast::error_code() : row.why));
             }
         }

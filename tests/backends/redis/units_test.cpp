@@ -494,6 +494,7 @@ TEST_CASE("units: out of memory, a downgrade and an early release before min_hol
     Rig rig(server.url());
     Part writer(spi::Units{}), closed(spi::Units{}), other(spi::Units{});
     closed.name = "b", closed.a.name = closed.name;
+    other.name = "d", other.a.name = other.name;
     closed.a.min_hold = 60s;
     REQUIRE(rig.attempt(writer).granted());
     REQUIRE(rig.attempt(closed).granted());
@@ -531,7 +532,8 @@ TEST_CASE("units: thousands of readers are broken, or asked, in steps that keep 
     for (std::size_t i = 1; i < crowd; ++i)
         all.insert(all.end(), {ends, spi::make_owner({})});
     REQUIRE(server.cli(all).integer == crowd - 1);
-    server.cli({"CONFIG", "SET", "slowlog-log-slower-than", "1000000"});
+    server.cli({"CONFIG", "SET", "slowlog-log-slower-than", "500000"});
+    server.cli({"SLOWLOG", "RESET"});
     const auto deadline = [] { return boot_clock::now() + 10s; };
     const auto asked = rig.run(rig.backend->request_release("a", {}, deadline(), rig.detail));
     REQUIRE(asked.has_value());
@@ -548,7 +550,9 @@ TEST_CASE("units: thousands of readers are broken, or asked, in steps that keep 
     REQUIRE(broken.has_value());
     CHECK(broken->size() == crowd);
     CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
-    CHECK(server.cli({"SLOWLOG", "LEN"}).integer == 0);
+    const auto slow = server.cli({"SLOWLOG", "GET", "1"});
+    INFO(holdfast::lab::to_string(slow).substr(0, 400));
+    CHECK(slow.elements.empty());
     CHECK(rig.run(rig.backend->break_lock("a", {}, deadline(), rig.detail)).error() ==
           errc::not_held);
 }
