@@ -67,7 +67,7 @@ class OnSqlite(CliTest):
         self.assertIsNone(holder.poll())
 
     def test_a_holder_without_a_token_is_not_meant_by_if_token(self):
-        holder = self.hold("--of", "2", "job")
+        holder = self.hold("job", "--of", "2")
         result = self.holdfast("--json", "break", "--force", "--if-token", "7", "job")
         self.assertEqual(result.code, 1, result)
         self.assertIn("without a token, so --if-token 7 does not fit (name it with --owner)", result.err)
@@ -87,7 +87,7 @@ class OnSqlite(CliTest):
         self.assertTrue(said["broken"])
 
     def test_another_size_of_a_semaphore_is_told_the_right_one(self):
-        self.hold("--of", "5", "job")
+        self.hold("job", "--of", "5")
         result = self.holdfast("run", "-n", "--of", "3", "job", "--", "true")
         self.assertEqual(result.code, 69, result)
         self.assertIn("Others use it with --of 5: give the same number.", result.err)
