@@ -335,7 +335,6 @@ public:
         return url_of("etcd", w);
     }
     std::string wrong() const override { return wrong_; }
-    bool ages_anew() const override { return true; }
     /// The next leader lets leases begin anew, also those that their clients have given up.
     Nanos rest() const override {
         return 1500 * ms + (servers_.elections() == 0 ? 0 : ttl_ + 6 * second);

@@ -321,10 +321,8 @@ void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
     for (const Waiting& w : waiting_) {
         if (w.name != name || w.user->killed || !deployment_->ages(n, w.mode)) continue;
         if (n.next_limit > 0) continue;  // who asks with another limit is refused, or waits anew
-        const Nanos recovered = troubled_until_ + deployment_->recovery();
-        const Nanos since = std::max(w.since, recovered);
-        if (since + long_enough > asked || w.until < kernel.now() + soon) continue;
-        if (w.since < recovered && !deployment_->ages_anew()) continue;
+        if (w.since + long_enough > asked || w.until < kernel.now() + soon) continue;
+        if (w.since < troubled_until_ + deployment_->recovery()) continue;
         const bool fits = permits ? w.permits + lease.permits() <= n.options.limit
                                   : w.mode == Mode::shared && lease.mode() == Mode::shared;
         if (!fits)

@@ -104,8 +104,6 @@ public:
     virtual bool fences() const { return true; }
     /// Nobody passes one that has waited for a second, and does not fit beside it.
     virtual bool ages(const Name&, Mode) const { return true; }
-    /// That goes for one that waited before something went wrong, too, from its recovery on.
-    virtual bool ages_anew() const { return false; }
     /// A semaphore may get another limit, which is refused while an earlier one is in use.
     virtual bool changes_limits() const { return false; }
     /// All machines agree on the time, but for a moment.
