@@ -166,7 +166,11 @@ std::string RedisOrder::look(const std::vector<std::string>& command, const std:
         for (const Waiter& w : now.waiters)
             came_.try_emplace(w.owner, w.place);
         for (const Waiter& w : lines_[i].waiters) {
-            if (std::find(command.begin(), command.end(), w.owner) == command.end()) continue;
+            // It has looked, in time, if its place lasts longer now.
+            const bool looked = std::any_of(
+                now.waiters.begin(), now.waiters.end(),
+                [&](const Waiter& x) { return x.owner == w.owner && x.alive > w.alive; });
+            if (!looked) continue;
             if (w.channel.empty() || server_.listens(w.channel))
                 silent_.erase(w.owner);
             else
