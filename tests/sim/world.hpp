@@ -61,8 +61,8 @@ struct Belief {
     Process* process = nullptr;
     std::size_t name = 0;
     std::string owner;
+    std::uint32_t limit = 0;    ///< of its semaphore
     mutable bool over = false;  ///< its lease was seen as no longer valid
-    std::uint32_t limit = 0;  ///< of its semaphore
 };
 
 struct Options {
