@@ -130,20 +130,21 @@ class Elections(CliTest):
         self.until_running(self.start("elect", "job", "--", "sleep", "1000"))
         self.assertEqual(self.holdfast("leader", "job").out, os.uname().nodename + "\n")
 
-    def test_a_foreign_leader_is_shown_by_its_owner_id(self):
+    def test_a_foreign_leader_is_shown_by_its_value_or_its_owner_id(self):
         server = support.Lab("etcd")
         self.addCleanup(server.close)
         endpoint = server.url.split("//")[1].split("/")[0].split("?")[0]
-        foreign = subprocess.Popen(["etcdctl", "--endpoints", endpoint, "elect", "/holdfast/job", "candidate"],
-                                   env={**self.env, "ETCDCTL_API": "3"}, stdout=subprocess.PIPE, text=True)
-        self.started.append(foreign)
-        self.assertTrue(foreign.stdout.readline())
-        seen = self.holdfast("leader", "job", url=server.url)
-        self.assertEqual(seen.code, 0, seen)
-        said = json.loads(self.holdfast("--json", "leader", "job", url=server.url).out)
-        self.assertEqual((said["value"], said["host"]), ("", ""), said)
-        self.assertEqual(seen.out, said["owner"] + "\n")
-        self.assertTrue(seen.out.strip())
+        for words in (["elect", "/holdfast/job", "candidate"], ["lock", "/holdfast/other"]):
+            foreign = subprocess.Popen(["etcdctl", "--endpoints", endpoint, *words],
+                                       env={**self.env, "ETCDCTL_API": "3"}, stdout=subprocess.PIPE, text=True)
+            self.started.append(foreign)
+            self.assertTrue(foreign.stdout.readline())
+        of = lambda name: json.loads(self.holdfast("--json", "leader", name, url=server.url).out)
+        self.assertEqual((of("job")["value"], of("job")["host"]), ("candidate", ""), of("job"))
+        self.assertEqual(self.holdfast("leader", "job", url=server.url).out, "candidate\n")
+        self.assertEqual((of("other")["value"], of("other")["host"]), ("", ""), of("other"))
+        self.assertTrue(of("other")["owner"])
+        self.assertEqual(self.holdfast("leader", "other", url=server.url).out, of("other")["owner"] + "\n")
 
     def test_watch_prints_each_leader(self):
         one = self.start("elect", "--value", "one", "job", "--", "sleep", "1000")
