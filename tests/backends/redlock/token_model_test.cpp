@@ -127,7 +127,7 @@ private:
 
 // --- clocks and lost data
 
-enum class Floor { ours, maximum, upper_middle, lower_middle, first };
+enum class TokenFloor { ours, maximum, upper_middle, lower_middle, first };
 
 struct Clocks {
     std::array<std::int64_t, nodes> nodes_ahead{};  // 0: right
@@ -151,7 +151,7 @@ bool among(unsigned mask, std::size_t i) {
 }
 
 /// What a client without any knowledge makes of the nodes that it reaches, at a true time.
-std::int64_t token_at(std::int64_t time, const Clocks& clocks, unsigned reached, Floor rule,
+std::int64_t token_at(std::int64_t time, const Clocks& clocks, unsigned reached, TokenFloor rule,
                       std::array<std::int64_t, nodes>& kept) {
     std::vector<std::int64_t> times;
     std::int64_t token = 0;
@@ -161,12 +161,12 @@ std::int64_t token_at(std::int64_t time, const Clocks& clocks, unsigned reached,
             token = std::max(token, kept[i] + 1);
         }
     std::sort(times.begin(), times.end());
-    const auto floor = rule == Floor::ours
+    const auto floor = rule == TokenFloor::ours
                            ? holdfast::redlock::middle(times, time + clocks.own_ahead)
-                       : rule == Floor::maximum      ? times.back()
-                       : rule == Floor::upper_middle ? times[times.size() / 2]
-                       : rule == Floor::lower_middle ? times[(times.size() - 1) / 2]
-                                                     : time + clocks.nodes_ahead[0];
+                       : rule == TokenFloor::maximum      ? times.back()
+                       : rule == TokenFloor::upper_middle ? times[times.size() / 2]
+                       : rule == TokenFloor::lower_middle ? times[(times.size() - 1) / 2]
+                                                          : time + clocks.nodes_ahead[0];
     token = std::max(token, floor);
     for (std::size_t i = 0; i < nodes; ++i)
         if (among(reached, i)) kept[i] = token;
@@ -186,7 +186,7 @@ struct Seen {
     int runs = 0, back_with_all_data = 0, back_with_right_clocks = 0, back = 0;
 };
 
-Seen two_acquisitions(Floor rule) {
+Seen two_acquisitions(TokenFloor rule) {
     Seen seen;
     const auto clocks = all_clocks();
     const unsigned majorities[] = {3, 5, 6, 7};
@@ -214,15 +214,15 @@ Seen two_acquisitions(Floor rule) {
 
 TEST_CASE("F24: tokens: clocks that are wrong, and nodes that have lost their data",
           "[token][model]") {
-    const Seen ours = two_acquisitions(Floor::ours);
+    const Seen ours = two_acquisitions(TokenFloor::ours);
     std::cout << "redlock token model: " << ours.runs << " pairs of acquisitions\n";
     // What the README promises,
     CHECK(ours.back_with_all_data == 0);
     CHECK(ours.back_with_right_clocks == 0);
     // and that it cannot promise more: with both faults at once it goes back.
     CHECK(ours.back > 0);
-    for (const Floor weaker :
-         {Floor::maximum, Floor::upper_middle, Floor::lower_middle, Floor::first}) {
+    for (const TokenFloor weaker : {TokenFloor::maximum, TokenFloor::upper_middle,
+                                    TokenFloor::lower_middle, TokenFloor::first}) {
         const Seen seen = two_acquisitions(weaker);
         CHECK(seen.back_with_all_data == 0);
         CHECK(seen.back_with_right_clocks > 0);
