@@ -19,17 +19,17 @@ using Reply = FakeMember::Reply;
 
 namespace {
 
-hf::Client open(const std::string& url) {
+hf::Client client_of(const std::string& url) {
     return hf::Client::open(url).value();
 }
 
-struct Tried {
+struct Answered {
     hf::error_code why;
     std::string words;
 };
 
 /// One acquisition of a name, which has to fail.
-Tried refused(const hf::Client& client, hf::milliseconds wait = 0ms) {
+Answered refused(const hf::Client& client, hf::milliseconds wait = 0ms) {
     hf::Diagnostics words;
     hf::AcquireOptions options;
     options.wait = wait;
@@ -162,7 +162,7 @@ TEST_CASE("a lease: no member's word makes it longer than what was asked for") {
                 reply.body.replace(at, told.size(), "\"TTL\":\"" + ttl + "\"");
                 return reply;
             });
-        const auto client = open("etcd://" + member.host() + "?ttl=2500ms");
+        const auto client = client_of("etcd://" + member.host() + "?ttl=2500ms");
         const auto before = hf::boot_clock::now();
         auto lease = client.make_lock("it").value()->acquire();
         REQUIRE(lease.has_value());
@@ -194,7 +194,7 @@ TEST_CASE("a grant that is answered too late is asked for again, and the call go
             }
             return number == 1 ? std::optional(member.ask(path, asked)) : std::nullopt;
         });
-    const auto client = open("etcd://" + member.host() + "?ttl=1s&request_timeout=2s");
+    const auto client = client_of("etcd://" + member.host() + "?ttl=1s&request_timeout=2s");
     Waiter waiter(client);
     lab::wait_until([&] { return waiter.granted(); }, 10s, "the late grant is followed by another");
     CHECK(waiter.state->lease.release() == hf::ReleaseResult::released);
@@ -210,7 +210,7 @@ TEST_CASE("a store that began anew is listed and watched anew, and the free lock
     for (int i = 0; i < 50; ++i)
         put(member, "/else", std::to_string(i), 0);
     member.watch(other_id ? FakeMember::Watch::silent : FakeMember::Watch::refused);
-    const auto client = open("etcd://" + member.host() + "?ttl=2s");
+    const auto client = client_of("etcd://" + member.host() + "?ttl=2s");
     Waiter waiter(client);
     lab::wait_until([&] { return keys_at(*cluster, "/holdfast/it/") == 2; }, 5s, "it waits");
     const auto watches = member.requests("watch");
@@ -230,7 +230,7 @@ TEST_CASE("hosts of two clusters in one URL are refused, whichever was asked fir
     two->id = "18";
     FakeMember first(one), second(two);
     const auto client =
-        open("etcd://" + first.host() + "," + second.host() + "?request_timeout=600ms");
+        client_of("etcd://" + first.host() + "," + second.host() + "?request_timeout=600ms");
     {
         auto lease = client.make_lock("it").value()->acquire({.wait = 5s});
         REQUIRE(lease.has_value());
@@ -261,7 +261,7 @@ TEST_CASE("a member that answers as no etcd does is left for the next one") {
         return std::optional(Reply{status, body, "text/html"});
     });
     const auto client =
-        open("etcd://" + proxied.host() + "," + good.host() + "?request_timeout=2s");
+        client_of("etcd://" + proxied.host() + "," + good.host() + "?request_timeout=2s");
     auto lease = client.make_lock("it").value()->acquire({.wait = 5s});
     REQUIRE(lease.has_value());
     CHECK(lease->renew().has_value());
@@ -275,8 +275,8 @@ TEST_CASE("several hosts that all take longer than a share of the time-out serve
     FakeMember a(cluster), b(cluster), c(cluster);
     for (FakeMember* m : {&a, &b, &c})
         m->delay("lease/grant", 350ms);
-    const auto client = open("etcd://" + a.host() + "," + b.host() + "," + c.host() +
-                             "?ttl=6s&request_timeout=900ms");
+    const auto client = client_of("etcd://" + a.host() + "," + b.host() + "," + c.host() +
+                                  "?ttl=6s&request_timeout=900ms");
     // The share is found out once, and holds for later connections.
     lab::wait_until(
         [&] {
@@ -301,7 +301,7 @@ TEST_CASE("a lost lease that is still there does not keep its client's waiter fr
     FakeMember member(cluster);
     member.watch(FakeMember::Watch::refused);
     put(member, "/holdfast/it/other", "", 0);
-    const auto client = open("etcd://" + member.host() + "?ttl=1500ms");
+    const auto client = client_of("etcd://" + member.host() + "?ttl=1500ms");
     Waiter holder(client);
     lab::wait_until([&] { return keys_at(*cluster, "/holdfast/it/") == 2; }, 5s, "it waits");
     erase(member, "/holdfast/it/other");
@@ -326,7 +326,7 @@ TEST_CASE("a member that is left takes the watch along") {
     FakeMember first(cluster), second(cluster);
     put(first, "/holdfast/it/other", "", 0);
     const auto client =
-        open("etcd://" + first.host() + "," + second.host() + "?ttl=3s&request_timeout=600ms");
+        client_of("etcd://" + first.host() + "," + second.host() + "?ttl=3s&request_timeout=600ms");
     Waiter waiter(client);
     lab::wait_until([&] { return first.requests("watch") != 0; }, 5s, "it watches the first");
     first.hang(true);
@@ -338,7 +338,7 @@ TEST_CASE("a watch that ends at once is begun again with pauses") {
     FakeMember member(cluster);
     member.watch(FakeMember::Watch::ends);
     put(member, "/holdfast/it/other", "", 0);
-    const auto client = open("etcd://" + member.host() + "?ttl=3s");
+    const auto client = client_of("etcd://" + member.host() + "?ttl=3s");
     CHECK(refused(client, 1500ms).why == errc::timed_out);
     CHECK(member.requests("watch") > 2);
     CHECK(member.requests("watch") < 12);
@@ -356,11 +356,11 @@ TEST_CASE("an answer that is too long is refused, and a long list is read") {
             return reply;
         });
     const std::string url = "etcd://" + member.host() + "?ttl=20s&request_timeout=5s";
-    const auto client = open(url);
+    const auto client = client_of(url);
     size = 500'000;
     CHECK(client.make_lock("it").value()->acquire({.wait = 5s}).has_value());
     size = 3'000'000;
-    const auto tried = refused(open(url));
+    const auto tried = refused(client_of(url));
     CHECK(tried.why == errc::unavailable);
     CHECK_THAT(tried.words, ContainsSubstring("1 MiB"));
     CHECK(client.list("").has_value());
@@ -377,7 +377,7 @@ TEST_CASE("a server that repeats a password or a token is not quoted") {
             return std::optional(Reply{200, R"({"header":{},"token":"to-ken-1"})"});
         return std::optional(FakeMember::refusal(3, "you said " + repeated + ", no"));
     });
-    const auto tried = refused(open("etcd://app:pass-word-1@" + member.host()));
+    const auto tried = refused(client_of("etcd://app:pass-word-1@" + member.host()));
     CHECK(tried.why);
     CHECK_THAT(tried.words, !ContainsSubstring(repeated));
     CHECK_THAT(tried.words, ContainsSubstring("secret"));
@@ -389,7 +389,7 @@ TEST_CASE("a port without the gateway is named as such") {
     member.instead([&](const std::string&, const FakeMember::Request&) {
         return std::optional(Reply{404, "404 page not found\n", "text/plain"});
     });
-    const auto tried = refused(open("etcd://" + member.host()));
+    const auto tried = refused(client_of("etcd://" + member.host()));
     CHECK(tried.why == errc::not_supported);
     CHECK_THAT(tried.words, ContainsSubstring("gateway") && ContainsSubstring("2380"));
 }
@@ -406,7 +406,7 @@ TEST_CASE("a grant that was done and refused for lack of space is given back") {
             member.ask(path, asked);
             return FakeMember::refusal(8, "etcdserver: mvcc: database space exceeded");
         });
-    const auto client = open("etcd://" + member.host() + "?request_timeout=1s");
+    const auto client = client_of("etcd://" + member.host() + "?request_timeout=1s");
     const auto tried = refused(client);
     CHECK(tried.why == errc::in_doubt);
     CHECK_THAT(tried.words, ContainsSubstring("space"));
@@ -417,7 +417,7 @@ TEST_CASE("another client's holder is shown with its value, and without a time i
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
     put(member, "/holdfast/it/694d77aa9e38260f", "10.0.0.1:80", 0);
-    const auto found = open("etcd://" + member.host()).inspect("it");
+    const auto found = client_of("etcd://" + member.host()).inspect("it");
     REQUIRE(found.has_value());
     REQUIRE(found->holders.size() == 1);
     CHECK_FALSE(found->holders.front().ttl_left.has_value());

@@ -129,15 +129,15 @@ private:
 
 enum class TokenFloor { ours, maximum, upper_middle, lower_middle, first };
 
-struct Clocks {
+struct TokenClocks {
     std::array<std::int64_t, nodes> nodes_ahead{};  // 0: right
     std::int64_t own_ahead = 0;
 };
 
 /// All combinations of right, far ahead and far behind.
-std::vector<Clocks> all_clocks() {
+std::vector<TokenClocks> all_clocks() {
     constexpr std::int64_t far[] = {0, 600, -600};
-    std::vector<Clocks> out;
+    std::vector<TokenClocks> out;
     for (const auto a : far)
         for (const auto b : far)
             for (const auto c : far)
@@ -151,8 +151,8 @@ bool among(unsigned mask, std::size_t i) {
 }
 
 /// What a client without any knowledge makes of the nodes that it reaches, at a true time.
-std::int64_t token_at(std::int64_t time, const Clocks& clocks, unsigned reached, TokenFloor rule,
-                      std::array<std::int64_t, nodes>& kept) {
+std::int64_t token_at(std::int64_t time, const TokenClocks& clocks, unsigned reached,
+                      TokenFloor rule, std::array<std::int64_t, nodes>& kept) {
     std::vector<std::int64_t> times;
     std::int64_t token = 0;
     for (std::size_t i = 0; i < nodes; ++i)
@@ -174,7 +174,7 @@ std::int64_t token_at(std::int64_t time, const Clocks& clocks, unsigned reached,
 }
 
 /// Fewer than half of the clocks that count are wrong.
-bool mostly_right(const Clocks& c, unsigned reached) {
+bool mostly_right(const TokenClocks& c, unsigned reached) {
     int counted = 0, wrong = 0;
     for (std::size_t i = 0; i < nodes; ++i)
         if (among(reached, i)) ++counted, wrong += c.nodes_ahead[i] != 0;
@@ -190,8 +190,8 @@ Seen two_acquisitions(TokenFloor rule) {
     Seen seen;
     const auto clocks = all_clocks();
     const unsigned majorities[] = {3, 5, 6, 7};
-    for (const Clocks& first : clocks)
-        for (const Clocks& second : clocks)
+    for (const TokenClocks& first : clocks)
+        for (const TokenClocks& second : clocks)
             for (const unsigned x : majorities)
                 for (const unsigned y : majorities)
                     for (unsigned emptied = 0; emptied < 8; ++emptied) {
