@@ -104,7 +104,7 @@ class Metrics(CliTest):
         self.assertFalse(os.path.exists(self.path("ran")))
         result = self.holdfast("run", "--metrics", "", "job", "--", "true")
         self.assertEqual(result.code, 64, result)
-        self.assertIn("--metrics takes the path of a file", result.err)
+        self.assertIn("--metrics is given and empty", result.err)
 
     def test_a_file_that_cannot_be_written_any_more_is_a_warning(self):
         os.mkdir(self.path("folder"))

@@ -2,9 +2,11 @@
 // held: those stay locked for ever.
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <holdfast/lab/wait_until.hpp>
 
 #include "catch.hpp"
 #include "completion.hpp"
@@ -252,7 +254,8 @@ TEST_CASE("calls for several locks of the parent's are cancelled in a child with
     auto in_the_way = client.make_lock("several/b").value()->acquire().value();
     hf::Reentrant<int> owners(client.make_lock("several/b"));
     boost::asio::cancellation_signal all, one;
-    const auto done = [](auto, const auto&) {};
+    std::atomic<int> ended{0};
+    const auto done = [&](auto, const auto&) { ++ended; };
     hf::async_acquire_all({*a, *b}, {}, boost::asio::bind_cancellation_slot(all.slot(), done));
     owners.async_acquire(1, {}, boost::asio::bind_cancellation_slot(one.slot(), done));
     auto set = hf::acquire_all({*client.make_lock("several/c").value()}).value();
@@ -273,4 +276,6 @@ TEST_CASE("calls for several locks of the parent's are cancelled in a child with
     }
     all.emit(boost::asio::cancellation_type::terminal);
     one.emit(boost::asio::cancellation_type::terminal);
+    // The signals outlive the calls.
+    REQUIRE(holdfast::lab::reached([&] { return ended == 2; }));
 }
