@@ -27,8 +27,10 @@ bool Handles::Count::close(One& one, Outcome& outcome) {
 }
 
 std::optional<ReleaseResult> Handles::release(One& one, const LeaseBody& grant, Outcome& outcome) {
-    const auto left_to_others = grant.state() == LeaseState::lost ? ReleaseResult::already_expired
-                                                                  : ReleaseResult::released;
+    auto left_to_others = ReleaseResult::released;
+    if (grant.state() == LeaseState::lost)
+        left_to_others = grant.lost_reason() == errc::revoked ? ReleaseResult::owned_by_other
+                                                              : ReleaseResult::already_expired;
     const auto count = count_.access();
     if (!count) return std::nullopt;  // the grant answers as it does to a child
     const bool first_time = one.open;

@@ -291,7 +291,7 @@ class AsyncCaller final : public Caller,
 public:
     AsyncCaller(std::shared_ptr<OneOwner> owner, const AcquireOptions& o,
                 ReentrantOwner::Handler handler)
-        : Caller(with_own_words(o)),
+        : Caller(with_words(o, &words_)),
           owner_(std::move(owner)),
           diagnostics_(o.diagnostics),
           callback_(std::move(handler), this) {}
@@ -316,8 +316,8 @@ public:
 
 private:
     std::shared_ptr<void> orphaned() override { return to_be_cancelled(weak_from_this().lock()); }
-    AcquireOptions with_own_words(AcquireOptions o) noexcept {
-        if (o.diagnostics != nullptr) o.diagnostics = &words_;
+    static AcquireOptions with_words(AcquireOptions o, Diagnostics* words) noexcept {
+        if (o.diagnostics != nullptr) o.diagnostics = words;
         return o;
     }
 

@@ -68,12 +68,12 @@ TEST_CASE("share: a lost grant is lost for all, and gives no more handles", "[sh
     auto first = g.lock->try_acquire().value();
     auto second = first.share().value();
     REQUIRE(g.client.break_lock("it", {.now = true}).has_value());
-    CHECK(second.renew().error() == errc::lost);
+    CHECK(second.renew().error() == errc::revoked);
     CHECK(first.state() == LeaseState::lost);
     CHECK(second.state() == LeaseState::lost);
-    CHECK(first.share().error() == errc::lost);
-    CHECK(first.release() == ReleaseResult::already_expired);
-    CHECK(second.release() == ReleaseResult::already_expired);
+    CHECK(first.share().error() == errc::revoked);
+    CHECK(first.release() == ReleaseResult::owned_by_other);
+    CHECK(second.release() == ReleaseResult::owned_by_other);
     CHECK(hf::Lease().share().error() == errc::not_held);
 }
 
@@ -85,18 +85,18 @@ TEST_CASE("share: a loss is told to each handle, and to each call that waits for
     std::atomic<int> told{0}, callbacks{0};
     const auto count = [&] { ++callbacks; };
     const std::stop_callback on_a(a, count), on_b(b, count);
-    const auto tell = [&](hf::error_code ec) { told += ec == errc::revoked || ec == errc::lost; };
+    const auto tell = [&](hf::error_code ec) { told += ec == errc::revoked; };
     for (int i = 0; i < 3; ++i) {
         first.async_lost(tell);
         second.async_lost(tell);
     }
     REQUIRE(g.client.break_lock("it", {.now = true}).has_value());
-    CHECK(first.renew().error() == errc::lost);
+    CHECK(first.renew().error() == errc::revoked);
     CHECK(lab::reached([&] { return a.stop_requested() && b.stop_requested(); }, 10s));
     CHECK(lab::reached([&] { return callbacks == 2; }, 10s));
     CHECK(lab::reached([&] { return told == 6; }, 10s));
-    CHECK(second.lost_reason() == errc::lost);
-    CHECK(second.last_error().code == errc::lost);
+    CHECK(second.lost_reason() == errc::revoked);
+    CHECK(second.last_error().code == errc::revoked);
 }
 
 TEST_CASE("share: each handle repeats its first answer", "[share]") {
