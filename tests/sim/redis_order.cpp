@@ -165,19 +165,19 @@ std::string RedisOrder::look(const std::vector<std::string>& command, const std:
         Line now = line_of(store, names_[i]);
         for (const Waiter& w : now.waiters)
             came_.try_emplace(w.owner, w.place);
-        for (const Waiter& w : lines_[i].waiters) {
-            // It has looked, in time, if its place lasts longer now.
-            const bool looked = std::any_of(
-                now.waiters.begin(), now.waiters.end(),
-                [&](const Waiter& x) { return x.owner == w.owner && x.alive > w.alive; });
-            if (!looked) continue;
-            if (w.channel.empty() || server_.listens(w.channel))
-                silent_.erase(w.owner);
-            else
-                silent_.insert(w.owner);
-        }
         if (out.empty()) out = compare(lines_[i], now, names_[i]);
         if (out.empty()) out = compare_closed(i, lines_[i], now);
+        for (const Waiter& w : lines_[i].waiters) {
+            const auto at = std::find_if(now.waiters.begin(), now.waiters.end(),
+                                         [&](const Waiter& x) { return x.owner == w.owner; });
+            const bool there = at != now.waiters.end();
+            // It has looked, in time, if its place lasts longer now.
+            const bool looked = there && at->alive > w.alive;
+            if (!there || (looked && (w.channel.empty() || server_.listens(w.channel))))
+                silent_.erase(w.owner);
+            else if (looked)
+                silent_.insert(w.owner);
+        }
         lines_[i] = std::move(now);
     }
     return out;
