@@ -120,7 +120,7 @@ std::string RedisOrder::compare_closed(std::size_t name, const Line& before, con
     std::uint64_t sum = 0;
     for (const Grant& g : grants)
         sum += g.units;
-    if (granted && sum > units_of(n)) return n.text + " was closed for less than min_hold";
+    if (granted && sum > units_of(n)) return "closed for less than min_hold: " + n.text;
     // What a client adds for a clock that is not the server's.
     const std::int64_t most = closed + closed / 50 + 5;
     const auto *lock = store.find(n.text), *parts = store.find("{" + n.text + "}:hf:r");
@@ -129,7 +129,7 @@ std::string RedisOrder::compare_closed(std::size_t name, const Line& before, con
         for (const auto& [member, ends] : parts->scores)
             longer =
                 longer || (member.starts_with('=') && ends > static_cast<double>(store.now + most));
-    return longer ? n.text + " is closed for longer than min_hold" : "";
+    return longer ? "closed for longer than min_hold: " + n.text : "";
 }
 
 /// OWNER HOW UNTIL and two more for each lock, HOW one letter: no other request is like that. Where
