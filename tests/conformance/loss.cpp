@@ -241,7 +241,7 @@ TEST_CASE("T33: after a break with `now` the broken holder and the next one hear
             REQUIRE(other.break_lock(name, {.now = true}).has_value());
             if (renews) {
                 CHECK_FALSE(lease->renew().has_value());
-                CHECK(hf::make_error_code(after_break().lost_reason) == lease->lost_reason());
+                CHECK(lease->lost_reason() == after_break().lost_reason);
             } else {
                 CHECK(lease->release() == after_break().release);
             }

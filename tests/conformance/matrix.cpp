@@ -67,15 +67,16 @@ const std::map<std::string, std::set<Capability>>& matrix() {
 const std::map<std::string, AfterBreak>& breaks() {
     using Told = hf::PreviousHolder;
     constexpr AfterBreak traced{errc::revoked, hf::ReleaseResult::owned_by_other, Told::none},
-        forgotten{errc::lost, hf::ReleaseResult::already_expired, Told::none};
+        forgotten{errc::lost, hf::ReleaseResult::already_expired, Told::none},
+        reason_kept{errc::revoked, hf::ReleaseResult::already_expired, Told::none};
     static const std::map<std::string, AfterBreak> all{
         {"memory", traced},
         {"sqlite", traced},
         {"postgresql", traced},
-        {"redis", {errc::revoked, hf::ReleaseResult::already_expired, Told::none}},
-        {"redis-poll", {errc::revoked, hf::ReleaseResult::already_expired, Told::none}},
+        {"redis", reason_kept},
+        {"redis-poll", reason_kept},
         {"redis-plain", forgotten},
-        {"redlock", forgotten},
+        {"redlock", reason_kept},
         {"redlock-plain", forgotten},
         {"etcd", forgotten},
         {"etcd-3", forgotten},
