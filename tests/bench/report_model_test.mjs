@@ -85,9 +85,9 @@ check(model(crowd).waiters === model().waiters && model().waiters > 2, `all are 
 // Delays of 0 and 10 ms each way; the kept run may have none.
 const far = (costs) => (of, report) => [...report.rows.filter((r) => r.scenario !== 'C32'), ...Object.entries(costs).flatMap(([backend, [near, more]]) =>
   [[0, near], [10, more]].map(([x, us]) => ({ ...report.rows[0], scenario: 'C32', backend, variant: 'default', metric: 'p50', x, value: us, min: us, max: us })))];
-says('A network levels the costs:** with 10 ms each way from 40.0 ms (redis) to 62.0 ms (etcd), 1.5 times; without a delay 20 times. What counts is round trips: 2.0 to 3.0.',
+says('Over a network all locks cost nearly the same:** with a delay of 10 ms each way 40.0 ms (redis) to 62.0 ms (etcd); the dearest takes 1.5 times the cheapest, without the delay 20 times. What counts is the number of round trips: 2.0 to 3.0.',
   far({ redis: [100, 40040], etcd: [2000, 62000], sqlite: [200, 200] }), 'a network');
-says('A network does not level the costs', far({ redis: [100, 40000], etcd: [200, 82000] }), 'a network that does not');
+says('Over a network the locks still differ in cost', far({ redis: [100, 40000], etcd: [200, 82000] }), 'a network that does not');
 check(!text(model(without('C32'))).includes('network'), 'without C32 nothing is said of a network');
 for (const [scenario, word] of [['C12', 'paused'], ['C2', 'Three servers'], ['C15', 'clock jumped'], ['C18', 'crash of the server']]) {
   check(!text(model(without(scenario))).includes(word), `without ${scenario} nothing is said of it`);
