@@ -289,7 +289,7 @@ TEST_CASE("breaking revokes, and now frees at once") {
     REQUIRE(now.has_value());
     CHECK(now->front().free_in == 0ms);
     CHECK(t.renew("a", "one", held.token).error == errc::revoked);
-    CHECK(t.release("a", "one", held.token) == ReleaseResult::already_expired);
+    CHECK(t.release("a", "one", held.token) == ReleaseResult::owned_by_other);
     CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
     const auto nobody = Questions::break_lock(t.connection, "b", {.now = true}, soon(), detail);
     REQUIRE(nobody.has_error());
