@@ -85,7 +85,7 @@ private:
             "one resumes, and writes:\n");
         const int end = takeover(true);
         if (end == exit_ok)
-            say("\nYour own job, once among all that use this name:\n"
+            say("\nYour own job, at most one at a time among all that use this name:\n"
                 "  holdfast --local run nightly -- ./report.sh\n"
                 "More: holdfast demo counter, oversell, queue, takeover.");
         return end;
