@@ -255,10 +255,10 @@ TEST_CASE("acquire_all: the loss of one is the loss of all", "[all]") {
     CHECK(hf::boot_clock::now() < in_time + 5s);
     CHECK_FALSE(set.valid());
     CHECK(set.state() == LeaseState::lost);
-    CHECK(set.lost_reason() == errc::lost);
-    CHECK(heard.get_future().get() == errc::lost);
+    CHECK(set.lost_reason() == errc::revoked);
+    CHECK(heard.get_future().get() == errc::revoked);
     CHECK(set[0].valid());
-    CHECK(set.release() == ReleaseResult::already_expired);
+    CHECK(set.release() == ReleaseResult::owned_by_other);
     CHECK_FALSE(g.held("a"));
 }
 

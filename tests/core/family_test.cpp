@@ -164,7 +164,7 @@ TEST_CASE(
     CHECK(two.campaign("two", {}, stop.get_token()).error() == errc::cancelled);
 
     REQUIRE(client.break_lock("it", {.now = true}).has_value());
-    CHECK(term.renew().error() == errc::lost);
+    CHECK(term.renew().error() == errc::revoked);
     auto next = two.campaign("two", {.wait = 10s}).value();
     CHECK(one.campaign("one", {.wait = 0ms}).error() == errc::would_deadlock);  // it may still act
     term.release();

@@ -205,7 +205,7 @@ TEST_CASE("kinds: one of several holders is broken, or asked", "[kinds]") {
     CHECK(g.client.inspect("it")->holders.at(0).asked);
     CHECK(g.client.request_release("free").error() == errc::not_held);
     CHECK(g.client.break_lock("it", {.now = true, .owner = owner})->size() == 1);
-    CHECK(a.renew().error() == errc::lost);
+    CHECK(a.renew().error() == errc::revoked);
     CHECK(b.renew().has_value());
     CHECK(g.client.break_lock("it", {.owner = owner}).error() == errc::not_held);
     CHECK(g.client.break_lock("it")->size() == 1);

@@ -114,11 +114,11 @@ TEST_CASE("reentrant: while a handle of a lost grant lives, the owner has lost i
     auto outer = g.lock.acquire("one").value();
     auto inner = g.lock.acquire("one").value();
     REQUIRE(g.client.break_lock("it", {.now = true}).has_value());
-    CHECK(outer.renew().error() == errc::lost);
-    CHECK(g.lock.try_acquire("one").error() == errc::lost);
+    CHECK(outer.renew().error() == errc::revoked);
+    CHECK(g.lock.try_acquire("one").error() == errc::revoked);
     outer.release();
-    CHECK(g.lock.try_acquire("one").error() == errc::lost);
-    CHECK(AgainCall(g.lock, "one").take().first == errc::lost);
+    CHECK(g.lock.try_acquire("one").error() == errc::revoked);
+    CHECK(AgainCall(g.lock, "one").take().first == errc::revoked);
     inner = {};
     CHECK(g.lock.try_acquire("one").has_value());
 }
