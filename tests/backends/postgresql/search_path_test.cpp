@@ -90,6 +90,8 @@ TEST_CASE("F105: functions and operators of other schemas do not run, whatever f
         {names, "me"},
         {names, "{1}", names, "{1}", "{1}", "{1}", "{1}", "{1}", "{t}", names, "{" + now + "}",
          "on", "20ms"},
+        {names, "{1}", names, "{1}", "{1}", "{1}", "{1}", "{1}", "{t}", names, "{" + now + "}",
+         "on", "20ms"},
         {"N", owner, "1000000", "9000000000000000", "1", "4294967295", "t"},
         {"N", owner, "1", "1", "4294967295", "t"},
         {names, "me"},
