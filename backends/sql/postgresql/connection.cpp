@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <new>
 #include <utility>
 
 #include "connect.hpp"
@@ -86,6 +87,9 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     try {
         session_ = std::make_unique<Session>(std::move(h));
         why = introduce(deadline, detail);
+    } catch (const std::bad_alloc&) {  // says nothing about the server
+        close();
+        throw;
     } catch (const std::exception& e) {  // a number that is none, for instance
         detail = words_of(e.what());
         why = make(session_ ? Error::strange_answer : Error::closed);
