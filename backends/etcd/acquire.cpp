@@ -78,7 +78,7 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
     Went went;
     auto task = transact(std::move(requests), deadline, went, length);
     const auto results = co_await std::move(task);
-    Attempts behind, leaving, marked;
+    Attempts behind, leaving, marked, full;
     std::vector<std::int64_t> markers;
     for (std::size_t i = 0; i < asked.size(); ++i) {
         Asked& one = asked[i];
@@ -88,6 +88,7 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
         one.place->doubt = one.place->doubt || went.late;
         if (!results) {
             one.attempt->detail = went.detail.empty() ? results.error().message() : went.detail;
+            if (results.error() == make(Error::no_space)) full.push_back(one.attempt);
             if (one.place->perhaps)
                 one.attempt->outcome = Attempt::NoAnswer{results.error()};
             else
@@ -105,6 +106,11 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
         markers.push_back(marker);
     }
     asked.clear();
+    // The one request that raises the alarm may have been executed. Deletions are still accepted.
+    auto withdrawing = withdraw(full);
+    co_await std::move(withdrawing);
+    for (Attempt* a : full)
+        if (!a->withdrawal) a->outcome = Attempt::Failed{make(Error::no_space)};
     for (Attempt* a : leaving) {
         auto giving_up = give_up(a);
         co_await std::move(giving_up);
