@@ -56,9 +56,15 @@ awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point dead
         co_return found;
     }
     if (unreachable) co_return unreachable;
-    std::vector<Command> calls(questions().size());
+    Keys keys;
+    keys.assign(shared_->options.prefix, unused_name());
+    Touched touched{std::move(keys.lock), {}, {}};
+    if (!shared_->options.plain) touched.sibling = std::move(keys.queue);
+    if (shared_->options.queue && !shared_->options.plain) touched.channel = "hf:c:doctor";
+    const auto asked = questions(touched);
+    std::vector<Command> calls(asked.size());
     for (std::size_t i = 0; i < calls.size(); ++i)
-        for (const std::string& word : questions()[i])
+        for (const std::string& word : asked[i])
             calls[i].add(word);
     const auto before = std::chrono::system_clock::now();
     const auto sent = boot_clock::now();

@@ -93,7 +93,11 @@ awaitable<result<Examination>> RedlockBackend::examine(boot_clock::time_point de
     std::vector<spi::Facts> facts(count);
     std::size_t question = 0;
     error_code few;
-    for (const auto& words : redis::questions()) {
+    Keys keys;
+    keys.assign(set_->options.prefix, redis::unused_name());
+    redis::Touched touched{std::move(keys.lock), {}, {}};
+    if (set_->options.fencing) touched.sibling = std::move(keys.readers);
+    for (const auto& words : redis::questions(touched)) {
         std::vector<std::vector<std::string>> commands(count, words);
         const auto before = std::chrono::system_clock::now();
         const auto sent = boot_clock::now();

@@ -396,7 +396,7 @@ void Engine::end(milliseconds grace) {
     }
     start_submitted();
     give_up_everything();
-    drain(boot_clock::now() + milliseconds(1000));
+    const bool drained = drain(boot_clock::now() + milliseconds(1000));
     // No request will follow; callers that wait for an answer keep the engine alive.
     all_ended_ = {};
     for (const auto& lease : leases_.all())
@@ -407,12 +407,23 @@ void Engine::end(milliseconds grace) {
     // They keep the engine alive, too.
     attempts_.clear(), withdrawals_.clear(), releases_.clear(), renewals_.clear();
     pool_.stop(grace);
+    if (!drained) drain_later();
     close_done_ = true;
     close_done_.notify_all();
 }
 
-void Engine::drain(boot_clock::time_point until) {
-    while (io_.poll_one() != 0 && boot_clock::now() < until) {
+bool Engine::drain(boot_clock::time_point until) {
+    while (io_.poll_one() != 0)
+        if (boot_clock::now() >= until) return false;
+    return true;
+}
+
+void Engine::drain_later() noexcept {
+    const auto rest = [self = shared_from_this()] { self->drain(boot_clock::time_point::max()); };
+    try {
+        spi::signal_masked_thread(rest).detach();
+    } catch (const std::exception&) {
+        rest();
     }
 }
 

@@ -142,8 +142,11 @@ private:
     void finish();
     /// The rest of the end, once the engine thread runs nothing any more.
     void end(milliseconds grace);
-    /// Runs the handlers that are ready.
-    void drain(boot_clock::time_point until);
+    /// Runs the handlers that are ready. False: some are left.
+    bool drain(boot_clock::time_point until);
+    /// The same without a limit, on a thread of its own: a handler that is left keeps the engine
+    /// alive.
+    void drain_later() noexcept;
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
     /// Items, and the request of each; null: nothing is left to ask.
     template <class Item, class Step>

@@ -439,6 +439,52 @@ class StatusFd(CliTest):
         """Readers: operations.md promises this event."""
         self.assertIn("resolving the request", self.away_until("in_doubt", "waiting", "acquired"))
 
+    def test_a_waiter_says_once_that_nothing_answers_and_when_it_does_again(self):
+        err = self.away_until("unreachable", "waiting", "reachable")
+        self.assertEqual(err.count('no answer from the server while waiting for "job"'), 1, err)
+        self.assertEqual(err.count('the server answers again: waiting for "job"'), 1, err)
+
+    def test_what_the_server_refuses_reaches_whoever_holds_and_releases(self):
+        server = support.Redis()
+        self.addCleanup(server.close)
+        port = server.url.rsplit(":", 1)[1].split("/")[0]
+
+        def may(*rules):
+            subprocess.run(["redis-cli", "-p", port, "ACL", "SETUSER", "default", *rules], check=True,
+                           capture_output=True, timeout=support.CAP)
+
+        def held(ttl):
+            out, into = os.pipe()
+            process = self.start("run", "--ttl", ttl, "--grace", "0.1", "--status-fd", str(into), "job", "--",
+                                 "timeout", "15", "cat", url=server.url, pass_fds=[into], stdin=subprocess.PIPE)
+            os.close(into)
+            events = os.fdopen(out)
+            self.addCleanup(events.close)
+            return process, (json.loads(line) for line in events)
+
+        def next_one(events, kind):
+            return next(e for e in events if e["event"] == kind)
+
+        process, events = held("60s")
+        next_one(events, "acquired")
+        may("-@scripting")
+        process.stdin.close()
+        self.assertRegex(next_one(events, "released")["error"], "(?i)permission")
+        self.assertEqual(process.wait(timeout=support.CAP), 0)
+        self.assertRegex(process.stderr.read(), r'(?i)the server refused the release \(.*permission.*"job" within')
+        may("+@all")
+        self.assertEqual(self.holdfast("break", "--force", "--now", "job", url=server.url).code, 0)
+
+        process, events = held("3s")
+        next_one(events, "acquired")
+        may("-@scripting")
+        self.assertRegex(next_one(events, "at_risk")["error"], "(?i)permission")
+        next_one(events, "lost")
+        process.wait(timeout=support.CAP)
+        err = process.stderr.read()
+        self.assertRegex(err, r'(?i)the server refused a renewal of "job": .*permission')
+        self.assertRegex(err, r"(?i)no renewal confirmed for .*permission")
+
     def test_that_nobody_reads(self):
         """F3: a full pipe costs events, which is said, and not the job."""
         out, into = os.pipe()

@@ -143,7 +143,7 @@ bool cancelled_at(Proxies& proxy, const std::string& name, const Boundary& at, b
     const auto client = open_proxied("ttl=60s&request_timeout=3s");
     const auto lock = lock_of(client, name);
     for (int i = 0; i < 3; ++i)
-        hold(*lock).release();  // its connections are there
+        hold(*lock).release(hf::Outcome::abandoned);  // its connections are there
     const auto others = open("ttl=60s");
     hf::Lease holder;
     if (at.held) holder = hold(*lock_of(others, name));
@@ -178,6 +178,12 @@ bool cancelled_at(Proxies& proxy, const std::string& name, const Boundary& at, b
     CHECK(got.error() == errc::cancelled);
     holder.release();
     require_clean(name);
+    // What was granted and never used is no holder of which the next one is told.
+    auto next = hold(*lock_of(others, name));
+    if (has(Capability::previous_holder))
+        CHECK(next.previous_holder() ==
+              (at.held ? hf::PreviousHolder::released : hf::PreviousHolder::abandoned));
+    next.release();
     return true;
 }
 

@@ -27,6 +27,8 @@ const std::vector<Case>& redis_cases() {
     static const std::vector<Case> all{
         {"redis.info", {}, unknown},
         {"redis.info", info, sound},
+        {"redis.rights", {{"refused", "EVALSHA"}}, slow},
+        {"redis.rights", {{"refused", ""}}, sound},
         {"redis.role", with({{"role", "slave"}}), unsafe},
         {"redis.role", with({{"role", "master"}}), sound},
         {"redis.role", {}, unknown},

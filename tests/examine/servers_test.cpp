@@ -76,7 +76,8 @@ void set(const lab::RedisServer& server, const std::string& option, const std::s
 TEST_CASE("examine: Redis") {
     lab::RedisOptions options;
     options.append_only = true;
-    options.users = {"poor on >secret ~* &* +@all -info -config"};
+    options.users = {"poor on >secret ~* &* +@all -info -config",
+                     "few on >secret ~app* ~{app*}:hf:* &other +@all -zadd -evalsha"};
     auto server = lab::RedisServer::start(options);
     const std::string url = server.url();
     expect(url, {});
@@ -97,6 +98,12 @@ TEST_CASE("examine: Redis") {
     const auto limited = "redis://poor:secret@127.0.0.1:" + std::to_string(server.port());
     expect(limited, {"config.password"}, {},
            {"redis.info", "redis.role", "redis.persistence", "redis.replicas", "redis.eviction"});
+    const auto few = "redis://few:secret@127.0.0.1:" + std::to_string(server.port());
+    expect(few + "?namespace=app:", {"config.password"}, {"redis.rights"});
+    expect(few + "?namespace=b:", {"config.password"}, {"redis.rights"});
+    const auto found = words_of(examined(few + "?namespace=app:"));
+    INFO(found);
+    CHECK(found.find("EVALSHA, ZADD, PUBLISH to its channel") != std::string::npos);
     // A snapshot that cannot take its place: a folder is there.
     const auto folder = server.cli({"CONFIG", "GET", "dir"}).elements.at(1).text;
     const auto taken = std::filesystem::path(folder) / "dump.rdb";

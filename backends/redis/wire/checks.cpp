@@ -1,5 +1,8 @@
 #include "checks.hpp"
 
+#include <random>
+
+#include "errors.hpp"
 #include "holdfast/spi/common_checks.hpp"
 
 namespace holdfast::redis {
@@ -8,7 +11,60 @@ namespace {
 using spi::Facts;
 using spi::Judgement;
 
-enum Question : std::uint8_t { info, time, first_config };
+enum Question : std::uint8_t { info, time, first_config, stored_script = 6, rights_script };
+
+/// Nothing is there, so nothing is changed: XX sets no key that does not exist. Answers what was
+/// refused. Redis 6 has another text for a refusal inside of a script.
+constexpr const char* try_rights = R"lua(
+local refused = {}
+local function try(...)
+  local answer = redis.pcall(...)
+  local words = type(answer) == 'table' and answer.err or ''
+  if string.find(words, 'NOPERM', 1, true) or string.find(words, 'executing the script', 1, true) then
+    local on = ''
+    if string.find(words, ' key', 1, true) then on = ' on ' .. select(2, ...) end
+    if string.find(words, ' channel', 1, true) then on = ' to its channel' end
+    refused[#refused + 1] = (...) .. on
+  end
+end
+local lock, beside, channel = KEYS[1], KEYS[2], ARGV[1]
+try('GET', lock)
+try('SET', lock, '', 'XX')
+try('PEXPIRE', lock, 1)
+try('DEL', lock)
+if beside then
+  try('TIME')
+  try('GET', beside)
+  try('SET', beside, '', 'XX')
+  try('EXISTS', beside)
+  try('PTTL', beside)
+  try('PEXPIREAT', beside, 1)
+  try('ZADD', beside, 'XX', 1, 'a')
+  try('ZSCORE', beside, 'a')
+  try('ZRANGE', beside, 0, 0)
+  try('ZREM', beside, 'a')
+  try('ZCARD', beside)
+  try('ZREMRANGEBYSCORE', beside, 0, 0)
+end
+if channel ~= '' then
+  try('ZRANK', beside, 'a')
+  try('HGET', beside, 'a')
+  try('HDEL', beside, 'a')
+  try('PUBSUB', 'NUMSUB', channel)
+  try('PUBLISH', channel, '')
+end
+return table.concat(refused, ', ')
+)lua";
+
+void refuse(Facts& facts, std::string_view what) {
+    const std::string_view before = facts.text("refused");
+    facts.set("refused", std::string(before) + (before.empty() || what.empty() ? "" : ", ") +
+                             std::string(what));
+}
+
+bool is_denied(const Reply& r) {
+    return r.is(Reply::Type::error) && from_reply(r.text) == make(Error::denied);
+}
 
 /// False: unknown, since INFO was not answered.
 bool asked(const Facts& f) {
@@ -28,21 +84,33 @@ std::optional<long long> percent(const Facts& f, std::string_view part, std::str
 
 }  // namespace
 
-const std::vector<std::vector<std::string>>& questions() {
-    // Several patterns in one CONFIG GET need Redis 7.
-    static const std::vector<std::vector<std::string>> all{
-        {"INFO"},
-        {"TIME"},
-        {"CONFIG", "GET", "*append*"},
-        {"CONFIG", "GET", "stop-writes-on-bgsave-error"},
-        {"CONFIG", "GET", "min-replicas-to-write"},
-        {"CONFIG", "GET", "timeout"}};
-    return all;
+std::string unused_name() {
+    std::random_device random;
+    return "doctor-" + std::to_string(random()) + '-' + std::to_string(random());
+}
+
+std::vector<std::vector<std::string>> questions(const Touched& touched) {
+    std::vector<std::string> rights{"EVAL", try_rights, touched.sibling.empty() ? "1" : "2",
+                                    touched.lock};
+    if (!touched.sibling.empty()) rights.push_back(touched.sibling);
+    rights.push_back(touched.channel);
+    // Several patterns in one CONFIG GET need Redis 7. No script has that digest.
+    return {{"INFO"},
+            {"TIME"},
+            {"CONFIG", "GET", "*append*"},
+            {"CONFIG", "GET", "stop-writes-on-bgsave-error"},
+            {"CONFIG", "GET", "min-replicas-to-write"},
+            {"CONFIG", "GET", "timeout"},
+            {"EVALSHA", std::string(40, '0'), "0"},
+            std::move(rights)};
 }
 
 void note_answer(Facts& facts, std::size_t question, const Reply* reply) {
     if (reply == nullptr) return;
     if (question == info && reply->is_text()) spi::note_lines(facts, reply->text, ":");
+    if (question == stored_script && is_denied(*reply)) refuse(facts, "EVALSHA");
+    if (question == rights_script && is_denied(*reply)) refuse(facts, "EVAL on the keys of a lock");
+    if (question == rights_script && reply->is_text()) refuse(facts, reply->text);
     const auto items = reply->items();
     if (!reply->is(Reply::Type::array)) return;
     if (question == time) {
@@ -69,6 +137,12 @@ namespace judge {
 
 Found answered(const Facts& f) {
     return asked(f) ? spi::sound("Redis " + std::string(f.text("redis_version"))) : not_asked();
+}
+
+Found rights(const Facts& f) {
+    if (!f.has("refused")) return {};
+    const auto refused = f.text("refused");
+    return refused.empty() ? spi::sound() : spi::slow("this user may not " + std::string(refused));
 }
 
 Found persistence(const Facts& f) {
@@ -192,6 +266,8 @@ bool keeps_each_write(const spi::Facts& f) {
 
 std::vector<spi::Check> with_node_checks(std::vector<spi::Check> first) {
     static constexpr spi::Check shared[] = {
+        {"redis.rights", "what needs it is refused",
+         "ACL SETUSER the user what the backend's page lists under Permissions", judge::rights},
         {"redis.eviction",
          "when memory is short the server throws locks away, and a second client acquires them",
          "CONFIG SET maxmemory-policy noeviction", judge::eviction},

@@ -10,8 +10,17 @@
 
 namespace holdfast::redis {
 
-/// The commands whose replies are the facts. All are read-only.
-const std::vector<std::vector<std::string>>& questions();
+/// What a lock touches, for a name that nobody uses. Empty: not used in this mode.
+struct Touched {
+    std::string lock;     ///< the lock's own key
+    std::string sibling;  ///< one of the keys beside it
+    std::string channel;  ///< on which waiters are notified
+};
+/// A part of a name that nobody uses.
+std::string unused_name();
+/// The commands whose replies are the facts. None changes anything: the last one tries what locks
+/// do on keys that are not there.
+std::vector<std::vector<std::string>> questions(const Touched&);
 /// Stores the facts of one reply: INFO, TIME, or names and values of CONFIG GET. An error stores
 /// nothing, nor does null (no reply).
 void note_answer(spi::Facts&, std::size_t question, const Reply*);
@@ -24,6 +33,7 @@ namespace judge {
 using Found = std::optional<spi::Judgement>;
 
 Found answered(const spi::Facts&);           ///< INFO was allowed
+Found rights(const spi::Facts&);             ///< what locks do is permitted
 Found persistence(const spi::Facts&);        ///< an append-only file is kept
 Found append_only_file(const spi::Facts&);   ///< and is complete
 Found fsync(const spi::Facts&);              ///< each write is synced

@@ -74,7 +74,8 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "socket",
          .type = OptionType::path,
          .fallback = "",
-         .meaning = "Directory of the server's Unix socket, which replaces the host. The port "
+         .meaning = "Directory of the server's Unix socket, which replaces the host: "
+                    "postgresql:///app?socket=/run/postgresql. The port of a host that is given "
                     "selects the socket.",
          .identity = spi::Identity::part},
         {.name = "sslmode",

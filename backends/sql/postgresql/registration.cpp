@@ -14,6 +14,7 @@ spi::Descriptor descriptor() {
     d.example = "postgresql://127.0.0.1:5432/app";
     d.options = option_table();
     d.hosts = spi::Descriptor::Hosts::one;
+    d.host_option = "socket";
     d.default_port = 5432;
     d.takes_credentials = true;
     d.path_meaning = "the name of the database; by default the user's name";

@@ -15,7 +15,6 @@ namespace holdfast {
 /// writer has left half done. Equal tokens are accepted, since one holder writes many times; zero
 /// is refused. Thread-safe; the function runs under the resource's own mutex. Tokens of two
 /// deployments do not compare: call reset() after a migration to another backend or deployment.
-/// deployment call reset(), since tokens of two deployments do not compare.
 class FencedResource {
 public:
     /// Runs `write` and returns true, unless `token` is zero or below the highest token seen.

@@ -210,6 +210,12 @@ std::optional<std::string> check_option(const OptionSpec& spec, const Item& item
     return Check(spec, item, diagnostics).run();
 }
 
+std::string socket_remedy(const spi::Descriptor& backend) {
+    return "For a Unix socket write for example " + backend.schemes.front() + "://" +
+           backend.example.substr(backend.example.rfind('/')) + '?' + backend.host_option +
+           "=/DIRECTORY.";
+}
+
 void unknown_option(const spi::Descriptor& backend, const Item& item,
                     const std::vector<std::string>& others, Diagnostics& diagnostics) {
     if (item.key == "password" || item.key == "pass" || item.key == "passwd") {
@@ -217,6 +223,10 @@ void unknown_option(const spi::Descriptor& backend, const Item& item,
                         backend.takes_credentials
                             ? "Use password_file or password_env, which are read when needed."
                             : backend.name + " takes no password.");
+        return;
+    }
+    if (item.key == "host" && !backend.host_option.empty()) {
+        diagnostics.add(item.where, "The host is not given as an option.", socket_remedy(backend));
         return;
     }
     std::vector<std::string> keys = others;

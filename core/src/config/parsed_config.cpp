@@ -18,6 +18,11 @@ std::string as_in(const Descriptor& backend) {
     return "Write it as in " + backend.example + ".";
 }
 
+bool has_socket(const ParsedConfig& parsed) {
+    return std::any_of(parsed.options.begin(), parsed.options.end(),
+                       [&](const Item& item) { return item.key == parsed.backend->host_option; });
+}
+
 void check_path(const ParsedConfig& parsed, Settings& settings, Diagnostics& diagnostics) {
     const Descriptor& backend = *parsed.backend;
     const bool hosted = backend.hosts != Descriptor::Hosts::none;
@@ -172,6 +177,7 @@ std::vector<spi::Endpoint> check_hosts(const ParsedConfig& parsed, Diagnostics& 
         return hosts;
     }
     if (parsed.hosts.empty()) {
+        if (has_socket(parsed)) return hosts;
         diagnostics.add(parsed.where, "The host is missing.", as_in(backend));
         return hosts;
     }
@@ -188,8 +194,12 @@ std::vector<spi::Endpoint> check_hosts(const ParsedConfig& parsed, Diagnostics& 
         std::string problem;
         auto endpoint = parse_endpoint(item.value, &problem);
         if (!endpoint) {
+            // libpq takes a directory for a host: host=/run/postgresql, or %2Frun%2Fpostgresql.
+            const bool directory = item.value.starts_with('/') || item.value.starts_with('%');
             diagnostics.add(item.where, which + " " + problem + ".",
-                            "Write HOST:PORT, or [ADDRESS]:PORT for IPv6.");
+                            directory && !backend.host_option.empty()
+                                ? socket_remedy(backend)
+                                : "Write HOST:PORT, or [ADDRESS]:PORT for IPv6.");
             continue;
         }
         if (endpoint->port == 0) endpoint->port = backend.default_port;

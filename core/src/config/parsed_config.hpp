@@ -43,6 +43,8 @@ std::optional<spi::Settings> finish(const ParsedConfig&, Diagnostics&);
 std::vector<spi::OptionSpec> options_of(const spi::Descriptor&);
 /// Checks one value against its row. Returns the text to keep, or nullopt after adding an entry.
 std::optional<std::string> check_option(const spi::OptionSpec&, const Item&, Diagnostics&);
+/// How to write a Unix socket, for a backend that has a host_option.
+std::string socket_remedy(const spi::Descriptor&);
 /// Adds the entry for an unknown key; `others` are further keys that are valid there.
 void unknown_option(const spi::Descriptor&, const Item&, const std::vector<std::string>& others,
                     Diagnostics&);

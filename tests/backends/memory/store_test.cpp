@@ -81,6 +81,13 @@ struct Owner {
         store.release(h, name);
         return h.released;
     }
+    void withdraw() {
+        spi::Attempt a;
+        a.name = name;
+        a.owner = id;
+        a.units = units;
+        store.withdraw(a, name);
+    }
     milliseconds closed_for() { return store.inspect(name)->closed_for.value_or(0ms); }
 };
 
@@ -104,6 +111,18 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     CHECK(events.asked_of == std::vector<std::string>{"a"});
     CHECK(a.release() == ReleaseResult::released);
     CHECK(events.woken == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("memory: a grant that was given back unused is no holder that crashed") {
+    Store store;
+    Events events;
+    Owner a{store, events, "N", "a"}, b{store, events, "N", "b"}, c{store, events, "N", "c"};
+    REQUIRE(a.take());
+    CHECK(a.release() == ReleaseResult::released);
+    REQUIRE(b.take());
+    b.withdraw();
+    REQUIRE(c.take());
+    CHECK(c.grant.previous == PreviousHolder::released);
 }
 
 TEST_CASE("memory: a client that has closed is not called any more, not even by a call under way") {

@@ -340,6 +340,17 @@ TEST_CASE("T23: rights that are missing are named, with the remedy") {
     }
 }
 
+TEST_CASE("a Unix socket needs no host, and libpq's ways to name one are answered with ours") {
+    CHECK(hf::Client::open("postgresql:///app?socket=/nowhere").has_value());
+    for (const char* url : {"postgresql:///app?host=/nowhere", "postgresql://%2Fnowhere/app"}) {
+        INFO(url);
+        hf::Diagnostics words;
+        const auto client = hf::Client::open(url, {.diagnostics = &words});
+        CHECK(client.error() == errc::bad_config);
+        CHECK_THAT(words.text(), ContainsSubstring("postgresql:///app?socket=/DIRECTORY"));
+    }
+}
+
 TEST_CASE("passwords by file and environment, TLS, Unix sockets; never printed") {
     lab::PostgresOptions options;
     options.password = "s3cret-w0rd";

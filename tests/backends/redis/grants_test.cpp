@@ -65,6 +65,13 @@ TEST_CASE("grants: released, abandoned, crashed, unknown, none") {
     REQUIRE(rig.attempt(fifth).granted());
     CHECK(fifth.grant().previous == PreviousHolder::crashed);
     CHECK(rig.release(fifth) == ReleaseResult::released);
+
+    Try sixth("a"), seventh("a");
+    REQUIRE(rig.attempt(sixth).granted());
+    CHECK(rig.withdraw(sixth) == holdfast::error_code());
+    REQUIRE(rig.attempt(seventh).granted());
+    CHECK(seventh.grant().previous == PreviousHolder::released);
+    CHECK(rig.release(seventh) == ReleaseResult::released);
 }
 
 TEST_CASE("grants: the first token of a name is the server's time in microseconds") {

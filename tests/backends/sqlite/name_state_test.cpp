@@ -196,6 +196,16 @@ TEST_CASE("name state: a writer that crashed is what the next writer is told, no
     CHECK(std::get<spi::Attempt::Granted>(w.outcome).previous == PreviousHolder::crashed);
 }
 
+TEST_CASE("name state: a grant that was given back unused is no holder that crashed") {
+    RowOnly t;
+    REQUIRE(t.granted("w1", writer));
+    t.end(Step::Kind::release, "w1");
+    REQUIRE(t.granted("w2", writer));
+    t.end(Step::Kind::withdraw, "w2");
+    const Step w = t.attempt("w3", writer);
+    CHECK(std::get<spi::Attempt::Granted>(w.outcome).previous == PreviousHolder::released);
+}
+
 TEST_CASE("name state: of several holders one leaves early, and the name is closed for it alone") {
     RowOnly t;
     REQUIRE(t.granted("r1", reader));

@@ -15,7 +15,7 @@ namespace holdfast::spi {
 
 /// Changes with every declaration in this folder. A backend carries the version that it was
 /// compiled with, and core refuses backends of another version.
-inline constexpr unsigned version = 3;
+inline constexpr unsigned version = 4;
 
 /// What core, the command line, the suite and the documentation need to know of a backend.
 struct Descriptor {
@@ -25,6 +25,7 @@ struct Descriptor {
     std::string example;               ///< "redis://127.0.0.1:6379"
     std::vector<OptionSpec> options;   ///< its own, beside common_options()
     enum class Hosts : std::uint8_t { none, one, many } hosts = Hosts::one;
+    std::string host_option;  ///< the option of a Unix socket that replaces the host: "socket"
     std::uint16_t default_port = 0;
     bool takes_credentials = false;  ///< user and password in the URL, password_file, ...
     enum class Path : std::uint8_t { none, optional, required } path = Path::optional;
