@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Whether pages, help and public headers use the terms of docs/glossary.md, and none of the words that these replace.
+"""Whether pages, help and public headers use the terms of docs/glossary.md, and none of the words that these replace,
+and whether the code on the first pages is as narrow as a forge shows it.
 
 words.py TREE             each use of a word from the glossary's last column is printed; exit 1 when there is one
-words.py TREE --selftest  each of those words has to be found in a page that has it
+words.py TREE --selftest  each of those words has to be found in a page that has it, and a line that is too wide
 """
 import pathlib
 import re
@@ -40,6 +41,20 @@ def uses(text, words):
             yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()), term
 
 
+# What fits into 838 pixels.
+FIRST_PAGES, WIDEST = ("README.md", "docs/backends.md", "docs/guide.md"), 98
+
+
+def too_wide(text):
+    """Numbers of the lines of code that a reader would have to scroll."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            code = not code
+        elif code and len(line) > WIDEST:
+            yield number
+
+
 def main():
     tree = pathlib.Path(sys.argv[1])
     words = replaced(tree)
@@ -47,8 +62,13 @@ def main():
         sys.exit(f"{GLOSSARY}: its table was not read")
     if sys.argv[2:] == ["--selftest"]:
         missed = [w for w in words if not list(uses(f"One of them\n{w.capitalize()} here.\n", words))]
-        sys.exit(f"not found: {missed}" if missed else 0)
+        wide = list(too_wide("\n".join(["x" * 99, "```", "x" * 98, "x" * 99, "```", "x" * 99])))
+        sys.exit(f"not found: {missed}" if missed else 0 if wide == [4] else f"too wide: {wide}")
     wrong = 0
+    for page in FIRST_PAGES:
+        for line in too_wide((tree / page).read_text()):
+            print(f"{page}:{line}: code of more than {WIDEST} columns")
+            wrong += 1
     for page in sorted(p for glob in GLOBS for p in tree.glob(glob)):
         if page == tree / GLOSSARY:
             continue
