@@ -140,7 +140,8 @@ TEST_CASE("F105: a table that is put before ours in search_path is not used by w
 }
 
 TEST_CASE("two schemas are two locks to acquire_all, and a schema and none may be either") {
-    server().sql("CREATE SCHEMA one AUTHORIZATION holdfast; CREATE SCHEMA two AUTHORIZATION holdfast");
+    server().sql(
+        "CREATE SCHEMA one AUTHORIZATION holdfast; CREATE SCHEMA two AUTHORIZATION holdfast");
     const auto at = [](const char* query) { return lock_of(open_here(query), "both"); };
     const auto one = at("schema=one"), two = at("schema=two"), none = at("");
     // Another client holds the second lock, so the call must not pass for a holder of both.
