@@ -122,6 +122,8 @@ TEST_CASE("every kind: what is lost is told, and its name closed no longer than 
           "[kinds][every]") {
     const auto client = open(), other = open();
     auto all = hold_all(client, {.ttl = 2s, .renew = false}, 20s, 5s);
+    for (const Held& h : all)
+        CHECK(h.lease->renew().has_value());  // and keeps the options of time
     for (Held& h : all) {
         INFO(h.words);
         lab::wait_until([&] { return h.lease->lost().stop_requested(); }, 10s, "it is lost");
