@@ -123,9 +123,10 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
     status.write("released", std::move(facts));
     if (answer != ReleaseResult::unreachable || before == LeaseState::lost) return;
     const bool refused = failed && error.code != errc::unavailable && error.code != errc::in_doubt;
+    const bool has_words = refused || (failed && !error.text.empty());
     warn(fmt::format("the server {} the release{}: it frees {} within {}",
                      refused ? "refused" : "did not answer",
-                     refused ? " (" + in_words(error) + ")" : "", in_quotes(o.names),
+                     has_words ? " (" + in_words(error) + ")" : "", in_quotes(o.names),
                      spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
 }
 
