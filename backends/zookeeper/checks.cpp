@@ -115,15 +115,9 @@ Found judge_listed(const spi::Facts& f) {
     return *listed < *voters ? spi::slow(words) : spi::sound(words);
 }
 
-Found judge_rights(const spi::Facts& f) {
-    if (!f.has("refused")) return {};
-    const auto refused = f.text("refused");
-    return refused.empty() ? spi::sound() : spi::slow("this user may not " + std::string(refused));
-}
-
 constexpr spi::Check ensemble_checks[] = {
-    {"zookeeper.rights", "what needs it is refused",
-     "give this user create and read in the base, and every right below it", judge_rights},
+    {"zookeeper.rights", spi::rights_consequence,
+     "give this user create and read in the base, and every right below it", spi::judge_rights},
     {"zookeeper.servers", "the failure of one stops every lock, as with one server less",
      "run three or five", judge_servers},
     {"zookeeper.listed", "when those fail, the others are not asked", "name all servers in the URL",

@@ -139,12 +139,6 @@ Found answered(const Facts& f) {
     return asked(f) ? spi::sound("Redis " + std::string(f.text("redis_version"))) : not_asked();
 }
 
-Found rights(const Facts& f) {
-    if (!f.has("refused")) return {};
-    const auto refused = f.text("refused");
-    return refused.empty() ? spi::sound() : spi::slow("this user may not " + std::string(refused));
-}
-
 Found persistence(const Facts& f) {
     if (!asked(f)) return not_asked();
     if (f.text("aof_enabled") == "1") return spi::sound("it keeps an append-only file");
@@ -266,8 +260,8 @@ bool keeps_each_write(const spi::Facts& f) {
 
 std::vector<spi::Check> with_node_checks(std::vector<spi::Check> first) {
     static constexpr spi::Check shared[] = {
-        {"redis.rights", "what needs it is refused",
-         "ACL SETUSER the user what the backend's page lists under Permissions", judge::rights},
+        {"redis.rights", spi::rights_consequence,
+         "ACL SETUSER the user what the backend's page lists under Permissions", spi::judge_rights},
         {"redis.eviction",
          "when memory is short the server throws locks away, and a second client acquires them",
          "CONFIG SET maxmemory-policy noeviction", judge::eviction},

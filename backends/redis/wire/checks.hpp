@@ -33,7 +33,6 @@ namespace judge {
 using Found = std::optional<spi::Judgement>;
 
 Found answered(const spi::Facts&);           ///< INFO was allowed
-Found rights(const spi::Facts&);             ///< what locks do is permitted
 Found persistence(const spi::Facts&);        ///< an append-only file is kept
 Found append_only_file(const spi::Facts&);   ///< and is complete
 Found fsync(const spi::Facts&);              ///< each write is synced

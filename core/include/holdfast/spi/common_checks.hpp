@@ -24,6 +24,14 @@ inline void note_lines(Facts& facts, std::string_view text, std::string_view bet
     }
 }
 
+/// Fact "refused": what this user may not do, empty if nothing.
+inline std::optional<Judgement> judge_rights(const Facts& f) {
+    if (!f.has("refused")) return {};
+    const auto refused = f.text("refused");
+    return refused.empty() ? sound() : slow("this user may not " + std::string(refused));
+}
+inline constexpr std::string_view rights_consequence = "what needs it is refused";
+
 /// Fact "shared_host": a host that was noted before. Ignores this machine, where only trials run.
 /// An IPv6 address may have brackets.
 inline void note_host(Facts& facts, std::set<std::string>& seen, std::string host) {
