@@ -1,13 +1,13 @@
 // `holdfast ask`: asks the holders of a lock to release it. They decide.
 #include <fmt/format.h>
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 
 #include <iostream>
 
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holder_text.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 #include "option_values.hpp"
 
@@ -26,7 +26,7 @@ void print(const std::string& name, const std::vector<Holder>& asked) {
         holders.push_back(as_json(h));
     boost::json::object o{{"schema", "holdfast.ask/1"}, {"name", clean_utf8(name)}};
     o["holders"] = std::move(holders);
-    std::cout << boost::json::serialize(o) << std::endl;
+    std::cout << json_text(o) << std::endl;
 }
 
 int ask(const Globals& g, const TypedAsk& t) {

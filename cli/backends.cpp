@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 #include <iostream>
 
 #include "exit_code.hpp"
 #include "globals.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 
 namespace holdfast::cli {
@@ -69,7 +69,7 @@ int all_backends(bool json) {
     if (json) {
         boost::json::object o{{"schema", "holdfast.backends/1"}};
         o["backends"] = std::move(list);
-        std::cout << boost::json::serialize(o) << '\n';
+        std::cout << json_text(o) << '\n';
     }
     std::cout << std::flush;
     return exit_ok;
@@ -91,7 +91,7 @@ int probed(const Globals& g) {
         boost::json::object one{{"name", client->backend()}, {"url", clean_utf8(client->url())}};
         add_promises(one, *c);
         o["backends"] = boost::json::array{std::move(one)};
-        std::cout << boost::json::serialize(o) << std::endl;
+        std::cout << json_text(o) << std::endl;
         return exit_ok;
     }
     std::cout << fmt::format("{:<10} {}\n           class    {}\n           promises {}\n",

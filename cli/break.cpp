@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <iostream>
 
 #include "duration.hpp"
@@ -11,6 +10,7 @@
 #include "globals.hpp"
 #include "holder_text.hpp"
 #include "holdfast/spi/holder.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 #include "option_values.hpp"
 #include "usage_error.hpp"
@@ -50,7 +50,7 @@ void report(const TypedBreak& t, const Broken& broken, bool json) {
                               {"broken", true},
                               {"free_in_ms", broken.free_in.count()}};
         o["holder"] = as_json(broken.holder);
-        std::cout << boost::json::serialize(o) << std::endl;
+        std::cout << json_text(o) << std::endl;
     } else {
         std::cout << in_quotes(t.name) << " was broken; its holder was " << who(broken.holder)
                   << ". "
@@ -68,7 +68,7 @@ void say_nothing_broken(const TypedBreak& t, std::string_view why, bool json) {
                                 {"name", clean_utf8(t.name)},
                                 {"broken", false},
                                 {"reason", clean_utf8(why)}};
-    std::cout << boost::json::serialize(o) << std::endl;
+    std::cout << json_text(o) << std::endl;
 }
 
 /// Why none of the holders is meant.

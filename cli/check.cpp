@@ -4,12 +4,11 @@
 #include <cstdlib>
 #include <iostream>
 
-#include <boost/json/serialize.hpp>
-
 #include "deadline_file.hpp"
 #include "duration.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 #include "usage_error.hpp"
 
@@ -33,7 +32,7 @@ int check(const Globals& g) {
                               {"held", held},
                               {"left_ms", held ? left.count() : 0}};
         if (reading && reading->token) o["token"] = reading->token.value;
-        std::cout << boost::json::serialize(o) << std::endl;
+        std::cout << json_text(o) << std::endl;
     } else {
         std::cout << (held ? left.count() : 0) << std::endl;
     }

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include "config_template.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 #include "unique_fd.hpp"
 
@@ -51,7 +51,7 @@ int check(const Globals& g, const std::string& argument) {
         for (const auto& u : file->unlinked)
             absent.push_back({{"name", clean_utf8(u.name)}, {"link", u.target}});
         o["not_built_in"] = std::move(absent);
-        std::cout << boost::json::serialize(o) << std::endl;
+        std::cout << json_text(o) << std::endl;
         return exit_ok;
     }
     std::cout << shown(path) << ": " << file->backends.size()
@@ -102,7 +102,7 @@ int show(const Globals& g) {
                                 {"source", clean_utf8(resolved->source)},
                                 {"password", secret_text(s.password)}};
         all["options"] = std::move(options);
-        std::cout << boost::json::serialize(all) << std::endl;
+        std::cout << json_text(all) << std::endl;
         return exit_ok;
     }
     std::cout << fmt::format("backend   {}\nurl       {}\nfrom      {}\n", resolved->backend->name,

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "holdfast/spi/exhausted.hpp"
+
 namespace holdfast::cli {
 namespace {
 
@@ -43,6 +45,13 @@ DeadlineFile::DeadlineFile() {
         if (!base || *base != '/') continue;
         const bool runtime = std::string_view(variable) == "XDG_RUNTIME_DIR";
         if ((!runtime || is_ours(base)) && make_in(base)) return;
+        if (spi::is_exhausted(errno)) {
+            const int error = errno;
+            remove();
+            ::munmap(cell_, sizeof(Cell));
+            throw std::system_error(error, std::generic_category(),
+                                    "cannot open a file for the lock's deadline");
+        }
         tried += fmt::format("{}{}: {}", tried.empty() ? "" : ", ", base, std::strerror(errno));
         remove();
     }

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 #include <iostream>
 
 #include "exit_code.hpp"
 #include "globals.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 
 namespace holdfast::cli {
@@ -99,7 +99,7 @@ std::string examination_json(const Examination& e, const Client& client,
                           {"verdict", to_string(verdict_without(e, accepted))},
                           {"safety", to_string(e.capabilities.safety)}};
     o["findings"] = std::move(findings);
-    return boost::json::serialize(o) + '\n';
+    return json_text(o) + '\n';
 }
 
 int examine(const Globals& g, const std::vector<std::string>& accepted) {

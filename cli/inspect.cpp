@@ -1,7 +1,6 @@
 // `holdfast inspect`: the holders of a name, and its waiters.
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
 #include <iostream>
 #include <optional>
 
@@ -10,6 +9,7 @@
 #include "globals.hpp"
 #include "inspect_watch.hpp"
 #include "inspection_text.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 #include "usage_error.hpp"
 
@@ -31,8 +31,7 @@ int inspect_once(const Client& client, const std::string& name, bool json) {
         complain(seen.error(), mistakes);
         return exit_code(seen.error());
     }
-    std::cout << (json ? boost::json::serialize(as_json(*seen, client.url())) + '\n'
-                       : as_text(*seen))
+    std::cout << (json ? json_text(as_json(*seen, client.url())) + '\n' : as_text(*seen))
               << std::flush;
     return exit_ok;
 }

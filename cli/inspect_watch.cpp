@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 #include <cstdlib>
 #include <iostream>
 #include <stop_token>
@@ -19,6 +18,7 @@
 #include "duration.hpp"
 #include "exit_code.hpp"
 #include "inspection_text.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 #include "renewals.hpp"
 #include "status_fd.hpp"
@@ -92,7 +92,7 @@ std::string standing(const Look& look) {
             for (const char* const time : {"ttl_left_ms", "held_for_ms"})
                 one.as_object().erase(time);
     }
-    return boost::json::serialize(o);
+    return json_text(o);
 }
 
 class View {
@@ -136,7 +136,7 @@ private:
                  {"url", clean_utf8(url_)},
                  {"error", look.seen.error().message()}};
         o["time"] = wall_time();
-        return boost::json::serialize(o);
+        return json_text(o);
     }
 
     const std::string name_, url_;

@@ -1,12 +1,12 @@
 // `holdfast leader`: who leads an election, once or with each change.
 #include <fmt/format.h>
-#include <boost/json/serialize.hpp>
 
 #include <iostream>
 
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holdfast/election.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 
 namespace holdfast::cli {
@@ -28,7 +28,7 @@ void print(const std::string& name, const std::optional<Leader>& leader, bool js
             o["owner"] = clean_utf8(leader->owner);
             if (leader->token) o["token"] = leader->token.value;
         }
-        std::cout << boost::json::serialize(o) << std::endl;
+        std::cout << json_text(o) << std::endl;
     } else if (leader) {
         // A foreign client has neither value nor host, but an id at the server.
         const std::string& text = !leader->value.empty()  ? leader->value

@@ -1,11 +1,11 @@
 // `holdfast list`: the names that are held now.
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 #include <iostream>
 
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holder_text.hpp"
+#include "json_text.hpp"
 #include "message.hpp"
 #include "option_values.hpp"
 
@@ -30,7 +30,7 @@ void print(const std::string& name, const Inspection* seen, bool json) {
             o["kind"] = to_string(seen->kind);
             o["waiters"] = seen->waiters.size();
         }
-        std::cout << boost::json::serialize(o) << '\n';
+        std::cout << json_text(o) << '\n';
         return;
     }
     std::cout << shown(name);

@@ -8,6 +8,7 @@
 
 #include "args.hpp"
 #include "exit_code.hpp"
+#include "failure.hpp"
 #include "globals.hpp"
 #include "help_formatter.hpp"
 #include "message.hpp"
@@ -125,8 +126,8 @@ int main(int argc, char** argv) {
         complain(e.what());
         return exit_config;
     } catch (const std::exception& e) {
-        complain(e.what());
+        const int exit = failed(e);
         finish_messages();
-        return exit_internal;
+        return exit;
     }
 }

@@ -14,6 +14,7 @@
 
 #include "duration.hpp"
 #include "exit_code.hpp"
+#include "failure.hpp"
 #include "guarded_command.hpp"
 #include "holder_text.hpp"
 #include "holdfast/log.hpp"
@@ -123,10 +124,11 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
     status.write("released", std::move(facts));
     if (answer != ReleaseResult::unreachable || before == LeaseState::lost) return;
     const bool refused = failed && error.code != errc::unavailable && error.code != errc::in_doubt;
-    const bool has_words = refused || (failed && !error.text.empty());
-    warn(fmt::format("the server {} the release{}: it frees {} within {}",
-                     refused ? "refused" : "did not answer",
-                     has_words ? " (" + in_words(error) + ")" : "", in_quotes(o.names),
+    const std::string words = failed && !error.text.empty() ? " (" + in_words(error) + ")" : "";
+    // A refusal was said when it came.
+    warn(fmt::format("the server {}frees {} within {}",
+                     refused ? "" : fmt::format("did not answer the release{}: it ", words),
+                     in_quotes(o.names),
                      spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
 }
 
@@ -243,9 +245,8 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
     std::optional<DeadlineFile> made;
     try {
         made.emplace();
-    } catch (const std::runtime_error& e) {
-        complain(fmt::format("{}\n{}", e.what(), consequence));
-        return {exit_internal};
+    } catch (const std::exception& e) {
+        return {failed(e, consequence)};
     }
     DeadlineFile& file = *made;
     const Removal removal{file};

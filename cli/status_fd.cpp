@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 
+#include "json_text.hpp"
 #include "message.hpp"
 
 namespace holdfast::cli {
@@ -41,7 +41,7 @@ std::string StatusFd::line(std::string_view event, boost::json::object more) con
     o["time"] = wall_time();
     for (auto& [key, value] : more)
         o[key] = std::move(value);
-    return boost::json::serialize(o) + '\n';
+    return json_text(o) + '\n';
 }
 
 void StatusFd::write(std::string_view event, boost::json::object more) {

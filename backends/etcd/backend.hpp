@@ -171,6 +171,8 @@ private:
                                                   std::string& detail);
     /// Facts that one member reports; "silent" if it does not answer.
     awaitable<spi::Facts> member_facts(spi::Endpoint, boot_clock::time_point deadline);
+    /// What the user may not do, as Rights::missing; nullopt where nobody says.
+    awaitable<std::optional<std::string>> missing_rights(boot_clock::time_point deadline);
     void tend();
     awaitable<void> keep_waiting();
 

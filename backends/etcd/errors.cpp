@@ -5,19 +5,25 @@
 namespace holdfast::etcd {
 namespace {
 
-constexpr spi::net::Meaning meanings[] = {
+using spi::net::Meaning;
+
+constexpr Meaning meanings[] = {
     {Error::unresolved, errc::unavailable, "no host name could be resolved"},
     {Error::unreachable, errc::unavailable, "no member could be reached"},
     {Error::no_answer, errc::unavailable, "no member answered in time"},
     {Error::closed, errc::unavailable, "the connection to the server broke"},
     {Error::protocol, errc::unavailable, "the answer is not one of etcd's v3 gateway"},
-    {Error::no_leader, errc::unavailable, "the members have no leader"},
-    {Error::learner, errc::unavailable, "the member is a learner, which serves no requests yet"},
+    {Error::no_leader, errc::unavailable, "the members have no leader: a majority of them must run",
+     Meaning::said},
+    {Error::learner, errc::unavailable,
+     "the member is a learner, which serves no requests: name a voting member", Meaning::said},
     {Error::no_lease, errc::unavailable, "the server no longer has the lease"},
     {Error::no_space, errc::unavailable,
      "the server's database is full (alarm NOSPACE): compact and defragment it, then disarm the "
-     "alarm"},
-    {Error::overloaded, errc::unavailable, "the server has too many requests"},
+     "alarm",
+     Meaning::said},
+    {Error::overloaded, errc::unavailable, "the server has too many requests: try again later",
+     Meaning::said},
     {Error::denied, errc::denied, "the server denied permission"},
     {Error::tls, errc::unavailable, "no secure connection to the server"},
     {Error::no_users, errc::unavailable, "the server has no authentication"},
@@ -25,11 +31,11 @@ constexpr spi::net::Meaning meanings[] = {
     {Error::too_old, errc::not_supported,
      "there is no v3 JSON gateway: name the port for clients (2379, not 2380 for the members) of "
      "etcd 3.4 or newer, without --enable-grpc-gateway=false"},
-    {Error::refused, errc::unavailable, "the server refused the request"},
+    {Error::refused, errc::unavailable, "the server refused the request", Meaning::said},
     {Error::other_kind, errc::kind_mismatch,
      "there is a key at the name itself: of another kind of lock, or none"},
     {Error::other_cluster, errc::bad_config, "the hosts of the URL belong to different clusters"},
-    {Error::failed, errc::unavailable, "the server failed"},
+    {Error::failed, errc::unavailable, "the server failed: its log says why", Meaning::said},
 };
 
 // The codes of gRPC that the gateway passes on.

@@ -1,5 +1,6 @@
 // What these members are, and what follows for their locks: `holdfast doctor`, probe and `require`.
 #include <array>
+#include <boost/json/serialize.hpp>
 #include <charconv>
 #include <set>
 
@@ -7,6 +8,7 @@
 #include "holdfast/spi/common_checks.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 #include "messages.hpp"
+#include "rights.hpp"
 
 namespace holdfast::etcd {
 namespace {
@@ -144,6 +146,8 @@ constexpr spi::Check cluster_checks[] = {
      "give each member a machine of its own", judge_hosts},
     {"etcd.alarm", "writes may be refused (NOSPACE), or members disagree (CORRUPT)",
      "etcdctl alarm list; make room, then etcdctl alarm disarm", judge_alarm},
+    {"etcd.rights", spi::rights_consequence,
+     "etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX", spi::judge_rights},
 };
 
 /// "10.0.0.1" of "http://10.0.0.1:2379".
@@ -208,6 +212,33 @@ awaitable<spi::Facts> EtcdBackend::member_facts(spi::Endpoint host,
     co_return facts;
 }
 
+awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::time_point deadline) {
+    const std::string& user = shared_->options.user;
+    if (user.empty()) co_return std::nullopt;
+    std::string ignored;
+    boost::json::object named;
+    named["name"] = user;
+    auto asking =
+        members_->post("auth/user/get", boost::json::serialize(named), deadline, &ignored);
+    const Members::Answer about = co_await std::move(asking);
+    if (about.why) co_return std::nullopt;
+    Rights rights;
+    const auto* roles = array(about.body, "roles");
+    for (std::size_t i = 0; roles != nullptr && i < roles->size(); ++i) {
+        if (!(*roles)[i].is_string()) continue;
+        const std::string role((*roles)[i].get_string());
+        if (role == "root") co_return std::string();
+        boost::json::object which;
+        which["role"] = role;
+        auto reading =
+            members_->post("auth/role/get", boost::json::serialize(which), deadline, &ignored);
+        const Members::Answer permits = co_await std::move(reading);
+        if (permits.why) co_return std::nullopt;
+        rights.add(permits.body);
+    }
+    co_return rights.missing(shared_->options.root);
+}
+
 awaitable<result<Examination>> EtcdBackend::examine(boot_clock::time_point deadline,
                                                     std::string& detail) {
     spi::Facts cluster;
@@ -233,6 +264,8 @@ awaitable<result<Examination>> EtcdBackend::examine(boot_clock::time_point deadl
                     raised += (raised.empty() ? "" : ", ") + text(a.get_object(), "alarm");
         cluster.set("alarms", raised);
     }
+    auto asking_rights = missing_rights(deadline);
+    if (const auto missing = co_await std::move(asking_rights)) cluster.set("refused", *missing);
     Examination found;
     const auto& hosts = shared_->options.hosts;
     cluster.set("listed", static_cast<long long>(hosts.size()));

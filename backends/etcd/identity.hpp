@@ -36,6 +36,9 @@ public:
         return Says::anew;
     }
 
+    /// Whether that host has answered for the cluster in use.
+    bool heard(std::size_t host) const { return said_[host]; }
+
 private:
     std::string current_;
     std::vector<std::string> former_;

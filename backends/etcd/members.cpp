@@ -122,7 +122,10 @@ struct Members::Turn {
 };
 
 Members::Members(std::shared_ptr<Shared> s)
-    : shared_(std::move(s)), tls_(tls::make_context(shared_->options.tls)), identity_(size()) {}
+    : shared_(std::move(s)),
+      tls_(tls::make_context(shared_->options.tls)),
+      identity_(size()),
+      compared_(size() < 2) {}
 Members::~Members() = default;
 
 void Members::close() noexcept {
@@ -296,6 +299,12 @@ awaitable<Members::Answer> Members::post(std::string path, std::string body,
                 co_return none;
             }
         }
+        if (!compared_) {
+            auto comparing = compare_hosts(deadline, detail);
+            Answer none;
+            none.why = co_await std::move(comparing);
+            if (none.why) co_return none;
+        }
         const std::string used = token_;
         auto sending = send(path, body, length, deadline, detail);
         Answer answer = co_await std::move(sending);
@@ -305,6 +314,54 @@ awaitable<Members::Answer> Members::post(std::string path, std::string body,
         if (token_ == used) token_.clear();
         no_users_ = false;
     }
+}
+
+awaitable<error_code> Members::compare_hosts(boot_clock::time_point deadline, std::string* detail) {
+    while (comparing_ && !closed_ && boot_clock::now() < deadline) {
+        auto wait = comparison_.wait(shared_->engine, deadline);
+        co_await std::move(wait);
+    }
+    if (compared_) co_return error_code();
+    if (comparing_) co_return make(Error::no_answer);
+    comparing_ = true;
+    auto hearing = hear_hosts(deadline, detail);
+    const error_code why = co_await std::move(hearing);
+    comparing_ = false;
+    compared_ = !why;
+    comparison_.open();
+    co_return why;
+}
+
+awaitable<error_code> Members::hear_hosts(boot_clock::time_point deadline, std::string* detail) {
+    const std::string path = "cluster/member/list", body = "{}";
+    auto listing = send(path, body, Length::brief, deadline, detail);
+    const Answer list = co_await std::move(listing);
+    if (leaves(list.why) || list.why == errc::closed) co_return list.why;
+    const auto* members = array(list.body, "members");
+    // Who may not read the list has to believe the configuration.
+    const bool enough = members == nullptr || members->size() >= size();
+    for (std::size_t i = 0; i < size() && !enough; ++i) {
+        if (identity_.heard(i)) continue;
+        // Two names of one member, or another cluster: only it can tell.
+        const auto now = boot_clock::now();
+        const auto c = std::make_shared<Connection>(shared_->engine, i);
+        all_.push_back(c);
+        Answer answer;
+        auto asking =
+            exchange(c, path, body, Length::brief,
+                     now + (deadline - now) / static_cast<long>(size() - i), answer, detail);
+        const error_code why = co_await std::move(asking);
+        c->close();
+        std::erase(all_, c);
+        if (why) {
+            if (leaves(why) && why != make(Error::other_cluster))
+                *detail +=
+                    "; more hosts are named than the cluster has members, so it has to say "
+                    "that it is not of another one";
+            co_return why;
+        }
+    }
+    co_return error_code();
 }
 
 awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std::string* detail) {
@@ -382,7 +439,8 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body, Len
         }
         if (!answer.why) {
             cut_ = 0;
-            if (fresh) patience_ = std::chrono::duration_cast<milliseconds>(took * 2);
+            patience_ = std::max(std::chrono::duration_cast<milliseconds>(took * 2),
+                                 patience_ - patience_ / 16);
             break;
         }
         if (answer.why == make(Error::unreachable) && doubt && !answer.repeated) {

@@ -57,6 +57,9 @@ private:
                            boot_clock::time_point deadline, std::string* detail);
     /// Gets a token for the user. Callers that come meanwhile wait for the same one.
     awaitable<error_code> authenticate(boot_clock::time_point deadline, std::string* detail);
+    /// Refuses hosts that cannot all be members of one cluster. Callers that come meanwhile wait.
+    awaitable<error_code> compare_hosts(boot_clock::time_point deadline, std::string* detail);
+    awaitable<error_code> hear_hosts(boot_clock::time_point deadline, std::string* detail);
     /// False: the deadline came first.
     awaitable<bool> turn(boot_clock::time_point deadline);
     void give_turn();
@@ -80,14 +83,17 @@ private:
     unsigned generation_ = 0;
     bool authenticating_ = false, no_users_ = false;
     spi::net::Gate authenticated_;
+    bool comparing_ = false, compared_;
+    spi::net::Gate comparison_;
     std::size_t at_ = 0;  ///< the member in use
     std::vector<ConnectionPtr> idle_, all_;
     std::deque<std::shared_ptr<Turn>> waiting_;
     std::size_t under_way_ = 0;
     // A member that does not answer a new connection leaves time for the others. Where they are as
     // silent, it is the limit that was too short.
-    std::size_t cut_ = 0;      ///< how many in a row had no answer in their share of the time
-    milliseconds patience_{};  ///< a new connection has at least this, as the last one needed
+    std::size_t cut_ = 0;  ///< how many in a row had no answer in their share of the time
+    /// A new connection has at least this: twice what an answer took lately; quick ones shrink it.
+    milliseconds patience_{};
     bool closed_ = false;
 };
 

@@ -53,7 +53,7 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
 }
 
 error_code RedisBackend::check_name(std::string_view name) const noexcept {
-    if (reserved(shared_->options.prefix, name)) return make_error_code(errc::bad_name);
+    if (reserved(shared_->options.prefix, name)) return make(Error::reserved_name);
     return {};
 }
 

@@ -5,6 +5,7 @@
 #include <boost/asio/detached.hpp>
 
 #include "backend.hpp"
+#include "wire/errors.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -19,10 +20,12 @@ QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c) : RedisBacken
     ear.message = [this](std::string_view payload) { on_message(payload); };
     ear.again = [this] { on_gap(); };
     ear.wanted = [this] { return anyone_waits(); };
-    ear.refused = [this](std::string words) {
-        context_.events.warn("SUBSCRIBE to hf:c:* was refused (" + words +
-                             "): waiters are not notified of a release and look by themselves; "
-                             "ACL SETUSER the user &hf:c:*");
+    ear.refused = [this](std::string_view reply) {
+        context_.events.warn("SUBSCRIBE to hf:c:* was refused (" + std::string(shown(reply)) +
+                             "): waiters are not notified of a release and look by themselves; " +
+                             (from_reply(reply) == make(Error::no_command)
+                                  ? "the server must have the command, under its name"
+                                  : "ACL SETUSER the user +subscribe &hf:c:*"));
     };
     subscriber_ = std::make_shared<Subscriber>(c.engine, shared_, tls_.get(), std::move(ear));
 }

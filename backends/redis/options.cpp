@@ -1,6 +1,8 @@
 #include "options.hpp"
 
 #include <charconv>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "holdfast/spi/identity.hpp"
@@ -13,8 +15,10 @@ std::optional<long long> database_of(std::string_view path) noexcept {
     if (path.empty()) return 0;
     long long number = 0;
     const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
-    if (error != std::errc() || end != path.data() + path.size() || number < 0) return std::nullopt;
-    return number;
+    const bool whole = error == std::errc() && end == path.data() + path.size();
+    // As many as a server can be told of (databases).
+    const bool possible = number >= 0 && number <= std::numeric_limits<std::int32_t>::max();
+    return whole && possible ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace

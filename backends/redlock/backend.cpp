@@ -63,7 +63,8 @@ void RedlockBackend::forget_mark(const Attempt& a) {
 }
 
 error_code RedlockBackend::check_name(std::string_view name) const noexcept {
-    if (redis::reserved(set_->options.prefix, name)) return make_error_code(errc::bad_name);
+    if (redis::reserved(set_->options.prefix, name))
+        return redis::make(redis::Error::reserved_name);
     return {};
 }
 

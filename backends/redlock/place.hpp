@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "../redis/node.hpp"
 #include "holdfast/spi/backend.hpp"
 
 namespace holdfast::redlock {
@@ -21,8 +22,8 @@ struct Place {
     /// When its first request was sent, by the nodes' time in us and by ours; 0: not known yet.
     std::uint64_t ticket = 0;
     boot_clock::time_point since{};
-    bool marked = false;   ///< a mark may be at some node
-    milliseconds took{0};  ///< its longest round so far
+    bool marked = false;  ///< a mark may be at some node
+    redis::PollMark mark;
     /// The name stays closed until then, even after a release.
     boot_clock::time_point closed_until = never;
     /// It has met readers or their marks, so it asks with units.

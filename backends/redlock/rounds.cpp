@@ -12,10 +12,7 @@ using spi::Held;
 
 namespace {
 
-/// A waiter that has waited for so long leaves a mark, which lapses if it does not look any more:
-/// after so long, and the time that its looks take, but for at most so much of it.
-constexpr milliseconds aged_after{1000}, mark_lasts{300}, longest_round{1000};
-constexpr milliseconds shortest_look{50};
+using redis::PollMark;
 
 milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now) {
     const Place* const p = find_place(place);
@@ -120,14 +117,14 @@ void AcquireRound::propose(std::uint64_t token) {
         const std::uint64_t ticket = place.ticket == 0 ? last_ticket : place.ticket;
         place.marked = place.marked || aged();
         const Standing as{shared_, mark_text(ticket, shared_, attempt_->owner),
-                          aged() ? mark_lasts + 2 * place.took : milliseconds(0)};
+                          aged() ? place.mark.lasts() : milliseconds(0)};
         request_ = enter_units_ask(keys_, value, ttl_, std::move(proposal), as, deadline);
     }
 }
 
 // Whoever came before is let in before: a mark says so at each node.
 bool AcquireRound::aged() const noexcept {
-    return attempt_->queue && waited_ >= aged_after && find_place(place_)->ticket != 0 &&
+    return attempt_->queue && waited_ >= PollMark::after && find_place(place_)->ticket != 0 &&
            with_units();
 }
 
@@ -203,8 +200,7 @@ void AcquireRound::finish(boot_clock::time_point now) {
     }
     finished_ = true;
     Place& place = *find_place(place_);
-    const auto took = std::chrono::ceil<milliseconds>(now - begun_);
-    place.took = std::clamp(took, place.took, longest_round);
+    place.mark.answered(now - begun_);
     std::string words;
     const error_code wrong = setting_.voters.refused(&words);
     const bool in_time = now < attempt_->sent + attempt_->ttl - spi::drift(attempt_->ttl);
@@ -240,7 +236,8 @@ void AcquireRound::lose(bool contended, const error_code& wrong, std::string wor
         a.detail = std::move(words);
     } else if (contended) {
         auto look = std::min(a.ttl / 3, milliseconds(1000));
-        if (aged()) look = shortest_look + milliseconds(now.time_since_epoch().count() / 1000 % 50);
+        if (aged())
+            look = PollMark::pause / 2 + milliseconds(now.time_since_epoch().count() / 1000 % 50);
         const auto left = tally_.busy_for();
         if (left >= milliseconds(0)) look = std::min(look, left + milliseconds(2));
         a.outcome = Attempt::Busy{std::max(look, milliseconds(1)), !aged()};

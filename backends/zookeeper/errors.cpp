@@ -8,7 +8,9 @@
 namespace holdfast::zookeeper {
 namespace {
 
-constexpr spi::net::Meaning meanings[] = {
+using spi::net::Meaning;
+
+constexpr Meaning meanings[] = {
     {Error::unresolved, errc::unavailable, "no host name could be resolved"},
     {Error::unreachable, errc::unavailable, "no server could be reached"},
     {Error::no_answer, errc::unavailable, "no server answered in time"},
@@ -16,7 +18,8 @@ constexpr spi::net::Meaning meanings[] = {
      "the session is too short to be confirmed in time; see tick_time"},
     {Error::used_up, errc::unavailable,
      "the sequence numbers below the lock's node are used up: remove that node while nobody holds "
-     "the lock or waits for it (the servers remove an empty container within a minute)"},
+     "the lock or waits for it (the servers remove an empty container within a minute)",
+     Meaning::said},
     {Error::no_ensemble, errc::bad_config, "the hosts are not the servers of one ensemble"},
     {Error::node_gone, errc::lost, "the lease was lost: its node was deleted"},
     {Error::session_over, errc::lost, "the lease was lost: the servers have ended its session"},
@@ -35,7 +38,7 @@ constexpr spi::net::Meaning meanings[] = {
     {ZUNIMPLEMENTED, errc::not_supported,
      "the server is too old: ZooKeeper 3.5 or newer is needed"},
     {ZBADARGUMENTS, errc::not_supported},
-    {ZTHROTTLEDOP, errc::unavailable, "the server is overloaded"},
+    {ZTHROTTLEDOP, errc::unavailable, "the server is overloaded: try again later", Meaning::said},
 };
 
 std::string words_of_client(int code) {

@@ -54,12 +54,15 @@ milliseconds Handle::connect_limit() const noexcept {
     return std::max(milliseconds(50), std::min(std::max(grown, twice(latency_)), timeout_ * 2 / 3));
 }
 
-milliseconds Handle::answer_limit() const noexcept {
+boot_clock::duration Handle::answer_limit(boot_clock::time_point now) const {
     // With one server there is nobody else to ask.
     if (servers_ < 2) return timeout_;
     // Where the others are as slow, another connection only costs what was proved on this one.
-    return std::max(milliseconds(50),
-                    std::min(std::max(milliseconds(700), twice(latency_)), timeout_ / 4));
+    const milliseconds most = std::max(milliseconds(50), timeout_ / 4);
+    const milliseconds limit = std::min(std::max(milliseconds(700), twice(latency_)), most);
+    const auto silence = now - silent_since_;
+    const bool change = silence < limit || ear_ == nullptr || ear_->outlives_change(twice(silence));
+    return change ? limit : most;
 }
 
 void Handle::note_latency(boot_clock::duration took) noexcept {
@@ -144,7 +147,8 @@ void Handle::turn(int events) {
         }
         due = std::min(due, rest);
     } else if (unanswered_ > 0) {
-        const std::chrono::nanoseconds rest = silent_since_ + answer_limit() - boot_clock::now();
+        const auto now = boot_clock::now();
+        const std::chrono::nanoseconds rest = silent_since_ + answer_limit(now) - now;
         if (rest <= rest.zero() && !down_) {
             note_latency(boot_clock::now() - silent_since_);
             cut();

@@ -33,6 +33,9 @@ public:
     /// A watched node was deleted, or its data changed.
     virtual void changed(std::string_view path, bool deleted) = 0;
     virtual void children_changed(std::string_view path) = 0;
+    /// Whether what is held outlives a change of the connection if each answer on the next one
+    /// takes so long.
+    virtual bool outlives_change(boot_clock::duration answer) const = 0;
 };
 
 /// Engine thread only. Sends requests while connected(), and answers them at once with
@@ -111,7 +114,7 @@ private:
     void arm_timer(std::chrono::nanoseconds);
     void session_event(int state);
     milliseconds connect_limit() const noexcept;
-    milliseconds answer_limit() const noexcept;
+    boot_clock::duration answer_limit(boot_clock::time_point now) const;
     void answered(boot_clock::time_point sent) noexcept;
     void note_latency(boot_clock::duration) noexcept;
     template <class Send>

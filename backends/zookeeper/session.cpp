@@ -35,15 +35,16 @@ milliseconds Session::interval() const {
 
 milliseconds Session::pace(boot_clock::time_point now) const {
     const bool late = validity_.base() && now - *validity_.base() > lease_time() / 2;
-    return late ? Validity::spacing(shared_->options.tick) : interval();
+    return late || unproved_ ? Validity::spacing(shared_->options.tick) : interval();
+}
+
+boot_clock::time_point Session::surely_until() const {
+    return *validity_.base() + lease_time() - spi::drift(handle_->timeout());
 }
 
 boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_point sent) const {
-    const auto base = validity_.base();
-    if (!base) return boot_clock::time_point(boot_clock::duration(1));
-    const milliseconds t = handle_->timeout();
-    const auto surely_until = *base + t - spi::drift(t) - lock_delay_;
-    return std::min(sent, surely_until - ttl + spi::drift(ttl));
+    if (!validity_.base()) return boot_clock::time_point(boot_clock::duration(1));
+    return std::min(sent, surely_until() - ttl + spi::drift(ttl));
 }
 
 bool Session::usable() const {
@@ -52,13 +53,21 @@ bool Session::usable() const {
 }
 
 bool Session::well_proved(boot_clock::time_point now) const {
-    const auto base = validity_.base();
-    if (!base) return false;
+    if (!validity_.base()) return false;
     const milliseconds t = lease_time();
     // Just before the next heartbeat is answered three of them have passed; half of what is left
     // then is trouble.
     const milliseconds least = std::min(t / 3, (t - 3 * interval()) / 2);
-    return *base + t - spi::drift(t + lock_delay_) - now > least;
+    return surely_until() - now > least;
+}
+
+bool Session::outlives_change(boot_clock::duration answer) const {
+    const bool holds = std::any_of(places_.begin(), places_.end(),
+                                   [](const QueueNodePtr& p) { return p->told && !p->leaving; });
+    if (!holds || !validity_.base()) return true;
+    // The connection, three writes of a new chain, and the renewal that believes them.
+    const auto proof = 5 * answer + 2 * Validity::spacing(shared_->options.tick);
+    return boot_clock::now() + proof < surely_until();
 }
 
 boot_clock::duration Session::unanswered_for(boot_clock::time_point now) const {
@@ -159,7 +168,7 @@ void Session::ask_for_ensemble() {
 void Session::disconnected() {
     disconnected_since_ = boot_clock::now();
     validity_.disconnected();
-    behind_ = true;
+    behind_ = unproved_ = true;
     beating_ = false;
     prove_soon_ = false;
     for (auto& [parent, verified_parent] : known_parents_)
@@ -316,6 +325,7 @@ void Session::beat_answered(boot_clock::time_point sent, bool chained, bool crea
             const auto before = validity_.base();
             const bool late = before && now - *before > lease_time() / 2;
             validity_.acknowledged(sent, now);
+            if (validity_.base() != before) unproved_ = false;
             // The servers are there again. A lease whose renewal failed meanwhile would ask again
             // when its pause is over, which may be too late.
             if (std::exchange(behind_, false) || (late && validity_.base() != before))

@@ -99,8 +99,11 @@ public:
     void ended(int rc) override;
     void changed(std::string_view path, bool deleted) override;
     void children_changed(std::string_view path) override;
+    bool outlives_change(boot_clock::duration answer) const override;
 
 private:
+    /// When every lease on it has ended, once it was created.
+    boot_clock::time_point surely_until() const;
     Line& line(const QueueNode&);
     void create_base();
     void create_parent(const std::string& path, std::string_view data, Handle::Kind,
@@ -184,7 +187,8 @@ private:
     asio::steady_timer beat_timer_;
     const std::string beacon_;
     bool has_beacon_ = false, beating_ = false, prove_soon_ = false;
-    bool behind_ = false;  ///< nothing was written since the connection broke
+    bool behind_ = false;    ///< nothing was written since the connection broke
+    bool unproved_ = false;  ///< nothing was proved since then
     std::uint64_t sent_ = 0, answered_ = 0;
     boot_clock::time_point chain_due_, beat_sent_;
 };

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "acquisition.hpp"
+#include "holdfast/spi/exhausted.hpp"
 #include "holdfast/spi/signal_masked_thread.hpp"
 #include "lease_impl.hpp"
 #include "places.hpp"
@@ -21,13 +22,6 @@ Timing read_timing(const spi::Settings& s) {
     t.backoff_first = s.duration("backoff_min");
     t.backoff_last = s.duration("backoff_max");
     return t;
-}
-
-/// Another thread, descriptor or page was refused: that is no fault of the configuration.
-bool is_exhausted(const std::error_code& ec) noexcept {
-    return ec == std::errc::resource_unavailable_try_again ||
-           ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
-           ec == std::errc::not_enough_memory;
 }
 
 /// The pool requests another look when its jobs wait; the schedule does that without a thread.
@@ -83,8 +77,7 @@ result<std::shared_ptr<Engine>> Engine::start(ResolvedBackend resolved,
     const std::string where = resolved.settings.display();
     const auto no_room = [&](const char* why) {
         diagnostics.add(where, std::string("this machine has no room for a client: ") + why,
-                        "Raise the limits of threads (ulimit -u, pids.max), open files (ulimit -n) "
-                        "and memory.");
+                        std::string(spi::exhausted_remedy));
         return make_error_code(errc::unavailable);
     };
     try {
@@ -95,17 +88,11 @@ result<std::shared_ptr<Engine>> Engine::start(ResolvedBackend resolved,
         engine->thread_ = spi::signal_masked_thread([engine] { engine->run_thread(); });
         engine->thread_id_ = engine->thread_.get_id();
         return engine;
-    } catch (const boost::system::system_error& e) {
-        if (is_exhausted(e.code())) return no_room(e.what());
-        diagnostics.add(where, e.what());
-        return e.code();
-    } catch (const std::bad_alloc& e) {
-        return no_room(e.what());
     } catch (const std::exception& e) {
-        const auto* system = dynamic_cast<const std::system_error*>(&e);
-        if (system != nullptr && is_exhausted(system->code())) return no_room(e.what());
+        if (spi::is_exhausted(e)) return no_room(e.what());
         diagnostics.add(where, e.what());
-        return make_error_code(errc::bad_config);
+        const auto* system = dynamic_cast<const boost::system::system_error*>(&e);
+        return system != nullptr ? system->code() : make_error_code(errc::bad_config);
     }
 }
 

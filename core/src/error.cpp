@@ -3,11 +3,13 @@
 
 #include "config/text.hpp"
 #include "explain.hpp"
+#include "holdfast/spi/net/category.hpp"
 
 namespace holdfast {
 namespace {
 
 constexpr int max_hold = 100, expired = 101, gone = 102;  // their condition is errc::lost
+constexpr int server_answered = 103;
 
 const char* words(errc e) noexcept {
     switch (e) {
@@ -65,7 +67,12 @@ public:
 };
 
 std::string_view remedy(const error_code& ec) noexcept {
-    if (ec == errc::unavailable || ec == errc::in_doubt || ec == errc::no_quorum)
+    if (ec == spi::net::answered()) return {};
+    if (ec == errc::no_quorum)
+        return "Check that a majority of the nodes run and that this host may connect to them, "
+               "then "
+               "try again.";
+    if (ec == errc::unavailable || ec == errc::in_doubt)
         return "Check that the server runs and that this host may connect to it, then try again.";
     if (ec == errc::denied)
         return "Check the user, the password (password_file, password_env) and the user's "
@@ -90,6 +97,10 @@ error_code make_error_code(errc e) noexcept {
 bool is_permanent(const error_code& ec) noexcept {
     return ec == errc::denied || ec == errc::not_supported || ec == errc::kind_mismatch ||
            ec == errc::bad_config;
+}
+
+boost::system::error_condition spi::net::answered() noexcept {
+    return {server_answered, category()};
 }
 
 error_code expired_error() noexcept {
@@ -127,8 +138,9 @@ std::string Diagnostics::text() const {
 void explain(Diagnostics& out, const ResolvedBackend& resolved, const error_code& ec,
              std::string_view detail) {
     const boost::system::error_condition condition = ec.default_error_condition();
-    std::string what =
-        condition.category() == category() ? category().message(condition.value()) : ec.message();
+    // What the server says is more than that it does not serve.
+    const bool general = condition.category() == category() && ec != spi::net::answered();
+    std::string what = general ? category().message(condition.value()) : ec.message();
     const std::string said(detail.empty() && ec.category() != category() ? ec.message() : detail);
     if (!said.empty() && said != what) what += " (" + said + ")";
     out.add(resolved.settings.display(), std::move(what), std::string(remedy(ec)));

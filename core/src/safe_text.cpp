@@ -31,12 +31,15 @@ void append_hex(std::string& out, std::uint32_t number, std::size_t digits) {
     out.append(text, size);
 }
 
-std::string escaped(std::string_view text, bool name) {
+enum class Style : unsigned char { name, text, json };
+
+std::string escaped(std::string_view text, Style style) {
+    const bool name = style == Style::name;
     std::string out;
     while (!text.empty()) {
         const std::size_t size = config::utf8_sequence(text);
         if (size == 0) {
-            out += "\\x";
+            out += style == Style::json ? "\\u00" : "\\x";
             append_hex(out, static_cast<unsigned char>(text.front()), 2);
             text.remove_prefix(1);
             continue;
@@ -52,6 +55,9 @@ std::string escaped(std::string_view text, bool name) {
             out += "\\n";
         } else if (c == U'\t') {
             out += "\\t";
+        } else if (style == Style::json) {
+            out += "\\u";
+            append_hex(out, c, 4);
         } else {
             out += "\\u{";
             append_hex(out, c, 1);
@@ -65,7 +71,7 @@ std::string escaped(std::string_view text, bool name) {
 }  // namespace
 
 std::string escaped_name(std::string_view name) {
-    return escaped(name, true);
+    return escaped(name, Style::name);
 }
 
 std::string quoted_name(std::string_view name) {
@@ -81,7 +87,11 @@ std::string quoted_name(std::string_view name) {
 }
 
 std::string escaped_text(std::string_view text) {
-    return escaped(text, false);
+    return escaped(text, Style::text);
+}
+
+std::string escaped_json(std::string_view serialized) {
+    return escaped(serialized, Style::json);
 }
 
 std::string clean_utf8(std::string_view text) {

@@ -85,6 +85,12 @@ class Config(CliTest):
                                '[backends.b]\nurl = "redis://h"\npassword_env = "HERE"\n', "both.toml")
         self.assertEqual(self.holdfast("config", "check", with_both, url=None, env={"HERE": "x"}).code, 0)
 
+    def test_a_database_that_no_server_has_is_a_mistake(self):
+        path = self.write('[backends.a]\nurl = "redis://h/2147483648"\n')
+        result = self.holdfast("config", "check", path, url=None)
+        self.assertEqual(result.code, 78, result)
+        self.assertIn("must be the number of a database", result.err)
+
     def test_neither_a_byte_order_mark_nor_a_line_break_belongs_to_a_password(self):
         server = support.Redis("--password=the-right-one")
         self.addCleanup(server.close)

@@ -50,6 +50,16 @@ class FirstErrors(CliTest):
         url = server.url.replace("the-right-one", "wrong")
         self.check("wrong_password", 77, "nightly", url=url, hide=[(port, "PORT")])
 
+    def test_out_of_memory(self):
+        # The server runs, and says what is wrong with it.
+        server = support.Redis()
+        self.addCleanup(server.close)
+        port = server.url.rsplit(":", 1)[1].rstrip("/")
+        with socket.create_connection(("127.0.0.1", int(port))) as s:
+            s.sendall(b"CONFIG SET maxmemory 1\r\n")
+            self.assertEqual(s.recv(100), b"+OK\r\n")
+        self.check("out_of_memory", 69, "-n", "nightly", url=server.url, hide=[(port, "PORT")])
+
     def test_unknown_scheme(self):
         said = json.loads(self.holdfast("--json", "backends", url=None).out)
         schemes = sorted(s for b in said["backends"] for s in b["schemes"])
@@ -60,6 +70,9 @@ class FirstErrors(CliTest):
         # F74: a backend of Holdfast's that this command was built without.
         self.check("not_built_in", 78, "nightly", url="redis://cache1:6379",
                    cli=os.environ["HOLDFAST_CLI_FEW"])
+
+    def test_reserved_name(self):
+        self.check("reserved_name", 65, "{a}:hf:s", url="redis://127.0.0.1:1")
 
     def test_name_too_long(self):
         self.check("name_too_long", 65, "n" * 513, url="redis://127.0.0.1:1")

@@ -94,6 +94,16 @@ class Json(CliTest):
             if title != "node":
                 self.assertEqual(fields - self.seen[title] - rare, set(), title)
 
+    def test_a_name_cannot_write_to_a_terminal_and_reads_back_as_it_is(self):
+        name = "\u009b2J \u202e \x7f \u00fc"
+        self.hold(name)
+        for args in (("list",), ("inspect", name), ("ask", name)):
+            out = self.holdfast("--json", *args).out
+            self.assertIn(name, json.loads(out).values(), args)
+            self.assertIn("\u00fc", out)
+            for one in "\u009b\u202e\x7f":
+                self.assertNotIn(one, out, args)
+
     def test_every_key_of_the_source_is_on_the_page_and_the_other_way_round(self):
         keys = {key for text in sources() for found in KEYS.findall(text) for key in found if key}
         page = set().union(*self.fields.values(), *self.events.values(),

@@ -1,5 +1,6 @@
 """A machine at its limits: no descriptor, no thread, no room for the output, folders of somebody else."""
 import os
+import resource
 import signal
 import subprocess
 
@@ -22,6 +23,20 @@ class Descriptors(CliTest):
             self.assertIn(code, (69, 70, 78), process.stderr.read())
         self.assertEqual(code, 0)
         self.assertGreater(succeed, 1)
+
+
+    def test_too_few_descriptors_are_told_with_the_limit_to_raise(self):
+        said = 0
+        for most in range(6, 40):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+            result = self.holdfast("run", "job", "--", "true", preexec_fn=limit)
+            if result.code == 0:
+                break
+            self.assertEqual(result.code, 69, (most, result))
+            self.assertIn("Too many open files", result.err, most)
+            said += "ulimit -n" in result.err
+        self.assertEqual(result.code, 0, result)
+        self.assertGreater(said, 3)
 
 
 class Threads(CliTest):

@@ -471,7 +471,9 @@ class StatusFd(CliTest):
         process.stdin.close()
         self.assertRegex(next_one(events, "released")["error"], "(?i)permission")
         self.assertEqual(process.wait(timeout=support.CAP), 0)
-        self.assertRegex(process.stderr.read(), r'(?i)the server refused the release \(.*permission.*"job" within')
+        said = process.stderr.read()
+        self.assertRegex(said, r'(?is)the server refused the release \(.*permission.*the server frees "job" within')
+        self.assertEqual(said.count("refused the release"), 1, said)
         may("+@all")
         self.assertEqual(self.holdfast("break", "--force", "--now", "job", url=server.url).code, 0)
 

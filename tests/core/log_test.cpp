@@ -111,6 +111,8 @@ TEST_CASE("spi: text is made UTF-8, and escaped", "[core]") {
     CHECK(spi::escaped_text("a\nb\t\"\\\x01") == "a\nb\\t\"\\\\u{1}");
     CHECK(spi::escaped_name("a\nb\t\"\\\x0f") == R"(a\nb\t\"\\\u{f})");
     CHECK(spi::escaped_name("\x05\xff") == R"(\u{5}\xff)");
+    CHECK(spi::escaped_json("{\"a\\\\\":\"\xc2\x9b\xe2\x80\xae\x7f\xc3\xbc\"}") ==
+          "{\"a\\\\\":\"\\u009b\\u202e\\u007f\xc3\xbc\"}");
     // Never cut inside a character.
     const std::string long_name = std::string(119, 'x') + "\xc3\xbc";
     CHECK(spi::quoted_name(long_name) == '"' + std::string(119, 'x') + "...\"");

@@ -257,6 +257,8 @@ const std::vector<Case>& other_cases() {
         {"zookeeper.latency", {{"Latency min/avg/max", "0/70.5/900"}, {"Received", "2000"}}, slow},
         {"zookeeper.latency", {{"Latency min/avg/max", "0/1.25/900"}, {"Received", "2000"}}, sound},
         {"zookeeper.latency", {{"Latency min/avg/max", "0/70.5/900"}, {"Received", "20"}}, sound},
+        {"etcd.rights", {{"refused", "write below /holdfast/"}}, slow},
+        {"etcd.rights", {{"refused", ""}}, sound},
         {"zookeeper.rights", {{"refused", "read /holdfast (list of names)"}}, slow},
         {"zookeeper.rights", {{"refused", ""}}, sound},
         {"zookeeper.servers", {{"voters", "4"}}, slow},

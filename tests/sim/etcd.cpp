@@ -326,6 +326,12 @@ js::object EtcdMember::done(const std::string& path, const js::object& asked) {
     const std::int64_t id = number_in(asked, "ID");
     if (path == "kv/txn") return store.transaction(asked);
     if (path == "kv/range") return store.range(asked);
+    if (path == "cluster/member/list") {
+        js::object out;
+        out["header"] = store.header();
+        out["members"] = js::array(cluster_.size(), js::object{});
+        return out;
+    }
     if (path == "lease/grant") {
         js::object out = store.grant(asked);
         const std::int64_t seconds = number_in(out, "TTL");

@@ -165,7 +165,7 @@ void Acquire::add_arguments(Command& c) {
 bool Acquire::marks() const noexcept {
     const Place* p = find_place(attempt_.place);
     return attempt_.queue && !shared_.options.queue && p != nullptr && p->arrived &&
-           attempt_.sent - *p->arrived >= mark_after;
+           attempt_.sent - *p->arrived >= PollMark::after;
 }
 
 void Acquire::add_units(Command& c) {
@@ -176,7 +176,7 @@ void Acquire::add_units(Command& c) {
     milliseconds alive{0};
     if (queues()) alive = window_of(a.ttl);
     if (marks()) {
-        alive = mark_window;
+        alive = p.mark.lasts();
         // How long ago that was: the server's clock may have been set since.
         const auto waited =
             std::chrono::duration_cast<std::chrono::microseconds>(a.sent - *p.arrived);
@@ -210,6 +210,8 @@ void Acquire::answered(const Reply& r, Now now) {
 void Acquire::entered(const Words& answer, const Verb* asked, Now now) {
     Attempt& a = attempt_;
     if (answer.error) return refused(answer.text);
+    if (!shared_.options.queue && asked == &Verbs::all().enter_units)
+        place_of(a.place).mark.answered(now() - a.sent);
     std::string_view rest = answer.text;
     const std::string_view what = word(rest);
     if (what == "g") {
@@ -260,7 +262,7 @@ void Acquire::queued(std::string_view rest, Now now) {
     p.base = a.sent;
     p.window = window_of(a.ttl);
     if (!shared_.options.queue) {
-        a.outcome = Attempt::Busy{milliseconds(jitter(mark_window.count() / 4, 30)), true};
+        a.outcome = Attempt::Busy{milliseconds(jitter(PollMark::pause.count() * 3 / 4, 30)), true};
         return;
     }
     p.ticket = ticket;

@@ -6,6 +6,7 @@
 
 #include "../wire/shared.hpp"
 #include "holdfast/spi/backend.hpp"
+#include "poll_mark.hpp"
 
 namespace holdfast::redis {
 
@@ -21,7 +22,8 @@ struct Place {
 
     bool units = false;  ///< asks with its units, since a mutex's short request does not do
     std::optional<boot_clock::time_point> arrived;  ///< polling: when it first asked with units
-    boot_clock::time_point closed_until;            ///< min_hold of the grant
+    PollMark mark;
+    boot_clock::time_point closed_until;  ///< min_hold of the grant
 
     struct Handed {
         std::uint64_t number = 0;  ///< of the grant: higher than that of every earlier one
@@ -54,11 +56,6 @@ inline milliseconds window_of(milliseconds ttl) noexcept {
     return std::min(ttl, milliseconds(3000));
 }
 PreviousHolder previous_from(char letter) noexcept;
-
-/// How long a waiter that polls is ahead of those that come later, before it looks again.
-inline constexpr milliseconds mark_window{300};
-/// So long it polls without being ahead of anybody.
-inline constexpr milliseconds mark_after{1000};
 
 /// What a hand-over message says, kept for take_handed(): the number of the grant, and what the
 /// holder is told of the one before, with the token behind it where that is another number.

@@ -9,7 +9,9 @@
 namespace holdfast::redis {
 namespace {
 
-constexpr spi::net::Meaning meanings[] = {
+using spi::net::Meaning;
+
+constexpr Meaning meanings[] = {
     {Error::unresolved, errc::unavailable, "the host name could not be resolved"},
     {Error::refused, errc::unavailable, "the server could not be reached"},
     {Error::no_answer, errc::unavailable, "the server did not answer in time"},
@@ -17,23 +19,31 @@ constexpr spi::net::Meaning meanings[] = {
     {Error::tls, errc::unavailable, "no secure connection to the server"},
     {Error::protocol, errc::unavailable, "the answer is not one of a Redis server"},
     {Error::denied, errc::denied, "the server refused the user, the password or the permission"},
-    {Error::busy, errc::unavailable, "the server is busy or still starting"},
+    {Error::busy, errc::unavailable, "the server is busy or still starting: try again later",
+     Meaning::said},
     {Error::read_only, errc::unavailable,
-     "the server is a read-only replica: the URL must lead to its primary"},
+     "the server is a read-only replica: the URL must lead to its primary", Meaning::said},
     {Error::no_write, errc::unavailable,
-     "the server takes no writes, since it cannot save its data: its log and its disk say why"},
+     "the server takes no writes, since it cannot save its data: its log and its disk say why",
+     Meaning::said},
     {Error::wrong_type, errc::kind_mismatch, "the key exists as something other than a lock"},
     {Error::cluster, errc::not_supported, "this is a Redis Cluster, which is not supported"},
-    {Error::not_replicated, errc::unavailable, "too few replicas have confirmed it"},
+    {Error::not_replicated, errc::unavailable,
+     "too few replicas have confirmed it: see min_replicas_ack and the server's replicas",
+     Meaning::said},
     {Error::no_script, errc::unavailable, "the server has forgotten a script"},
     {Error::too_old, errc::not_supported, "Redis 6.2 or newer is needed"},
     {Error::refused_command, errc::not_supported, "the server refused the command"},
     {Error::no_memory, errc::unavailable,
-     "the server is out of memory: raise its maxmemory, or find what fills it"},
+     "the server is out of memory: raise its maxmemory, or find what fills it", Meaning::said},
     {Error::few_replicas, errc::unavailable,
-     "the server takes no writes until more replicas are connected (min-replicas-to-write)"},
+     "the server takes no writes until more replicas are connected (min-replicas-to-write)",
+     Meaning::said},
+    {Error::reserved_name, errc::bad_name,
+     "a name may not contain \"}:hf:\", which the keys of Holdfast itself have"},
     {Error::no_command, errc::not_supported,
-     "the server has switched a command off, or renamed it (rename-command)"},
+     "the server has switched a command off, or renamed it (rename-command); `holdfast doctor` "
+     "names it"},
 };
 
 struct Prefix {
@@ -105,7 +115,10 @@ std::string_view shown(std::string_view text) noexcept {
     const std::string_view name = text.substr(open, text.find_first_of(" '`,", open) - open);
     const bool plain = std::all_of(name.begin(), name.end(),
                                    [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
-    return plain && name.size() <= 20 ? text.substr(0, open + name.size()) : unknown;
+    if (!plain || name.size() > 20) return unknown;
+    const auto end = open + name.size();
+    const bool quoted = end < text.size() && text[open - 1] == text[end] && text[end] != ' ';
+    return text.substr(0, end + (quoted ? 1 : 0));
 }
 
 std::string shown(std::string_view text, const Script& script) {
@@ -133,7 +146,8 @@ std::string shown(std::string_view text, const Script& script) {
                    ? "NOPERM: the user may not run " + names
                    : "NOPERM: the user may not use the keys of this name (" + names + ")";
     if (!names.empty() && ec == make(Error::no_command)) return "the server has no " + names;
-    return std::string(shown(text));
+    // Which script it was is no news to anybody.
+    return std::string(shown(text.substr(0, text.find(" script: "))));
 }
 
 bool of_one_key(const error_code& ec) noexcept {

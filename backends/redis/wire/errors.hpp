@@ -28,7 +28,8 @@ enum class Error {
     refused_command,  ///< any other error reply
     no_memory,        ///< OOM
     few_replicas,     ///< NOREPLICAS
-    no_command        ///< switched off, or renamed (rename-command)
+    no_command,       ///< switched off, or renamed (rename-command)
+    reserved_name     ///< a name that looks like one of our own keys
 };
 
 const boost::system::error_category& category() noexcept;

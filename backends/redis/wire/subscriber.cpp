@@ -122,7 +122,7 @@ asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link
             if (r.is(Reply::Type::error)) {
                 const error_code why = from_reply(r.text);
                 if (why != errc::denied && why != errc::not_supported) co_return Ended::lost;
-                if (!std::exchange(warned_, true)) ear_.refused(std::string(shown(r.text)));
+                if (!std::exchange(warned_, true)) ear_.refused(r.text);
                 co_return Ended::refused;
             }
             if (!r.is(Reply::Type::array) || r.count != 3) co_return Ended::lost;

@@ -19,7 +19,7 @@ public:
         std::function<void(std::string_view payload)> message;
         std::function<void()> again;   ///< subscribed, after messages may have been missed
         std::function<bool()> wanted;  ///< a caller waits
-        std::function<void(std::string)> refused;  ///< the server refuses the subscription
+        std::function<void(std::string_view)> refused;  ///< the server's reply to SUBSCRIBE
     };
     Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*, Ear);
 

@@ -139,8 +139,12 @@ Said Connection::guarded(boot_clock::time_point deadline, Shape shape, F&& state
         return said;
     }
     if (overdue) failed(Error::no_answer, false, {});
-    if (state_ == "57014" || state_ == "55P03")
-        said.detail += "; see statement_timeout and lock_timeout of this role and database";
+    if (state_ == "57014") said.detail += "; see statement_timeout of this role and database";
+    // Ours for a row; theirs for the table, which a statement locks before it has set its own.
+    if (state_ == "55P03")
+        said.detail +=
+            "; another transaction has locked the row, or the table (then see also lock_timeout of "
+            "this role and database): pg_locks shows it";
     if (state_ == "42P10")
         said.detail += "; ALTER TABLE holdfast_lease ADD PRIMARY KEY (name, slot)";
     if (state_ == "42501" && said.detail.find("holdfast_lease") != std::string::npos)

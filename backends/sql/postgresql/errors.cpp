@@ -1,96 +1,49 @@
 #include "errors.hpp"
 
-#include <string>
+#include "holdfast/spi/net/category.hpp"
 
 namespace holdfast::postgresql {
 namespace {
 
-// The base has no virtual destructor, and its instances are never deleted.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
-class Category final : public boost::system::error_category {
-public:
-    const char* name() const noexcept override { return "postgresql"; }
-    std::string message(int code) const override {
-        switch (static_cast<Error>(code)) {
-            case Error::unresolved:
-                return "the host name could not be resolved";
-            case Error::refused:
-                return "the server could not be reached";
-            case Error::no_answer:
-                return "the server did not answer in time";
-            case Error::closed:
-                return "the connection to the server broke";
-            case Error::starting:
-                return "the server is starting or shutting down";
-            case Error::too_many:
-                return "the server has no connection left";
-            case Error::denied:
-                return "the server refused the user or the password";
-            case Error::no_database:
-                return "the database does not exist";
-            case Error::read_only:
-                return "the server takes no writes";
-            case Error::no_table:
-                return "the table holdfast_lease does not exist, and this role may not make it";
-            case Error::no_right:
-                return "this role may not use the table holdfast_lease";
-            case Error::foreign_table:
-                return "the table holdfast_lease of the database belongs to another program";
-            case Error::no_key:
-                return "the table holdfast_lease has no primary key";
-            case Error::untrusted_table:
-                return "the table holdfast_lease could run the code of others with this role's "
-                       "permissions";
-            case Error::newer_format:
-                return "the table was made by a newer version of Holdfast";
-            case Error::older_format:
-                return "the table was made by an older version of Holdfast";
-            case Error::foreign_row:
-                return "the row of that name is another kind of lock";
-            case Error::timed_out:
-                return "the server cancelled the statement";
-            case Error::conflict:
-                return "the statement conflicted with others too often";
-            case Error::no_resources:
-                return "the server is out of resources";
-            case Error::bad_text:
-                return "the database's encoding cannot hold that name";
-            case Error::too_old:
-                return "PostgreSQL 12 or newer is needed";
-            case Error::strange_answer:
-                return "the server answered with what the statement cannot have";
-            case Error::refused_statement:
-                return "the server refused the statement";
-        }
-        return "unknown error";
-    }
-    boost::system::error_condition default_error_condition(int code) const noexcept override {
-        switch (static_cast<Error>(code)) {
-            case Error::denied:
-            case Error::no_table:
-            case Error::no_right:
-                return make_error_condition(errc::denied);
-            case Error::foreign_row:
-            case Error::foreign_table:
-                return make_error_condition(errc::kind_mismatch);
-            case Error::no_database:
-            case Error::no_key:
-            case Error::untrusted_table:
-            case Error::newer_format:
-            case Error::older_format:
-                return make_error_condition(errc::bad_config);
-            case Error::bad_text:
-                return make_error_condition(errc::bad_name);
-            case Error::too_old:
-            case Error::refused_statement:
-                return make_error_condition(errc::not_supported);
-            default:
-                return make_error_condition(errc::unavailable);
-        }
-    }
+using spi::net::Meaning;
+
+constexpr Meaning meanings[] = {
+    {Error::unresolved, errc::unavailable, "the host name could not be resolved"},
+    {Error::refused, errc::unavailable, "the server could not be reached"},
+    {Error::no_answer, errc::unavailable, "the server did not answer in time"},
+    {Error::closed, errc::unavailable, "the connection to the server broke"},
+    {Error::starting, errc::unavailable, "the server is starting or shutting down: try again later",
+     Meaning::said},
+    {Error::too_many, errc::unavailable,
+     "the server has no connection left: raise its max_connections, or find what uses them",
+     Meaning::said},
+    {Error::denied, errc::denied, "the server refused the user or the password"},
+    {Error::no_database, errc::bad_config, "the database does not exist"},
+    {Error::read_only, errc::unavailable,
+     "the server takes no writes: it is a standby, or default_transaction_read_only is on",
+     Meaning::said},
+    {Error::no_table, errc::denied,
+     "the table holdfast_lease does not exist, and this role may not make it"},
+    {Error::no_right, errc::denied, "this role may not use the table holdfast_lease"},
+    {Error::foreign_table, errc::kind_mismatch,
+     "the table holdfast_lease of the database belongs to another program"},
+    {Error::no_key, errc::bad_config, "the table holdfast_lease has no primary key"},
+    {Error::untrusted_table, errc::bad_config,
+     "the table holdfast_lease could run the code of others with this role's permissions"},
+    {Error::newer_format, errc::bad_config, "the table was made by a newer version of Holdfast"},
+    {Error::older_format, errc::bad_config, "the table was made by an older version of Holdfast"},
+    {Error::foreign_row, errc::kind_mismatch, "the row of that name is another kind of lock"},
+    {Error::timed_out, errc::unavailable, "the server cancelled the statement", Meaning::said},
+    {Error::conflict, errc::unavailable,
+     "the statement conflicted with others too often: try again later", Meaning::said},
+    {Error::no_resources, errc::unavailable, "the server is out of resources: its log says which",
+     Meaning::said},
+    {Error::bad_text, errc::bad_name, "the database's encoding cannot hold that name"},
+    {Error::too_old, errc::not_supported, "PostgreSQL 12 or newer is needed"},
+    {Error::strange_answer, errc::unavailable,
+     "the server answered with what the statement cannot have"},
+    {Error::refused_statement, errc::not_supported, "the server refused the statement"},
 };
-#pragma GCC diagnostic pop
 
 struct Known {
     std::string_view state;
@@ -115,7 +68,7 @@ constexpr Known states[] = {
 }  // namespace
 
 const boost::system::error_category& category() noexcept {
-    static const Category c;
+    static const spi::net::Category c("postgresql", meanings);
     return c;
 }
 

@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include "holdfast/spi/net/category.hpp"
+
 namespace holdfast::sqlite {
 namespace {
 
@@ -92,6 +94,11 @@ public:
             default:
                 return make_error_condition(errc::unavailable);
         }
+    }
+    // A file has no server that might not run.
+    bool equivalent(int v, const error_condition& condition) const noexcept override {
+        const error_condition own = default_error_condition(v);
+        return condition == own || (condition == spi::net::answered() && own == errc::unavailable);
     }
 };
 #pragma GCC diagnostic pop

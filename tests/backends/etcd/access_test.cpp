@@ -48,7 +48,22 @@ void enable_users(const lab::EtcdServers& s) {
     s.ctl({"role", "add", "locks"});
     s.ctl({"role", "grant-permission", "locks", "readwrite", "--prefix=true", "/holdfast/"});
     s.ctl({"user", "grant-role", "app", "locks"});
+    // Reads all of it by two ranges, and writes a part.
+    s.ctl({"user", "add", "reader:first-word"});
+    s.ctl({"role", "add", "part"});
+    s.ctl({"role", "grant-permission", "part", "read", "/hold", "/holdfast/m"});
+    s.ctl({"role", "grant-permission", "part", "readwrite", "--from-key=true", "/holdfast/m"});
+    s.ctl({"user", "grant-role", "reader", "part"});
     s.ctl({"auth", "enable"});
+}
+
+/// What doctor says of the user's rights.
+std::string rights(const std::string& url) {
+    const auto found = hf::Client::open(url).value().examine();
+    REQUIRE(found.has_value());
+    for (const hf::Finding& f : found->findings)
+        if (f.id == "etcd.rights") return std::string(to_string(f.verdict)) + ": " + f.found;
+    return "";
 }
 
 }  // namespace
@@ -113,6 +128,10 @@ TEST_CASE("users: no user, another password and a missing permission are denied"
     const auto client = hf::Client::open("etcd://app:first-word@" + where).value();
     CHECK(client.probe().has_value());
     CHECK(client.list("").has_value());
+    CHECK(rights("etcd://app:first-word@" + where) == "sound: ");
+    CHECK(rights("etcd://root:of-all@" + where) == "sound: ");
+    CHECK(rights("etcd://reader:first-word@" + where) ==
+          "slow: this user may not write below /holdfast/");
 }
 
 TEST_CASE(

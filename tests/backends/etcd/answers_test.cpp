@@ -250,6 +250,29 @@ TEST_CASE("hosts of two clusters in one URL are refused, whichever was asked fir
         10s, "the first cluster serves again");
 }
 
+TEST_CASE("more hosts than the cluster has members: each says at once that it is the same one") {
+    const auto one = std::make_shared<FakeCluster>(), two = std::make_shared<FakeCluster>();
+    one->members = two->members = 1;
+    two->id = "18";
+    FakeMember first(one), second(two);
+    const auto url = [](const std::string& a, const std::string& b) {
+        return "etcd://" + a + "," + b + "?request_timeout=600ms";
+    };
+    // Whichever of the two clusters a fresh client asks.
+    CHECK(refused(client_of(url(first.host(), second.host()))).why == errc::bad_config);
+    CHECK(refused(client_of(url(second.host(), first.host()))).why == errc::bad_config);
+    // Silence says nothing.
+    second.hang(true);
+    const auto silent = refused(client_of(url(first.host(), second.host())));
+    CHECK(silent.why == errc::unavailable);
+    CHECK_THAT(silent.words,
+               ContainsSubstring("more hosts are named than the cluster has members"));
+    CHECK(first.requests("lease/grant") + second.requests("lease/grant") == 0);
+    // Two names of one member.
+    const std::string same = "localhost" + first.host().substr(first.host().find(':'));
+    CHECK_FALSE(refused(client_of(url(first.host(), same))).why);
+}
+
 TEST_CASE("a member that answers as no etcd does is left for the next one") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember proxied(cluster), good(cluster);
@@ -257,7 +280,9 @@ TEST_CASE("a member that answers as no etcd does is left for the next one") {
     const std::string body =
         GENERATE(as<std::string>(), "<html>no member</html>", R"({"message":"no member"})", "");
     INFO(status << " " << body);
-    proxied.instead([&](const std::string&, const FakeMember::Request&) {
+    proxied.instead([&](const std::string& path, const FakeMember::Request&) {
+        // It is asked first for what is the same everywhere.
+        if (path == "cluster/member/list") return std::optional<Reply>();
         return std::optional(Reply{status, body, "text/html"});
     });
     const auto client =

@@ -93,6 +93,10 @@ FakeMember::Reply FakeMember::ask(const std::string& path, const Request& asked)
                          : path == "lease/revoke"     ? store.revoke(asked)
                          : path == "lease/timetolive" ? store.time_to_live(asked, 5)
                                                       : Request();
+        if (path == "cluster/member/list") {
+            out["header"] = js::object{};
+            out["members"] = js::array(cluster_->members, js::object{});
+        }
         if (js::value* header = out.if_contains("header"))
             header->as_object()["cluster_id"] = cluster_->id;
         return {200, js::serialize(out)};

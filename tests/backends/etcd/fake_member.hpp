@@ -25,6 +25,7 @@ struct FakeCluster {
     std::mutex mutex;
     sim::EtcdStore store;
     std::string id = "17";
+    std::size_t members = 3;  ///< so many does its list have
 };
 
 /// Any thread may call any member.

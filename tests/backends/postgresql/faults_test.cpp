@@ -299,7 +299,8 @@ TEST_CASE("T23: serialisable by default, and time-outs of the administrator's") 
             },
             5s, "the table is locked");
         CHECK_THAT(told_sooner_or_later(client, "warm"),
-                   ContainsSubstring("see statement_timeout"));
+                   ContainsSubstring(setting == "lock_timeout" ? "pg_locks shows it"
+                                                               : "see statement_timeout"));
         own.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
         foreign.join();
         CHECK(hold(client, "warm").valid());

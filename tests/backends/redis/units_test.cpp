@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "catch.hpp"
+#include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/wall_clock.hpp"
@@ -590,6 +591,20 @@ TEST_CASE("units: one that has polled for a second is ahead of those that come l
     CHECK(rig.attempt(behind).busy());
     CHECK(rig.withdraw(gone) == holdfast::error_code());
     CHECK(rig.attempt(behind).granted());
+}
+
+TEST_CASE("units: what a distant waiter that polls leaves lasts until its next poll") {
+    auto server = RedisServer::start();
+    Rig near(server.url(), "wait=poll");
+    holdfast::lab::Proxy proxy(server.port());
+    proxy.delay(holdfast::lab::Direction::to_client, 400ms);
+    Rig distant("redis://127.0.0.1:" + std::to_string(proxy.port()), "wait=poll");
+    Part first(reader), writer(spi::Units{}, 10s, true), later(reader, 10s, true);
+    REQUIRE(near.attempt(first).granted());
+    REQUIRE(distant.attempt(writer).busy());
+    *holdfast::redis::place_of(writer.a.place).arrived -= 1100ms;
+    REQUIRE(distant.attempt(writer).busy());
+    CHECK(near.attempt(later).busy());
 }
 
 TEST_CASE("units: keys of another kind are answered, and stay as they are") {

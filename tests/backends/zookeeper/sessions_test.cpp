@@ -22,6 +22,29 @@ std::string base_url(const ZooKeeperServers& s) {
     return s.url() + "?tick_time=100ms";
 }
 
+/// A proxy before each server.
+struct Far {
+    explicit Far(const ZooKeeperServers& servers) {
+        for (std::size_t i = 0; i < 3; ++i) {
+            proxies.emplace_back(servers.port(i));
+            url += (i > 0 ? "," : "") + ("127.0.0.1:" + std::to_string(proxies.back().port()));
+        }
+    }
+    void delay(std::chrono::milliseconds d) {
+        for (lab::Proxy& p : proxies)
+            p.delay(Direction::to_client, d);
+    }
+    std::uint64_t connections() const {
+        std::uint64_t sum = 0;
+        for (const lab::Proxy& p : proxies)
+            sum += p.counters().connections_accepted;
+        return sum;
+    }
+
+    std::vector<lab::Proxy> proxies;
+    std::string url = "zookeeper://";
+};
+
 std::vector<std::string> nodes_of(ZooKeeperClient& plain, const std::string& name) {
     return plain.children("/holdfast/" + name).children;
 }
@@ -461,22 +484,24 @@ TEST_CASE("an ensemble: a server that hangs costs little, and the lease lives on
     CHECK(lease.release() == hf::ReleaseResult::released);
     // All are slow: to leave one for the next helps nobody, and breaks the chain of proofs.
     {
-        std::vector<lab::Proxy> far;
-        std::string hosts;
-        for (std::size_t i = 0; i < 3; ++i) {
-            far.emplace_back(servers.port(i));
-            hosts += (i > 0 ? "," : "") + ("127.0.0.1:" + std::to_string(far.back().port()));
-        }
-        for (lab::Proxy& p : far)
-            p.delay(Direction::to_client, 800ms);
-        const auto slow =
-            open("zookeeper://" + hosts + "?tick_time=100ms&ttl=8s&request_timeout=6s");
+        Far far(servers);
+        far.delay(800ms);
+        const auto slow = open(far.url + "?tick_time=100ms&ttl=8s&request_timeout=6s");
         auto kept = hold(*lock_of(slow, "slow"));
         CHECK(kept.renew().has_value());
-        std::uint64_t connections = 0;
-        for (const lab::Proxy& p : far)
-            connections += p.counters().connections_accepted;
-        CHECK(connections <= 4);
+        CHECK(far.connections() <= 4);
+        CHECK(kept.release() == hf::ReleaseResult::released);
+    }
+    // They become slow while a lease is held, which a change of the connection would cost.
+    {
+        Far far(servers);
+        const auto later = open(far.url + "?ttl=10s");
+        auto kept = hold(*lock_of(later, "later-slow"));
+        const std::uint64_t before = far.connections();
+        far.delay(800ms);
+        CHECK(lab::reached([&] { return later.stats().renewals >= 2; }, 12s));
+        CHECK(far.connections() == before);
+        CHECK(kept.valid());
         CHECK(kept.release() == hf::ReleaseResult::released);
     }
     // A majority is gone: nothing is granted, and the holder is told in time.

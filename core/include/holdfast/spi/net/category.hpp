@@ -7,14 +7,19 @@
 
 namespace holdfast::spi::net {
 
-/// One code: its condition for callers, and its text for people.
+/// Condition: the server runs and says why it refuses. The text of the error says what to do.
+HOLDFAST_EXPORT boost::system::error_condition answered() noexcept;
+
+/// One code: its condition for callers, its text for people, and whether the server said so.
 struct Meaning {
+    enum Source : unsigned char { observed, said };
     template <class Code>
-    constexpr Meaning(Code c, errc m, const char* w = nullptr) noexcept
-        : code(static_cast<int>(c)), means(m), words(w) {}
+    constexpr Meaning(Code c, errc m, const char* w = nullptr, Source s = observed) noexcept
+        : code(static_cast<int>(c)), means(m), words(w), source(s) {}
     int code;
     errc means;
     const char* words;
+    Source source;
 };
 
 /// Codes outside the table mean `unavailable`; `others` gives the texts that the table lacks.
@@ -33,6 +38,12 @@ public:
     boost::system::error_condition default_error_condition(int code) const noexcept override {
         const Meaning* m = find(code);
         return make_error_condition(m != nullptr ? m->means : errc::unavailable);
+    }
+    bool equivalent(int code,
+                    const boost::system::error_condition& condition) const noexcept override {
+        if (condition != answered()) return default_error_condition(code) == condition;
+        const Meaning* m = find(code);
+        return m != nullptr && m->source == Meaning::said;
     }
 
 private:
