@@ -77,7 +77,7 @@ const std::map<std::string, AfterBreak>& breaks() {
         {"redis-poll", reason_kept},
         {"redis-plain", forgotten},
         {"redlock", reason_kept},
-        {"redlock-plain", forgotten},
+        {"redlock-plain", reason_kept},
         {"etcd", forgotten},
         {"etcd-3", forgotten},
         {"zookeeper", forgotten},

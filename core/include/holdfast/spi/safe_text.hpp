@@ -15,8 +15,8 @@ HOLDFAST_EXPORT std::string escaped_name(std::string_view);
 HOLDFAST_EXPORT std::string quoted_name(std::string_view);
 /// As escaped_name, but keeps line ends, quotation marks and backslashes.
 HOLDFAST_EXPORT std::string escaped_text(std::string_view);
-/// Of serialized JSON, which is UTF-8: the same values, with the characters that escaped_name would
-/// escape as \uXXXX.
+/// Of serialized JSON, which is UTF-8: the same values. Characters that escaped_name would escape
+/// are written as JSON writes control characters, by their number.
 HOLDFAST_EXPORT std::string escaped_json(std::string_view serialized);
 /// Valid UTF-8: replaces other bytes by U+FFFD.
 HOLDFAST_EXPORT std::string clean_utf8(std::string_view);
