@@ -216,10 +216,12 @@ awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::ti
     const std::string& user = shared_->options.user;
     if (user.empty()) co_return std::nullopt;
     std::string ignored;
-    boost::json::object named;
-    named["name"] = user;
-    auto asking =
-        members_->post("auth/user/get", boost::json::serialize(named), deadline, &ignored);
+    const auto ask_about = [&](const char* path, const char* key, const std::string& value) {
+        boost::json::object which;
+        which[key] = value;
+        return members_->post(path, boost::json::serialize(which), deadline, &ignored);
+    };
+    auto asking = ask_about("auth/user/get", "name", user);
     const Members::Answer about = co_await std::move(asking);
     if (about.why) co_return std::nullopt;
     Rights rights;
@@ -228,10 +230,7 @@ awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::ti
         if (!(*roles)[i].is_string()) continue;
         const std::string role((*roles)[i].get_string());
         if (role == "root") co_return std::string();
-        boost::json::object which;
-        which["role"] = role;
-        auto reading =
-            members_->post("auth/role/get", boost::json::serialize(which), deadline, &ignored);
+        auto reading = ask_about("auth/role/get", "role", role);
         const Members::Answer permits = co_await std::move(reading);
         if (permits.why) co_return std::nullopt;
         rights.add(permits.body);

@@ -150,7 +150,7 @@ void Handle::turn(int events) {
         const auto now = boot_clock::now();
         const std::chrono::nanoseconds rest = silent_since_ + answer_limit(now) - now;
         if (rest <= rest.zero() && !down_) {
-            note_latency(boot_clock::now() - silent_since_);
+            note_latency(now - silent_since_);
             cut();
         }
         due = std::min(due, std::max<std::chrono::nanoseconds>(rest, milliseconds(10)));

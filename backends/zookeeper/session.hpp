@@ -102,7 +102,7 @@ public:
     bool outlives_change(boot_clock::duration answer) const override;
 
 private:
-    /// When every lease on it has ended, once it was created.
+    /// The end of what is proved for leases on it. Only once it was created.
     boot_clock::time_point surely_until() const;
     Line& line(const QueueNode&);
     void create_base();

@@ -70,8 +70,7 @@ std::string_view remedy(const error_code& ec) noexcept {
     if (ec == spi::net::answered()) return {};
     if (ec == errc::no_quorum)
         return "Check that a majority of the nodes run and that this host may connect to them, "
-               "then "
-               "try again.";
+               "then try again.";
     if (ec == errc::unavailable || ec == errc::in_doubt)
         return "Check that the server runs and that this host may connect to it, then try again.";
     if (ec == errc::denied)
