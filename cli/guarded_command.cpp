@@ -118,11 +118,17 @@ void GuardedCommand::oversee() {
             spoken(std::max(left_until(kill_due()), milliseconds::zero()))));
     }
     if (now < kill_due() || now < look_at_) return;
+    if (unseen_) {
+        // It answers, and waits for what neither of us can end.
+        look_at_ = now + milliseconds(Refusals::look_again_ms);
+        return;
+    }
     const Guardian::Left left = guardian_.signal_without(SIGKILL, !guardian_ends_);
     if (left != Guardian::Left::nothing) say_ended("Sent SIGKILL to the command.");
     if (left == Guardian::Left::refused) {
         look_at_ = now + milliseconds(Refusals::look_again_ms);
-    } else if (left == Guardian::Left::nothing && now >= kill_due() + times_.margin) {
+    } else if (left == Guardian::Left::nothing &&
+               now >= kill_due() + std::max(times_.margin, milliseconds(Refusals::looks_take_ms))) {
         // Nothing is to be seen any more, and it does not say so.
         std::string text = "killed the guardian process, which did not answer";
         if (guardian_.kill_without()) text += "; all processes of the command have ended";
@@ -150,7 +156,7 @@ void GuardedCommand::follow_lease() {
         boost::json::object facts{{"left_ms", left_until(until_).count()}};
         if (e.code) facts["error"] = clean_utf8(in_words(e));
         status_.write("at_risk", std::move(facts));
-        const bool refused = e.code && e.code != errc::unavailable && e.code != errc::in_doubt;
+        const bool refused = e.code && !is_silence(e.code);
         const std::string text = fmt::format(
             "{} a renewal of {}{}; {} left",
             refused ? "the server refused" : "the server did not answer", in_quotes(options_.names),
@@ -232,6 +238,9 @@ bool GuardedCommand::on_report() {
         }
         case Report::ending:
             on_ending(static_cast<End>(report->number), milliseconds(report->left_ms));
+            return true;
+        case Report::unseen:
+            unseen_ = true;
             return true;
         case Report::gone:
             return false;

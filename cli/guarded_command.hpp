@@ -82,6 +82,7 @@ private:
     bool ending_ = false;         ///< SIGTERM was sent, by the guardian or without it
     bool guardian_ends_ = false;  ///< by the guardian
     bool guardian_died_ = false;
+    bool unseen_ = false;        ///< what is left cannot be seen, and the guardian waits for it
     bool not_started_ = false;   ///< it was too late for that
     bool had_terminal_ = false;  ///< when it ended
     std::set<int> passed_on_;    ///< signals that came to holdfast

@@ -39,6 +39,7 @@ struct Report {
         stopped,  ///< number: the signal
         exited,   ///< number: as waitpid() gives it
         ending,   ///< number: an End; SIGTERM was sent
+        unseen,   ///< it waits for processes that this user may not see
         gone      ///< nothing of the command is left; the guardian ends
     } kind;
     std::int32_t number;

@@ -214,6 +214,7 @@ private:
         refusals_.tell(refused);
         in_vain_ = all.empty() ? in_vain_ + 1 : 0;
         if (in_vain_ < Refusals::looks) return;
+        if (in_vain_ == Refusals::looks) send({Report::unseen, 0, 0});
         refusals_.tell_unseen();
         look_again_ = milliseconds(Refusals::look_again_ms);
     }

@@ -15,6 +15,8 @@ public:
     static constexpr int look_again_ms = 1000;
     /// So many looks that find nothing, though something is left: it cannot be seen.
     static constexpr int looks = 20;
+    /// A guardian that runs has said so by then.
+    static constexpr int looks_take_ms = 1000;
     /// Complains, once of each.
     void tell(const std::vector<Process>&);
     /// The same of what this user may not even see.

@@ -125,9 +125,10 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
     if (answer != ReleaseResult::unreachable || before == LeaseState::lost) return;
     const bool refused = failed && error.code != errc::unavailable && error.code != errc::in_doubt;
     const std::string words = failed && !error.text.empty() ? " (" + in_words(error) + ")" : "";
+    const auto done = failed && !is_silence(error.code) ? "execute" : "answer";
     // A refusal was said when it came.
     warn(fmt::format("the server {}frees {} within {}",
-                     refused ? "" : fmt::format("did not answer the release{}: it ", words),
+                     refused ? "" : fmt::format("did not {} the release{}: it ", done, words),
                      in_quotes(o.names),
                      spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
 }
@@ -163,6 +164,14 @@ public:
     explicit Reporter(std::shared_ptr<StatusFd> status) : status_(std::move(status)) {}
 
     void operator()(const Event& e) {
+        try {
+            report(e);
+        } catch (const std::bad_alloc&) {  // nothing can be said then
+        }
+    }
+
+private:
+    void report(const Event& e) {
         boost::json::object facts{{"name", clean_utf8(e.name)}};
         switch (e.kind) {
             case Event::Kind::in_doubt:
@@ -189,7 +198,6 @@ public:
         }
     }
 
-private:
     std::shared_ptr<StatusFd> status_;
     std::set<std::string> unanswered_;  ///< names whose silence was said
 };

@@ -59,7 +59,7 @@ std::string too_short(std::string_view what, milliseconds length, milliseconds t
     if (length >= Validity::least_timeout(tick)) return {};
     return "A " + std::string(what) + " of " + spi::format_duration(length) +
            " is too short with tick_time=" + spi::format_duration(tick) +
-           ": three heartbeats, half a tick_time apart, have to fit in.";
+           ": three heartbeats, half a tick_time apart, have to fit in, and leave time to stop.";
 }
 
 std::string too_short_remedy(milliseconds tick) {
@@ -117,7 +117,7 @@ const std::vector<spi::OptionSpec>& option_table() {
          .fallback = "3s",
          .meaning = "tickTime of the servers (3s unless their configuration sets it). It must not "
                     "be less than theirs: exclusion depends on it. The ttl must be at least "
-                    "twice tick_time.",
+                    "two and a half times tick_time.",
          .min = 10,
          .max = 60'000,
          .identity = spi::Identity::apart},

@@ -27,8 +27,10 @@ public:
     /// since the leader's timer may be late.
     static constexpr milliseconds spacing(milliseconds tick) noexcept { return tick * 21 / 40; }
     /// The shortest time-out of a session whose heartbeats can keep it proved. From a write to the
-    /// third acknowledgement after it there are three spacings; the rest is for the answers.
-    static constexpr milliseconds least_timeout(milliseconds tick) noexcept { return 2 * tick; }
+    /// third acknowledgement after it there are three spacings. What is left then has to be enough
+    /// for the answers, and for a holder that stops a third of the ttl before the end, as
+    /// `holdfast run` does.
+    static constexpr milliseconds least_timeout(milliseconds tick) noexcept { return 5 * tick / 2; }
 
     explicit Validity(milliseconds tick) noexcept : spacing_(spacing(tick)) {}
 

@@ -20,7 +20,7 @@ class Batches {
 public:
     using Batch = std::vector<std::shared_ptr<Item>>;
 
-    explicit Batches(std::size_t most) noexcept : most_(most) {}
+    explicit Batches(std::size_t most) : most_(most) {}
 
     /// Drops all items: nothing is sent any more.
     void clear() noexcept {

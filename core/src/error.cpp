@@ -98,6 +98,11 @@ bool is_permanent(const error_code& ec) noexcept {
            ec == errc::bad_config;
 }
 
+bool is_silence(const error_code& ec) noexcept {
+    const bool away = ec == errc::unavailable || ec == errc::no_quorum || ec == errc::in_doubt;
+    return away && ec != spi::net::answered();
+}
+
 boost::system::error_condition spi::net::answered() noexcept {
     return {server_answered, category()};
 }

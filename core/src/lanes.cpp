@@ -28,7 +28,7 @@ Lanes::Loan Lanes::borrow() {
     return {};
 }
 
-void Lanes::give_back(std::unique_ptr<spi::Lane> lane) {
+void Lanes::give_back(std::unique_ptr<spi::Lane> lane) noexcept {
     const std::lock_guard hold(mutex_);
     if (!stopped_) idle_.push_back(std::move(lane));
     back_with_none();

@@ -19,7 +19,7 @@ public:
         Loan(Loan&&) noexcept = default;
         Loan& operator=(Loan&&) = delete;
         ~Loan() { give_back(); }
-        void give_back() {
+        void give_back() noexcept {
             if (lane_) from_->give_back(std::move(lane_));
         }
         explicit operator bool() const noexcept { return lane_ != nullptr; }
@@ -31,7 +31,9 @@ public:
         std::unique_ptr<spi::Lane> lane_;
     };
 
-    explicit Lanes(spi::Backend& backend) : backend_(&backend) {}
+    explicit Lanes(spi::Backend& backend) : backend_(&backend) {
+        idle_.reserve(most);  // a return must not fail
+    }
     /// Empty when the backend has no lane or cannot open one now, when eight are lent, and after
     /// stop().
     Loan borrow();
@@ -41,7 +43,7 @@ public:
     void wait(boot_clock::time_point until);
 
 private:
-    void give_back(std::unique_ptr<spi::Lane>);
+    void give_back(std::unique_ptr<spi::Lane>) noexcept;
     void back_with_none();  // under the mutex
 
     static constexpr std::size_t most = 8;

@@ -154,6 +154,7 @@ private:
     boot_clock::time_point kept_until() const noexcept;
     /// Has the engine release it. For the one caller that ended the lease.
     void submit_release();
+    ReleaseResult release_since(boot_clock::time_point now);
     ReleaseResult release_on(spi::Lane&, boot_clock::time_point now);
     void release_in_background();
     /// The request is sent now, so the caller waits for one request time-out from here.

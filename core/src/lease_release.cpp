@@ -47,10 +47,18 @@ ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
         const std::lock_guard hold(mutex_);
         return released_;
     }
-    const auto deadline = *now + info_->request_timeout;
+    try {
+        return release_since(*now);
+    } catch (const std::exception&) {
+        return ReleaseResult::unreachable;  // without memory; the server frees it by itself
+    }
+}
+
+ReleaseResult LeaseImpl::release_since(boot_clock::time_point now) {
+    const auto deadline = now + info_->request_timeout;
     auto lane = engine_->lanes().borrow();
     if (lane) {
-        const auto answer = release_on(*lane, *now);
+        const auto answer = release_on(*lane, now);
         if (answer != ReleaseResult::unreachable) return answer;
     }
     auto answer = std::make_shared<OneShot<ReleaseResult>>();
@@ -63,7 +71,12 @@ ReleaseResult LeaseImpl::release(Outcome outcome) noexcept {
 }
 
 void LeaseImpl::give_back(spi::Lane& lane) noexcept {
-    if (const auto now = begin_release(Outcome::abandoned)) (void)release_on(lane, *now);
+    const auto now = begin_release(Outcome::abandoned);
+    if (!now) return;
+    try {
+        (void)release_on(lane, *now);
+    } catch (const std::exception&) {  // as above
+    }
 }
 
 ReleaseResult LeaseImpl::release_on(spi::Lane& lane, boot_clock::time_point now) {

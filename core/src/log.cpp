@@ -35,10 +35,6 @@ std::string reason_of(const Event& e) {
     return why.empty() ? why : " (" + config::printable(std::move(why)) + ')';
 }
 
-bool is_silence(const error_code& why) noexcept {
-    return !why || why == errc::unavailable || why == errc::no_quorum || why == errc::in_doubt;
-}
-
 std::string token_of(const Event& e) {
     return e.token ? ", token " + std::to_string(e.token.value) : std::string();
 }
@@ -63,8 +59,9 @@ std::string log_line(const Event& e) {
             return "acquired " + name + " after " + std::to_string(e.took.count()) + " ms" +
                    token_of(e);
         case Event::Kind::at_risk:
-            return std::string(is_silence(e.reason) ? "the server did not answer a renewal of "
-                                                    : "the server refused a renewal of ") +
+            return std::string(!e.reason || is_silence(e.reason)
+                                   ? "the server did not answer a renewal of "
+                                   : "the server refused a renewal of ") +
                    name + reason_of(e) + "; " + std::to_string(e.left.count()) + " ms left" +
                    token_of(e);
         case Event::Kind::recovered:

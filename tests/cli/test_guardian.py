@@ -506,6 +506,30 @@ class Leftovers(CliTest):
         self.assertEqual(err.count(f"process {pid} ("), 1, err)
         self.assertIn("runs as user 65534, and holdfast has no permission to stop it: it continues", err)
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to make a process of another user")
+    def test_a_process_that_cannot_be_seen_is_waited_for(self):
+        """The same, with a /proc that hides the processes of others."""
+        def blind():
+            libc = ctypes.CDLL(None)
+            done = [libc.unshare(0x20000),  # CLONE_NEWNS
+                    libc.mount(b"none", b"/", None, 0x44000, None),  # MS_REC | MS_PRIVATE
+                    libc.mount(b"proc", b"/proc", b"proc", 0, b"hidepid=2")]
+            for right in (5, 19):  # CAP_KILL, CAP_SYS_PTRACE
+                done.append(libc.prctl(24, right, 0, 0, 0))  # PR_CAPBSET_DROP
+            os.setgroups([])
+            os.setgid(65534)
+            if any(done):
+                raise OSError(f"not prepared: {done}")
+        program = "import os, time; os.setuid(65534); print(os.getpid(), flush=True); time.sleep(5)"
+        holder = self.start("run", "--ttl", "2s", "--max-hold", "1s", "job", "--", sys.executable, "-c", program,
+                            preexec_fn=blind)
+        pid = int(holder.stdout.readline())
+        self.assertEqual(holder.wait(timeout=15), 76)
+        self.assertFalse(alive(pid))
+        err = holder.stderr.read()
+        self.assertIn("has left processes that this user may not see", err)
+        self.assertNotIn("did not answer", err)
+
     def test_a_stopped_command_can_be_ended(self):
         holder = self.hold("job", "--max-hold", "1.5s", command=("sleep", "1000"))
         command = self.command_of(holder.pid)

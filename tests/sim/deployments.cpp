@@ -394,7 +394,7 @@ public:
             servers_.slowest = 2 * ms;
             // Heartbeats are farther apart than a renewal may take.
             if (kernel_.random().chance(500))
-                named = std::to_string(w.ttl.count() / 2) +
+                named = std::to_string(w.ttl.count() * 2 / 5) +
                         "ms&request_timeout=" + std::to_string(w.ttl.count() / 5) + "ms";
         }
         return url_of("zookeeper", w) + "&tick_time=" + named;

@@ -45,6 +45,9 @@ HOLDFAST_EXPORT const boost::system::error_category& category() noexcept;
 /// A code of core's category, as std::make_error_code(std::errc) makes one.
 HOLDFAST_EXPORT error_code make_error_code(errc) noexcept;
 HOLDFAST_EXPORT boost::system::error_condition make_error_condition(errc) noexcept;
+/// Whether no server answered. False for what a server said, also where it cannot serve now: its
+/// message is the reason.
+HOLDFAST_EXPORT bool is_silence(const error_code&) noexcept;
 
 /// Details that do not fit into a code: one entry per mistake or per failed server. Holds no
 /// secrets. Not thread-safe.
