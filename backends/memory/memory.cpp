@@ -79,8 +79,8 @@ public:
     spi::awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
                                                            const BreakOptions& options,
                                                            boot_clock::time_point,
-                                                           std::string&) override {
-        co_return store_->break_lock(prefix_ + std::string(name), options);
+                                                           std::string& detail) override {
+        co_return store_->break_lock(prefix_ + std::string(name), options, detail);
     }
     spi::awaitable<error_code> record_break(std::string_view name, std::string text,
                                             boot_clock::time_point, std::string&) override {
@@ -95,8 +95,8 @@ public:
     spi::awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
                                                                 const HolderFilter& which,
                                                                 boot_clock::time_point,
-                                                                std::string&) override {
-        co_return store_->request_release(prefix_ + std::string(name), which);
+                                                                std::string& detail) override {
+        co_return store_->request_release(prefix_ + std::string(name), which, detail);
     }
     spi::awaitable<void> close() override {
         store_->forget(*events_);

@@ -5,78 +5,17 @@
 #include <algorithm>
 #include <atomic>
 
-#include "holdfast/spi/holder.hpp"
-
 namespace holdfast::memory {
 namespace {
 
-constexpr milliseconds longest_look{1000};
+using spi::NameState;
 
-using Holding = Entry::Holding;
-using Waiting = Entry::Waiting;
-
-milliseconds left(time_point until, time_point now) {
-    return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(until - now));
+NameState::Time in_us(boot_clock::time_point t) {
+    return std::chrono::floor<std::chrono::microseconds>(t.time_since_epoch()).count();
 }
 
-Holder described(std::string_view owner, const spi::Units& units) {
-    Holder h = spi::holder_of(owner);
-    h.mode = units.mode;
-    h.permits = units.permits() ? units.take : 1;
-    return h;
-}
-
-Holder described(const Holding& held, time_point now) {
-    Holder h = described(held.owner, held.units);
-    h.token = held.token;
-    h.ttl_left = left(held.valid, now);
-    h.held_for = std::chrono::floor<milliseconds>(now - held.since);
-    h.revoked = held.revoked;
-    h.asked = held.asked;
-    return h;
-}
-
-auto find(std::vector<Holding>& all, std::string_view owner) {
-    return std::find_if(all.begin(), all.end(), [&](const Holding& h) { return h.owner == owner; });
-}
-
-void leave_line(Entry& e, std::string_view owner) {
-    std::erase_if(e.queue, [&](const Waiting& w) { return w.owner == owner; });
-}
-
-bool is_dead(const Waiting& w, time_point now) {
-    return w.alive_until < now;
-}
-
-/// A dead waiter that others stand before is passed over until it is the first.
-void drop_dead(Entry& e, time_point now) {
-    std::erase_if(e.holders, [&](const Holding& h) { return h.expires <= now; });
-    std::erase_if(e.gone, [&](const Entry::Gone& g) { return g.until <= now; });
-    while (!e.queue.empty() && is_dead(e.queue.front(), now))
-        e.queue.pop_front();
-}
-
-std::uint64_t used(const Entry& e) {
-    std::uint64_t sum = 0;
-    for (const Holding& h : e.holders)
-        sum += h.units.take;
-    return sum;
-}
-
-/// The name is of another kind, or has another limit, while anybody holds or waits. All of them are
-/// alike: none of another kind was let in.
-bool of_another_kind(const Entry& e, const spi::Units& u) {
-    if (!e.holders.empty()) return e.holders.front().units.of != u.of;
-    return !e.queue.empty() && e.queue.front().units.of != u.of;
-}
-
-bool was_broken(const Entry& e, std::string_view owner) {
-    return std::any_of(e.gone.begin(), e.gone.end(),
-                       [&](const Entry::Gone& g) { return g.owner == owner; });
-}
-
-bool is_meant(const Holding& h, const HolderFilter& which) {
-    return !h.owner.empty() && spi::is_meant(which, h.owner, h.token);
+NameState::Time now_us() {
+    return in_us(boot_clock::now());
 }
 
 struct Stores {
@@ -124,39 +63,54 @@ Store::Turn::~Turn() {
     store_.told_.notify_all();
 }
 
-/// All that stand at the head and fit beside the holders.
-void Store::wake_head(Entry& e, time_point now, Turn& turn) {
-    drop_dead(e, now);
-    std::uint64_t sum = used(e);
-    for (const Waiting& w : e.queue) {
-        if (is_dead(w, now)) continue;
-        sum += w.units.take;
-        if (sum > w.units.of) return;
-        turn.wake(*w.events, w.owner);
-    }
+void Store::Turn::add(Entry& e, std::string_view owner, bool asked) {
+    if (const Entry::Client* c = e.client(owner)) news_.push_back({c->events, c->owner, asked});
 }
 
-Entry& Store::entry(const std::string& key, time_point now) {
+void Store::Turn::wake(Entry& e) {
+    for (const std::string_view owner : e.state.admissible())
+        add(e, owner, false);
+}
+
+void Store::Turn::ask(Entry& e, std::string_view owner) {
+    add(e, owner, true);
+}
+
+Entry* Store::find(const std::string& key) {
+    const auto at = entries_.find(key);
+    if (at == entries_.end()) return nullptr;
+    at->second.state.expire(now_us());
+    return &at->second;
+}
+
+Entry& Store::entry(const std::string& key, NameState::Time now) {
     const auto [at, fresh] = entries_.try_emplace(key);
-    if (fresh) at->second.token = forgotten_;
-    at->second.used = now;
-    return at->second;
+    Entry& e = at->second;
+    if (fresh) {
+        e.state.token = forgotten_;
+        e.state.place_after = 0;
+    }
+    e.state.expire(now);
+    e.used = now;
+    return e;
 }
 
 /// Looks at the next names, and forgets those of which nothing is to be said.
-void Store::sweep(time_point now) {
+void Store::sweep(NameState::Time now) {
     if (--until_sweep_ != 0) return;
     until_sweep_ = 64;
     auto at = entries_.upper_bound(swept_);
     for (int i = 0; i < 256 && at != entries_.end(); ++i) {
         swept_ = at->first;
-        Entry& e = at->second;
-        drop_dead(e, now);
-        const bool silent = e.holders.empty() && e.queue.empty() && e.gone.empty() &&
-                            e.record.empty() && e.last != PreviousHolder::crashed &&
-                            e.last != PreviousHolder::abandoned;
-        if (silent && now - e.used >= keep_) {
-            forgotten_ = std::max(forgotten_, e.token);
+        const Entry& e = at->second;
+        NameState& state = at->second.state;
+        state.expire(now);
+        const bool silent = state.holders.empty() && state.waiters.empty() &&
+                            state.broken.empty() && !state.ended && e.record.empty() &&
+                            state.previous != PreviousHolder::crashed &&
+                            state.previous != PreviousHolder::abandoned;
+        if (silent && now - e.used >= spi::to_us(keep_)) {
+            forgotten_ = std::max(forgotten_, state.token);
             at = entries_.erase(at);
         } else {
             ++at;
@@ -177,201 +131,98 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents&
         a.outcome = spi::Attempt::Failed{make_error_code(errc::unavailable)};
         return;
     }
-    Entry& e = entry(key, now);
-    drop_dead(e, now);
-    const auto until = [&](time_point since) {
-        return std::max(now + a.ttl + a.lock_delay, since + a.min_hold);
-    };
-    const auto own = find(e.holders, a.owner);
-    if (own != e.holders.end() && !own->revoked && own->valid > now) {
-        own->valid = now + a.ttl;
-        own->expires = until(own->since);
-        a.outcome = spi::Attempt::Granted{own->token, own->told, a.ttl, {}};
-        return;
+    Entry& e = entry(key, in_us(now));
+    auto request = NameState::Request::of(a);
+    // Whoever waits keeps the ticket of its first attempt; no two are alike.
+    if (!a.place) last_ticket_ = std::max(last_ticket_ + 1, e.state.now);
+    request.ticket = a.place ? *static_cast<const NameState::Time*>(a.place.get()) : last_ticket_;
+    if (a.queue && !a.place) a.place = std::make_shared<NameState::Time>(last_ticket_);
+    const NameState::Attempted made = e.state.attempt(request);
+    using enum NameState::Attempted::Kind;
+    switch (made.kind) {
+        case granted:
+            a.outcome = spi::Attempt::Granted{
+                {static_cast<std::uint64_t>(made.token)}, made.previous, a.ttl, {}};
+            break;
+        case of_another_kind:
+            a.detail = NameState::other_kind;
+            a.outcome = spi::Attempt::Failed{make_error_code(errc::kind_mismatch)};
+            break;
+        case busy:
+            a.outcome = spi::Attempt::Busy{NameState::poll_within(e.state.next_end()), false};
+            break;
     }
-    if (of_another_kind(e, a.units)) {
-        leave_line(e, a.owner);
-        a.outcome = spi::Attempt::Failed{make_error_code(errc::kind_mismatch)};
-        return;
-    }
-    // Nobody passes a waiter; those ahead that fit as well do not stand in the way.
-    std::uint64_t sum = used(e) + a.units.take;
-    auto place = e.queue.begin();
-    for (; place != e.queue.end() && place->owner != a.owner; ++place)
-        if (!is_dead(*place, now)) sum += place->units.take;
-    if (sum <= a.units.of && own == e.holders.end()) {
-        if (place != e.queue.end()) e.queue.erase(place);
-        Holding h;
-        h.owner = a.owner;
-        h.units = a.units;
-        h.told = a.units.permits() ? PreviousHolder::unknown : e.last;
-        if (!a.units.permits()) {
-            h.token = {++e.token.value};
-            if (a.units.exclusive()) e.last = PreviousHolder::crashed;  // until it releases
-        }
-        h.since = now;
-        h.valid = now + a.ttl;
-        h.expires = until(now);
-        h.events = &events;
-        a.outcome = spi::Attempt::Granted{h.token, h.told, a.ttl, {}};
-        e.holders.push_back(std::move(h));
-        return;
-    }
-    milliseconds look = longest_look;
-    for (const Holding& h : e.holders)
-        look = std::min(look, left(h.expires, now) + milliseconds(1));
-    if (e.holders.empty()) look = milliseconds(5);
-    if (a.queue) {
-        const auto alive = now + look * 3 + longest_look;
-        if (place != e.queue.end())
-            place->alive_until = alive;
-        else
-            e.queue.push_back({std::string(a.owner), a.units, &events, alive});
-    }
-    a.outcome = spi::Attempt::Busy{look, false};
+    if ((made.kind == granted || made.placed) && e.client(a.owner) == nullptr)
+        e.clients.push_back({std::string(a.owner), &events});
 }
 
 void Store::withdraw(const spi::Attempt& a, const std::string& key) {
     Turn turn(*this);
-    const auto at = entries_.find(key);
-    if (at == entries_.end()) return;
-    Entry& e = at->second;
-    leave_line(e, a.owner);
-    if (const auto own = find(e.holders, a.owner); own != e.holders.end()) {
-        // It never worked under the lock: what it was told goes to the next.
-        if (own->units.exclusive()) e.last = own->told;
-        e.holders.erase(own);
-    }
-    wake_head(e, boot_clock::now(), turn);
+    Entry* e = find(key);
+    if (e == nullptr) return;
+    const bool freed = e->state.withdraw(a.owner);
+    e->leave(a.owner);
+    if (freed) turn.wake(*e);
 }
 
 void Store::renew(spi::Held& h, const std::string& key) {
     Turn turn(*this);
-    const auto now = boot_clock::now();
-    const auto at = entries_.find(key);
     h.renewal = spi::Held::Renewal::lost;
     h.renewal_error = make_error_code(errc::lost);
-    if (at == entries_.end()) return;
-    Entry& e = at->second;
-    drop_dead(e, now);
-    const auto own = find(e.holders, h.owner);
-    if (was_broken(e, h.owner)) h.renewal_error = make_error_code(errc::revoked);
-    if (own == e.holders.end() || own->valid <= now) return;
-    if (own->revoked) {
-        h.renewal_error = make_error_code(errc::revoked);
-        return;
-    }
-    own->valid = now + h.ttl;
-    own->expires = std::max(own->valid + h.lock_delay, own->since + h.min_hold);
-    h.asked = own->asked;
+    Entry* e = find(key);
+    if (e == nullptr) return;
+    const NameState::Renewed made = e->state.renew(NameState::Request::of(h));
+    h.renewal_error = made.why;
+    if (made.why) return e->leave(h.owner);
     h.renewal = spi::Held::Renewal::renewed;
-    h.renewal_error = {};
-    if (h.units == own->units) return;
-    own->units = h.units;  // a downgrade
-    e.last = PreviousHolder::released;
-    wake_head(e, now, turn);
+    h.asked = made.asked;
+    if (made.freed) turn.wake(*e);
 }
 
 void Store::release(spi::Held& h, const std::string& key) {
     Turn turn(*this);
-    const auto now = boot_clock::now();
     h.released = ReleaseResult::already_expired;
-    const auto at = entries_.find(key);
-    if (at == entries_.end()) return;
-    Entry& e = at->second;
-    const auto own = find(e.holders, h.owner);
-    if (own == e.holders.end()) {
-        drop_dead(e, now);
-        if (!e.holders.empty() || was_broken(e, h.owner))
-            h.released = ReleaseResult::owned_by_other;
-        return;
-    }
-    const bool in_time = own->valid > now;
-    if (in_time) h.released = ReleaseResult::released;
-    if (own->units.exclusive())
-        e.last = !in_time                     ? PreviousHolder::crashed
-                 : h.outcome == Outcome::done ? PreviousHolder::released
-                                              : PreviousHolder::abandoned;
-    const auto closed_until = own->since + h.min_hold;
-    if (now < closed_until) {
-        own->owner.clear();
-        own->expires = own->valid = closed_until;
-    } else {
-        e.holders.erase(own);
-    }
-    e.used = now;
-    wake_head(e, now, turn);
-    sweep(now);
+    Entry* e = find(key);
+    if (e == nullptr) return;
+    const NameState::Released made = e->state.release(NameState::Request::of(h));
+    h.released = made.result;
+    e->leave(h.owner);
+    e->used = e->state.now;
+    if (made.freed) turn.wake(*e);
+    sweep(e->state.now);
 }
 
 result<Inspection> Store::inspect(const std::string& key) {
     const std::lock_guard hold(mutex_);
-    const auto now = boot_clock::now();
-    Inspection out;
-    const auto at = entries_.find(key);
-    if (at == entries_.end()) return out;
-    Entry& e = at->second;
-    drop_dead(e, now);
-    out.last_token = e.token;
-    const auto kind = [&](const spi::Units& u) {
-        if (u.permits()) out.kind = Kind::semaphore, out.limit = u.of;
-        if (u.mode == Mode::shared) out.kind = Kind::shared_mutex;
-    };
-    for (const Holding& h : e.holders) {
-        kind(h.units);
-        if (h.owner.empty() || h.valid <= now)
-            out.closed_for =
-                std::max(out.closed_for.value_or(milliseconds(0)), left(h.expires, now));
-        else
-            out.holders.push_back(described(h, now));
-    }
-    for (const Waiting& w : e.queue) {
-        if (is_dead(w, now)) continue;
-        kind(w.units);
-        out.waiters.push_back(described(w.owner, w.units));
-    }
-    return out;
+    const Entry* e = find(key);
+    return e == nullptr ? Inspection() : e->state.inspect(key);
 }
 
 std::vector<std::string> Store::list(const std::string& prefix, std::size_t limit) {
     const std::lock_guard hold(mutex_);
-    const auto now = boot_clock::now();
     std::vector<std::string> out;
     for (auto at = entries_.lower_bound(prefix);
          at != entries_.end() && out.size() < limit && at->first.starts_with(prefix); ++at) {
-        drop_dead(at->second, now);
-        if (!at->second.holders.empty()) out.push_back(at->first);
+        at->second.state.expire(now_us());
+        if (!at->second.state.holders.empty()) out.push_back(at->first);
     }
     return out;
 }
 
-result<std::vector<Broken>> Store::break_lock(const std::string& key, const BreakOptions& options) {
+result<std::vector<Broken>> Store::break_lock(const std::string& key, const BreakOptions& options,
+                                              std::string& detail) {
     Turn turn(*this);
-    const auto now = boot_clock::now();
-    const auto at = entries_.find(key);
-    if (at == entries_.end()) return make_error_code(errc::not_held);
-    Entry& e = at->second;
-    drop_dead(e, now);
-    std::vector<Broken> out;
-    for (Holding& h : e.holders) {
-        if (!is_meant(h, options.which())) continue;
-        h.revoked = true;
-        out.push_back({described(h, now), options.now ? milliseconds(0) : left(h.expires, now)});
-        if (!options.now) continue;
-        e.gone.push_back({h.owner, h.valid});
-        if (h.units.exclusive()) e.last = PreviousHolder::crashed;
-    }
-    if (out.empty()) return make_error_code(errc::not_held);
-    if (options.now) {
-        std::erase_if(e.holders, [&](const Holding& h) { return is_meant(h, options.which()); });
-        wake_head(e, now, turn);
-    }
-    return out;
+    Entry* e = find(key);
+    if (e == nullptr) return make_error_code(errc::not_held);
+    auto broken = e->state.break_lock(options, detail);
+    if (broken.empty()) return make_error_code(errc::not_held);
+    turn.wake(*e);
+    return broken;
 }
 
 void Store::record_break(const std::string& key, std::string text) {
     const std::lock_guard hold(mutex_);
-    entry(key, boot_clock::now()).record = std::move(text);
+    entry(key, now_us()).record = std::move(text);
 }
 
 std::string Store::recorded_break(const std::string& key) {
@@ -381,29 +232,25 @@ std::string Store::recorded_break(const std::string& key) {
 }
 
 result<std::vector<Holder>> Store::request_release(const std::string& key,
-                                                   const HolderFilter& which) {
+                                                   const HolderFilter& which, std::string& detail) {
     Turn turn(*this);
-    const auto now = boot_clock::now();
-    const auto at = entries_.find(key);
-    if (at == entries_.end()) return make_error_code(errc::not_held);
-    drop_dead(at->second, now);
-    std::vector<Holder> out;
-    for (Holding& h : at->second.holders) {
-        if (!is_meant(h, which)) continue;
-        h.asked = true;
-        if (h.events != nullptr) turn.ask(*h.events, h.owner);
-        out.push_back(described(h, now));
-    }
-    if (out.empty()) return make_error_code(errc::not_held);
-    return out;
+    Entry* e = find(key);
+    if (e == nullptr) return make_error_code(errc::not_held);
+    auto asked = e->state.request_release(which, detail);
+    if (asked.empty()) return make_error_code(errc::not_held);
+    for (const Holder& h : asked)
+        turn.ask(*e, h.owner);
+    return asked;
 }
 
 void Store::forget(const spi::BackendEvents& events) {
     std::unique_lock hold(mutex_);
     for (auto& [key, e] : entries_) {
-        std::erase_if(e.queue, [&](const Waiting& w) { return w.events == &events; });
-        for (Holding& h : e.holders)
-            if (h.events == &events) h.events = nullptr;
+        std::erase_if(e.state.waiters, [&](const NameState::Waiter& w) {
+            const Entry::Client* c = e.client(w.owner);
+            return c != nullptr && c->events == &events;
+        });
+        std::erase_if(e.clients, [&](const Entry::Client& c) { return c.events == &events; });
     }
     told_.wait(hold, [&] { return !telling_.contains(&events); });
 }

@@ -1,7 +1,7 @@
-// The lock service of one process, under one mutex. Every other backend has to match its semantics.
+// The lock service of one process, under one mutex: a NameState for each name.
 #pragma once
+#include <algorithm>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,41 +9,30 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/name_state.hpp"
 
 namespace holdfast::memory {
 
-using time_point = boot_clock::time_point;
-
 /// One name. The entry outlives its holders, so that the next one is told how the last one ended.
 struct Entry {
-    struct Holding {
-        std::string owner;  ///< empty: no holder, closed until `expires`
-        spi::Units units;
-        FencingToken token;
-        time_point since, valid, expires;  ///< expires: with lock_delay and min_hold
-        PreviousHolder told = PreviousHolder::unknown;
-        spi::BackendEvents* events = nullptr;
-        bool revoked = false, asked = false;
-    };
-    struct Waiting {
+    spi::NameState state;
+    /// Of a holder or waiter.
+    struct Client {
         std::string owner;
-        spi::Units units;
         spi::BackendEvents* events;
-        time_point alive_until;  ///< a waiter that does not look in time is skipped
     };
-    /// Was broken with `now`: it hears why it is lost until its lease would have ended.
-    struct Gone {
-        std::string owner;
-        time_point until;
-    };
-    std::vector<Holding> holders;  ///< in the order of their grants
-    std::vector<Gone> gone;
-    std::deque<Waiting> queue;
-    FencingToken token;                          ///< the highest granted
-    PreviousHolder last = PreviousHolder::none;  ///< how the last exclusive holder ended
-    std::string record;                          ///< of the last break
-    time_point used;                             ///< when it was asked for last
+    std::vector<Client> clients;
+    std::string record;             ///< of the last break
+    spi::NameState::Time used = 0;  ///< when it was asked for last
+
+    Client* client(std::string_view owner) noexcept {
+        const auto at = std::find_if(clients.begin(), clients.end(),
+                                     [&](const Client& c) { return c.owner == owner; });
+        return at == clients.end() ? nullptr : &*at;
+    }
+    void leave(std::string_view owner) {
+        std::erase_if(clients, [&](const Client& c) { return c.owner == owner; });
+    }
 };
 
 /// All locks of one `memory:NAME`. Thread-safe. Names that were released and that nobody has asked
@@ -59,10 +48,12 @@ public:
     void release(spi::Held&, const std::string& key);
     result<Inspection> inspect(const std::string& key);
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
-    result<std::vector<Broken>> break_lock(const std::string& key, const BreakOptions&);
+    result<std::vector<Broken>> break_lock(const std::string& key, const BreakOptions&,
+                                           std::string& detail);
     void record_break(const std::string& key, std::string text);
     std::string recorded_break(const std::string& key);
-    result<std::vector<Holder>> request_release(const std::string& key, const HolderFilter&);
+    result<std::vector<Holder>> request_release(const std::string& key, const HolderFilter&,
+                                                std::string& detail);
     /// Forgets the waiters of a client that closes. Afterwards nothing calls these events.
     void forget(const spi::BackendEvents&);
     std::size_t size() const;
@@ -76,14 +67,14 @@ private:
         ~Turn();
         Turn(const Turn&) = delete;
         Turn& operator=(const Turn&) = delete;
-        void wake(spi::BackendEvents& events, const std::string& owner) {
-            news_.push_back({&events, owner, false});
-        }
-        void ask(spi::BackendEvents& events, const std::string& owner) {
-            news_.push_back({&events, owner, true});
-        }
+        /// Its waiters that would be granted now are to try again.
+        void wake(Entry&);
+        /// The release of its holder with that owner was requested.
+        void ask(Entry&, std::string_view owner);
 
     private:
+        void add(Entry&, std::string_view owner, bool asked);
+
         struct News {
             spi::BackendEvents* events;
             std::string owner;
@@ -93,16 +84,18 @@ private:
         std::unique_lock<std::mutex> hold_;
         std::vector<News> news_;
     };
-    static void wake_head(Entry&, time_point now, Turn&);
-    Entry& entry(const std::string& key, time_point now);
-    void sweep(time_point now);
+    /// Null: nobody has asked for it yet.
+    Entry* find(const std::string& key);
+    Entry& entry(const std::string& key, spi::NameState::Time now);
+    void sweep(spi::NameState::Time now);
 
     const milliseconds keep_;
     mutable std::mutex mutex_;
     std::map<std::string, Entry> entries_;
     std::string swept_;  ///< the last name that sweep() looked at
     unsigned until_sweep_ = 64;
-    FencingToken forgotten_;                            ///< the highest of a forgotten name
+    std::int64_t forgotten_ = 0;  ///< the highest token of a forgotten name
+    spi::NameState::Time last_ticket_ = 0;
     std::multiset<const spi::BackendEvents*> telling_;  ///< whom a call that has ended is telling
     std::condition_variable told_;
 };

@@ -4,9 +4,34 @@
 #pragma once
 #include <charconv>
 
-#include "name_state.hpp"
+#include "holdfast/spi/name_state.hpp"
 
 namespace holdfast::sql {
+
+using spi::NameState;
+
+/// How a row says it: the column `mark`, and `previous`.
+inline int number_of(PreviousHolder previous) noexcept {
+    switch (previous) {
+        case PreviousHolder::none:
+            return 0;
+        case PreviousHolder::released:
+            return 1;
+        case PreviousHolder::abandoned:
+            return 2;
+        case PreviousHolder::crashed:
+            return 3;
+        case PreviousHolder::unknown:
+            break;
+    }
+    return -1;
+}
+inline PreviousHolder previous_of(std::int64_t number) noexcept {
+    using enum PreviousHolder;
+    for (const PreviousHolder p : {none, released, abandoned, crashed})
+        if (number_of(p) == number) return p;
+    return unknown;
+}
 
 /// For a clock that does not restart.
 inline constexpr std::int64_t any_span = -1;
@@ -86,14 +111,14 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
     NameState n;
     n.now = now;
     n.token = c.token;
-    n.mark = c.mark;
+    n.previous = previous_of(c.mark);
     std::string_view text = c.text;
-    NameState::Part first;  // that of the columns
+    NameState::Holding first;  // that of the columns
     first.owner = c.owner;
     first.token = c.token;
     first.since = c.acquired;
     first.valid = first.expires = c.expires;
-    first.told = c.previous;
+    first.previous = previous_of(c.previous);
     first.revoked = c.revoked;
     if (!text.empty() && !text.starts_with(text_begins)) return std::nullopt;
     if (!text.empty()) text.remove_prefix(text_begins.size());
@@ -107,7 +132,7 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
             return restarts ? written : any_span;
         };
         if (line.word("part")) {
-            NameState::Part p;
+            NameState::Holding p;
             p.units.take = line.number<std::uint32_t>();
             p.units.of = line.number<std::uint32_t>();
             p.units.mode = line.number<int>() != 0 ? Mode::shared : Mode::exclusive;
@@ -116,26 +141,26 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
             p.valid = line.number<std::int64_t>();
             p.expires = line.number<std::int64_t>();
             const auto longest = span();
-            p.told = line.number<int>();
+            p.previous = previous_of(line.number<int>());
             p.revoked = line.number<int>() != 0;
             p.asked = line.number<int>() != 0;
             p.owner = line.owner();
-            if (lasts(p.expires, longest, now)) n.parts.push_back(std::move(p));
+            if (lasts(p.expires, longest, now)) n.holders.push_back(std::move(p));
         } else if (line.word("wait")) {
-            NameState::Mark m;
+            NameState::Waiter m;
             m.units.take = line.number<std::uint32_t>();
             m.units.of = line.number<std::uint32_t>();
             m.units.mode = line.number<int>() != 0 ? Mode::shared : Mode::exclusive;
             m.ticket = line.number<std::int64_t>();
             m.until = line.number<std::int64_t>();
             m.owner = line.owner();
-            if (lasts(m.until, NameState::mark_lasts, now)) n.marks.push_back(std::move(m));
+            if (lasts(m.until, NameState::place_lasts, now)) n.add(std::move(m));
         } else if (line.word("gone")) {
-            NameState::Gone g;
+            NameState::BrokenHolder g;
             g.until = line.number<std::int64_t>();
             const auto longest = span();
             g.owner = line.owner();
-            if (lasts(g.until, longest, now)) n.gone.push_back(std::move(g));
+            if (lasts(g.until, longest, now)) n.broken.push_back(std::move(g));
         } else if (line.word("held")) {
             // More about the holder in the columns, if it is still the same one.
             const auto token = line.number<std::int64_t>();
@@ -153,7 +178,7 @@ inline std::optional<NameState> read_state(const Columns& c, std::int64_t now, b
     }
     if (c.owner.empty() || c.owner.starts_with("hf:")) return n;
     if (lasts(c.expires, c.span, now))
-        n.parts.insert(n.parts.begin(), std::move(first));
+        n.holders.insert(n.holders.begin(), std::move(first));
     else
         n.ended = std::move(first);
     return n;
@@ -167,7 +192,7 @@ inline bool asked_in(std::string_view text, std::int64_t token) {
     c.token = token;
     c.expires = 1;
     const auto state = read_state(c, 0, false);
-    return state && state->parts.front().asked;
+    return state && state->holders.front().asked;
 }
 
 /// `before`: as it was read.
@@ -175,10 +200,10 @@ inline Columns columns_of(const NameState& n, const Columns& before) {
     Columns c = before;
     c.token = n.token;
     std::string text;
-    const NameState::Part* holder = nullptr;
+    const NameState::Holding* holder = nullptr;
     std::int64_t last = n.now, since = n.now;
     bool permits = false, shared = false;
-    for (const NameState::Part& p : n.parts) {
+    for (const NameState::Holding& p : n.holders) {
         last = std::max(last, p.expires);
         since = std::min(since, p.since);
         if (p.exclusive()) {
@@ -192,24 +217,24 @@ inline Columns columns_of(const NameState& n, const Columns& before) {
         shared = shared || !p.owner.empty();
         TextLine::write(text, "part", p.owner, p.units.take, p.units.of,
                         int{p.units.mode == Mode::shared}, p.token, p.since, p.valid, p.expires,
-                        p.expires - n.now, p.told, int{p.revoked}, int{p.asked});
+                        p.expires - n.now, number_of(p.previous), int{p.revoked}, int{p.asked});
     }
-    for (const NameState::Mark& m : n.marks)
+    for (const NameState::Waiter& m : n.waiters)
         TextLine::write(text, "wait", m.owner, m.units.take, m.units.of,
                         int{m.units.mode == Mode::shared}, m.ticket, m.until);
-    for (const NameState::Gone& g : n.gone)
+    for (const NameState::BrokenHolder& g : n.broken)
         TextLine::write(text, "gone", g.owner, g.until, g.until - n.now);
     c.text = text.empty() ? std::string() : std::string(text_begins) + text;
-    if (n.parts.empty() && n.ended) return c;
-    c.expires = n.parts.empty() ? 0 : last;
+    if (n.holders.empty() && n.ended) return c;
+    c.expires = n.holders.empty() ? 0 : last;
     if (c.span != any_span) c.span = last - n.now;
-    c.mark = holder != nullptr ? 0 : n.mark;
+    c.mark = holder != nullptr ? 0 : number_of(n.previous);
     c.revoked = holder != nullptr && holder->revoked;
-    if (!n.parts.empty()) c.acquired = since;
+    if (!n.holders.empty()) c.acquired = since;
     if (holder != nullptr) {
         c.owner = holder->owner;
-        c.previous = holder->told;
-    } else if (n.parts.empty()) {
+        c.previous = number_of(holder->previous);
+    } else if (n.holders.empty()) {
         c.owner.clear();
     } else {
         c.owner = permits ? permits_marker : shared ? shared_marker : closed_marker;

@@ -7,38 +7,9 @@
 #include <vector>
 
 #include "holdfast/client.hpp"
-#include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/name_state.hpp"
 
 namespace holdfast::sql {
-
-/// The column `mark`: the next holder's previous_holder; 0: there was none.
-inline constexpr int mark_released = 1, mark_abandoned = 2, mark_crashed = 3;
-/// The value for permits, which have no previous holder.
-inline constexpr int mark_unknown = -1;
-
-inline PreviousHolder previous_of(std::int64_t mark) noexcept {
-    switch (mark) {
-        case 0:
-            return PreviousHolder::none;
-        case mark_released:
-            return PreviousHolder::released;
-        case mark_abandoned:
-            return PreviousHolder::abandoned;
-        case mark_crashed:
-            return PreviousHolder::crashed;
-        default:
-            return PreviousHolder::unknown;
-    }
-}
-
-inline std::int64_t us(milliseconds ms) noexcept {
-    return std::int64_t{ms.count()} * 1000;
-}
-
-/// How long a waiter sleeps without being notified: until something ends, at most a second.
-inline milliseconds look_within(std::int64_t left_us) noexcept {
-    return milliseconds(std::clamp<std::int64_t>(left_us / 1000 + 1, 1, 1000));
-}
 
 /// One attempt, withdrawal, renewal or release. Owns its texts, since the caller may give up at its
 /// deadline while the server or the disk hangs.
@@ -101,13 +72,13 @@ struct Step {
                min_hold <= milliseconds::zero();
     }
 
-    /// The mark that a release leaves.
-    int mark() const noexcept { return how == Outcome::done ? mark_released : mark_abandoned; }
-    void granted(std::int64_t with_token, std::int64_t previous) {
+    void granted(std::int64_t with_token, PreviousHolder previous) {
         done = true;
-        outcome = spi::Attempt::Granted{
-            {static_cast<std::uint64_t>(with_token)}, previous_of(previous), ttl, {}};
+        outcome =
+            spi::Attempt::Granted{{static_cast<std::uint64_t>(with_token)}, previous, ttl, {}};
     }
+    /// What the rules of a name make of it, and of the name.
+    void run(spi::NameState&);
     /// The row is from another program or a newer version.
     void foreign(error_code why) {
         done = true;
@@ -132,5 +103,40 @@ struct Step {
         freed = false;
     }
 };
+
+inline void Step::run(spi::NameState& name) {
+    const spi::NameState::Request request{owner, units,  ttl,   lock_delay, min_hold,
+                                          queue, ticket, token, how};
+    done = true;
+    if (kind == Kind::attempt) {
+        const auto made = name.attempt(request);
+        using Made = spi::NameState::Attempted::Kind;
+        switch (made.kind) {
+            case Made::granted:
+                return granted(made.token, made.previous);
+            case Made::of_another_kind:
+                detail = spi::NameState::other_kind;
+                outcome = spi::Attempt::Failed{make_error_code(errc::kind_mismatch)};
+                return;
+            case Made::busy:
+                marked = made.placed;
+                left_us = name.next_end();
+                outcome = spi::Attempt::Busy{spi::NameState::poll_within(left_us), false};
+                return;
+        }
+    } else if (kind == Kind::withdraw) {
+        freed = name.withdraw(owner);
+    } else if (kind == Kind::renew) {
+        const auto made = name.renew(request);
+        renewal = made.why ? spi::Held::Renewal::lost : spi::Held::Renewal::renewed;
+        error = made.why;
+        wanted = made.asked;
+        freed = made.freed;
+    } else {
+        const auto made = name.release(request);
+        released = made.result;
+        freed = made.freed;
+    }
+}
 
 }  // namespace holdfast::sql

@@ -10,16 +10,20 @@ constexpr milliseconds just_missed{10};
 constexpr milliseconds stand_patience{100};
 
 void granted(Step& s, std::int64_t token, std::int64_t previous) {
-    s.granted(token, previous);
+    s.granted(token, sql::previous_of(previous));
     s.placed = s.next > 0;
 }
 
-void busy(Step& s, const Row& row) {
+bool held_by_another(const NameRow& row, const Step& s) {
+    return row.held() && row.columns.owner != s.owner;
+}
+
+void busy(Step& s, const NameRow& row) {
     s.done = true;
     s.placed = row.placed;
-    s.holder = row.owner;
-    s.left_us = row.left_us;
-    s.outcome = spi::Attempt::Busy{look_within(row.left_us, s.ttl), false};
+    s.holder = row.columns.owner;
+    s.left_us = row.columns.expires - row.now;
+    s.outcome = spi::Attempt::Busy{look_within(s.left_us, s.ttl), false};
 }
 
 void grant(Connection& c, Steps steps) {
@@ -51,7 +55,7 @@ void grant(Connection& c, Steps steps) {
 }
 
 /// They are busy, or left alone for a moment: a place in line, so that a release notifies us.
-void stand(Connection& c, const Steps& unplaced, Rows& known) {
+void stand(Connection& c, const Steps& unplaced, NameRows& known) {
     if (unplaced.empty()) return;
     std::map<std::string_view, Step*> first;  // of each name, who waits longest
     for (Step* s : unplaced) {
@@ -112,7 +116,7 @@ bool Shared::call_off(Step& s) {
     return s.called_off;
 }
 
-void attempt_whole(Connection& c, const Steps& steps, Rows& known) {
+void attempt_whole(Connection& c, const Steps& steps, NameRows& known) {
     Steps unplaced;
     for (Step* s : steps) {
         s->whole = true;
@@ -125,7 +129,7 @@ void attempt_whole(Connection& c, const Steps& steps, Rows& known) {
     stand(c, unplaced, known);
 }
 
-void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
+void attempt_wave(Connection& c, const Steps& wave, NameRows& known) {
     Steps first, missing, again, unplaced, whole;
     for (Step* s : wave) {
         // An earlier wave has seen its holder.
@@ -135,8 +139,7 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
             s->left_us = std::chrono::microseconds(courtesy).count();
             s->outcome = spi::Attempt::Busy{courtesy, false};
             unplaced.push_back(s);
-        } else if (at != known.end() && at->second.plain && at->second.held() &&
-                   at->second.owner != s->owner)
+        } else if (at != known.end() && held_by_another(at->second, *s))
             busy(*s, at->second);
         else if (s->expect_free)
             first.push_back(s);
@@ -144,27 +147,29 @@ void attempt_wave(Connection& c, const Steps& wave, Rows& known) {
     grant(c, first);
     for (const Step* s : first) {
         if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
-        Row row;
-        row.state = Row::State::held;
+        NameRow row;
+        row.present = true;
         row.placed = s->placed;
-        row.owner = s->owner;
-        row.left_us = std::int64_t{s->ttl.count()} * 1000;
+        row.columns.owner = s->owner;
+        row.columns.expires = spi::to_us(s->ttl);
         known.insert_or_assign(s->key, std::move(row));
     }
     const Steps open = still_open(wave);
     if (open.empty()) return stand(c, unplaced, known);
-    Said said = look(c, keys_of(open), last_deadline(open), known);
+    NameRows rows;
+    Said said = read(c, keys_of(open), last_deadline(open), rows);
     said.nothing_done = true;  // what was asked before was answered with "not yours"
     if (!went_well(said, open)) return;
     for (Step* s : open) {
-        const auto at = known.find(s->key);
-        if (at == known.end()) {
+        NameRow& row = rows[s->key];
+        if (!row.present) {
             missing.push_back(s);
             again.push_back(s);
-        } else if (!at->second.plain) {
+        } else if (!row.plain()) {
             whole.push_back(s);
-        } else if (at->second.held() && (at->second.owner != s->owner || at->second.revoked)) {
-            busy(*s, at->second);
+        } else if (held_by_another(row, *s) || (row.held() && row.columns.revoked)) {
+            busy(*s, row);
+            known.insert_or_assign(s->key, std::move(row));
             if (s->since != 0 && !s->placed) unplaced.push_back(s);
         } else {
             again.push_back(s);

@@ -12,7 +12,7 @@ namespace {
 template <class Change>
 auto changed(Connection& c, const std::string& key, boot_clock::time_point deadline,
              std::string& detail, Change change)
-    -> result<std::invoke_result_t<Change, sql::NameState&>> {
+    -> result<std::invoke_result_t<Change, spi::NameState&>> {
     for (;;) {
         NameRows rows;
         Said said = read(c, {key}, deadline, rows);
@@ -70,7 +70,7 @@ result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::stri
                                                   std::string& detail) {
     const std::string key = c.shared().options.prefix + name;
     auto broken = changed(c, key, deadline, detail,
-                          [&](sql::NameState& state) { return state.break_up(options, detail); });
+                          [&](spi::NameState& state) { return state.break_lock(options, detail); });
     if (!broken || !options.now) return broken;
     tell_all(c, {key}, deadline);
     if (c.shared().line) c.shared().line->freed_elsewhere(key);
@@ -100,7 +100,7 @@ result<std::vector<Holder>> Questions::request_release(Connection& c, const std:
                                                        boot_clock::time_point deadline,
                                                        std::string& detail) {
     return changed(c, c.shared().options.prefix + name, deadline, detail,
-                   [&](sql::NameState& state) { return state.ask(which, detail); });
+                   [&](spi::NameState& state) { return state.request_release(which, detail); });
 }
 
 }  // namespace holdfast::postgresql

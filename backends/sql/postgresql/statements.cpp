@@ -210,12 +210,6 @@ constexpr std::string_view texts[] = {
     "UPDATE TABLE l SET owner = NULL, mark = f.mark FROM f "
     "WHERE l.name = f.name AND l.slot = f.slot "
     "RETURNING l.name, l.line IS NOT NULL, l.meta IS NOT NULL",
-    // look
-    "SELECT name, owner, token, (pg_catalog.date_part('epoch', "
-    "least(expires, CLOCK + interval '10 years') - CLOCK) * 1000000::float8)::bigint, "
-    "(pg_catalog.date_part('epoch', CLOCK - acquired) * 1000000::float8)::bigint, "
-    "mark, revoked, meta IS NULL, (line->$2::text->>1)::bigint > NOW + PLACE / 2, NOW "
-    "FROM TABLE WHERE name = ANY ($1::text[]) AND slot = 0",
     // ensure
     "INSERT INTO TABLE (name) SELECT r.name FROM pg_catalog.unnest($1::text[]) AS r(name) "
     "WHERE ASYNC ORDER BY r.name ON CONFLICT (name, slot) DO NOTHING",
@@ -407,7 +401,7 @@ std::string as_identifier(std::string_view name) {
 }
 
 int Statements::columns(Sql s) noexcept {
-    constexpr std::uint8_t all[] = {2, 3, 3, 3, 10, 0, 1, 3, 2, 3, 12, 2, 2, 3, 2, 2, 1, 0, 1, 3};
+    constexpr std::uint8_t all[] = {2, 3, 3, 3, 0, 1, 3, 2, 3, 12, 2, 2, 3, 2, 2, 1, 0, 1, 3};
     static_assert(std::size(all) == static_cast<std::size_t>(Sql::count_));
     return all[static_cast<std::size_t>(s)];
 }

@@ -19,7 +19,6 @@ enum class Sql : std::uint8_t {
     release,       ///< name, owner, token, mark -> name, whether a client waits; if it was ours
     grant_many,    ///< arrays of the same, but one client -> name, token, previous
     release_many,  ///< arrays of the same, but for rows that somebody else has locked -> the same
-    look,          ///< names, client -> see Row
     ensure,        ///< names: makes missing rows
     stand,  ///< names, since us, client, also if free: it stands in line -> names where it does
     tell,   ///< names, client, whether it leaves: see below -> name, whether another was notified

@@ -3,17 +3,10 @@
 namespace holdfast::postgresql {
 namespace {
 
-/// Looks at the rows of those that are still open: `judge` gets what each of them found.
-template <class F>
-void judge_open(Connection& c, const Steps& wave, F&& judge) {
-    const Steps open = still_open(wave);
-    if (open.empty()) return;
-    Rows rows;
-    if (!went_well(look(c, keys_of(open), last_deadline(open), rows), open)) return;
-    for (Step* s : open) {
-        s->done = true;
-        judge(*s, rows[s->key]);  // an absent row is held by nobody
-    }
+/// How its holder ends, as the column `mark` says it.
+int mark(const Step& s) {
+    return sql::number_of(s.how == Outcome::done ? PreviousHolder::released
+                                                 : PreviousHolder::abandoned);
 }
 
 /// Somebody else has locked the row: once more, soon.
@@ -21,6 +14,28 @@ void locked_now(Step& s) {
     Said said;
     said.error = make(Error::conflict);
     refuse(s, said);
+    s.freed = false;
+}
+
+/// What the rows say of renewals or releases that a statement did not do. Returns those of mutexes
+/// that it could have done, had not somebody else locked the row.
+Steps judge_open(Connection& c, const Steps& wave) {
+    Steps locked, whole;
+    const Steps open = still_open(wave);
+    NameRows rows;
+    if (open.empty() || !went_well(read(c, keys_of(open), last_deadline(open), rows), open))
+        return locked;
+    for (Step* s : open) {
+        const NameRow& row = rows[s->key];
+        auto state = row.state();
+        if (!state)
+            s->foreign(make(Error::foreign_row));
+        else
+            s->run(*state);
+        if (state && state->changed) (row.plain() ? locked : whole).push_back(s);
+    }
+    run_whole(c, whole);
+    return locked;
 }
 
 void renew_wave(Connection& c, const Steps& wave) {
@@ -32,17 +47,8 @@ void renew_wave(Connection& c, const Steps& wave) {
     if (!exchange(c, Sql::renew, wave, {keys(wave), owners(wave), tokens(wave), ttls(wave)},
                   renewed))
         return;
-    Steps whole;
-    judge_open(c, wave, [&](Step& s, const Row& row) {
-        s.error = why_lost(row, s);
-        if (!s.error)
-            locked_now(s);
-        else if (!row.plain)
-            whole.push_back(&s);  // it may say that the lease was broken
-        else
-            s.renewal = spi::Held::Renewal::lost;
-    });
-    run_whole(c, whole);
+    for (Step* s : judge_open(c, wave))
+        locked_now(*s);
 }
 
 /// Where more than a mutex is waited for, only the waiters know by their marks whose turn it is,
@@ -140,33 +146,24 @@ void release_wave(Connection& c, const Steps& wave) {
         freed(s, r, contended);
     };
     if (wave.size() > 1) {
-        const auto marks = array(wave, [](const Step& s) { return std::int64_t{s.mark()}; });
+        const auto marks = array(wave, [](const Step& s) { return std::int64_t{mark(s)}; });
         if (!exchange(c, Sql::release_many, wave, {keys(wave), owners(wave), tokens(wave), marks},
                       released))
             return;
     } else {
         Step& s = *wave.front();
         const Said said =
-            c.run(Sql::release, {s.key, s.owner, text(s.token), text(s.mark())}, s.deadline);
+            c.run(Sql::release, {s.key, s.owner, text(s.token), text(mark(s))}, s.deadline);
         if (!went_well(said, wave)) return;
         for (const auto& r : said.rows)
             released(s, r);
     }
     tell_of(c, contended);
     lay(c, wave);
-    Steps locked, whole;
-    judge_open(c, wave, [&](Step& s, const Row& row) {
-        if (row.held_by(s))
-            locked.push_back(&s);
-        else if (!row.plain)
-            whole.push_back(&s);
-        else
-            s.released = nothing_to_free(row, s);
-    });
+    const Steps locked = judge_open(c, wave);
     for (Step* s : locked)
         locked_now(*s);
     if (wave.size() > 1) one_by_one(locked, [&](const Steps& one) { release_wave(c, one); });
-    run_whole(c, whole);
 }
 
 }  // namespace
@@ -174,30 +171,6 @@ void release_wave(Connection& c, const Steps& wave) {
 milliseconds look_within(std::int64_t left_us, milliseconds ttl) noexcept {
     const auto longest = std::max(std::min(ttl / 3, milliseconds(1000)), milliseconds(1));
     return std::clamp(milliseconds(left_us / 1000 + 1), milliseconds(1), longest);
-}
-
-Said look(Connection& c, const std::vector<std::string>& names, boot_clock::time_point deadline,
-          Rows& rows) {
-    Said said = c.run(Sql::look, {array_of(names), c.shared().me}, deadline);
-    if (said.error) return said;
-    for (const auto& r : said.rows) {
-        Row row;
-        const bool owned = !r[1].is_null();
-        row.owner = column(r, 1);
-        row.token = number(r, 2);
-        row.left_us = owned ? number(r, 3) : 0;
-        row.held_us = owned && !r[4].is_null() ? number(r, 4) : -1;
-        row.state = !owned            ? Row::State::free
-                    : row.left_us > 0 ? Row::State::held
-                                      : Row::State::expired;
-        row.mark = static_cast<int>(number(r, 5));
-        row.revoked = column(r, 6) == "t";
-        row.plain = column(r, 7) == "t";
-        row.placed = column(r, 8) == "t";
-        c.shared().heard_clock(number(r, 9));
-        rows.insert_or_assign(std::string(column(r, 0)), std::move(row));
-    }
-    return said;
 }
 
 std::vector<std::string> tell(Connection& c, const std::vector<std::string>& keys,
@@ -241,7 +214,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     lay(c, released);
     if (const Steps leaving = of_kind(withdraw, Which::any); !leaving.empty())
         withdraw_all(c, leaving);
-    Rows known;
+    NameRows known;
     in_waves(of_kind(attempt, Which::plain),
              [&](const Steps& wave) { attempt_wave(c, wave, known); });
     attempt_whole(c, of_kind(attempt, Which::whole), known);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../common/name_text.hpp"
+#include "../common/step.hpp"
 #include "connection.hpp"
 
 namespace holdfast::postgresql {
@@ -51,50 +52,19 @@ struct Step : sql::Step {
 };
 
 /// The row of one name as it was read.
-struct Row {
-    enum class State : std::uint8_t { absent, free, expired, held };
-    State state = State::absent;
-    bool plain = true;    ///< false: it has more than the columns say
-    bool placed = false;  ///< this client stands in line
-    bool revoked = false;
-    std::string owner;
-    std::int64_t token = 0, left_us = 0, held_us = -1;
-    int mark = 0;
-
-    bool held() const noexcept { return state == State::held; }
-    bool granted_to(const sql::Step& s) const noexcept { return token == s.token; }
-    bool held_by(const sql::Step& s) const noexcept {
-        return granted_to(s) && held() && owner == s.owner;
-    }
-};
-
-/// Why there is nothing to renew; no error: it is held as granted.
-inline error_code why_lost(const Row& row, const sql::Step& s) noexcept {
-    if (row.granted_to(s) && row.revoked) return make_error_code(errc::revoked);
-    if (row.held_by(s)) return {};
-    return make_error_code(errc::lost);
-}
-
-/// The result of a release that found nothing to free.
-inline ReleaseResult nothing_to_free(const Row& row, const sql::Step& s) noexcept {
-    if (row.granted_to(s))
-        // Free with our token: an earlier release of ours got through.
-        return row.state == Row::State::free ? ReleaseResult::released
-                                             : ReleaseResult::already_expired;
-    return row.held() ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
-}
-
-using Rows = std::map<std::string, Row, std::less<>>;
-
-/// The whole row of one name.
 struct NameRow {
     bool present = false, placed = false;  ///< placed: this client stands in line
     sql::Columns columns;
     std::string version;
     std::int64_t now = 0;
 
+    /// It has no more than the columns of a mutex.
+    bool plain() const noexcept { return columns.text.empty(); }
+    /// Of a plain row: an exclusive holder, whose time has not expired.
+    bool held() const noexcept { return !columns.owner.empty() && columns.expires > now; }
+
     /// The state; nullopt when the row is from another program.
-    std::optional<sql::NameState> state() const;
+    std::optional<spi::NameState> state() const;
 };
 using NameRows = std::map<std::string, NameRow, std::less<>>;
 
@@ -121,10 +91,6 @@ void run_whole(Connection&, std::vector<Step*> steps);
 
 /// Notifies the other clients in the lines of these names. Best effort.
 void tell_all(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline);
-
-/// Reads the rows of these keys into `rows`, without missing ones.
-Said look(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline,
-          Rows& rows);
 
 /// For each of these names that is free, notifies the first client in line. Returns the names for
 /// which that is another client than this one. `leave`: this client leaves the lines. Best effort:

@@ -10,7 +10,7 @@ constexpr milliseconds just_missed{10};
 
 struct Group {
     Steps steps;
-    std::optional<sql::NameState> state;
+    std::optional<spi::NameState> state;
     bool opened = false;  ///< nobody held it, and now others may come in beside
 };
 using Groups = std::map<std::string_view, Group>;
@@ -40,8 +40,8 @@ bool judge(Group& g, const NameRow& row) {
             s->foreign(make(Error::foreign_row));
             continue;
         }
-        const bool alone = g.state->parts.empty();
-        g.state->run(*s);
+        const bool alone = g.state->holders.empty();
+        s->run(*g.state);
         s->placed = row.placed;
         s->holder = row.columns.owner;
         if (std::holds_alternative<spi::Attempt::Busy>(s->outcome))
@@ -194,7 +194,7 @@ bool alone(Connection& c, Step& s) {
     const std::string take = text(u.take), of = text(u.of),
                       beside = u.mode == Mode::shared ? "t" : "f";
     const Said said = first ? c.run(Sql::grant_free,
-                                    {s.key, s.owner, text(sql::us(s.ttl)),
+                                    {s.key, s.owner, text(spi::to_us(s.ttl)),
                                      text(shared.server_us(s.deadline)), take, of, beside},
                                     s.deadline)
                             : c.run(Sql::release_alone,
@@ -206,7 +206,7 @@ bool alone(Connection& c, Step& s) {
     }
     const auto& row = said.rows[0];
     if (first) {
-        s.granted(number(row, 0), number(row, 1));
+        s.granted(number(row, 0), sql::previous_of(number(row, 1)));
     } else {
         s.done = s.freed = true;
         s.released = ReleaseResult::released;
@@ -224,9 +224,9 @@ void open_again(Step& s) {
 
 }  // namespace
 
-std::optional<sql::NameState> NameRow::state() const {
+std::optional<spi::NameState> NameRow::state() const {
     auto found = sql::read_state(columns, now, false);
-    if (found) found->least = now;
+    if (found) found->least_token = now;
     return found;
 }
 

@@ -22,7 +22,7 @@ error_code step_error(Connection& c, int rc, std::string& detail) {
 template <class Change>
 auto changed(Connection& c, const std::string& name, boot_clock::time_point deadline,
              std::string& detail, Change change)
-    -> result<std::invoke_result_t<Change, sql::NameState&>> {
+    -> result<std::invoke_result_t<Change, spi::NameState&>> {
     if (const auto ec = c.open(deadline, detail)) return ec;
     int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
@@ -111,7 +111,7 @@ result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::stri
                                                   boot_clock::time_point deadline,
                                                   std::string& detail) {
     auto broken = changed(c, name, deadline, detail,
-                          [&](sql::NameState& state) { return state.break_up(options, detail); });
+                          [&](spi::NameState& state) { return state.break_lock(options, detail); });
     if (broken && options.now) kick_neighbours(c.file());
     return broken;
 }
@@ -150,7 +150,7 @@ result<std::vector<Holder>> Questions::request_release(Connection& c, const std:
                                                        boot_clock::time_point deadline,
                                                        std::string& detail) {
     return changed(c, name, deadline, detail,
-                   [&](sql::NameState& state) { return state.ask(which, detail); });
+                   [&](spi::NameState& state) { return state.request_release(which, detail); });
 }
 
 }  // namespace holdfast::sqlite

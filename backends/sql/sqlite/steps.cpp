@@ -56,7 +56,7 @@ int run_step(Transaction& t, Step& s, Row& row) {
         s.foreign(make_error(Finding::foreign_row));
         return SQLITE_OK;
     }
-    state->run(s);
+    s.run(*state);
     if (!state->changed) return SQLITE_OK;
     if (state->token != row.columns.token) t.last = state->token;
     t.wrote = true;
@@ -159,9 +159,9 @@ std::int64_t left_us(std::int64_t expires, std::int64_t ttl, std::int64_t now) n
     return sql::lasts(expires, ttl, now) ? expires - now : 0;
 }
 
-std::optional<sql::NameState> Row::state() const {
+std::optional<spi::NameState> Row::state() const {
     auto found = sql::read_state(columns, boot_us(), true);
-    if (found) found->least = std::max(last + 1, wall_us());
+    if (found) found->least_token = std::max(last + 1, wall_us());
     return found;
 }
 
@@ -188,7 +188,7 @@ int look(Connection& c, std::string_view key, Row& row) {
     return SQLITE_OK;
 }
 
-int write(Connection& c, std::string_view key, const Row& row, const sql::NameState& state) {
+int write(Connection& c, std::string_view key, const Row& row, const spi::NameState& state) {
     const sql::Columns& before = row.columns;
     const sql::Columns after = sql::columns_of(state, before);
     const bool alone = before.text.empty() && after.text.empty();

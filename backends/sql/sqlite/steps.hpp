@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../common/name_text.hpp"
+#include "../common/step.hpp"
 #include "connection.hpp"
 
 namespace holdfast::sqlite {
@@ -21,14 +22,14 @@ struct Row {
     int format = 0;
 
     /// The present holders; nullopt when the row is from another program.
-    std::optional<sql::NameState> state() const;
+    std::optional<spi::NameState> state() const;
 };
 
 /// Reads one row. SQLITE_OK, or an error code.
 int look(Connection&, std::string_view key, Row&);
 
 /// In a transaction: writes the state into the row. Returns SQLITE_OK, or an error code.
-int write(Connection&, std::string_view key, const Row&, const sql::NameState&);
+int write(Connection&, std::string_view key, const Row&, const spi::NameState&);
 
 /// In a transaction: keeps the record of a break. Returns SQLITE_OK, or an error code.
 int record(Connection&, std::string_view key, std::string_view text);

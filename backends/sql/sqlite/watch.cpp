@@ -13,7 +13,7 @@ bool Watch::answers(Step& s) const {
     if (it->second.holder.empty() || it->second.holder == s.owner) return false;
     const std::int64_t left = it->second.held_until - boot_us();
     if (left <= 0) return false;
-    s.outcome = spi::Attempt::Busy{sql::look_within(left), false};
+    s.outcome = spi::Attempt::Busy{spi::NameState::poll_within(left), false};
     s.done = true;
     return true;
 }
@@ -39,11 +39,11 @@ void Watch::held(Name& name, std::string owner, std::int64_t left_us) {
     next_expiry_ = std::min(next_expiry_, name.held_until);
 }
 
-void Watch::seen(const std::string& key, const sql::NameState& state, const sql::Columns& row) {
+void Watch::seen(const std::string& key, const spi::NameState& state, const sql::Columns& row) {
     const auto it = names_.find(key);
     if (it == names_.end()) return;
-    const bool alone = row.text.empty() && !state.parts.empty();
-    held(it->second, alone ? row.owner : std::string(), state.next_us());
+    const bool alone = row.text.empty() && !state.holders.empty();
+    held(it->second, alone ? row.owner : std::string(), state.next_end());
 }
 
 void Watch::leave(const std::string& owner) {
@@ -69,7 +69,7 @@ bool Watch::record(const Step& s) {
     if (it == names_.end()) return news;
     const auto* granted = std::get_if<spi::Attempt::Granted>(&s.outcome);
     const bool now_held = s.kind == Step::Kind::attempt && granted != nullptr;
-    if (now_held && s.plain()) held(it->second, s.owner, sql::us(granted->ttl));
+    if (now_held && s.plain()) held(it->second, s.owner, spi::to_us(granted->ttl));
     if (s.freed || (now_held && !s.plain())) {
         it->second.held_until = 0;
         next_expiry_ = 0;
@@ -86,13 +86,13 @@ std::vector<std::string> Watch::look_around(Connection& c) {
     for (auto& [key, name] : names_) {
         if (name.held_until <= now) {
             const auto state =
-                look(c, key, row) == SQLITE_OK ? row.state() : std::optional<sql::NameState>();
-            if (state && row.columns.text.empty() && !state->parts.empty()) {
-                held(name, row.columns.owner, state->next_us());
+                look(c, key, row) == SQLITE_OK ? row.state() : std::optional<spi::NameState>();
+            if (state && row.columns.text.empty() && !state->holders.empty()) {
+                held(name, row.columns.owner, state->next_end());
             } else if (state && !row.columns.text.empty()) {
                 // Who may come in beside them, only each of those that wait can find out.
                 beside.insert(beside.end(), name.line.begin(), name.line.end());
-                held(name, {}, state->next_us());
+                held(name, {}, state->next_end());
             } else {
                 // It enters again when another one was faster; then those behind had their turn.
                 wake.push_back(name.line.front());

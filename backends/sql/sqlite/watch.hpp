@@ -30,7 +30,7 @@ public:
     /// nothing is new: a known waiter got "busy" again.
     bool record(const Step&);
     /// The name was read with this state.
-    void seen(const std::string& key, const sql::NameState&, const sql::Columns&);
+    void seen(const std::string& key, const spi::NameState&, const sql::Columns&);
 
     /// Owners to notify: for each name that is free now, the one that waits longest, or all that
     /// may come in beside others.

@@ -69,7 +69,7 @@ void Worker::answer_waiters(std::vector<Step*>& steps) {
         if (row.format != layout_format) return;
         auto state = row.state();
         if (!state) return;
-        state->run(*s);
+        s->run(*state);
         if (state->changed || !std::holds_alternative<spi::Attempt::Busy>(s->outcome)) {
             s->done = false;
             s->outcome = spi::Attempt::Failed{};

@@ -107,7 +107,8 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     Owner a{store, events, "N", "a"}, b{store, events, "N", "b"};
     REQUIRE(a.take());
     CHECK_FALSE(b.take(true));
-    REQUIRE(store.request_release("N", {}).has_value());
+    std::string detail;
+    REQUIRE(store.request_release("N", {}, detail).has_value());
     CHECK(events.asked_of == std::vector<std::string>{"a"});
     CHECK(a.release() == ReleaseResult::released);
     CHECK(events.woken == std::vector<std::string>{"b"});
@@ -203,7 +204,8 @@ TEST_CASE("memory: after a break a holder hears why, however soon the next one h
         REQUIRE(a.take());
         CHECK_FALSE(b.take(true));
         events.woken.clear();
-        REQUIRE(store.break_lock("N", {.now = true}).has_value());
+        std::string detail;
+        REQUIRE(store.break_lock("N", {.now = true}, detail).has_value());
         CHECK(events.woken == std::vector<std::string>{"b"});
         CHECK(a.renew() == errc::revoked);
         REQUIRE(b.take());

@@ -41,7 +41,7 @@ struct Prepared {
         auto state = found.state();
         REQUIRE(state.has_value());
         auto s = reads(d, name, letter);
-        state->run(s);
+        s.run(*state);
         REQUIRE(was_granted(s));
         change = {name, &found, holdfast::sql::columns_of(*state, found.columns),
                   boot_clock::now() + 5s, true};
@@ -186,10 +186,10 @@ TEST_CASE("kinds: one statement writes into a free row, and takes out, what the 
         const pg::NameRow held = row(name);
         auto rules = free.state();
         REQUIRE(rules.has_value());
-        rules->now = rules->least = held.columns.acquired;
+        rules->now = rules->least_token = held.columns.acquired;
         auto same = reads(d, name, 'A');
         same.units = units;
-        rules->run(same);
+        same.run(*rules);
         const auto expected = holdfast::sql::columns_of(*rules, free.columns);
         CHECK(held.columns.text == expected.text);
         CHECK(held.columns.owner == expected.owner);

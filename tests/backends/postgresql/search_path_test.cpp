@@ -81,7 +81,6 @@ TEST_CASE("F105: functions and operators of other schemas do not run, whatever f
         {"N", owner, "1", "1"},
         {names, names, "{1}", "{1}", "me", "{1}"},
         {names, names, "{1}", "{1}"},
-        {names, "me"},
         {"{new}"},
         {names, "{1}", "me", "{true}"},
         {names, "me", "false"},
