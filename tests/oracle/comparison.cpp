@@ -1,0 +1,350 @@
+#include "comparison.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "holdfast/spi/owner.hpp"
+
+namespace oracle {
+namespace {
+
+using Kind = Operation::Kind;
+using hf::boot_clock;
+using hf::Capability;
+using spi::NameState;
+using namespace std::chrono_literals;
+
+/// Nothing ends so close to a step, since the clocks of client and server are read one after the
+/// other.
+constexpr NameState::Time edge = 250'000;
+
+constexpr NameState::Time often = 1'100'000;
+
+NameState::Time now_us() {
+    return std::chrono::floor<std::chrono::microseconds>(boot_clock::now().time_since_epoch())
+        .count();
+}
+
+enum class Phase : std::uint8_t { fresh, waits, holds, ended };
+
+struct Client {
+    Acquisition real;
+    Phase phase = Phase::ended;
+    NameState::Time came = 0;   ///< since when it waits
+    NameState::Time asked = 0;  ///< when it asked last
+    std::int64_t token = 0;     ///< by the rules
+};
+
+class Comparison {
+public:
+    Comparison(const std::string& name, Ground& ground,
+               const std::function<void(hf::milliseconds)>& pass, Tally& tally)
+        : name_(name), ground_(ground), pass_(pass), tally_(tally), can_(ground.capabilities()) {
+        rules_.place_after = can_.has(Capability::fifo) ? 0 : 1'000'000;
+    }
+
+    /// True: both said the same, in `rules` and `backend`.
+    bool step(const Operation& o) {
+        rules.clear();
+        backend.clear();
+        pass(o.time);
+        Client& c = client_[static_cast<std::size_t>(o.client)];
+        switch (o.kind) {
+            case Kind::begin:
+                begin(o, c);
+                break;
+            case Kind::attempt:
+                if (over(c)) begin(o, c);
+                // A client may answer a waiter that asks more often by what it has just heard.
+                if (c.phase == Phase::waits && rules_.now - c.asked < often)
+                    pass(hf::milliseconds((often - (rules_.now - c.asked)) / 1000 + 1));
+                c.asked = rules_.now;
+                attempt(o, c);
+                break;
+            case Kind::withdraw:
+                if (c.phase == Phase::waits || c.phase == Phase::holds) withdraw(o.client, c);
+                break;
+            case Kind::renew:
+            case Kind::downgrade:
+                if (c.phase == Phase::holds) renew(o, c);
+                break;
+            case Kind::release:
+                if (c.phase == Phase::holds || (c.phase == Phase::ended && c.token != 0))
+                    release(o, c);
+                break;
+            case Kind::break_lock:
+                break_lock(o, c);
+                break;
+            case Kind::request_release:
+                request_release(o, c);
+                break;
+            case Kind::inspect:
+                inspect();
+                break;
+            case Kind::pass:
+            case Kind::count_:
+                break;
+        }
+        const auto took = std::chrono::duration_cast<hf::milliseconds>(boot_clock::now() - begun_);
+        if (hf::milliseconds(edge / 1000) < took)
+            throw Trouble("it took " + std::to_string(took.count()) + " ms: " + o.text());
+        ++tally_.steps;
+        return rules == backend;
+    }
+
+    std::string rules, backend;
+
+private:
+    void pass(hf::milliseconds time) {
+        if (time.count() > 0) pass_(time);
+        for (rules_.expire(now_us()); close_to_an_edge(); rules_.expire(now_us()))
+            pass_(hf::milliseconds(2 * edge / 1000 + 1));
+        begun_ = boot_clock::now();
+    }
+    bool close_to_an_edge() const {
+        const auto close = [&](NameState::Time t) { return std::abs(t - rules_.now) < edge; };
+        for (const auto& h : rules_.holders)
+            if (close(h.valid) || close(h.expires)) return true;
+        for (const auto& w : rules_.waiters)
+            if (close(w.until) || close(w.until - NameState::place_lasts * 2 / 3)) return true;
+        for (const auto& b : rules_.broken)
+            if (close(b.until)) return true;
+        for (const Client& c : client_)
+            if (c.came != 0 && close(c.came + rules_.place_after)) return true;
+        return false;
+    }
+
+    /// A grant that has ended is not asked for again.
+    bool over(const Client& c) {
+        if (c.phase != Phase::holds) return c.phase == Phase::ended;
+        const auto* own = rules_.find(c.real.owner);
+        return own == nullptr || own->revoked || own->valid <= rules_.now;
+    }
+
+    /// Core leaves no acquisition that waits; a holder may die.
+    void begin(const Operation& o, Client& c) {
+        if (c.phase == Phase::waits) withdraw(o.client, c);
+        c = Client();
+        c.phase = Phase::fresh;
+        c.real.owner = spi::make_owner("oracle");
+        slots_[c.real.owner] = o.client;
+        c.real.queue = o.queue;
+        c.real.units = o.units;
+        c.real.ttl = o.ttl;
+        c.real.lock_delay = o.lock_delay;
+        c.real.min_hold = o.min_hold;
+    }
+    NameState::Request request(const Client& c) const {
+        return {.owner = c.real.owner,
+                .units = c.real.units,
+                .ttl = c.real.ttl,
+                .lock_delay = c.real.lock_delay,
+                .min_hold = c.real.min_hold,
+                .token = c.token};
+    }
+
+    void attempt(const Operation& o, Client& c) {
+        for (int again = 0;; ++again) {
+            const NameState before = rules_;
+            auto r = request(c);
+            const bool queue = c.real.queue;
+            r.queue = queue;
+            if (queue && c.came == 0) c.came = rules_.now;
+            r.ticket = c.came;
+            const auto made = rules_.attempt(r);
+            const auto a = ground_.attempt(o.client, name_, c.real, o.lane && !queue);
+            backend = said(a, made);
+            rules = said(made);
+            const auto* busy = std::get_if<spi::Attempt::Busy>(&a.outcome);
+            const bool granted = made.kind == NameState::Attempted::Kind::granted;
+            // A waiter may be told later, and attempts again when it is told, or after a while. Who
+            // does not wait is told when somebody was just at the name.
+            if (granted && busy != nullptr && (queue || busy->polling) &&
+                again < (busy->polling ? 100 : 3)) {
+                ++tally_.late;
+                rules_ = before;
+                if (busy->polling)
+                    ground_.settle();
+                else if (!ground_.woken(c.real.owner))
+                    pass(busy->look_within);
+                pass(0ms);
+                continue;
+            }
+            if (granted) {
+                c.phase = Phase::holds;
+                c.token = made.token;
+                ++tally_.grants;
+            } else if (made.kind == NameState::Attempted::Kind::of_another_kind) {
+                c.phase = Phase::ended;
+                ++tally_.refused;
+            } else if (c.phase != Phase::holds) {
+                c.phase = queue ? Phase::waits : c.phase;
+            }
+            return;
+        }
+    }
+    static std::string said(const NameState::Attempted& made) {
+        switch (made.kind) {
+            case NameState::Attempted::Kind::granted:
+                return "granted, before it " + std::to_string(static_cast<int>(made.previous));
+            case NameState::Attempted::Kind::busy:
+                return "busy";
+            case NameState::Attempted::Kind::of_another_kind:
+                return "of another kind";
+        }
+        return {};
+    }
+    std::string said(const spi::Attempt& a, const NameState::Attempted& made) {
+        if (std::holds_alternative<spi::Attempt::Busy>(a.outcome)) return "busy";
+        if (const auto* f = std::get_if<spi::Attempt::Failed>(&a.outcome)) {
+            if (f->why == hf::errc::kind_mismatch) return "of another kind";
+            throw Trouble("attempt: " + f->why.message() + " " + a.detail);
+        }
+        const auto& g = std::get<spi::Attempt::Granted>(a.outcome);
+        std::string out = "granted";
+        const auto previous = can_.has(Capability::previous_holder) ? g.previous : made.previous;
+        out += ", before it " + std::to_string(static_cast<int>(previous));
+        // A repeated grant has its token again, a new one a higher one; permits have none.
+        const auto known = tokens_.find(made.token);
+        if (made.token == 0) {
+            if (g.token.value != 0) out += ", with a token";
+        } else if (known != tokens_.end()) {
+            if (g.token.value != known->second) out += ", with another token";
+        } else {
+            // Readers that hold at the same time may have the same.
+            const bool reads = a.units.mode == hf::Mode::shared;
+            const auto above = !reads          ? highest_
+                               : highest_ == 0 ? 0
+                                               : std::max(highest_writer_, highest_ - 1);
+            if (g.token.value <= above) out += ", with a token that is not higher";
+            highest_ = std::max(highest_, g.token.value);
+            if (!reads) highest_writer_ = g.token.value;
+            tokens_.emplace(made.token, g.token.value);
+        }
+        return out;
+    }
+
+    void withdraw(int client, Client& c) {
+        (void)rules_.withdraw(c.real.owner);
+        ground_.withdraw(client, name_, c.real);
+        c.phase = Phase::ended;
+        c.token = 0;
+    }
+
+    void renew(const Operation& o, Client& c) {
+        if (o.kind == Kind::downgrade && c.real.units.exclusive())
+            c.real.units = {1, spi::Units::all, hf::Mode::shared};
+        const auto made = rules_.renew(request(c));
+        const auto h = ground_.renew(o.client, name_, c.real);
+        rules = made.why ? made.why.message() : made.asked ? "renewed, asked" : "renewed";
+        const bool lost = h.renewal == spi::Held::Renewal::lost;
+        backend = lost ? h.renewal_error.message() : h.asked ? "renewed, asked" : "renewed";
+        tally_.lost += lost;
+    }
+
+    void release(const Operation& o, Client& c) {
+        auto r = request(c);
+        if (o.abandon) r.outcome = hf::Outcome::abandoned;
+        const auto made = rules_.release(r);
+        const auto h = ground_.release(o.client, name_, c.real, o.abandon, o.lane);
+        rules = hf::to_string(made.result);
+        backend = hf::to_string(h.released);
+        c.phase = Phase::ended;
+    }
+
+    std::string whom(const hf::Holder& h) const {
+        const auto at = slots_.find(h.owner);
+        return at == slots_.end() ? "somebody" : "client " + std::to_string(at->second);
+    }
+    std::string text(const hf::Holder& h, bool holds) const {
+        std::string out = whom(h) + (h.mode == hf::Mode::shared ? " shared" : "");
+        out += " x" + std::to_string(h.permits) + (h.revoked ? " revoked" : "");
+        if (holds && h.asked) out += " asked";
+        return out + "; ";
+    }
+    hf::HolderFilter which(const Operation& o, const Client& c) const {
+        hf::HolderFilter f;
+        if (!o.all && !c.real.owner.empty()) f.owner = c.real.owner;
+        return f;
+    }
+
+    void break_lock(const Operation& o, const Client& c) {
+        const auto filter = which(o, c);
+        const hf::BreakOptions options{.now = o.now, .owner = filter.owner};
+        std::string detail;
+        const auto list = [&](const std::vector<hf::Broken>& all) {
+            std::string out = "broken: ";
+            for (const hf::Broken& b : all)
+                out += text(b.holder, false) + (b.free_in.count() > 0 ? "later " : "now ");
+            return out;
+        };
+        const auto made = rules_.break_lock(options, detail);
+        const auto real = ground_.break_lock(name_, options);
+        rules = list(made);
+        backend = real ? list(*real) : said(real.error());
+    }
+    void request_release(const Operation& o, const Client& c) {
+        std::string detail;
+        const auto list = [&](const std::vector<hf::Holder>& all) {
+            std::string out = "asked: ";
+            for (const hf::Holder& h : all)
+                out += text(h, false);
+            return out;
+        };
+        const auto made = rules_.request_release(which(o, c), detail);
+        const auto real = ground_.request_release(name_, which(o, c));
+        rules = list(made);
+        backend = real ? list(*real) : said(real.error(), "asked: ");
+    }
+    static std::string said(const hf::error_code& why, const char* none = "broken: ") {
+        if (why == hf::errc::not_held) return none;
+        throw Trouble(why.message());
+    }
+
+    void inspect() {
+        const auto list = [&](const hf::Inspection& found) {
+            std::string out = found.holders.empty() && found.waiters.empty() && !found.closed_for
+                                  ? ""
+                                  : std::to_string(static_cast<int>(found.kind)) + " ";
+            if (found.kind == hf::Kind::semaphore) out += "of " + std::to_string(found.limit) + " ";
+            std::set<std::string> holders;
+            for (const hf::Holder& h : found.holders)
+                holders.insert(text(h, true));
+            for (const std::string& h : holders)
+                out += h;
+            out += "waiting: ";
+            for (const hf::Holder& h : found.waiters)
+                out += text(h, false);
+            return out + (found.closed_for ? "closed" : "");
+        };
+        const auto real = ground_.inspect(name_);
+        rules = list(rules_.inspect(name_));
+        backend = list(real);
+    }
+
+    const std::string& name_;
+    Ground& ground_;
+    const std::function<void(hf::milliseconds)>& pass_;
+    Tally& tally_;
+    const hf::Capabilities can_;
+    NameState rules_;
+    Client client_[clients];
+    std::map<std::string, int, std::less<>> slots_;  ///< of all owners so far
+    std::map<std::int64_t, std::uint64_t> tokens_;   ///< of the rules, and what they are in truth
+    std::uint64_t highest_ = 0, highest_writer_ = 0;
+    boot_clock::time_point begun_;  ///< of the answers that are compared
+};
+
+}  // namespace
+
+std::optional<Difference> compare(const std::vector<Operation>& all, const std::string& name,
+                                  Ground& ground, const std::function<void(hf::milliseconds)>& pass,
+                                  Tally& tally) {
+    Comparison both(name, ground, pass, tally);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (!both.step(all[i])) return Difference{i, both.rules, both.backend};
+    return std::nullopt;
+}
+
+}  // namespace oracle

@@ -1,0 +1,28 @@
+// One schedule on a backend and on the rules of a name, answer by answer.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ground.hpp"
+#include "holdfast/spi/name_state.hpp"
+
+namespace oracle {
+
+struct Difference {
+    std::size_t step = 0;
+    std::string rules, backend;  ///< what each of them answered
+};
+
+/// What a whole run has seen.
+struct Tally {
+    long steps = 0, grants = 0, refused = 0, lost = 0, late = 0;
+};
+
+/// Plays a schedule on a name that nobody has used. Nothing: all answers were the same. Errors:
+/// Trouble, when the machine stood still or a request was not answered: it says nothing then.
+std::optional<Difference> compare(const std::vector<Operation>&, const std::string& name, Ground&,
+                                  const std::function<void(hf::milliseconds)>& pass, Tally&);
+
+}  // namespace oracle

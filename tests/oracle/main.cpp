@@ -1,0 +1,145 @@
+// The rules of a name as the oracle of the backends: random schedules of every verb and operator's
+// call run on a backend with its real server and on spi::NameState, and each answer has to be the
+// same. Time passes at once, by moved clocks.
+//
+//   oracle memory|sqlite|postgresql [--steps N] [--seed N]
+//
+// Prints the shortest schedule that shows a difference. Exit codes: 0 none, 1 one, 64 wrong usage.
+#include <fmt/core.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "clock.hpp"
+#include "comparison.hpp"
+#include "holdfast/lab/postgres_server.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+
+namespace {
+
+using namespace oracle;
+namespace lab = hf::lab;
+
+constexpr int steps_each = 40;
+
+/// Servers of one backend, with clocks that can be moved.
+struct Servers {
+    explicit Servers(const std::string& backend) {
+        if (backend == "memory") url = "memory:oracle";
+        if (backend == "sqlite") url = "sqlite://" + (folder.path() / "locks.db").string();
+        if (backend == "postgresql") {
+            lab::PostgresOptions options;
+            options.environment = shimmed();
+            postgres.emplace(lab::PostgresServer::start(options));
+            url = postgres->url();
+        }
+    }
+    std::vector<std::pair<std::string, std::string>> shimmed() {
+        const auto file = folder.path() / ("clock" + std::to_string(clocks.size()));
+        clocks.push_back(std::make_unique<lab::WallClock>(file));
+        // PostgreSQL's server is another user's.
+        using std::filesystem::perms;
+        constexpr auto add = std::filesystem::perm_options::add;
+        std::filesystem::permissions(folder.path(), perms::others_exec, add);
+        std::filesystem::permissions(file, perms::others_read, add);
+        return clocks.back()->environment();
+    }
+
+    lab::TempDir folder;
+    std::vector<std::unique_ptr<lab::WallClock>> clocks;
+    std::optional<lab::PostgresServer> postgres;
+    std::string url;
+};
+
+class Run {
+public:
+    explicit Run(const std::string& backend) : servers_(backend) { open(); }
+
+    /// Three times at most where the machine stood still.
+    std::optional<Difference> play(const std::vector<Operation>& all) {
+        for (int trial = 1;; ++trial) {
+            try {
+                return compare(all, "name/" + std::to_string(++names_), *ground_, pass_, tally);
+            } catch (const Trouble& why) {
+                fmt::print("void trial {}: {}\n", trial, why.what());
+                if (trial == 3) throw;
+                open();
+            }
+        }
+    }
+    /// Without the steps that it does not need.
+    std::vector<Operation> shrunk(std::vector<Operation> all, Difference& found) {
+        all.resize(found.step + 1);
+        for (bool less = true; less;) {
+            less = false;
+            for (std::size_t i = all.size(); i-- > 0;) {
+                std::vector<Operation> without = all;
+                without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+                if (i < without.size()) without[i].time += all[i].time;
+                if (const auto still = play(without)) {
+                    all = std::move(without);
+                    all.resize(still->step + 1);
+                    found = *still;
+                    less = true;
+                    break;
+                }
+            }
+        }
+        return all;
+    }
+    const hf::Capabilities& capabilities() const { return ground_->capabilities(); }
+
+    Tally tally;
+
+private:
+    void open() {
+        ground_.reset();
+        ground_ = std::make_unique<Ground>(servers_.url);
+    }
+
+    Servers servers_;
+    std::unique_ptr<Ground> ground_;
+    const std::function<void(hf::milliseconds)> pass_ = [this](hf::milliseconds time) {
+        pass(time, servers_.clocks);
+    };
+    long names_ = 0;
+};
+
+bool number(std::string_view text, long& into) {
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), into);
+    return ec == std::errc() && end == text.data() + text.size() && into > 0;
+}
+
+int usage() {
+    fmt::print(stderr, "oracle memory|sqlite|postgresql [--steps N] [--seed N]\n");
+    return 64;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    if (words.empty() || words.size() % 2 == 0) return usage();
+    long steps = 20'000, seed = static_cast<long>(std::random_device{}() >> 1U) + 1;
+    for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
+        const bool known = words[i] == "--steps" || words[i] == "--seed";
+        if (!known || !number(words[i + 1], words[i] == "--steps" ? steps : seed)) return usage();
+    }
+    if (words[0] != "memory" && words[0] != "sqlite" && words[0] != "postgresql") return usage();
+    Run run(words[0]);
+    for (; run.tally.steps < steps; ++seed) {
+        std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
+        const auto all = schedule(random, steps_each, run.capabilities());
+        auto found = run.play(all);
+        if (!found) continue;
+        fmt::print("{}, seed {}: a difference\n", words[0], seed);
+        for (const Operation& o : run.shrunk(all, *found))
+            fmt::print("  {}\n", o.text());
+        fmt::print("the rules:   {}\nthe backend: {}\n", found->rules, found->backend);
+        return 1;
+    }
+    const Tally& t = run.tally;
+    fmt::print(
+        "{}: {} steps, {} grants, {} losses, {} of another kind, {} granted later; no difference\n",
+        words[0], t.steps, t.grants, t.lost, t.refused, t.late);
+}
