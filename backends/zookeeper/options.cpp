@@ -117,7 +117,7 @@ const std::vector<spi::OptionSpec>& option_table() {
          .fallback = "3s",
          .meaning = "tickTime of the servers (3s unless their configuration sets it). It must not "
                     "be less than theirs: exclusion depends on it. The ttl must be at least "
-                    "two and a half times tick_time.",
+                    "three times tick_time.",
          .min = 10,
          .max = 60'000,
          .identity = spi::Identity::apart},

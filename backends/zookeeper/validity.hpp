@@ -30,7 +30,7 @@ public:
     /// third acknowledgement after it there are three spacings. What is left then has to be enough
     /// for the answers, and for a holder that stops a third of the ttl before the end, as
     /// `holdfast run` does.
-    static constexpr milliseconds least_timeout(milliseconds tick) noexcept { return 5 * tick / 2; }
+    static constexpr milliseconds least_timeout(milliseconds tick) noexcept { return 3 * tick; }
 
     explicit Validity(milliseconds tick) noexcept : spacing_(spacing(tick)) {}
 

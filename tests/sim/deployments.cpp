@@ -394,8 +394,8 @@ public:
             servers_.slowest = 2 * ms;
             // Heartbeats are farther apart than a renewal may take.
             if (kernel_.random().chance(500))
-                named = std::to_string(w.ttl.count() * 2 / 5) +
-                        "ms&request_timeout=" + std::to_string(w.ttl.count() / 5) + "ms";
+                named = std::to_string(w.ttl.count() / 3) +
+                        "ms&request_timeout=" + std::to_string(w.ttl.count() / 6) + "ms";
         }
         return url_of("zookeeper", w) + "&tick_time=" + named;
     }
