@@ -245,7 +245,8 @@ result<std::vector<Holder>> Store::request_release(const std::string& key,
 
 void Store::forget(const spi::BackendEvents& events) {
     std::unique_lock hold(mutex_);
-    for (auto& [key, e] : entries_) {
+    for (auto& [key, entry] : entries_) {
+        Entry& e = entry;
         std::erase_if(e.state.waiters, [&](const NameState::Waiter& w) {
             const Entry::Client* c = e.client(w.owner);
             return c != nullptr && c->events == &events;
