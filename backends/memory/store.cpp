@@ -133,7 +133,7 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents&
     }
     Entry& e = entry(key, in_us(now));
     auto request = NameState::Request::of(a);
-    // Whoever waits keeps the ticket of its first attempt; no two are alike.
+    // A waiter keeps the ticket of its first attempt; no two are alike.
     if (!a.place) last_ticket_ = std::max(last_ticket_ + 1, e.state.now);
     request.ticket = a.place ? *static_cast<const NameState::Time*>(a.place.get()) : last_ticket_;
     if (a.queue && !a.place) a.place = std::make_shared<NameState::Time>(last_ticket_);

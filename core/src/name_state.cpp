@@ -39,6 +39,16 @@ Holder described(const NameState::Holding& held, NameState::Time now) {
     return h;
 }
 
+/// What an Attempt and a Held both have.
+template <class Item>
+NameState::Request of_any(const Item& i) noexcept {
+    return {.owner = i.owner,
+            .units = i.units,
+            .ttl = i.ttl,
+            .lock_delay = i.lock_delay,
+            .min_hold = i.min_hold};
+}
+
 std::string why_none(const std::vector<NameState::Holding>& holders, const HolderFilter& which) {
     const bool held =
         std::any_of(holders.begin(), holders.end(), [](const auto& h) { return !h.owner.empty(); });
@@ -51,22 +61,16 @@ std::string why_none(const std::vector<NameState::Holding>& holders, const Holde
 }  // namespace
 
 NameState::Request NameState::Request::of(const Attempt& a) noexcept {
-    return {.owner = a.owner,
-            .units = a.units,
-            .ttl = a.ttl,
-            .lock_delay = a.lock_delay,
-            .min_hold = a.min_hold,
-            .queue = a.queue};
+    Request r = of_any(a);
+    r.queue = a.queue;
+    return r;
 }
 
 NameState::Request NameState::Request::of(const Held& h) noexcept {
-    return {.owner = h.owner,
-            .units = h.units,
-            .ttl = h.ttl,
-            .lock_delay = h.lock_delay,
-            .min_hold = h.min_hold,
-            .token = static_cast<std::int64_t>(h.token.value),
-            .outcome = h.outcome};
+    Request r = of_any(h);
+    r.token = static_cast<std::int64_t>(h.token.value);
+    r.outcome = h.outcome;
+    return r;
 }
 
 // --- attempt

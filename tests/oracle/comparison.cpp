@@ -49,7 +49,22 @@ public:
         rules.clear();
         backend.clear();
         pass(o.time);
-        Client& c = client_[static_cast<std::size_t>(o.client)];
+        try {
+            play(o, client_[static_cast<std::size_t>(o.client)]);
+        } catch (const Refused& why) {
+            backend = why.what();
+        }
+        const auto took = std::chrono::duration_cast<hf::milliseconds>(boot_clock::now() - begun_);
+        if (hf::milliseconds(edge / 1000) < took)
+            throw Void("it took " + std::to_string(took.count()) + " ms: " + o.text());
+        ++tally_.steps;
+        return rules == backend;
+    }
+
+    std::string rules, backend;
+
+private:
+    void play(const Operation& o, Client& c) {
         switch (o.kind) {
             case Kind::begin:
                 begin(o, c);
@@ -86,16 +101,8 @@ public:
             case Kind::count_:
                 break;
         }
-        const auto took = std::chrono::duration_cast<hf::milliseconds>(boot_clock::now() - begun_);
-        if (hf::milliseconds(edge / 1000) < took)
-            throw Trouble("it took " + std::to_string(took.count()) + " ms: " + o.text());
-        ++tally_.steps;
-        return rules == backend;
     }
 
-    std::string rules, backend;
-
-private:
     void pass(hf::milliseconds time) {
         if (time.count() > 0) pass_(time);
         for (rules_.expire(now_us()); close_to_an_edge(); rules_.expire(now_us()))
@@ -158,8 +165,8 @@ private:
             rules = said(made);
             const auto* busy = std::get_if<spi::Attempt::Busy>(&a.outcome);
             const bool granted = made.kind == NameState::Attempted::Kind::granted;
-            // A waiter may be told later, and attempts again when it is told, or after a while. Who
-            // does not wait is told when somebody was just at the name.
+            // A waiter may be told later, and attempts again when it is told, or after a while. One
+            // that does not wait is told when somebody was just at the name.
             if (granted && busy != nullptr && (queue || busy->polling) &&
                 again < (busy->polling ? 100 : 3)) {
                 ++tally_.late;
@@ -199,9 +206,11 @@ private:
         if (std::holds_alternative<spi::Attempt::Busy>(a.outcome)) return "busy";
         if (const auto* f = std::get_if<spi::Attempt::Failed>(&a.outcome)) {
             if (f->why == hf::errc::kind_mismatch) return "of another kind";
-            throw Trouble("attempt: " + f->why.message() + " " + a.detail);
+            return "failed: " + f->why.message() + " " + a.detail;
         }
-        const auto& g = std::get<spi::Attempt::Granted>(a.outcome);
+        const auto* grant = std::get_if<spi::Attempt::Granted>(&a.outcome);
+        if (grant == nullptr) return "no answer: " + a.detail;
+        const auto& g = *grant;
         std::string out = "granted";
         const auto previous = can_.has(Capability::previous_holder) ? g.previous : made.previous;
         out += ", before it " + std::to_string(static_cast<int>(previous));
@@ -299,7 +308,7 @@ private:
     }
     static std::string said(const hf::error_code& why, const char* none = "broken: ") {
         if (why == hf::errc::not_held) return none;
-        throw Trouble(why.message());
+        throw Refused(why.message());
     }
 
     void inspect() {

@@ -10,6 +10,11 @@
 
 namespace oracle {
 
+/// The machine stood still in a step: it says nothing.
+struct Void : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 struct Difference {
     std::size_t step = 0;
     std::string rules, backend;  ///< what each of them answered
@@ -21,7 +26,7 @@ struct Tally {
 };
 
 /// Plays a schedule on a name that nobody has used. Nothing: all answers were the same. Errors:
-/// Trouble, when the machine stood still or a request was not answered: it says nothing then.
+/// Void.
 std::optional<Difference> compare(const std::vector<Operation>&, const std::string& name, Ground&,
                                   const std::function<void(hf::milliseconds)>& pass, Tally&);
 

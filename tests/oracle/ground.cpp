@@ -1,7 +1,5 @@
 #include "ground.hpp"
 
-#include "holdfast/lab/wait_until.hpp"
-
 namespace oracle {
 namespace {
 
@@ -20,7 +18,7 @@ void Ground::Events::wake(std::string_view owner) {
 Ground::Ground(const std::string& url) : clients_(clients) {
     hf::Diagnostics d;
     const auto chosen = hf::parse_url(url, spi::Registry::linked(), d);
-    if (!chosen) throw Trouble(d.text());
+    if (!chosen) throw std::runtime_error(d.text());
     for (Client& c : clients_) {
         c.backend =
             chosen->backend->make(chosen->settings, spi::Context{io_.get_executor(), *c.events});
@@ -57,8 +55,7 @@ T Ground::run(spi::awaitable<T> call) {
     return std::move(*out);
 }
 
-spi::Attempt Ground::attempt(int client, const std::string& name, Acquisition& of, bool lane) {
-    Client& c = clients_[static_cast<std::size_t>(client)];
+spi::Attempt Ground::next_attempt(const std::string& name, Acquisition& of) const {
     spi::Attempt a;
     a.name = name;
     a.owner = of.owner;
@@ -74,6 +71,12 @@ spi::Attempt Ground::attempt(int client, const std::string& name, Acquisition& o
     a.place = of.place;
     a.sent = boot_clock::now();
     a.deadline = a.sent + request_time;
+    return a;
+}
+
+spi::Attempt Ground::attempt(int client, const std::string& name, Acquisition& of, bool lane) {
+    Client& c = clients_[static_cast<std::size_t>(client)];
+    spi::Attempt a = next_attempt(name, of);
     {
         const std::lock_guard hold(c.events->mutex);
         c.events->woken.erase(of.owner);
@@ -86,27 +89,18 @@ spi::Attempt Ground::attempt(int client, const std::string& name, Acquisition& o
     }
     of.place = a.place;
     if (const auto* g = std::get_if<spi::Attempt::Granted>(&a.outcome)) of.token = g->token;
-    if (const auto* no = std::get_if<spi::Attempt::NoAnswer>(&a.outcome))
-        throw Trouble("no answer: " + no->why.message() + " " + a.detail);
     return a;
 }
 
 void Ground::withdraw(int client, const std::string& name, Acquisition& of) {
     Client& c = clients_[static_cast<std::size_t>(client)];
-    spi::Attempt a;
-    a.name = name;
-    a.owner = of.owner;
-    a.units = of.units;
-    a.ttl = of.ttl;
-    a.lock_delay = of.lock_delay;
-    a.min_hold = of.min_hold;
-    a.repeated = true;
-    a.place = of.place;
-    a.sent = boot_clock::now();
-    a.deadline = a.sent + request_time;
-    spi::Attempt* items[] = {&a};
-    run(c.backend->withdraw(items));
-    if (a.withdrawal) throw Trouble("withdraw: " + a.withdrawal.message() + " " + a.detail);
+    for (int again = 0;; ++again) {
+        spi::Attempt a = next_attempt(name, of);
+        spi::Attempt* items[] = {&a};
+        run(c.backend->withdraw(items));
+        if (!a.withdrawal) return;
+        repeat(again, "withdraw: " + a.withdrawal.message() + " " + a.detail);
+    }
 }
 
 spi::Held Ground::held(const std::string& name, const Acquisition& of) const {
@@ -125,30 +119,32 @@ spi::Held Ground::held(const std::string& name, const Acquisition& of) const {
 }
 
 spi::Held Ground::renew(int client, const std::string& name, Acquisition& of) {
-    spi::Held h = held(name, of);
-    spi::Held* items[] = {&h};
-    run(clients_[static_cast<std::size_t>(client)].backend->renew(items));
-    of.place = h.place;
-    if (h.renewal == spi::Held::Renewal::unknown)
-        throw Trouble("renew: " + h.renewal_error.message() + " " + h.detail);
-    return h;
+    for (int again = 0;; ++again) {
+        spi::Held h = held(name, of);
+        spi::Held* items[] = {&h};
+        run(clients_[static_cast<std::size_t>(client)].backend->renew(items));
+        of.place = h.place;
+        if (h.renewal != spi::Held::Renewal::unknown) return h;
+        repeat(again, "renew: " + h.renewal_error.message() + " " + h.detail);
+    }
 }
 
 spi::Held Ground::release(int client, const std::string& name, Acquisition& of, bool abandon,
                           bool lane) {
     Client& c = clients_[static_cast<std::size_t>(client)];
-    spi::Held h = held(name, of);
-    if (abandon) h.outcome = hf::Outcome::abandoned;
-    if (lane && c.lane) {
-        c.lane->release(h);
-    } else {
-        spi::Held* items[] = {&h};
-        run(c.backend->release(items));
+    for (int again = 0;; ++again) {
+        spi::Held h = held(name, of);
+        if (abandon) h.outcome = hf::Outcome::abandoned;
+        if (lane && c.lane) {
+            c.lane->release(h);
+        } else {
+            spi::Held* items[] = {&h};
+            run(c.backend->release(items));
+        }
+        of.place = h.place;
+        if (h.released != hf::ReleaseResult::unreachable) return h;
+        repeat(again, "release: " + h.release_error.message() + " " + h.detail);
     }
-    of.place = h.place;
-    if (h.released == hf::ReleaseResult::unreachable)
-        throw Trouble("release: " + h.release_error.message() + " " + h.detail);
-    return h;
 }
 
 hf::result<std::vector<hf::Broken>> Ground::break_lock(const std::string& name,
@@ -169,8 +165,13 @@ hf::Inspection Ground::inspect(const std::string& name) {
     std::string detail;
     auto found =
         run(clients_.front().backend->inspect(name, boot_clock::now() + request_time, detail));
-    if (!found) throw Trouble("inspect: " + found.error().message() + " " + detail);
+    if (!found) throw Refused("inspect: " + found.error().message() + " " + detail);
     return *found;
+}
+
+void Ground::repeat(int times, const std::string& why) {
+    if (times == 100) throw Refused(why);
+    settle();
 }
 
 bool Ground::woken(const std::string& owner) {

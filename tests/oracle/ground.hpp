@@ -15,8 +15,8 @@
 
 namespace oracle {
 
-/// It says nothing of what holds: a request was not answered, or a client was refused.
-struct Trouble : std::runtime_error {
+/// A request that core would repeat was refused or not answered so many times.
+struct Refused : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -42,7 +42,8 @@ public:
         return clients_.front().backend->capabilities();
     }
 
-    /// The verbs, of a client. Errors: Trouble.
+    /// The verbs, of a client. What was not answered is repeated, but for attempts. Errors:
+    /// Refused.
     spi::Attempt attempt(int client, const std::string& name, Acquisition&, bool lane);
     void withdraw(int client, const std::string& name, Acquisition&);
     spi::Held renew(int client, const std::string& name, Acquisition&);
@@ -74,7 +75,9 @@ private:
         std::unique_ptr<spi::Backend> backend;
         std::unique_ptr<spi::Lane> lane;
     };
+    spi::Attempt next_attempt(const std::string& name, Acquisition&) const;
     spi::Held held(const std::string& name, const Acquisition&) const;
+    void repeat(int times, const std::string& why);
     void run(spi::awaitable<void>);
     template <class T>
     T run(spi::awaitable<T>);

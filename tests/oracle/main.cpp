@@ -60,7 +60,7 @@ public:
         for (int trial = 1;; ++trial) {
             try {
                 return compare(all, "name/" + std::to_string(++names_), *ground_, pass_, tally);
-            } catch (const Trouble& why) {
+            } catch (const Void& why) {
                 fmt::print("void trial {}: {}\n", trial, why.what());
                 open();
                 if (trial < 3) continue;
