@@ -123,12 +123,12 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
     if (failed) facts["error"] = clean_utf8(in_words(error));
     status.write("released", std::move(facts));
     if (answer != ReleaseResult::unreachable || before == LeaseState::lost) return;
+    // A refusal's reason is an event of its own, which may come before or after.
     const bool refused = failed && error.code != errc::unavailable && error.code != errc::in_doubt;
-    const std::string words = failed && !error.text.empty() ? " (" + in_words(error) + ")" : "";
-    const auto done = failed && !is_silence(error.code) ? "execute" : "answer";
-    // A refusal was said when it came.
-    warn(fmt::format("the server {}frees {} within {}",
-                     refused ? "" : fmt::format("did not {} the release{}: it ", done, words),
+    const bool reason = failed && !refused && !error.text.empty();
+    warn(fmt::format("the server did not {} the release{}: it frees {} within {}",
+                     failed && !is_silence(error.code) ? "execute" : "answer",
+                     reason ? " (" + in_words(error) + ")" : "",
                      in_quotes(o.names),
                      spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
 }
