@@ -39,7 +39,10 @@ public:
     /// machine that stood still, is nobody's measurement: another process takes over.
     void wait_renewed() {
         for (int tries = 5; lost_it(); --tries)
-            if (tries == 0) throw SelfCheck("leases are lost before anything has happened to them");
+            if (tries == 0)
+                throw SelfCheck(fmt::format(
+                    "{}, ttl {} ms: leases are lost before anything has happened to them: {}",
+                    trial_->deployment.label(), trial_->ttl_ms, process_->log_tail(3)));
     }
     /// Whether it lost its lease to what has just ended; if so another process takes over.
     bool lost_it() {

@@ -33,6 +33,9 @@ def main(folder, blank, doc, backends, write):
             if case not in counted[b]:
                 reasons.setdefault((case, b), reason)
     wrong = []
+    described = re.findall(r"^\| (T\d+) \|", (pathlib.Path(__file__).parent / "README.md").read_text(), re.M)
+    if described != CASES:
+        wrong.append("README.md does not describe each case once, in order")
     rows = []
     unknown = {b for _, b in reasons} - set(backends)
     wrong += [f"blank.txt knows {b}, which no backend is called" for b in sorted(unknown)]
@@ -56,7 +59,8 @@ def main(folder, blank, doc, backends, write):
     old = path.read_text() if path.exists() else ""
     new = ("# Conformance cases by backend\n\nNumber of assertions that the conformance suite made for each "
            "case in the run that wrote this page (`tests/conformance/case_table.py --write`). The test "
-           "`case-table` fails if another cell is empty. `tests/conformance` describes the cases.\n\n"
+           "`case-table` fails if another cell is empty. [The suite's page](../../tests/conformance/README.md) "
+           "describes the cases.\n\n"
            + "\n".join(text) + "\n\n## Empty cells\n\n" + "\n".join(notes) + "\n")
     if write:
         path.write_text(new)
