@@ -33,7 +33,7 @@ template <class Start>
 void attempt(Rows& rows, const std::string& backend, Start start) {
     try {
         start();
-    } catch (const lab::LabError& error) {
+    } catch (const std::exception& error) {
         add_failure(rows, backend, error.what());
     }
 }
@@ -74,16 +74,20 @@ void Site::start_lab(Rows& rows) {
              const std::string lost = "ends with the process";
              deployments_.push_back({"memory", "default", "memory:", {}, {}, lost, true});
          }}};
-    for (const auto& backend : spi::Registry::linked().all())
-        if (std::none_of(std::begin(known), std::end(known),
-                         [&](const auto& k) { return k.first == backend->name; }))
-            add_failure(rows, backend->name, "linked in, but the bench starts no server for it");
     for (const auto& [name, start] : known) {
         if (linked(name))
             attempt(rows, std::string(name), start);
         else
             add_failure(rows, std::string(name), "not built into this bench");
     }
+    for (const auto& backend : spi::Registry::linked().all())
+        if (std::none_of(std::begin(known), std::end(known),
+                         [&](const auto& k) { return k.first == backend->name; }))
+            attempt(rows, backend->name, [&] {
+                const auto& servers = others_.emplace_back(deployments::start(backend->name));
+                deployments_.push_back(
+                    {backend->name, "default", servers->url(), {}, {}, servers->words()});
+            });
 }
 
 void Site::start_redis(Rows& rows) {

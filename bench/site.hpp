@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "deployment.hpp"
 #include "measure/row.hpp"
 #include "options.hpp"
 
@@ -71,6 +72,8 @@ private:
     std::optional<lab::PostgresServer> postgresql_;
     std::optional<lab::ZooKeeperServers> zookeeper_;
     std::optional<lab::EtcdServers> etcd_;
+    /// Of backends that no scenario treats apart.
+    std::vector<std::unique_ptr<deployments::Deployment>> others_;
     std::vector<Deployment> deployments_;
     bool own_ = false;
 };

@@ -2,6 +2,7 @@
 // a file with the network off. Usage: node build.mjs SOURCE NODE_MODULES OUTPUT
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { backends, coloured } from './backends.mjs';
 
 const [source, modules, output] = process.argv.slice(2);
 const read = (...path) => readFileSync(join(...path), 'utf8');
@@ -11,12 +12,12 @@ const inScript = (text) => text.replaceAll('</script', '<\\/script');
 // Each asks to be kept with every copy (F117).
 const licences = [['echarts', 'NOTICE'], ['echarts', 'LICENSE'], ['zrender', 'LICENSE'], ['tslib', 'LICENSE.txt']];
 const parts = {
-  PAGE_CSS: read(source, 'page.css'),
+  PAGE_CSS: coloured(read(source, 'page.css')),
   PAGE_JS: inScript(read(source, 'page.js')),
   PAGE_CHARTS: inScript(read(source, 'charts.js')),
   PAGE_MODEL: inScript(read(source, 'model.js')),
   PAGE_PICTURES: inScript(read(source, 'pictures.js')),
-  CHOICES: read(source, 'choices.json').replaceAll('<', '\\u003c'),
+  BACKENDS: JSON.stringify(backends).replaceAll('<', '\\u003c'),
   ECHARTS: inScript(read(modules, 'echarts', 'dist', 'echarts.common.min.js')),
   ECHARTS_LICENCES: licences.map((file) => `== ${file.join('/')}\n${read(modules, ...file)}`).join('\n').replaceAll('--', '- -'),
 };

@@ -5,21 +5,23 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import vm from 'node:vm';
+import { backends, coloured } from './backends.mjs';
 
 const source = dirname(fileURLToPath(import.meta.url));
 const [run, folder, check] = process.argv.slice(2);
 const read = (file) => readFileSync(join(source, file), 'utf8');
+vm.runInThisContext(`const BACKENDS = ${JSON.stringify(backends)};`);
 for (const file of ['model.js', 'pictures.js']) vm.runInThisContext(read(file), { filename: file });
-const { modelOf, costAgainstSafety, pauseOf, pausedOf, escape } =
-  vm.runInThisContext('({ modelOf, costAgainstSafety, pauseOf, pausedOf, escape })');
+const { choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, escape } =
+  vm.runInThisContext('({ choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, escape })');
 
 const report = JSON.parse(readFileSync(run, 'utf8'));
-const model = modelOf(report, JSON.parse(read('choices.json')));
+const model = modelOf(report, choicesOf(backends));
 const { pick, one, short } = model;
 
 // A picture by itself has the colours and the letters of the page, and a ground of its own.
 function standalone(svg, title) {
-  const css = read('page.css');
+  const css = coloured(read('page.css'));
   const colours = css.slice(0, css.indexOf('@media print'));
   const letters = css.slice(css.indexOf('.picture text'), css.indexOf('/* The end of what the files have. */'));
   const [, width, height] = svg.match(/viewBox="0 0 (\S+) (\S+)"/);

@@ -1,5 +1,10 @@
 // What the report says of one run: the choices, the faults that gave two holders, the findings, the claims. Every figure
 // is from the run's rows; what the rows do not show is not said. The page and docs/report/README.md share it.
+// Which lock for which need, in the order of the needs.
+const choicesOf = (backends) => Object.entries(backends)
+  .flatMap(([backend, { choices }]) => choices.map((choice) => ({ backend, ...choice })))
+  .sort((a, b) => a.rank - b.rank);
+
 function modelOf(report, choices) {
   const rows = report.rows;
   const label = (r) => (r.variant && r.variant !== 'default' ? `${r.backend} ${r.variant}` : r.backend);

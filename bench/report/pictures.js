@@ -1,17 +1,9 @@
 // The two pictures of the first screen, as SVG for any width in px, and the mark of each backend. The page draws them
-// anew for its width; docs/report/README.md keeps them as files. Colours are the variables of page.css.
-const MARKS = {  // in a box from -10 to 10
-  memory: 'M-3 -9H3V-3H9V3H3V9H-3V3H-9V-3H-3Z',
-  sqlite: 'M-8 -8H8V8H-8Z',
-  redis: 'M0 -9A9 9 0 1 1 0 9A9 9 0 1 1 0 -9Z',
-  redlock: 'M0 -10L2.6 -3.6L9.5 -3.1L4.3 1.4L5.9 8.1L0 4.5L-5.9 8.1L-4.3 1.4L-9.5 -3.1L-2.6 -3.6Z',
-  postgresql: 'M0 -10L10 0L0 10L-10 0Z',
-  zookeeper: 'M0 -10L9.5 7.5H-9.5Z',
-  etcd: 'M-5 -8.7H5L10 0L5 8.7H-5L-10 0Z',
-  other: 'M-9 -4H9V4H-9Z',
-};
-const markOf = (backend) => MARKS[backend] || MARKS.other;
-const colourOf = (backend) => (MARKS[backend] ? `--${backend}` : '--soft');
+// anew for its width; docs/report/README.md keeps them as files. Colours are the variables of page.css; BACKENDS has
+// what each backend's backend.json says.
+const OTHER = 'M-9 -4H9V4H-9Z';  // in a box from -10 to 10, as each backend's own
+const markOf = (backend) => (BACKENDS[backend] || { mark: OTHER }).mark;
+const colourOf = (backend) => (BACKENDS[backend] ? `--${backend}` : '--soft');
 
 const escape = (t) => String(t).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 // About what system-ui needs at 12 px; a little more is kept free.

@@ -22,7 +22,9 @@ README = HERE.parent.parent / "README.md"
 PAGE = HERE / "reference.html"
 PICTURE = HERE / "cost.svg"
 # Which lock for which need: the report's page has the same table.
-CHOICES = json.loads((HERE.parent.parent / "bench/report/choices.json").read_text())
+CHOICES = sorted(({"backend": file.parent.name, **choice}
+                  for file in (HERE.parent.parent / "backends").rglob("backend.json")
+                  for choice in json.loads(file.read_text())["choices"]), key=lambda choice: choice["rank"])
 BEGIN, END = "<!-- figures: docs/report/figures.py --write -->", "<!-- end of figures -->"
 
 # (what the reader is told, backend, variant); rows that the run lacks are an error, not a gap.

@@ -3,13 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import vm from 'node:vm';
+import { backends } from '../../bench/report/backends.mjs';
 
 const tree = process.argv[2];
 const read = (...path) => readFileSync(join(tree, ...path), 'utf8');
+vm.runInThisContext(`const BACKENDS = ${JSON.stringify(backends)};`);
 for (const file of ['model.js', 'pictures.js']) vm.runInThisContext(read('bench/report', file), { filename: file });
-const { modelOf, costAgainstSafety, pauseOf, pausedOf, MARKS, CLAIM_SOURCES } =
-  vm.runInThisContext('({ modelOf, costAgainstSafety, pauseOf, pausedOf, MARKS, CLAIM_SOURCES })');
-const choices = JSON.parse(read('bench/report/choices.json'));
+const { choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, CLAIM_SOURCES } =
+  vm.runInThisContext('({ choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, CLAIM_SOURCES })');
+const choices = choicesOf(backends);
 const kept = read('docs/report/reference.json');
 
 let wrong = 0;
@@ -113,7 +115,7 @@ for (const file of ['verdict.cpp', 'verdict_cost.cpp', 'verdict_clients.cpp', 'v
 // --- pictures
 
 const whole = model();
-for (const r of whole.pick({ scenario: 'C1', metric: 'p50' })) check(MARKS[r.backend], `${r.backend} has a mark of its own`);
+for (const r of whole.pick({ scenario: 'C1', metric: 'p50' })) check(backends[r.backend]?.mark, `${r.backend} has a mark of its own`);
 for (const c of whole.choices) check(costAgainstSafety(whole, 560).includes(`>${c.name}<`), `${c.name} is in the picture of cost and safety`);
 check(pausedOf(whole).backend === 'zookeeper', 'the pause of the safest lock is shown');
 const pause = (change) => { const m = model(change); return pauseOf(m, pausedOf(m), 560); };

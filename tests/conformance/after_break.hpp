@@ -12,7 +12,7 @@ struct AfterBreak {
     /// `crashed` everywhere.
     holdfast::PreviousHolder after_reader;
 };
-/// The row of matrix.cpp for this ground.
+/// Of the ground under test.
 const AfterBreak& after_break();
 
 }  // namespace suite

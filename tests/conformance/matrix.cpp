@@ -4,124 +4,42 @@
 #include <cstdlib>
 #include <holdfast/spi/registry.hpp>
 #include <iterator>
-#include <map>
 #include <set>
 #include <sstream>
 
-#include "after_break.hpp"
+#include "ground.hpp"
 #include "suite.hpp"
 
 using namespace suite;
 
-namespace {
-
-using C = Capability;
-
-/// Those that depend on nothing but the backend and its options; survives_* is what a server says.
-const std::set<Capability> decided{
-    C::fencing,         C::fifo,       C::notified, C::cross_process,  C::cross_host, C::renewal,
-    C::previous_holder, C::inspect,    C::list,     C::break_lock,     C::shared,     C::semaphore,
-    C::downgrade,       C::lock_delay, C::min_hold, C::release_request};
-
-/// What the plain modes do not have.
-const std::set<Capability> family{C::shared,     C::semaphore, C::downgrade,
-                                  C::lock_delay, C::min_hold,  C::release_request};
-
-const std::set<Capability> redlock_lacks{C::fifo, C::notified, C::previous_holder, C::semaphore,
-                                         C::release_request};
-
-enum class Mutexes : std::uint8_t { only, and_family };
-
-/// All of `decided` but these.
-std::set<Capability> all_but(const std::set<Capability>& missing,
-                             Mutexes mutexes = Mutexes::and_family) {
-    auto out = decided;
-    for (const Capability c : missing)
-        out.erase(c);
-    for (const Capability c : family)
-        if (mutexes == Mutexes::only) out.erase(c);
-    return out;
-}
-
-const std::map<std::string, std::set<Capability>>& matrix() {
-    static const std::map<std::string, std::set<Capability>> all{
-        {"memory", all_but({C::cross_process, C::cross_host})},
-        {"sqlite", all_but({C::fifo, C::notified, C::cross_host})},
-        {"postgresql", all_but({C::fifo})},
-        {"redis", all_but({})},
-        {"redis-poll", all_but({C::fifo, C::notified})},
-        {"redis-plain",
-         all_but({C::fencing, C::fifo, C::notified, C::previous_holder}, Mutexes::only)},
-        {"redlock", all_but(redlock_lacks)},
-        {"redlock-plain",
-         all_but({C::fencing, C::fifo, C::notified, C::previous_holder}, Mutexes::only)},
-        {"etcd", all_but({C::previous_holder, C::min_hold})},
-        {"etcd-3", all_but({C::min_hold})},  // runs with robust=yes
-        {"zookeeper", all_but({C::previous_holder, C::min_hold})},
-        {"zookeeper-3", all_but({C::min_hold})},  // runs with robust=yes
-    };
-    return all;
-}
-
-/// A server that keeps a trace of the break tells its holder so; docs/guarantees.md has the same.
-const std::map<std::string, AfterBreak>& breaks() {
-    using Told = hf::PreviousHolder;
-    constexpr AfterBreak traced{errc::revoked, hf::ReleaseResult::owned_by_other, Told::none},
-        forgotten{errc::lost, hf::ReleaseResult::already_expired, Told::none},
-        reason_kept{errc::revoked, hf::ReleaseResult::already_expired, Told::none};
-    static const std::map<std::string, AfterBreak> all{
-        {"memory", traced},
-        {"sqlite", traced},
-        {"postgresql", traced},
-        {"redis", reason_kept},
-        {"redis-poll", reason_kept},
-        {"redis-plain", forgotten},
-        {"redlock", reason_kept},
-        {"redlock-plain", reason_kept},
-        {"etcd", forgotten},
-        {"etcd-3", forgotten},
-        {"zookeeper", forgotten},
-        {"zookeeper-3", {errc::lost, hf::ReleaseResult::already_expired, Told::released}},
-    };
-    return all;
-}
-
-}  // namespace
-
 const AfterBreak& suite::after_break() {
-    const auto row = breaks().find(backend().name());
-    INFO(backend().name());
-    REQUIRE(row != breaks().end());
-    return row->second;
+    return grounds().at(backend().name()).after_break;
 }
 
-TEST_CASE("every ground is a suite that CTest runs, and has a row", "[.][grounds]") {
+TEST_CASE("every ground is a suite that CTest runs, and every backend has one", "[.][grounds]") {
     const char* grounds = std::getenv("HOLDFAST_TEST_GROUNDS");
     REQUIRE(grounds != nullptr);
     std::istringstream listed(grounds);
     const std::set<std::string> run{std::istream_iterator<std::string>(listed), {}};
-    std::set<std::string> made, rows;
-    for (const auto& name : Harness::names()) {
-        // A backend that this build leaves out has no suite.
-        if (hf::spi::Registry::linked().find(name.substr(0, name.find('-')))) made.insert(name);
-    }
-    for (const auto& [name, promised] : matrix())
-        if (run.contains(name)) rows.insert(name);
+    std::set<std::string> made;
+    for (const auto& name : Harness::names())
+        made.insert(name);
     CHECK(made == run);
-    CHECK(rows == run);
+    for (const auto& d : hf::spi::Registry::linked().all()) {
+        INFO(d->name);
+        CHECK(made.contains(d->name));
+    }
 }
 
 TEST_CASE("the required matrix: what has to be promised is, and nothing else", "[basics]") {
-    const auto row = matrix().find(backend().name());
-    INFO(backend().name());
-    REQUIRE(row != matrix().end());  // a new one says here what it promises
+    const auto& promises = grounds().at(backend().name()).promises;
     const auto client = open();
     const auto found = client.probe();
     REQUIRE(found.has_value());
     for (const Capability c : decided) {
         INFO(hf::to_string(c));
-        CHECK(has(c) == row->second.contains(c));
-        CHECK(found->has(c) == row->second.contains(c));
+        CHECK(has(c) == promises.contains(c));
+        CHECK(found->has(c) == promises.contains(c));
     }
     CHECK((backend().name() != "zookeeper-3" || has(C::survives_failover)));
 }

@@ -18,27 +18,21 @@ ALL, STORED, HOSTS = "all", "stored", "hosts"
 # (file, what it has of the backend, who). Case does not count.
 PLACES = [
     ("CMakeLists.txt", r"add_subdirectory\({folder}\)", ALL),
-    ("CHANGELOG.md", r"^- Backends: [^-]*`{name}:", ALL),
-    ("README.md", r"^\|[^|]*\| `{name}`", STORED),
-    ("bench/report/choices.json", r'"backend": "{name}"', STORED),
-    ("bench/report/page.css", r"--{name}: #.*prefers-color-scheme: dark.*--{name}: #", ALL),
-    ("bench/report/pictures.js", r"^  {name}: 'M", ALL),
-    ("bench/site.cpp", r'\{{"{name}",', ALL),
     ("docs/backends.md", r"^\| \[?`{name}.*`Holdfast::{name}`.*^\| {name} \|", ALL),
     ("docs/compatibility.md", r"^\| {name} \|", ALL),
-    ("docs/developing/cases.md", r"^\| case [^\n]*\| {name} \|", ALL),
     ("docs/developing/faults.md", r"^\| fault [^\n]*\| {name} \|", STORED),
     ("docs/guarantees.md", r"^\| ([A-D]|in-process) \|[^\n]*\b{name}\b", ALL),
     ("docs/operations.md", r"\b{name}\b", STORED),
     ("docs/runbooks.md", r"^## {name}$", STORED),
     ("docs/security.md", r"^\| [^|]*`{name}s?://", HOSTS),
-    ("tests/backends/names/names_test.cpp", r'backend == "{name}"', HOSTS),
-    ("tests/backends/{name}/CMakeLists.txt", "", STORED),
-    ("tests/conformance/harness.cpp", r'\{{"{name}",', ALL),
-    ("tests/conformance/matrix.cpp", r'\{{"{name}", all_but', ALL),
-    ("tests/package/check.py", r'"{name}": \(', ALL),
-    ("tests/soak/deployment.cpp", r'\{{"{name}",', HOSTS),
+]
+# Of the backend's own folders: its product's, and its tests'.
+OWN = [
     ("{folder}/README.md", r"<!-- (requests|acquire) -->", STORED),
+    ("{folder}/backend.json", r'"package":.*"mark":.*"light":.*"dark":.*"choices":', ALL),
+    ("tests/backends/{name}/CMakeLists.txt", "", STORED),
+    ("tests/backends/{name}/ground.cpp", r'AddGround \w+{{\s*"{name}",', ALL),
+    ("tests/backends/{name}/deployment.cpp", r'Add \w+{{"{name}",', HOSTS),
 ]
 
 
@@ -60,7 +54,7 @@ def missing(root):
     folders, hosts = backends_of(root)
     wrong = []
     for name, folder in sorted(folders.items()):
-        for place, pattern, who in PLACES:
+        for place, pattern, who in PLACES + OWN:
             if who == STORED and name == "memory" or who == HOSTS and name not in hosts:
                 continue
             file = root / place.format(name=name, folder=folder)
@@ -76,7 +70,7 @@ def complaints(root):
     wrong = [f"{place.format(name=name, folder=folders[name])}: {name} is not there, or lacks what it has to have"
              for place, name in missing(root)]
     guide = (root / "docs/extending.md").read_text(encoding="utf-8")
-    for place, _, _ in PLACES:
+    for place, _, _ in PLACES + OWN:
         words = place.format(name="<name>", folder="backends/<name>")
         if f"`{words}`" not in guide:
             wrong.append(f"docs/extending.md does not say that a backend has to be in {words}")
@@ -140,6 +134,7 @@ def by_cmake(root, cxx):
     first = output(*configure)
     (root / "tests/backends/pigeon").mkdir()
     (root / "tests/backends/pigeon/CMakeLists.txt").touch()
+    (root / "tests/backends/pigeon/ground.cpp").touch()
     second = output(*configure)
     if "Generating done" not in second:
         sys.exit(second)
@@ -165,15 +160,15 @@ def selftest(root, cxx):
         shutil.copytree(root, copy, ignore=shutil.ignore_patterns("build", ".git", "node_modules", ".cache"))
         add_pigeon(copy)
         lacking = set(missing(copy))
-        results = {f"{place}: it is missed": (place, "pigeon") in lacking for place, _, _ in PLACES
+        results = {f"{place}: it is missed": (place, "pigeon") in lacking for place, _, _ in PLACES + OWN
                    if place != "CMakeLists.txt"}  # where it was added
         results["nobody else is missed"] = {name for _, name in lacking} == {"pigeon"}
         guide = copy / "docs/extending.md"
-        guide.write_text(guide.read_text().replace("`tests/soak/deployment.cpp`", ""))
+        guide.write_text(guide.read_text().replace("`docs/runbooks.md`", ""))
         page = copy / "tests/lab/README.md"
         page.write_text(page.read_text().replace("tests/lab/up postgresql ", ""))
         words = "\n".join(complaints(copy))
-        results["extending.md: a place is missed"] = "has to be in tests/soak/deployment.cpp" in words
+        results["extending.md: a place is missed"] = "has to be in docs/runbooks.md" in words
         results["lab: a kind of server is missed"] = "how to start postgresql" in words
         results.update(by_scripts(copy))
         results.update(by_cmake(copy, cxx))

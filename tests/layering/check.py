@@ -58,7 +58,8 @@ def resolve(tree, path, name):
     """Which file of the tree an include means, or None for one from outside."""
     folder = tree / path
     for base in (folder.parent, tree / "core/include", tree / "core/src",
-                 tree / "tests/lab/include", tree / "tests/support", tree / "bench",
+                 tree / "tests/lab/include", tree / "tests/support", tree / "tests/deployments",
+                 tree / "tests/conformance", tree / "bench",
                  tree / "/".join(path.split("/")[:1])):
         if (base / name).is_file():
             return (base / name).resolve().relative_to(tree.resolve()).as_posix()
@@ -131,6 +132,10 @@ def check_include(tree, path, name, owned):
         if mine.startswith("tests/") or (mine == "bench" and theirs == "tests/lab"):
             return None
         return f"{mine} includes {target}"
+    if theirs == "tests/deployments" and mine in ("tests/backends", "tests/soak", "bench"):
+        return None
+    if theirs == "tests/conformance" and mine == "tests/backends":
+        return None  # what a backend adds to the suite stands beside its other tests
     if theirs == "tests/models" and mine in ("tests/backends", "tests/sim"):
         return None  # the small server that runs shipped scripts serves both
     if theirs == "bench/checker" and (mine == "bench" or mine.startswith("tests/")):

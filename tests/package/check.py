@@ -4,6 +4,7 @@
 check.py --source TREE --work FOLDER [--cxx C++] [--flags F] [--debug-flags F] [--launcher ccache] static|shared
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -12,22 +13,11 @@ import socket
 import subprocess
 import sys
 
-BACKENDS = {
-    # name: (URL, what a first acquire does, a scheme that is not linked, the target to link for it,
-    #        its client libraries)
-    "memory": ("memory:", "acquire", "redis://127.0.0.1:1", "Holdfast::redis", set()),
-    "sqlite": ("sqlite://{work}/consumer.db", "acquire", "redis://127.0.0.1:1", "Holdfast::redis",
-               {"libsqlite3"}),
-    "postgresql": ("postgresql://127.0.0.1:{closed}/x", "unreachable", "sqlite:///x.db",
-                   "Holdfast::sqlite", {"libpqxx", "libpq", "libssl"}),
-    "redis": ("redis://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite",
-              {"libhiredis", "libssl"}),
-    "redlock": ("redlock://127.0.0.1:{closed},127.0.0.2:{closed},127.0.0.3:{closed}", "unreachable",
-                "redis://127.0.0.1:1", "Holdfast::redis", {"libhiredis", "libssl"}),
-    "etcd": ("etcd://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db", "Holdfast::sqlite", {"libboost_json", "libssl"}),
-    "zookeeper": ("zookeeper://127.0.0.1:{closed}", "unreachable", "sqlite:///x.db",
-                  "Holdfast::sqlite", {"libzookeeper_st"}),
-}
+# {name: (URL, what a first acquire does, its client libraries)}, from each backend's folder.
+BACKENDS = {}
+for facts in sorted((pathlib.Path(__file__).resolve().parents[2] / "backends").rglob("backend.json")):
+    package = json.loads(facts.read_text())["package"]
+    BACKENDS[facts.parent.name] = (package["url"], package["first"], set(package["libraries"]))
 # Built from sources once more by a user's own project, which no compiler cache has: one that is a file, and
 # one with connections.
 BY_SOURCE = ["sqlite", "redis"]
@@ -110,7 +100,9 @@ class Check:
         return next(self.prefix.glob("lib*/**/pkgconfig")).parent
 
     def use(self, program, backend, way):
-        url, ending, foreign, target, own = BACKENDS[backend]
+        url, ending, own = BACKENDS[backend]
+        foreign, target = ("redis://127.0.0.1:1", "Holdfast::redis") if backend == "sqlite" else \
+            ("sqlite:///x.db", "Holdfast::sqlite")
         url = url.format(work=self.work, closed=self.port)
         env = dict(os.environ, LD_LIBRARY_PATH=str(self.libdir()))
         output = run(program, url, ending, foreign, env=env)

@@ -11,6 +11,8 @@
 
 namespace holdfast::soak {
 
+using namespace deployments;
+
 struct Plan {
     std::string backend;
     std::chrono::seconds length{1800}, control{20};

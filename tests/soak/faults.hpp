@@ -6,6 +6,8 @@
 
 namespace holdfast::soak {
 
+using namespace deployments;
+
 struct Worker {
     std::unique_ptr<Link> link;
     std::unique_ptr<lab::Process> process;

@@ -16,13 +16,13 @@ namespace {
 
 /// The deployments, one a line. Fails for a backend with hosts that has none.
 int list() {
-    namespace soak = holdfast::soak;
+    const auto known = holdfast::deployments::names();
     int missing = 0;
-    for (const auto& name : soak::deployments())
+    for (const auto& name : known)
         fmt::print("{}\n", name);
     for (const auto& d : holdfast::spi::Registry::linked().all()) {
         if (d->hosts == holdfast::spi::Descriptor::Hosts::none) continue;
-        if (std::ranges::count(soak::deployments(), d->name) == 1) continue;
+        if (std::ranges::count(known, d->name) == 1) continue;
         fmt::print(stderr, "holdfast-soak: no deployment of {}\n", d->name);
         missing = 1;
     }
@@ -49,7 +49,7 @@ int main(int argc, char** argv) try {
     std::string file, commit = "unknown";
     app.add_option("--backend", plan.backend, "which deployment")
         ->required()
-        ->check(CLI::IsMember(soak::deployments()));
+        ->check(CLI::IsMember(holdfast::deployments::names()));
     app.add_option("--seconds", seconds, "how long")->check(CLI::Range(1L, 1'000'000L));
     app.add_option("--control-seconds", control, "how long the control runs")
         ->check(CLI::Range(1L, 10'000L));

@@ -10,9 +10,7 @@
 #include "cap.hpp"
 #include "catch.hpp"
 #include "client.hpp"
-#include "holdfast/lab/etcd_server.hpp"
-#include "holdfast/lab/postgres_server.hpp"
-#include "holdfast/lab/redis_server.hpp"
+#include "deployment.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
 #include "slow_name.hpp"
@@ -29,21 +27,18 @@ using test_support::open;
 
 namespace {
 
-/// Servers of one kind; `host` stands for each of them in the URL.
+/// A backend's servers, and its URL with other names for their hosts.
 struct Ground {
-    std::vector<lab::RedisServer> redis;
-    std::unique_ptr<lab::ZooKeeperServers> zookeeper;
-    std::unique_ptr<lab::EtcdServers> etcd;
-    std::unique_ptr<lab::PostgresServer> postgres;
-    std::string before, after;
-    std::vector<std::string> ports;
-
+    explicit Ground(const std::string& backend) : servers(hf::deployments::start(backend)) {}
     std::string url(const std::vector<std::string>& hosts) const {
-        std::string out = before;
-        for (std::size_t i = 0; i < ports.size(); ++i)
-            out += (i > 0 ? "," : "") + hosts[i % hosts.size()] + ":" + ports[i];
-        return out + after + "request_timeout=1s";
+        static const std::string here = "127.0.0.1";
+        std::string out = servers->url();
+        std::size_t host = 0;
+        for (auto at = out.find(here); at != out.npos; at = out.find(here, at + 1))
+            out.replace(at, here.size(), hosts[host++ % hosts.size()]);
+        return out;
     }
+    std::unique_ptr<hf::deployments::Deployment> servers;
 };
 
 /// Every backend of this program that connects to hosts.
@@ -53,35 +48,6 @@ std::vector<std::string> networked() {
         if (d->hosts != hf::spi::Descriptor::Hosts::none) names.push_back(d->name);
     REQUIRE(names.size() > 1);
     return names;
-}
-
-Ground make(const std::string& backend) {
-    Ground g;
-    g.before = backend + "://";
-    g.after = "?";
-    if (backend == "postgresql") {
-        g.postgres = std::make_unique<lab::PostgresServer>(lab::PostgresServer::start());
-        g.ports = {std::to_string(g.postgres->port())};
-        g.before += "holdfast@";
-        g.after = "/holdfast?";
-    } else if (backend == "zookeeper") {
-        g.zookeeper = std::make_unique<lab::ZooKeeperServers>(lab::ZooKeeperServers::start());
-        const std::string where = g.zookeeper->connect_string();
-        g.ports = {where.substr(where.rfind(':') + 1)};
-    } else if (backend == "etcd") {
-        g.etcd = std::make_unique<lab::EtcdServers>(lab::EtcdServers::start());
-        g.ports = {std::to_string(g.etcd->port())};
-    } else {
-        INFO("a backend with hosts that has no server here: " << backend);
-        REQUIRE((backend == "redis" || backend == "redlock"));
-        for (int i = 0; i < (backend == "redlock" ? 5 : 1); ++i) {
-            g.redis.push_back(lab::RedisServer::start());
-            g.ports.push_back(std::to_string(g.redis.back().port()));
-        }
-        // These nodes have only just started.
-        if (backend == "redlock") g.after = "?durable=yes&";
-    }
-    return g;
 }
 
 hf::result<hf::Lease> acquire(const hf::Client& client, hf::milliseconds wait,
@@ -97,9 +63,9 @@ TEST_CASE("a name server that hangs: told in time, closed in time, and granted w
     test_support::Trial& trial = test_support::this_trial();
     const std::string backend = GENERATE(from_range(networked()));
     INFO(backend);
-    const Ground ground = make(backend);
+    const Ground ground = Ground(backend);
     // One thread for each client, however often it asks; each node of Redlock looks for itself.
-    const int threads = static_cast<int>(ground.ports.size());
+    const int threads = static_cast<int>(ground.servers->ports().size());
     SlowName slow("slow.test", "127.0.0.1");
     hf::Diagnostics words;
     {
@@ -143,7 +109,7 @@ TEST_CASE("a name server that hangs: told in time, closed in time, and granted w
 
 TEST_CASE("redlock: the names of a minority that hang keep nobody from the majority") {
     test_support::Trial& trial = test_support::this_trial();
-    const Ground ground = make("redlock");
+    const Ground ground("redlock");
     SlowName slow("slow.test", "127.0.0.1"), slower("slower.test", "127.0.0.1"),
         quick("quick.test", "127.0.0.1");
     quick.answer();

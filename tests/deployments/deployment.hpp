@@ -1,5 +1,5 @@
-// One deployment under the soak: its real servers, the links through which each worker reaches
-// them, and what can be done to it that its safety class survives.
+// A backend's real servers, the links through which each client reaches them, and what can be done
+// to them that the backend's safety class survives: for the soak, the bench, and slow name servers.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -12,7 +12,7 @@
 
 #include "checker/recorder.hpp"
 
-namespace holdfast::soak {
+namespace holdfast::deployments {
 
 using Random = std::mt19937_64;
 namespace lab = holdfast::lab;
@@ -68,9 +68,21 @@ protected:
     }
 };
 
+/// "127.0.0.1:1,127.0.0.1:2"
+std::string hosts(const std::vector<std::uint16_t>& ports);
+/// How long a server stays away: short enough to be over within a lease, now and then too long for
+/// one (ttl 3 s).
+std::chrono::milliseconds outage(Random&);
+
+/// Adds one before main(): tests/backends/<name>/deployment.cpp. A variant is "<name>-<variant>".
+struct Add {
+    using Start = std::function<std::unique_ptr<Deployment>()>;
+    Add(const char* name, Start);
+};
+
 /// The names that start() takes.
-const std::vector<std::string>& deployments();
+std::vector<std::string> names();
 /// Errors: LabError when a server is missing or does not start; std::invalid_argument for a name.
 std::unique_ptr<Deployment> start(std::string_view name);
 
-}  // namespace holdfast::soak
+}  // namespace holdfast::deployments

@@ -1,0 +1,84 @@
+// One PostgreSQL server, and its faults.
+#include "deployment.hpp"
+
+#include <fmt/format.h>
+
+#include <holdfast/lab/postgres_server.hpp>
+
+namespace holdfast::deployments {
+namespace {
+
+using lab::Data;
+
+class Postgres final : public Deployment {
+public:
+    Postgres() : server_(lab::PostgresServer::start(options())) {}
+    static lab::PostgresOptions options() {
+        lab::PostgresOptions o;
+        o.fsync = true;
+        o.config = {"max_connections = 200"};
+        return o;
+    }
+    std::string words() const override {
+        return "PostgreSQL " + server_.value("SHOW server_version") + ", fsync on, no standby";
+    }
+    std::vector<std::uint16_t> ports() const override { return {server_.port()}; }
+    std::string url(const std::vector<std::uint16_t>& ports) const override {
+        return fmt::format("postgresql://holdfast@{}/holdfast?ttl=3s&request_timeout=1s",
+                           hosts(ports));
+    }
+    std::vector<ServerFault> faults() override {
+        return {{"server killed, restarted with its data",
+                 [this](Random& r, const Wait& wait) {
+                     kill([&] { server_.kill(); });
+                     wait(outage(r));
+                     server_.restart(Data::keep);
+                 }},
+                {"server stopped (SIGSTOP)",
+                 [this](Random& r, const Wait& wait) {
+                     server_.pause();
+                     wait(outage(r));
+                     server_.resume();
+                 }},
+                {"server ended and restarted",
+                 [this](Random&, const Wait&) { server_.restart(Data::keep); }},
+                {"pg_terminate_backend of every connection",
+                 [this](Random&, const Wait&) {
+                     server_.sql(
+                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                         "usename = 'holdfast' AND pid <> pg_backend_pid()");
+                 }},
+                {"no connection left (CONNECTION LIMIT 0)",
+                 [this](Random& r, const Wait& wait) {
+                     server_.sql("ALTER ROLE holdfast CONNECTION LIMIT 0");
+                     server_.sql(
+                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                         "usename = 'holdfast' AND pid <> pg_backend_pid()");
+                     wait(outage(r));
+                     server_.sql("ALTER ROLE holdfast CONNECTION LIMIT -1");
+                 }},
+                {"the table locked by another session", [this](Random& r, const Wait&) {
+                     server_.sql(fmt::format(
+                         "DO $$ BEGIN IF to_regclass('holdfast_lease') IS NOT NULL THEN "
+                         "LOCK TABLE holdfast_lease IN ACCESS EXCLUSIVE MODE; "
+                         "PERFORM pg_sleep({}); END IF; END $$",
+                         static_cast<double>(pick(r, 20, 1200).count()) / 1000.0));
+                 }}};
+    }
+    void wipe() override { server_.restart(Data::fresh); }
+    void wait_ready() override { server_.wait_ready(); }
+    /// PostgreSQL's manual, asynchronous commit: at most three times that.
+    std::chrono::milliseconds unsynced_release() override {
+        const auto delay =
+            server_.value("SELECT setting FROM pg_settings WHERE name = 'wal_writer_delay'");
+        return 3 * std::chrono::milliseconds(std::stol(delay));
+    }
+
+private:
+    lab::PostgresServer server_;
+};
+
+const Add postgresql{"postgresql", [] { return std::make_unique<Postgres>(); }};
+
+}  // namespace
+}  // namespace holdfast::deployments
