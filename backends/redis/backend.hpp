@@ -85,7 +85,7 @@ protected:
     /// Whether this server, which may have changed since the connection was made, is one whose data
     /// is the truth: a replica's may be older.
     awaitable<error_code> still_usable(boot_clock::time_point deadline, std::string* detail);
-    /// Breaks holders or asks them to release (lua_operators.hpp, tell_holders). Returns the
+    /// Breaks holders or asks them to release (operators.lua, tell_holders). Returns the
     /// holders reached.
     awaitable<result<std::vector<Holder>>> tell(char what, std::string_view name, HolderFilter,
                                                 boot_clock::time_point deadline,

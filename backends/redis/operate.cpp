@@ -15,7 +15,7 @@ constexpr char revoked_mark = '!';  // mode=plain
 // meanwhile.
 constexpr std::size_t most_told = 64;
 
-/// The state string, as lua_texts.hpp describes it.
+/// The state string, as lua/common.lua describes it.
 struct State {
     std::uint64_t token = 0;
     char claimed = '0';
@@ -28,7 +28,7 @@ struct State {
     }
 };
 
-/// What is in the lock's key, as lua_units.hpp describes it.
+/// What is in the lock's key, as lua/units.lua describes it.
 struct Content {
     Kind kind = Kind::mutex;
     bool several = false;  ///< the key is a marker, and holders have parts of it

@@ -11,7 +11,7 @@
 namespace holdfast::redlock {
 namespace {
 
-/// The state string, as lua_texts.hpp describes it.
+/// The state string, as lua/mutex.lua describes it.
 struct State {
     std::uint64_t token = 0;
     std::string_view value;

@@ -70,7 +70,7 @@ inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
     return static_cast<Place*>(p.get());
 }
 
-/// Values of a lock's key that are not an owner: lua_units.hpp.
+/// Values of a lock's key that are not an owner: lua/units.lua.
 inline constexpr std::string_view readers_value = "hf:s", closed_value = "hf:m";
 
 /// The owner id in a key's value. `revoked`: whether it was broken.

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "lua_texts.hpp"
-#include "lua_units.hpp"
+#include "redlock_lua.hpp"
 
 namespace holdfast::redlock {
 
@@ -12,7 +11,9 @@ const Scripts& Scripts::all() {
     static const Scripts scripts{
         .enter = {join(lua::clock, lua::enter, lua::enter_one), 2,
                   join(lua::clock, lua::enter, lua::enter_many)},
-        .release = {Script(lua::release), 1, Script(lua::release_many)},
+        // As the documentation has it: without line ends around it.
+        .release = {Script(std::string(lua::release.substr(1, lua::release.size() - 2))), 1,
+                    join(lua::release_many)},
         .renew = {join(lua::clock, lua::renew, lua::renew_one), 2,
                   join(lua::clock, lua::renew, lua::renew_many)},
         .enter_units = {join(lua::clock, lua::quick_reader, lua::units, lua::marks,
@@ -24,7 +25,7 @@ const Scripts& Scripts::all() {
                         join(lua::clock, lua::units, lua::renew_units, lua::renew_units_many)},
         .leave = {join(lua::quick_leave, lua::clock, lua::units, lua::leave, lua::leave_one), 4,
                   join(lua::clock, lua::units, lua::leave, lua::leave_many)},
-        .inspect = {Script(lua::inspect), 4},
+        .inspect = {join(lua::inspect), 4},
         .break_lock = {join(lua::clock, lua::units, lua::marks, lua::break_lock), 4},
     };
     return scripts;

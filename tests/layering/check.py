@@ -11,14 +11,15 @@ import sys
 import tempfile
 
 SOURCES = {".cpp", ".hpp"}
-SCRIPTS = {".py", ".sh", ".cmake", ".txt", ".md", ".json", ".toml", ".in", ".mjs", ".js", ".html",
+SCRIPTS = {".py", ".lua", ".sh", ".cmake", ".txt", ".md", ".json", ".toml", ".in", ".mjs", ".js", ".html",
            ".yml", ""}
 SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
 
 # What every part may include from outside: the system's headers and these libraries. Whatever else there
 # is belongs to a client library, and each client library to the one backend that includes it.
 SYSTEM = re.compile(r"((arpa|linux|net|netinet|sys)/.+|(dirent|elf|errno|fcntl|limits|link|netdb|poll|pthread|pwd|sched"
-                    r"|signal|spawn|stdlib|string|termios|time|unistd)\.h|known_schemes\.inc)")
+                    r"|signal|spawn|stdlib|string|termios|time|unistd)\.h|known_schemes\.inc"
+                    r"|(redis|redlock)_lua\.hpp)")
 LIBRARIES = ("boost/", "fmt/", "CLI/", "toml++/")
 NOT_FOR_ALL = "boost/asio/ssl"  # brings OpenSSL
 # One backend that builds on another, through one header that says so.

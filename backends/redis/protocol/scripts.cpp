@@ -1,8 +1,6 @@
 #include "scripts.hpp"
 
-#include "lua_operators.hpp"
-#include "lua_texts.hpp"
-#include "lua_units.hpp"
+#include "redis_lua.hpp"
 
 namespace holdfast::redis {
 
@@ -27,8 +25,10 @@ const Scripts& Scripts::all() {
         .inspect = join(lua::clock, lua::holders, lua::inspect),
         .tell_holders =
             join(lua::clock, lua::state, lua::line, lua::units, lua::holders, lua::tell_holders),
-        .plain_release = Script(lua::plain_release),
-        .plain_renew = Script(lua::plain_renew),
+        // As the documentation has it: without line ends around it.
+        .plain_release =
+            Script(std::string(lua::plain_release.substr(1, lua::plain_release.size() - 2))),
+        .plain_renew = join(lua::plain_renew),
     };
     return scripts;
 }

@@ -5,10 +5,8 @@
 
 #include "catch.hpp"
 #include "protocol/keys.hpp"
-#include "protocol/lua_operators.hpp"
-#include "protocol/lua_texts.hpp"
-#include "protocol/lua_units.hpp"
 #include "protocol/scripts.hpp"
+#include "redis_lua.hpp"
 #include "rig.hpp"
 
 using namespace holdfast::redis;
@@ -78,7 +76,7 @@ TEST_CASE("keys: every odd name is a lock of its own") {
 }
 
 TEST_CASE("scripts: numbers become texts by string.format only") {
-    for (const std::string& text : std::vector<std::string>{
+    for (const std::string_view text : std::vector<std::string_view>{
              lua::clock,       lua::state,       lua::for_each,    lua::quick,
              lua::line,        lua::hand_over,   lua::enter,       lua::enter_one,
              lua::enter_many,  lua::quick_leave, lua::leave,       lua::leave_many,

@@ -1,27 +1,24 @@
-// Lua for what a mutex does not need: readers, the order of waiters, a name that stays closed for a
-// while, and operators' calls.
-//
-// Readers are members of a sorted set by the end of each. The lock's own key is then a marker that
-// lives as long as the last of them. The set counts only together with it; a client that makes a
-// marker empties the set first.
-//  hf:s    readers, in the set; '!' before a value: broken, '=': released before min_hold
-//  hf:m    no holder: an exclusive holder released before the end of min_hold
-//
-// A waiter that has waited for long leaves a mark, "TICKET MODE OWNER", in a second sorted set, by
-// the time at which it expires. Tickets have 16 digits and are the same at all nodes, so marks
-// compare as text. In the same set stands "!VALUE" for each value that was broken, as long as a
-// request for it may still arrive: it takes nothing.
-//
-// After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest token of
-// an exclusive holder; what a mutex writes has both in one. A reader's token must be above the
-// second, an exclusive holder's above the first. The format is 2 while there are marks.
-#pragma once
+--- Lua for what a mutex does not need: readers, the order of waiters, a name that stays closed for a
+--- while, and operators' calls.
+---
+--- Readers are members of a sorted set by the end of each. The lock's own key is then a marker that
+--- lives as long as the last of them. The set counts only together with it; a client that makes a
+--- marker empties the set first.
+---  hf:s    readers, in the set; '!' before a value: broken, '=': released before min_hold
+---  hf:m    no holder: an exclusive holder released before the end of min_hold
+---
+--- A waiter that has waited for long leaves a mark, "TICKET MODE OWNER", in a second sorted set, by
+--- the time at which it expires. Tickets have 16 digits and are the same at all nodes, so marks
+--- compare as text. In the same set stands "!VALUE" for each value that was broken, as long as a
+--- request for it may still arrive: it takes nothing.
+---
+--- After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest token of
+--- an exclusive holder; what a mutex writes has both in one. A reader's token must be above the
+--- second, an exclusive holder's above the first. The format is 2 while there are marks.
 
-namespace holdfast::redlock::lua {
-
-/// A reader of a free name without marks, before all else is defined: that takes a node as long as
-/// the grant. KEYS and ARGV as for enter_units.
-inline constexpr const char* quick_reader = R"lua(
+--- A reader of a free name without marks, before all else is defined: that takes a node as long as
+--- the grant. KEYS and ARGV as for enter_units.
+-- name: quick_reader
 local function quick_reader(lock, state, hold, marks, value, px, deadline, token, mode)
   if mode ~= 'r' or token == '?' or now > tonumber(deadline) then return nil end
   if call('EXISTS', lock, hold, marks) ~= 0 then return nil end
@@ -44,10 +41,9 @@ local function quick_reader(lock, state, hold, marks, value, px, deadline, token
 end
 local got = quick_reader(KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 if got then return got end
-)lua";
 
-/// The only reader leaves. The marker lives as long as the last of them, so it is there in time.
-inline constexpr const char* quick_leave = R"lua(
+--- The only reader leaves. The marker lives as long as the last of them, so it is there in time.
+-- name: quick_leave
 if ARGV[2] == '0' and redis.pcall('GET', KEYS[1]) == 'hf:s' then
   local parts = redis.pcall('ZRANGE', KEYS[3], 0, 1)
   if parts[1] == ARGV[1] and not parts[2] then
@@ -56,9 +52,8 @@ if ARGV[2] == '0' and redis.pcall('GET', KEYS[1]) == 'hf:s' then
     return 1
   end
 end
-)lua";
 
-inline constexpr const char* units = R"lua(
+-- name: units
 local READERS, CLOSED, ZERO = 'hf:s', 'hf:m', '0000000000000000'
 local lock, state, hold, marks
 local function use(i)
@@ -108,9 +103,8 @@ local function read()
   if not form or #last ~= 16 or last > '9999000000000000' then return nil end
   return form, last, string.match(rest, '^:(%d+)$') or last, rest
 end
-)lua";
 
-inline constexpr const char* marks = R"lua(
+-- name: marks
 local function put(mark, window)              -- the key lives as long as the last of them
   local put = redis.pcall('ZADD', marks, int(now + window), mark)
   if type(put) == 'table' then return put end
@@ -128,12 +122,11 @@ local function settle(form, last, rest)       -- marks come and go: the format s
   end
   return wanted
 end
-)lua";
 
-/// KEYS lock, state, readers, marks; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline in
-/// this node's ms; 4 token, as in `enter`; 5 r reader, w exclusive; 6 the mark of this acquisition,
-/// which later ones do not pass; 7 how long it stays, ms (0: no mark). Answers as `enter`.
-inline constexpr const char* enter_units = R"lua(
+--- KEYS lock, state, readers, marks; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline in
+--- this node's ms; 4 token, as in `enter`; 5 r reader, w exclusive; 6 the mark of this acquisition,
+--- which later ones do not pass; 7 how long it stays, ms (0: no mark). Answers as `enter`.
+-- name: enter_units
 local function passes(mark, mode)             -- it may be before some, and none is before it
   for _, m in ipairs(call('ZRANGE', marks, 0, -1)) do
     if m < mark and string.sub(m, 1, 1) ~= '!' and (mode == 'w' or string.sub(m, 18, 18) == 'w') then return false end
@@ -178,13 +171,13 @@ local function enter(value, px, deadline, token, mode, mark, window)
   call('SET', state, form .. ':' .. last .. ':' .. rest, 'PXAT', till(last, px))
   return mine and 'G' or 'g'
 end
-)lua";
-inline constexpr const char* enter_units_one = R"lua(
+
+-- name: enter_units_one
 use(1)
 return enter(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
-)lua";
-/// The same for many locks: KEYS and ARGV lock by lock, and an answer each.
-inline constexpr const char* enter_units_many = R"lua(
+
+--- The same for many locks: KEYS and ARGV lock by lock, and an answer each.
+-- name: enter_units_many
 local out = {}
 for i = 1, #KEYS / 4 do
   local a = 7 * i - 6
@@ -192,12 +185,11 @@ for i = 1, #KEYS / 4 do
   out[i] = enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6])
 end
 return out
-)lua";
 
-/// The renewal of a reader, or of an exclusive holder that becomes one. KEYS as above; ARGV 1
-/// value, 2 for how long from now, ms, 3 deadline, 4 the token. Answers as `renew`; e also where
-/// only others read. Never makes a lock that is missing.
-inline constexpr const char* renew_units = R"lua(
+--- The renewal of a reader, or of an exclusive holder that becomes one. KEYS as above; ARGV 1
+--- value, 2 for how long from now, ms, 3 deadline, 4 the token. Answers as `renew`; e also where
+--- only others read. Never makes a lock that is missing.
+-- name: renew_units
 local function renew(value, px, deadline)
   if now > tonumber(deadline) then return 'l ' .. int(now) end
   local cur = look()
@@ -214,12 +206,12 @@ local function renew(value, px, deadline)
   if not cur or shares then return 'e' end
   return 'n'
 end
-)lua";
-inline constexpr const char* renew_units_one = R"lua(
+
+-- name: renew_units_one
 use(1)
 return renew(ARGV[1], ARGV[2], ARGV[3])
-)lua";
-inline constexpr const char* renew_units_many = R"lua(
+
+-- name: renew_units_many
 local out = {}
 for i = 1, #KEYS / 4 do
   local a = 4 * i - 3
@@ -227,11 +219,10 @@ for i = 1, #KEYS / 4 do
   out[i] = renew(ARGV[a], ARGV[a + 1], ARGV[a + 2])
 end
 return out
-)lua";
 
-/// KEYS as above; ARGV 1 value; 2 for how long the name stays closed, ms (0: not at all); 3 the
-/// mark to remove ('' = none). Answers as `release`.
-inline constexpr const char* leave = R"lua(
+--- KEYS as above; ARGV 1 value; 2 for how long the name stays closed, ms (0: not at all); 3 the
+--- mark to remove ('' = none). Answers as `release`.
+-- name: leave
 local function leave(value, closed, mark)
   if mark ~= '' then redis.pcall('ZREM', marks, mark) end
   local cur = look()
@@ -248,23 +239,22 @@ local function leave(value, closed, mark)
   end
   return cur and 2 or 0
 end
-)lua";
-inline constexpr const char* leave_one = R"lua(
+
+-- name: leave_one
 use(1)
 return leave(ARGV[1], ARGV[2], ARGV[3])
-)lua";
-inline constexpr const char* leave_many = R"lua(
+
+-- name: leave_many
 local out = {}
 for i = 1, #KEYS / 4 do
   use(4 * i - 3)
   out[i] = leave(ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i])
 end
 return out
-)lua";
 
-/// KEYS as above. Answers {value or '', PTTL, state or '', and "LEFT VALUE" of each reader}, or
-/// 'k'.
-inline constexpr const char* inspect = R"lua(
+--- KEYS as above. Answers {value or '', PTTL, state or '', and "LEFT VALUE" of each reader}, or
+--- 'k'.
+-- name: inspect
 local cur = redis.pcall('GET', KEYS[1])
 local s = redis.pcall('GET', KEYS[2])
 if type(cur) == 'table' or type(s) == 'table' then return 'k' end
@@ -278,13 +268,12 @@ for i = 1, #all, 2 do
   if left >= 0 then out[#out + 1] = string.format('%.0f', left) .. ' ' .. all[i] end
 end
 return out
-)lua";
 
-/// KEYS as above; ARGV 1 the value to break, 2 '1' = free at once, 3 for how long a request for it
-/// may still arrive, ms. A '!' before the value keeps it until its ttl has passed, and lets no
-/// renewal succeed. Answers {d, ms left, KEPT OUT}, or {n, -1, KEPT OUT} when the value is missing;
-/// KEPT OUT: 1 when it cannot come back here, 0 when the permission for that is missing.
-inline constexpr const char* break_lock = R"lua(
+--- KEYS as above; ARGV 1 the value to break, 2 '1' = free at once, 3 for how long a request for it
+--- may still arrive, ms. A '!' before the value keeps it until its ttl has passed, and lets no
+--- renewal succeed. Answers {d, ms left, KEPT OUT}, or {n, -1, KEPT OUT} when the value is missing;
+--- KEPT OUT: 1 when it cannot come back here, 0 when the permission for that is missing.
+-- name: break_lock
 use(1)
 local value, at_once, window = ARGV[1], ARGV[2] == '1', ARGV[3]
 local cur, broken = look(), '!' .. ARGV[1]
@@ -314,6 +303,3 @@ elseif cur == value then
   call('SET', lock, broken, 'KEEPTTL')
 end
 return {'d', left, keep_out()}
-)lua";
-
-}  // namespace holdfast::redlock::lua

@@ -1,10 +1,7 @@
-// Lua for operators: shows holders and waiters, breaks holders, and asks them to release.
-#pragma once
+--- Lua for operators: shows holders and waiters, breaks holders, and asks them to release.
 
-namespace holdfast::redis::lua {
-
-/// Lists holders.
-inline constexpr const char* holders = R"lua(
+--- Lists holders.
+-- name: holders
 local function marks(tombs)
   local all = {}
   for _, m in ipairs(call('ZRANGE', tombs, 0, 9999)) do all[m] = true end
@@ -35,12 +32,11 @@ local function row(owner, left, permits, marked)
   return int(left) .. ' ' .. int(permits) .. ' ' .. (marked['!' .. owner] and 'x' or '-') ..
          (marked['?' .. owner] and 'a' or '-') .. ' ' .. owner
 end
-)lua";
 
-/// KEYS six. Answers 'k', or {now us, value of the lock's key, state or '', ms for which it is
-/// closed without a holder or -1, number of holders, the holders, then the waiters in order}. A
-/// holder is "LEFT PERMITS MARKS OWNER" (LEFT -1: it does not expire), a waiter "TAKE OF OWNER".
-inline constexpr const char* inspect = R"lua(
+--- KEYS six. Answers 'k', or {now us, value of the lock's key, state or '', ms for which it is
+--- closed without a holder or -1, number of holders, the holders, then the waiters in order}. A
+--- holder is "LEFT PERMITS MARKS OWNER" (LEFT -1: it does not expire), a waiter "TAKE OF OWNER".
+-- name: inspect
 local cur = pcall_('GET', KEYS[1])
 local s = pcall_('GET', KEYS[2])
 if type(cur) == 'table' or type(s) == 'table' then return 'k' end
@@ -68,15 +64,14 @@ for _, m in ipairs(call('ZRANGE', KEYS[3], 0, 9999)) do
   end
 end
 return out
-)lua";
 
-/// KEYS six; ARGV 1 only this token ('' = any); 2 what: 0 no renewal succeeds any more, 1 free at
-/// once, ? asked to release; 3 '1' = plain mode; 4 and so on: only these owners ('' = any). Answers
-/// {what, now us, value of the lock's key, state, holders as in inspect}; what: d done, n not held,
-/// t other holders only, f foreign (needs now), k another kind, m nothing done: these owners are
-/// too many for one call, which would keep all other clients of the server waiting. Name some of
-/// them at a time.
-inline constexpr const char* tell_holders = R"lua(
+--- KEYS six; ARGV 1 only this token ('' = any); 2 what: 0 no renewal succeeds any more, 1 free at
+--- once, ? asked to release; 3 '1' = plain mode; 4 and so on: only these owners ('' = any). Answers
+--- {what, now us, value of the lock's key, state, holders as in inspect}; what: d done, n not held,
+--- t other holders only, f foreign (needs now), k another kind, m nothing done: these owners are
+--- too many for one call, which would keep all other clients of the server waiting. Name some of
+--- them at a time.
+-- name: tell_holders
 local only, how, plain, whom = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4]
 local mark = ({['0'] = '!', ['1'] = '', ['?'] = '?'})[how]
 use_units(1)
@@ -152,6 +147,3 @@ else
 end
 answer[5] = row(answer[3], left, 1, marks(TOMB))
 return answer
-)lua";
-
-}  // namespace holdfast::redis::lua

@@ -1,26 +1,23 @@
-// Lua for what a mutex does not need: readers, permits, lock_delay and min_hold. lua_operators.hpp
-// has operators' calls about one of several holders.
-//
-// Readers and permits are members of one more key, a sorted set by the end of each: OWNER, and for
-// further permits OWNER#2, OWNER#3... Members that were released early and stay for min_hold begin
-// with '='. The lock's own key is then a marker that lives as long as the last member:
-//   hf:s:TOKEN   readers, who all have this token
-//   hf:p:LIMIT   permits
-//   hf:m         no holder: an exclusive holder released before the end of min_hold
-// The set counts only together with such a marker. A client that makes a marker empties the set
-// first: its members are lost, as another client had the key in between.
-//
-// In the queue, a waiter for units of readers or permits has them after its channel: "ALIVE PX
-// CHANNEL TAKE OF". While one of these waits or holds, the state has format 2.
-//
-// Operators' marks are kept with those of owners that left: '!OWNER' broken, '?OWNER' asked.
-#pragma once
+--- Lua for what a mutex does not need: readers, permits, lock_delay and min_hold. operators.lua
+--- has operators' calls about one of several holders.
+---
+--- Readers and permits are members of one more key, a sorted set by the end of each: OWNER, and for
+--- further permits OWNER#2, OWNER#3... Members that were released early and stay for min_hold begin
+--- with '='. The lock's own key is then a marker that lives as long as the last member:
+---   hf:s:TOKEN   readers, who all have this token
+---   hf:p:LIMIT   permits
+---   hf:m         no holder: an exclusive holder released before the end of min_hold
+--- The set counts only together with such a marker. A client that makes a marker empties the set
+--- first: its members are lost, as another client had the key in between.
+---
+--- In the queue, a waiter for units of readers or permits has them after its channel: "ALIVE PX
+--- CHANNEL TAKE OF". While one of these waits or holds, the state has format 2.
+---
+--- Operators' marks are kept with those of owners that left: '!OWNER' broken, '?OWNER' asked.
 
-namespace holdfast::redis::lua {
-
-/// A free lock without waiters, before all else is defined: that takes the server as long as the
-/// grant.
-inline constexpr const char* quick_units = R"lua(
+--- A free lock without waiters, before all else is defined: that takes the server as long as the
+--- grant.
+-- name: quick_units
 local function quick_units(k, a)              -- its first key and argument
   if now > tonumber(ARGV[a + 4]) then return nil end
   local take, of = tonumber(ARGV[a + 6]), ARGV[a + 7]
@@ -31,10 +28,9 @@ if #KEYS == 6 then
   local got = quick_units(1, 2)
   if got then return {got} end
 end
-)lua";
 
-/// The only reader, or holder of a permit, leaves, and nobody waits.
-inline constexpr const char* quick_leave_units = R"lua(
+--- The only reader, or holder of a permit, leaves, and nobody waits.
+-- name: quick_leave_units
 local function quick_leave_units(lock, state, queue, hold, owner, ghost, closed, delay)
   if ghost ~= '0' or closed ~= '0' or delay ~= '0' or call('EXISTS', queue) ~= 0 then return nil end
   local cur, parts = pcall_('GET', lock), pcall_('ZRANGE', hold, 0, 1)
@@ -51,10 +47,9 @@ if #KEYS == 6 then
   local left = quick_leave_units(KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[1], ARGV[3], ARGV[4], ARGV[5])
   if left then return {left} end
 end
-)lua";
 
-/// What is held, and grants of what is left.
-inline constexpr const char* units = R"lua(
+--- What is held, and grants of what is left.
+-- name: units
 local ALL = 4294967295
 local HOLD
 local function use_units(at)
@@ -198,13 +193,12 @@ local function dispatch(caller, mine)
   end
   return 'more', reserved
 end
-)lua";
 
-/// ARGV 1 channel ('' = none), then per lock: owner; for how long a grant is set, ms; for how long
-/// a waiter counts as alive (0: do not queue), and a grant handed to it is set, ms; deadline in
-/// server ms; ticket ('' = new); units, and their limit. KEYS: six per lock. Answers one text per
-/// lock, as enter does; m: another kind, or limit, is held or waited for.
-inline constexpr const char* enter_units = R"lua(
+--- ARGV 1 channel ('' = none), then per lock: owner; for how long a grant is set, ms; for how long
+--- a waiter counts as alive (0: do not queue), and a grant handed to it is set, ms; deadline in
+--- server ms; ticket ('' = new); units, and their limit. KEYS: six per lock. Answers one text per
+--- lock, as enter does; m: another kind, or limit, is held or waited for.
+-- name: enter_units
 local function enter(owner, px, window, handed, till, ticket, chan, take, of)
   if now > tonumber(till) then return 'l ' .. int(now) end
   if call('ZSCORE', TOMB, owner) then return 't' end
@@ -274,13 +268,12 @@ return for_each(#KEYS / 6, function(i)
   return enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[1],
                ARGV[a + 6], ARGV[a + 7])
 end)
-)lua";
 
-/// ARGV per lock: owner; how, and until when a request of this owner may still arrive, as in
-/// leave_one; for how long the name stays closed, ms (0: not at all); the lock delay, ms.
-/// KEYS: six per lock. Answers as leave_one, with ' m' appended when the caller must come again,
-/// since more waiters can be granted.
-inline constexpr const char* leave_units = R"lua(
+--- ARGV per lock: owner; how, and until when a request of this owner may still arrive, as in
+--- leave_one; for how long the name stays closed, ms (0: not at all); the lock delay, ms.
+--- KEYS: six per lock. Answers as leave_one, with ' m' appended when the caller must come again,
+--- since more waiters can be granted.
+-- name: leave_units
 local function leave(owner, how, ghost, closed, delay)
   closed, delay = tonumber(closed), tonumber(delay)
   if tonumber(ghost) > now then bury(owner, tonumber(ghost)) end
@@ -324,12 +317,11 @@ return for_each(#KEYS / 6, function(i)
   use_units(6 * i - 5)
   return leave(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
 end)
-)lua";
 
-/// For readers, permits, and a writer that becomes a reader. ARGV per lock: owner; for how long it
-/// is set from now on, ms; deadline in server ms; units and their limit. KEYS: six per lock.
-/// Answers as renew.
-inline constexpr const char* renew_units = R"lua(
+--- For readers, permits, and a writer that becomes a reader. ARGV per lock: owner; for how long it
+--- is set from now on, ms; deadline in server ms; units and their limit. KEYS: six per lock.
+--- Answers as renew.
+-- name: renew_units
 local function renew(owner, px, deadline, take, of)
   if now > tonumber(deadline) then return 'l ' .. int(now) end
   local f, c, v, o, form = read()
@@ -361,6 +353,3 @@ return for_each(#KEYS / 6, function(i)
   use_units(6 * i - 5)
   return renew(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
 end)
-)lua";
-
-}  // namespace holdfast::redis::lua
