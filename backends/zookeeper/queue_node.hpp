@@ -80,6 +80,7 @@ struct QueueNode {
     error_code why;       ///< of gone and failed
     spi::net::Gate gate;  ///< opens on any change
 
+    bool ended() const noexcept { return state == State::gone || state == State::failed; }
     std::string path() const { return parent + "/" + node; }
     std::vector<std::string> nodes() const {
         std::vector<std::string> all(more);
@@ -88,6 +89,10 @@ struct QueueNode {
     }
 };
 using QueueNodePtr = std::shared_ptr<QueueNode>;
+/// Of the `place` that core keeps for this backend.
+inline QueueNodePtr place_of(const std::shared_ptr<void>& p) {
+    return std::static_pointer_cast<QueueNode>(p);
+}
 struct InOrder {
     bool operator()(const QueueNodePtr& a, const QueueNodePtr& b) const noexcept {
         return a->serial < b->serial;

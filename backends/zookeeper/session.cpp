@@ -39,12 +39,14 @@ milliseconds Session::pace(boot_clock::time_point now) const {
 }
 
 boot_clock::time_point Session::surely_until() const {
-    return *validity_.base() + lease_time() - spi::drift(handle_->timeout());
+    return spi::valid_until(*validity_.base(), handle_->timeout()) - lock_delay_;
 }
 
 boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_point sent) const {
     if (!validity_.base()) return boot_clock::time_point(boot_clock::duration(1));
-    return std::min(sent, surely_until() - ttl + spi::drift(ttl));
+    // From there the rule ends a lease with what is proved.
+    const boot_clock::time_point zero;
+    return std::min(sent, surely_until() - (spi::valid_until(zero, ttl) - zero));
 }
 
 bool Session::usable() const {
@@ -72,6 +74,17 @@ bool Session::outlives_change(boot_clock::duration answer) const {
 
 boot_clock::duration Session::unanswered_for(boot_clock::time_point now) const {
     return beating_ ? now - beat_sent_ : boot_clock::duration::zero();
+}
+
+error_code Session::why_silent() const {
+    if (refused_) return refused_;
+    const error_code trouble = handle_->trouble_code();
+    return trouble ? trouble : make(Error::no_answer);
+}
+
+std::string Session::words_of(error_code why) const {
+    if (why == refused_) return refusal_words();
+    return why == handle_->trouble_code() ? handle_->trouble() : why.message();
 }
 
 awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::string* detail) {

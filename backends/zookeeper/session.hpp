@@ -34,9 +34,13 @@ public:
     std::string refusal_words() const {
         return refusal_words_.empty() ? refused_.message() : refusal_words_;
     }
+    /// Why its requests have no effect, as far as it knows, and the words for that or another
+    /// error.
+    error_code why_silent() const;
+    std::string words_of(error_code) const;
     /// Connects and authenticates by `deadline`, or returns why not.
     awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
-    Handle& handle() noexcept { return *handle_; }
+    Handle& handle() const noexcept { return *handle_; }
     bool idle() const noexcept { return places_.empty(); }
     boot_clock::time_point last_used() const noexcept { return last_used_; }
 
@@ -192,5 +196,6 @@ private:
     std::uint64_t sent_ = 0, answered_ = 0;
     boot_clock::time_point chain_due_, beat_sent_;
 };
+using SessionPtr = std::shared_ptr<Session>;
 
 }  // namespace holdfast::zookeeper
