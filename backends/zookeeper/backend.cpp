@@ -100,7 +100,7 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
     for (spi::Attempt* a : all) {
         QueueNodePtr p = place_of(a->place);
         // Whoever was refused while it waited learns that below.
-        if (p && (p->refused || (!p->ended() && !p->leaving))) continue;
+        if (p && (p->refused || (!p->ended() && !p->leaving()))) continue;
         const milliseconds tick = shared_->options.tick;
         if (std::string words = too_short("ttl", a->ttl, tick); !words.empty()) {
             a->detail = std::move(words) + " " + too_short_remedy(tick);
@@ -173,7 +173,7 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, Sessi
     }
     if (shared_->options.robust && !p->marked && p->limit == 0 && session->lets_in(*p)) {
         auto marking =
-            p->reads ? read_mark(session, p, a->deadline) : mark(session, p, a->deadline);
+            p->reads() ? read_mark(session, p, a->deadline) : mark(session, p, a->deadline);
         const error_code why = co_await std::move(marking);
         if (why) {
             a->outcome = spi::Attempt::NoAnswer{why};
@@ -192,11 +192,9 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, Sessi
         co_return;
     }
     p->state = QueueNode::State::granted;
-    p->told = true;
     if (const QueueNodePtr turn = std::exchange(p->turn, nullptr))
         session->leave(turn, Outcome::done);  // the next one's
     p->base = base;
-    p->answered = boot_clock::now();
     p->expires = base + ttl;
     spi::Attempt::Granted g;
     if (p->limit == 0) g.token = FencingToken{static_cast<std::uint64_t>(p->czxid)};
@@ -222,7 +220,8 @@ awaitable<bool> ZooKeeperBackend::left(QueueNodePtr p, boot_clock::time_point de
     if (!p->ended()) {
         const SessionPtr session = p->session.lock();
         if (session && session->handle().connected() &&
-            session->handle().connected_since() < deadline - milliseconds(50) && p->removing)
+            session->handle().connected_since() < deadline - milliseconds(50) &&
+            p->removal == QueueNode::Removal::requested)
             session->handle().cut();
     }
     co_return p->ended();
@@ -234,7 +233,7 @@ awaitable<void> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> items)
         const QueueNodePtr p = place_of(a->place);
         if (!p) continue;
         const SessionPtr session = p->session.lock();
-        p->told = false;
+        p->give_up_grant();
         if (session) session->leave(p, Outcome::abandoned);
     }
     for (spi::Attempt* a : all) {
@@ -271,11 +270,11 @@ awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
             h->detail = session->words_of(h->release_error);
             continue;
         }
-        if (p->was_removed && !p->revoked)
-            h->released = ReleaseResult::released;
+        if (p->revoked())
+            h->released = ReleaseResult::owned_by_other;
         else
-            h->released =
-                p->revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
+            h->released = p->state == QueueNode::State::removed ? ReleaseResult::released
+                                                                : ReleaseResult::already_expired;
     }
 }
 

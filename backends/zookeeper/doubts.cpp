@@ -35,7 +35,7 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
     for (const std::string& node : children)
         by_guid[guid_of(node)].push_back(&node);
     for (const QueueNodePtr& p : ready) {
-        if (!p->in_doubt || p->state != QueueNode::State::creating) continue;
+        if (p->state != QueueNode::State::in_doubt) continue;
         auto nodes = by_guid[p->guid];
         std::erase_if(nodes, [](const std::string* n) { return !sequence_of(*n); });
         // Made in one step, all of them or none; unless somebody has deleted some meanwhile.
@@ -44,9 +44,8 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
             for (const std::string* node : std::exchange(nodes, {}))
                 remove_ghost(p->parent, *node);
         if (nodes.empty()) {
-            p->in_doubt = false;
             ghosts_.push_back({p->parent, p->guid, {}, boot_clock::now() + ghost_patience});
-            if (p->leaving) {
+            if (p->leaving()) {
                 end_place(p, QueueNode::State::gone, {});
             } else {
                 p->guid = make_guid();
@@ -69,7 +68,7 @@ void Session::resolve_doubts(Line& l, std::uint64_t number,
 void Session::adopt(const QueueNodePtr& p, const std::string& node) {
     handle_->get(p->parent + "/" + node, false, [weak = weak_from_this(), p, node](Call& c) {
         const auto self = weak.lock();
-        if (!self || p->state != QueueNode::State::creating) return;
+        if (!self || p->state != QueueNode::State::in_doubt) return;
         if (unanswered(c.rc)) return;  // the next connection looks again
         if (c.rc != ZOK && c.rc != ZNONODE) {
             // It may be its own, and would stand ahead of a second one: the next heartbeat looks.
@@ -77,17 +76,16 @@ void Session::adopt(const QueueNodePtr& p, const std::string& node) {
             p->list = l.sent + 1;
             return l.doubtful.push_back(p);
         }
-        p->in_doubt = false;
         if (c.rc == ZOK && c.session == self->handle_->session()) {
             p->version = c.version;
             if (!self->stands(p, node, c.czxid)) return;
-            if (p->leaving) return self->remove_node(p);
+            if (p->leaving()) return self->remove_node(p);
             Line& l = self->line(*p);
             p->list = l.sent + 1;
             return self->want_list(l);
         }
         // Another session's: never ours, whatever its name says.
-        if (p->leaving) return self->end_place(p, QueueNode::State::gone, {});
+        if (p->leaving()) return self->end_place(p, QueueNode::State::gone, {});
         p->guid = make_guid();
         self->create_node(p);
     });

@@ -17,7 +17,7 @@ void Line::add(const QueueNodePtr& p) {
         Entry& e = entries_[Key(sequence_of(node).value_or(0), node)];
         e.own = p;
         e.recipe = p->recipe;
-        e.reads = p->reads;
+        e.reads = p->reads();
     }
 }
 
@@ -51,7 +51,7 @@ std::vector<QueueNodePtr> Line::apply(const std::vector<std::string>& children,
     for (auto& [key, e] : entries_) {
         if (!e.own || e.own->list > number) continue;
         e.own->strangers = !strangers.empty();
-        if (!std::exchange(e.own->listed, true)) e.own->folder = folder;
+        if (!std::exchange(e.own->listed, true) && !of_permits_) e.own->to_agree = folder;
     }
     return vanished;
 }
@@ -108,7 +108,7 @@ const Line::Entries::value_type* Line::blocker(const QueueNode& p) const {
     for (auto at = entries_.lower_bound(Key(p.number + std::int64_t{1}, {}));
          at != entries_.begin();) {
         --at;
-        if (at->second.own.get() != &p && (!p.reads || !at->second.reads)) return &*at;
+        if (at->second.own.get() != &p && (!p.reads() || !at->second.reads)) return &*at;
     }
     return nullptr;
 }

@@ -29,8 +29,9 @@ std::string Session::mark_path(const std::string& name) const {
 
 std::optional<std::string> mark_left_by(const QueueNode& p) {
     // Broken or lost: whatever its holder says of it later, it may have been cut short.
-    if (p.told && (p.revoked || p.lapsed)) return std::string(crashed);
-    if (p.told) {
+    const bool granted = p.state == QueueNode::State::granted;
+    if (granted && p.loss != QueueNode::Loss::none) return std::string(crashed);
+    if (granted) {
         if (p.how == Outcome::abandoned) return std::string(abandoned);
         return std::nullopt;
     }

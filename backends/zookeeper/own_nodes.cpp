@@ -13,29 +13,40 @@ namespace holdfast::zookeeper {
 void Session::leave(const QueueNodePtr& p, Outcome how) {
     if (p->turn) leave(p->turn, how);
     if (!places_.contains(p)) return;
-    p->leaving = true;
+    p->want_removal();
     p->how = how;
     p->refusal = {};
     switch (p->state) {
         case QueueNode::State::idle:
+        case QueueNode::State::enlisted:
             return end_place(p, QueueNode::State::gone, {});
         case QueueNode::State::creating:
+        case QueueNode::State::in_doubt:
             return;  // its answer, or the look for it, goes on from there
         case QueueNode::State::queued:
         case QueueNode::State::granted:
+        case QueueNode::State::withdrawn:
             return remove_node(p);
+        case QueueNode::State::removed:
         case QueueNode::State::gone:
         case QueueNode::State::failed:
             return;
     }
 }
 
+void Session::refuse_place(const QueueNodePtr& p, error_code why) {
+    p->why = why;
+    p->refused = true;
+    leave(p, Outcome::abandoned);
+}
+
 void Session::remove_node(const QueueNodePtr& p) {
-    if (p->removing || p->node.empty() || !handle_->connected()) return;
-    p->removing = true;
+    if (p->removal == QueueNode::Removal::requested || p->node.empty() || !handle_->connected())
+        return;
+    p->removal = QueueNode::Removal::requested;
     // Nobody but a holder is broken, and a break is a word in its node: a deletion that does not
     // meet what was last read finds out.
-    const int version = p->told ? p->version : -1;
+    const int version = p->state == QueueNode::State::granted ? p->version : -1;
     // What the request said: a downgrade or a watch may change the node before its answer.
     const bool with_mark = p->marked, several = !p->more.empty();
     auto then = [weak = weak_from_this(), p, with_mark, several](Call& c) {
@@ -57,7 +68,7 @@ void Session::remove_node(const QueueNodePtr& p) {
 
 void Session::removed(const QueueNodePtr& p, int rc, bool with_mark, bool several) {
     if (!places_.contains(p)) return;
-    p->removing = false;
+    p->end_removal_request();
     if (unanswered(rc)) {
         p->maybe_removed = true;
         return;
@@ -79,7 +90,7 @@ void Session::removed(const QueueNodePtr& p, int rc, bool with_mark, bool severa
         p->gate.open();
         return;
     }
-    p->was_removed = rc == ZOK || p->maybe_removed;
+    const bool by_us = rc == ZOK || p->maybe_removed;
     note_clear(*p);
     const auto at = lines_.find(p->parent);
     if (at != lines_.end())
@@ -87,7 +98,7 @@ void Session::removed(const QueueNodePtr& p, int rc, bool with_mark, bool severa
             const Line::Entry* e = at->second.find(node);
             if (e != nullptr && e->own == p) vanished(at->second, node);
         }
-    end_place(p, QueueNode::State::gone, p->why);
+    end_place(p, by_us ? QueueNode::State::removed : QueueNode::State::gone, p->why);
 }
 
 void Session::forget_permits(QueueNode& p) {
@@ -100,10 +111,10 @@ void Session::forget_permits(QueueNode& p) {
 void Session::expire_places(boot_clock::time_point now) {
     std::vector<QueueNodePtr> expired;
     for (const QueueNodePtr& p : places_)
-        if (p->told && !p->leaving && now > p->expires + p->lock_delay) expired.push_back(p);
+        if (p->held() && now > p->expires + p->lock_delay) expired.push_back(p);
     for (const QueueNodePtr& p : expired) {
-        p->why = make_error_code(p->revoked ? errc::revoked : errc::lost);
-        p->lapsed = true;
+        p->why = make_error_code(p->revoked() ? errc::revoked : errc::lost);
+        p->lapse();
         leave(p, Outcome::abandoned);
     }
 }
@@ -112,51 +123,50 @@ void Session::expire_places(boot_clock::time_point now) {
 // ------------------------------------------------------------------------------
 
 void Session::watch_own(const QueueNodePtr& p) {
-    if (p->watching || !handle_->connected() || p->node.empty()) return;
-    p->watching = true;
+    if (p->watch == QueueNode::Watch::asked || !handle_->connected() || p->node.empty()) return;
+    p->watch = QueueNode::Watch::asked;
     handle_->get(p->path(), true, [weak = weak_from_this(), p](Call& c) {
         if (const auto self = weak.lock()) self->own_seen(p, c);
     });
 }
 
 void Session::own_seen(const QueueNodePtr& p, Call& c) {
-    p->watching = false;
+    p->watch = c.rc == ZOK ? QueueNode::Watch::set : QueueNode::Watch::none;
     if (c.rc == ZNONODE) own_changed(p, true);
     p->refusal = {};
     if (c.rc != ZOK && c.rc != ZNONODE && !unanswered(c.rc)) {
         p->version = -1;  // what it says cannot be read
-        if (!p->leaving) p->refusal = from_rc(c.rc);
+        if (!p->leaving()) p->refusal = from_rc(c.rc);
     }
     if (c.rc == ZOK) {
-        p->watched = true;
         p->version = c.version;
         const auto data = read_data(c.text);
-        if (data && data->revoked && !std::exchange(p->revoked, true) && p->told && !p->leaving)
+        if (data && data->revoked && p->revoke() && p->held())
             shared_->events->lost(p->owner, make_error_code(errc::revoked));
         const bool wanted = (data && data->asked) || c.text == curator_revoke;
-        if (wanted && !std::exchange(p->wanted_back, true) && p->told && !p->leaving)
+        if (wanted && !std::exchange(p->wanted_back, true) && p->held())
             shared_->events->asked(p->owner);
-        if (c.text == curator_revoke && !p->leaving) restore(*p);
-        if (data && data->shared && !p->reads) downgraded(p);
+        if (c.text == curator_revoke && !p->leaving()) restore(*p);
+        if (data && data->shared && !p->reads()) downgraded(p);
     }
-    if (p->leaving && places_.contains(p)) remove_node(p);
+    if (p->leaving() && places_.contains(p)) remove_node(p);
     shared_->beats.open();
 }
 
 void Session::restore(const QueueNode& p) {
     // Curator's word took the place of ours: who it is, and how it holds it. Its Revoker writes to
     // each node of several, and only the first is watched.
-    const std::string data = data_of(p, p.reads);
+    const std::string data = data_of(p, p.reads());
     handle_->set(p.path(), data, p.version);
     for (const std::string& node : p.more)
         handle_->set(p.parent + "/" + node, data);
 }
 
 void Session::downgrade(const QueueNodePtr& p) {
-    if (p->reads || p->downgrading || p->leaving || !handle_->connected()) return;
-    p->downgrading = true;
+    if (p->access != QueueNode::Access::writes || p->leaving() || !handle_->connected()) return;
+    p->access = QueueNode::Access::downgrading;
     auto then = [weak = weak_from_this(), p](Call& c) {
-        p->downgrading = false;
+        p->end_downgrade_request();
         const auto self = weak.lock();
         if (!self) return;
         if (c.rc == ZOK) {
@@ -173,7 +183,7 @@ void Session::downgrade(const QueueNodePtr& p) {
     };
     std::string data = data_of(*p, true);
     if (p->marked)
-        // Whoever comes next is told that the writer has released.
+        // Whoever comes next learns that the writer has released.
         handle_->remove_with(mark_path(p->name), -1, p->path(), std::move(data), std::move(then),
                              p->version);
     else
@@ -181,25 +191,25 @@ void Session::downgrade(const QueueNodePtr& p) {
 }
 
 void Session::downgraded(const QueueNodePtr& p) {
-    p->reads = true;
+    p->access = QueueNode::Access::reads;
     p->marked = false;
     if (const auto at = lines_.find(p->parent); at != lines_.end())
         let_in_behind(at->second, at->second.downgrade(p->node));
 }
 
 void Session::own_changed(const QueueNodePtr& p, bool deleted) {
-    if (p->leaving || !places_.contains(p)) return;
+    if (p->leaving() || !places_.contains(p)) return;
     if (!deleted) {
-        p->watched = false;
+        p->end_watch();
         return watch_own(p);
     }
-    const bool told = p->told;
+    const bool held = p->held();
     forget_permits(*p);
     const auto at = lines_.find(p->parent);
     if (at != lines_.end()) vanished(at->second, p->node);
-    const error_code why = p->revoked ? make_error_code(errc::revoked) : make(Error::node_gone);
+    const error_code why = p->revoked() ? make_error_code(errc::revoked) : make(Error::node_gone);
     end_place(p, QueueNode::State::gone, why);
-    if (told)
+    if (held)
         shared_->events->lost(p->owner, why);
     else
         shared_->events->wake(p->owner);

@@ -80,7 +80,7 @@ awaitable<error_code> ZooKeeperBackend::no_permits(QueueNodePtr p, SessionPtr se
             });
         }
         if (now.empty()) {
-            p->folder = false;
+            p->to_agree = false;
             p->waited = true;  // the next one has to look as well
             co_return error_code();
         }
@@ -125,7 +125,7 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
             if (const error_code why = co_await std::move(looking)) co_return why;
         }
         if (node->text == p->name_says) {
-            p->agreed = true;
+            p->to_agree = false;
             co_return error_code();
         }
         // None yet, so nobody of ours holds; what is in the folder is Curator's, which keeps none.

@@ -31,8 +31,8 @@ QueueNodePtr Session::make_place(const spi::Attempt& a) {
         p->parent = parent_path(shared_->options, a.name);
         if (!folder.empty()) (p->parent += '/') += folder;
         p->guid = make_guid();
-        p->reads = a.units.mode == Mode::shared;
-        if (a.kind == Kind::shared_mutex) p->recipe = p->reads ? Recipe::reader : Recipe::writer;
+        if (a.units.mode == Mode::shared) p->access = QueueNode::Access::reads;
+        if (a.kind == Kind::shared_mutex) p->recipe = p->reads() ? Recipe::reader : Recipe::writer;
         if (a.kind == Kind::mutex && shared_->options.latch) p->recipe = Recipe::latch;
         p->ttl = a.ttl;
         p->lock_delay = a.lock_delay;
@@ -43,6 +43,7 @@ QueueNodePtr Session::make_place(const spi::Attempt& a) {
         if (folder == permits_folder) {
             p->recipe = Recipe::permit;
             p->limit = a.units.of;
+            p->to_agree = true;
         }
         if (p->serial == 0) p->serial = ++last_serial_;
         places_.insert(p);
@@ -60,16 +61,17 @@ void Session::end_place(const QueueNodePtr& p, QueueNode::State state, error_cod
     if (places_.erase(p) == 0) return;
     const auto at = lines_.find(p->parent);
     if (at != lines_.end()) --at->second.places;
-    p->state = state;
+    const QueueNode::State before = std::exchange(p->state, state);
     p->why = why;
     last_used_ = boot_clock::now();
     p->gate.open();
-    if (p->told) shared_->beats.open();
-    give_room(*p);
+    if (before == QueueNode::State::granted) shared_->beats.open();
+    if (occupies_room(before)) give_room();
 }
 
 void Session::enter(const QueueNodePtr& p) {
-    if (p->state != QueueNode::State::idle || std::exchange(p->enlisted, true)) return;
+    if (p->state != QueueNode::State::idle) return;
+    p->state = QueueNode::State::enlisted;
     entering_.push_back(p);
     let_in();
 }
@@ -79,16 +81,14 @@ void Session::let_in() {
            !entering_.empty()) {
         const QueueNodePtr p = std::move(entering_.front());
         entering_.pop_front();
-        if (p->state != QueueNode::State::idle) continue;  // gone again
-        p->asking = true;
+        if (p->state != QueueNode::State::enlisted) continue;  // gone again
         ++asking_;
         p->asked = asked_last_ = boot_clock::now();
         create_node(p);
     }
 }
 
-void Session::give_room(QueueNode& p) {
-    if (!std::exchange(p.asking, false)) return;
+void Session::give_room() {
     --asking_;
     let_in();
 }
@@ -124,28 +124,27 @@ void Session::watch_parent(const std::string& parent) {
 
 void Session::create_node(const QueueNodePtr& p) {
     p->state = QueueNode::State::creating;
-    p->in_doubt = false;
     if (p->tries > 0) create_base();
     const auto known = known_parents_.find(p->parent);
-    p->foreseen = known != known_parents_.end() && known->second.clear && p->limit == 0;
+    const bool foreseen = known != known_parents_.end() && known->second.clear && p->limit == 0;
     if (known == known_parents_.end())
         create_parents(*p);
     else if (known->second.life == 0 && !known->second.asked && p->limit == 0)
         watch_parent(p->parent);  // it is used again
     const std::string path = p->parent + "/" + node_prefix(p->guid, p->recipe);
-    auto then = [weak = weak_from_this(), p](Call& c) {
-        if (const auto self = weak.lock()) self->created(p, c);
+    auto then = [weak = weak_from_this(), p, foreseen](Call& c) {
+        if (const auto self = weak.lock()) self->created(p, foreseen, c);
     };
     if (p->limit > 0) {
         handle_->create_several(path, data_of(*p, false), p->permits, std::move(then));
         look_at_name(*p);
     } else {
-        handle_->create(path, data_of(*p, p->reads), Handle::Kind::sequential, std::move(then));
+        handle_->create(path, data_of(*p, p->reads()), Handle::Kind::sequential, std::move(then));
     }
     // In the same round trip: what it answers includes the node.
     Line& l = line(*p);
     p->list = l.sent + 1;
-    if (!p->foreseen) want_list(l);
+    if (!foreseen) want_list(l);
 }
 
 void Session::look_at_name(QueueNode& p) {
@@ -165,12 +164,12 @@ std::string Session::data_of(const QueueNode& p, bool reading) const {
     return write_data(d);
 }
 
-void Session::find_rank(const QueueNodePtr& p) {
+void Session::find_rank(const QueueNodePtr& p, bool foreseen) {
     const auto known = known_parents_.find(p->parent);
     const VerifiedParent verified_parent =
         known == known_parents_.end() ? VerifiedParent{} : known->second;
     p->verified_parent = verified_parent.life;
-    if (!p->foreseen) return;  // its list is on the way
+    if (!foreseen) return;  // its list is on the way
     Line& l = line(*p);
     const auto sequence = sequence_of(p->node);
     if (sequence && verified_parent.clear && *sequence == *verified_parent.clear + 1 &&
@@ -201,7 +200,7 @@ bool Session::stands(const QueueNodePtr& p, std::string node, std::int64_t czxid
     p->node = std::move(node);
     p->czxid = czxid;
     p->state = QueueNode::State::queued;
-    give_room(*p);
+    give_room();
     const auto nodes = p->nodes();
     if (std::all_of(nodes.begin(), nodes.end(), [](const std::string& n) {
             const auto sequence = sequence_of(n);
@@ -210,13 +209,11 @@ bool Session::stands(const QueueNodePtr& p, std::string node, std::int64_t czxid
         line(*p).add(p);
         return true;
     }
-    p->why = make(Error::used_up);
-    p->refused = true;
-    leave(p, Outcome::abandoned);
+    refuse_place(p, make(Error::used_up));
     return false;
 }
 
-void Session::created(const QueueNodePtr& p, Call& c) {
+void Session::created(const QueueNodePtr& p, bool foreseen, Call& c) {
     if (p->state != QueueNode::State::creating) return;
     if (c.rc == ZOK) {
         for (std::string& path : c.children)
@@ -226,19 +223,19 @@ void Session::created(const QueueNodePtr& p, Call& c) {
             p->more.erase(p->more.begin());
         }
         if (!stands(p, c.text.substr(c.text.rfind('/') + 1), c.czxid)) return;
-        find_rank(p);
-        if (p->leaving) remove_node(p);
+        find_rank(p, foreseen);
+        if (p->leaving()) remove_node(p);
         return;
     }
     if (unanswered(c.rc)) {
         // With no connection the request was not even sent; a look shows which of the two it was.
-        p->in_doubt = true;
+        p->state = QueueNode::State::in_doubt;
         if (!handle_->connected()) return;
         handle_->sync(p->parent);
         look_for(p);
         return;
     }
-    if (p->leaving) return end_place(p, QueueNode::State::gone, {});
+    if (p->leaving()) return end_place(p, QueueNode::State::gone, {});
     if (c.rc == ZNONODE && p->tries++ < most_tries) {
         known_parents_.erase(p->parent);
         return create_node(p);

@@ -6,14 +6,14 @@ namespace holdfast::zookeeper {
 namespace {
 
 bool is_lost(const QueueNode* p, const Session* session) {
-    return session == nullptr || session->over() || p->ended() || p->leaving || p->revoked;
+    return session == nullptr || session->over() || p->ended() || p->leaving() || p->revoked();
 }
 
 void lose(spi::Held& h, const QueueNode* p) {
     h.renewal = spi::Held::Renewal::lost;
-    h.renewal_error = p != nullptr && p->revoked ? make_error_code(errc::revoked)
-                      : p != nullptr && p->why   ? p->why
-                                                 : make_error_code(errc::lost);
+    h.renewal_error = p != nullptr && p->revoked() ? make_error_code(errc::revoked)
+                      : p != nullptr && p->why     ? p->why
+                                                   : make_error_code(errc::lost);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ std::optional<Renewal> Renewal::begin(spi::Held& h) {
     h.renewal_error = session->why_silent();
     h.detail = session->words_of(h.renewal_error);
     if (!session->handle().connected()) return {};
-    if (!p->watched) session->watch_own(p);
+    if (!p->watched()) session->watch_own(p);
     if (h.units.mode == Mode::shared) session->downgrade(p);
     Renewal made(h, p, session);
     made.ask_for_proof();
@@ -57,8 +57,8 @@ bool Renewal::answered(boot_clock::time_point now) {
         return true;
     }
     // A downgrade is repeated until it is answered.
-    if (!as_asked() && place_->watched) session_->downgrade(place_);
-    const bool confirmed = place_->watched && as_asked();
+    if (!as_asked() && place_->watched()) session_->downgrade(place_);
+    const bool confirmed = place_->watched() && as_asked();
     if (confirmed && session_->beats_answered() >= need_) {
         renewed();
         return true;

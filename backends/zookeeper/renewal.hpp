@@ -20,7 +20,7 @@ private:
     Renewal(spi::Held& h, QueueNodePtr p, SessionPtr s)
         : held_(&h), place_(std::move(p)), session_(std::move(s)) {}
     /// A downgrade, if there is to be one, has been answered.
-    bool as_asked() const noexcept { return held_->units.mode != Mode::shared || place_->reads; }
+    bool as_asked() const noexcept { return held_->units.mode != Mode::shared || place_->reads(); }
     void ask_for_proof();
     bool on_time(boot_clock::time_point now) const;
     void renewed();

@@ -65,7 +65,7 @@ bool Session::well_proved(boot_clock::time_point now) const {
 
 bool Session::outlives_change(boot_clock::duration answer) const {
     const bool holds = std::any_of(places_.begin(), places_.end(),
-                                   [](const QueueNodePtr& p) { return p->told && !p->leaving; });
+                                   [](const QueueNodePtr& p) { return p->held(); });
     if (!holds || !validity_.base()) return true;
     // The connection, three writes of a new chain, and the renewal that believes them.
     const auto proof = 5 * answer + 2 * Validity::spacing(shared_->options.tick);
@@ -140,15 +140,16 @@ void Session::connected(bool first) {
     const auto all = places_;
     std::unordered_set<std::string> synced;
     for (const QueueNodePtr& p : all) {
-        p->removing = false;
-        if (p->in_doubt && synced.insert(p->parent).second) handle_->sync(p->parent);
-        if (p->in_doubt)
+        p->end_removal_request();
+        const bool in_doubt = p->state == QueueNode::State::in_doubt;
+        if (in_doubt && synced.insert(p->parent).second) handle_->sync(p->parent);
+        if (in_doubt)
             look_for(p);
-        else if (p->leaving)
+        else if (p->leaving())
             remove_node(p);
         else if (p->state == QueueNode::State::queued)
             want_list(line(*p));
-        else if (p->told && p->renewed_before)
+        else if (p->held() && p->renewed_before)
             watch_own(p);
     }
     let_in();
@@ -189,10 +190,10 @@ void Session::disconnected() {
     for (auto& [parent, l] : lines_)
         l.unwatch();
     for (const QueueNodePtr& p : places_)
-        p->watched = false;
+        p->end_watch();
     shared_->beats.open();
     for (const QueueNodePtr& p : places_)
-        if (p->told && !p->leaving) shared_->events->at_risk(p->owner);
+        if (p->held()) shared_->events->at_risk(p->owner);
 }
 
 void Session::ended(int rc) {
@@ -211,8 +212,8 @@ void Session::ended(int rc) {
 void Session::fail_all(error_code why) {
     const auto all = places_;
     for (const QueueNodePtr& p : all) {
-        const bool lost = p->told && !p->leaving;
-        const bool waits = p->state == QueueNode::State::queued && !p->leaving;
+        const bool lost = p->held();
+        const bool waits = p->waits();
         end_place(p, QueueNode::State::gone, why);
         if (lost) shared_->events->lost(p->owner, why);
         if (waits) shared_->events->wake(p->owner);
@@ -232,7 +233,7 @@ void Session::give_up_waiting(boot_clock::time_point now) {
     retired_ = true;
     const auto all = places_;
     for (const QueueNodePtr& p : all) {
-        if (p->told || p->leaving) continue;
+        if (p->state == QueueNode::State::granted || p->leaving()) continue;
         leave(p, Outcome::abandoned);
         p->gate.open();
         shared_->events->wake(p->owner);
@@ -259,7 +260,7 @@ void Session::beat() {
         sweep_ghosts(now);
         // Those whose delete was refused as well.
         for (const QueueNodePtr& p : places_)
-            if (p->leaving) remove_node(p);
+            if (p->leaving()) remove_node(p);
         // Nothing else would tell that this server hangs, or is cut off from the others.
         const auto patience = std::max<boot_clock::duration>(lease_time() / 4, 2 * interval());
         if (beating_ && now - beat_sent_ > patience)

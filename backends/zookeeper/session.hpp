@@ -116,12 +116,13 @@ private:
     error_code why_not_made(int rc) const;
     void create_parents(const QueueNode&);
     void watch_parent(const std::string& parent);
-    void find_rank(const QueueNodePtr&);
+    void find_rank(const QueueNodePtr&, bool foreseen);
     void note_clear(const QueueNode&);
     void let_in();
-    void give_room(QueueNode&);
+    void give_room();
     void create_node(const QueueNodePtr&);
-    void created(const QueueNodePtr&, Call&);
+    /// With `foreseen` it was requested without a list: it is expected to be the first.
+    void created(const QueueNodePtr&, bool foreseen, Call&);
     /// Its node exists. False: another node may have the same number, so it is removed again.
     bool stands(const QueueNodePtr&, std::string node, std::int64_t czxid);
     void look_for(const QueueNodePtr&);
@@ -145,6 +146,8 @@ private:
     void let_in_behind(Line&, const std::vector<QueueNodePtr>& behind);
     void remove_node(const QueueNodePtr&);
     void removed(const QueueNodePtr&, int rc, bool with_mark, bool several);
+    /// It may not stand in its line.
+    void refuse_place(const QueueNodePtr&, error_code why);
     void end_place(const QueueNodePtr&, QueueNode::State, error_code);
     void own_changed(const QueueNodePtr&, bool deleted);
     void own_seen(const QueueNodePtr&, Call&);

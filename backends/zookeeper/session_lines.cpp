@@ -48,17 +48,15 @@ void Session::listed(const std::string& parent, std::uint64_t number, Call& c) {
         const auto all = places_;
         for (const QueueNodePtr& p : all)
             if (p->parent == parent && p->state == QueueNode::State::queued && !p->listed) {
-                p->why = from_rc(c.rc);
-                p->refused = true;
-                leave(p, Outcome::abandoned);
+                refuse_place(p, from_rc(c.rc));
             }
         return;
     }
     const auto vanished_ones = l.apply(c.children, number);
     for (const QueueNodePtr& p : vanished_ones) {
         // Its own request is answered in a moment; of several nodes each is missed.
-        if (p->leaving || !places_.contains(p)) continue;
-        const bool lost = p->told;
+        if (p->leaving() || !places_.contains(p)) continue;
+        const bool lost = p->held();
         forget_permits(*p);
         const error_code why = make(Error::node_gone);
         end_place(p, QueueNode::State::gone, why);
@@ -101,8 +99,8 @@ void Session::look_along(Line& l) {
     const Line::Entries::value_type* writer = nullptr;  // the last one ahead
     for (const auto& entry : l.entries()) {
         const auto& [key, e] = entry;
-        if (e.own && e.own->state == QueueNode::State::queued && !e.own->leaving) {
-            const auto* before = e.own->reads ? writer : ahead;
+        if (e.own && e.own->waits()) {
+            const auto* before = e.own->reads() ? writer : ahead;
             e.own->gate.open();
             if (before == nullptr && e.own->listed)
                 ready.push_back(e.own);
@@ -144,7 +142,7 @@ void Session::blocker_seen(const std::string& parent, const std::string& node, c
     for (const auto& [key, other] : l.entries()) {
         if (!other.own || other.own->state != QueueNode::State::queued) continue;
         // Whoever tries once wants to know that it is no reader's.
-        if (other.own->reads) other.own->gate.open();
+        if (other.own->reads()) other.own->gate.open();
         if (e->foreign && of_other_recipe(other.recipe, e->recipe))
             shared_->events->wake(other.own->owner);
     }
@@ -158,7 +156,7 @@ void Session::let_in_behind(Line& l, const std::vector<QueueNodePtr>& behind) {
     if (l.of_permits()) return look_along_permits(l);
     bool unsure = false;
     for (const QueueNodePtr& p : behind) {
-        if (p->state != QueueNode::State::queued || p->leaving || !p->listed) continue;
+        if (!p->waits() || !p->listed) continue;
         const auto* blocker = l.blocker(*p);
         if (blocker == nullptr) {
             p->gate.open();
@@ -184,12 +182,10 @@ bool Session::blocked(const QueueNodePtr& p) {
     if (blocker == nullptr) return false;
     const auto& [key, e] = *blocker;
     if (e.foreign && of_other_recipe(p->recipe, e.recipe)) {
-        p->why = make_error_code(errc::kind_mismatch);
-        p->refused = true;
-        leave(p, Outcome::abandoned);
+        refuse_place(p, make_error_code(errc::kind_mismatch));
         return false;
     }
-    if (!p->reads || e.own || e.watched) return true;
+    if (!p->reads() || e.own || e.watched) return true;
     // A writer's node, the data of which may say that its holder reads.
     if (to_be_watched(e)) ask_watch(at->second, std::string(key.second));
     return false;
@@ -202,7 +198,7 @@ bool Session::known_busy(const spi::Attempt& a) const {
     return std::any_of(at->second.entries().begin(), at->second.entries().end(),
                        [&](const auto& entry) {
                            const Line::Entry& e = entry.second;
-                           return e.own && !e.own->leaving && !(reads && e.reads);
+                           return e.own && !e.own->leaving() && !(reads && e.reads);
                        });
 }
 

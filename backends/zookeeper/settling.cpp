@@ -12,7 +12,7 @@ spi::Attempt::Busy busy_for(milliseconds ttl) noexcept {
 
 Settling::Step Settling::next() {
     // Permits are asked for by whoever is the first in the line for them.
-    at = place->turn && !place->enlisted ? place->turn : place;
+    at = place->turn && !place->entered() ? place->turn : place;
     if (const Exit step = refused()) return *step;
     if (const Exit step = over()) return *step;
     if (const Exit step = session_refused()) return *step;
@@ -43,7 +43,7 @@ Settling::Exit Settling::refused() {
 }
 
 Settling::Exit Settling::over() {
-    if (session && !session->over() && !at->ended() && !at->leaving) return {};
+    if (session && !session->over() && !at->ended() && !at->leaving()) return {};
     if (session) session->leave(place, Outcome::abandoned);
     a->outcome = spi::Attempt::PlaceLost{};
     a->detail = "the session has ended, or was not confirmed for too long";
@@ -60,8 +60,7 @@ Settling::Exit Settling::session_refused() {
 Settling::Exit Settling::beside_others() {
     if (!at->listed) return {};
     if (at->strangers) return Step::ask_strangers;
-    if (at != place) return {};
-    if (place->limit > 0 ? place->agreed : !place->folder) return {};
+    if (at != place || !place->to_agree) return {};
     return Step::agree;
 }
 
@@ -103,7 +102,7 @@ void Settling::set_time() {
     // A request's time begins when it is sent. Until then it waits for as long as others are.
     const auto allowed = a->deadline - a->sent;
     until = a->deadline;
-    if (at->state == QueueNode::State::idle) {
+    if (at->unsent()) {
         until = std::max(until, session->asked_last() + allowed);
     } else if (at->asked > a->sent) {
         a->sent = at->asked;
@@ -116,7 +115,7 @@ Settling::Exit Settling::late() {
     Handle& handle = session->handle();
     const bool hangs = handle.connected() && handle.connected_since() < a->sent;
     if (hangs) handle.cut();
-    if (at->state == QueueNode::State::idle && (at == place->turn || !place->turn)) {
+    if (at->unsent() && (at == place->turn || !place->turn)) {
         // Not even sent.
         const error_code why = handle.trouble_code();
         return fail(why ? why : make(Error::no_answer), handle.trouble());

@@ -22,7 +22,7 @@ QueueNodePtr place(Line& line, const std::string& node, std::uint64_t list) {
     p->state = QueueNode::State::queued;
     p->node = node;
     p->recipe = rank_of(node)->recipe;
-    p->reads = reads(p->recipe);
+    if (reads(p->recipe)) p->access = QueueNode::Access::reads;
     p->list = list;
     line.add(p);
     return p;
