@@ -109,13 +109,13 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
         }
         // A place that has ended is taken anew, with a session that lives.
         const SessionPtr session = session_for(a->ttl, a->lock_delay);
-        if (!a->queue && session->known_busy(*a)) {
+        if (!a->queue && session->queues().known_busy(*a)) {
             a->outcome = busy_for(a->ttl);
             continue;
         }
-        p = session->make_place(*a);
+        p = session->own().make_place(*a);
         a->place = p;
-        session->enter(p->turn ? p->turn : p);
+        session->own().enter(p->turn ? p->turn : p);
     }
     for (spi::Attempt* a : all) {
         QueueNodePtr p = place_of(a->place);
@@ -163,15 +163,15 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
 awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, SessionPtr session) {
     // No lease outlives what the servers grant a session. One that could not be believed for long
     // is worth waiting for the next heartbeats.
-    const auto ttl = std::min(a->ttl, session->lease_time());
-    auto base = session->base_for(ttl, a->sent);
-    while (session->lets_in(*p) && boot_clock::now() < a->deadline &&
+    const auto ttl = std::min(a->ttl, session->heartbeat().lease_time());
+    auto base = session->heartbeat().base_for(ttl, a->sent);
+    while (session->queues().lets_in(*p) && boot_clock::now() < a->deadline &&
            spi::valid_until(base, ttl) - boot_clock::now() < ttl / 5) {
         auto wait = shared_->beats.wait(shared_->engine, a->deadline);
         co_await std::move(wait);
-        base = session->base_for(ttl, a->sent);
+        base = session->heartbeat().base_for(ttl, a->sent);
     }
-    if (shared_->options.robust && !p->marked && p->limit == 0 && session->lets_in(*p)) {
+    if (shared_->options.robust && !p->marked && p->limit == 0 && session->queues().lets_in(*p)) {
         auto marking =
             p->reads() ? read_mark(session, p, a->deadline) : mark(session, p, a->deadline);
         const error_code why = co_await std::move(marking);
@@ -180,10 +180,10 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, Sessi
             a->detail = why.message();
             co_return;
         }
-        base = session->base_for(ttl, a->sent);
+        base = session->heartbeat().base_for(ttl, a->sent);
     }
     const bool believed = spi::valid_until(base, ttl) > boot_clock::now();
-    if (!session->lets_in(*p) || !believed) {
+    if (!session->queues().lets_in(*p) || !believed) {
         // Its node may be there still. One try ends here, and core withdraws what is in doubt.
         if (a->queue)
             a->outcome = spi::Attempt::Busy{milliseconds(20)};
@@ -193,7 +193,7 @@ awaitable<void> ZooKeeperBackend::granted(spi::Attempt* a, QueueNodePtr p, Sessi
     }
     p->state = QueueNode::State::granted;
     if (const QueueNodePtr turn = std::exchange(p->turn, nullptr))
-        session->leave(turn, Outcome::done);  // the next one's
+        session->own().leave(turn, Outcome::done);  // the next one's
     p->base = base;
     p->expires = base + ttl;
     spi::Attempt::Granted g;
@@ -234,7 +234,7 @@ awaitable<void> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> items)
         if (!p) continue;
         const SessionPtr session = p->session.lock();
         p->give_up_grant();
-        if (session) session->leave(p, Outcome::abandoned);
+        if (session) session->own().leave(p, Outcome::abandoned);
     }
     for (spi::Attempt* a : all) {
         a->withdrawal = {};
@@ -254,7 +254,7 @@ awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
         h->released = ReleaseResult::unreachable;
         const QueueNodePtr p = place_of(h->place);
         const SessionPtr session = p ? p->session.lock() : nullptr;
-        if (session && !p->ended()) session->leave(p, h->outcome);
+        if (session && !p->ended()) session->own().leave(p, h->outcome);
     }
     for (spi::Held* h : all) {
         QueueNodePtr p = place_of(h->place);

@@ -29,8 +29,8 @@ std::optional<Renewal> Renewal::begin(spi::Held& h) {
     h.renewal_error = session->why_silent();
     h.detail = session->words_of(h.renewal_error);
     if (!session->handle().connected()) return {};
-    if (!p->watched()) session->watch_own(p);
-    if (h.units.mode == Mode::shared) session->downgrade(p);
+    if (!p->watched()) session->own().watch(p);
+    if (h.units.mode == Mode::shared) session->own().downgrade(p);
     Renewal made(h, p, session);
     made.ask_for_proof();
     return made;
@@ -40,11 +40,11 @@ void Renewal::ask_for_proof() {
     // Core renews when a third of the ttl has passed: the next heartbeat is near. A renewal that
     // somebody asks for before is proved by a write of its own, and so is one that comes after
     // heartbeats it missed: its time may be over before the next.
-    const auto ttl = std::min(held_->ttl, session_->lease_time());
+    const auto ttl = std::min(held_->ttl, session_->heartbeat().lease_time());
     const bool due = held_->sent >= place_->base + ttl / 3;
-    const bool missed = session_->base_for(ttl, held_->sent) > place_->base + ttl / 8;
+    const bool missed = session_->heartbeat().base_for(ttl, held_->sent) > place_->base + ttl / 8;
     at_once_ = !place_->renewed_before || !due || missed;
-    need_ = at_once_ ? session_->prove() : session_->beats_answered() + 1;
+    need_ = at_once_ ? session_->heartbeat().prove() : session_->heartbeat().answered() + 1;
 }
 
 bool Renewal::answered(boot_clock::time_point now) {
@@ -57,9 +57,9 @@ bool Renewal::answered(boot_clock::time_point now) {
         return true;
     }
     // A downgrade is repeated until it is answered.
-    if (!as_asked() && place_->watched()) session_->downgrade(place_);
+    if (!as_asked() && place_->watched()) session_->own().downgrade(place_);
     const bool confirmed = place_->watched() && as_asked();
-    if (confirmed && session_->beats_answered() >= need_) {
+    if (confirmed && session_->heartbeat().answered() >= need_) {
         renewed();
         return true;
     }
@@ -74,16 +74,16 @@ bool Renewal::answered(boot_clock::time_point now) {
 bool Renewal::on_time(boot_clock::time_point now) const {
     // Where heartbeats are further apart than a request may take, the next one is only not due yet:
     // nothing is wrong, and nothing new is claimed.
-    const auto silence = session_->unanswered_for(now);
-    return session_->well_proved(now) && silence < (held_->deadline - held_->sent) / 2;
+    const auto silence = session_->heartbeat().unanswered_for(now);
+    return session_->heartbeat().well_proved(now) && silence < (held_->deadline - held_->sent) / 2;
 }
 
 void Renewal::renewed() {
     spi::Held& h = *held_;
     QueueNode& p = *place_;
-    const auto ttl = std::min(h.ttl, session_->lease_time());
+    const auto ttl = std::min(h.ttl, session_->heartbeat().lease_time());
     p.renewed_before = true;
-    p.base = std::max(p.base, session_->base_for(ttl, h.sent));
+    p.base = std::max(p.base, session_->heartbeat().base_for(ttl, h.sent));
     p.expires = p.base + ttl;
     h.renewed_ttl = ttl;  // never more than the session's
     h.renewal = spi::Held::Renewal::renewed;

@@ -25,7 +25,7 @@ Settling::Step Settling::next() {
 }
 
 Settling::Step Settling::fail(error_code why, std::string detail) {
-    session->leave(place, Outcome::abandoned);
+    session->own().leave(place, Outcome::abandoned);
     a->place.reset();
     a->outcome = spi::Attempt::Failed{why};
     a->detail = std::move(detail);
@@ -34,7 +34,7 @@ Settling::Step Settling::fail(error_code why, std::string detail) {
 
 Settling::Exit Settling::refused() {
     if (at->state != QueueNode::State::failed && !at->refused) return {};
-    if (session) session->leave(place, Outcome::abandoned);
+    if (session) session->own().leave(place, Outcome::abandoned);
     // Numbers begin again when the servers have removed the line's own node.
     a->outcome = spi::Attempt::Failed{at->why, at->why == make(Error::used_up)};
     a->detail = at->why.message();
@@ -44,7 +44,7 @@ Settling::Exit Settling::refused() {
 
 Settling::Exit Settling::over() {
     if (session && !session->over() && !at->ended() && !at->leaving()) return {};
-    if (session) session->leave(place, Outcome::abandoned);
+    if (session) session->own().leave(place, Outcome::abandoned);
     a->outcome = spi::Attempt::PlaceLost{};
     a->detail = "the session has ended, or was not confirmed for too long";
     a->place.reset();
@@ -66,7 +66,7 @@ Settling::Exit Settling::beside_others() {
 
 Settling::Step Settling::agreed(error_code why) {
     if (why == errc::kind_mismatch) {
-        session->leave(place, Outcome::abandoned);
+        session->own().leave(place, Outcome::abandoned);
         a->outcome = spi::Attempt::Failed{why};
         return place->limit > 0 ? Step::leave_folders : Step::leave;
     }
@@ -80,21 +80,21 @@ Settling::Step Settling::agreed(error_code why) {
 }
 
 Settling::Exit Settling::let_in() {
-    if (!session->lets_in(*at)) return {};
+    if (!session->queues().lets_in(*at)) return {};
     if (at == place) return Step::grant;
-    session->enter(place);
+    session->own().enter(place);
     return Step::again;
 }
 
 Settling::Exit Settling::blocked() {
-    if (!session->blocked(at) || !session->handle().connected()) return {};
+    if (!session->queues().blocked(at) || !session->handle().connected()) return {};
     at->waited = true;
     a->outcome = busy_for(a->ttl);
     if (a->queue) {
-        session->keep_waiting(at);
+        session->queues().keep_waiting(at);
         return Step::done;
     }
-    session->leave(place, Outcome::abandoned);
+    session->own().leave(place, Outcome::abandoned);
     return Step::leave;
 }
 
@@ -103,7 +103,7 @@ void Settling::set_time() {
     const auto allowed = a->deadline - a->sent;
     until = a->deadline;
     if (at->unsent()) {
-        until = std::max(until, session->asked_last() + allowed);
+        until = std::max(until, session->own().asked_last() + allowed);
     } else if (at->asked > a->sent) {
         a->sent = at->asked;
         a->deadline = until = at->asked + allowed;
@@ -127,7 +127,7 @@ Settling::Exit Settling::late() {
 
 Settling::Step Settling::reconnected(error_code why, const std::string& detail) {
     if (!why) {
-        session->enter(at);
+        session->own().enter(at);
     } else if (boot_clock::now() < until) {
         // It will not get better by waiting: the session has ended, or was refused.
         return fail(why, detail.empty() ? why.message() : detail);

@@ -1,5 +1,4 @@
-// How a Session makes the nodes of its places in line. session_lines.cpp has what it learns of
-// those ahead, own_nodes.cpp what becomes of its own.
+// How the nodes of places are made.
 #include <algorithm>
 
 #include "client_library.hpp"
@@ -18,22 +17,18 @@ constexpr std::size_t most_asking = 256;
 
 }  // namespace
 
-Line& Session::line(const QueueNode& p) {
-    return lines_.try_emplace(p.parent, p.parent, p.limit > 0).first->second;
-}
-
-QueueNodePtr Session::make_place(const spi::Attempt& a) {
+QueueNodePtr OwnNodes::make_place(const spi::Attempt& a) {
     const auto take_place = [&](std::string_view folder) {
         auto p = std::make_shared<QueueNode>();
-        p->session = weak_from_this();
+        p->session = session_.weak_from_this();
         p->name = a.name;
         p->owner = a.owner;
-        p->parent = parent_path(shared_->options, a.name);
+        p->parent = parent_path(shared_.options, a.name);
         if (!folder.empty()) (p->parent += '/') += folder;
         p->guid = make_guid();
         if (a.units.mode == Mode::shared) p->access = QueueNode::Access::reads;
         if (a.kind == Kind::shared_mutex) p->recipe = p->reads() ? Recipe::reader : Recipe::writer;
-        if (a.kind == Kind::mutex && shared_->options.latch) p->recipe = Recipe::latch;
+        if (a.kind == Kind::mutex && shared_.options.latch) p->recipe = Recipe::latch;
         p->ttl = a.ttl;
         p->lock_delay = a.lock_delay;
         if (a.units.permits()) {
@@ -47,38 +42,37 @@ QueueNodePtr Session::make_place(const spi::Attempt& a) {
         }
         if (p->serial == 0) p->serial = ++last_serial_;
         places_.insert(p);
-        ++line(*p).places;
+        ++queues().line(*p).places;
         return p;
     };
-    last_used_ = boot_clock::now();
+    session_.touch();
     if (!a.units.permits()) return take_place({});
     auto p = take_place(permits_folder);
     p->turn = take_place(turns_folder);
     return p;
 }
 
-void Session::end_place(const QueueNodePtr& p, QueueNode::State state, error_code why) {
+void OwnNodes::end_place(const QueueNodePtr& p, QueueNode::State state, error_code why) {
     if (places_.erase(p) == 0) return;
-    const auto at = lines_.find(p->parent);
-    if (at != lines_.end()) --at->second.places;
+    if (Line* const l = queues().find(p->parent)) --l->places;
     const QueueNode::State before = std::exchange(p->state, state);
     p->why = why;
-    last_used_ = boot_clock::now();
+    session_.touch();
     p->gate.open();
-    if (before == QueueNode::State::granted) shared_->beats.open();
+    if (before == QueueNode::State::granted) shared_.beats.open();
     if (occupies_room(before)) give_room();
 }
 
-void Session::enter(const QueueNodePtr& p) {
+void OwnNodes::enter(const QueueNodePtr& p) {
     if (p->state != QueueNode::State::idle) return;
     p->state = QueueNode::State::enlisted;
     entering_.push_back(p);
     let_in();
 }
 
-void Session::let_in() {
-    while (!over_ && !refused_ && handle_->connected() && asking_ < most_asking &&
-           !entering_.empty()) {
+void OwnNodes::let_in() {
+    while (!session_.over() && !session_.refusal() && handle_.connected() &&
+           asking_ < most_asking && !entering_.empty()) {
         const QueueNodePtr p = std::move(entering_.front());
         entering_.pop_front();
         if (p->state != QueueNode::State::enlisted) continue;  // gone again
@@ -88,41 +82,78 @@ void Session::let_in() {
     }
 }
 
-void Session::give_room() {
+void OwnNodes::give_room() {
     --asking_;
     let_in();
 }
 
-void Session::create_parents(const QueueNode& p) {
+// --- parents
+// ------------
+
+void OwnNodes::create_base() {
+    const std::string& base = shared_.options.base;
+    for (std::size_t at = base.find('/', 1); !base.empty(); at = base.find('/', at + 1)) {
+        create_parent(base.substr(0, at), {}, Handle::Kind::persistent);
+        if (at == base.npos) break;
+    }
+}
+
+void OwnNodes::create_parent(const std::string& path, std::string_view data, Handle::Kind kind,
+                             Handle::Then then) {
+    handle_.create(path, data, kind, when_answered([this, then = std::move(then)](Call& c) {
+                       // Servers refuse it also where the node exists, so that this alone says
+                       // nothing.
+                       if (from_rc(c.rc) == errc::denied) no_parent_ = from_rc(c.rc);
+                       if (c.rc == ZOK) no_parent_ = {};
+                       if (then) then(c);
+                   }));
+}
+
+error_code OwnNodes::why_not_made(int rc) const {
+    return rc == ZNONODE && no_parent_ ? no_parent_ : from_rc(rc);
+}
+
+void OwnNodes::create_parents(const QueueNode& p) {
     const std::string& parent = p.parent;
     if (known_parents_.size() >= most_parents) known_parents_.clear();
     known_parents_.insert_or_assign(parent, VerifiedParent{});
-    const bool container = shared_->options.containers && has_containers_;
+    const bool container = shared_.options.containers && has_containers_;
     // A folder lies in the node of the name.
-    const std::string name = parent_path(shared_->options, p.name);
+    const std::string name = parent_path(shared_.options, p.name);
     const auto kind = container ? Handle::Kind::container : Handle::Kind::persistent;
     if (name != parent) create_parent(name, p.name_says, kind);
-    create_parent(parent, {}, kind, [weak = weak_from_this(), parent, container](Call& c) {
-        const auto self = weak.lock();
-        if (!self || !container) return;
-        if (c.rc != ZUNIMPLEMENTED && c.rc != ZBADARGUMENTS) return;
-        self->has_containers_ = false;
-        self->known_parents_.erase(parent);
-    });
+    create_parent(parent, {}, kind, when_answered([this, parent, container](Call& c) {
+                      if (!container) return;
+                      if (c.rc != ZUNIMPLEMENTED && c.rc != ZBADARGUMENTS) return;
+                      has_containers_ = false;
+                      known_parents_.erase(parent);
+                  }));
 }
 
-void Session::watch_parent(const std::string& parent) {
+void OwnNodes::watch_parent(const std::string& parent) {
     known_parents_[parent].asked = true;
-    handle_->get(parent, true, [weak = weak_from_this(), parent](Call& c) {
-        const auto self = weak.lock();
-        if (!self || !self->known_parents_.contains(parent)) return;
-        VerifiedParent& verified_parent = self->known_parents_[parent];
-        verified_parent = {};
-        if (c.rc == ZOK) verified_parent.life = ++self->lives_;
-    });
+    handle_.get(parent, true, when_answered([this, parent](Call& c) {
+                    const auto known = known_parents_.find(parent);
+                    if (known == known_parents_.end()) return;
+                    known->second = {};
+                    if (c.rc == ZOK) known->second.life = ++lives_;
+                }));
 }
 
-void Session::create_node(const QueueNodePtr& p) {
+bool OwnNodes::parent_changed(const std::string& path, bool deleted) {
+    const auto known = known_parents_.find(path);
+    if (known == known_parents_.end()) return false;
+    if (deleted)
+        known_parents_.erase(known);
+    else
+        known->second = {};  // the watch was for this
+    return true;
+}
+
+// --- nodes
+// ---------
+
+void OwnNodes::create_node(const QueueNodePtr& p) {
     p->state = QueueNode::State::creating;
     if (p->tries > 0) create_base();
     const auto known = known_parents_.find(p->parent);
@@ -132,31 +163,30 @@ void Session::create_node(const QueueNodePtr& p) {
     else if (known->second.life == 0 && !known->second.asked && p->limit == 0)
         watch_parent(p->parent);  // it is used again
     const std::string path = p->parent + "/" + node_prefix(p->guid, p->recipe);
-    auto then = [weak = weak_from_this(), p, foreseen](Call& c) {
-        if (const auto self = weak.lock()) self->created(p, foreseen, c);
-    };
+    auto then = when_answered([this, p, foreseen](Call& c) { created(p, foreseen, c); });
     if (p->limit > 0) {
-        handle_->create_several(path, data_of(*p, false), p->permits, std::move(then));
+        handle_.create_several(path, data_of(*p, false), p->permits, std::move(then));
         look_at_name(*p);
     } else {
-        handle_->create(path, data_of(*p, p->reads()), Handle::Kind::sequential, std::move(then));
+        handle_.create(path, data_of(*p, p->reads()), Handle::Kind::sequential, std::move(then));
     }
     // In the same round trip: what it answers includes the node.
-    Line& l = line(*p);
+    Line& l = queues().line(*p);
     p->list = l.sent + 1;
-    if (!foreseen) want_list(l);
+    if (!foreseen) queues().want_list(l);
 }
 
-void Session::look_at_name(QueueNode& p) {
-    const std::string name = parent_path(shared_->options, p.name);
-    p.own_node = handle_->get(name, false);
-    p.own_line = handle_->list(name);
+void OwnNodes::look_at_name(QueueNode& p) {
+    const std::string name = parent_path(shared_.options, p.name);
+    p.own_node = handle_.get(name, false);
+    p.own_line = handle_.list(name);
 }
 
-std::string Session::data_of(const QueueNode& p, bool reading) const {
+std::string OwnNodes::data_of(const QueueNode& p, bool reading) const {
     NodeData d;
     d.owner = p.owner;
-    d.ttl_ms = std::min(p.ttl, lease_time()).count();  // no longer than the servers keep it
+    d.ttl_ms = std::min(p.ttl, session_.heartbeat().lease_time())
+                   .count();  // no longer than the servers keep it
     d.delay_ms = p.lock_delay.count();
     d.permits = p.permits;
     d.asked = p.wanted_back;
@@ -164,31 +194,31 @@ std::string Session::data_of(const QueueNode& p, bool reading) const {
     return write_data(d);
 }
 
-void Session::find_rank(const QueueNodePtr& p, bool foreseen) {
+void OwnNodes::find_rank(const QueueNodePtr& p, bool foreseen) {
     const auto known = known_parents_.find(p->parent);
     const VerifiedParent verified_parent =
         known == known_parents_.end() ? VerifiedParent{} : known->second;
     p->verified_parent = verified_parent.life;
     if (!foreseen) return;  // its list is on the way
-    Line& l = line(*p);
+    Line& l = queues().line(*p);
     const auto sequence = sequence_of(p->node);
     if (sequence && verified_parent.clear && *sequence == *verified_parent.clear + 1 &&
         l.entries().begin()->second.own == p) {
         p->listed = true;
         p->gate.open();
     } else if (l.sent < p->list) {
-        want_list(l);
+        queues().want_list(l);
     }
 }
 
-void Session::note_clear(const QueueNode& p) {
+void OwnNodes::note_clear(const QueueNode& p) {
     // It was the first, so all before it were gone. Where others stand in line the next one would
     // not be the first, and had better ask for the list at once.
     if (p.verified_parent == 0 || p.waited) return;
-    const auto at = lines_.find(p.parent);
+    const Line* const l = queues().find(p.parent);
     // Where permits may be held meanwhile, who comes next has to look for them.
-    if (at == lines_.end() || !at->second.first(p) || at->second.folder || p.limit > 0) return;
-    if (!at->second.strangers.empty()) return;
+    if (l == nullptr || !l->first(p) || l->folder || p.limit > 0) return;
+    if (!l->strangers.empty()) return;
     const auto known = known_parents_.find(p.parent);
     const auto sequence = sequence_of(p.node);
     if (known == known_parents_.end() || known->second.life != p.verified_parent || !sequence)
@@ -196,7 +226,7 @@ void Session::note_clear(const QueueNode& p) {
     known->second.clear = *sequence;
 }
 
-bool Session::stands(const QueueNodePtr& p, std::string node, std::int64_t czxid) {
+bool OwnNodes::stands(const QueueNodePtr& p, std::string node, std::int64_t czxid) {
     p->node = std::move(node);
     p->czxid = czxid;
     p->state = QueueNode::State::queued;
@@ -206,14 +236,14 @@ bool Session::stands(const QueueNodePtr& p, std::string node, std::int64_t czxid
             const auto sequence = sequence_of(n);
             return sequence && is_unique(*sequence);
         })) {
-        line(*p).add(p);
+        queues().line(*p).add(p);
         return true;
     }
-    refuse_place(p, make(Error::used_up));
+    refuse(p, make(Error::used_up));
     return false;
 }
 
-void Session::created(const QueueNodePtr& p, bool foreseen, Call& c) {
+void OwnNodes::created(const QueueNodePtr& p, bool foreseen, Call& c) {
     if (p->state != QueueNode::State::creating) return;
     if (c.rc == ZOK) {
         for (std::string& path : c.children)
@@ -230,8 +260,8 @@ void Session::created(const QueueNodePtr& p, bool foreseen, Call& c) {
     if (unanswered(c.rc)) {
         // With no connection the request was not even sent; a look shows which of the two it was.
         p->state = QueueNode::State::in_doubt;
-        if (!handle_->connected()) return;
-        handle_->sync(p->parent);
+        if (!handle_.connected()) return;
+        handle_.sync(p->parent);
         look_for(p);
         return;
     }

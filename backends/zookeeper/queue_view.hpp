@@ -1,0 +1,62 @@
+// What a session knows of the lines in which its places stand, and whom it lets in.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "line.hpp"
+#include "session_part.hpp"
+
+namespace holdfast::zookeeper {
+
+/// Lists lines, and watches the nodes that places wait for.
+class QueueView : public SessionPart {
+public:
+    using SessionPart::SessionPart;
+
+    Line& line(const QueueNode& p);
+    /// Null where no place of this session has stood lately.
+    Line* find(const std::string& parent);
+    const Line* find(const std::string& parent) const;
+
+    /// Nothing is ahead of it that it has to wait for.
+    bool lets_in(const QueueNode&) const;
+    /// Whether something surely is. Requests what has to be known for that.
+    bool blocked(const QueueNodePtr&);
+    /// Whether a place of this client holds the name or stands in line for it, so that a single try
+    /// fails without a request.
+    bool known_busy(const spi::Attempt&) const;
+    /// Strangers in the last list of its line.
+    const std::vector<std::string>& strangers_beside(const QueueNode& p) {
+        return line(p).strangers;
+    }
+    /// Ensures that the node ahead of it is watched, and lists the whole line now and then.
+    void keep_waiting(const QueueNodePtr&);
+
+    // --- for the other parts
+    void want_list(Line&);
+    /// A node has vanished, or its holder reads from now on: whoever waited for it may be let in.
+    void vanished(Line&, const std::string& node);
+    void downgraded(Line&, const std::string& node);
+    /// Forgets lines without places, and repeats refused looks for a node.
+    void see_to_lines();
+    /// What its watches notify of.
+    void changed(const std::string& parent, const std::string& node, bool deleted);
+    void children_changed(std::string_view path);
+    void connected();
+    void disconnected();
+    void clear() { lines_.clear(); }
+
+private:
+    void listed(const std::string& parent, std::uint64_t number, Call&);
+    void list_refused(const std::string& parent, error_code why);
+    void look_along(Line&);
+    void look_along_permits(Line&);
+    void ask_watch(Line&, const std::string& node);
+    void blocker_seen(const std::string& parent, const std::string& node, const Call&);
+    void let_in_behind(Line&, const std::vector<QueueNodePtr>& behind);
+
+    std::unordered_map<std::string, Line> lines_;
+};
+
+}  // namespace holdfast::zookeeper
