@@ -42,7 +42,7 @@ QueueNodePtr OwnNodes::make_place(const spi::Attempt& a) {
         }
         if (p->serial == 0) p->serial = ++last_serial_;
         places_.insert(p);
-        ++queues().line(*p).places;
+        ++queues().of(*p).places;
         return p;
     };
     session_.touch();
@@ -54,7 +54,7 @@ QueueNodePtr OwnNodes::make_place(const spi::Attempt& a) {
 
 void OwnNodes::end_place(const QueueNodePtr& p, QueueNode::State state, error_code why) {
     if (places_.erase(p) == 0) return;
-    if (Line* const l = queues().find(p->parent)) --l->places;
+    if (Queue* const q = queues().find(p->parent)) --q->places;
     const QueueNode::State before = std::exchange(p->state, state);
     p->why = why;
     session_.touch();
@@ -171,9 +171,9 @@ void OwnNodes::create_node(const QueueNodePtr& p) {
         handle_.create(path, data_of(*p, p->reads()), Handle::Kind::sequential, std::move(then));
     }
     // In the same round trip: what it answers includes the node.
-    Line& l = queues().line(*p);
-    p->list = l.sent + 1;
-    if (!foreseen) queues().want_list(l);
+    Queue& q = queues().of(*p);
+    p->list = q.sent + 1;
+    if (!foreseen) queues().want_list(q);
 }
 
 void OwnNodes::look_at_name(QueueNode& p) {
@@ -200,14 +200,14 @@ void OwnNodes::find_rank(const QueueNodePtr& p, bool foreseen) {
         known == known_parents_.end() ? VerifiedParent{} : known->second;
     p->verified_parent = verified_parent.life;
     if (!foreseen) return;  // its list is on the way
-    Line& l = queues().line(*p);
+    Queue& q = queues().of(*p);
     const auto sequence = sequence_of(p->node);
     if (sequence && verified_parent.clear && *sequence == *verified_parent.clear + 1 &&
-        l.entries().begin()->second.own == p) {
+        q.entries().begin()->second.own == p) {
         p->listed = true;
         p->gate.open();
-    } else if (l.sent < p->list) {
-        queues().want_list(l);
+    } else if (q.sent < p->list) {
+        queues().want_list(q);
     }
 }
 
@@ -215,10 +215,10 @@ void OwnNodes::note_clear(const QueueNode& p) {
     // It was the first, so all before it were gone. Where others stand in line the next one would
     // not be the first, and had better ask for the list at once.
     if (p.verified_parent == 0 || p.waited) return;
-    const Line* const l = queues().find(p.parent);
+    const Queue* const q = queues().find(p.parent);
     // Where permits may be held meanwhile, who comes next has to look for them.
-    if (l == nullptr || !l->first(p) || l->folder || p.limit > 0) return;
-    if (!l->strangers.empty()) return;
+    if (q == nullptr || !q->first(p) || q->folder || p.limit > 0) return;
+    if (!q->strangers.empty()) return;
     const auto known = known_parents_.find(p.parent);
     const auto sequence = sequence_of(p.node);
     if (known == known_parents_.end() || known->second.life != p.verified_parent || !sequence)
@@ -236,7 +236,7 @@ bool OwnNodes::stands(const QueueNodePtr& p, std::string node, std::int64_t czxi
             const auto sequence = sequence_of(n);
             return sequence && is_unique(*sequence);
         })) {
-        queues().line(*p).add(p);
+        queues().of(*p).add(p);
         return true;
     }
     refuse(p, make(Error::used_up));

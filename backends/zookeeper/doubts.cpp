@@ -15,17 +15,17 @@ constexpr milliseconds ghost_patience{1500};
 }  // namespace
 
 void OwnNodes::look_for(const QueueNodePtr& p) {
-    Line& l = queues().line(*p);
-    p->list = l.sent + 1;
-    if (std::find(l.doubtful.begin(), l.doubtful.end(), p) == l.doubtful.end())
-        l.doubtful.push_back(p);
-    queues().want_list(l);
+    Queue& q = queues().of(*p);
+    p->list = q.sent + 1;
+    if (std::find(q.doubtful.begin(), q.doubtful.end(), p) == q.doubtful.end())
+        q.doubtful.push_back(p);
+    queues().want_list(q);
 }
 
-void OwnNodes::resolve_doubts(Line& l, std::uint64_t number,
+void OwnNodes::resolve_doubts(Queue& q, std::uint64_t number,
                               const std::vector<std::string>& children) {
     std::vector<QueueNodePtr> ready;
-    std::erase_if(l.doubtful, [&](const QueueNodePtr& p) {
+    std::erase_if(q.doubtful, [&](const QueueNodePtr& p) {
         if (p->list > number) return false;
         ready.push_back(p);
         return true;
@@ -70,19 +70,19 @@ void OwnNodes::adopt(const QueueNodePtr& p, const std::string& node) {
     auto then = when_answered([this, p, node](Call& c) {
         if (p->state != QueueNode::State::in_doubt) return;
         if (unanswered(c.rc)) return;  // the next connection looks again
-        Line& l = queues().line(*p);
+        Queue& q = queues().of(*p);
         if (c.rc != ZOK && c.rc != ZNONODE) {
             // It may be its own, and would stand ahead of a second one: the next heartbeat looks.
-            p->list = l.sent + 1;
-            return l.doubtful.push_back(p);
+            p->list = q.sent + 1;
+            return q.doubtful.push_back(p);
         }
         // Another session's is never ours, whatever its name says.
         if (c.rc != ZOK || c.session != handle_.session()) return create_again(p);
         p->version = c.version;
         if (!stands(p, node, c.czxid)) return;
         if (p->leaving()) return remove_node(p);
-        p->list = l.sent + 1;
-        queues().want_list(l);
+        p->list = q.sent + 1;
+        queues().want_list(q);
     });
     handle_.get(p->parent + "/" + node, false, std::move(then));
 }

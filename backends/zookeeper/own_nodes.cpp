@@ -32,7 +32,7 @@ void OwnNodes::connected() {
         else if (p->leaving())
             remove_node(p);
         else if (p->state == QueueNode::State::queued)
-            queues().want_list(queues().line(*p));
+            queues().want_list(queues().of(*p));
         else if (p->held() && p->renewed_before)
             watch(p);
     }
@@ -137,10 +137,10 @@ void OwnNodes::removed(const QueueNodePtr& p, int rc, bool with_mark, bool sever
     }
     const bool by_us = rc == ZOK || p->maybe_removed;
     note_clear(*p);
-    if (Line* const l = queues().find(p->parent))
+    if (Queue* const q = queues().find(p->parent))
         for (const std::string& node : p->nodes()) {
-            const Line::Entry* e = l->find(node);
-            if (e != nullptr && e->own == p) queues().vanished(*l, node);
+            const Queue::Entry* e = q->find(node);
+            if (e != nullptr && e->own == p) queues().vanished(*q, node);
         }
     end_place(p, by_us ? QueueNode::State::removed : QueueNode::State::gone, p->why);
 }
@@ -179,7 +179,7 @@ void OwnNodes::give_up_waiting() {
 void OwnNodes::forget_permits(QueueNode& p) {
     for (const std::string& node : std::exchange(p.more, {})) {
         remove_ghost(p.parent, node);
-        if (Line* const l = queues().find(p.parent)) l->remove(node);
+        if (Queue* const q = queues().find(p.parent)) q->remove(node);
     }
 }
 
@@ -264,7 +264,7 @@ void OwnNodes::downgrade(const QueueNodePtr& p) {
 void OwnNodes::downgraded(const QueueNodePtr& p) {
     p->access = QueueNode::Access::reads;
     p->marked = false;
-    if (Line* const l = queues().find(p->parent)) queues().downgraded(*l, p->node);
+    if (Queue* const q = queues().find(p->parent)) queues().downgraded(*q, p->node);
 }
 
 void OwnNodes::changed(const QueueNodePtr& p, bool deleted) {
@@ -274,7 +274,7 @@ void OwnNodes::changed(const QueueNodePtr& p, bool deleted) {
         return watch(p);
     }
     forget_permits(*p);
-    if (Line* const l = queues().find(p->parent)) queues().vanished(*l, p->node);
+    if (Queue* const q = queues().find(p->parent)) queues().vanished(*q, p->node);
     lose_place(p, p->revoked() ? make_error_code(errc::revoked) : make(Error::node_gone));
 }
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "line.hpp"
+#include "queue.hpp"
 #include "session_part.hpp"
 #include "verified_parent.hpp"
 
@@ -50,7 +50,7 @@ public:
     void end_place(const QueueNodePtr&, QueueNode::State, error_code);
     /// Its node is not there any more: core hears of it.
     void lose_place(const QueueNodePtr&, error_code why);
-    void resolve_doubts(Line&, std::uint64_t number, const std::vector<std::string>& children);
+    void resolve_doubts(Queue&, std::uint64_t number, const std::vector<std::string>& children);
     /// Permits beyond the first are deleted one by one.
     void forget_permits(QueueNode&);
     /// What the watch of its node notifies of.

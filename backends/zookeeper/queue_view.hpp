@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "line.hpp"
+#include "queue.hpp"
 #include "session_part.hpp"
 
 namespace holdfast::zookeeper {
@@ -14,10 +14,10 @@ class QueueView : public SessionPart {
 public:
     using SessionPart::SessionPart;
 
-    Line& line(const QueueNode& p);
+    Queue& of(const QueueNode& p);
     /// Null where no place of this session has stood lately.
-    Line* find(const std::string& parent);
-    const Line* find(const std::string& parent) const;
+    Queue* find(const std::string& parent);
+    const Queue* find(const std::string& parent) const;
 
     /// Nothing is ahead of it that it has to wait for.
     bool lets_in(const QueueNode&) const;
@@ -27,17 +27,15 @@ public:
     /// fails without a request.
     bool known_busy(const spi::Attempt&) const;
     /// Strangers in the last list of its line.
-    const std::vector<std::string>& strangers_beside(const QueueNode& p) {
-        return line(p).strangers;
-    }
+    const std::vector<std::string>& strangers_beside(const QueueNode& p) { return of(p).strangers; }
     /// Ensures that the node ahead of it is watched, and lists the whole line now and then.
     void keep_waiting(const QueueNodePtr&);
 
     // --- for the other parts
-    void want_list(Line&);
+    void want_list(Queue&);
     /// A node has vanished, or its holder reads from now on: whoever waited for it may be let in.
-    void vanished(Line&, const std::string& node);
-    void downgraded(Line&, const std::string& node);
+    void vanished(Queue&, const std::string& node);
+    void downgraded(Queue&, const std::string& node);
     /// Forgets lines without places, and repeats refused looks for a node.
     void see_to_lines();
     /// What its watches notify of.
@@ -45,18 +43,18 @@ public:
     void children_changed(std::string_view path);
     void connected();
     void disconnected();
-    void clear() { lines_.clear(); }
+    void clear() { queues_.clear(); }
 
 private:
     void listed(const std::string& parent, std::uint64_t number, Call&);
     void list_refused(const std::string& parent, error_code why);
-    void look_along(Line&);
-    void look_along_permits(Line&);
-    void ask_watch(Line&, const std::string& node);
+    void look_along(Queue&);
+    void look_along_permits(Queue&);
+    void ask_watch(Queue&, const std::string& node);
     void blocker_seen(const std::string& parent, const std::string& node, const Call&);
-    void let_in_behind(Line&, const std::vector<QueueNodePtr>& behind);
+    void let_in_behind(Queue&, const std::vector<QueueNodePtr>& behind);
 
-    std::unordered_map<std::string, Line> lines_;
+    std::unordered_map<std::string, Queue> queues_;
 };
 
 }  // namespace holdfast::zookeeper
