@@ -10,7 +10,7 @@
 namespace holdfast::zookeeper {
 namespace {
 
-constexpr milliseconds ghost_patience{1500};
+constexpr milliseconds orphan_patience{1500};
 
 }  // namespace
 
@@ -44,9 +44,9 @@ void OwnNodes::resolve(const QueueNodePtr& p, std::vector<const std::string*> no
     const std::size_t wanted = p->limit > 0 ? p->permits : 1;
     if (nodes.size() < wanted)
         for (const std::string* node : std::exchange(nodes, {}))
-            remove_ghost(p->parent, *node);
+            remove_orphan(p->parent, *node);
     if (nodes.empty()) {
-        ghosts_.push_back({p->parent, p->guid, {}, boot_clock::now() + ghost_patience});
+        orphans_.push_back({p->parent, p->guid, {}, boot_clock::now() + orphan_patience});
         return create_again(p);
     }
     std::sort(nodes.begin(), nodes.end(),
@@ -56,7 +56,7 @@ void OwnNodes::resolve(const QueueNodePtr& p, std::vector<const std::string*> no
         if (i < wanted)
             p->more.push_back(*nodes[i]);
         else
-            remove_ghost(p->parent, *nodes[i]);
+            remove_orphan(p->parent, *nodes[i]);
     adopt(p, *nodes.front());
 }
 
@@ -87,32 +87,32 @@ void OwnNodes::adopt(const QueueNodePtr& p, const std::string& node) {
     handle_.get(p->parent + "/" + node, false, std::move(then));
 }
 
-void OwnNodes::sweep_ghosts(boot_clock::time_point now) {
-    std::vector<Ghost> due;
-    std::erase_if(ghosts_, [&](Ghost& g) {
-        if (g.due > now) return false;
-        due.push_back(std::move(g));
+void OwnNodes::sweep_orphans(boot_clock::time_point now) {
+    std::vector<OrphanNode> due;
+    std::erase_if(orphans_, [&](OrphanNode& o) {
+        if (o.due > now) return false;
+        due.push_back(std::move(o));
         return true;
     });
-    for (const Ghost& g : due) {
-        if (!g.node.empty()) {
-            remove_ghost(g.parent, g.node);
+    for (const OrphanNode& o : due) {
+        if (!o.node.empty()) {
+            remove_orphan(o.parent, o.node);
             continue;
         }
-        auto then = when_answered([this, g](Call& c) {
+        auto then = when_answered([this, o](Call& c) {
             if (c.rc != ZOK && c.rc != ZNONODE)
-                ghosts_.push_back({g.parent, g.guid, {}, boot_clock::now()});
+                orphans_.push_back({o.parent, o.guid, {}, boot_clock::now()});
             for (const std::string& node : c.children)
-                if (made_by(node, g.guid)) remove_ghost(g.parent, node);
+                if (made_by(node, o.guid)) remove_orphan(o.parent, node);
         });
-        handle_.list(g.parent, std::move(then));
+        handle_.list(o.parent, std::move(then));
     }
 }
 
-void OwnNodes::remove_ghost(const std::string& parent, const std::string& node) {
+void OwnNodes::remove_orphan(const std::string& parent, const std::string& node) {
     auto then = when_answered([this, parent, node](Call& c) {
         if (c.rc != ZOK && c.rc != ZNONODE)
-            ghosts_.push_back({parent, {}, node, boot_clock::now()});
+            orphans_.push_back({parent, {}, node, boot_clock::now()});
     });
     handle_.remove(parent + "/" + node, std::move(then));
 }

@@ -47,7 +47,7 @@ void OwnNodes::disconnected() {
 }
 
 void OwnNodes::repeat(boot_clock::time_point now) {
-    sweep_ghosts(now);
+    sweep_orphans(now);
     // Those whose delete was refused as well.
     for (const QueueNodePtr& p : places_)
         if (p->leaving()) remove_node(p);
@@ -178,7 +178,7 @@ void OwnNodes::give_up_waiting() {
 
 void OwnNodes::forget_permits(QueueNode& p) {
     for (const std::string& node : std::exchange(p.more, {})) {
-        remove_ghost(p.parent, node);
+        remove_orphan(p.parent, node);
         if (Queue* const q = queues().find(p.parent)) q->remove(node);
     }
 }

@@ -94,8 +94,8 @@ private:
     void resolve(const QueueNodePtr&, std::vector<const std::string*> nodes);
     void adopt(const QueueNodePtr&, const std::string& node);
     void create_again(const QueueNodePtr&);
-    void sweep_ghosts(boot_clock::time_point now);
-    void remove_ghost(const std::string& parent, const std::string& node);
+    void sweep_orphans(boot_clock::time_point now);
+    void remove_orphan(const std::string& parent, const std::string& node);
 
     // --- own_nodes.cpp
     void remove_node(const QueueNodePtr&);
@@ -115,11 +115,11 @@ private:
     error_code no_parent_;
     /// To be deleted, with a heartbeat, until the servers say that it is gone. Without a node:
     /// whatever has that guid, whose request may still arrive by another connection.
-    struct Ghost {
+    struct OrphanNode {
         std::string parent, guid, node;
         boot_clock::time_point due;
     };
-    std::vector<Ghost> ghosts_;
+    std::vector<OrphanNode> orphans_;
 };
 
 }  // namespace holdfast::zookeeper
