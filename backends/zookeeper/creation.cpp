@@ -166,7 +166,7 @@ void OwnNodes::create_node(const QueueNodePtr& p) {
     auto then = when_answered([this, p, foreseen](Call& c) { created(p, foreseen, c); });
     if (p->limit > 0) {
         handle_.create_several(path, data_of(*p, false), p->permits, std::move(then));
-        look_at_name(*p);
+        read_name(*p);
     } else {
         handle_.create(path, data_of(*p, p->reads()), Handle::Kind::sequential, std::move(then));
     }
@@ -176,7 +176,7 @@ void OwnNodes::create_node(const QueueNodePtr& p) {
     if (!foreseen) queues().want_list(q);
 }
 
-void OwnNodes::look_at_name(QueueNode& p) {
+void OwnNodes::read_name(QueueNode& p) {
     const std::string name = parent_path(shared_.options, p.name);
     p.own_node = handle_.get(name, false);
     p.own_line = handle_.list(name);
@@ -262,7 +262,7 @@ void OwnNodes::created(const QueueNodePtr& p, bool foreseen, Call& c) {
         p->state = QueueNode::State::in_doubt;
         if (!handle_.connected()) return;
         handle_.sync(p->parent);
-        look_for(p);
+        find_node(p);
         return;
     }
     if (p->leaving()) return end_place(p, QueueNode::State::gone, {});

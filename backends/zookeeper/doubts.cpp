@@ -14,7 +14,7 @@ constexpr milliseconds orphan_patience{1500};
 
 }  // namespace
 
-void OwnNodes::look_for(const QueueNodePtr& p) {
+void OwnNodes::find_node(const QueueNodePtr& p) {
     Queue& q = queues().of(*p);
     p->list = q.sent + 1;
     if (std::find(q.doubtful.begin(), q.doubtful.end(), p) == q.doubtful.end())

@@ -28,7 +28,7 @@ void OwnNodes::connected() {
         const bool in_doubt = p->state == QueueNode::State::in_doubt;
         if (in_doubt && synced.insert(p->parent).second) handle_.sync(p->parent);
         if (in_doubt)
-            look_for(p);
+            find_node(p);
         else if (p->leaving())
             remove_node(p);
         else if (p->state == QueueNode::State::queued)

@@ -34,7 +34,7 @@ public:
     /// Reads its own node, and watches it.
     void watch(const QueueNodePtr&);
     /// For permits: requests the limit, and the line at the name itself.
-    void look_at_name(QueueNode&);
+    void read_name(QueueNode&);
     /// From writer to reader, in its own node and its own place. Opens Shared::beats on the answer.
     void downgrade(const QueueNodePtr&);
 
@@ -90,7 +90,8 @@ private:
     std::string data_of(const QueueNode&, bool reading) const;
 
     // --- doubts.cpp
-    void look_for(const QueueNodePtr&);
+    /// Requests the list that says whether its node exists.
+    void find_node(const QueueNodePtr&);
     void resolve(const QueueNodePtr&, std::vector<const std::string*> nodes);
     void adopt(const QueueNodePtr&, const std::string& node);
     void create_again(const QueueNodePtr&);

@@ -97,7 +97,7 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
                                                        SessionPtr session) {
     const std::string name = parent_path(shared_->options, p->name);
     for (int round = 0; round < most_rounds; ++round) {
-        if (!p->own_node) session->own().look_at_name(*p);
+        if (!p->own_node) session->own().read_name(*p);
         const CallPtr node = std::exchange(p->own_node, nullptr);
         const CallPtr line = std::exchange(p->own_line, nullptr);
         auto one = finished(shared_->engine, node, a->deadline);

@@ -45,7 +45,7 @@ void QueueView::disconnected() {
 // --- lists
 // ---------------------------------------------------------------------------------------
 
-void QueueView::see_to_lines() {
+void QueueView::tidy() {
     for (auto at = queues_.begin(); at != queues_.end();) {
         Queue& q = at->second;
         if (!q.doubtful.empty() && q.sent == q.answered) want_list(q);
@@ -81,7 +81,7 @@ void QueueView::listed(const std::string& parent, std::uint64_t number, Call& c)
             session_.own().lose_place(p, make(Error::node_gone));
         }
     session_.own().resolve_doubts(q, number, c.children);
-    look_along(q);
+    refresh(q);
     if (q.wanted) want_list(q);
 }
 
@@ -109,10 +109,10 @@ void QueueView::changed(const std::string& parent, const std::string& node, bool
     if (e->own) return session_.own().changed(QueueNodePtr(e->own), deleted);
     if (deleted) return vanished(*q, node);
     e->watched = false;
-    look_along(*q);
+    refresh(*q);
 }
 
-void QueueView::look_along_permits(Queue& q) {
+void QueueView::refresh_permits(Queue& q) {
     std::vector<QueueNodePtr> ready;
     for (const auto& [key, e] : q.entries())
         if (e.own && e.own->node == key.second && e.own->state == QueueNode::State::queued) {
@@ -123,8 +123,8 @@ void QueueView::look_along_permits(Queue& q) {
         shared_.events->wake(p->owner);
 }
 
-void QueueView::look_along(Queue& q) {
-    if (q.of_permits()) return look_along_permits(q);
+void QueueView::refresh(Queue& q) {
+    if (q.of_permits()) return refresh_permits(q);
     std::vector<QueueNodePtr> ready;
     std::vector<std::string> unwatched;
     const Queue::Entries::value_type* ahead = nullptr;
@@ -188,7 +188,7 @@ void QueueView::downgraded(Queue& q, const std::string& node) {
 }
 
 void QueueView::let_in_behind(Queue& q, const std::vector<QueueNodePtr>& behind) {
-    if (q.of_permits()) return look_along_permits(q);
+    if (q.of_permits()) return refresh_permits(q);
     bool unsure = false;
     for (const QueueNodePtr& p : behind) {
         if (!p->waits() || !p->listed) continue;

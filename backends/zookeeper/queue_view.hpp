@@ -36,8 +36,8 @@ public:
     /// A node has vanished, or its holder reads from now on: whoever waited for it may be let in.
     void vanished(Queue&, const std::string& node);
     void downgraded(Queue&, const std::string& node);
-    /// Forgets lines without places, and repeats refused looks for a node.
-    void see_to_lines();
+    /// Forgets lines without places, and asks again for lists that were refused.
+    void tidy();
     /// What its watches notify of.
     void changed(const std::string& parent, const std::string& node, bool deleted);
     void children_changed(std::string_view path);
@@ -48,8 +48,9 @@ public:
 private:
     void listed(const std::string& parent, std::uint64_t number, Call&);
     void list_refused(const std::string& parent, error_code why);
-    void look_along(Queue&);
-    void look_along_permits(Queue&);
+    /// Notifies whoever may be let in, and watches what the others wait for.
+    void refresh(Queue&);
+    void refresh_permits(Queue&);
     void ask_watch(Queue&, const std::string& node);
     void blocker_seen(const std::string& parent, const std::string& node, const Call&);
     void let_in_behind(Queue&, const std::vector<QueueNodePtr>& behind);

@@ -178,7 +178,7 @@ void Session::beat() {
     const auto now = boot_clock::now();
     own_.expire(now);
     if (handle_->connected()) {
-        queues_.see_to_lines();
+        queues_.tidy();
         own_.repeat(now);
         heartbeat_.keep_up(now);
     }
