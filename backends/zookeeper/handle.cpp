@@ -27,10 +27,10 @@ milliseconds twice(boot_clock::duration time) noexcept {
 
 }  // namespace
 
-Handle::Handle(std::shared_ptr<Shared> shared, milliseconds timeout, Ear& ear)
+Handle::Handle(std::shared_ptr<Shared> shared, milliseconds timeout, Listener& listener)
     : shared_(std::move(shared)),
       asked_(timeout),
-      ear_(&ear),
+      listener_(&listener),
       descriptor_(shared_->engine),
       timer_(shared_->engine),
       timeout_(timeout) {}
@@ -61,7 +61,8 @@ boot_clock::duration Handle::answer_limit(boot_clock::time_point now) const {
     const milliseconds most = std::max(milliseconds(50), timeout_ / 4);
     const milliseconds limit = std::min(std::max(milliseconds(700), twice(latency_)), most);
     const auto silence = now - silent_since_;
-    const bool change = silence < limit || ear_ == nullptr || ear_->outlives_change(twice(silence));
+    const bool change =
+        silence < limit || listener_ == nullptr || listener_->outlives_change(twice(silence));
     return change ? limit : most;
 }
 
@@ -129,8 +130,9 @@ void Handle::turn(int events) {
         drop_descriptor();
         if (std::exchange(over_, true)) return;
         connected_ = false;
-        if (ear_ != nullptr)
-            ear_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED : ZSESSIONEXPIRED);
+        if (listener_ != nullptr)
+            listener_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED
+                                                                     : ZSESSIONEXPIRED);
         return;
     }
     if (rc != ZOK) return failed(system_error);
@@ -201,7 +203,7 @@ void Handle::failed(int system_error) {
     forget_watches();
     down_ = false;
     const bool was = std::exchange(connected_, false);
-    if (was && ear_ != nullptr) ear_->disconnected();
+    if (was && listener_ != nullptr) listener_->disconnected();
     if (!was && system_error != 0 && system_error != EAGAIN && system_error != EINPROGRESS) {
         trouble_ =
             hosts_text(shared_->options) + ": " +
@@ -275,14 +277,14 @@ void Handle::drop_descriptor() noexcept {
 
 void Handle::on_event(zhandle_t*, int type, int state, const char* path, void* context) {
     Handle& self = *static_cast<Handle*>(context);
-    if (self.ear_ == nullptr) return;
+    if (self.listener_ == nullptr) return;
     if (type == ZOO_SESSION_EVENT) return self.session_event(state);
     if (path == nullptr) return;
     if (type != ZOO_CHILD_EVENT) self.watches_.erase(path);
     if (type != ZOO_CHANGED_EVENT) self.child_watches_.erase(path);
-    if (type == ZOO_CHILD_EVENT) self.ear_->children_changed(path);
-    if (type == ZOO_DELETED_EVENT) self.ear_->changed(path, true);
-    if (type == ZOO_CHANGED_EVENT) self.ear_->changed(path, false);
+    if (type == ZOO_CHILD_EVENT) self.listener_->children_changed(path);
+    if (type == ZOO_DELETED_EVENT) self.listener_->changed(path, true);
+    if (type == ZOO_CHANGED_EVENT) self.listener_->changed(path, false);
 }
 
 void Handle::session_event(int state) {
@@ -298,10 +300,10 @@ void Handle::session_event(int state) {
         // Servers may differ in what they grant. What is proved was granted before.
         const milliseconds granted(zoo_recv_timeout(zh_));
         timeout_ = seen_ ? std::min(timeout_, granted) : granted;
-        ear_->connected(!std::exchange(seen_, true));
+        listener_->connected(!std::exchange(seen_, true));
     } else if (connected_) {
         connected_ = false;
-        ear_->disconnected();
+        listener_->disconnected();
     }
 }
 
@@ -367,7 +369,7 @@ awaitable<void> Handle::close(boot_clock::time_point deadline) {
 
 void Handle::drop() noexcept {
     closing_ = true;
-    ear_ = nullptr;
+    listener_ = nullptr;
     connected_ = false;
     try {
         timer_.cancel();

@@ -14,7 +14,7 @@ namespace holdfast::zookeeper {
 
 /// Engine thread only. Each session serves acquisitions of one ttl and one lock_delay. Their sum is
 /// its time-out, so every lease is believed to end at least lock_delay before it.
-class Session final : public std::enable_shared_from_this<Session>, public Ear {
+class Session final : public std::enable_shared_from_this<Session>, public Listener {
 public:
     Session(std::shared_ptr<Shared>, milliseconds ttl, milliseconds lock_delay);
     ~Session() override;
@@ -53,7 +53,7 @@ public:
     /// What is due with each heartbeat, and the heartbeat itself.
     void beat();
 
-    // --- Ear
+    // --- Listener
     void connected(bool first) override;
     void disconnected() override;
     void ended(int rc) override;
