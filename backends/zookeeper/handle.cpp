@@ -95,12 +95,14 @@ void Handle::gather(bool on) noexcept {
     ::setsockopt(descriptor_.native_handle(), IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-void Handle::turn(int events) {
-    if (zh_ == nullptr || turning_ || closing_ || over_) return;
-    const auto alive = shared_from_this();
-    turning_ = true;
+/// What the client library waits for.
+struct Handle::Interest {
+    int fd = -1, events = 0;
+    timeval left{};
+};
+
+int Handle::process(int events, bool& more) {
     int rc = ZOK;
-    bool more = false;
     if (given_up()) rc = purge();
     for (int i = 0; events != 0 && rc == ZOK; ++i) {
         more = i == turns_at_once();
@@ -110,35 +112,47 @@ void Handle::turn(int events) {
         events = ZOOKEEPER_READ;
         if (given_up()) rc = purge();
     }
+    return rc == ZNOTHING ? ZOK : rc;
+}
+
+int Handle::ask_interest(Interest& next) {
+    const auto before = boot_clock::now();
+    errno = 0;
+    int rc = zookeeper_interest(zh_, &next.fd, &next.events, &next.left);
+    // After a round through all servers it waits a sixtieth of the time-out; how long to wait is
+    // decided here.
+    if (rc == ZOK && next.fd < 0) rc = zookeeper_interest(zh_, &next.fd, &next.events, &next.left);
+    if (rc == ZOK && next.fd != fd_) connect_sent_ = before;
+    return rc;
+}
+
+void Handle::end() {
+    drop_descriptor();
+    if (std::exchange(over_, true)) return;
+    connected_ = false;
+    if (listener_ != nullptr)
+        listener_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED : ZSESSIONEXPIRED);
+}
+
+void Handle::turn(int events) {
+    if (zh_ == nullptr || turning_ || closing_ || over_) return;
+    const auto alive = shared_from_this();
+    turning_ = true;
+    bool more = false;
+    int rc = process(events, more);
     int system_error = errno;
-    if (rc == ZNOTHING) rc = ZOK;
-    int fd = -1, interest = 0;
-    timeval left{};
+    Interest next;
     if (rc == ZOK && !closing_) {
-        const auto before = boot_clock::now();
-        errno = 0;
-        rc = zookeeper_interest(zh_, &fd, &interest, &left);
-        // After a round through all servers it waits a sixtieth of the time-out; how long to wait
-        // is decided here.
-        if (rc == ZOK && fd < 0) rc = zookeeper_interest(zh_, &fd, &interest, &left);
+        rc = ask_interest(next);
         system_error = errno;
-        if (rc == ZOK && fd != fd_) connect_sent_ = before;
     }
     turning_ = false;
     if (closing_) return;
-    if (is_unrecoverable(zh_) != ZOK) {
-        drop_descriptor();
-        if (std::exchange(over_, true)) return;
-        connected_ = false;
-        if (listener_ != nullptr)
-            listener_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED
-                                                                     : ZSESSIONEXPIRED);
-        return;
-    }
+    if (is_unrecoverable(zh_) != ZOK) return end();
     if (rc != ZOK) return failed(system_error);
-    watch_descriptor(fd, interest);
+    watch_descriptor(next.fd, next.events);
     auto due = std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec));
+        std::chrono::seconds(next.left.tv_sec) + std::chrono::microseconds(next.left.tv_usec));
     if (!connected_) {
         const std::chrono::nanoseconds rest = connect_sent_ + connect_limit() - boot_clock::now();
         if (rest <= rest.zero() && fd_ >= 0) {

@@ -102,6 +102,13 @@ private:
     void resolved(const std::vector<result<spi::HostNames::Addresses>>& answers);
     void open(const std::string& servers);
     void turn(int events);
+    struct Interest;
+    /// Reads and writes what there is. `more`: it is not done yet.
+    int process(int events, bool& more);
+    /// Both leave the system's error in errno.
+    int ask_interest(Interest&);
+    /// The session is over at the servers.
+    void end();
     void turn_soon();
     void gather(bool) noexcept;  ///< holds packets back, or sends them
     bool given_up() const noexcept;
