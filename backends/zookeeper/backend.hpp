@@ -7,8 +7,6 @@
 
 namespace holdfast::zookeeper {
 
-using SessionPtr = std::shared_ptr<Session>;
-
 class ZooKeeperBackend final : public spi::Backend {
 public:
     ZooKeeperBackend(const spi::Settings&, spi::Context);

@@ -27,10 +27,10 @@ milliseconds twice(boot_clock::duration time) noexcept {
 
 }  // namespace
 
-Handle::Handle(std::shared_ptr<Shared> shared, milliseconds timeout, Ear& ear)
+Handle::Handle(std::shared_ptr<Shared> shared, milliseconds timeout, Listener& listener)
     : shared_(std::move(shared)),
       asked_(timeout),
-      ear_(&ear),
+      listener_(&listener),
       descriptor_(shared_->engine),
       timer_(shared_->engine),
       timeout_(timeout) {}
@@ -61,7 +61,8 @@ boot_clock::duration Handle::answer_limit(boot_clock::time_point now) const {
     const milliseconds most = std::max(milliseconds(50), timeout_ / 4);
     const milliseconds limit = std::min(std::max(milliseconds(700), twice(latency_)), most);
     const auto silence = now - silent_since_;
-    const bool change = silence < limit || ear_ == nullptr || ear_->outlives_change(twice(silence));
+    const bool change =
+        silence < limit || listener_ == nullptr || listener_->outlives_change(twice(silence));
     return change ? limit : most;
 }
 
@@ -94,12 +95,14 @@ void Handle::gather(bool on) noexcept {
     ::setsockopt(descriptor_.native_handle(), IPPROTO_TCP, TCP_CORK, &value, sizeof value);
 }
 
-void Handle::turn(int events) {
-    if (zh_ == nullptr || turning_ || closing_ || over_) return;
-    const auto alive = shared_from_this();
-    turning_ = true;
+/// What the client library waits for.
+struct Handle::Interest {
+    int fd = -1, events = 0;
+    timeval left{};
+};
+
+int Handle::process(int events, bool& more) {
     int rc = ZOK;
-    bool more = false;
     if (given_up()) rc = purge();
     for (int i = 0; events != 0 && rc == ZOK; ++i) {
         more = i == turns_at_once();
@@ -109,34 +112,47 @@ void Handle::turn(int events) {
         events = ZOOKEEPER_READ;
         if (given_up()) rc = purge();
     }
+    return rc == ZNOTHING ? ZOK : rc;
+}
+
+int Handle::ask_interest(Interest& next) {
+    const auto before = boot_clock::now();
+    errno = 0;
+    int rc = zookeeper_interest(zh_, &next.fd, &next.events, &next.left);
+    // After a round through all servers it waits a sixtieth of the time-out; how long to wait is
+    // decided here.
+    if (rc == ZOK && next.fd < 0) rc = zookeeper_interest(zh_, &next.fd, &next.events, &next.left);
+    if (rc == ZOK && next.fd != fd_) connect_sent_ = before;
+    return rc;
+}
+
+void Handle::end() {
+    drop_descriptor();
+    if (std::exchange(over_, true)) return;
+    connected_ = false;
+    if (listener_ != nullptr)
+        listener_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED : ZSESSIONEXPIRED);
+}
+
+void Handle::turn(int events) {
+    if (zh_ == nullptr || turning_ || closing_ || over_) return;
+    const auto alive = shared_from_this();
+    turning_ = true;
+    bool more = false;
+    int rc = process(events, more);
     int system_error = errno;
-    if (rc == ZNOTHING) rc = ZOK;
-    int fd = -1, interest = 0;
-    timeval left{};
+    Interest next;
     if (rc == ZOK && !closing_) {
-        const auto before = boot_clock::now();
-        errno = 0;
-        rc = zookeeper_interest(zh_, &fd, &interest, &left);
-        // After a round through all servers it waits a sixtieth of the time-out; how long to wait
-        // is decided here.
-        if (rc == ZOK && fd < 0) rc = zookeeper_interest(zh_, &fd, &interest, &left);
+        rc = ask_interest(next);
         system_error = errno;
-        if (rc == ZOK && fd != fd_) connect_sent_ = before;
     }
     turning_ = false;
     if (closing_) return;
-    if (is_unrecoverable(zh_) != ZOK) {
-        drop_descriptor();
-        if (std::exchange(over_, true)) return;
-        connected_ = false;
-        if (ear_ != nullptr)
-            ear_->ended(zoo_state(zh_) == ZOO_AUTH_FAILED_STATE ? ZAUTHFAILED : ZSESSIONEXPIRED);
-        return;
-    }
+    if (is_unrecoverable(zh_) != ZOK) return end();
     if (rc != ZOK) return failed(system_error);
-    watch_descriptor(fd, interest);
+    watch_descriptor(next.fd, next.events);
     auto due = std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::seconds(left.tv_sec) + std::chrono::microseconds(left.tv_usec));
+        std::chrono::seconds(next.left.tv_sec) + std::chrono::microseconds(next.left.tv_usec));
     if (!connected_) {
         const std::chrono::nanoseconds rest = connect_sent_ + connect_limit() - boot_clock::now();
         if (rest <= rest.zero() && fd_ >= 0) {
@@ -201,7 +217,7 @@ void Handle::failed(int system_error) {
     forget_watches();
     down_ = false;
     const bool was = std::exchange(connected_, false);
-    if (was && ear_ != nullptr) ear_->disconnected();
+    if (was && listener_ != nullptr) listener_->disconnected();
     if (!was && system_error != 0 && system_error != EAGAIN && system_error != EINPROGRESS) {
         trouble_ =
             hosts_text(shared_->options) + ": " +
@@ -275,14 +291,14 @@ void Handle::drop_descriptor() noexcept {
 
 void Handle::on_event(zhandle_t*, int type, int state, const char* path, void* context) {
     Handle& self = *static_cast<Handle*>(context);
-    if (self.ear_ == nullptr) return;
+    if (self.listener_ == nullptr) return;
     if (type == ZOO_SESSION_EVENT) return self.session_event(state);
     if (path == nullptr) return;
     if (type != ZOO_CHILD_EVENT) self.watches_.erase(path);
     if (type != ZOO_CHANGED_EVENT) self.child_watches_.erase(path);
-    if (type == ZOO_CHILD_EVENT) self.ear_->children_changed(path);
-    if (type == ZOO_DELETED_EVENT) self.ear_->changed(path, true);
-    if (type == ZOO_CHANGED_EVENT) self.ear_->changed(path, false);
+    if (type == ZOO_CHILD_EVENT) self.listener_->children_changed(path);
+    if (type == ZOO_DELETED_EVENT) self.listener_->changed(path, true);
+    if (type == ZOO_CHANGED_EVENT) self.listener_->changed(path, false);
 }
 
 void Handle::session_event(int state) {
@@ -298,10 +314,10 @@ void Handle::session_event(int state) {
         // Servers may differ in what they grant. What is proved was granted before.
         const milliseconds granted(zoo_recv_timeout(zh_));
         timeout_ = seen_ ? std::min(timeout_, granted) : granted;
-        ear_->connected(!std::exchange(seen_, true));
+        listener_->connected(!std::exchange(seen_, true));
     } else if (connected_) {
         connected_ = false;
-        ear_->disconnected();
+        listener_->disconnected();
     }
 }
 
@@ -367,7 +383,7 @@ awaitable<void> Handle::close(boot_clock::time_point deadline) {
 
 void Handle::drop() noexcept {
     closing_ = true;
-    ear_ = nullptr;
+    listener_ = nullptr;
     connected_ = false;
     try {
         timer_.cancel();

@@ -23,9 +23,9 @@ std::string hosts_text(const Options&);
 milliseconds some_of(milliseconds most);
 
 /// Receives a handle's changes, inside the client library's callbacks.
-class Ear {
+class Listener {
 public:
-    virtual ~Ear() = default;
+    virtual ~Listener() = default;
     virtual void connected(bool first) = 0;
     virtual void disconnected() = 0;
     /// The session has ended at the servers (ZSESSIONEXPIRED), or can never begin.
@@ -43,12 +43,12 @@ public:
 /// engine's thread.
 class Handle : public std::enable_shared_from_this<Handle> {
 public:
-    Handle(std::shared_ptr<Shared>, milliseconds timeout, Ear&);
+    Handle(std::shared_ptr<Shared>, milliseconds timeout, Listener&);
     ~Handle();
     Handle(const Handle&) = delete;
     Handle& operator=(const Handle&) = delete;
 
-    /// Resolves and connects; the Ear receives the rest.
+    /// Resolves and connects; the Listener receives the rest.
     void start();
     bool connected() const noexcept { return connected_ && !down_; }
     boot_clock::time_point connected_since() const noexcept { return connected_since_; }
@@ -70,7 +70,7 @@ public:
     /// A watch notifies once, and ends with the connection: after disconnected() nothing is
     /// watched.
     CallPtr get(const std::string& path, bool watch, Then = {});
-    /// With a watch: Ear::children_changed once, as for get.
+    /// With a watch: Listener::children_changed once, as for get.
     CallPtr list(const std::string& path, Then = {}, bool watch = false);
     /// Later answers of this server are at least as new as this call.
     CallPtr sync(const std::string& path, Then = {});
@@ -102,6 +102,13 @@ private:
     void resolved(const std::vector<result<spi::HostNames::Addresses>>& answers);
     void open(const std::string& servers);
     void turn(int events);
+    struct Interest;
+    /// Reads and writes what there is. `more`: it is not done yet.
+    int process(int events, bool& more);
+    /// Both leave the system's error in errno.
+    int ask_interest(Interest&);
+    /// The session is over at the servers.
+    void end();
     void turn_soon();
     void gather(bool) noexcept;  ///< holds packets back, or sends them
     bool given_up() const noexcept;
@@ -124,7 +131,7 @@ private:
 
     const std::shared_ptr<Shared> shared_;
     const milliseconds asked_;
-    Ear* ear_;
+    Listener* listener_;
     _zhandle* zh_ = nullptr;
     boost::asio::posix::stream_descriptor descriptor_;
     boost::asio::steady_timer timer_;

@@ -23,14 +23,11 @@ std::string mark_path(const Options& o, const std::string& name) {
     return marks_base(o) + "/" + escape(o.prefix + name, false);
 }
 
-std::string Session::mark_path(const std::string& name) const {
-    return zookeeper::mark_path(shared_->options, name);
-}
-
 std::optional<std::string> mark_left_by(const QueueNode& p) {
     // Broken or lost: whatever its holder says of it later, it may have been cut short.
-    if (p.told && (p.revoked || p.lapsed)) return std::string(crashed);
-    if (p.told) {
+    const bool granted = p.state == QueueNode::State::granted;
+    if (granted && p.loss != QueueNode::Loss::none) return std::string(crashed);
+    if (granted) {
         if (p.how == Outcome::abandoned) return std::string(abandoned);
         return std::nullopt;
     }
@@ -55,7 +52,7 @@ PreviousHolder before(const QueueNode& p) {
 
 awaitable<error_code> ZooKeeperBackend::read_mark(SessionPtr session, QueueNodePtr p,
                                                   boot_clock::time_point deadline) {
-    CallPtr seen = session->handle().get(session->mark_path(p->name), false);
+    CallPtr seen = session->handle().get(mark_path(shared_->options, p->name), false);
     auto look = finished(shared_->engine, seen, deadline);
     if (!co_await std::move(look)) co_return make(Error::no_answer);
     if (seen->rc != ZOK && seen->rc != ZNONODE) co_return from_rc(seen->rc);
@@ -65,7 +62,7 @@ awaitable<error_code> ZooKeeperBackend::read_mark(SessionPtr session, QueueNodeP
 
 awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
                                              boot_clock::time_point deadline) {
-    const std::string path = session->mark_path(p->name);
+    const std::string path = mark_path(shared_->options, p->name);
     const std::string own = std::to_string(p->czxid) + " " + p->owner;
     CallPtr folder;
     for (int round = 0; round < 4; ++round) {

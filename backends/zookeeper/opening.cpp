@@ -114,7 +114,7 @@ void Handle::open(const std::string& servers) {
             trouble_ = why;
             trouble_code_ = password.error();
             over_ = true;
-            if (ear_ != nullptr) ear_->ended(ZAUTHFAILED);
+            if (listener_ != nullptr) listener_->ended(ZAUTHFAILED);
             return;
         }
         const std::string both = o.user + ":" + *password;

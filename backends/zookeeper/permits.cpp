@@ -43,8 +43,8 @@ awaitable<error_code> ZooKeeperBackend::no_claims(SessionPtr session, std::strin
 awaitable<error_code> ZooKeeperBackend::no_claims_beside(spi::Attempt* a, QueueNodePtr p,
                                                          SessionPtr session) {
     p->strangers = false;  // the next list may bring others
-    auto looking =
-        no_claims(session, p->parent, session->strangers_beside(*p), a->deadline, &a->detail);
+    auto looking = no_claims(session, p->parent, session->queues().strangers_beside(*p),
+                             a->deadline, &a->detail);
     const error_code why = co_await std::move(looking);
     if (why && why != errc::kind_mismatch) p->strangers = true;
     co_return why;
@@ -80,7 +80,7 @@ awaitable<error_code> ZooKeeperBackend::no_permits(QueueNodePtr p, SessionPtr se
             });
         }
         if (now.empty()) {
-            p->folder = false;
+            p->to_agree = false;
             p->waited = true;  // the next one has to look as well
             co_return error_code();
         }
@@ -97,7 +97,7 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
                                                        SessionPtr session) {
     const std::string name = parent_path(shared_->options, p->name);
     for (int round = 0; round < most_rounds; ++round) {
-        if (!p->own_node) session->look_at_name(*p);
+        if (!p->own_node) session->own().read_name(*p);
         const CallPtr node = std::exchange(p->own_node, nullptr);
         const CallPtr line = std::exchange(p->own_line, nullptr);
         auto one = finished(shared_->engine, node, a->deadline);
@@ -125,14 +125,14 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
             if (const error_code why = co_await std::move(looking)) co_return why;
         }
         if (node->text == p->name_says) {
-            p->agreed = true;
+            p->to_agree = false;
             co_return error_code();
         }
         // None yet, so nobody of ours holds; what is in the folder is Curator's, which keeps none.
         std::vector<std::string> folders;
         if (!node->text.empty()) {
             // Another one, which stays while anything is in the folders: not these nodes, either.
-            session->leave(p, Outcome::abandoned);
+            session->own().leave(p, Outcome::abandoned);
             auto leaving = left(p, a->deadline);
             if (!co_await std::move(leaving)) co_return make(Error::no_answer);
             for (const std::string_view folder : {permits_folder, turns_folder})
@@ -144,9 +144,9 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
         if (!co_await std::move(done)) co_return make(Error::no_answer);
         if (written->rc == ZNOTEMPTY) co_return make_error_code(errc::kind_mismatch);
         if (folders.empty()) continue;
-        p = session->make_place(*a);
+        p = session->own().make_place(*a);
         a->place = p;
-        session->enter(p->turn);
+        session->own().enter(p->turn);
         co_return error_code();
     }
     co_return make_error_code(errc::kind_mismatch);

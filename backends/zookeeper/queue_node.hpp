@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "call.hpp"
@@ -15,70 +16,141 @@ namespace holdfast::zookeeper {
 
 class Session;
 
+/// Five small machines that run side by side, and facts that depend on none of them.
+///
+/// - life: idle - enlisted - creating - queued - granted - withdrawn. A lost answer leads from
+///   creating to in_doubt, and what is found there to queued, or back to creating. Each may end as
+///   removed, gone or failed, and stays that.
+/// - removal: none - wanted - requested; back to wanted, until nothing is left. It may be wanted in
+///   any state: a node that is being created, or in doubt, has to be known before it can be
+///   removed.
+/// - watch: none - asked - set; back to none, with its event or its connection.
+/// - access: writes - downgrading - reads; back to writes, where that was refused.
+/// - loss: none - lapsed - revoked.
 struct QueueNode {
     enum class State : std::uint8_t {
-        idle,      ///< nothing was sent
-        creating,  ///< its node was requested, or may exist after a lost answer
-        queued,    ///< its node exists
-        granted,   ///< it was first; core holds a lease, or is about to
-        gone,      ///< nothing is left
-        failed,    ///< the server refused; nothing is left
+        idle,       ///< nothing was sent
+        enlisted,   ///< waits in its session for room for its request
+        creating,   ///< its node was requested; this and in_doubt occupy that room
+        in_doubt,   ///< the answer was lost: its node may exist
+        queued,     ///< its node exists
+        granted,    ///< it was first; core holds a lease, or is about to
+        withdrawn,  ///< core has given that grant up
+        removed,    ///< nothing is left, by its own request
+        gone,       ///< nothing is left
+        failed,     ///< the server refused its node; nothing is left
     };
-    State state = State::idle;
+    enum class Removal : std::uint8_t {
+        none,
+        wanted,     ///< nothing of it may stay
+        requested,  ///< and the request is under way
+    };
+    enum class Watch : std::uint8_t { none, asked, set };
+    /// Beside other readers: by its name, or after a downgrade.
+    enum class Access : std::uint8_t {
+        writes,
+        downgrading,  ///< the request for it is under way
+        reads,
+    };
+    enum class Loss : std::uint8_t {
+        none,
+        lapsed,   ///< the lease ended without a release
+        revoked,  ///< its node says that it was broken, whatever came before
+    };
+
+    // --- what it is
     std::uint64_t serial = 0;  ///< order of arrival among the places of its session
     std::weak_ptr<Session> session;
     std::string owner, name, parent;
     std::string guid;  ///< of this acquisition in this session
     Recipe recipe = Recipe::mutex;
-    bool reads = false;       ///< beside other readers: by its name, or after a downgrade
-    std::string node;         ///< empty until known
-    std::int32_t number = 0;  ///< the sequence at the end of the node's name
     std::uint32_t permits = 0, limit = 0;  ///< of a semaphore
     std::string name_says;                 ///< permits: the data that the name's own node must have
-    bool agreed = false;                   ///< and has had since this place's nodes exist
-    std::vector<std::string> more;         ///< permits: the nodes of all but the first
     std::shared_ptr<QueueNode> turn;       ///< permits: the place in the line for them
-    CallPtr own_node, own_line;  ///< permits: the name's own node and line, read afterwards
-    bool folder = false;         ///< the folder of permits existed when this place came into line
-    bool strangers = false;      ///< in the last list there were strangers of unknown owners
-    std::int64_t czxid = 0;
-    std::int32_t version = 0;  ///< of its data, as last read or written; -1: not known
     milliseconds ttl{}, lock_delay{};
 
-    bool enlisted = false;         ///< waits in its session for room for its request
-    bool asking = false;           ///< occupies that room
-    boot_clock::time_point asked;  ///< when its node was first requested
+    // --- where it is
+    State state = State::idle;
+    Removal removal = Removal::none;
+    bool maybe_removed = false;  ///< a request for that was not answered
+    Outcome how = Outcome::abandoned;
+    Access access = Access::writes;
 
-    bool foreseen = false;  ///< requested without a list: it is expected to be the first
-    std::uint64_t verified_parent =
-        0;                   ///< the watched life of its parent in which its node was made
-    bool waited = false;     ///< another place was ahead of it
+    // --- its node
+    std::string node;               ///< empty until known
+    std::vector<std::string> more;  ///< permits: the nodes of all but the first
+    std::int32_t number = 0;        ///< the sequence at the end of the node's name
+    std::int64_t czxid = 0;
+    std::int32_t version = 0;  ///< of its data, as last read or written; -1: not known
+    Watch watch = Watch::none;
+    boot_clock::time_point asked;       ///< when it was first requested
+    int tries = 0;                      ///< times that its parent was missing
+    std::uint64_t verified_parent = 0;  ///< the watched life of its parent in which it was made
+
+    // --- those beside it
     bool listed = false;     ///< all nodes that may be ahead of it are known
     std::uint64_t list = 0;  ///< the number of that list
-    bool in_doubt = false;   ///< the answer about its node was lost
-    int tries = 0;           ///< times that its parent was missing
+    bool waited = false;     ///< another place was ahead of it
+    bool strangers = false;  ///< in the last list there were strangers of unknown owners
+    /// Its node may not count beside those of the other kind. Permits: until the name has their
+    /// limit. Others: the folder of permits existed when this place came into line.
+    bool to_agree = false;
+    CallPtr own_node, own_line;  ///< permits: the name's own node and line, read afterwards
 
-    bool refused = false;   ///< its line may not be read
-    bool leaving = false;   ///< nothing of it may stay
-    bool removing = false;  ///< the request for its removal is under way
-    bool maybe_removed = false, was_removed = false;
-    Outcome how = Outcome::abandoned;
-
-    bool told = false;    ///< core has received a grant
-    bool marked = false;  ///< robust: the mark names this grant
+    // --- its lease
     PreviousHolder previous = PreviousHolder::unknown;
-    bool watching = false, watched = false;  ///< its own node
-    bool revoked = false, wanted_back = false;
-    bool lapsed = false;       ///< the lease ended without a release
-    error_code refusal;        ///< of the last request about its node: a reading, a deletion
-    bool downgrading = false;  ///< the request for it is under way
+    bool marked = false;  ///< robust: the mark names this grant
+    Loss loss = Loss::none;
+    bool wanted_back = false;  ///< its release was requested
     bool renewed_before = false;
     boot_clock::time_point base;      ///< last reported to core
     boot_clock::time_point answered;  ///< when that was
     boot_clock::time_point expires;   ///< from then on core surely believes in no lease
 
-    error_code why;       ///< of gone and failed
-    spi::net::Gate gate;  ///< opens on any change
+    // --- what core hears
+    bool refused = false;  ///< it may not stand in its line, for the reason in `why`
+    error_code why;        ///< of refused, gone and failed
+    error_code refusal;    ///< of the last request about its node: a reading, a deletion
+    spi::net::Gate gate;   ///< opens on any change
+
+    bool ended() const noexcept {
+        return state == State::removed || state == State::gone || state == State::failed;
+    }
+    bool unsent() const noexcept { return state == State::idle || state == State::enlisted; }
+    /// Its node was requested, or is about to be.
+    bool entered() const noexcept {
+        return state == State::enlisted || asked != boot_clock::time_point();
+    }
+    bool leaving() const noexcept { return removal != Removal::none; }
+    /// Core believes in its lease, as far as is known here.
+    bool held() const noexcept { return state == State::granted && !leaving(); }
+    bool waits() const noexcept { return state == State::queued && !leaving(); }
+    bool reads() const noexcept { return access == Access::reads; }
+    bool watched() const noexcept { return watch == Watch::set; }
+    bool revoked() const noexcept { return loss == Loss::revoked; }
+
+    void give_up_grant() noexcept {
+        if (state == State::granted) state = State::withdrawn;
+    }
+    void want_removal() noexcept {
+        if (removal == Removal::none) removal = Removal::wanted;
+    }
+    /// It was answered, or never will be.
+    void end_removal_request() noexcept {
+        if (removal == Removal::requested) removal = Removal::wanted;
+    }
+    /// The watch has ended. One that is under way will be answered.
+    void end_watch() noexcept {
+        if (watch == Watch::set) watch = Watch::none;
+    }
+    void end_downgrade_request() noexcept {
+        if (access == Access::downgrading) access = Access::writes;
+    }
+    void lapse() noexcept {
+        if (loss == Loss::none) loss = Loss::lapsed;
+    }
+    /// Whether that is new.
+    bool revoke() noexcept { return std::exchange(loss, Loss::revoked) != Loss::revoked; }
 
     std::string path() const { return parent + "/" + node; }
     std::vector<std::string> nodes() const {
@@ -88,6 +160,13 @@ struct QueueNode {
     }
 };
 using QueueNodePtr = std::shared_ptr<QueueNode>;
+/// Of the `place` that core keeps for this backend.
+inline QueueNodePtr place_of(const std::shared_ptr<void>& p) {
+    return std::static_pointer_cast<QueueNode>(p);
+}
+inline bool occupies_room(QueueNode::State s) noexcept {
+    return s == QueueNode::State::creating || s == QueueNode::State::in_doubt;
+}
 struct InOrder {
     bool operator()(const QueueNodePtr& a, const QueueNodePtr& b) const noexcept {
         return a->serial < b->serial;

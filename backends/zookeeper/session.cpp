@@ -2,8 +2,6 @@
 
 #include "client_library.hpp"
 #include "errors.hpp"
-#include "holdfast/spi/drift.hpp"
-#include "holdfast/spi/owner.hpp"
 #include "nodes.hpp"
 
 namespace holdfast::zookeeper {
@@ -12,13 +10,12 @@ Session::Session(std::shared_ptr<Shared> shared, milliseconds ttl, milliseconds 
     : shared_(std::move(shared)),
       ttl_(ttl),
       lock_delay_(lock_delay),
-      validity_(shared_->options.tick),
+      handle_(std::make_shared<Handle>(shared_, ttl_ + lock_delay_, *this)),
+      heartbeat_(*this, *shared_, *handle_, lock_delay_),
+      queues_(*this, *shared_, *handle_),
+      own_(*this, *shared_, *handle_),
       last_used_(boot_clock::now()),
-      ensemble_known_(shared_->options.hosts.size() < 2),
-      beat_timer_(shared_->engine),
-      beacon_(shared_->options.base + "/_hf_session-" + make_guid()) {
-    handle_ = std::make_shared<Handle>(shared_, ttl_ + lock_delay_, *this);
-}
+      ensemble_known_(shared_->options.hosts.size() < 2) {}
 
 Session::~Session() {
     drop();
@@ -26,57 +23,35 @@ Session::~Session() {
 
 void Session::start() {
     handle_->start();
-    arm_beat(boot_clock::now() + interval());
-}
-
-milliseconds Session::interval() const {
-    return std::max(Validity::spacing(shared_->options.tick), lease_time() / 8);
-}
-
-milliseconds Session::pace(boot_clock::time_point now) const {
-    const bool late = validity_.base() && now - *validity_.base() > lease_time() / 2;
-    return late || unproved_ ? Validity::spacing(shared_->options.tick) : interval();
-}
-
-boot_clock::time_point Session::surely_until() const {
-    return *validity_.base() + lease_time() - spi::drift(handle_->timeout());
-}
-
-boot_clock::time_point Session::base_for(milliseconds ttl, boot_clock::time_point sent) const {
-    if (!validity_.base()) return boot_clock::time_point(boot_clock::duration(1));
-    return std::min(sent, surely_until() - ttl + spi::drift(ttl));
+    heartbeat_.arm(boot_clock::now() + heartbeat_.interval());
 }
 
 bool Session::usable() const {
     if (over_ || retired_ || refused_) return false;
-    return !validity_.base() || well_proved(boot_clock::now());
-}
-
-bool Session::well_proved(boot_clock::time_point now) const {
-    if (!validity_.base()) return false;
-    const milliseconds t = lease_time();
-    // Just before the next heartbeat is answered three of them have passed; half of what is left
-    // then is trouble.
-    const milliseconds least = std::min(t / 3, (t - 3 * interval()) / 2);
-    return surely_until() - now > least;
+    return !heartbeat_.proved() || heartbeat_.well_proved(boot_clock::now());
 }
 
 bool Session::outlives_change(boot_clock::duration answer) const {
-    const bool holds = std::any_of(places_.begin(), places_.end(),
-                                   [](const QueueNodePtr& p) { return p->told && !p->leaving; });
-    if (!holds || !validity_.base()) return true;
+    if (!own_.any_held() || !heartbeat_.proved()) return true;
     // The connection, three writes of a new chain, and the renewal that believes them.
     const auto proof = 5 * answer + 2 * Validity::spacing(shared_->options.tick);
-    return boot_clock::now() + proof < surely_until();
+    return boot_clock::now() + proof < heartbeat_.surely_until();
 }
 
-boot_clock::duration Session::unanswered_for(boot_clock::time_point now) const {
-    return beating_ ? now - beat_sent_ : boot_clock::duration::zero();
+error_code Session::why_silent() const {
+    if (refused_) return refused_;
+    const error_code trouble = handle_->trouble_code();
+    return trouble ? trouble : make(Error::no_answer);
+}
+
+std::string Session::words_of(error_code why) const {
+    if (why == refused_) return refusal_words();
+    return why == handle_->trouble_code() ? handle_->trouble() : why.message();
 }
 
 awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::string* detail) {
     const auto self = shared_from_this();
-    last_used_ = boot_clock::now();
+    touch();
     if (!handle_->connected()) handle_->hurry();
     const auto is_ready = [this] { return handle_->connected() && ensemble_known_; };
     while (!over_ && !refused_ && !is_ready() && boot_clock::now() < deadline) {
@@ -97,8 +72,8 @@ awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::strin
 void Session::connected(bool first) {
     if (over_) return;
     disconnected_since_.reset();
-    if (first) validity_.created(handle_->connect_sent());
-    const milliseconds length = lease_time(), tick = shared_->options.tick;
+    if (first) heartbeat_.created();
+    const milliseconds length = heartbeat_.lease_time(), tick = shared_->options.tick;
     if (std::string words = too_short("session", length, tick); !words.empty()) {
         // The servers' maxSessionTimeout: nothing of this length could be believed for long.
         words += " The servers grant no more";
@@ -116,29 +91,9 @@ void Session::connected(bool first) {
                               ". Exclusion depends on it: set tick_time to their tickTime.");
     // Before all else, so that no grant comes before the answer.
     if (!ensemble_known_) ask_for_ensemble();
-    beating_ = false;
-    chain_due_ = boot_clock::now();
-    send_beat(true);
-    arm_beat(boot_clock::now() + interval());
-    for (auto& [parent, l] : lines_) {
-        l.answered = l.sent;
-        l.wanted = false;
-    }
-    const auto all = places_;
-    std::unordered_set<std::string> synced;
-    for (const QueueNodePtr& p : all) {
-        p->removing = false;
-        if (p->in_doubt && synced.insert(p->parent).second) handle_->sync(p->parent);
-        if (p->in_doubt)
-            look_for(p);
-        else if (p->leaving)
-            remove_node(p);
-        else if (p->state == QueueNode::State::queued)
-            want_list(line(*p));
-        else if (p->told && p->renewed_before)
-            watch_own(p);
-    }
-    let_in();
+    heartbeat_.connected();
+    queues_.connected();
+    own_.connected();
     state_gate_.open();
 }
 
@@ -167,19 +122,12 @@ void Session::ask_for_ensemble() {
 
 void Session::disconnected() {
     disconnected_since_ = boot_clock::now();
-    validity_.disconnected();
-    behind_ = unproved_ = true;
-    beating_ = false;
-    prove_soon_ = false;
-    for (auto& [parent, verified_parent] : known_parents_)
-        verified_parent = {};
-    for (auto& [parent, l] : lines_)
-        l.unwatch();
-    for (const QueueNodePtr& p : places_)
-        p->watched = false;
+    heartbeat_.disconnected();
+    queues_.disconnected();
+    own_.disconnected();
     shared_->beats.open();
-    for (const QueueNodePtr& p : places_)
-        if (p->told && !p->leaving) shared_->events->at_risk(p->owner);
+    for (const QueueNodePtr& p : own_.all())
+        if (p->held()) shared_->events->at_risk(p->owner);
 }
 
 void Session::ended(int rc) {
@@ -188,24 +136,26 @@ void Session::ended(int rc) {
         refused_ = from_rc(ZAUTHFAILED);
         if (handle_->trouble_code()) refused_ = handle_->trouble_code();
     }
-    validity_.disconnected();
-    beat_timer_.cancel();
+    heartbeat_.stop();
     fail_all(make(Error::session_over));
     state_gate_.open();
     shared_->beats.open();
 }
 
 void Session::fail_all(error_code why) {
-    const auto all = places_;
-    for (const QueueNodePtr& p : all) {
-        const bool lost = p->told && !p->leaving;
-        const bool waits = p->state == QueueNode::State::queued && !p->leaving;
-        end_place(p, QueueNode::State::gone, why);
-        if (lost) shared_->events->lost(p->owner, why);
-        if (waits) shared_->events->wake(p->owner);
-    }
-    lines_.clear();
-    entering_.clear();
+    own_.end_all(why);
+    queues_.clear();
+}
+
+void Session::changed(std::string_view path, bool deleted) {
+    const auto slash = path.rfind('/');
+    if (slash == path.npos || own_.parent_changed(std::string(path), deleted)) return;
+    queues_.changed(std::string(path.substr(0, slash)), std::string(path.substr(slash + 1)),
+                    deleted);
+}
+
+void Session::children_changed(std::string_view path) {
+    queues_.children_changed(path);
 }
 
 void Session::give_up_waiting(boot_clock::time_point now) {
@@ -217,133 +167,24 @@ void Session::give_up_waiting(boot_clock::time_point now) {
     if (away > 2 * handle_->timeout() + std::chrono::seconds(5)) return ended(0);
     if (std::exchange(gave_up_, true)) return;
     retired_ = true;
-    const auto all = places_;
-    for (const QueueNodePtr& p : all) {
-        if (p->told || p->leaving) continue;
-        leave(p, Outcome::abandoned);
-        p->gate.open();
-        shared_->events->wake(p->owner);
-    }
+    own_.give_up_waiting();
     state_gate_.open();
 }
 
-// --- the heartbeat
-// --------------------------------------------------------------------------------------
-
-void Session::arm_beat(boot_clock::time_point due) {
-    beat_timer_.expires_at(spi::net::steady(due));
-    beat_timer_.async_wait([weak = weak_from_this()](error_code ec) {
-        const auto self = weak.lock();
-        if (!ec && self && !self->over_) self->beat();
-    });
-}
+// --- with each heartbeat
+// ---------------------------------------------------------------------------------
 
 void Session::beat() {
     const auto now = boot_clock::now();
-    expire_places(now);
+    own_.expire(now);
     if (handle_->connected()) {
-        see_to_lines();
-        sweep_ghosts(now);
-        // Those whose delete was refused as well.
-        for (const QueueNodePtr& p : places_)
-            if (p->leaving) remove_node(p);
-        // Nothing else would tell that this server hangs, or is cut off from the others.
-        const auto patience = std::max<boot_clock::duration>(lease_time() / 4, 2 * interval());
-        if (beating_ && now - beat_sent_ > patience)
-            handle_->cut();
-        else if (!beating_ && now >= chain_due_)
-            send_beat(true);
+        queues_.tidy();
+        own_.repeat(now);
+        heartbeat_.keep_up(now);
     }
-    if (disconnected_since_ && validity_.base()) give_up_waiting(now);
+    if (disconnected_since_ && heartbeat_.proved()) give_up_waiting(now);
     if (shared_->on_beat) shared_->on_beat();
-    if (over_) return;
-    auto next = now + interval();
-    if (!beating_ && chain_due_ > now) next = std::min(next, chain_due_);
-    arm_beat(next);
-}
-
-std::uint64_t Session::prove() {
-    if (beating_) {
-        prove_soon_ = true;
-        return sent_ + 1;
-    }
-    send_beat(boot_clock::now() >= chain_due_);
-    return sent_;
-}
-
-void Session::send_beat(bool chained) {
-    if (over_ || !handle_->connected()) return;
-    const auto now = boot_clock::now();
-    beating_ = true;
-    beat_sent_ = now;
-    ++sent_;
-    if (chained) chain_due_ = now + pace(now);
-    const bool creating = !has_beacon_;
-    auto then = [weak = weak_from_this(), now, chained, creating](Call& c) {
-        if (const auto self = weak.lock()) self->beat_answered(now, chained, creating, c.rc);
-    };
-    if (!creating) {
-        handle_->set(beacon_, {}, -1, std::move(then));
-        return;
-    }
-    create_base();
-    handle_->create(beacon_, spi::make_owner({}), Handle::Kind::ephemeral, std::move(then));
-}
-
-void Session::create_base() {
-    const std::string& base = shared_->options.base;
-    for (std::size_t at = base.find('/', 1); !base.empty(); at = base.find('/', at + 1)) {
-        create_parent(base.substr(0, at), {}, Handle::Kind::persistent);
-        if (at == base.npos) break;
-    }
-}
-
-void Session::create_parent(const std::string& path, std::string_view data, Handle::Kind kind,
-                            Handle::Then then) {
-    handle_->create(path, data, kind, [weak = weak_from_this(), then = std::move(then)](Call& c) {
-        // Servers refuse it also where the node exists, so that this alone says nothing.
-        const auto self = weak.lock();
-        if (self && from_rc(c.rc) == errc::denied) self->no_parent_ = from_rc(c.rc);
-        if (self && c.rc == ZOK) self->no_parent_ = {};
-        if (then) then(c);
-    });
-}
-
-error_code Session::why_not_made(int rc) const {
-    return rc == ZNONODE && no_parent_ ? no_parent_ : from_rc(rc);
-}
-
-void Session::beat_answered(boot_clock::time_point sent, bool chained, bool creating, int rc) {
-    if (over_ || unanswered(rc)) return;
-    beating_ = false;
-    const bool written = rc == ZOK;
-    if (written || (creating && rc == ZNODEEXISTS)) has_beacon_ = true;
-    if (written) {
-        answered_ = sent_;
-        if (chained) {
-            const auto now = boot_clock::now();
-            const auto before = validity_.base();
-            const bool late = before && now - *before > lease_time() / 2;
-            validity_.acknowledged(sent, now);
-            if (validity_.base() != before) unproved_ = false;
-            // The servers are there again. A lease whose renewal failed meanwhile would ask again
-            // when its pause is over, which may be too late.
-            if (std::exchange(behind_, false) || (late && validity_.base() != before))
-                shared_->events->at_risk({});
-            chain_due_ = std::max(chain_due_, validity_.next());
-        }
-    } else if (rc == ZNONODE) {
-        has_beacon_ = false;
-        if (creating && no_parent_)
-            refuse(no_parent_, "the node " + shared_->options.base +
-                                   " does not exist, and the server denied permission to make it");
-    } else if (const error_code why = from_rc(rc); rc != ZNODEEXISTS && why != errc::unavailable) {
-        refuse(why);
-    }
-    if (std::exchange(prove_soon_, false)) send_beat(boot_clock::now() >= chain_due_);
-    shared_->beats.open();
-    // What is due next, now that its time is known.
-    if (!beating_) arm_beat(std::max(chain_due_, boot_clock::now() + milliseconds(1)));
+    if (!over_) heartbeat_.arm_next(now);
 }
 
 // --- the end
@@ -352,7 +193,7 @@ void Session::beat_answered(boot_clock::time_point sent, bool chained, bool crea
 awaitable<void> Session::close(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     over_ = true;
-    beat_timer_.cancel();
+    heartbeat_.stop();
     auto closing = handle_->close(deadline);
     co_await std::move(closing);
     fail_all(make_error_code(errc::closed));
@@ -362,7 +203,7 @@ awaitable<void> Session::close(boot_clock::time_point deadline) {
 
 void Session::drop() {
     over_ = true;
-    beat_timer_.cancel();
+    heartbeat_.stop();
     handle_->drop();
 }
 

@@ -6,8 +6,8 @@
 #include "client_library.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/drift.hpp"
-#include "line.hpp"
 #include "nodes.hpp"
+#include "queue.hpp"
 #include "validity.hpp"
 
 using namespace holdfast::zookeeper;
@@ -17,14 +17,14 @@ using holdfast::milliseconds;
 
 namespace {
 
-QueueNodePtr place(Line& line, const std::string& node, std::uint64_t list) {
+QueueNodePtr place(Queue& queue, const std::string& node, std::uint64_t list) {
     auto p = std::make_shared<QueueNode>();
     p->state = QueueNode::State::queued;
     p->node = node;
     p->recipe = rank_of(node)->recipe;
-    p->reads = reads(p->recipe);
+    if (reads(p->recipe)) p->access = QueueNode::Access::reads;
     p->list = list;
-    line.add(p);
+    queue.add(p);
     return p;
 }
 
@@ -124,90 +124,92 @@ TEST_CASE("what a node says of its maker", "[names]") {
 }
 
 TEST_CASE("the first is who has nobody ahead, after a list that may have shown them", "[line]") {
-    Line line("/p");
-    line.sent = 1;
-    const auto mine = place(line, node(5), 1);
-    CHECK_FALSE(line.first(*mine));  // no list yet: somebody may be ahead
-    CHECK(line.apply({node(3, 'z'), node(5), "readme", node(6, 'b')}, 1).empty());
-    CHECK_FALSE(line.first(*mine));
-    REQUIRE(line.blocker(*mine) != nullptr);
-    CHECK(line.blocker(*mine)->first.second == node(3, 'z'));
-    CHECK(line.remove(node(3, 'z')) == std::vector{mine});
-    CHECK(line.first(*mine));
+    Queue queue("/p");
+    queue.sent = 1;
+    const auto mine = place(queue, node(5), 1);
+    CHECK_FALSE(queue.first(*mine));  // no list yet: somebody may be ahead
+    CHECK(queue.apply({node(3, 'z'), node(5), "readme", node(6, 'b')}, 1).empty());
+    CHECK_FALSE(queue.first(*mine));
+    REQUIRE(queue.blocker(*mine) != nullptr);
+    CHECK(queue.blocker(*mine)->first.second == node(3, 'z'));
+    CHECK(queue.remove(node(3, 'z')) == std::vector{mine});
+    CHECK(queue.first(*mine));
     // A later one, whose list has not come.
-    const auto later = place(line, node(9), 2);
-    CHECK(line.apply({node(5), node(6, 'b')}, 1).empty());  // an older answer does not show it
+    const auto later = place(queue, node(9), 2);
+    CHECK(queue.apply({node(5), node(6, 'b')}, 1).empty());  // an older answer does not show it
     CHECK_FALSE(later->listed);
-    CHECK(line.find(later->node) != nullptr);
-    const auto vanished = line.apply({node(6, 'b')}, 2);
+    CHECK(queue.find(later->node) != nullptr);
+    const auto vanished = queue.apply({node(6, 'b')}, 2);
     CHECK(vanished.size() == 2);
-    CHECK_FALSE(line.first(*mine));
+    CHECK_FALSE(queue.first(*mine));
 }
 
 TEST_CASE("a reader waits for the last that writes ahead of it, and a writer for all", "[line]") {
     constexpr auto read = "__READ__", write = "__WRIT__";
-    Line line("/p");
-    line.sent = 1;
-    const auto first = place(line, node(1, 'a', read), 1),
-               second = place(line, node(4, 'd', read), 1);
-    const auto writer = place(line, node(5, 'e', write), 1),
-               last = place(line, node(6, 'f', read), 1);
+    Queue queue("/p");
+    queue.sent = 1;
+    const auto first = place(queue, node(1, 'a', read), 1),
+               second = place(queue, node(4, 'd', read), 1);
+    const auto writer = place(queue, node(5, 'e', write), 1),
+               last = place(queue, node(6, 'f', read), 1);
     const auto held = node(2, 'b', "__lock__"), waits = node(3, 'c');
-    CHECK(line.apply({node(1, 'a', read), held, waits, node(4, 'd', read), node(5, 'e', write),
+    CHECK(queue
+              .apply({node(1, 'a', read), held, waits, node(4, 'd', read), node(5, 'e', write),
                       node(6, 'f', read), node(7, 'g', write)},
                      1)
               .empty());
-    CHECK(line.lets_in(*first));
-    CHECK(line.blocker(*second)->first.second == waits);
-    CHECK(line.blocker(*writer)->first.second == second->node);
-    CHECK(line.blocker(*last)->first.second == writer->node);
+    CHECK(queue.lets_in(*first));
+    CHECK(queue.blocker(*second)->first.second == waits);
+    CHECK(queue.blocker(*writer)->first.second == second->node);
+    CHECK(queue.blocker(*last)->first.second == writer->node);
     // One that vanishes may let those behind it in, up to the next that writes.
-    CHECK(line.remove(waits) == std::vector{second, writer});
-    CHECK_FALSE(line.lets_in(*second));
-    CHECK(line.downgrade(held) == std::vector{second, writer});
-    CHECK(line.downgrade(held).empty());
-    CHECK(line.lets_in(*second));
-    CHECK_FALSE(line.lets_in(*writer));
-    CHECK_FALSE(line.lets_in(*last));
+    CHECK(queue.remove(waits) == std::vector{second, writer});
+    CHECK_FALSE(queue.lets_in(*second));
+    CHECK(queue.downgrade(held) == std::vector{second, writer});
+    CHECK(queue.downgrade(held).empty());
+    CHECK(queue.lets_in(*second));
+    CHECK_FALSE(queue.lets_in(*writer));
+    CHECK_FALSE(queue.lets_in(*last));
     // Which of two with one number is ahead nobody knows, and readers do not mind each other.
-    CHECK(line.apply({node(1, 'a', read), node(1, 'z', read), node(4, 'd', read),
+    CHECK(queue
+              .apply({node(1, 'a', read), node(1, 'z', read), node(4, 'd', read),
                       node(4, 'z', write), node(5, 'e', write), node(6, 'f', read)},
                      2)
               .empty());
-    CHECK(line.lets_in(*first));
-    CHECK_FALSE(line.first(*first));
-    CHECK(line.blocker(*second)->first.second == node(4, 'z', write));
+    CHECK(queue.lets_in(*first));
+    CHECK_FALSE(queue.first(*first));
+    CHECK(queue.blocker(*second)->first.second == node(4, 'z', write));
 }
 
 TEST_CASE("of a line of permits each place counts with its own limit", "[line]") {
-    Line line("/p/leases", true);
-    line.sent = 1;
+    Queue queue("/p/leases", true);
+    queue.sent = 1;
     std::vector<std::string> nodes;
     for (int n = 0; n < 6; ++n)
         nodes.push_back(node(n, 'a', "lease-"));
     std::vector<QueueNodePtr> places;
     for (int n = 0; n < 6; ++n) {
-        places.push_back(place(line, nodes[static_cast<std::size_t>(n)], 1));
+        places.push_back(place(queue, nodes[static_cast<std::size_t>(n)], 1));
         places.back()->limit = n % 2 == 0 ? 3 : 5;  // it may change while a place is there
     }
-    CHECK(line.apply(nodes, 1).empty());
+    CHECK(queue.apply(nodes, 1).empty());
     std::vector<bool> in;
     for (const auto& p : places)
-        in.push_back(line.lets_in(*p));
+        in.push_back(queue.lets_in(*p));
     CHECK(in == std::vector{true, true, true, true, false, false});
 }
 
 TEST_CASE(
     "a line is kept while a list of it is on the way: the next line counts from the beginning",
     "[line]") {
-    Line line("/p");
-    CHECK(line.unused());
-    line.sent = 1;
-    CHECK_FALSE(line.unused());
-    line.answered = 1;
-    CHECK(line.unused());
-    line.places = 1;
-    CHECK_FALSE(line.unused());
+    Queue queue("/p");
+    CHECK(queue.unused());
+    queue.sent = 1;
+    CHECK_FALSE(queue.unused());
+    queue.answered = 1;
+    CHECK(queue.unused());
+    queue.places = 1;
+    CHECK_FALSE(queue.unused());
 }
 
 TEST_CASE("T17: the order is that of the numbers, up to the last one that is given once",
@@ -217,21 +219,21 @@ TEST_CASE("T17: the order is that of the numbers, up to the last one that is giv
     INFO("seed " << seed);
     std::mt19937 random(seed);
     for (int round = 0; round < 200; ++round) {
-        Line line("/p");
+        Queue queue("/p");
         std::vector<std::string> nodes;
         for (std::int64_t n = last - 39; n <= last; ++n)
             nodes.push_back(node(n, static_cast<char>('a' + random() % 26)));
         const std::size_t own = random() % nodes.size();
         auto shuffled = nodes;
         std::shuffle(shuffled.begin(), shuffled.end(), random);
-        line.sent = 1;
-        const auto mine = place(line, nodes[own], 1);
-        CHECK(line.apply(shuffled, 1).empty());
+        queue.sent = 1;
+        const auto mine = place(queue, nodes[own], 1);
+        CHECK(queue.apply(shuffled, 1).empty());
         std::vector<std::string> seen;
-        for (const auto& [key, e] : line.entries())
+        for (const auto& [key, e] : queue.entries())
             seen.push_back(key.second);
         REQUIRE(seen == nodes);
-        CHECK(line.first(*mine) == (own == 0));
+        CHECK(queue.first(*mine) == (own == 0));
     }
 }
 
@@ -243,23 +245,23 @@ TEST_CASE("F43: a number that a server gives twice makes nobody the first", "[li
     CHECK_FALSE(is_unique(-1));
     CHECK_FALSE(is_unique(std::numeric_limits<std::int32_t>::min()));
     // What other clients make of a negative number is that it stands ahead.
-    Line line("/p");
-    line.sent = 1;
-    const auto mine = place(line, node(top - 1), 1);
-    CHECK(line.apply({node(top - 1), node(std::numeric_limits<std::int32_t>::min(), 'z')}, 1)
+    Queue queue("/p");
+    queue.sent = 1;
+    const auto mine = place(queue, node(top - 1), 1);
+    CHECK(queue.apply({node(top - 1), node(std::numeric_limits<std::int32_t>::min(), 'z')}, 1)
               .empty());
-    CHECK_FALSE(line.first(*mine));
-    CHECK(line.apply({node(top, 'z'), node(top - 1)}, 2).empty());
-    CHECK(line.first(*mine));
+    CHECK_FALSE(queue.first(*mine));
+    CHECK(queue.apply({node(top, 'z'), node(top - 1)}, 2).empty());
+    CHECK(queue.first(*mine));
     // The same number twice, whichever comes first in the list, or is known before.
     for (const bool before : {false, true}) {
         auto both = std::vector{node(top - 1), node(top - 1, 'z')};
         if (before) std::reverse(both.begin(), both.end());
-        CHECK(line.apply(both, 3).empty());
-        CHECK_FALSE(line.first(*mine));
-        CHECK(line.apply({node(top - 1)}, 4).empty());
-        CHECK(line.first(*mine));
-        Line other("/p");
+        CHECK(queue.apply(both, 3).empty());
+        CHECK_FALSE(queue.first(*mine));
+        CHECK(queue.apply({node(top - 1)}, 4).empty());
+        CHECK(queue.first(*mine));
+        Queue other("/p");
         other.sent = 1;
         CHECK(other.apply({node(7, 'z')}, 1).empty());
         const auto second = place(other, node(7), before ? 3 : 2);

@@ -1,4 +1,4 @@
-/* Readers and writers in one line at ZooKeeper: backends/zookeeper/line.hpp. README.md beside this file
+/* Readers and writers in one line at ZooKeeper: backends/zookeeper/queue.hpp. README.md beside this file
    says what it shows and how to run it.
 
    A node has a number, and a kind that its name says; the data of a writer's node says when its holder

@@ -1,28 +1,28 @@
-#include "line.hpp"
+#include "queue.hpp"
 
 #include <algorithm>
 
 namespace holdfast::zookeeper {
 
-Line::Entry* Line::find(const std::string& node) {
+Queue::Entry* Queue::find(const std::string& node) {
     const auto number = sequence_of(node);
     if (!number) return nullptr;
     const auto at = entries_.find(Key(*number, node));
     return at == entries_.end() ? nullptr : &at->second;
 }
 
-void Line::add(const QueueNodePtr& p) {
+void Queue::add(const QueueNodePtr& p) {
     p->number = sequence_of(p->node).value_or(0);
     for (const std::string& node : p->nodes()) {
         Entry& e = entries_[Key(sequence_of(node).value_or(0), node)];
         e.own = p;
         e.recipe = p->recipe;
-        e.reads = p->reads;
+        e.reads = p->reads();
     }
 }
 
-std::vector<QueueNodePtr> Line::apply(const std::vector<std::string>& children,
-                                      std::uint64_t number) {
+std::vector<QueueNodePtr> Queue::apply(const std::vector<std::string>& children,
+                                       std::uint64_t number) {
     Entries now;
     strangers.clear();
     for (const std::string& node : children) {
@@ -51,12 +51,12 @@ std::vector<QueueNodePtr> Line::apply(const std::vector<std::string>& children,
     for (auto& [key, e] : entries_) {
         if (!e.own || e.own->list > number) continue;
         e.own->strangers = !strangers.empty();
-        if (!std::exchange(e.own->listed, true)) e.own->folder = folder;
+        if (!std::exchange(e.own->listed, true) && !of_permits_) e.own->to_agree = folder;
     }
     return vanished;
 }
 
-std::vector<QueueNodePtr> Line::behind(Entries::const_iterator from) const {
+std::vector<QueueNodePtr> Queue::behind(Entries::const_iterator from) const {
     std::vector<QueueNodePtr> out;
     for (auto at = from; at != entries_.end(); ++at) {
         if (at->second.own) out.push_back(at->second.own);
@@ -65,26 +65,26 @@ std::vector<QueueNodePtr> Line::behind(Entries::const_iterator from) const {
     return out;
 }
 
-std::vector<QueueNodePtr> Line::remove(const std::string& node) {
+std::vector<QueueNodePtr> Queue::remove(const std::string& node) {
     const auto number = sequence_of(node);
     const auto at = number ? entries_.find(Key(*number, node)) : entries_.end();
     if (at == entries_.end()) return {};
     return behind(entries_.erase(at));
 }
 
-std::vector<QueueNodePtr> Line::downgrade(const std::string& node) {
+std::vector<QueueNodePtr> Queue::downgrade(const std::string& node) {
     const auto number = sequence_of(node);
     const auto at = number ? entries_.find(Key(*number, node)) : entries_.end();
     if (at == entries_.end() || std::exchange(at->second.reads, true)) return {};
     return behind(std::next(at));
 }
 
-void Line::unwatch() noexcept {
+void Queue::unwatch() noexcept {
     for (auto& [key, e] : entries_)
         e.watched = e.asking = false;
 }
 
-bool Line::first(const QueueNode& p) const noexcept {
+bool Queue::first(const QueueNode& p) const noexcept {
     if (!p.listed || entries_.empty()) return false;
     const auto at = entries_.begin();
     const auto next = std::next(at);
@@ -92,7 +92,7 @@ bool Line::first(const QueueNode& p) const noexcept {
     return at->second.own.get() == &p && !twice;
 }
 
-bool Line::lets_in(const QueueNode& p) const {
+bool Queue::lets_in(const QueueNode& p) const {
     if (!p.listed) return false;
     if (of_permits_) {
         const std::string& own = p.more.empty() ? p.node : p.more.back();
@@ -104,11 +104,11 @@ bool Line::lets_in(const QueueNode& p) const {
     return at != entries_.end() && at->second.own.get() == &p && blocker(p) == nullptr;
 }
 
-const Line::Entries::value_type* Line::blocker(const QueueNode& p) const {
+const Queue::Entries::value_type* Queue::blocker(const QueueNode& p) const {
     for (auto at = entries_.lower_bound(Key(p.number + std::int64_t{1}, {}));
          at != entries_.begin();) {
         --at;
-        if (at->second.own.get() != &p && (!p.reads || !at->second.reads)) return &*at;
+        if (at->second.own.get() != &p && (!p.reads() || !at->second.reads)) return &*at;
     }
     return nullptr;
 }

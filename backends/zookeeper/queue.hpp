@@ -17,7 +17,7 @@ namespace holdfast::zookeeper {
 /// appear. So a place needs no list after one that was requested when its node existed: it is let
 /// in when everything ahead that it waits for has vanished or become a reader's.
 /// tests/models/zookeeper/line.pml
-class Line {
+class Queue {
 public:
     /// The number and the node. A server may give a number twice, and Curator downgrades with a
     /// reader's node that has the writer's number. No client knows which of the two is ahead, so
@@ -33,7 +33,7 @@ public:
     };
     using Entries = std::map<Key, Entry>;
 
-    explicit Line(std::string parent, bool of_permits = false)
+    explicit Queue(std::string parent, bool of_permits = false)
         : parent_(std::move(parent)), of_permits_(of_permits) {}
     const std::string& parent() const noexcept { return parent_; }
     const Entries& entries() const noexcept { return entries_; }

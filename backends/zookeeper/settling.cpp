@@ -1,0 +1,138 @@
+#include "settling.hpp"
+
+#include <algorithm>
+
+#include "errors.hpp"
+
+namespace holdfast::zookeeper {
+
+spi::Attempt::Busy busy_for(milliseconds ttl) noexcept {
+    return {std::min(milliseconds(1000), ttl / 3)};
+}
+
+Settling::Step Settling::next() {
+    // Permits are asked for by whoever is the first in the line for them.
+    at = place->turn && !place->entered() ? place->turn : place;
+    if (const Exit step = refused()) return *step;
+    if (const Exit step = over()) return *step;
+    if (const Exit step = session_refused()) return *step;
+    if (const Exit step = beside_others()) return *step;
+    if (const Exit step = let_in()) return *step;
+    if (const Exit step = blocked()) return *step;
+    set_time();
+    if (const Exit step = late()) return *step;
+    return session->handle().connected() ? Step::wait : Step::reconnect;
+}
+
+Settling::Step Settling::fail(error_code why, std::string detail) {
+    session->own().leave(place, Outcome::abandoned);
+    a->place.reset();
+    a->outcome = spi::Attempt::Failed{why};
+    a->detail = std::move(detail);
+    return Step::done;
+}
+
+Settling::Exit Settling::refused() {
+    if (at->state != QueueNode::State::failed && !at->refused) return {};
+    if (session) session->own().leave(place, Outcome::abandoned);
+    // Numbers begin again when the servers have removed the line's own node.
+    a->outcome = spi::Attempt::Failed{at->why, at->why == make(Error::used_up)};
+    a->detail = at->why.message();
+    a->place.reset();
+    return Step::done;
+}
+
+Settling::Exit Settling::over() {
+    if (session && !session->over() && !at->ended() && !at->leaving()) return {};
+    if (session) session->own().leave(place, Outcome::abandoned);
+    a->outcome = spi::Attempt::PlaceLost{};
+    a->detail = "the session has ended, or was not confirmed for too long";
+    a->place.reset();
+    return Step::done;
+}
+
+Settling::Exit Settling::session_refused() {
+    const error_code why = session->refusal();
+    if (!why) return {};
+    return fail(why, session->refusal_words());
+}
+
+Settling::Exit Settling::beside_others() {
+    if (!at->listed) return {};
+    if (at->strangers) return Step::ask_strangers;
+    if (at != place || !place->to_agree) return {};
+    return Step::agree;
+}
+
+Settling::Step Settling::agreed(error_code why) {
+    if (why == errc::kind_mismatch) {
+        session->own().leave(place, Outcome::abandoned);
+        a->outcome = spi::Attempt::Failed{why};
+        return place->limit > 0 ? Step::leave_folders : Step::leave;
+    }
+    if (why) {
+        a->outcome = spi::Attempt::NoAnswer{why};
+        a->detail = why.message();
+        return Step::done;
+    }
+    place = place_of(a->place);  // perhaps another, which was entered anew
+    return Step::again;
+}
+
+Settling::Exit Settling::let_in() {
+    if (!session->queues().lets_in(*at)) return {};
+    if (at == place) return Step::grant;
+    session->own().enter(place);
+    return Step::again;
+}
+
+Settling::Exit Settling::blocked() {
+    if (!session->queues().blocked(at) || !session->handle().connected()) return {};
+    at->waited = true;
+    a->outcome = busy_for(a->ttl);
+    if (a->queue) {
+        session->queues().keep_waiting(at);
+        return Step::done;
+    }
+    session->own().leave(place, Outcome::abandoned);
+    return Step::leave;
+}
+
+void Settling::set_time() {
+    // A request's time begins when it is sent. Until then it waits for as long as others are.
+    const auto allowed = a->deadline - a->sent;
+    until = a->deadline;
+    if (at->unsent()) {
+        until = std::max(until, session->own().asked_last() + allowed);
+    } else if (at->asked > a->sent) {
+        a->sent = at->asked;
+        a->deadline = until = at->asked + allowed;
+    }
+}
+
+Settling::Exit Settling::late() {
+    if (boot_clock::now() < until) return {};
+    Handle& handle = session->handle();
+    const bool hangs = handle.connected() && handle.connected_since() < a->sent;
+    if (hangs) handle.cut();
+    if (at->unsent() && (at == place->turn || !place->turn)) {
+        // Not even sent.
+        const error_code why = handle.trouble_code();
+        return fail(why ? why : make(Error::no_answer), handle.trouble());
+    }
+    a->outcome = spi::Attempt::NoAnswer{make(Error::no_answer)};
+    a->detail = handle.trouble();
+    return Step::done;
+}
+
+Settling::Step Settling::reconnected(error_code why, const std::string& detail) {
+    if (!why) {
+        session->own().enter(at);
+    } else if (boot_clock::now() < until) {
+        // It will not get better by waiting: the session has ended, or was refused.
+        return fail(why, detail.empty() ? why.message() : detail);
+    }
+    return Step::again;
+}
+
+}  // namespace holdfast::zookeeper
