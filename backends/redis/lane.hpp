@@ -1,8 +1,8 @@
 // The blocking path: one operation at a time, on its own connection.
 #pragma once
+#include "../resp/blocking_link.hpp"
 #include "protocol/asking.hpp"
 #include "protocol/operations.hpp"
-#include "wire/blocking_link.hpp"
 
 namespace holdfast::redis {
 

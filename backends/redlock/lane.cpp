@@ -6,6 +6,7 @@
 #include <ctime>
 #include <span>
 
+#include "../resp/errors.hpp"
 #include "errors.hpp"
 
 namespace holdfast::redlock {
@@ -74,7 +75,7 @@ void Lane::open_links(boot_clock::time_point now) {
         if (idle) link->check();
         link->drain(now);
         if (link->overdue(now, fabric_->set->options.patience)) {
-            link->close(redis::make(redis::Error::no_answer));
+            link->close(resp::make(resp::Error::no_answer));
             link->node().set_down(link->why(), {});
             look(link->node().index, now);
         }
@@ -88,8 +89,8 @@ void Lane::broke(Round& round, std::size_t node, boot_clock::time_point now) {
     Part& part = parts_[node];
     const auto& why = link.why();
     // Cut off in the middle is one thing; not to be reached, or silent, another.
-    if (!part.asked || why != redis::make(redis::Error::closed)) {
-        if (why != redis::make(redis::Error::unresolved)) link.node().set_down(why, link.words());
+    if (!part.asked || why != resp::make(resp::Error::closed)) {
+        if (why != resp::make(resp::Error::unresolved)) link.node().set_down(why, link.words());
         look(node, now);
     }
     if (std::exchange(part.asked, false)) round.missing(node, part.number, why, link.words(), true);
@@ -101,7 +102,7 @@ void Lane::send(Round& round, std::size_t node, unsigned number, bool text,
     LaneLink& link = *links_[node];
     const Ask& request = round.request();
     if (request.verb != nullptr && link.first_use(*request.verb)) text = true;
-    write(command_, std::span(&request, 1), link.node().shared->clock, text);
+    write(command_, std::span(&request, 1), link.node().server->clock, text);
     link.put(command_, std::uint64_t{round_} << 32U | number, now);
 }
 
@@ -133,16 +134,16 @@ void Lane::read(Round& round, std::size_t node, boot_clock::time_point now) {
     bool demoted = false;
     while (const Reply* r = link.next(tag)) {
         demoted = demoted || (r->is(Reply::Type::error) &&
-                              redis::from_reply(r->text) == redis::make(redis::Error::read_only));
+                              resp::from_reply(r->text) == resp::make(resp::Error::read_only));
         const auto number = static_cast<unsigned>(tag);
         if (tag >> 32U != round_) continue;
         if (link.node().down()) look(node, now);
         const bool current = part.asked && number == part.number;
         const bool late = round.request().late(*r);
-        if (current && round.request().verb != nullptr && redis::forgotten(*r)) {
+        if (current && round.request().verb != nullptr && resp::forgotten(*r)) {
             send(round, node, number, true, now);
         } else if (current && late && !std::exchange(part.repeated, true)) {
-            link.node().shared->clock.sample(late_time(*r) * 1000, boot_clock::now());
+            link.node().server->clock.sample(late_time(*r) * 1000, boot_clock::now());
             send(round, node, number, false, now);
         } else {
             if (current) part.asked = false;
@@ -201,7 +202,7 @@ void Lane::drive(Round& round, boot_clock::time_point now) {
                 link.advance(now);
                 read(round, i, now);
             } else if (now >= link.quiet_since() + patience) {
-                link.close(redis::make(redis::Error::no_answer));
+                link.close(resp::make(resp::Error::no_answer));
             }
             const bool part = parts_[i].asked || round.wants(i);
             if (part && link.state() == LaneLink::State::closed) broke(round, i, now);

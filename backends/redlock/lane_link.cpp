@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "../resp/errors.hpp"
 #include "holdfast/spi/net/socket.hpp"
 
 namespace holdfast::redlock {
@@ -40,14 +41,14 @@ void LaneLink::close(const error_code& why, std::string words) {
 void LaneLink::leave_replica(boot_clock::time_point now) {
     if (state_ != State::ready || now - left_ < std::chrono::seconds(1)) return;
     left_ = now;
-    close(redis::make(redis::Error::read_only));
+    close(resp::make(resp::Error::read_only));
 }
 
 bool LaneLink::connect(boot_clock::time_point now) {
-    const auto where = node_->shared->reached();
-    if (!where) return close(redis::make(redis::Error::unresolved)), false;
+    const auto where = node_->server->reached();
+    if (!where) return close(resp::make(resp::Error::unresolved)), false;
     fd_ = spi::net::open_socket(where->protocol());
-    if (fd_ < 0) return close(redis::make(redis::Error::refused), system_words(errno)), false;
+    if (fd_ < 0) return close(resp::make(resp::Error::refused), system_words(errno)), false;
     heard_ = now;
     ++generation_;
     used_.clear();
@@ -55,17 +56,17 @@ bool LaneLink::connect(boot_clock::time_point now) {
     if (::connect(fd_, where->data(), static_cast<socklen_t>(where->size())) == 0)
         return greet(now);
     if (errno == EINPROGRESS || errno == EINTR) return true;
-    close(redis::make(redis::Error::refused), system_words(errno));
+    close(resp::make(resp::Error::refused), system_words(errno));
     return false;
 }
 
 bool LaneLink::greet(boot_clock::time_point now) {
-    codec_ = std::make_unique<redis::Codec>(most_buffered);
-    handshake_ = std::make_unique<redis::Handshake>();
+    codec_ = std::make_unique<resp::Codec>(most_buffered);
+    handshake_ = std::make_unique<resp::Handshake>();
     out_.clear();
     sent_ = 0;
     std::string words;
-    const error_code ec = handshake_->begin(*node_->shared, out_, words);
+    const error_code ec = handshake_->begin(*node_->server, out_, words);
     if (ec) return close(ec, std::move(words)), false;
     heard_ = now;
     state_ = State::greeting;
@@ -79,7 +80,7 @@ void LaneLink::check() {
     const ssize_t n = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     const bool quiet = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     if (quiet || (n > 0 && pending_ > 0)) return;
-    close(redis::make(redis::Error::closed));
+    close(resp::make(resp::Error::closed));
 }
 
 void LaneLink::drain(boot_clock::time_point now) {
@@ -91,12 +92,12 @@ void LaneLink::drain(boot_clock::time_point now) {
 }
 
 void LaneLink::put(const Command& c, std::uint64_t number, boot_clock::time_point now) {
-    if (pending_ == most_pending) return close(redis::make(redis::Error::no_answer));
+    if (pending_ == most_pending) return close(resp::make(resp::Error::no_answer));
     c.encode(out_);  // throws, or queues all of it
     if (pending_ == 0) heard_ = now;
     numbers_[(first_ + pending_) % most_pending] = number;
     ++pending_;
-    node_->shared->requests.fetch_add(1, std::memory_order_relaxed);
+    node_->server->requests.fetch_add(1, std::memory_order_relaxed);
     flush();
 }
 
@@ -114,7 +115,7 @@ void LaneLink::flush() {
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (errno != EINTR) {
-            return close(redis::make(redis::Error::closed));
+            return close(resp::make(resp::Error::closed));
         }
     }
     out_.clear();
@@ -133,18 +134,18 @@ short LaneLink::events() const noexcept {
 bool LaneLink::advance(boot_clock::time_point now) {
     if (state_ == State::connecting) {
         if (const int failed = spi::net::connect_error(fd_); failed != 0)
-            close(redis::make(redis::Error::refused), system_words(failed));
+            close(resp::make(resp::Error::refused), system_words(failed));
         else
             greet(now);
         return false;
     }
     if (sent_ < out_.size()) flush();
     if (state_ == State::closed || !read(now) || state_ != State::greeting) return false;
-    for (auto next = codec_->next(); next != redis::Codec::Next::more; next = codec_->next()) {
-        if (next == redis::Codec::Next::broken || handshake_->left() == 0)
-            return close(redis::make(redis::Error::protocol)), false;
+    for (auto next = codec_->next(); next != resp::Codec::Next::more; next = codec_->next()) {
+        if (next == resp::Codec::Next::broken || handshake_->left() == 0)
+            return close(resp::make(resp::Error::protocol)), false;
         std::string words;
-        const error_code ec = handshake_->take(codec_->reply(), *node_->shared, words);
+        const error_code ec = handshake_->take(codec_->reply(), *node_->server, words);
         if (ec) return close(ec, std::move(words)), false;
     }
     if (handshake_->left() > 0) return false;
@@ -158,20 +159,20 @@ bool LaneLink::read(boot_clock::time_point now) {
         if (n > 0) {
             heard_ = now;
             if (codec_->feed({in_.data(), static_cast<std::size_t>(n)})) return true;
-            return close(redis::make(redis::Error::protocol)), false;
+            return close(resp::make(resp::Error::protocol)), false;
         }
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
         if (n < 0 && errno == EINTR) continue;
-        return close(redis::make(redis::Error::closed)), false;
+        return close(resp::make(resp::Error::closed)), false;
     }
 }
 
 const Reply* LaneLink::next(std::uint64_t& number) {
     if (state_ != State::ready) return nullptr;
     const auto next = codec_->next();
-    if (next == redis::Codec::Next::more) return nullptr;
-    if (next == redis::Codec::Next::broken || pending_ == 0) {
-        close(redis::make(redis::Error::protocol));
+    if (next == resp::Codec::Next::more) return nullptr;
+    if (next == resp::Codec::Next::broken || pending_ == 0) {
+        close(resp::make(resp::Error::protocol));
         return nullptr;
     }
     number = numbers_[first_];

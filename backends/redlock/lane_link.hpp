@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../resp/handshake.hpp"
 #include "nodes.hpp"
 
 namespace holdfast::redlock {
@@ -69,8 +70,8 @@ private:
     int fd_ = -1;
     std::string out_;
     std::size_t sent_ = 0;
-    std::unique_ptr<redis::Codec> codec_;
-    std::unique_ptr<redis::Handshake> handshake_;
+    std::unique_ptr<resp::Codec> codec_;
+    std::unique_ptr<resp::Handshake> handshake_;
     std::vector<const Verb*> used_;
     std::array<std::uint64_t, most_pending> numbers_{};  // a ring
     unsigned first_ = 0, pending_ = 0, generation_ = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../resp/link.hpp"
 #include "debts.hpp"
 #include "nodes.hpp"
 #include "requests.hpp"
@@ -60,7 +61,7 @@ private:
     };
 
     void start_open();
-    asio::awaitable<void> open(std::shared_ptr<redis::Link> link);
+    asio::awaitable<void> open(std::shared_ptr<resp::Link> link);
     void opened(const error_code&, const std::string& words);
     void prove();
     void become_ready();
@@ -84,7 +85,7 @@ private:
     tls::Context* tls_;
     State state_ = State::fresh;
     bool probing_ = false;  // opening a node that is down; nothing waits for it
-    std::shared_ptr<redis::Link> link_;
+    std::shared_ptr<resp::Link> link_;
     std::deque<Call> pending_;
     std::vector<Request> queued_, gathered_;
     Debts owed_;

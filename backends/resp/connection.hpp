@@ -11,14 +11,14 @@
 
 #include "link.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 /// Engine thread only. A request that is not answered in time fails alone, and its late answer is
 /// dropped. If no other request waits, or nothing was answered for a second, the connection is
 /// closed; the next request opens a new one.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
-    Connection(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*);
+    Connection(asio::any_io_executor, std::shared_ptr<Server>, tls::Context*);
 
     /// Connects by `deadline`, or returns why not.
     asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
@@ -59,7 +59,7 @@ private:
     static asio::awaitable<void> completion(Pending&);
 
     asio::any_io_executor executor_;
-    std::shared_ptr<Shared> shared_;
+    std::shared_ptr<Server> server_;
     tls::Context* tls_;
     std::shared_ptr<Link> link_;     // when connected
     std::shared_ptr<Link> opening_;  // while connecting
@@ -79,4 +79,4 @@ private:
     bool write_under_way_ = false, closed_ = false, retiring_ = false;
 };
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -13,16 +13,16 @@
 #include "handshake.hpp"
 #include "holdfast/spi/net/socket.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
-constexpr std::size_t most_buffered = 64U << 10U;
+constexpr std::size_t most_of_lane = 64U << 10U;
 // A server may have closed a connection that was idle for longer: worth one look before sending.
 constexpr milliseconds idle_unchecked{100};
 
 }  // namespace
 
-BlockingLink::BlockingLink(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+BlockingLink::BlockingLink(std::shared_ptr<Server> server) : server_(std::move(server)) {}
 BlockingLink::~BlockingLink() {
     close();
 }
@@ -53,8 +53,8 @@ error_code BlockingLink::ready(boot_clock::time_point now, boot_clock::time_poin
 }
 
 error_code BlockingLink::connect(boot_clock::time_point deadline, std::string& detail) {
-    const Options& o = shared_->options;
-    const auto where = shared_->reached();
+    const Target& o = server_->target;
+    const auto where = server_->reached();
     if (!where) return make(Error::unresolved);  // the engine finds out first
     fd_ = spi::net::open_socket(where->protocol());
     if (fd_ < 0) {
@@ -84,14 +84,14 @@ error_code BlockingLink::connect(boot_clock::time_point deadline, std::string& d
     const int flags = ::fcntl(fd_, F_GETFL);
     if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) != 0) return make(Error::refused);
     limit_ = std::chrono::nanoseconds(0);
-    codec_ = std::make_unique<Codec>(most_buffered);
+    codec_ = std::make_unique<Codec>(most_of_lane);
     return {};
 }
 
 error_code BlockingLink::introduce(boot_clock::time_point deadline, std::string& detail) {
     Handshake handshake;
     out_.clear();
-    error_code ec = handshake.begin(*shared_, out_, detail);
+    error_code ec = handshake.begin(*server_, out_, detail);
     // A server that hangs accepts connections all the same, and never answers the first word.
     limit(deadline - boot_clock::now());
     if (!ec) ec = send(deadline);
@@ -99,7 +99,7 @@ error_code BlockingLink::introduce(boot_clock::time_point deadline, std::string&
     while (!ec && handshake.left() > 0) {
         limit(deadline - boot_clock::now());
         const Reply* r = receive(deadline, ec);
-        if (r != nullptr) ec = handshake.take(*r, *shared_, detail);
+        if (r != nullptr) ec = handshake.take(*r, *server_, detail);
     }
     // More than was asked for: it would be taken for the answer to the next command.
     if (!ec && codec_->next() != Codec::Next::more) ec = make(Error::protocol);
@@ -188,7 +188,7 @@ const Reply* BlockingLink::exchange(Command& c, const Script* script, boot_clock
     for (bool whole = false;; whole = true) {
         out_.clear();
         c.encode(out_);
-        shared_->requests.fetch_add(1, std::memory_order_relaxed);
+        server_->requests.fetch_add(1, std::memory_order_relaxed);
         limit(deadline - now);
         owed_ = true;
         why = send(deadline);
@@ -200,4 +200,4 @@ const Reply* BlockingLink::exchange(Command& c, const Script* script, boot_clock
     }
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

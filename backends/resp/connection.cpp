@@ -9,7 +9,7 @@
 
 #include "errors.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 // A server that has not answered for so long a request whose time is over is taken for gone; and
@@ -20,8 +20,8 @@ constexpr milliseconds least_connect_time{2000};
 
 }  // namespace
 
-Connection::Connection(asio::any_io_executor e, std::shared_ptr<Shared> s, tls::Context* tls)
-    : executor_(std::move(e)), shared_(std::move(s)), tls_(tls), watch_(executor_) {}
+Connection::Connection(asio::any_io_executor e, std::shared_ptr<Server> s, tls::Context* tls)
+    : executor_(std::move(e)), server_(std::move(s)), tls_(tls), watch_(executor_) {}
 
 asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
                                               std::string* detail) {
@@ -35,11 +35,11 @@ asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
         }
         if (boot_clock::now() >= deadline) {
             *detail =
-                opening_ ? opening_->unanswered() : "no answer from " + shared_->options.display;
+                opening_ ? opening_->unanswered() : "no answer from " + server_->target.display;
             co_return make(Error::no_answer);
         }
         if (!link_ && !opening_) {
-            opening_ = std::make_shared<Link>(executor_, shared_, tls_);
+            opening_ = std::make_shared<Link>(executor_, server_, tls_);
             auto task = connect(std::max(deadline, boot_clock::now() + least_connect_time));
             asio::co_spawn(executor_, std::move(task), asio::detached);
             continue;  // it may have failed already
@@ -96,7 +96,7 @@ asio::awaitable<Connection::Answer> Connection::exchange(std::string bytes, std:
     out_.reserve(out_.size() + bytes.size());
     pending_.push_back(p);
     out_ += bytes;
-    shared_->requests.fetch_add(commands, std::memory_order_relaxed);
+    server_->requests.fetch_add(commands, std::memory_order_relaxed);
     try {
         if (!write_under_way_) start_write();
         watch(deadline);
@@ -232,4 +232,4 @@ void Connection::close() noexcept {
     gate_.open();
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

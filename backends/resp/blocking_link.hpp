@@ -7,13 +7,13 @@
 
 #include "codec.hpp"
 #include "script.hpp"
-#include "shared.hpp"
+#include "server.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 class BlockingLink {
 public:
-    explicit BlockingLink(std::shared_ptr<Shared> shared);
+    explicit BlockingLink(std::shared_ptr<Server> server);
     ~BlockingLink();
     BlockingLink(const BlockingLink&) = delete;
     BlockingLink& operator=(const BlockingLink&) = delete;
@@ -40,7 +40,7 @@ private:
     bool stale() noexcept;
     void close() noexcept;
 
-    std::shared_ptr<Shared> shared_;
+    std::shared_ptr<Server> server_;
     int fd_ = -1;
     /// An answer is still to come, for instance after an exception in the exchange. The connection
     /// is then not used again: the next caller would take that answer for its own.
@@ -52,4 +52,4 @@ private:
     std::array<char, 4096> in_{};
 };
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp
