@@ -14,7 +14,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "../resp/connection.hpp"
+#include "connection.hpp"
 #include "protocol/asking.hpp"
 #include "protocol/operations.hpp"
 #include "subscriber.hpp"

@@ -83,8 +83,8 @@ void Line::look() {
 
 void Line::start_open() {
     state_ = State::opening;
-    link_ = std::make_shared<resp::Link>(executor_, node_.server, tls_);
-    auto task = open(link_);
+    opening_ = std::make_shared<resp::Link>(executor_, node_.server, tls_);
+    auto task = open(opening_);
     asio::co_spawn(executor_, std::move(task), asio::detached);
 }
 
@@ -99,12 +99,14 @@ asio::awaitable<void> Line::open(std::shared_ptr<resp::Link> link) {
         ec = resp::make(resp::Error::refused);
         words = e.what();
     }
-    if (link_ == link) opened(ec, words);
+    if (opening_ == link) opened(ec, words);
 }
 
 void Line::opened(const error_code& ec, const std::string& words) {
     if (ec) return fail(ec, words, true);
-    start_read();
+    pipeline_ =
+        std::make_shared<resp::Pipeline>(std::exchange(opening_, nullptr), shared_from_this());
+    pipeline_->start();
     // It may be connected to in time and still answer too slowly to be of use.
     if (node_.down())
         prove();
@@ -174,7 +176,7 @@ void Line::post(Call call) {
         placed = true;
         Command c;
         write(c, call.requests, node_.server->clock, call.text);
-        c.encode(out_);
+        c.encode(pipeline_->out());
     } catch (const std::exception&) {
         // Out of memory. An entry without its request would take the next one's answer.
         if (placed) pending_.pop_back();
@@ -186,70 +188,29 @@ void Line::post(Call call) {
     node_.server->requests.fetch_add(1, std::memory_order_relaxed);
     if (first) heard_ = boot_clock::now();
     try {
-        if (!writing_) start_write();
+        pipeline_->send();
         if (!watching_) watch_silence();
     } catch (const std::exception&) {
         fail(resp::make(resp::Error::closed), "", false);
     }
 }
 
-void Line::start_write() {
-    writing_ = true;
-    // The bytes belong to the write: it may outlive this link by a moment.
-    const auto bytes = std::make_shared<std::string>();
-    bytes->swap(out_);
-    link_->write(asio::buffer(*bytes),
-                 [self = shared_from_this(), link = link_, bytes](error_code ec, std::size_t) {
-                     if (self->link_ != link) return;
-                     if (ec) return self->fail(resp::make(resp::Error::closed), "", false);
-                     if (self->out_.empty()) {
-                         self->writing_ = false;
-                         return;
-                     }
-                     try {
-                         self->start_write();
-                     } catch (const std::exception&) {
-                         self->fail(resp::make(resp::Error::closed), "", false);
-                     }
-                 });
+bool Line::take(Reply& reply) {
+    if (pending_.empty() || !pending_.front().fits(reply)) return false;
+    Call call = std::move(pending_.front());
+    pending_.pop_front();
+    answer(std::move(call), reply);
+    return true;
 }
 
-void Line::start_read() {
-    link_->read_some(asio::buffer(in_),
-                     [self = shared_from_this(), link = link_](error_code ec, std::size_t n) {
-                         if (self->link_ != link) return;
-                         if (ec) return self->fail(resp::make(resp::Error::closed), "", false);
-                         self->read(n);
-                     });
-}
-
-void Line::read(std::size_t bytes) {
-    heard_ = boot_clock::now();
-    const auto link = link_;
-    resp::Codec& codec = link->codec();
-    const auto broken = [this] {
-        fail(resp::make(resp::Error::protocol), "not the answers of a Redis server", true);
-    };
-    if (!codec.feed({in_.data(), bytes})) return broken();
-    for (auto next = codec.next(); next != resp::Codec::Next::more; next = codec.next()) {
-        // An answer that nobody asked for is as bad as one that cannot be read.
-        if (next == resp::Codec::Next::broken || pending_.empty()) return broken();
-        if (!pending_.front().fits(codec.reply())) return broken();
-        Call call = std::move(pending_.front());
-        pending_.pop_front();
-        answer(std::move(call), codec.reply());
-        if (link_ != link) return;  // what was answered has closed it
-    }
-    if (std::exchange(demoted_, false)) leave_replica();
-    if (link_ == link) start_read();
-}
-
-// The address may lead to the new primary by now.
-void Line::leave_replica() {
-    const auto now = boot_clock::now();
-    if (now - left_ < std::chrono::seconds(1)) return;
-    left_ = now;
+void Line::settled() {
+    if (!std::exchange(demoted_, false) || !left_.due(boot_clock::now())) return;
     fail(resp::make(resp::Error::read_only), "", false);
+}
+
+void Line::broke(resp::Error why) {
+    const bool foreign = why == resp::Error::protocol;
+    fail(resp::make(why), foreign ? "not the answers of a Redis server" : "", foreign);
 }
 
 bool Line::Call::fits(const Reply& r) const noexcept {
@@ -310,10 +271,9 @@ void Line::fail(const error_code& why, const std::string& words, bool down) {
     const auto self = shared_from_this();
     const auto now = boot_clock::now();
     const bool was_open = state_ == State::ready;
-    if (link_) link_->close();
-    link_.reset();
-    writing_ = false;
-    out_.clear();
+    if (opening_) std::exchange(opening_, nullptr)->close();
+    if (pipeline_) std::exchange(pipeline_, nullptr)->close();
+    demoted_ = false;
     state_ = down || !was_open ? State::down : State::broken;
     if (state_ == State::down) {
         node_.set_down(why, words);
