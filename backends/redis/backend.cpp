@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "../resp/errors.hpp"
+#include "../resp/server_facts.hpp"
 #include "lane.hpp"
-#include "wire/errors.hpp"
-#include "wire/server_facts.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -44,11 +44,11 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
     : capabilities_(promises(s)),
       context_(c),
       shared_(std::make_shared<Shared>(s)),
-      tls_(tls::make_context(shared_->options.tls)),
+      tls_(tls::make_context(shared_->target.tls)),
       connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get())) {
     Scripts::all();
     shared_->greeting = &usable();
-    for (const std::string& text : exposures(shared_->options, "rediss"))
+    for (const std::string& text : exposures(shared_->target, "rediss"))
         context_.events.warn(text);
 }
 
@@ -107,7 +107,8 @@ awaitable<void> RedisBackend::release(std::span<Held* const> all) {
 }
 
 std::unique_ptr<spi::Lane> RedisBackend::open_lane() {
-    if (!shared_->options.lanes()) return nullptr;
+    // Blocking calls have no TLS, and ask no replicas.
+    if (shared_->target.tls.on || shared_->options.replicas > 0) return nullptr;
     return std::make_unique<Lane>(shared_, asking_);
 }
 
@@ -212,7 +213,7 @@ awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Command> calls, cons
         for (std::size_t i = 0; !all.why && i < again.size(); ++i)
             all.replies[again[i]] = std::move(rest.replies[i]);
     }
-    if (all.why && detail->empty()) *detail = shared_->options.display + ": " + all.why.message();
+    if (all.why && detail->empty()) *detail = shared_->target.display + ": " + all.why.message();
     co_return all;
 }
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <unordered_map>
 
+#include "connection.hpp"
 #include "protocol/asking.hpp"
 #include "protocol/operations.hpp"
-#include "wire/connection.hpp"
-#include "wire/subscriber.hpp"
+#include "subscriber.hpp"
 
 namespace holdfast::redis {
 

@@ -1,9 +1,9 @@
 // What this server is, and what follows for its locks: `holdfast doctor`, probe and `require`.
+#include "../resp/checks.hpp"
+#include "../resp/errors.hpp"
+#include "../resp/server_facts.hpp"
 #include "backend.hpp"
 #include "holdfast/spi/common_checks.hpp"
-#include "wire/checks.hpp"
-#include "wire/errors.hpp"
-#include "wire/server_facts.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -50,7 +50,7 @@ awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point dead
         std::erase_if(checks,
                       [](const spi::Check& c) { return std::string_view(c.id) != "redis.role"; });
         Examination found;
-        facts.where = shared_->options.display;
+        facts.where = shared_->target.display;
         spi::judge(checks, facts, found.findings);
         found.capabilities = capabilities_;
         co_return found;
@@ -92,7 +92,7 @@ awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point dead
         co_return make(Error::too_old);
     }
     Examination found;
-    facts.where = shared_->options.display;
+    facts.where = shared_->target.display;
     spi::judge(server_checks(), facts, found.findings);
     found.capabilities = capabilities_;
     const bool durable = keeps_each_write(facts);

@@ -12,7 +12,7 @@ error_code out_of_memory() noexcept {
 }  // namespace
 
 Lane::Lane(std::shared_ptr<Shared> s, std::shared_ptr<Asking> a)
-    : shared_(std::move(s)), asking_(std::move(a)), link_(shared_) {}
+    : shared_(std::move(s)), asking_(std::move(a)), link_(*shared_) {}
 
 const Keys& Lane::keys(std::string_view name) {
     if (name == name_ && !name_.empty()) return keys_;
@@ -28,7 +28,7 @@ void Lane::drive(Operation& op, boot_clock::time_point now) {
     bool sent = false;
     error_code why;
     try {
-        why = link_.ready(now, op.deadline, detail);
+        why = link_.open(now, op.deadline, detail);
         while (!why && op.wants() != nullptr) {
             const Script* const script = op.wants()->one;
             write(command_, {&one, 1}, {});

@@ -1,8 +1,8 @@
 // The blocking path: one operation at a time, on its own connection.
 #pragma once
+#include "../resp/lane_link.hpp"
 #include "protocol/asking.hpp"
 #include "protocol/operations.hpp"
-#include "wire/blocking_link.hpp"
 
 namespace holdfast::redis {
 
@@ -20,7 +20,7 @@ private:
 
     const std::shared_ptr<Shared> shared_;
     const std::shared_ptr<Asking> asking_;
-    BlockingLink link_;
+    LaneLink link_;
     Command command_;
     std::string name_;  // the name of keys_: usually it comes again
     Keys keys_;

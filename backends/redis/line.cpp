@@ -4,8 +4,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "../resp/errors.hpp"
 #include "backend.hpp"
-#include "wire/errors.hpp"
 
 namespace holdfast::redis {
 namespace {

@@ -1,11 +1,11 @@
 // What operators ask: holders and waiters, names that are held, break, requests to release.
 #include <algorithm>
 
+#include "../resp/errors.hpp"
+#include "../resp/server_facts.hpp"
 #include "backend.hpp"
 #include "holdfast/spi/holder.hpp"
 #include "holdfast/spi/owner.hpp"
-#include "wire/errors.hpp"
-#include "wire/server_facts.hpp"
 
 namespace holdfast::redis {
 namespace {

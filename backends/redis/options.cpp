@@ -1,42 +1,17 @@
 #include "options.hpp"
 
-#include <charconv>
-#include <cstdint>
-#include <limits>
-#include <optional>
-
+#include "../resp/server.hpp"
+#include "../tls/options.hpp"
 #include "holdfast/spi/identity.hpp"
 
 namespace holdfast::redis {
-namespace {
-
-std::optional<long long> database_of(std::string_view path) noexcept {
-    if (path.starts_with('/')) path.remove_prefix(1);
-    if (path.empty()) return 0;
-    long long number = 0;
-    const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
-    const bool whole = error == std::errc() && end == path.data() + path.size();
-    // As many as a server can be told of (databases).
-    const bool possible = number >= 0 && number <= std::numeric_limits<std::int32_t>::max();
-    return whole && possible ? std::optional(number) : std::nullopt;
-}
-
-}  // namespace
-
 Options::Options(const spi::Settings& s)
-    : host(s.hosts.empty() ? "127.0.0.1" : s.hosts.front().host),
-      port(s.hosts.empty() ? std::uint16_t{6379} : s.hosts.front().port),
-      database(database_of(s.path).value_or(0)),
-      user(s.user),
-      password(s.password),
-      ttl(s.duration("ttl")),
+    : ttl(s.duration("ttl")),
       prefix(s.text("namespace")),
       plain(s.text("mode") == "plain"),
       queue(!plain && s.text("wait") != "poll"),
       replicas(s.integer("min_replicas_ack")),
-      confirm_handover(s.given("handover") && s.text("handover") == "confirmed"),
-      tls(s, s.scheme == "rediss"),
-      display(s.display()) {}
+      confirm_handover(s.given("handover") && s.text("handover") == "confirmed") {}
 
 const std::vector<spi::OptionSpec>& option_table() {
     using spi::OptionType;
@@ -80,7 +55,7 @@ const std::vector<spi::OptionSpec>& option_table() {
 }
 
 void check(const spi::Settings& s, Diagnostics& d) {
-    if (!database_of(s.path))
+    if (!resp::database_of(s.path))
         d.add(s.display(), "The path must be the number of a database.",
               "Write for example redis://host:6379/2, or leave the path out for database 0.");
     if (s.text("mode") == "plain" && s.given("wait") && s.text("wait") == "queue")
@@ -99,7 +74,7 @@ std::string identity(const spi::Settings& s) {
     // Modes and ways to wait share the keys of a name, and users the keys of a database.
     return spi::IdentityText()
         .hosts(s.hosts)
-        .part("database", std::to_string(database_of(s.path).value_or(0)))
+        .part("database", std::to_string(resp::database_of(s.path).value_or(0)))
         .text();
 }
 

@@ -4,8 +4,8 @@
 // end it.
 #include <algorithm>
 
+#include "../resp/errors.hpp"
 #include "backend.hpp"
-#include "wire/errors.hpp"
 
 namespace holdfast::redis {
 awaitable<error_code> RedisBackend::replicated(const Operations& all, std::uint64_t link,
@@ -22,7 +22,7 @@ awaitable<error_code> RedisBackend::replicated(const Operations& all, std::uint6
         std::chrono::floor<milliseconds>(deadline - boot_clock::now()) - milliseconds(150);
     const auto patience = std::min({ttl / 10, left, milliseconds(1000)});
     if (patience < milliseconds(1)) {  // 0 would be for ever
-        *detail = shared_->options.display +
+        *detail = shared_->target.display +
                   ": no time was left to hear of the replicas (min_replicas_ack)";
         co_return make(Error::not_replicated);
     }
@@ -33,7 +33,7 @@ awaitable<error_code> RedisBackend::replicated(const Operations& all, std::uint6
     c.encode(bytes);
     const Answer answer = co_await connection_->exchange(std::move(bytes), 1, deadline, link);
     if (answer.why) {
-        *detail = shared_->options.display + ": " + answer.why.message();
+        *detail = shared_->target.display + ": " + answer.why.message();
         co_return answer.why;
     }
     const Reply& reply = answer.replies.front();
@@ -43,7 +43,7 @@ awaitable<error_code> RedisBackend::replicated(const Operations& all, std::uint6
     }
     if (!reply.is(Reply::Type::integer)) co_return make(Error::protocol);
     if (reply.integer >= shared_->options.replicas) co_return error_code();
-    *detail = shared_->options.display + ": " + std::to_string(reply.integer) + " of " +
+    *detail = shared_->target.display + ": " + std::to_string(reply.integer) + " of " +
               std::to_string(shared_->options.replicas) +
               " replicas have confirmed it (min_replicas_ack)";
     co_return make(Error::not_replicated);

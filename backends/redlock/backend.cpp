@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "../resp/errors.hpp"
+#include "../resp/keys.hpp"
 #include "errors.hpp"
 #include "lane.hpp"
 
@@ -23,8 +25,8 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
     };
     set_->majority_back = [events = &context_.events] { events->at_risk({}); };
     for (const auto& node : set_->nodes) {
-        tls_.push_back(tls::make_context(node->shared->options.tls));
-        for (const std::string& text : redis::exposures(node->shared->options, "redlocks"))
+        tls_.push_back(tls::make_context(node->server->target.tls));
+        for (const std::string& text : resp::exposures(node->server->target, "redlocks"))
             c.events.warn(text);
         fabric_->lines.push_back(std::make_shared<Line>(c.engine, set_, *node, tls_.back().get()));
     }
@@ -63,8 +65,7 @@ void RedlockBackend::forget_mark(const Attempt& a) {
 }
 
 error_code RedlockBackend::check_name(std::string_view name) const noexcept {
-    if (redis::reserved(set_->options.prefix, name))
-        return redis::make(redis::Error::reserved_name);
+    if (resp::reserved(set_->options.prefix, name)) return resp::make(resp::Error::reserved_name);
     return {};
 }
 

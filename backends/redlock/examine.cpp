@@ -3,6 +3,7 @@
 #include <set>
 #include <span>
 
+#include "../resp/checks.hpp"
 #include "backend.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/common_checks.hpp"
@@ -30,16 +31,16 @@ const std::vector<spi::Check>& node_checks() {
     constexpr std::string_view keep =
         "appendonly yes, appendfsync always, no-appendfsync-on-rewrite no; or leave durable=yes "
         "out";
-    static const auto all = redis::with_node_checks({
+    static const auto all = resp::with_node_checks({
         {"redlock.answers", "one failure less is tolerated", "look at that server and its network",
          judge_answers},
-        {"redlock.role", "it accepts no locks", "name the primary in the URL", redis::judge::role},
+        {"redlock.role", "it accepts no locks", "name the primary in the URL", resp::judge::role},
         {"redlock.replicas", "a failover to one of them counts as a restart without data",
-         "switch automatic failover off", redis::judge::replicas},
-        {"redlock.persistence", lossy, keep, if_durable<redis::judge::persistence>},
-        {"redlock.append_only_file", lossy, keep, if_durable<redis::judge::append_only_file>},
-        {"redlock.fsync", lossy, keep, if_durable<redis::judge::fsync>},
-        {"redlock.fsync_on_rewrite", lossy, keep, if_durable<redis::judge::fsync_on_rewrite>},
+         "switch automatic failover off", resp::judge::replicas},
+        {"redlock.persistence", lossy, keep, if_durable<resp::judge::persistence>},
+        {"redlock.append_only_file", lossy, keep, if_durable<resp::judge::append_only_file>},
+        {"redlock.fsync", lossy, keep, if_durable<resp::judge::fsync>},
+        {"redlock.fsync_on_rewrite", lossy, keep, if_durable<resp::judge::fsync_on_rewrite>},
     });
     return all;
 }
@@ -94,10 +95,10 @@ awaitable<result<Examination>> RedlockBackend::examine(boot_clock::time_point de
     std::size_t question = 0;
     error_code few;
     Keys keys;
-    keys.assign(set_->options.prefix, redis::unused_name());
-    redis::Touched touched{std::move(keys.lock), {}, {}};
+    keys.assign(set_->options.prefix, resp::unused_name());
+    resp::Touched touched{std::move(keys.lock), {}, {}};
     if (set_->options.fencing) touched.sibling = std::move(keys.readers);
-    for (const auto& words : redis::questions(touched)) {
+    for (const auto& words : resp::questions(touched)) {
         std::vector<std::vector<std::string>> commands(count, words);
         const auto before = std::chrono::system_clock::now();
         const auto sent = boot_clock::now();
@@ -108,11 +109,11 @@ awaitable<result<Examination>> RedlockBackend::examine(boot_clock::time_point de
         // The first question connects as well.
         if (question == 0) few = no_quorum(said, detail);
         for (std::size_t i = 0; i < count; ++i) {
-            redis::note_answer(facts[i], question, said[i].reply.get());
+            resp::note_answer(facts[i], question, said[i].reply.get());
             if (question == 0 && (said[i].why || !said[i].reply->is_text()))
                 facts[i].set("silent", set_->nodes[i]->words(boot_clock::now()));
             if (!facts[i].has("time_us") || facts[i].has("round_trip_us")) continue;
-            redis::note_times(facts[i], before, after);
+            resp::note_times(facts[i], before, after);
             spi::note_round_trip(facts[i], took, set_->options.ttl);
         }
         if (few) co_return few;
@@ -127,13 +128,13 @@ awaitable<result<Examination>> RedlockBackend::examine(boot_clock::time_point de
     for (std::size_t i = 0; i < count; ++i) {
         facts[i].where = set_->nodes[i]->where;
         facts[i].set("durable", set_->options.durable ? 1 : 0);
-        const std::string& host = set_->nodes[i]->shared->options.host;
+        const std::string& host = set_->nodes[i]->server->target.host;
         if (!hosts.insert(host).second) set.set("shared_host", host);
         if (const auto offset = facts[i].number("clock_offset_ms")) {
             least = std::min(least.value_or(*offset), *offset);
             most = std::max(most.value_or(*offset), *offset);
         }
-        if (redis::keeps_each_write(facts[i])) ++durable;
+        if (resp::keeps_each_write(facts[i])) ++durable;
         // Of one that is silent, nothing else is known.
         const std::span<const spi::Check> all(node_checks());
         spi::judge(facts[i].has("silent") ? all.first(1) : all, facts[i], found.findings);

@@ -6,17 +6,17 @@
 #include <ctime>
 #include <span>
 
+#include "../resp/errors.hpp"
 #include "errors.hpp"
 
 namespace holdfast::redlock {
 
+using resp::LaneLink;
 using spi::Attempt;
 using spi::Held;
 
 namespace {
 
-// A server may have closed a connection that was idle for longer: worth one look before sending.
-constexpr milliseconds idle_unchecked{100};
 // When the matter is decided: how long the other nodes' answers are waited for, so that their next
 // request need not wait for this one.
 constexpr milliseconds grace{5};
@@ -25,7 +25,7 @@ constexpr milliseconds grace{5};
 
 Lane::Lane(std::shared_ptr<Fabric> f) : fabric_(std::move(f)) {
     for (const auto& node : fabric_->set->nodes)
-        links_.push_back(std::make_unique<LaneLink>(*node));
+        links_.push_back(std::make_unique<LaneLink>(*node->server));
     parts_.resize(links_.size());
     polled_.reserve(links_.size());
     polled_nodes_.reserve(links_.size());
@@ -68,40 +68,39 @@ void Lane::extend(std::size_t node, const Ask& enter, const std::shared_ptr<void
 }
 
 void Lane::open_links(boot_clock::time_point now) {
-    const bool idle = now - used_ > idle_unchecked;
-    used_ = now;
-    for (auto& link : links_) {
-        if (idle) link->check();
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        auto& link = links_[i];
+        link->check(now);
         link->drain(now);
         if (link->overdue(now, fabric_->set->options.patience)) {
-            link->close(redis::make(redis::Error::no_answer));
-            link->node().set_down(link->why(), {});
-            look(link->node().index, now);
+            link->close(resp::make(resp::Error::no_answer));
+            node(i).set_down(link->why(), {});
+            look(i, now);
         }
-        if (link->state() != LaneLink::State::closed || link->node().down()) continue;
+        if (link->state() != LaneLink::State::closed || node(i).down()) continue;
         link->connect(now);
     }
 }
 
-void Lane::broke(Round& round, std::size_t node, boot_clock::time_point now) {
-    LaneLink& link = *links_[node];
-    Part& part = parts_[node];
+void Lane::broke(Round& round, std::size_t i, boot_clock::time_point now) {
+    LaneLink& link = *links_[i];
+    Part& part = parts_[i];
     const auto& why = link.why();
     // Cut off in the middle is one thing; not to be reached, or silent, another.
-    if (!part.asked || why != redis::make(redis::Error::closed)) {
-        if (why != redis::make(redis::Error::unresolved)) link.node().set_down(why, link.words());
-        look(node, now);
+    if (!part.asked || why != resp::make(resp::Error::closed)) {
+        if (why != resp::make(resp::Error::unresolved)) node(i).set_down(why, link.words());
+        look(i, now);
     }
-    if (std::exchange(part.asked, false)) round.missing(node, part.number, why, link.words(), true);
-    if (round.wants(node)) round.missing(node, round.asked(node), why, link.words(), false);
+    if (std::exchange(part.asked, false)) round.missing(i, part.number, why, link.words(), true);
+    if (round.wants(i)) round.missing(i, round.asked(i), why, link.words(), false);
 }
 
-void Lane::send(Round& round, std::size_t node, unsigned number, bool text,
+void Lane::send(Round& round, std::size_t i, unsigned number, bool text,
                 boot_clock::time_point now) {
-    LaneLink& link = *links_[node];
+    LaneLink& link = *links_[i];
     const Ask& request = round.request();
-    if (request.verb != nullptr && link.first_use(*request.verb)) text = true;
-    write(command_, std::span(&request, 1), link.node().shared->clock, text);
+    if (request.verb != nullptr && link.first_use(request.verb->one)) text = true;
+    write(command_, std::span(&request, 1), link.server().clock, text);
     link.put(command_, std::uint64_t{round_} << 32U | number, now);
 }
 
@@ -115,9 +114,9 @@ bool Lane::ask(Round& round, boot_clock::time_point now) {
         } else if (link.ready()) {
             parts_[i] = {true, false, round.asked(i)};
             send(round, i, parts_[i].number, false, now);
-        } else if (link.node().down()) {
+        } else if (node(i).down()) {
             // A connection of our own that works is better news than what others found out.
-            round.missing(i, round.asked(i), link.node().why(), {}, false);
+            round.missing(i, round.asked(i), node(i).why(), {}, false);
             look(i, now);
         }
         if (link.state() == LaneLink::State::closed) broke(round, i, now);
@@ -126,28 +125,28 @@ bool Lane::ask(Round& round, boot_clock::time_point now) {
     return any;
 }
 
-void Lane::read(Round& round, std::size_t node, boot_clock::time_point now) {
-    LaneLink& link = *links_[node];
-    Part& part = parts_[node];
+void Lane::read(Round& round, std::size_t i, boot_clock::time_point now) {
+    LaneLink& link = *links_[i];
+    Part& part = parts_[i];
     std::uint64_t tag = 0;
     bool demoted = false;
     while (const Reply* r = link.next(tag)) {
         demoted = demoted || (r->is(Reply::Type::error) &&
-                              redis::from_reply(r->text) == redis::make(redis::Error::read_only));
+                              resp::from_reply(r->text) == resp::make(resp::Error::read_only));
         const auto number = static_cast<unsigned>(tag);
         if (tag >> 32U != round_) continue;
-        if (link.node().down()) look(node, now);
+        if (node(i).down()) look(i, now);
         const bool current = part.asked && number == part.number;
         const bool late = round.request().late(*r);
-        if (current && round.request().verb != nullptr && redis::forgotten(*r)) {
-            send(round, node, number, true, now);
+        if (current && round.request().verb != nullptr && resp::forgotten(*r)) {
+            send(round, i, number, true, now);
         } else if (current && late && !std::exchange(part.repeated, true)) {
-            link.node().shared->clock.sample(late_time(*r) * 1000, boot_clock::now());
-            send(round, node, number, false, now);
+            link.server().clock.sample(late_time(*r) * 1000, boot_clock::now());
+            send(round, i, number, false, now);
         } else {
             if (current) part.asked = false;
-            const bool same = same_value_ && last_links_[node] == link.generation();
-            round.answered(node, number, *r, now, same);
+            const bool same = same_value_ && last_links_[i] == link.generation();
+            round.answered(i, number, *r, now, same);
         }
     }
     if (demoted) link.leave_replica(now);
@@ -159,7 +158,7 @@ boot_clock::time_point Lane::limit(Round& round, boot_clock::time_point now) {
     if (phase == Round::Phase::closed) return now;
     if (decided_ == boot_clock::time_point{}) decided_ = now;
     for (std::size_t i = 0; i < links_.size(); ++i)
-        if ((parts_[i].asked || round.wants(i)) && !links_[i]->node().slow(now))
+        if ((parts_[i].asked || round.wants(i)) && !node(i).slow(now))
             return std::min(decided_ + grace, round.deadline);
     return now;
 }
@@ -201,7 +200,7 @@ void Lane::drive(Round& round, boot_clock::time_point now) {
                 link.advance(now);
                 read(round, i, now);
             } else if (now >= link.quiet_since() + patience) {
-                link.close(redis::make(redis::Error::no_answer));
+                link.close(resp::make(resp::Error::no_answer));
             }
             const bool part = parts_[i].asked || round.wants(i);
             if (part && link.state() == LaneLink::State::closed) broke(round, i, now);
@@ -211,7 +210,7 @@ void Lane::drive(Round& round, boot_clock::time_point now) {
     // Their answers will be read and dropped.
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (!parts_[i].asked) continue;
-        if (decided_ != boot_clock::time_point{}) links_[i]->node().set_slow(now);
+        if (decided_ != boot_clock::time_point{}) node(i).set_slow(now);
         round.missing(i, parts_[i].number, {}, {}, true);
     }
 }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "../resp/lane_link.hpp"
 #include "drive.hpp"
-#include "lane_link.hpp"
 
 namespace holdfast::redlock {
 
@@ -33,6 +33,7 @@ private:
     boot_clock::time_point limit(Round&, boot_clock::time_point now);
     /// Waits until then for activity of any node. False: poll() failed.
     bool wait(Round&, boot_clock::time_point& now, boot_clock::time_point until);
+    Node& node(std::size_t i) const { return *fabric_->set->nodes[i]; }
     void look(std::size_t node, boot_clock::time_point now);
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              milliseconds ttl) override;
@@ -49,12 +50,12 @@ private:
 
     std::shared_ptr<Fabric> fabric_;
     Asked asked_;
-    std::vector<std::unique_ptr<LaneLink>> links_;
+    std::vector<std::unique_ptr<resp::LaneLink>> links_;
     std::vector<Part> parts_;
     std::vector<pollfd> polled_;
     std::vector<std::size_t> polled_nodes_;
     std::uint32_t round_ = 0;
-    boot_clock::time_point used_{}, next_look_{}, decided_{};
+    boot_clock::time_point next_look_{}, decided_{};
     Command command_;
     // The last value set here, and the connections used: requests sent over the same ones later are
     // also executed later.

@@ -10,6 +10,7 @@
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
 
+#include "../resp/errors.hpp"
 #include "votes.hpp"
 
 namespace holdfast::redlock {
@@ -82,12 +83,12 @@ void Line::look() {
 
 void Line::start_open() {
     state_ = State::opening;
-    link_ = std::make_shared<redis::Link>(executor_, node_.shared, tls_);
-    auto task = open(link_);
+    opening_ = std::make_shared<resp::Link>(executor_, node_.server, tls_);
+    auto task = open(opening_);
     asio::co_spawn(executor_, std::move(task), asio::detached);
 }
 
-asio::awaitable<void> Line::open(std::shared_ptr<redis::Link> link) {
+asio::awaitable<void> Line::open(std::shared_ptr<resp::Link> link) {
     const auto self = shared_from_this();
     std::string words;
     error_code ec;
@@ -95,15 +96,17 @@ asio::awaitable<void> Line::open(std::shared_ptr<redis::Link> link) {
     try {
         ec = co_await link->open(deadline, &words);
     } catch (const std::exception& e) {
-        ec = redis::make(redis::Error::refused);
+        ec = resp::make(resp::Error::refused);
         words = e.what();
     }
-    if (link_ == link) opened(ec, words);
+    if (opening_ == link) opened(ec, words);
 }
 
 void Line::opened(const error_code& ec, const std::string& words) {
     if (ec) return fail(ec, words, true);
-    start_read();
+    pipeline_ =
+        std::make_shared<resp::Pipeline>(std::exchange(opening_, nullptr), shared_from_this());
+    pipeline_->start();
     // It may be connected to in time and still answer too slowly to be of use.
     if (node_.down())
         prove();
@@ -131,7 +134,7 @@ void Line::become_ready() {
     gather();
     for (Request& r : std::exchange(queued_, {})) {
         if (r.wanted && !r.wanted())
-            r.done(nullptr, redis::make(redis::Error::no_answer), false);
+            r.done(nullptr, resp::make(resp::Error::no_answer), false);
         else
             ask(std::move(r), false);
     }
@@ -172,8 +175,8 @@ void Line::post(Call call) {
         pending_.emplace_back();
         placed = true;
         Command c;
-        write(c, call.requests, node_.shared->clock, call.text);
-        c.encode(out_);
+        write(c, call.requests, node_.server->clock, call.text);
+        c.encode(pipeline_->out());
     } catch (const std::exception&) {
         // Out of memory. An entry without its request would take the next one's answer.
         if (placed) pending_.pop_back();
@@ -182,73 +185,32 @@ void Line::post(Call call) {
         return;
     }
     pending_.back() = std::move(call);
-    node_.shared->requests.fetch_add(1, std::memory_order_relaxed);
+    node_.server->requests.fetch_add(1, std::memory_order_relaxed);
     if (first) heard_ = boot_clock::now();
     try {
-        if (!writing_) start_write();
+        pipeline_->send();
         if (!watching_) watch_silence();
     } catch (const std::exception&) {
-        fail(redis::make(redis::Error::closed), "", false);
+        fail(resp::make(resp::Error::closed), "", false);
     }
 }
 
-void Line::start_write() {
-    writing_ = true;
-    // The bytes belong to the write: it may outlive this link by a moment.
-    const auto bytes = std::make_shared<std::string>();
-    bytes->swap(out_);
-    link_->write(asio::buffer(*bytes),
-                 [self = shared_from_this(), link = link_, bytes](error_code ec, std::size_t) {
-                     if (self->link_ != link) return;
-                     if (ec) return self->fail(redis::make(redis::Error::closed), "", false);
-                     if (self->out_.empty()) {
-                         self->writing_ = false;
-                         return;
-                     }
-                     try {
-                         self->start_write();
-                     } catch (const std::exception&) {
-                         self->fail(redis::make(redis::Error::closed), "", false);
-                     }
-                 });
+bool Line::take(Reply& reply) {
+    if (pending_.empty() || !pending_.front().fits(reply)) return false;
+    Call call = std::move(pending_.front());
+    pending_.pop_front();
+    answer(std::move(call), reply);
+    return true;
 }
 
-void Line::start_read() {
-    link_->read_some(asio::buffer(in_),
-                     [self = shared_from_this(), link = link_](error_code ec, std::size_t n) {
-                         if (self->link_ != link) return;
-                         if (ec) return self->fail(redis::make(redis::Error::closed), "", false);
-                         self->read(n);
-                     });
+void Line::settled() {
+    if (!std::exchange(demoted_, false) || !left_.due(boot_clock::now())) return;
+    fail(resp::make(resp::Error::read_only), "", false);
 }
 
-void Line::read(std::size_t bytes) {
-    heard_ = boot_clock::now();
-    const auto link = link_;
-    redis::Codec& codec = link->codec();
-    const auto broken = [this] {
-        fail(redis::make(redis::Error::protocol), "not the answers of a Redis server", true);
-    };
-    if (!codec.feed({in_.data(), bytes})) return broken();
-    for (auto next = codec.next(); next != redis::Codec::Next::more; next = codec.next()) {
-        // An answer that nobody asked for is as bad as one that cannot be read.
-        if (next == redis::Codec::Next::broken || pending_.empty()) return broken();
-        if (!pending_.front().fits(codec.reply())) return broken();
-        Call call = std::move(pending_.front());
-        pending_.pop_front();
-        answer(std::move(call), codec.reply());
-        if (link_ != link) return;  // what was answered has closed it
-    }
-    if (std::exchange(demoted_, false)) leave_replica();
-    if (link_ == link) start_read();
-}
-
-// The address may lead to the new primary by now.
-void Line::leave_replica() {
-    const auto now = boot_clock::now();
-    if (now - left_ < std::chrono::seconds(1)) return;
-    left_ = now;
-    fail(redis::make(redis::Error::read_only), "", false);
+void Line::broke(resp::Error why) {
+    const bool foreign = why == resp::Error::protocol;
+    fail(resp::make(why), foreign ? "not the answers of a Redis server" : "", foreign);
 }
 
 bool Line::Call::fits(const Reply& r) const noexcept {
@@ -257,13 +219,13 @@ bool Line::Call::fits(const Reply& r) const noexcept {
 }
 
 void Line::answer(Call call, const Reply& reply) {
-    if (call.requests.front().verb != nullptr && redis::forgotten(reply) && !call.text) {
+    if (call.requests.front().verb != nullptr && resp::forgotten(reply) && !call.text) {
         call.text = true;
         return post(std::move(call));
     }
     const bool together = call.requests.size() > 1, error = reply.is(Reply::Type::error);
     // Nothing was done, as one of the names is not for this user; the others may be.
-    const bool each = together && error && redis::of_one_key(redis::from_reply(reply.text));
+    const bool each = together && error && resp::of_one_key(resp::from_reply(reply.text));
     for (std::size_t i = 0; i < call.requests.size(); ++i) {
         if (each)
             post_request(std::move(call.requests[i]));
@@ -274,11 +236,11 @@ void Line::answer(Call call, const Reply& reply) {
 
 void Line::answer(Request r, const Reply& reply) {
     if (reply.is(Reply::Type::error) &&
-        redis::from_reply(reply.text) == redis::make(redis::Error::read_only))
+        resp::from_reply(reply.text) == resp::make(resp::Error::read_only))
         demoted_ = true;
     if (r.late(reply)) {
         // Our idea of its clock was wrong, or the request was long under way.
-        node_.shared->clock.sample(late_time(reply) * 1000, boot_clock::now());
+        node_.server->clock.sample(late_time(reply) * 1000, boot_clock::now());
         if (!std::exchange(r.repeated, true) && boot_clock::now() < r.deadline)
             return post_request(std::move(r));
     }
@@ -297,7 +259,7 @@ void Line::watch_silence() {
             return asio::post(self->executor_, [self, heard = self->heard_] {
                 if (self->pending_.empty()) return;
                 if (self->heard_ != heard) return self->watching_ ? void() : self->watch_silence();
-                self->fail(redis::make(redis::Error::no_answer), "", true);
+                self->fail(resp::make(resp::Error::no_answer), "", true);
             });
         }
         self->watch_silence();
@@ -309,10 +271,9 @@ void Line::fail(const error_code& why, const std::string& words, bool down) {
     const auto self = shared_from_this();
     const auto now = boot_clock::now();
     const bool was_open = state_ == State::ready;
-    if (link_) link_->close();
-    link_.reset();
-    writing_ = false;
-    out_.clear();
+    if (opening_) std::exchange(opening_, nullptr)->close();
+    if (pipeline_) std::exchange(pipeline_, nullptr)->close();
+    demoted_ = false;
     state_ = down || !was_open ? State::down : State::broken;
     if (state_ == State::down) {
         node_.set_down(why, words);

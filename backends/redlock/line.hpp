@@ -1,6 +1,5 @@
 // The engine's connection to one node, and what is owed to the node.
 #pragma once
-#include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/container/small_vector.hpp>
 #include <deque>
@@ -9,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "../resp/pipeline.hpp"
+#include "../resp/replica.hpp"
 #include "debts.hpp"
 #include "nodes.hpp"
 #include "requests.hpp"
@@ -18,7 +19,7 @@ namespace holdfast::redlock {
 /// Engine thread only. Requests are sent and answered in the order in which they come. A node that
 /// is silent for longer than node_timeout is down: requests fail at once, and the line tries now
 /// and then whether it is back.
-class Line : public std::enable_shared_from_this<Line> {
+class Line final : public resp::Pipeline::Asker, public std::enable_shared_from_this<Line> {
 public:
     Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, tls::Context*);
 
@@ -60,20 +61,20 @@ private:
     };
 
     void start_open();
-    asio::awaitable<void> open(std::shared_ptr<redis::Link> link);
+    asio::awaitable<void> open(std::shared_ptr<resp::Link> link);
     void opened(const error_code&, const std::string& words);
     void prove();
     void become_ready();
     void post_request(Request);
     void post(Call);
     void flush();
-    void start_write();
-    void start_read();
-    void read(std::size_t bytes);
+    void heard() override { heard_ = boot_clock::now(); }
+    bool take(Reply&) override;
+    void settled() override;
+    void broke(resp::Error) override;
     void answer(Call, const Reply&);
     void answer(Request, const Reply&);
     void fail(const error_code& why, const std::string& words, bool down);
-    void leave_replica();
     void watch_silence();
     void pay();
     void arm_chores();
@@ -84,15 +85,15 @@ private:
     tls::Context* tls_;
     State state_ = State::fresh;
     bool probing_ = false;  // opening a node that is down; nothing waits for it
-    std::shared_ptr<redis::Link> link_;
+    std::shared_ptr<resp::Link> opening_;
+    std::shared_ptr<resp::Pipeline> pipeline_;  // when open
     std::deque<Call> pending_;
     std::vector<Request> queued_, gathered_;
     Debts owed_;
-    std::string out_;
-    std::array<char, 16384> in_{};
-    bool writing_ = false, watching_ = false, chores_armed_ = false, gathering_ = false;
+    bool watching_ = false, chores_armed_ = false, gathering_ = false;
     bool demoted_ = false;  // it answered that it is a replica
-    boot_clock::time_point heard_{}, next_try_{}, chores_due_{}, left_{};
+    boot_clock::time_point heard_{}, next_try_{}, chores_due_{};
+    resp::LeftReplica left_;
     milliseconds pause_{50};
     asio::steady_timer silence_, chores_;
 };

@@ -4,6 +4,9 @@
 #include <array>
 #include <charconv>
 
+#include "../resp/errors.hpp"
+#include "../resp/keys.hpp"
+#include "../resp/server_facts.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 #include "votes.hpp"
@@ -13,7 +16,7 @@ namespace {
 
 std::string key_of_mark(const std::string& prefix) {
     std::string out;
-    redis::sibling(out, prefix + "redlock", 'n');
+    resp::sibling(out, prefix + "redlock", 'n');
     return out;
 }
 
@@ -65,10 +68,10 @@ std::string seconds(boot_clock::duration d) {
 
 Node::Node(const spi::Settings& s, const spi::Endpoint& e, NodeSet& set, unsigned i)
     : index(i),
-      shared(std::make_shared<redis::Shared>(node_settings(s, e))),
+      server(std::make_shared<resp::Server>(resp::Target(node_settings(s, e), true))),
       where(text_of(e)),
       set_(set) {
-    shared->greeting = this;
+    server->greeting = this;
 }
 
 void Node::set_down(const error_code& why, const std::string& words) {
@@ -92,7 +95,7 @@ std::string Node::words(boot_clock::time_point now) const {
     // What a connection says begins with its own place, which is in front of this already.
     std::string_view said = words_;
     for (const std::string_view place :
-         {std::string_view(shared->options.display), std::string_view(where)})
+         {std::string_view(server->target.display), std::string_view(where)})
         if (said.starts_with(place)) said.remove_prefix(place.size());
     while (said.starts_with(':') || said.starts_with(' '))
         said.remove_prefix(1);
@@ -118,10 +121,10 @@ error_code Node::answered(unsigned which, const Reply& r, std::string& detail) {
     // shows what others have.
     if (which == 1) {
         if (!r.is(Reply::Type::error) ||
-            redis::from_reply(r.text) != redis::make(redis::Error::read_only))
+            resp::from_reply(r.text) != resp::make(resp::Error::read_only))
             return {};
-        detail = std::string(redis::shown(r.text)) + " Name the primary in the URL.";
-        return redis::make(redis::Error::read_only);
+        detail = std::string(resp::shown(r.text)) + " Name the primary in the URL.";
+        return resp::make(resp::Error::read_only);
     }
     return marked(r, detail);
 }
@@ -129,30 +132,30 @@ error_code Node::answered(unsigned which, const Reply& r, std::string& detail) {
 error_code Node::introduced(const Reply& info, std::string& detail) {
     if (info.is(Reply::Type::error)) {
         if (!set_.options.durable) {
-            detail = std::string(redis::shown(info.text)) +
+            detail = std::string(resp::shown(info.text)) +
                      ": INFO is required to notice a restarted node (or set durable=yes)";
-            return redis::from_reply(info.text);
+            return resp::from_reply(info.text);
         }
         met_.store(true, std::memory_order_release);
         return {};
     }
-    if (!info.is_text()) return redis::make(redis::Error::protocol);
-    using redis::fact;
+    if (!info.is_text()) return resp::make(resp::Error::protocol);
+    using resp::fact;
     // Valkey has another word for it.
     if (fact(info.text, "redis_mode") == "cluster" || fact(info.text, "server_mode") == "cluster") {
         detail = "this is a Redis Cluster";
-        return redis::make(redis::Error::cluster);
+        return resp::make(resp::Error::cluster);
     }
     const std::string_view version = fact(info.text, "redis_version");
-    if (!version.empty() && redis::too_old(version)) {
+    if (!version.empty() && resp::too_old(version)) {
         detail = "the server is Redis " + std::string(version);
-        return redis::make(redis::Error::too_old);
+        return resp::make(resp::Error::too_old);
     }
     const std::string_view id = fact(info.text, "run_id");
     const std::string_view uptime = fact(info.text, "uptime_in_seconds");
     long long up_for = 0;
     const auto read = std::from_chars(uptime.data(), uptime.data() + uptime.size(), up_for);
-    if (id.empty() || read.ec != std::errc()) return redis::make(redis::Error::protocol);
+    if (id.empty() || read.ec != std::errc()) return resp::make(resp::Error::protocol);
     const auto now = boot_clock::now();
     const std::lock_guard hold(set_.mutex_);
     if (run_id_ != id) {
@@ -172,8 +175,8 @@ error_code Node::introduced(const Reply& info, std::string& detail) {
 
 error_code Node::marked(const Reply& r, std::string& detail) {
     if (r.is(Reply::Type::error)) {
-        detail = redis::shown(r.text);
-        return redis::from_reply(r.text);
+        detail = resp::shown(r.text);
+        return resp::from_reply(r.text);
     }
     const std::lock_guard hold(set_.mutex_);
     const bool right = r.is(Reply::Type::nil) || (r.is_text() && r.text == set_.mark);
@@ -235,7 +238,7 @@ std::uint64_t NodeSet::time_us(boot_clock::time_point now) const {
     std::array<std::int64_t, 31> times{};
     std::size_t n = 0;
     for (const auto& node : nodes)
-        if (node->met()) times[n++] = node->shared->clock.server_us(now);
+        if (node->met()) times[n++] = node->server->clock.server_us(now);
     if (n < quorum()) return 0;
     const auto ours = std::chrono::system_clock::now().time_since_epoch();
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(ours).count();
@@ -262,7 +265,7 @@ void NodeSet::saw(std::uint64_t token) noexcept {
 std::uint64_t NodeSet::requests() const noexcept {
     std::uint64_t all = 0;
     for (const auto& node : nodes)
-        all += node->shared->requests.load(std::memory_order_relaxed);
+        all += node->server->requests.load(std::memory_order_relaxed);
     return all;
 }
 

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../redis/node.hpp"
+#include "../resp/codec.hpp"
+#include "../resp/server.hpp"
 #include "options.hpp"
 #include "requests.hpp"
 #include "voters.hpp"
@@ -19,12 +20,12 @@ namespace asio = boost::asio;
 class NodeSet;
 
 /// One Redis server. Thread-safe; stable address.
-class Node final : public redis::Greeting {
+class Node final : public resp::Greeting {
 public:
     Node(const spi::Settings&, const spi::Endpoint&, NodeSet&, unsigned index);
 
     const unsigned index;
-    const std::shared_ptr<redis::Shared> shared;
+    const std::shared_ptr<resp::Server> server;
     /// "127.0.0.1:7001"
     const std::string where;
 
@@ -48,7 +49,7 @@ public:
     error_code why() const;
     std::string words(boot_clock::time_point now) const;
 
-    // --- redis::Greeting
+    // --- resp::Greeting
     unsigned ask(std::string& out) override;
     error_code answered(unsigned which, const Reply&, std::string& detail) override;
 

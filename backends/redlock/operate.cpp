@@ -3,6 +3,8 @@
 #include <charconv>
 #include <map>
 
+#include "../resp/errors.hpp"
+#include "../resp/keys.hpp"
 #include "backend.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/holder.hpp"
@@ -54,7 +56,7 @@ struct Content {
         for (const Reply& row : r.items().subspan(3)) {
             const std::string_view text(row.text);
             const std::size_t space = std::min(text.find(' '), text.size() - 1);
-            const milliseconds until(redis::number(text.substr(0, space)));
+            const milliseconds until(resp::number(text.substr(0, space)));
             std::string reader(text.substr(space + 1));
             if (reader.starts_with('='))
                 closed = until;
@@ -101,7 +103,7 @@ awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
             Said& said = (*answers)[i];
             said.why = why;
             if (reply != nullptr && reply->is(Reply::Type::error))
-                said.why = redis::from_reply(reply->text);
+                said.why = resp::from_reply(reply->text);
             if (reply != nullptr) said.reply = std::make_unique<Reply>(*reply);
             --*open;
             under_way->end();
@@ -113,7 +115,7 @@ awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
     *over = true;
     for (std::size_t i = 0; i < answers->size(); ++i)
         if (!(*answers)[i].reply && !(*answers)[i].why)
-            (*answers)[i].why = redis::make(redis::Error::no_answer);
+            (*answers)[i].why = resp::make(resp::Error::no_answer);
     co_return std::move(*answers);
 }
 
@@ -244,7 +246,7 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::scan(std::size_t nod
         const Reply& page = *said[node].reply;
         if (!page.is(Reply::Type::array) || page.count != 2 || !page.elements[0].is_text() ||
             !page.elements[1].is(Reply::Type::array))
-            co_return redis::make(redis::Error::protocol);
+            co_return resp::make(resp::Error::protocol);
         cursor = page.elements[0].text;
         std::vector<std::string> get{"MGET"};
         for (const Reply& key : page.elements[1].items())
@@ -257,7 +259,7 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::scan(std::size_t nod
         if (values[node].why) co_return values[node].why;
         const Reply& texts = *values[node].reply;
         if (!texts.is(Reply::Type::array) || texts.count != get.size() - 1)
-            co_return redis::make(redis::Error::protocol);
+            co_return resp::make(resp::Error::protocol);
         for (std::size_t i = 0; i < texts.count; ++i) {
             const Reply& value = texts.elements[i];
             // Only the value distinguishes a lock from any other text.
@@ -276,7 +278,7 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_vie
                                                                  boot_clock::time_point deadline,
                                                                  std::string& detail) {
     const std::string& ns = set_->options.prefix;
-    const std::string pattern = redis::literal_pattern(ns + std::string(prefix)) + "*";
+    const std::string pattern = resp::literal_pattern(ns + std::string(prefix)) + "*";
     std::map<std::string, std::size_t> counts;
     std::vector<Said> said(set_->size());
     std::size_t silent = 0;
@@ -368,8 +370,8 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
 awaitable<error_code> RedlockBackend::record_break(std::string_view name, std::string text,
                                                    boot_clock::time_point deadline,
                                                    std::string& detail) {
-    const std::vector<std::string> command{"SET", redis::record_key(set_->options.prefix, name),
-                                           std::move(text), "EX", redis::record_seconds};
+    const std::vector<std::string> command{"SET", resp::record_key(set_->options.prefix, name),
+                                           std::move(text), "EX", resp::record_seconds};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), nullptr, deadline);
     const auto said = co_await std::move(task);
@@ -379,7 +381,7 @@ awaitable<error_code> RedlockBackend::record_break(std::string_view name, std::s
 awaitable<result<std::string>> RedlockBackend::recorded_break(std::string_view name,
                                                               boot_clock::time_point deadline,
                                                               std::string&) {
-    const std::vector<std::string> command{"GET", redis::record_key(set_->options.prefix, name)};
+    const std::vector<std::string> command{"GET", resp::record_key(set_->options.prefix, name)};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), nullptr, deadline);
     const auto said = co_await std::move(task);

@@ -60,9 +60,6 @@ spi::Settings node_settings(const spi::Settings& s, const spi::Endpoint& e) {
     spi::Settings one = s;
     one.scheme = s.scheme == "redlocks" ? "rediss" : "redis";
     one.hosts = {e};
-    one.values["mode"] = "fenced";  // the handshake then asks for the time
-    one.values["wait"] = "poll";
-    one.values["min_replicas_ack"] = "0";
     return one;
 }
 

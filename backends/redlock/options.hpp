@@ -23,7 +23,7 @@ struct Options {
     explicit Options(const spi::Settings&);
 };
 
-/// The settings of one node, as backends/redis reads them.
+/// The settings of one node, as backends/resp reads them.
 spi::Settings node_settings(const spi::Settings&, const spi::Endpoint&);
 
 const std::vector<spi::OptionSpec>& option_table();

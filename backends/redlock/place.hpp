@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "../redis/node.hpp"
+#include "../resp/poll_mark.hpp"
 #include "holdfast/spi/backend.hpp"
 
 namespace holdfast::redlock {
@@ -23,7 +23,7 @@ struct Place {
     std::uint64_t ticket = 0;
     boot_clock::time_point since{};
     bool marked = false;  ///< a mark may be at some node
-    redis::PollMark mark;
+    resp::PollMark mark;
     /// The name stays closed until then, even after a release.
     boot_clock::time_point closed_until = never;
     /// It has met readers or their marks, so it asks with units.

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "../resp/keys.hpp"
 #include "redlock_lua.hpp"
 
 namespace holdfast::redlock {
 
 const Scripts& Scripts::all() {
-    using redis::join;
+    using resp::join;
     static const Scripts scripts{
         .enter = {join(lua::clock, lua::enter, lua::enter_one), 2,
                   join(lua::clock, lua::enter, lua::enter_many)},
@@ -34,9 +35,9 @@ const Scripts& Scripts::all() {
 void Keys::assign(std::string_view prefix, std::string_view name) {
     lock.assign(prefix);
     lock += name;
-    redis::sibling(state, lock, 't');
-    redis::sibling(readers, lock, 'r');
-    redis::sibling(marks, lock, 'm');
+    resp::sibling(state, lock, 't');
+    resp::sibling(readers, lock, 'r');
+    resp::sibling(marks, lock, 'm');
 }
 
 std::string token_text(std::uint64_t token) {

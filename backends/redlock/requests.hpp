@@ -9,13 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "../redis/node.hpp"
+#include "../resp/codec.hpp"
+#include "../resp/script.hpp"
+#include "../resp/server.hpp"
 
 namespace holdfast::redlock {
 
-using redis::Command;
-using redis::Reply;
-using redis::Script;
+using resp::Command;
+using resp::Reply;
+using resp::Script;
 
 /// The script for one lock. `many`, if there, is for several: the keys of all, then the arguments
 /// of all; the answer is an array.
@@ -115,14 +117,14 @@ std::int64_t left_ms(boot_clock::time_point) noexcept;
 /// One command for one or several requests with the same verb. `text`: sends the whole script. The
 /// words must live until the command is encoded.
 template <class Asks>
-void write(Command& c, const Asks& asks, const redis::ClockOffset& clock, bool text) {
+void write(Command& c, const Asks& asks, const resp::ClockOffset& clock, bool text) {
     c.clear();
     const Verb* const verb = asks.begin()->verb;
     const std::size_t keys = verb == nullptr ? 0 : verb->keys;
     if (verb != nullptr) {
         const Script& script = asks.size() == 1 ? verb->one : *verb->many;
-        redis::begin(c, script, static_cast<long long>(keys * asks.size()));
-        if (text) redis::with_text(c, script);
+        resp::begin(c, script, static_cast<long long>(keys * asks.size()));
+        if (text) resp::with_text(c, script);
     }
     for (const Ask& a : asks)
         for (std::size_t i = 0; i < keys; ++i)

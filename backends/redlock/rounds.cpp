@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../resp/errors.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/drift.hpp"
 
@@ -12,7 +13,7 @@ using spi::Held;
 
 namespace {
 
-using redis::PollMark;
+using resp::PollMark;
 
 milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now) {
     const Place* const p = find_place(place);
@@ -195,7 +196,7 @@ void AcquireRound::finish(boot_clock::time_point now) {
         for (std::size_t i = 0; i < peers_.size(); ++i)
             if (tally_.at(i).kind == Vote::Kind::waiting)
                 tally_.set(
-                    i, {.kind = Vote::Kind::missing, .why = redis::make(redis::Error::no_answer)});
+                    i, {.kind = Vote::Kind::missing, .why = resp::make(resp::Error::no_answer)});
         verdict = tally_.verdict();
     }
     finished_ = true;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "../resp/errors.hpp"
 #include "errors.hpp"
 
 namespace holdfast::redlock {
@@ -28,11 +29,11 @@ std::optional<std::uint64_t> token_from(std::string_view text) noexcept {
 Vote vote_from(const Reply& r, bool plain) {
     using Kind = Vote::Kind;
     if (r.is(Reply::Type::error)) {
-        const error_code ec = redis::from_reply(r.text);
+        const error_code ec = resp::from_reply(r.text);
         // What a node may answer at another time is a node that is missing now.
         return {.kind = ec == errc::unavailable ? Kind::missing : Kind::refused,
                 .why = ec,
-                .words = std::string(redis::shown(r.text))};
+                .words = std::string(resp::shown(r.text))};
     }
     if (plain) {
         if (r.is(Reply::Type::status)) return {.kind = Kind::granted};
@@ -48,7 +49,7 @@ Vote vote_from(const Reply& r, bool plain) {
                     return {.kind = Kind::low, .token = *token, .again = r.text.front() == 'H'};
                 return {.kind = Kind::refused, .why = make(Error::sealed)};
             case 'b':
-                return {.kind = Kind::busy, .left = milliseconds(redis::number(behind_letter(r)))};
+                return {.kind = Kind::busy, .left = milliseconds(resp::number(behind_letter(r)))};
             case 'u':
                 return {.kind = Kind::units};
             case 'l':
@@ -59,11 +60,11 @@ Vote vote_from(const Reply& r, bool plain) {
                 break;
         }
     }
-    return {.kind = Kind::missing, .why = redis::make(redis::Error::protocol)};
+    return {.kind = Kind::missing, .why = resp::make(resp::Error::protocol)};
 }
 
 std::int64_t late_time(const Reply& r) noexcept {
-    return redis::number(behind_letter(r));
+    return resp::number(behind_letter(r));
 }
 
 void Tally::begin(std::size_t nodes) {

@@ -5,13 +5,13 @@
 #include <span>
 #include <string>
 
-#include "../redis/node.hpp"
+#include "../resp/codec.hpp"
 #include "holdfast/lease.hpp"
 #include "voters.hpp"
 
 namespace holdfast::redlock {
 
-using redis::Reply;
+using resp::Reply;
 
 struct Vote {
     enum class Kind : std::uint8_t {

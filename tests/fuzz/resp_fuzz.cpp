@@ -1,5 +1,5 @@
 // Fuzzes the reader of the Redis protocol. Build with clang++ -fsanitize=fuzzer,address and link
-// backends/redis/wire/codec.cpp and hiredis; the first byte chooses how the rest is cut into
+// backends/resp/codec.cpp and hiredis; the first byte chooses how the rest is cut into
 // pieces.
 #include <algorithm>
 #include <cstddef>
@@ -13,19 +13,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size == 0) return 0;
     const std::size_t piece = std::size_t{data[0]} + 1;
     std::string_view left(reinterpret_cast<const char*>(data) + 1, size - 1);
-    holdfast::redis::Codec codec(64U << 10U);
+    holdfast::resp::Codec codec(64U << 10U);
     while (!left.empty()) {
         const auto part = left.substr(0, std::min(piece, left.size()));
         left.remove_prefix(part.size());
         if (!codec.feed(part)) return 0;
         for (;;) {
             const auto next = codec.next();
-            if (next == holdfast::redis::Codec::Next::broken) {
+            if (next == holdfast::resp::Codec::Next::broken) {
                 // Broken for good.
                 if (codec.feed("+OK\r\n") && codec.next() != next) std::abort();
                 return 0;
             }
-            if (next == holdfast::redis::Codec::Next::more) break;
+            if (next == holdfast::resp::Codec::Next::more) break;
             if (codec.reply().items().size() != codec.reply().count) std::abort();
         }
     }

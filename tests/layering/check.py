@@ -22,13 +22,12 @@ SYSTEM = re.compile(r"((arpa|linux|net|netinet|sys)/.+|(dirent|elf|errno|fcntl|l
                     r"|(redis|redlock)_lua\.hpp)")
 LIBRARIES = ("boost/", "fmt/", "CLI/", "toml++/")
 NOT_FOR_ALL = "boost/asio/ssl"  # brings OpenSSL
-# One backend that builds on another, through one header that says so.
-STATED = {("backends/redlock", "backends/redis"): "backends/redis/node.hpp"}
 # What a family of backends has alike: for these alone, and it knows none of them.
 FAMILIES = {"backends/sql/common": ("backends/sql/postgresql", "backends/sql/sqlite"),
-            "backends/tls": ("backends/etcd", "backends/redis", "backends/redlock")}
+            "backends/resp": ("backends/redis", "backends/redlock"),
+            "backends/tls": ("backends/etcd", "backends/redis", "backends/redlock", "backends/resp")}
 # The client libraries of a family: its members may include them, too.
-FAMILY_LIBRARIES = {"boost/asio/ssl": "backends/tls", "openssl": "backends/tls"}
+FAMILY_LIBRARIES = {"boost/asio/ssl": "backends/tls", "openssl": "backends/tls", "hiredis": "backends/resp"}
 # Who may talk to a client library beside its backend: witnesses, floors and users' own programs do so on purpose.
 WITNESSES = ("tests/", "bench/", "examples/")
 # What backends with a network have in common is no part of what users include.
@@ -124,7 +123,7 @@ def check_include(tree, path, name, owned):
     if theirs == "core":
         return None
     if theirs.startswith("backends/"):
-        if STATED.get((mine, theirs)) == target or mine in FAMILIES.get(theirs, ()):
+        if mine in FAMILIES.get(theirs, ()):
             return None
         if mine == "tests/backends" or mine == "tests/fuzz":
             return None
@@ -239,7 +238,9 @@ BAD = {
     "core/src/b.cpp": '#include "../../backends/redis/c.hpp"\n',
     "backends/sql/sqlite/d.cpp": '#include "../../redis/c.hpp"\n',
     "backends/redlock/p.cpp": '#include "../redis/c.hpp"\n',
-    "backends/sql/sqlite/q.cpp": '#include "../../redis/node.hpp"\n',
+    "backends/sql/sqlite/q.cpp": '#include "../../resp/r.hpp"\n',
+    "backends/resp/av.cpp": '#include "../redis/c.hpp"\n',
+    "backends/memory/aw.cpp": '#include <hiredis/hiredis.h>\n',
     "backends/redis/aa.cpp": '#include "../sql/common/ab.hpp"\n',
     "backends/sql/common/ac.hpp": '#include "../sqlite/ad.hpp"\n',
     "backends/sql/common/ae.hpp": "#include <sqlite3.h>\n",
@@ -282,8 +283,8 @@ GOOD = {
     "backends/memory/net.cpp": '#include "holdfast/spi/net/gate.hpp"\n',
     "core/src/secret.hpp": '#include "holdfast/ok.hpp"\n',
     "backends/redis/c.hpp": '#include <hiredis/hiredis.h>\n#include "holdfast/ok.hpp"\n',
-    "backends/redis/node.hpp": '#include "c.hpp"\n',
-    "backends/redlock/r.cpp": '#include "../redis/node.hpp"\n',
+    "backends/resp/r.hpp": '#include <hiredis/hiredis.h>\n#include "../tls/ap.hpp"\n',
+    "backends/redlock/r.cpp": '#include "../resp/r.hpp"\n',
     "backends/tls/ap.hpp": '#include <openssl/ssl.h>\n#include <boost/asio/ssl/stream.hpp>\n',
     "backends/redis/as.cpp": '#include "../tls/ap.hpp"\n#include <openssl/evp.h>\n',
     "backends/sql/common/ab.hpp": '#include "holdfast/ok.hpp"\n',

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <random>
 
-#include "../wire/errors.hpp"
+#include "../../resp/errors.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -327,7 +327,7 @@ void Acquire::missing(const error_code& why, bool sent, const std::string& detai
     p.unanswered = true;
     // At least the deadline that was sent, whatever we have learnt of the clock since.
     p.ghost = std::max(p.ghost, shared_.clock.latest_server_ms(a.deadline) + 1);
-    a.detail = detail.empty() ? shared_.options.display + ": " + why.message() : detail;
+    a.detail = detail.empty() ? shared_.target.display + ": " + why.message() : detail;
 }
 
 bool Acquire::granted() const noexcept {

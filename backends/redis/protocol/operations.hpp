@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include "../wire/shared.hpp"
+#include "../shared.hpp"
 #include "holdfast/spi/backend.hpp"
 #include "keys.hpp"
 #include "place.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../wire/codec.hpp"
+#include "../../resp/codec.hpp"
 #include "holdfast/spi/drift.hpp"
 
 namespace holdfast::redis {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "../wire/shared.hpp"
+#include "../../resp/poll_mark.hpp"
+#include "../shared.hpp"
 #include "holdfast/spi/backend.hpp"
-#include "poll_mark.hpp"
 
 namespace holdfast::redis {
 

@@ -4,9 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "../wire/script.hpp"
+#include "../../resp/script.hpp"
 
 namespace holdfast::redis {
+
+using resp::join;
+using resp::Script;
 
 /// Made once, on first use.
 struct Scripts {

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "catch.hpp"
-#include "wire/codec.hpp"
+#include "resp/codec.hpp"
 
-using namespace holdfast::redis;
+using namespace holdfast::resp;
 
 namespace {
 

@@ -9,9 +9,9 @@
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/tls_files.hpp"
+#include "resp/errors.hpp"
 #include "rig.hpp"
 #include "trial.hpp"
-#include "wire/errors.hpp"
 
 using namespace redis_tests;
 using holdfast::Capability;
@@ -271,7 +271,7 @@ TEST_CASE("connection: TLS") {
         Rig rig("rediss://127.1:" + port, ca);
         Try t("a");
         rig.attempt(t);
-        CHECK(t.error() == holdfast::redis::make(holdfast::redis::Error::tls));
+        CHECK(t.error() == holdfast::resp::make(holdfast::resp::Error::tls));
         CHECK(t.error() == errc::unavailable);
         CHECK_THAT(t.a.detail, ContainsSubstring("127.1"));
     }
@@ -281,7 +281,7 @@ TEST_CASE("connection: TLS") {
         Rig rig(server.url(), "tls_ca_file=" + files.ca.string());
         Try t("a");
         rig.attempt(t);
-        CHECK(t.error() == holdfast::redis::make(holdfast::redis::Error::tls));
+        CHECK(t.error() == holdfast::resp::make(holdfast::resp::Error::tls));
         INFO(t.a.detail);
         CHECK(t.a.detail.find("certificate") != std::string::npos);
         Rig careless(server.url(), "tls_verify=no");

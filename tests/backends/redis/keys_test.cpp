@@ -107,8 +107,8 @@ TEST_CASE("scripts: they and the operations are those that the model has explore
     };
     for (const auto& [name, script] : checked_scripts())
         check(name, script->sha());
-    for (const char* name :
-         {"operations.cpp", "operations.hpp", "place.cpp", "place.hpp", "poll_mark.hpp"}) {
+    for (const char* name : {"operations.cpp", "operations.hpp", "place.cpp", "place.hpp",
+                             "../../resp/poll_mark.hpp"}) {
         std::ifstream source(std::string(REDIS_PROTOCOL "/") + name);
         std::stringstream text;
         text << source.rdbuf();

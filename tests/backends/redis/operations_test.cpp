@@ -4,8 +4,8 @@
 
 #include "catch.hpp"
 #include "holdfast/spi/registry.hpp"
+#include "resp/errors.hpp"
 #include "rig.hpp"
-#include "wire/errors.hpp"
 
 namespace redis_operations {
 

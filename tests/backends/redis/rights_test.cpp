@@ -5,14 +5,14 @@
 
 #include "catch.hpp"
 #include "peer.hpp"
+#include "resp/errors.hpp"
 #include "rig.hpp"
-#include "wire/errors.hpp"
 
 using namespace redis_tests;
 using holdfast::ReleaseResult;
 using holdfast::lab::RedisOptions;
-using holdfast::redis::Error;
-using holdfast::redis::make;
+using holdfast::resp::Error;
+using holdfast::resp::make;
 
 TEST_CASE("rights: a forbidden name does not fail the others of its call (F27)") {
     RedisOptions options;
@@ -163,7 +163,7 @@ TEST_CASE("rights: the words of a script's error, as Redis 6.2 and 7.0 send them
     };
     for (const auto& [text, code] : words) {
         INFO(text);
-        CHECK(holdfast::redis::from_reply(text) == holdfast::redis::make(code));
+        CHECK(holdfast::resp::from_reply(text) == holdfast::resp::make(code));
     }
 }
 

@@ -1,5 +1,6 @@
 // What a node says of itself when it is connected to, and whether it may vote then.
 #include "nodes.hpp"
+#include "resp/errors.hpp"
 
 #include "errors.hpp"
 #include "five.hpp"
@@ -8,7 +9,7 @@
 #include "world.hpp"
 
 using namespace redlock_tests;
-namespace redis = holdfast::redis;
+namespace resp = holdfast::resp;
 
 namespace {
 
@@ -47,7 +48,7 @@ TEST_CASE("nodes: a clock that was set back behind the start is no reason to ref
     CHECK_FALSE(other.votes(10s));
     CHECK(other.votes(12s));
     CHECK(other.say(0, text("run_id:one\r\nuptime_in_seconds:x\r\n")) ==
-          redis::make(redis::Error::protocol));
+          resp::make(resp::Error::protocol));
 }
 
 TEST_CASE(
@@ -78,7 +79,7 @@ TEST_CASE("nodes: a cluster of Redis or of Valkey is refused, and a replica") {
     Reply refusal;
     refusal.type = Reply::Type::error;
     refusal.text = "READONLY You can't write against a read only replica.";
-    CHECK(nodes.say(1, refusal) == redis::make(redis::Error::read_only));
+    CHECK(nodes.say(1, refusal) == resp::make(resp::Error::read_only));
     CHECK(nodes.words.find("primary") != std::string::npos);
     refusal.text = "OOM command not allowed when used memory > 'maxmemory'.";
     CHECK_FALSE(nodes.say(1, refusal));  // it can still be read, and be given releases

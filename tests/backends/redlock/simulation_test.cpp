@@ -6,6 +6,7 @@
 #include <random>
 
 #include "five.hpp"
+#include "resp/errors.hpp"
 #include "world.hpp"
 
 using namespace redlock_tests;
@@ -55,7 +56,7 @@ struct Stepped {
         round->answered(i, number, text(words), start);
     }
     void cut(std::size_t i, unsigned number, bool sent) {
-        round->missing(i, number, holdfast::redis::make(holdfast::redis::Error::closed), {}, sent);
+        round->missing(i, number, holdfast::resp::make(holdfast::resp::Error::closed), {}, sent);
     }
     const boot_clock::time_point start{std::chrono::hours(1)};
     FakeVoters voters;

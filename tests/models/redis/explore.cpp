@@ -120,7 +120,7 @@ redis::Scripts changed(const std::string& from, const std::string& to) {
 
 /// What the model runs of the client, beside the scripts.
 constexpr std::array clients_side{"operations.cpp", "operations.hpp", "place.cpp", "place.hpp",
-                                  "poll_mark.hpp"};
+                                  "../../resp/poll_mark.hpp"};
 
 std::string sha_of(const std::string& path) {
     std::ifstream file(path);

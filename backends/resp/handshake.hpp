@@ -3,23 +3,23 @@
 #include <string>
 
 #include "codec.hpp"
-#include "shared.hpp"
+#include "server.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 /// AUTH (reads the password anew), SELECT, TIME and the greeting, each only if needed. For the
 /// engine's connections and for lanes.
 class Handshake {
 public:
     /// Appends the commands to `out`. Errors: bad_config when the password cannot be read.
-    error_code begin(Shared&, std::string& out, std::string& detail);
+    error_code begin(Server&, std::string& out, std::string& detail);
     /// Number of replies still to come.
     unsigned left() const noexcept { return left_; }
-    error_code take(const Reply&, Shared&, std::string& detail);
+    error_code take(const Reply&, Server&, std::string& detail);
 
 private:
     bool auth_ = false, select_ = false;
     unsigned left_ = 0, greeting_ = 0, greeted_ = 0;
 };
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -2,10 +2,10 @@
 
 #include "errors.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
-error_code Handshake::begin(Shared& shared, std::string& out, std::string& detail) {
-    const Options& o = shared.options;
+error_code Handshake::begin(Server& server, std::string& out, std::string& detail) {
+    const Target& o = server.target;
     Command c;
     std::string password;
     if (!o.password.empty()) {
@@ -26,18 +26,18 @@ error_code Handshake::begin(Shared& shared, std::string& out, std::string& detai
     }
     // A plain lock has no use for the server's clock, but the answer shows that we may speak.
     c.clear();
-    c.add(o.plain ? "PING" : "TIME");
+    c.add(o.asks_time ? "TIME" : "PING");
     c.encode(out);
     ++left_;
-    if (shared.greeting != nullptr) greeting_ = shared.greeting->ask(out);
+    if (server.greeting != nullptr) greeting_ = server.greeting->ask(out);
     left_ += greeting_;
-    shared.requests.fetch_add(left_, std::memory_order_relaxed);
+    server.requests.fetch_add(left_, std::memory_order_relaxed);
     return {};
 }
 
-error_code Handshake::take(const Reply& r, Shared& shared, std::string& detail) {
+error_code Handshake::take(const Reply& r, Server& server, std::string& detail) {
     --left_;
-    if (left_ < greeting_) return shared.greeting->answered(greeted_++, r, detail);
+    if (left_ < greeting_) return server.greeting->answered(greeted_++, r, detail);
     const bool was_auth = std::exchange(auth_, false);
     const bool was_select = !was_auth && std::exchange(select_, false);
     if (r.is(Reply::Type::error)) {
@@ -57,12 +57,12 @@ error_code Handshake::take(const Reply& r, Shared& shared, std::string& detail) 
                      ? "the server asks for a password, and the configuration has none"
                      : std::string(shown(r.text));
         if (was_select && ec == make(Error::refused_command)) {
-            detail = "there is no database " + std::to_string(shared.options.database);
+            detail = "there is no database " + std::to_string(server.target.database);
             return make_error_code(errc::bad_config);
         }
         return ec;
     }
-    if (was_auth || was_select || shared.options.plain)
+    if (was_auth || was_select || !server.target.asks_time)
         return r.is(Reply::Type::status) ? error_code() : make(Error::protocol);
     if (!r.is(Reply::Type::array) || r.count != 2 || !r.elements[0].is_text() ||
         !r.elements[1].is_text())
@@ -70,8 +70,8 @@ error_code Handshake::take(const Reply& r, Shared& shared, std::string& detail) 
     const std::int64_t seconds = number(r.elements[0].text), us = number(r.elements[1].text);
     if (seconds < 0 || seconds > 9'000'000'000 || us < 0 || us > 999'999)
         return make(Error::protocol);
-    shared.clock.sample(seconds * 1'000'000 + us, boot_clock::now());
+    server.clock.sample(seconds * 1'000'000 + us, boot_clock::now());
     return {};
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

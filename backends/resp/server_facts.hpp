@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "codec.hpp"
-#include "shared.hpp"
+#include "server.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 /// The value of "key:" in the text of INFO; empty if it is missing.
 std::string_view fact(std::string_view info, std::string_view key) noexcept;
@@ -19,4 +19,4 @@ bool too_old(std::string_view version) noexcept;
 /// may send. Accepts one that does not know HELLO, such as a proxy. Thread-safe.
 Greeting& usable() noexcept;
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -7,7 +7,7 @@
 
 #include "errors.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 std::string sha1_hex(std::string_view text) {
@@ -31,4 +31,4 @@ bool forgotten(const Reply& r) noexcept {
     return r.is(Reply::Type::error) && from_reply(r.text) == make(Error::no_script);
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

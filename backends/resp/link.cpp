@@ -15,7 +15,7 @@
 #include "holdfast/spi/net/socket.hpp"
 #include "holdfast/spi/net/watchdog.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 constexpr std::size_t most_buffered = 8U << 20U;  // operators' lists are long; grants are short
@@ -26,14 +26,9 @@ std::string words(const char* what, const std::string& where) {
 
 }  // namespace
 
-std::vector<std::string> exposures(const Options& o, std::string_view secure) {
-    return tls::exposures(o.tls, !o.password.empty(), spi::on_this_machine(o.host), o.display,
-                          secure);
-}
-
-Link::Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, tls::Context* tls)
+Link::Link(asio::any_io_executor executor, std::shared_ptr<Server> server, tls::Context* tls)
     : executor_(std::move(executor)),
-      shared_(std::move(shared)),
+      server_(std::move(server)),
       context_(tls),
       socket_(executor_),
       codec_(most_buffered) {}
@@ -52,7 +47,7 @@ asio::awaitable<error_code> Link::open(boot_clock::time_point deadline, std::str
     if (!ec) ec = co_await introduce(detail);
     if (ec && watchdog.fired()) {
         ec = make(Error::no_answer);
-        *detail = words("no answer from", shared_->options.display);
+        *detail = words("no answer from", server_->target.display);
     }
     if (ec) close();
     co_return ec;
@@ -60,16 +55,16 @@ asio::awaitable<error_code> Link::open(boot_clock::time_point deadline, std::str
 
 std::string Link::unanswered() const {
     if (resolving_)
-        return shared_->options.host + ": " + spi::HostNames::words(asio::error::timed_out);
-    return words("no answer from", shared_->options.display);
+        return server_->target.host + ": " + spi::HostNames::words(asio::error::timed_out);
+    return words("no answer from", server_->target.display);
 }
 
 asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::string* detail) {
-    const Options& o = shared_->options;
+    const Target& o = server_->target;
     std::vector<std::string> hosts{o.host};
     // A little less than all, so that the error can name the server that did not answer.
     const auto soon = deadline - (deadline - boot_clock::now()) / 10;
-    auto looking = shared_->names.look_up(std::move(hosts), soon);
+    auto looking = server_->names.look_up(std::move(hosts), soon);
     resolving_ = true;
     const auto found = co_await std::move(looking);
     resolving_ = false;
@@ -84,12 +79,12 @@ asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::
     auto task = spi::net::connect(socket_, all, deadline, detail);
     const auto reached = co_await std::move(task);
     if (!reached) co_return make(Error::refused);
-    shared_->reached(*reached);
+    server_->reached(*reached);
     co_return error_code();
 }
 
 asio::awaitable<error_code> Link::secure(std::string* detail) {
-    auto shaking = tls::secure(tls_, socket_, *context_, shared_->options.host, detail);
+    auto shaking = tls::secure(tls_, socket_, *context_, server_->target.host, detail);
     const error_code ec = co_await std::move(shaking);
     co_return ec ? make(Error::tls) : ec;
 }
@@ -97,7 +92,7 @@ asio::awaitable<error_code> Link::secure(std::string* detail) {
 asio::awaitable<error_code> Link::introduce(std::string* detail) {
     Handshake handshake;
     std::string bytes;
-    error_code ec = handshake.begin(*shared_, bytes, *detail);
+    error_code ec = handshake.begin(*server_, bytes, *detail);
     if (ec) co_return ec;
     auto token = asio::redirect_error(asio::use_awaitable, ec);
     const auto out = asio::buffer(bytes);
@@ -117,18 +112,18 @@ asio::awaitable<error_code> Link::introduce(std::string* detail) {
         if (!codec_.feed({in.data(), n})) co_return make(Error::protocol);
         for (auto next = codec_.next(); next != Codec::Next::more; next = codec_.next()) {
             if (next == Codec::Next::broken || handshake.left() == 0) {
-                *detail = words("no Redis server at", shared_->options.display);
+                *detail = words("no Redis server at", server_->target.display);
                 co_return make(Error::protocol);
             }
-            const error_code refused = handshake.take(codec_.reply(), *shared_, *detail);
+            const error_code refused = handshake.take(codec_.reply(), *server_, *detail);
             if (refused) co_return refused;
         }
     }
     if (ec) {
-        *detail = shared_->options.display + ": " + ec.message();
+        *detail = server_->target.display + ": " + ec.message();
         co_return make(Error::closed);
     }
     co_return error_code();
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <new>
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 constexpr std::size_t most_elements = 200'000;  // of one reply, all its arrays together
@@ -214,4 +214,4 @@ std::int64_t number(std::string_view text) noexcept {
     return std::clamp(n, -most, most);
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -8,7 +8,7 @@
 #include "codec.hpp"
 #include "holdfast/spi/check.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 /// What a lock touches, for a name that nobody uses. Empty: not used in this mode.
 struct Touched {
@@ -57,4 +57,4 @@ bool keeps_each_write(const spi::Facts&);
 /// `redis.`.
 std::vector<spi::Check> with_node_checks(std::vector<spi::Check> first);
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

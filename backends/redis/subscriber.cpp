@@ -6,7 +6,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "errors.hpp"
+#include "../resp/errors.hpp"
 #include "holdfast/spi/owner.hpp"
 
 namespace holdfast::redis {

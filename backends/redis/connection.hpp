@@ -1,7 +1,6 @@
 // The engine's one command connection. Requests of all locks go over it one after the other, and
 // are answered in that order.
 #pragma once
-#include <array>
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
@@ -9,16 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "link.hpp"
+#include "../resp/pipeline.hpp"
+#include "../resp/replica.hpp"
+#include "shared.hpp"
 
 namespace holdfast::redis {
 
 /// Engine thread only. A request that is not answered in time fails alone, and its late answer is
 /// dropped. If no other request waits, or nothing was answered for a second, the connection is
 /// closed; the next request opens a new one.
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public Pipeline::Asker, public std::enable_shared_from_this<Connection> {
 public:
-    Connection(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*);
+    Connection(asio::any_io_executor, std::shared_ptr<Server>, tls::Context*);
 
     /// Connects by `deadline`, or returns why not.
     asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
@@ -49,9 +50,9 @@ private:
         std::optional<asio::any_completion_handler<void()>> complete;
     };
     asio::awaitable<void> connect(boot_clock::time_point deadline);
-    void start_write();
-    void start_read();
-    void read(std::size_t bytes);
+    bool take(Reply&) override;
+    void settled() override;
+    void broke(Error why) override { fail(make(why)); }
     void fail(error_code why);
     void tell(Pending&, error_code why);
     void look_at_time();
@@ -59,24 +60,24 @@ private:
     static asio::awaitable<void> completion(Pending&);
 
     asio::any_io_executor executor_;
-    std::shared_ptr<Shared> shared_;
+    std::shared_ptr<Server> server_;
     tls::Context* tls_;
-    std::shared_ptr<Link> link_;     // when connected
-    std::shared_ptr<Link> opening_;  // while connecting
+    std::shared_ptr<Pipeline> pipeline_;  // when connected
+    std::shared_ptr<Link> opening_;       // while connecting
     error_code last_error_;
     std::string last_detail_;
     unsigned failures_ = 0;
     std::uint64_t links_ = 0;  // made so far
-    boot_clock::time_point retired_;
+    LeftReplica left_;
     spi::net::Gate gate_;  // for the connection
     std::deque<std::shared_ptr<Pending>> pending_;
+    std::vector<std::shared_ptr<Pending>>
+        complete_;  // have all replies, and go on when all are read
     // One timer for all of them. It keeps running when they are answered, so that a system call is
     // needed only now and then.
     asio::steady_timer watch_;
     boot_clock::time_point watched_ = boot_clock::time_point::max();
-    std::string out_;
-    std::array<char, 16384> in_{};
-    bool write_under_way_ = false, closed_ = false, retiring_ = false;
+    bool closed_ = false, retiring_ = false;
 };
 
 }  // namespace holdfast::redis

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "link.hpp"
+#include "../resp/link.hpp"
+#include "shared.hpp"
 
 namespace holdfast::redis {
 

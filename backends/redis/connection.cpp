@@ -7,27 +7,26 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "errors.hpp"
+#include "../resp/errors.hpp"
 
 namespace holdfast::redis {
 namespace {
 
-// A server that has not answered for so long a request whose time is over is taken for gone; and
-// one that is a replica by now is asked by a new connection so often.
+// A server that has not answered for so long a request whose time is over is taken for gone.
 constexpr milliseconds longest_silence{1000};
 // A connection is for all callers, so it is not given up at the deadline of a short first one.
 constexpr milliseconds least_connect_time{2000};
 
 }  // namespace
 
-Connection::Connection(asio::any_io_executor e, std::shared_ptr<Shared> s, tls::Context* tls)
-    : executor_(std::move(e)), shared_(std::move(s)), tls_(tls), watch_(executor_) {}
+Connection::Connection(asio::any_io_executor e, std::shared_ptr<Server> s, tls::Context* tls)
+    : executor_(std::move(e)), server_(std::move(s)), tls_(tls), watch_(executor_) {}
 
 asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
                                               std::string* detail) {
     const auto self = shared_from_this();
     const unsigned failures_before = failures_;
-    while (!link_ || retiring_) {
+    while (!pipeline_ || retiring_) {
         if (closed_) co_return make_error_code(errc::closed);
         if (failures_ != failures_before) {
             *detail = last_detail_;
@@ -35,11 +34,11 @@ asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
         }
         if (boot_clock::now() >= deadline) {
             *detail =
-                opening_ ? opening_->unanswered() : "no answer from " + shared_->options.display;
+                opening_ ? opening_->unanswered() : "no answer from " + server_->target.display;
             co_return make(Error::no_answer);
         }
-        if (!link_ && !opening_) {
-            opening_ = std::make_shared<Link>(executor_, shared_, tls_);
+        if (!pipeline_ && !opening_) {
+            opening_ = std::make_shared<Link>(executor_, server_, tls_);
             auto task = connect(std::max(deadline, boot_clock::now() + least_connect_time));
             asio::co_spawn(executor_, std::move(task), asio::detached);
             continue;  // it may have failed already
@@ -53,10 +52,12 @@ asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
 asio::awaitable<void> Connection::connect(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     const auto link = opening_;
+    std::shared_ptr<Pipeline> opened;
     std::string detail;
     error_code ec;
     try {
         ec = co_await link->open(deadline, &detail);
+        if (!ec) opened = std::make_shared<Pipeline>(link, self);
     } catch (const std::exception& e) {
         ec = make(Error::refused);
         detail = e.what();
@@ -69,9 +70,9 @@ asio::awaitable<void> Connection::connect(boot_clock::time_point deadline) {
         last_detail_ = std::move(detail);
         ++failures_;
     } else {
-        link_ = link;
+        pipeline_ = std::move(opened);
         ++links_;
-        start_read();
+        pipeline_->start();
     }
     gate_.open();
 }
@@ -81,7 +82,7 @@ asio::awaitable<Connection::Answer> Connection::exchange(std::string bytes, std:
                                                          std::uint64_t link) {
     const auto self = shared_from_this();
     const auto p = std::make_shared<Pending>();
-    if (!link_ || (link != 0 && link != links_)) {
+    if (!pipeline_ || (link != 0 && link != links_)) {
         p->answer.why = closed_ ? make_error_code(errc::closed) : make(Error::closed);
         co_return std::move(p->answer);
     }
@@ -93,12 +94,13 @@ asio::awaitable<Connection::Answer> Connection::exchange(std::string bytes, std:
     // Without memory either nothing happens, or the connection fails: an answer that is owed to
     // nobody, or a request that nobody will answer, would shift all that follow.
     p->answer.replies.reserve(commands);
-    out_.reserve(out_.size() + bytes.size());
+    std::string& out = pipeline_->out();
+    out.reserve(out.size() + bytes.size());
     pending_.push_back(p);
-    out_ += bytes;
-    shared_->requests.fetch_add(commands, std::memory_order_relaxed);
+    out += bytes;
+    server_->requests.fetch_add(commands, std::memory_order_relaxed);
     try {
-        if (!write_under_way_) start_write();
+        pipeline_->send();
         watch(deadline);
     } catch (const std::exception&) {
         fail(make(Error::closed));
@@ -142,66 +144,27 @@ void Connection::look_at_time() {
     watch(first_is_late ? std::min(next, given_up) : next);
 }
 
-void Connection::start_write() {
-    write_under_way_ = true;
-    // The bytes belong to the write: it may outlive this link by a moment.
-    const auto bytes = std::make_shared<std::string>();
-    bytes->swap(out_);
-    link_->write(asio::buffer(*bytes),
-                 [self = shared_from_this(), link = link_, bytes](error_code ec, std::size_t) {
-                     if (self->link_ != link) return;
-                     if (ec) return self->fail(make(Error::closed));
-                     if (self->out_.empty()) {
-                         self->write_under_way_ = false;
-                         return;
-                     }
-                     try {
-                         self->start_write();
-                     } catch (const std::exception&) {
-                         self->fail(make(Error::closed));
-                     }
-                 });
+bool Connection::take(Reply& reply) {
+    if (pending_.empty()) return false;
+    Pending& p = *pending_.front();
+    if (!p.told) p.answer.replies.push_back(std::move(reply));
+    reply = {};
+    if (++p.answered < p.commands) return true;
+    if (!p.told) complete_.push_back(std::move(pending_.front()));
+    pending_.pop_front();
+    return true;
 }
 
-void Connection::start_read() {
-    link_->read_some(asio::buffer(in_),
-                     [self = shared_from_this(), link = link_](error_code ec, std::size_t n) {
-                         if (self->link_ != link) return;
-                         if (ec) return self->fail(make(Error::closed));
-                         self->read(n);
-                     });
-}
-
-void Connection::read(std::size_t bytes) {
-    Codec& codec = link_->codec();
-    if (!codec.feed({in_.data(), bytes})) return fail(make(Error::protocol));
-    std::vector<std::shared_ptr<Pending>> complete;
-    for (auto next = codec.next(); next != Codec::Next::more; next = codec.next()) {
-        // An answer that nobody asked for is as bad as one that cannot be read.
-        if (next == Codec::Next::broken || pending_.empty()) {
-            fail(make(Error::protocol));
-            break;
-        }
-        Pending& p = *pending_.front();
-        if (!p.told) p.answer.replies.push_back(std::move(codec.reply()));
-        codec.reply() = {};
-        if (++p.answered < p.commands) continue;
-        if (!p.told) complete.push_back(std::move(pending_.front()));
-        pending_.pop_front();
-    }
-    if (link_ && retiring_ && pending_.empty()) fail(make(Error::closed));
-    if (link_) start_read();
-    // Last: they go on from here, and may ask, or close, this connection.
-    for (const auto& p : complete)
+void Connection::settled() {
+    if (retiring_ && pending_.empty()) fail(make(Error::closed));
+    for (const auto& p : std::exchange(complete_, {}))
         if (p->complete) std::move (*p->complete)();
 }
 
 void Connection::fail(error_code why) {
-    if (!link_) return;
-    link_->close();
-    link_.reset();
-    write_under_way_ = retiring_ = false;
-    out_.clear();
+    if (!pipeline_) return;
+    std::exchange(pipeline_, nullptr)->close();
+    retiring_ = false;
     for (const auto& p : std::exchange(pending_, {}))
         tell(*p, why);
     gate_.open();
@@ -215,9 +178,7 @@ void Connection::tell(Pending& p, error_code why) {
 }
 
 bool Connection::retire() {
-    const auto now = boot_clock::now();
-    if (!link_ || now - retired_ < longest_silence) return false;
-    retired_ = now;
+    if (!pipeline_ || !left_.due(boot_clock::now())) return false;
     retiring_ = true;
     if (pending_.empty()) fail(make(Error::closed));
     return true;

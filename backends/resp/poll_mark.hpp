@@ -5,7 +5,7 @@
 
 #include "holdfast/clock.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 /// One waiter's. A mark must outlast the way of the next poll to the server, or whoever comes in
 /// between passes, and a distant waiter starves.
@@ -27,4 +27,4 @@ private:
     milliseconds longest_{0};
 };
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -1,19 +1,24 @@
-// One of a lane's connections: a non-blocking socket, so that one thread can write to all nodes and
-// then wait for any answer.
+// One of a lane's connections, without a coroutine. A thread may write to several and then wait for
+// any answer, or exchange one command with one server in two system calls.
 #pragma once
 #include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "nodes.hpp"
+#include "codec.hpp"
+#include "handshake.hpp"
+#include "replica.hpp"
+#include "script.hpp"
+#include "server.hpp"
 
-namespace holdfast::redlock {
+namespace holdfast::resp {
 
 /// Not thread-safe. Answers come in the order of the requests, each with the number of its request.
 class LaneLink {
 public:
-    explicit LaneLink(Node&);
+    /// The server outlives it.
+    explicit LaneLink(Server&);
     ~LaneLink();
     LaneLink(const LaneLink&) = delete;
     LaneLink& operator=(const LaneLink&) = delete;
@@ -21,20 +26,20 @@ public:
     enum class State : std::uint8_t { closed, connecting, greeting, ready };
     State state() const noexcept { return state_; }
     bool ready() const noexcept { return state_ == State::ready; }
-    Node& node() noexcept { return *node_; }
+    Server& server() noexcept { return server_; }
 
     /// Begins to connect. False: refused, or no address yet (the engine resolves names).
     bool connect(boot_clock::time_point now);
-    /// Notices that the node has closed the connection.
-    void check();
+    /// Before it is used: notices that the server has closed a connection that was idle.
+    void check(boot_clock::time_point now);
     /// Sends one command. Only when ready.
     void put(const Command&, std::uint64_t number, boot_clock::time_point now);
     /// The events for poll(); 0: none.
     short events() const noexcept;
     int descriptor() const noexcept { return fd_; }
     /// True once for each script and connection: the whole script is then sent, since the answer
-    /// that the node has forgotten it might come after the end of the round.
-    bool first_use(const Verb& script);
+    /// that the server has forgotten it might come after the end of the round.
+    bool first_use(const Script&);
     /// After poll(): connects, writes and reads what is possible. State closed: it broke, see
     /// why(). True when it has just become ready.
     bool advance(boot_clock::time_point now);
@@ -50,34 +55,51 @@ public:
     /// Since when it owes an answer and nothing has come.
     boot_clock::time_point quiet_since() const noexcept { return heard_; }
     void close(const error_code& why, std::string words = {});
-    /// The node is a replica: closes, at most once a second, since the address may lead to the new
-    /// primary by now.
+    /// The server is a replica: closes, unless it did so a moment ago.
     void leave_replica(boot_clock::time_point now);
     /// Changes with each connect. Requests of one generation are executed in their order.
     unsigned generation() const noexcept { return generation_; }
     const error_code& why() const noexcept { return why_; }
     const std::string& words() const noexcept { return words_; }
 
+    // --- for a lane with one server: these wait
+
+    /// Ready by `deadline`, without an answer to come; or why not. `now`: the present,
+    /// approximately, to save a look at the clock.
+    error_code open(boot_clock::time_point now, boot_clock::time_point deadline,
+                    std::string& detail);
+    /// Sends one command and returns its reply, which lives until the next call. Null: there is
+    /// none, and the connection is closed. With a script: sends its whole text when the server has
+    /// forgotten it. In the steady state one send and one receive, which allocate nothing.
+    const Reply* exchange(Command&, const Script*, boot_clock::time_point now,
+                          boot_clock::time_point deadline, error_code& why);
+
 private:
     bool greet(boot_clock::time_point now);
     void flush();
-    bool read(boot_clock::time_point now);
+    bool read(int flags, boot_clock::time_point now);
+    bool block() noexcept;
+    void limit(std::chrono::nanoseconds left) noexcept;
+    bool wait(short wanted, boot_clock::time_point deadline) noexcept;
+    const Reply* receive(boot_clock::time_point now, boot_clock::time_point deadline);
 
     static constexpr unsigned most_pending = 64;
-    Node* node_;
+    Server& server_;
     State state_ = State::closed;
     int fd_ = -1;
     std::string out_;
     std::size_t sent_ = 0;
-    std::unique_ptr<redis::Codec> codec_;
-    std::unique_ptr<redis::Handshake> handshake_;
-    std::vector<const Verb*> used_;
+    std::unique_ptr<Codec> codec_;
+    std::unique_ptr<Handshake> handshake_;
+    std::vector<const Script*> used_;
     std::array<std::uint64_t, most_pending> numbers_{};  // a ring
     unsigned first_ = 0, pending_ = 0, generation_ = 0;
-    boot_clock::time_point heard_{}, left_{};
+    boot_clock::time_point heard_{}, checked_{};
+    LeftReplica left_;
+    std::chrono::nanoseconds limit_{0};  // of a receive that waits; 0: none waits yet
     error_code why_;
     std::string words_;
     std::array<char, 4096> in_{};
 };
 
-}  // namespace holdfast::redlock
+}  // namespace holdfast::resp

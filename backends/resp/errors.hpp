@@ -5,7 +5,7 @@
 
 #include "holdfast/error.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 class Script;
 
@@ -49,4 +49,4 @@ bool for_now(const error_code&) noexcept;
 /// True if a script with this answer cannot have changed anything.
 bool nothing_done(const error_code&) noexcept;
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -2,7 +2,7 @@
 
 #include "errors.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 /// The value behind a name in a reply that lists names and values by turns.
@@ -66,4 +66,4 @@ Greeting& usable() noexcept {
     return one;
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -1,4 +1,4 @@
-// Shared by all connections of one client.
+// One server, as all connections of one client share it: where it is, its clock, what was sent.
 #pragma once
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
@@ -8,14 +8,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "../options.hpp"
+#include "../tls/options.hpp"
 #include "holdfast/spi/host_names.hpp"
+#include "holdfast/spi/settings.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
@@ -64,50 +65,37 @@ private:
     std::atomic<std::int64_t> most_us_{std::numeric_limits<std::int64_t>::min() / 2};
 };
 
-/// Keys that were seen to hold text. Thread-safe; forgets all of them now and then.
-class Texts {
-public:
-    bool has(std::string_view key) const {
-        const std::lock_guard hold(mutex_);
-        return keys_.find(key) != keys_.end();
-    }
-    void add(std::string_view key) {
-        const std::lock_guard hold(mutex_);
-        if (keys_.size() >= 1024) keys_.clear();
-        keys_.emplace(key);
-    }
+/// Where it is, and how a connection introduces itself.
+struct Target {
+    std::string host;
+    std::uint16_t port = 0;
+    long long database = 0;
+    std::string user;
+    spi::Secret password;
+    tls::Options tls;
+    std::string display;  ///< "redis://cache1:6379/2"
+    bool asks_time;       ///< a connection begins with a question for the server's time
 
-private:
-    mutable std::mutex mutex_;
-    std::set<std::string, std::less<>> keys_;
+    /// The settings of one server, with the scheme redis or rediss.
+    Target(const spi::Settings&, bool asks_time);
 };
 
-struct Shared {
-    explicit Shared(const spi::Settings& s) : options(s) {}
+/// The number of the database that a URL's path names; none: the path is something else.
+std::optional<long long> database_of(std::string_view path) noexcept;
 
-    const Options options;
+struct Server {
+    explicit Server(Target t) : target(std::move(t)) {}
+
+    const Target target;
     spi::HostNames names;
     ClockOffset clock;
-    Texts texts;
     std::atomic<std::uint64_t> requests{0};  ///< commands sent so far
     Greeting* greeting = nullptr;            ///< outlives every connection; may be null
 
     /// Where the server was last reached, or the host itself if it is an address. Lanes connect
     /// there, since they must not wait for a name server. Thread-safe.
-    std::optional<tcp::endpoint> reached() const {
-        {
-            const std::lock_guard hold(mutex_);
-            if (reached_) return reached_;
-        }
-        error_code named;
-        const auto address = asio::ip::make_address(options.host, named);
-        if (named) return std::nullopt;
-        return tcp::endpoint(address, options.port);
-    }
-    void reached(const tcp::endpoint& e) {
-        const std::lock_guard hold(mutex_);
-        reached_ = e;
-    }
+    std::optional<tcp::endpoint> reached() const;
+    void reached(const tcp::endpoint&);
 
 private:
     mutable std::mutex mutex_;
@@ -116,6 +104,6 @@ private:
 
 /// Warnings for an operator: what an attacker on the network can read or fake. `secure`: the scheme
 /// that prevents it.
-std::vector<std::string> exposures(const Options&, std::string_view secure);
+std::vector<std::string> exposures(const Target&, std::string_view secure);
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

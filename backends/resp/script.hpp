@@ -5,7 +5,7 @@
 
 #include "codec.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 class Script {
 public:
@@ -37,4 +37,4 @@ inline void with_text(Command& c, const Script& s) {
 /// True if the server answered that it does not know the script: nothing was done.
 bool forgotten(const Reply&) noexcept;
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -5,7 +5,7 @@
 #include "errors.hpp"
 #include "holdfast/spi/common_checks.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 using spi::Facts;
@@ -288,4 +288,4 @@ std::vector<spi::Check> with_node_checks(std::vector<spi::Check> first) {
     return first;
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

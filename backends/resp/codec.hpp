@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 /// One reply. Only the first `count` of `elements` belong to it: a codec that is reused keeps the
 /// others, so that it allocates nothing.
@@ -78,4 +78,4 @@ std::string_view word(std::string_view& rest) noexcept;
 /// 0 for other text; never too large to be multiplied by 1000.
 std::int64_t number(std::string_view) noexcept;
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

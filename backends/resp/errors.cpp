@@ -6,7 +6,7 @@
 #include "holdfast/spi/net/category.hpp"
 #include "script.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 using spi::net::Meaning;
@@ -177,4 +177,4 @@ bool nothing_done(const error_code& ec) noexcept {
     }
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

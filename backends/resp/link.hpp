@@ -7,18 +7,18 @@
 #include <optional>
 #include <string>
 
-#include "../../tls/stream.hpp"
+#include "../tls/stream.hpp"
 #include "codec.hpp"
 #include "holdfast/spi/net/gate.hpp"
-#include "shared.hpp"
+#include "server.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 
 /// Plain TCP or TLS. Engine thread only. Once closed it stays closed; close() ends everything under
 /// way on it.
 class Link : public std::enable_shared_from_this<Link> {
 public:
-    Link(asio::any_io_executor executor, std::shared_ptr<Shared> shared, tls::Context* tls);
+    Link(asio::any_io_executor executor, std::shared_ptr<Server> server, tls::Context* tls);
 
     /// Resolves names and tries all addresses; ends at `deadline`.
     asio::awaitable<error_code> open(boot_clock::time_point deadline, std::string* detail);
@@ -44,7 +44,7 @@ private:
     asio::awaitable<error_code> introduce(std::string* detail);
 
     asio::any_io_executor executor_;
-    std::shared_ptr<Shared> shared_;
+    std::shared_ptr<Server> server_;
     tls::Context* context_;
     tcp::socket socket_;
     std::optional<tls::Stream> tls_;
@@ -52,4 +52,4 @@ private:
     bool closed_ = false, resolving_ = false;
 };
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

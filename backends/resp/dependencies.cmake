@@ -1,0 +1,12 @@
+# What the redis and redlock backends are built on; installed for those who link one statically.
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+    pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis)
+endif()
+find_package(OpenSSL QUIET)
+foreach(name resp redis redlock)
+    set(holdfast_${name}_dependencies_found OFF)
+    if(TARGET PkgConfig::HIREDIS AND OpenSSL_FOUND)
+        set(holdfast_${name}_dependencies_found ON)
+    endif()
+endforeach()

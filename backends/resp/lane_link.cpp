@@ -1,0 +1,275 @@
+#include "lane_link.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "errors.hpp"
+#include "holdfast/spi/net/socket.hpp"
+
+namespace holdfast::resp {
+namespace {
+
+constexpr std::size_t lane_buffer = 64U << 10U;
+// A server may have closed a connection that was idle for longer: worth one look before sending.
+constexpr milliseconds idle_unchecked{100};
+
+std::string system_words(int code) {
+    return error_code(code, boost::system::system_category()).message();
+}
+
+}  // namespace
+
+LaneLink::LaneLink(Server& s) : server_(s) {}
+
+LaneLink::~LaneLink() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+void LaneLink::close(const error_code& why, std::string words) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+    state_ = State::closed;
+    pending_ = 0;
+    out_.clear();
+    sent_ = 0;
+    why_ = why;
+    words_ = std::move(words);
+}
+
+void LaneLink::leave_replica(boot_clock::time_point now) {
+    if (state_ == State::ready && left_.due(now)) close(make(Error::read_only));
+}
+
+bool LaneLink::connect(boot_clock::time_point now) {
+    const auto where = server_.reached();
+    if (!where) return close(make(Error::unresolved)), false;
+    fd_ = spi::net::open_socket(where->protocol());
+    if (fd_ < 0) return close(make(Error::refused), system_words(errno)), false;
+    heard_ = now;
+    ++generation_;
+    used_.clear();
+    limit_ = std::chrono::nanoseconds(0);
+    state_ = State::connecting;
+    if (::connect(fd_, where->data(), static_cast<socklen_t>(where->size())) == 0)
+        return greet(now);
+    if (errno == EINPROGRESS || errno == EINTR) return true;
+    close(make(Error::refused), system_words(errno));
+    return false;
+}
+
+bool LaneLink::greet(boot_clock::time_point now) {
+    codec_ = std::make_unique<Codec>(lane_buffer);
+    handshake_ = std::make_unique<Handshake>();
+    out_.clear();
+    sent_ = 0;
+    std::string words;
+    const error_code ec = handshake_->begin(server_, out_, words);
+    if (ec) return close(ec, std::move(words)), false;
+    heard_ = now;
+    state_ = State::greeting;
+    flush();
+    return state_ != State::closed;
+}
+
+void LaneLink::check(boot_clock::time_point now) {
+    const bool idle = now - std::exchange(checked_, now) > idle_unchecked;
+    if (fd_ < 0 || !idle) return;
+    char byte = 0;
+    const ssize_t n = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const bool quiet = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (quiet || (n > 0 && pending_ > 0)) return;
+    close(make(Error::closed));
+}
+
+void LaneLink::drain(boot_clock::time_point now) {
+    if (state_ != State::ready || pending_ == 0) return;
+    advance(now);
+    std::uint64_t ignored = 0;
+    while (next(ignored) != nullptr) {
+    }
+}
+
+void LaneLink::put(const Command& c, std::uint64_t number, boot_clock::time_point now) {
+    if (pending_ == most_pending) return close(make(Error::no_answer));
+    c.encode(out_);  // throws, or queues all of it
+    if (pending_ == 0) heard_ = now;
+    numbers_[(first_ + pending_) % most_pending] = number;
+    ++pending_;
+    server_.requests.fetch_add(1, std::memory_order_relaxed);
+    flush();
+}
+
+bool LaneLink::first_use(const Script& script) {
+    if (std::find(used_.begin(), used_.end(), &script) != used_.end()) return false;
+    used_.push_back(&script);
+    return true;
+}
+
+void LaneLink::flush() {
+    while (sent_ < out_.size()) {
+        const ssize_t n =
+            ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            sent_ += static_cast<std::size_t>(n);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            return;
+        } else if (errno != EINTR) {
+            return close(make(Error::closed));
+        }
+    }
+    out_.clear();
+    sent_ = 0;
+}
+
+short LaneLink::events() const noexcept {
+    if (state_ == State::closed) return 0;
+    if (state_ == State::connecting) return POLLOUT;
+    short wanted = 0;
+    if (waits()) wanted |= POLLIN;
+    if (sent_ < out_.size()) wanted |= POLLOUT;
+    return wanted;
+}
+
+bool LaneLink::advance(boot_clock::time_point now) {
+    if (state_ == State::connecting) {
+        if (const int failed = spi::net::connect_error(fd_); failed != 0)
+            close(make(Error::refused), system_words(failed));
+        else
+            greet(now);
+        return false;
+    }
+    if (sent_ < out_.size()) flush();
+    if (state_ == State::closed || !read(MSG_DONTWAIT, now) || state_ != State::greeting)
+        return false;
+    for (auto next = codec_->next(); next != Codec::Next::more; next = codec_->next()) {
+        if (next == Codec::Next::broken || handshake_->left() == 0)
+            return close(make(Error::protocol)), false;
+        std::string words;
+        const error_code ec = handshake_->take(codec_->reply(), server_, words);
+        if (ec) return close(ec, std::move(words)), false;
+    }
+    if (handshake_->left() > 0) return false;
+    state_ = State::ready;
+    return true;
+}
+
+// False: nothing to read, or closed.
+bool LaneLink::read(int flags, boot_clock::time_point now) {
+    const ssize_t n = ::recv(fd_, in_.data(), in_.size(), flags);
+    if (n > 0) {
+        heard_ = now;
+        if (codec_->feed({in_.data(), static_cast<std::size_t>(n)})) return true;
+        return close(make(Error::protocol)), false;
+    }
+    if (n < 0 && errno == EINTR) return true;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    return close(make(Error::closed)), false;
+}
+
+const Reply* LaneLink::next(std::uint64_t& number) {
+    if (state_ != State::ready) return nullptr;
+    const auto next = codec_->next();
+    if (next == Codec::Next::more) return nullptr;
+    if (next == Codec::Next::broken || pending_ == 0) {
+        close(make(Error::protocol));
+        return nullptr;
+    }
+    number = numbers_[first_];
+    first_ = (first_ + 1) % most_pending;
+    --pending_;
+    return &codec_->reply();
+}
+
+// --- waiting for one server
+// --------------------------------------------------------------------------------------
+
+error_code LaneLink::open(boot_clock::time_point now, boot_clock::time_point deadline,
+                          std::string& detail) {
+    // An answer may still be to come, for instance after an exception in the exchange. The next
+    // caller would take it for its own.
+    if (fd_ >= 0 && waits()) close(make(Error::closed));
+    check(now);
+    if (state_ == State::ready) return {};
+    connect(now);
+    while (state_ == State::connecting || state_ == State::greeting) {
+        if (wait(events(), deadline))
+            advance(boot_clock::now());
+        else
+            close(make(Error::no_answer));
+    }
+    if (state_ == State::ready && !block()) close(make(Error::refused), system_words(errno));
+    if (state_ == State::ready) return {};
+    detail = why_ == make(Error::refused) ? server_.target.display + ": " + words_ : words_;
+    return why_;
+}
+
+const Reply* LaneLink::exchange(Command& c, const Script* script, boot_clock::time_point now,
+                                boot_clock::time_point deadline, error_code& why) {
+    for (bool whole = false;; whole = true) {
+        put(c, 0, now);
+        const Reply* const r = receive(now, deadline);
+        why = r == nullptr ? why_ : error_code();
+        if (r == nullptr) return nullptr;
+        if (r->is(Reply::Type::error) && from_reply(r->text) == make(Error::read_only))
+            leave_replica(now);
+        if (whole || script == nullptr || !forgotten(*r)) return r;
+        with_text(c, *script);
+        now = boot_clock::now();
+    }
+}
+
+const Reply* LaneLink::receive(boot_clock::time_point now, boot_clock::time_point deadline) {
+    while (state_ == State::ready && sent_ < out_.size()) {
+        if (!wait(POLLOUT, deadline)) return close(make(Error::no_answer)), nullptr;
+        flush();
+    }
+    for (bool first = true; state_ == State::ready; first = false) {
+        std::uint64_t number = 0;
+        if (const Reply* const r = next(number)) {
+            if (codec_->next() != Codec::Next::reply) return r;
+            close(make(Error::protocol));  // more than was asked for
+        }
+        if (state_ != State::ready) break;
+        if (!first) now = boot_clock::now();
+        if (!first && now >= deadline) return close(make(Error::no_answer)), nullptr;
+        limit(deadline - now);
+        if (!read(0, now) && state_ == State::ready) close(make(Error::no_answer));
+    }
+    return nullptr;
+}
+
+bool LaneLink::wait(short wanted, boot_clock::time_point deadline) noexcept {
+    for (;;) {
+        const auto left = std::chrono::ceil<milliseconds>(deadline - boot_clock::now()).count();
+        if (left <= 0) return false;
+        pollfd p{fd_, wanted, 0};
+        const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+        if (n > 0 || (n < 0 && errno != EINTR)) return true;
+    }
+}
+
+bool LaneLink::block() noexcept {
+    const int flags = ::fcntl(fd_, F_GETFL);
+    return flags >= 0 && ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
+void LaneLink::limit(std::chrono::nanoseconds left) noexcept {
+    // A system call, so only when it changes by much.
+    left = std::max<std::chrono::nanoseconds>(left, milliseconds(1));
+    const auto change = left > limit_ ? left - limit_ : limit_ - left;
+    if (change < left / 8) return;
+    timeval t{};
+    t.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000);
+    t.tv_usec = static_cast<suseconds_t>(left.count() % 1'000'000'000 / 1000);
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+    limit_ = left;
+}
+
+}  // namespace holdfast::resp

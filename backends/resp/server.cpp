@@ -1,0 +1,51 @@
+#include "server.hpp"
+
+#include <charconv>
+
+#include "holdfast/spi/net/endpoint.hpp"
+
+namespace holdfast::resp {
+
+std::optional<long long> database_of(std::string_view path) noexcept {
+    if (path.starts_with('/')) path.remove_prefix(1);
+    if (path.empty()) return 0;
+    long long number = 0;
+    const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+    const bool whole = error == std::errc() && end == path.data() + path.size();
+    // As many as a server can be told of (databases).
+    const bool possible = number >= 0 && number <= std::numeric_limits<std::int32_t>::max();
+    return whole && possible ? std::optional(number) : std::nullopt;
+}
+
+Target::Target(const spi::Settings& s, bool time)
+    : host(s.hosts.empty() ? "127.0.0.1" : s.hosts.front().host),
+      port(s.hosts.empty() ? std::uint16_t{6379} : s.hosts.front().port),
+      database(database_of(s.path).value_or(0)),
+      user(s.user),
+      password(s.password),
+      tls(s, s.scheme == "rediss"),
+      display(s.display()),
+      asks_time(time) {}
+
+std::optional<tcp::endpoint> Server::reached() const {
+    {
+        const std::lock_guard hold(mutex_);
+        if (reached_) return reached_;
+    }
+    error_code named;
+    const auto address = asio::ip::make_address(target.host, named);
+    if (named) return std::nullopt;
+    return tcp::endpoint(address, target.port);
+}
+
+void Server::reached(const tcp::endpoint& e) {
+    const std::lock_guard hold(mutex_);
+    reached_ = e;
+}
+
+std::vector<std::string> exposures(const Target& t, std::string_view secure) {
+    return tls::exposures(t.tls, !t.password.empty(), spi::on_this_machine(t.host), t.display,
+                          secure);
+}
+
+}  // namespace holdfast::resp
