@@ -164,7 +164,7 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
         const bool over = !session || session->over();
         if (ended(*at) || over || at->leaving) {
             if (session) session->leave(p, Outcome::abandoned);
-            a->outcome = spi::Attempt::PlaceLost{};
+            a->outcome = spi::Attempt::Failed{make_error_code(errc::unavailable)};
             a->detail = "the session has ended, or was not confirmed for too long";
             a->place.reset();
             break;
