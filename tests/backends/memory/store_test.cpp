@@ -224,7 +224,7 @@ TEST_CASE("memory: a renewal keeps the lock delay, and a reader its shortest tim
     Owner a{store, events, "delay", "a", writer, 20ms, 60s};
     REQUIRE(a.take());
     CHECK_FALSE(a.renew());
-    lab::wait_until([&] { return store.inspect("delay")->holders.empty(); }, 10s, "it ends");
+    lab::wait_until([&] { return store.survey("delay").holders.empty(); }, 10s, "it ends");
     CHECK(a.closed_for() > 50s);
     Owner r{store, events, "hold", "r", reader, 10s, 0ms, 60s};
     REQUIRE(r.take());
