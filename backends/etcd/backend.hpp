@@ -37,24 +37,17 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
                                           std::string& detail) override;
+    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
+    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
     awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail) override;
-    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail) override;
-    awaitable<error_code> record_break(std::string_view name, std::string text,
-                                       boot_clock::time_point deadline,
-                                       std::string& detail) override;
-    awaitable<result<std::string>> recorded_break(std::string_view name,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail) override;
-    awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
-                                                           const HolderFilter&,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail) override;
     awaitable<result<Examination>> examine(boot_clock::time_point deadline,
                                            std::string& detail) override;
     awaitable<void> close() override;
@@ -90,7 +83,6 @@ private:
         std::vector<KeyValue> all;  ///< in the order of their creation
         std::size_t holders = 0;
     };
-    enum class Says : std::uint8_t { asked, revoked, gone };
     /// The course of a request, beside its results.
     struct Went {
         std::int64_t revision = 0;
@@ -166,9 +158,9 @@ private:
                                          std::string& detail);
     /// Writes a request to holders into their keys, or deletes the keys. Returns the holders
     /// reached.
-    awaitable<result<std::vector<KeyValue>>> tell(std::string_view name, HolderFilter, Says,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail);
+    awaitable<result<std::vector<KeyValue>>> reach(std::string_view name, HolderFilter, spi::Tell,
+                                                   boot_clock::time_point deadline,
+                                                   std::string& detail);
     /// Facts that one member reports; "silent" if it does not answer.
     awaitable<spi::Facts> member_facts(spi::Endpoint, boot_clock::time_point deadline);
     /// What the user may not do, as Rights::missing; nullopt where nobody says.

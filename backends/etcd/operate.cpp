@@ -13,30 +13,26 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Holder shown(const KeyValue& kv) {
+spi::Survey::Member shown(const KeyValue& kv) {
     const auto entry = read_entry(kv.value);
     // Other clients keep nothing but their lease, in the key, and candidates their value.
-    Holder h = spi::holder_of(entry ? entry->owner : kv.key.substr(kv.key.rfind('/') + 1));
+    spi::Survey::Member m{
+        spi::holder_of(entry ? entry->owner : kv.key.substr(kv.key.rfind('/') + 1)),
+        units_in(kv.value)};
+    Holder& h = m.holder;
     h.foreign = h.foreign || !entry;
+    if (!m.units.permits()) h.token.value = static_cast<std::uint64_t>(kv.created);
     if (!entry) {
         h.note = kv.value;
-        return h;
+        return m;
     }
     h.revoked = entry->flag == Entry::Flag::revoked;
     h.asked = entry->flag == Entry::Flag::asked;
-    h.mode = entry->units.mode;
-    h.permits = entry->units.permits() ? entry->units.take : 1;
-    return h;
-}
-
-Holder shown_holder(const KeyValue& kv) {
-    Holder h = shown(kv);
-    if (!units_in(kv.value).permits()) h.token.value = static_cast<std::uint64_t>(kv.created);
-    return h;
+    return m;
 }
 
 bool is_meant(const KeyValue& kv, const HolderFilter& which) {
-    const Holder h = shown_holder(kv);
+    const Holder h = shown(kv).holder;
     return spi::is_meant(which, h.owner, h.token);
 }
 
@@ -93,7 +89,7 @@ awaitable<result<EtcdBackend::Standing>> EtcdBackend::standing(std::string_view 
     co_return out;
 }
 
-awaitable<result<Inspection>> EtcdBackend::inspect(std::string_view name,
+awaitable<result<spi::Survey>> EtcdBackend::survey(std::string_view name,
                                                    boot_clock::time_point deadline,
                                                    std::string& detail) {
     auto task = standing(name, deadline, detail);
@@ -103,26 +99,22 @@ awaitable<result<Inspection>> EtcdBackend::inspect(std::string_view name,
     std::vector<KeyValue> holders(found->all.begin(), first_waiter);
     auto asking = left_of(holders, deadline);
     const auto left = co_await std::move(asking);
-    Inspection out;
-    out.name = name;
-    for (const KeyValue& kv : found->all) {
-        const spi::Units units = units_in(kv.value);
-        if (units.permits()) out.kind = Kind::semaphore, out.limit = units.of;
-        if (units.mode == Mode::shared) out.kind = Kind::shared_mutex;
-    }
+    spi::Survey out;
     for (const KeyValue& kv : holders) {
-        Holder h = shown_holder(kv);
-        out.last_token = std::max(out.last_token, h.token);
+        spi::Survey::Member m = shown(kv);
+        Holder& h = m.holder;
         h.ttl_left = left.at(kv.lease);
         const auto entry = read_entry(kv.value);
         const milliseconds delay = entry ? entry->lock_delay : milliseconds::zero();
         // It is told in whole seconds, and what is not told is less than one.
         if (h.ttl_left && delay > milliseconds::zero() && *h.ttl_left + 1s <= delay) {
             out.closed_for = std::max(out.closed_for.value_or(milliseconds::zero()), *h.ttl_left);
+            out.last_token = std::max(out.last_token, h.token);
+            out.units = m.units;
             continue;
         }
         if (h.ttl_left) h.ttl_left = std::max(milliseconds::zero(), *h.ttl_left - delay);
-        out.holders.push_back(std::move(h));
+        out.holders.push_back(std::move(m));
     }
     for (auto waiter = first_waiter; waiter != found->all.end(); ++waiter)
         out.waiters.push_back(shown(*waiter));
@@ -154,10 +146,10 @@ awaitable<result<std::vector<std::string>>> EtcdBackend::list(std::string_view p
     co_return out;
 }
 
-awaitable<result<std::vector<KeyValue>>> EtcdBackend::tell(std::string_view name,
-                                                           HolderFilter which, Says says,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail) {
+awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view name,
+                                                            HolderFilter which, spi::Tell what,
+                                                            boot_clock::time_point deadline,
+                                                            std::string& detail) {
     constexpr int most_rounds = 5;
     const std::size_t most = max_batch(spi::Verb::release);
     const std::string line = line_of(shared_->options, name);
@@ -175,25 +167,22 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::tell(std::string_view name
             const KeyValue& kv = found->all[i];
             if (kv.created > *last || !is_meant(kv, which) || is_one_of(told, kv)) continue;
             auto entry = read_entry(kv.value);
-            if (says != Says::gone && shown(kv).foreign) {
-                detail = says == Says::asked
-                             ? "a client of another library holds it and would not hear"
-                             : "a client of another library holds it and would not notice the "
-                               "revocation; to delete its key, break it with --now";
+            if (what != spi::Tell::gone && shown(kv).holder.foreign) {
+                detail = spi::foreign_holder(what, "key");
                 co_return make_error_code(errc::not_supported);
             }
-            if (says == Says::asked && entry->flag != Entry::Flag::none) {
+            if (what == spi::Tell::asked && entry->flag != Entry::Flag::none) {
                 if (entry->flag == Entry::Flag::asked) told.push_back(kv);
                 continue;
             }
             Transaction t;
             t.compare = {was_created(kv.key, kv.created)};
-            if (says == Says::gone) {
+            if (what == spi::Tell::gone) {
                 t.success = {deletion(kv.key)};
             } else {
                 // Not over units that have become fewer.
                 t.compare.push_back(has_value(kv.key, kv.value));
-                entry->flag = says == Says::asked ? Entry::Flag::asked : Entry::Flag::revoked;
+                entry->flag = what == spi::Tell::asked ? Entry::Flag::asked : Entry::Flag::revoked;
                 t.success = {put_value(kv.key, write_entry(*entry))};
             }
             requests.push_back(std::move(t));
@@ -206,7 +195,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::tell(std::string_view name
                 detail = "it is held with another token";
             break;
         }
-        if (says == Says::gone) {
+        if (what == spi::Tell::gone) {
             std::vector<const Place*> leaving;
             for (const Place& p : places)
                 leaving.push_back(&p);
@@ -226,17 +215,19 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::tell(std::string_view name
     co_return told;
 }
 
-awaitable<result<std::vector<Broken>>> EtcdBackend::break_lock(std::string_view name,
-                                                               const BreakOptions& options,
-                                                               boot_clock::time_point deadline,
-                                                               std::string& detail) {
-    const HolderFilter which = options.which();
-    auto task = tell(name, which, options.now ? Says::gone : Says::revoked, deadline, detail);
+awaitable<result<spi::Survey>> EtcdBackend::tell(std::string_view name, const HolderFilter& which,
+                                                 spi::Tell what, boot_clock::time_point deadline,
+                                                 std::string& detail) {
+    auto task = reach(name, which, what, deadline, detail);
     const auto told = co_await std::move(task);
     if (!told) co_return told.error();
+    spi::Survey out;
+    for (const KeyValue& kv : *told)
+        out.holders.push_back(shown(kv));
+    if (what == spi::Tell::asked) co_return out;
     // A renewal may have come between: the key says to which lease it is attached now.
     std::vector<KeyValue> there = *told;
-    if (!options.now) {
+    if (what == spi::Tell::revoked) {
         auto asking = standing(name, deadline, detail);
         const auto found = co_await std::move(asking);
         if (!found) co_return found.error();
@@ -246,67 +237,44 @@ awaitable<result<std::vector<Broken>>> EtcdBackend::break_lock(std::string_view 
     }
     auto asking = left_of(there, deadline);
     const auto left = co_await std::move(asking);
-    std::vector<Broken> out;
-    for (const KeyValue& kv : *told) {
-        Broken b;
-        b.holder = shown_holder(kv);
-        b.holder.revoked = true;
-        b.holder.ttl_left = milliseconds::zero();
-        const auto same = [&](const KeyValue& t) { return t.created == kv.created; };
+    for (std::size_t i = 0; i < told->size(); ++i) {
+        spi::Survey::Member& m = out.holders[i];
+        m.holder.ttl_left = milliseconds::zero();
+        const auto same = [&](const KeyValue& t) { return t.created == (*told)[i].created; };
         const auto now_there = std::find_if(there.begin(), there.end(), same);
-        if (now_there != there.end()) {
-            b.holder.ttl_left = left.at(now_there->lease);
-            if (!options.now && !b.holder.ttl_left) co_return make(Error::no_answer);
-            // It is told in whole seconds.
-            if (!options.now) b.free_in = *b.holder.ttl_left + 1s;
-        }
-        out.push_back(std::move(b));
+        if (now_there == there.end()) continue;
+        m.holder.ttl_left = left.at(now_there->lease);
+        if (what == spi::Tell::gone) continue;
+        if (!m.holder.ttl_left) co_return make(Error::no_answer);
+        m.free_in = *m.holder.ttl_left + 1s;  // it is told in whole seconds
     }
     co_return out;
 }
 
-awaitable<error_code> EtcdBackend::record_break(std::string_view name, std::string text,
-                                                boot_clock::time_point deadline,
-                                                std::string& detail) {
+awaitable<result<std::string>> EtcdBackend::note(std::string_view name,
+                                                 std::optional<std::string> text,
+                                                 boot_clock::time_point deadline,
+                                                 std::string& detail) {
     const std::string key = record_of(shared_->options, name);
+    Went went;
+    if (!text) {
+        auto asking = ask(key, key + '\0', 1, false, deadline, went);
+        const auto found = co_await std::move(asking);
+        detail = went.detail;
+        if (!found) co_return found.error();
+        co_return found->found.empty() ? std::string() : found->found.front().value;
+    }
     auto leasing = leases_->young(std::chrono::hours(24), deadline, &detail);
     const auto lease = co_await std::move(leasing);
     if (!lease) co_return lease.error();
     Transaction t;
-    t.success = {put(key, text, lease->id)};
+    t.success = {put(key, *text, lease->id)};
     std::vector<Transaction> one{std::move(t)};
-    Went went;
     auto task = transact(std::move(one), deadline, went);
     const auto done = co_await std::move(task);
     detail = went.detail;
-    co_return done ? error_code() : done.error();
-}
-
-awaitable<result<std::string>> EtcdBackend::recorded_break(std::string_view name,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail) {
-    const std::string key = record_of(shared_->options, name);
-    Went went;
-    auto task = ask(key, key + '\0', 1, false, deadline, went);
-    const auto found = co_await std::move(task);
-    detail = went.detail;
-    if (!found) co_return found.error();
-    co_return found->found.empty() ? std::string() : found->found.front().value;
-}
-
-awaitable<result<std::vector<Holder>>> EtcdBackend::request_release(std::string_view name,
-                                                                    const HolderFilter& which,
-                                                                    boot_clock::time_point deadline,
-                                                                    std::string& detail) {
-    auto task = tell(name, which, Says::asked, deadline, detail);
-    const auto told = co_await std::move(task);
-    if (!told) co_return told.error();
-    std::vector<Holder> out;
-    for (const KeyValue& kv : *told) {
-        out.push_back(shown_holder(kv));
-        out.back().asked = true;
-    }
-    co_return out;
+    if (!done) co_return done.error();
+    co_return std::move(*text);
 }
 
 }  // namespace holdfast::etcd

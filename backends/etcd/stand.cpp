@@ -34,7 +34,7 @@ awaitable<void> EtcdBackend::stand(Attempts all) {
         if (p->state == Place::State::gone) {
             start_over(*p);
             a->detail = "the lease of the key has ended";
-            a->outcome = Attempt::PlaceLost{};
+            a->outcome = Attempt::Failed{make_error_code(errc::unavailable)};
             continue;
         }
         // Core refuses a grant that was answered too late, and asks again.
@@ -164,7 +164,7 @@ awaitable<void> EtcdBackend::take(Attempts all) {
                 continue;
             case Change::Outcome::gone:
                 start_over(p);
-                a.outcome = Attempt::PlaceLost{};
+                a.outcome = Attempt::Failed{make_error_code(errc::unavailable)};
                 continue;
             case Change::Outcome::revoked:
                 a.outcome = Attempt::Failed{make_error_code(errc::revoked)};

@@ -62,11 +62,18 @@ public:
             store_->release(*h, prefix_ + std::string(h->name));
         co_return;
     }
-    spi::awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point,
+    spi::awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point,
                                                std::string&) override {
-        auto found = store_->inspect(prefix_ + std::string(name));
-        if (found) found->name = name;
-        co_return found;
+        co_return store_->survey(prefix_ + std::string(name));
+    }
+    spi::awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
+                                             spi::Tell what, boot_clock::time_point,
+                                             std::string& detail) override {
+        co_return store_->tell(prefix_ + std::string(name), which, what, detail);
+    }
+    spi::awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                             boot_clock::time_point, std::string&) override {
+        co_return store_->note(prefix_ + std::string(name), std::move(text));
     }
     spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
                                                           std::size_t limit, boot_clock::time_point,
@@ -75,28 +82,6 @@ public:
         for (std::string& n : names)
             n.erase(0, prefix_.size());
         co_return names;
-    }
-    spi::awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
-                                                           const BreakOptions& options,
-                                                           boot_clock::time_point,
-                                                           std::string& detail) override {
-        co_return store_->break_lock(prefix_ + std::string(name), options, detail);
-    }
-    spi::awaitable<error_code> record_break(std::string_view name, std::string text,
-                                            boot_clock::time_point, std::string&) override {
-        store_->record_break(prefix_ + std::string(name), std::move(text));
-        co_return error_code();
-    }
-    spi::awaitable<result<std::string>> recorded_break(std::string_view name,
-                                                       boot_clock::time_point,
-                                                       std::string&) override {
-        co_return store_->recorded_break(prefix_ + std::string(name));
-    }
-    spi::awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
-                                                                const HolderFilter& which,
-                                                                boot_clock::time_point,
-                                                                std::string& detail) override {
-        co_return store_->request_release(prefix_ + std::string(name), which, detail);
     }
     spi::awaitable<void> close() override {
         store_->forget(*events_);

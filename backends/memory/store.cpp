@@ -192,10 +192,10 @@ void Store::release(spi::Held& h, const std::string& key) {
     sweep(e->state.now);
 }
 
-result<Inspection> Store::inspect(const std::string& key) {
+spi::Survey Store::survey(const std::string& key) {
     const std::lock_guard hold(mutex_);
     const Entry* e = find(key);
-    return e == nullptr ? Inspection() : e->state.inspect(key);
+    return e == nullptr ? spi::Survey() : e->state.survey();
 }
 
 std::vector<std::string> Store::list(const std::string& prefix, std::size_t limit) {
@@ -209,38 +209,27 @@ std::vector<std::string> Store::list(const std::string& prefix, std::size_t limi
     return out;
 }
 
-result<std::vector<Broken>> Store::break_lock(const std::string& key, const BreakOptions& options,
-                                              std::string& detail) {
+result<spi::Survey> Store::tell(const std::string& key, const HolderFilter& which, spi::Tell what,
+                                std::string& detail) {
     Turn turn(*this);
     Entry* e = find(key);
     if (e == nullptr) return make_error_code(errc::not_held);
-    auto broken = e->state.break_lock(options, detail);
-    if (broken.empty()) return make_error_code(errc::not_held);
-    turn.wake(*e);
-    return broken;
+    auto reached = e->state.tell(which, what, detail);
+    if (reached.holders.empty()) return make_error_code(errc::not_held);
+    if (what == spi::Tell::asked) {
+        for (const spi::Survey::Member& m : reached.holders)
+            turn.ask(*e, m.holder.owner);
+    } else {
+        turn.wake(*e);
+    }
+    return reached;
 }
 
-void Store::record_break(const std::string& key, std::string text) {
+std::string Store::note(const std::string& key, std::optional<std::string> text) {
     const std::lock_guard hold(mutex_);
-    entry(key, now_us()).record = std::move(text);
-}
-
-std::string Store::recorded_break(const std::string& key) {
-    const std::lock_guard hold(mutex_);
+    if (text) return entry(key, now_us()).record = std::move(*text);
     const auto at = entries_.find(key);
     return at == entries_.end() ? std::string() : at->second.record;
-}
-
-result<std::vector<Holder>> Store::request_release(const std::string& key,
-                                                   const HolderFilter& which, std::string& detail) {
-    Turn turn(*this);
-    Entry* e = find(key);
-    if (e == nullptr) return make_error_code(errc::not_held);
-    auto asked = e->state.request_release(which, detail);
-    if (asked.empty()) return make_error_code(errc::not_held);
-    for (const Holder& h : asked)
-        turn.ask(*e, h.owner);
-    return asked;
 }
 
 void Store::forget(const spi::BackendEvents& events) {

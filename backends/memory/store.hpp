@@ -46,14 +46,11 @@ public:
     void withdraw(const spi::Attempt&, const std::string& key);
     void renew(spi::Held&, const std::string& key);
     void release(spi::Held&, const std::string& key);
-    result<Inspection> inspect(const std::string& key);
+    spi::Survey survey(const std::string& key);
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
-    result<std::vector<Broken>> break_lock(const std::string& key, const BreakOptions&,
-                                           std::string& detail);
-    void record_break(const std::string& key, std::string text);
-    std::string recorded_break(const std::string& key);
-    result<std::vector<Holder>> request_release(const std::string& key, const HolderFilter&,
-                                                std::string& detail);
+    result<spi::Survey> tell(const std::string& key, const HolderFilter&, spi::Tell,
+                             std::string& detail);
+    std::string note(const std::string& key, std::optional<std::string> text);
     /// Forgets the waiters of a client that closes. Afterwards nothing calls these events.
     void forget(const spi::BackendEvents&);
     std::size_t size() const;

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -38,24 +39,17 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
                                           std::string& detail) override;
+    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
+    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
     awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail) override;
-    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail) override;
-    awaitable<error_code> record_break(std::string_view name, std::string text,
-                                       boot_clock::time_point deadline,
-                                       std::string& detail) override;
-    awaitable<result<std::string>> recorded_break(std::string_view name,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail) override;
-    awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
-                                                           const HolderFilter&,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail) override;
     awaitable<result<Examination>> examine(boot_clock::time_point deadline,
                                            std::string& detail) override;
     std::unique_ptr<spi::Lane> open_lane() override;
@@ -85,11 +79,6 @@ protected:
     /// Whether this server, which may have changed since the connection was made, is one whose data
     /// is the truth: a replica's may be older.
     awaitable<error_code> still_usable(boot_clock::time_point deadline, std::string* detail);
-    /// Breaks holders or asks them to release (operators.lua, tell_holders). Returns the
-    /// holders reached.
-    awaitable<result<std::vector<Holder>>> tell(char what, std::string_view name, HolderFilter,
-                                                boot_clock::time_point deadline,
-                                                std::string& detail);
     /// min_replicas_ack: once the server has answered writes on connection `link`, takes back those
     /// that too few replicas have. WAIT covers only writes of its own connection. It waits a tenth
     /// of the ttl, at most a second, during which the connection does nothing else.

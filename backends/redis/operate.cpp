@@ -30,17 +30,16 @@ struct State {
 
 /// What is in the lock's key, as lua/units.lua describes it.
 struct Content {
-    Kind kind = Kind::mutex;
     bool several = false;  ///< the key is a marker, and holders have parts of it
-    std::uint32_t limit = 1;
+    spi::Units units;      ///< of one of them
     FencingToken token;
     explicit Content(std::string_view value) {
         if (value.starts_with("hf:s:")) {
-            several = true, kind = Kind::shared_mutex;
+            several = true, units.take = 1, units.mode = Mode::shared;
             token.value = static_cast<std::uint64_t>(number(value.substr(5)));
         } else if (value.starts_with("hf:p:")) {
-            several = true, kind = Kind::semaphore;
-            limit = static_cast<std::uint32_t>(number(value.substr(5)));
+            several = true, units.take = 1;
+            units.of = static_cast<std::uint32_t>(number(value.substr(5)));
         }
     }
 };
@@ -51,56 +50,49 @@ struct Told {
     std::string_view value, state;
     bool plain;
 
-    Holder holder(std::string_view row) const {
+    spi::Survey::Member holder(std::string_view row) const {
         const std::int64_t left = number(word(row));
         const auto permits = static_cast<std::uint32_t>(number(word(row)));
         const std::string_view marks = word(row);
         const bool broken = plain && row.starts_with(revoked_mark);
-        Holder h = spi::holder_of(broken ? row.substr(1) : row);
-        if (left >= 0) h.ttl_left = milliseconds(left);
+        spi::Survey::Member m{spi::holder_of(broken ? row.substr(1) : row)};
+        Holder& h = m.holder;
+        if (left >= 0) h.ttl_left = m.free_in = milliseconds(left);
         h.revoked = broken;
-        if (plain) return h;
+        if (plain) return m;
         h.asked = marks.find('a') != marks.npos;
         if (const Content in(value); in.several) {
             h.token = in.token;
             h.revoked = marks.find('x') != marks.npos;
-            if (in.kind == Kind::shared_mutex) h.mode = Mode::shared;
-            if (in.kind == Kind::semaphore) h.permits = permits;
-            return h;
+            m.units = in.units;
+            if (in.units.permits()) m.units.take = permits;
+            return m;
         }
         const State s(state);
         // An id of ours without our state: somebody copied it, or the state is gone.
         if (s.owner != value) {
             h.foreign = true;
-            return h;
+            return m;
         }
         h.token.value = s.token;
         h.revoked = s.claimed == 'x';
         const std::int64_t held_us = now_us - static_cast<std::int64_t>(s.token);
         if (held_us >= 0) h.held_for = milliseconds(held_us / 1000);
-        return h;
+        return m;
     }
 };
 
-/// Adds a waiter, and the kind that it waits for.
-void add_waiter(Inspection& to, std::string_view row) {
-    const auto take = static_cast<std::uint32_t>(number(word(row)));
-    const auto of = static_cast<std::uint32_t>(number(word(row)));
-    Holder h = spi::holder_of(row);
-    if (of != spi::Units::all) {
-        h.permits = take;
-        to.kind = Kind::semaphore;
-        to.limit = of;
-    } else if (take != spi::Units::all) {
-        h.mode = Mode::shared;
-        to.kind = Kind::shared_mutex;
-    }
-    to.waiters.push_back(std::move(h));
+spi::Survey::Member waiter(std::string_view row) {
+    spi::Units units;
+    units.take = static_cast<std::uint32_t>(number(word(row)));
+    units.of = static_cast<std::uint32_t>(number(word(row)));
+    if (!units.permits() && !units.exclusive()) units.mode = Mode::shared;
+    return {spi::holder_of(row), units};
 }
 
 }  // namespace
 
-awaitable<result<Inspection>> RedisBackend::inspect(std::string_view name,
+awaitable<result<spi::Survey>> RedisBackend::survey(std::string_view name,
                                                     boot_clock::time_point deadline,
                                                     std::string& detail) {
     Keys keys;
@@ -132,17 +124,16 @@ awaitable<result<Inspection>> RedisBackend::inspect(std::string_view name,
     const std::int64_t closed = number(items[3].text), holders = number(items[4].text);
     if (holders < 0 || static_cast<std::size_t>(holders) > items.size() - 5)
         co_return make(Error::protocol);
-    Inspection out;
-    out.name = name;
+    spi::Survey out;
     out.last_token.value = State(told.state).token;
     if (closed >= 0) out.closed_for = milliseconds(closed);
+    out.units = Content(told.value).units;
     const auto rows = items.subspan(5);
     const auto waiting = static_cast<std::size_t>(holders);
-    for (const Reply& waiter : rows.subspan(waiting))
-        add_waiter(out, waiter.text);
-    if (const Content in(told.value); in.several) out.kind = in.kind, out.limit = in.limit;
-    for (const Reply& holder : rows.first(waiting))
-        out.holders.push_back(told.holder(holder.text));
+    for (const Reply& row : rows.first(waiting))
+        out.holders.push_back(told.holder(row.text));
+    for (const Reply& row : rows.subspan(waiting))
+        out.waiters.push_back(waiter(row.text));
     co_return out;
 }
 
@@ -203,17 +194,17 @@ awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view 
     co_return names;
 }
 
-awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string_view name,
-                                                          HolderFilter which,
-                                                          boot_clock::time_point deadline,
-                                                          std::string& detail) {
+awaitable<result<spi::Survey>> RedisBackend::tell(std::string_view name, const HolderFilter& which,
+                                                  spi::Tell tell, boot_clock::time_point deadline,
+                                                  std::string& detail) {
+    const char what = tell == spi::Tell::asked ? '?' : tell == spi::Tell::revoked ? '0' : '1';
     const bool plain = shared_->options.plain;
     Keys keys;
     std::string parts;
     keys.assign(shared_->options.prefix, name);
     const std::string only = which.if_token ? std::to_string(which.if_token->value) : std::string();
     const Script& script = Scripts::all().tell_holders;
-    std::vector<Holder> out;
+    spi::Survey out;
     // Who holds it among too many for one call, and how many of these have been named.
     std::vector<std::string> crowd;
     std::size_t named = 0;
@@ -240,9 +231,7 @@ awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string
             co_return make_error_code(errc::not_held);
         }
         if (said == "f") {
-            detail =
-                "a client of another library holds it, which cannot be told to stop: only breaking "
-                "it at once is possible";
+            detail = spi::foreign_holder(tell, "key");
             co_return make_error_code(errc::not_supported);
         }
         if (said == "k") {
@@ -256,7 +245,7 @@ awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string
             const Told told{number(items[1].text), items[2].text, items[3].text, plain};
             for (const Reply& row : items.subspan(4)) {
                 if (said == "d")
-                    out.push_back(told.holder(row.text));
+                    out.holders.push_back(told.holder(row.text));
                 else
                     crowd.push_back(row.text);
             }
@@ -266,59 +255,26 @@ awaitable<result<std::vector<Holder>>> RedisBackend::tell(char what, std::string
         call(now.first(std::min(most_told, now.size())));
         if (now.empty()) break;
     }
-    if (out.empty()) co_return make_error_code(errc::not_held);
+    if (out.holders.empty()) co_return make_error_code(errc::not_held);
     co_return out;
 }
 
-awaitable<result<std::vector<Broken>>> RedisBackend::break_lock(std::string_view name,
-                                                                const BreakOptions& options,
-                                                                boot_clock::time_point deadline,
-                                                                std::string& detail) {
-    const char what = options.now ? '1' : '0';
-    HolderFilter which = options.which();
-    auto asking = tell(what, name, which, deadline, detail);
-    auto broken = co_await std::move(asking);
-    if (!broken) co_return broken.error();
-    std::vector<Broken> out;
-    for (Holder& h : *broken) {
-        h.revoked = true;
-        milliseconds free_in{0};
-        if (!options.now) free_in = h.ttl_left.value_or(free_in);
-        out.push_back({std::move(h), free_in});
-    }
-    co_return out;
-}
-
-awaitable<error_code> RedisBackend::record_break(std::string_view name, std::string text,
-                                                 boot_clock::time_point deadline,
-                                                 std::string& detail) {
+awaitable<result<std::string>> RedisBackend::note(std::string_view name,
+                                                  std::optional<std::string> text,
+                                                  boot_clock::time_point deadline,
+                                                  std::string& detail) {
     // In this mode there is no key but the lock's.
     if (shared_->options.plain) co_return make_error_code(errc::not_supported);
     const std::string key = record_key(shared_->options.prefix, name);
     Command c;
-    c.add("SET").add(key).add(text).add("EX").add(record_seconds);
-    const auto reply = co_await ask(c, nullptr, deadline, &detail);
-    if (!reply) co_return reply.error();
-    co_return error_code();
-}
-
-awaitable<result<std::string>> RedisBackend::recorded_break(std::string_view name,
-                                                            boot_clock::time_point deadline,
-                                                            std::string& detail) {
-    if (shared_->options.plain) co_return make_error_code(errc::not_supported);
-    const std::string key = record_key(shared_->options.prefix, name);
-    Command c;
-    c.add("GET").add(key);
+    if (text)
+        c.add("SET").add(key).add(*text).add("EX").add(record_seconds);
+    else
+        c.add("GET").add(key);
     auto reply = co_await ask(c, nullptr, deadline, &detail);
     if (!reply) co_return reply.error();
+    if (text) co_return std::move(*text);
     co_return reply->is_text() ? std::move(reply->text) : std::string();
-}
-
-awaitable<result<std::vector<Holder>>> RedisBackend::request_release(
-    std::string_view name, const HolderFilter& which, boot_clock::time_point deadline,
-    std::string& detail) {
-    auto asking = tell('?', name, which, deadline, detail);
-    co_return co_await std::move(asking);
 }
 
 }  // namespace holdfast::redis

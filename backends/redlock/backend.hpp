@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,21 +33,17 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
                                           std::string& detail) override;
+    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
+    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
     awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail) override;
-    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
-                                                      const BreakOptions& options,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail) override;
-    awaitable<error_code> record_break(std::string_view name, std::string text,
-                                       boot_clock::time_point deadline,
-                                       std::string& detail) override;
-    awaitable<result<std::string>> recorded_break(std::string_view name,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail) override;
     awaitable<result<Examination>> examine(boot_clock::time_point deadline,
                                            std::string& detail) override;
     std::unique_ptr<spi::Lane> open_lane() override;
@@ -66,10 +63,10 @@ private:
     error_code no_quorum(const std::vector<Said>&, std::string& detail) const;
     static bool alike(const spi::Attempt&) noexcept;
     void forget_mark(const spi::Attempt&);
-    /// The value of each holder of an Inspection at the nodes.
+    /// The value of each holder of a Survey at the nodes.
     using Values = std::vector<std::string>;
-    awaitable<result<Inspection>> look(std::string_view name, boot_clock::time_point deadline,
-                                       std::string& detail, Values& held);
+    awaitable<result<spi::Survey>> look(std::string_view name, boot_clock::time_point deadline,
+                                        std::string& detail, Values& held);
     /// `free_in` stays empty when no node has the value any more.
     awaitable<error_code> break_one(std::string_view name, const std::string& value, bool now,
                                     boot_clock::time_point deadline, std::string& detail,

@@ -66,13 +66,13 @@ struct Content {
     }
 };
 
-Holder person(std::string_view value, const Seen& seen) {
-    Holder h = spi::holder_of(owner_in(value));
-    h.ttl_left = seen.left;
-    h.revoked = seen.revoked;
-    h.mode = seen.shared ? Mode::shared : Mode::exclusive;
-    h.token.value = seen.token;
-    return h;
+spi::Survey::Member member(std::string_view value, const Seen& seen) {
+    spi::Survey::Member m{spi::holder_of(owner_in(value))};
+    m.holder.ttl_left = seen.left;
+    m.holder.revoked = seen.revoked;
+    m.holder.token.value = seen.token;
+    if (seen.shared) m.units.take = 1, m.units.mode = Mode::shared;
+    return m;
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ error_code RedlockBackend::no_quorum(const std::vector<Said>& all, std::string& 
     return why;
 }
 
-awaitable<result<Inspection>> RedlockBackend::inspect(std::string_view name,
+awaitable<result<spi::Survey>> RedlockBackend::survey(std::string_view name,
                                                       boot_clock::time_point deadline,
                                                       std::string& detail) {
     Values ignored;
@@ -153,9 +153,9 @@ awaitable<result<Inspection>> RedlockBackend::inspect(std::string_view name,
     co_return co_await std::move(task);
 }
 
-awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
-                                                   boot_clock::time_point deadline,
-                                                   std::string& detail, Values& held) {
+awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
+                                                    boot_clock::time_point deadline,
+                                                    std::string& detail, Values& held) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
     // A script that only reads may be asked for with permission to read only, from Redis 7.0 on.
@@ -175,8 +175,7 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
         if (!others[i].empty()) said[i] = std::move(again[i]);
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;
-    Inspection out;
-    out.name = name;
+    spi::Survey out;
     std::map<std::string, Seen> values;
     std::size_t silent = 0, strange = 0, closed = 0;
     std::optional<milliseconds> closed_for;
@@ -221,13 +220,12 @@ awaitable<result<Inspection>> RedlockBackend::look(std::string_view name,
     for (const auto& [value, seen] : values)
         if (seen.nodes + silent >= set_->quorum()) {
             held.push_back(value);
-            Holder h = person(value, seen);
-            if (seen.shared) out.kind = Kind::shared_mutex;
+            spi::Survey::Member m = member(value, seen);
             // A token is the time of its grant, unless some clock was ahead.
             const std::uint64_t now_us = set_->time_us(boot_clock::now());
             if (seen.token != 0 && now_us >= seen.token)
-                h.held_for = milliseconds((now_us - seen.token) / 1000);
-            out.holders.push_back(std::move(h));
+                m.holder.held_for = milliseconds((now_us - seen.token) / 1000);
+            out.holders.push_back(std::move(m));
         }
     co_return out;
 }
@@ -301,32 +299,37 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_vie
     co_return names;
 }
 
-awaitable<result<std::vector<Broken>>> RedlockBackend::break_lock(std::string_view name,
-                                                                  const BreakOptions& options,
-                                                                  boot_clock::time_point deadline,
-                                                                  std::string& detail) {
+awaitable<result<spi::Survey>> RedlockBackend::tell(std::string_view name,
+                                                    const HolderFilter& which, spi::Tell what,
+                                                    boot_clock::time_point deadline,
+                                                    std::string& detail) {
+    if (what == spi::Tell::asked) {
+        auto refusing = spi::Backend::tell(name, which, what, deadline, detail);
+        co_return co_await std::move(refusing);
+    }
     Values held;
     auto first = look(name, deadline, detail, held);
-    const auto seen = co_await std::move(first);
+    auto seen = co_await std::move(first);
     if (!seen) co_return seen.error();
     if (seen->holders.empty()) co_return make_error_code(errc::not_held);
-    std::vector<Broken> out;
+    spi::Survey out;
     for (std::size_t i = 0; i < held.size(); ++i) {
-        const Holder& h = seen->holders[i];
-        if (options.if_token && h.mode == Mode::shared) {
+        spi::Survey::Member& m = seen->holders[i];
+        if (which.if_token && m.units.mode == Mode::shared) {
             detail = "the nodes do not keep the tokens of readers: name the owner instead";
             co_return make_error_code(errc::not_supported);
         }
-        if (!spi::is_meant(options.which(), h.owner, h.token)) continue;
+        if (!spi::is_meant(which, m.holder.owner, m.holder.token)) continue;
         std::optional<milliseconds> free_in;
-        auto task = break_one(name, held[i], options.now, deadline, detail, free_in);
+        const bool now = what == spi::Tell::gone;
+        auto task = break_one(name, held[i], now, deadline, detail, free_in);
         const error_code few = co_await std::move(task);
         if (few) co_return few;
         if (!free_in) continue;
-        out.push_back({h, options.now ? milliseconds(0) : *free_in});
-        out.back().holder.revoked = true;
+        m.free_in = *free_in;
+        out.holders.push_back(std::move(m));
     }
-    if (!out.empty()) co_return out;
+    if (!out.holders.empty()) co_return out;
     detail = "it is held by another owner, or with another token";
     co_return make_error_code(errc::not_held);
 }
@@ -367,24 +370,21 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
     co_return make(Error::no_quorum);
 }
 
-awaitable<error_code> RedlockBackend::record_break(std::string_view name, std::string text,
-                                                   boot_clock::time_point deadline,
-                                                   std::string& detail) {
-    const std::vector<std::string> command{"SET", resp::record_key(set_->options.prefix, name),
-                                           std::move(text), "EX", resp::record_seconds};
+awaitable<result<std::string>> RedlockBackend::note(std::string_view name,
+                                                    std::optional<std::string> text,
+                                                    boot_clock::time_point deadline,
+                                                    std::string& detail) {
+    const std::string key = resp::record_key(set_->options.prefix, name);
+    std::vector<std::string> command{"GET", key};
+    if (text) command = {"SET", key, *text, "EX", resp::record_seconds};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), nullptr, deadline);
     const auto said = co_await std::move(task);
-    co_return no_quorum(said, detail);
-}
-
-awaitable<result<std::string>> RedlockBackend::recorded_break(std::string_view name,
-                                                              boot_clock::time_point deadline,
-                                                              std::string&) {
-    const std::vector<std::string> command{"GET", resp::record_key(set_->options.prefix, name)};
-    std::vector<std::vector<std::string>> commands(set_->size(), command);
-    auto task = ask_all(std::move(commands), nullptr, deadline);
-    const auto said = co_await std::move(task);
+    if (text) {
+        const error_code few = no_quorum(said, detail);
+        if (few) co_return few;
+        co_return std::move(*text);
+    }
     std::string newest;
     for (const Said& s : said)
         if (!s.why && s.reply->is_text()) newest = std::max(newest, s.reply->text);

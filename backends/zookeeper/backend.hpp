@@ -1,6 +1,8 @@
 // The ZooKeeper backend: core's verbs on sessions and places. Operators' calls are in operate.cpp.
 #pragma once
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "session.hpp"
@@ -19,25 +21,17 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
                                           std::string& detail) override;
+    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
+    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                        boot_clock::time_point deadline,
+                                        std::string& detail) override;
     awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
                                                      boot_clock::time_point deadline,
                                                      std::string& detail) override;
-    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
-                                                      const BreakOptions& options,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail) override;
-    awaitable<error_code> record_break(std::string_view name, std::string text,
-                                       boot_clock::time_point deadline,
-                                       std::string& detail) override;
-    awaitable<result<std::string>> recorded_break(std::string_view name,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail) override;
-    awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
-                                                           const HolderFilter&,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail) override;
     awaitable<result<Examination>> examine(boot_clock::time_point deadline,
                                            std::string& detail) override;
     awaitable<void> close() override;
@@ -93,9 +87,12 @@ private:
                                                      boot_clock::time_point deadline,
                                                      std::string& detail);
     /// Writes `what` into their nodes; returns those that still exist.
-    awaitable<result<std::vector<Standing>>> tell(SessionPtr, std::vector<Standing>,
-                                                  bool NodeData::*what,
-                                                  boot_clock::time_point deadline);
+    awaitable<result<std::vector<Standing>>> mark_nodes(SessionPtr, std::vector<Standing>,
+                                                        bool NodeData::*what,
+                                                        boot_clock::time_point deadline);
+    /// Deletes their nodes; returns those that still existed.
+    awaitable<result<std::vector<Standing>>> delete_nodes(SessionPtr, std::vector<Standing>,
+                                                          boot_clock::time_point deadline);
 
     const std::shared_ptr<Shared> shared_;
     const Capabilities capabilities_;

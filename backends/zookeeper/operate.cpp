@@ -18,28 +18,36 @@ struct ZooKeeperBackend::Standing {
     std::int32_t version = 0;
     std::optional<NodeData> data;   ///< nothing: another library made it
     std::vector<std::string> more;  ///< permits beyond the first: their paths
+    std::uint32_t limit = 0;        ///< of permits; 0: another kind of lock
 
     bool permit() const { return rank.recipe == Recipe::permit; }
     bool reading() const { return reads(rank.recipe) || (data && data->shared); }
-    Holder shown() const {
-        Holder h = spi::holder_of(data ? std::string_view(data->owner) : node);
+    spi::Survey::Member shown() const {
+        spi::Survey::Member m{spi::holder_of(data ? std::string_view(data->owner) : node)};
+        if (limit > 0) {
+            m.units.take = static_cast<std::uint32_t>(1 + more.size());
+            if (data && data->permits > 0) m.units.take = data->permits;
+            m.units.of = limit;
+        } else if (reading()) {
+            m.units.take = 1;
+        }
+        m.units.mode = reading() ? Mode::shared : Mode::exclusive;
+        Holder& h = m.holder;
         h.foreign = !data;
         if (!permit()) h.token = FencingToken{static_cast<std::uint64_t>(czxid)};
-        h.permits = static_cast<std::uint32_t>(1 + more.size());
-        h.mode = reading() ? Mode::shared : Mode::exclusive;
         if (!data) {
             const bool readable =
                 text.size() <= 128 &&
                 std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
             if (readable) h.note = text;
             h.asked = text == curator_revoke;
-            return h;
+            return m;
         }
         h.ttl_left = milliseconds(data->ttl_ms);
         h.revoked = data->revoked;
         h.asked = data->asked;
-        if (data->permits > 0) h.permits = data->permits;
-        return h;
+        m.free_in = milliseconds(data->ttl_ms + data->delay_ms);
+        return m;
     }
     bool meant(const HolderFilter& which) const {
         return spi::is_meant(which, data ? data->owner : node,
@@ -50,7 +58,6 @@ struct ZooKeeperBackend::Standing {
 struct ZooKeeperBackend::Queue {
     std::vector<Standing> all;  ///< in the order of their places; the first of them hold it
     std::size_t holders = 0;
-    std::uint32_t limit = 0;  ///< of permits
 };
 
 awaitable<result<std::vector<std::string>>> ZooKeeperBackend::children(
@@ -171,7 +178,6 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permit
     for (std::size_t i = out.all.size(); i-- > 0;)
         if (last[i] >= limit) out.all.erase(out.all.begin() + static_cast<std::ptrdiff_t>(i));
     out.holders = out.all.size();
-    out.limit = static_cast<std::uint32_t>(limit);
     for (Standing& turn : found[1]) {
         const bool holds =
             turn.data && std::any_of(out.all.begin(), out.all.end(), [&](const Standing& s) {
@@ -179,7 +185,8 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permit
             });
         if (!holds) out.all.push_back(std::move(turn));
     }
-    if (out.all.empty()) out.limit = 0;
+    for (Standing& s : out.all)
+        s.limit = static_cast<std::uint32_t>(limit);
     co_return out;
 }
 
@@ -202,7 +209,7 @@ std::size_t ZooKeeperBackend::holders_among(const std::vector<Standing>& line) {
     return static_cast<std::size_t>(writer - line.begin());
 }
 
-awaitable<result<Inspection>> ZooKeeperBackend::inspect(std::string_view name,
+awaitable<result<spi::Survey>> ZooKeeperBackend::survey(std::string_view name,
                                                         boot_clock::time_point deadline,
                                                         std::string& detail) {
     const SessionPtr session = session_for(shared_->options.ttl);
@@ -213,20 +220,12 @@ awaitable<result<Inspection>> ZooKeeperBackend::inspect(std::string_view name,
     auto asking = standing(session, std::move(wanted), deadline, detail);
     const auto found = co_await std::move(asking);
     if (!found) co_return found.error();
-    Inspection out;
-    out.name = name;
-    if (found->limit > 0) out.kind = Kind::semaphore, out.limit = found->limit;
+    spi::Survey out;
     for (std::size_t i = 0; i < found->all.size(); ++i) {
         const Standing& s = found->all[i];
         (i < found->holders ? out.holders : out.waiters).push_back(s.shown());
-        if (s.rank.recipe == Recipe::writer || reads(s.rank.recipe)) out.kind = Kind::shared_mutex;
+        if (s.rank.recipe == Recipe::writer) out.units = {1, spi::Units::all, Mode::shared};
     }
-    for (Holder& w : out.waiters) {
-        w.token = {};
-        w.ttl_left.reset();
-    }
-    for (const Holder& h : out.holders)
-        out.last_token = std::max(out.last_token, h.token);
     co_return out;
 }
 
@@ -283,7 +282,7 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_v
     co_return names;
 }
 
-awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::tell(
+awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::mark_nodes(
     SessionPtr session, std::vector<Standing> open, bool NodeData::*what,
     boot_clock::time_point deadline) {
     std::vector<Standing> told;
@@ -325,87 +324,60 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::tel
     co_return told;
 }
 
-awaitable<result<std::vector<Broken>>> ZooKeeperBackend::break_lock(std::string_view name,
-                                                                    const BreakOptions& options,
-                                                                    boot_clock::time_point deadline,
-                                                                    std::string& detail) {
-    const SessionPtr session = session_for(shared_->options.ttl);
-    const bool now = options.now;
-    const HolderFilter which = options.which();
-    auto ready = session->ready(deadline, &detail);
-    const error_code why = co_await std::move(ready);
-    if (why) co_return why;
-    const std::string wanted(name);
-    auto asking = holding(session, wanted, which, deadline, detail);
-    auto found = co_await std::move(asking);
-    if (!found) co_return found.error();
-    const bool foreign =
-        std::any_of(found->begin(), found->end(), [](const Standing& s) { return !s.data; });
-    if (foreign && !now) {
-        detail =
-            "a client of another library holds it and would not notice the revocation; to delete "
-            "its node, break it with --now";
-        co_return make_error_code(errc::not_supported);
-    }
-    std::vector<Broken> out;
-    if (!now) {
-        // Its session sees the change before any later write of its own is acknowledged, so no
-        // renewal that begins now succeeds; the holder's client deletes the node when the lease has
-        // run out, and without that client the servers do.
-        auto telling = tell(session, std::move(*found), &NodeData::revoked, deadline);
-        const auto told = co_await std::move(telling);
-        if (!told) co_return told.error();
-        for (const Standing& s : *told)
-            out.push_back({s.shown(), milliseconds(s.data->ttl_ms + s.data->delay_ms)});
-        co_return out;
-    }
+awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::delete_nodes(
+    SessionPtr session, std::vector<Standing> all, boot_clock::time_point deadline) {
     std::vector<CallPtr> calls;
-    for (const Standing& s : *found) {
+    for (const Standing& s : all) {
         for (const std::string& path : s.more)
             session->handle().remove(path);
         calls.push_back(session->handle().remove(s.path));
     }
+    std::vector<Standing> gone;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         auto wait = finished(shared_->engine, calls[i], deadline);
         if (!co_await std::move(wait)) co_return make(Error::no_answer);
         if (calls[i]->rc == ZNONODE) continue;
         if (calls[i]->rc != ZOK) co_return from_rc(calls[i]->rc);
-        out.push_back({(*found)[i].shown(), milliseconds(0)});
-        out.back().holder.revoked = true;
+        gone.push_back(std::move(all[i]));
     }
-    if (out.empty()) co_return make_error_code(errc::not_held);
-    co_return out;
+    if (gone.empty()) co_return make_error_code(errc::not_held);
+    co_return gone;
 }
 
-awaitable<result<std::vector<Holder>>> ZooKeeperBackend::request_release(
-    std::string_view name, const HolderFilter& filter, boot_clock::time_point deadline,
-    std::string& detail) {
+awaitable<result<spi::Survey>> ZooKeeperBackend::tell(std::string_view name,
+                                                      const HolderFilter& which, spi::Tell what,
+                                                      boot_clock::time_point deadline,
+                                                      std::string& detail) {
     const SessionPtr session = session_for(shared_->options.ttl);
-    const HolderFilter which = filter;
-    std::string wanted(name);
     auto ready = session->ready(deadline, &detail);
     const error_code why = co_await std::move(ready);
     if (why) co_return why;
+    std::string wanted(name);
     auto asking = holding(session, std::move(wanted), which, deadline, detail);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
-    const auto deaf = [](const Standing& s) {
-        return s.rank.recipe == Recipe::kazoo_writer || s.rank.recipe == Recipe::kazoo_reader ||
-               s.rank.recipe == Recipe::latch;
+    // Of other libraries only Curator's locks hear a request, and none a break.
+    const auto deaf = [what](const Standing& s) {
+        return !s.data && (what == spi::Tell::revoked || s.rank.recipe == Recipe::kazoo_writer ||
+                           s.rank.recipe == Recipe::kazoo_reader || s.rank.recipe == Recipe::latch);
     };
-    std::erase_if(*found, [&](const Standing& s) { return !s.data && deaf(s); });
-    if (found->empty()) {
-        detail = "a lock of kazoo's or a LeaderLatch holds it, and would not notice";
+    const bool foreign = std::any_of(found->begin(), found->end(), deaf);
+    if (what == spi::Tell::asked) std::erase_if(*found, deaf);
+    if ((what == spi::Tell::revoked && foreign) || found->empty()) {
+        detail = spi::foreign_holder(what, "node");
         co_return make_error_code(errc::not_supported);
     }
-    auto telling = tell(session, std::move(*found), &NodeData::asked, deadline);
+    // A revoked holder's session sees the change before any later write of its own is acknowledged,
+    // so no renewal that begins now succeeds; its client deletes the node when the lease has run
+    // out, and without that client the servers do.
+    const auto mark = what == spi::Tell::asked ? &NodeData::asked : &NodeData::revoked;
+    auto telling = what == spi::Tell::gone ? delete_nodes(session, std::move(*found), deadline)
+                                           : mark_nodes(session, std::move(*found), mark, deadline);
     const auto told = co_await std::move(telling);
     if (!told) co_return told.error();
-    std::vector<Holder> out;
-    for (const Standing& s : *told) {
-        out.push_back(s.shown());
-        out.back().asked = true;
-    }
+    spi::Survey out;
+    for (const Standing& s : *told)
+        out.holders.push_back(s.shown());
     co_return out;
 }
 

@@ -20,19 +20,27 @@ std::string record_path(const Options& o, std::string_view name) {
 
 }  // namespace
 
-awaitable<error_code> ZooKeeperBackend::record_break(std::string_view name, std::string text,
-                                                     boot_clock::time_point deadline,
-                                                     std::string& detail) {
+awaitable<result<std::string>> ZooKeeperBackend::note(std::string_view name,
+                                                      std::optional<std::string> text,
+                                                      boot_clock::time_point deadline,
+                                                      std::string& detail) {
     const SessionPtr session = session_for(shared_->options.ttl);
     const std::string path = record_path(shared_->options, name);
     auto ready = session->ready(deadline, &detail);
     if (const error_code why = co_await std::move(ready)) co_return why;
+    if (!text) {
+        CallPtr seen = session->handle().get(path, false);
+        auto wait = finished(shared_->engine, seen, deadline);
+        if (!co_await std::move(wait)) co_return make(Error::no_answer);
+        if (seen->rc != ZOK && seen->rc != ZNONODE) co_return from_rc(seen->rc);
+        co_return seen->rc == ZOK ? std::move(seen->text) : std::string();
+    }
     int rc = ZNONODE;
     CallPtr folder;
     for (int round = 0; round < 4 && (rc == ZNONODE || rc == ZNODEEXISTS); ++round) {
         CallPtr written = rc == ZNODEEXISTS
-                              ? session->handle().set(path, text, -1)
-                              : session->handle().create(path, text, Handle::Kind::persistent);
+                              ? session->handle().set(path, *text, -1)
+                              : session->handle().create(path, *text, Handle::Kind::persistent);
         auto wait = finished(shared_->engine, written, deadline);
         if (!co_await std::move(wait)) co_return make(Error::no_answer);
         const bool missing = written->rc == ZNONODE && rc != ZNODEEXISTS;
@@ -46,7 +54,7 @@ awaitable<error_code> ZooKeeperBackend::record_break(std::string_view name, std:
     if (rc != ZOK) co_return from_rc(rc);
     auto forgetting = forget_records(session, path, deadline);
     co_await std::move(forgetting);
-    co_return error_code();
+    co_return std::move(*text);
 }
 
 /// Servers end no persistent node, so each break removes what is older than a day: some of it where
@@ -72,20 +80,6 @@ awaitable<void> ZooKeeperBackend::forget_records(SessionPtr session, std::string
         if (asked[i]->rc == ZOK && asked[i]->modified + day < asked.front()->modified)
             session->handle().remove(paths[i]);
     }
-}
-
-awaitable<result<std::string>> ZooKeeperBackend::recorded_break(std::string_view name,
-                                                                boot_clock::time_point deadline,
-                                                                std::string& detail) {
-    const SessionPtr session = session_for(shared_->options.ttl);
-    const std::string path = record_path(shared_->options, name);
-    auto ready = session->ready(deadline, &detail);
-    if (const error_code why = co_await std::move(ready)) co_return why;
-    CallPtr seen = session->handle().get(path, false);
-    auto wait = finished(shared_->engine, seen, deadline);
-    if (!co_await std::move(wait)) co_return make(Error::no_answer);
-    if (seen->rc != ZOK && seen->rc != ZNONODE) co_return from_rc(seen->rc);
-    co_return seen->rc == ZOK ? std::move(seen->text) : std::string();
 }
 
 }  // namespace holdfast::zookeeper

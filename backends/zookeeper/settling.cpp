@@ -45,7 +45,7 @@ Settling::Exit Settling::refused() {
 Settling::Exit Settling::over() {
     if (session && !session->over() && !at->ended() && !at->leaving()) return {};
     if (session) session->own().leave(place, Outcome::abandoned);
-    a->outcome = spi::Attempt::PlaceLost{};
+    a->outcome = spi::Attempt::Failed{make_error_code(errc::unavailable)};
     a->detail = "the session has ended, or was not confirmed for too long";
     a->place.reset();
     return Step::done;

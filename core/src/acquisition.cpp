@@ -171,8 +171,6 @@ void Acquisition::answered() {
     }
     if (const auto* f = std::get_if<spi::Attempt::Failed>(&attempt_.outcome))
         return retry(f->why, false);
-    if (std::holds_alternative<spi::Attempt::PlaceLost>(attempt_.outcome))
-        return retry(make_error_code(errc::unavailable), false);
 
     const auto& busy = std::get<spi::Attempt::Busy>(attempt_.outcome);
     queued_ = attempt_.queue;

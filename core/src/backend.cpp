@@ -5,36 +5,23 @@ namespace holdfast::spi {
 
 void BackendEvents::asked(std::string_view) {}
 
-awaitable<result<Inspection>> Backend::inspect(std::string_view, boot_clock::time_point,
-                                               std::string&) {
+awaitable<result<Survey>> Backend::survey(std::string_view, boot_clock::time_point, std::string&) {
+    co_return make_error_code(errc::not_supported);
+}
+
+awaitable<result<Survey>> Backend::tell(std::string_view, const HolderFilter&, Tell what,
+                                        boot_clock::time_point, std::string& detail) {
+    if (what == Tell::asked) detail = to_string(Capability::release_request);
+    co_return make_error_code(errc::not_supported);
+}
+
+awaitable<result<std::string>> Backend::note(std::string_view, std::optional<std::string>,
+                                             boot_clock::time_point, std::string&) {
     co_return make_error_code(errc::not_supported);
 }
 
 awaitable<result<std::vector<std::string>>> Backend::list(std::string_view, std::size_t,
                                                           boot_clock::time_point, std::string&) {
-    co_return make_error_code(errc::not_supported);
-}
-
-awaitable<result<std::vector<Broken>>> Backend::break_lock(std::string_view, const BreakOptions&,
-                                                           boot_clock::time_point, std::string&) {
-    co_return make_error_code(errc::not_supported);
-}
-
-awaitable<error_code> Backend::record_break(std::string_view, std::string, boot_clock::time_point,
-                                            std::string&) {
-    co_return make_error_code(errc::not_supported);
-}
-
-awaitable<result<std::string>> Backend::recorded_break(std::string_view, boot_clock::time_point,
-                                                       std::string&) {
-    co_return make_error_code(errc::not_supported);
-}
-
-awaitable<result<std::vector<Holder>>> Backend::request_release(std::string_view,
-                                                                const HolderFilter&,
-                                                                boot_clock::time_point,
-                                                                std::string& detail) {
-    detail = to_string(Capability::release_request);
     co_return make_error_code(errc::not_supported);
 }
 

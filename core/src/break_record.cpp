@@ -96,8 +96,9 @@ spi::awaitable<result<std::vector<Broken>>> break_and_record(Engine& engine, std
     record.now = options.now;
     std::string text = to_text(record, spi::make_owner(options.note));
     std::string why;
-    auto keeping = engine.backend().record_break(name, std::move(text), deadline, why);
-    const error_code ec = co_await std::move(keeping);
+    auto keeping = engine.backend().note(name, std::move(text), deadline, why);
+    const auto kept = co_await std::move(keeping);
+    const error_code ec = kept ? error_code() : kept.error();
     if (ec && ec != errc::not_supported)
         engine.events->warn("the break of " + spi::quoted_name(name) +
                             " was not recorded: " + (why.empty() ? ec.message() : why));
@@ -111,7 +112,7 @@ spi::awaitable<result<Inspection>> inspect_with_record(spi::Backend& backend, st
     auto found = co_await std::move(looking);
     if (!found) co_return found;
     std::string ignored;
-    auto reading = backend.recorded_break(name, deadline, ignored);
+    auto reading = backend.note(name, std::nullopt, deadline, ignored);
     const auto text = co_await std::move(reading);
     if (!text) co_return found;
     auto record = read_break_record(*text);

@@ -22,21 +22,14 @@ bool is_meant(const NameState::Holding& h, const HolderFilter& which) {
     return !h.owner.empty() && spi::is_meant(which, h.owner, {static_cast<std::uint64_t>(h.token)});
 }
 
-Holder described(std::string_view owner, const Units& units) {
-    Holder h = holder_of(owner);
-    h.mode = units.mode;
-    h.permits = units.permits() ? units.take : 1;
-    return h;
-}
-
-Holder described(const NameState::Holding& held, NameState::Time now) {
-    Holder h = described(held.owner, held.units);
+Survey::Member described(const NameState::Holding& held, NameState::Time now) {
+    Holder h = holder_of(held.owner);
     h.token = {static_cast<std::uint64_t>(held.token)};
     h.ttl_left = milliseconds(std::max<NameState::Time>(held.valid - now, 0) / 1000);
     if (held.since >= 0 && held.since <= now) h.held_for = milliseconds((now - held.since) / 1000);
     h.revoked = held.revoked;
     h.asked = held.asked;
-    return h;
+    return {std::move(h), held.units, left(held.expires, now)};
 }
 
 /// What an Attempt and a Held both have.
@@ -237,56 +230,37 @@ NameState::Released NameState::release(const Request& r) {
 
 // --- operators' calls
 
-std::vector<Broken> NameState::break_lock(const BreakOptions& options, std::string& detail) {
-    const HolderFilter which = options.which();
-    std::vector<Broken> out;
-    for (Holding& h : holders) {
-        if (!is_meant(h, which)) continue;
-        h.revoked = true;
-        out.push_back({described(h, now), options.now ? milliseconds(0) : left(h.expires, now)});
-        if (!options.now) continue;
-        broken.push_back({h.owner, h.valid});
-        if (h.exclusive()) previous = PreviousHolder::crashed;
-    }
-    if (options.now) std::erase_if(holders, [&](const Holding& h) { return is_meant(h, which); });
-    if (out.empty()) detail = why_none(holders, which);
-    changed = changed || !out.empty();
-    return out;
-}
-
-std::vector<Holder> NameState::request_release(const HolderFilter& which, std::string& detail) {
-    std::vector<Holder> out;
-    for (Holding& h : holders) {
-        if (!is_meant(h, which)) continue;
-        changed = changed || !h.asked;
-        h.asked = true;
-        out.push_back(described(h, now));
-    }
-    if (out.empty()) detail = why_none(holders, which);
-    return out;
-}
-
-Inspection NameState::inspect(std::string_view name) const {
-    Inspection found;
-    found.name = name;
+Survey NameState::survey() const {
+    Survey found;
     found.last_token = {static_cast<std::uint64_t>(token)};
-    const auto kind = [&](const Units& u) {
-        if (u.permits()) found.kind = Kind::semaphore, found.limit = u.of;
-        if (u.mode == Mode::shared) found.kind = Kind::shared_mutex;
-    };
     for (const Holding& h : holders) {
-        kind(h.units);
+        found.units = h.units;
         if (!h.owner.empty() && h.valid > now)
             found.holders.push_back(described(h, now));
         else
             found.closed_for =
                 std::max(found.closed_for.value_or(milliseconds(0)), left(h.expires, now));
     }
-    for (const Waiter& w : waiters) {
-        kind(w.units);
-        found.waiters.push_back(described(w.owner, w.units));
-    }
+    for (const Waiter& w : waiters)
+        found.waiters.push_back({holder_of(w.owner), w.units});
     return found;
+}
+
+Survey NameState::tell(const HolderFilter& which, Tell what, std::string& detail) {
+    Survey reached;
+    for (Holding& h : holders) {
+        if (!is_meant(h, which)) continue;
+        reached.holders.push_back(described(h, now));
+        changed = changed || what != Tell::asked || !h.asked;
+        (what == Tell::asked ? h.asked : h.revoked) = true;
+        if (what != Tell::gone) continue;
+        broken.push_back({h.owner, h.valid});
+        if (h.exclusive()) previous = PreviousHolder::crashed;
+    }
+    if (what == Tell::gone)
+        std::erase_if(holders, [&](const Holding& h) { return is_meant(h, which); });
+    if (reached.holders.empty()) detail = why_none(holders, which);
+    return reached;
 }
 
 // --- questions

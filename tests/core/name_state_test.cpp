@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "holdfast/spi/holder.hpp"
+
 namespace hf = holdfast;
 namespace spi = hf::spi;
 using namespace std::chrono_literals;
@@ -11,6 +13,7 @@ using hf::errc;
 using hf::PreviousHolder;
 using hf::ReleaseResult;
 using spi::NameState;
+using spi::Tell;
 
 namespace {
 
@@ -198,8 +201,8 @@ TEST_CASE("name: of several holders one leaves early, and the name is closed for
     REQUIRE(t.granted("r2", reader));
     t.release("r1", reader, 5s);
     t.release("r2", reader);
-    CHECK(t.state.inspect("N").holders.empty());
-    CHECK(t.state.inspect("N").closed_for == 5001ms);
+    CHECK(t.state.survey().holders.empty());
+    CHECK(t.state.survey().closed_for == 5001ms);
     CHECK(t.granted("r3", reader));
     CHECK_FALSE(t.granted("w", writer));
     t.release("r3", reader);
@@ -217,8 +220,8 @@ TEST_CASE("name: a broken holder hears why until its lease would have ended") {
         };
         const auto renewal = [&](const char* owner) { return t.state.renew(request(owner)).why; };
         std::string detail;
-        REQUIRE(t.state.break_lock({.now = true}, detail).size() == 1);
-        CHECK(t.state.inspect("N").holders.empty());
+        REQUIRE(t.state.tell({}, Tell::gone, detail).holders.size() == 1);
+        CHECK(t.state.survey().holders.empty());
         CHECK(renewal("a") == errc::revoked);
         CHECK(t.state.release(request("a")).result == ReleaseResult::owned_by_other);
         CHECK(t.told("b", units) == (units.permits()     ? PreviousHolder::unknown
@@ -272,4 +275,40 @@ TEST_CASE("name: with places from the first attempt on they enter as they came")
     CHECK(t.state.waiters.size() == 1);
     t.pass(NameState::place_lasts);
     CHECK(t.state.waiters.empty());
+}
+
+TEST_CASE("survey: kind and limit are those of all in it, else of what closes the name") {
+    const auto kind = [](const spi::Survey& s) { return spi::Survey(s).inspection("N").kind; };
+    spi::Survey closed;
+    CHECK(kind(closed) == hf::Kind::mutex);
+    closed.units = permits(2, 5);
+    CHECK(kind(closed) == hf::Kind::semaphore);
+    spi::Survey shared;
+    shared.holders.push_back({spi::holder_of("w"), writer});
+    shared.holders.back().holder.token = {9};
+    shared.waiters.push_back({spi::holder_of("r"), reader});
+    shared.waiters.back().holder.token = {10};
+    shared.waiters.back().holder.ttl_left = 1s;
+    const auto seen = spi::Survey(shared).inspection("N");
+    CHECK(seen.kind == hf::Kind::shared_mutex);
+    CHECK(seen.holders.at(0).mode == hf::Mode::exclusive);
+    CHECK(seen.last_token.value == 9);
+    CHECK(seen.waiters.at(0).mode == hf::Mode::shared);
+    CHECK(seen.waiters.at(0).token.value == 0);
+    CHECK_FALSE(seen.waiters.at(0).ttl_left);
+    spi::Survey some;
+    some.holders.push_back({spi::holder_of("p"), permits(2, 5)});
+    const auto held = spi::Survey(some).inspection("N");
+    CHECK(held.limit == 5);
+    CHECK(held.holders.at(0).permits == 2);
+}
+
+TEST_CASE("survey: what is gone is free at once, what is revoked when the backend says") {
+    spi::Survey reached;
+    reached.holders.push_back({spi::holder_of("w"), writer, 3s});
+    const auto gone = spi::Survey(reached).broken(Tell::gone);
+    CHECK(gone.at(0).free_in == 0ms);
+    CHECK(gone.at(0).holder.revoked);
+    CHECK(spi::Survey(reached).broken(Tell::revoked).at(0).free_in == 3s);
+    CHECK(spi::Survey(reached).asked().at(0).asked);
 }

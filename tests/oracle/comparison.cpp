@@ -288,7 +288,8 @@ private:
                 out += text(b.holder, false) + (b.free_in.count() > 0 ? "later " : "now ");
             return out;
         };
-        const auto made = rules_.break_lock(options, detail);
+        const auto what = o.now ? hf::spi::Tell::gone : hf::spi::Tell::revoked;
+        const auto made = rules_.tell(filter, what, detail).broken(what);
         const auto real = ground_.break_lock(name_, options);
         rules = list(made);
         backend = real ? list(*real) : said(real.error());
@@ -301,7 +302,7 @@ private:
                 out += text(h, false);
             return out;
         };
-        const auto made = rules_.request_release(which(o, c), detail);
+        const auto made = rules_.tell(which(o, c), hf::spi::Tell::asked, detail).asked();
         const auto real = ground_.request_release(name_, which(o, c));
         rules = list(made);
         backend = real ? list(*real) : said(real.error(), "asked: ");
@@ -328,7 +329,7 @@ private:
             return out + (found.closed_for ? "closed" : "");
         };
         const auto real = ground_.inspect(name_);
-        rules = list(rules_.inspect(name_));
+        rules = list(rules_.survey().inspection(name_));
         backend = list(real);
     }
 

@@ -3,15 +3,15 @@
 // backend.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "worker.hpp"
 
 namespace holdfast::sql {
 
-/// `Questions` implements operators' calls on a connection: static inspect, list, break_lock,
-/// record_break, recorded_break, request_release and examine, which block until the deadline at the
-/// latest.
+/// `Questions` implements operators' calls on a connection: static survey, tell, note,
+/// list and examine, which block until the deadline at the latest.
 template <class Step, class Connection, class Questions>
 class Backend : public spi::Backend {
 public:
@@ -20,13 +20,31 @@ public:
     spi::awaitable<void> renew(std::span<spi::Held* const>) final;
     spi::awaitable<void> release(std::span<spi::Held* const>) final;
 
-    spi::awaitable<result<Inspection>> inspect(std::string_view name,
+    spi::awaitable<result<spi::Survey>> survey(std::string_view name,
                                                boot_clock::time_point deadline,
                                                std::string& detail) final {
         auto ask = [name = std::string(name), deadline](Connection& c, std::string& words) {
-            return Questions::inspect(c, name, deadline, words);
+            return Questions::survey(c, name, deadline, words);
         };
-        return question<Inspection>(std::move(ask), deadline, &detail);
+        return question<spi::Survey>(std::move(ask), deadline, &detail);
+    }
+    spi::awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
+                                             spi::Tell what, boot_clock::time_point deadline,
+                                             std::string& detail) final {
+        auto ask = [name = std::string(name), which, what, deadline](Connection& c,
+                                                                     std::string& words) {
+            return Questions::tell(c, name, which, what, deadline, words);
+        };
+        return question<spi::Survey>(std::move(ask), deadline, &detail);
+    }
+    spi::awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                             boot_clock::time_point deadline,
+                                             std::string& detail) final {
+        auto ask = [name = std::string(name), text = std::move(text), deadline](
+                       Connection& c, std::string& words) {
+            return Questions::note(c, name, text, deadline, words);
+        };
+        return question<std::string>(std::move(ask), deadline, &detail);
     }
     spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
                                                           std::size_t limit,
@@ -37,46 +55,6 @@ public:
             return Questions::list(c, prefix, limit, deadline, words);
         };
         return question<std::vector<std::string>>(std::move(ask), deadline, &detail);
-    }
-    spi::awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
-                                                           const BreakOptions& options,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail) final {
-        auto ask = [name = std::string(name), options, deadline](Connection& c,
-                                                                 std::string& words) {
-            return Questions::break_lock(c, name, options, deadline, words);
-        };
-        return question<std::vector<Broken>>(std::move(ask), deadline, &detail);
-    }
-    spi::awaitable<error_code> record_break(std::string_view name, std::string text,
-                                            boot_clock::time_point deadline,
-                                            std::string& detail) final {
-        auto ask = [name = std::string(name), text = std::move(text), deadline](
-                       Connection& c, std::string& words) -> result<std::string> {
-            if (const error_code ec = Questions::record_break(c, name, text, deadline, words))
-                return ec;
-            return text;
-        };
-        auto asking = question<std::string>(std::move(ask), deadline, &detail);
-        const auto done = co_await std::move(asking);
-        co_return done ? error_code() : done.error();
-    }
-    spi::awaitable<result<std::string>> recorded_break(std::string_view name,
-                                                       boot_clock::time_point deadline,
-                                                       std::string& detail) final {
-        auto ask = [name = std::string(name), deadline](Connection& c, std::string& words) {
-            return Questions::recorded_break(c, name, deadline, words);
-        };
-        return question<std::string>(std::move(ask), deadline, &detail);
-    }
-    spi::awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
-                                                                const HolderFilter& which,
-                                                                boot_clock::time_point deadline,
-                                                                std::string& detail) final {
-        auto ask = [name = std::string(name), which, deadline](Connection& c, std::string& words) {
-            return Questions::request_release(c, name, which, deadline, words);
-        };
-        return question<std::vector<Holder>>(std::move(ask), deadline, &detail);
     }
     spi::awaitable<result<Examination>> examine(boot_clock::time_point deadline,
                                                 std::string& detail) final {

@@ -1,19 +1,26 @@
 #include "questions.hpp"
 
-#include <type_traits>
-
 #include "exchange.hpp"
 #include "line.hpp"
 
 namespace holdfast::postgresql {
-namespace {
+result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
+                                      boot_clock::time_point deadline, std::string& detail) {
+    const std::string key = c.shared().options.prefix + name;
+    NameRows rows;
+    Said said = read(c, {key}, deadline, rows);
+    detail = std::move(said.detail);
+    if (said.error) return said.error;
+    const auto state = rows[key].state();
+    return state ? state->survey() : spi::Survey();
+}
 
-/// What `change` makes of who holds the name, written for good; nothing is where it gives nothing.
-template <class Change>
-auto changed(Connection& c, const std::string& key, boot_clock::time_point deadline,
-             std::string& detail, Change change)
-    -> result<std::invoke_result_t<Change, spi::NameState&>> {
-    for (;;) {
+result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
+                                    const HolderFilter& which, spi::Tell what,
+                                    boot_clock::time_point deadline, std::string& detail) {
+    const std::string key = c.shared().options.prefix + name;
+    spi::Survey reached;
+    for (bool written = false; !written;) {
         NameRows rows;
         Said said = read(c, {key}, deadline, rows);
         detail = std::move(said.detail);
@@ -21,32 +28,20 @@ auto changed(Connection& c, const std::string& key, boot_clock::time_point deadl
         const NameRow& row = rows[key];
         auto state = row.state();
         if (!state) return make(Error::foreign_row);
-        auto made = change(*state);
-        if (made.empty()) return make_error_code(errc::not_held);
-        if (!state->changed) return made;
-        std::map<std::string, bool, std::less<>> written;
-        said =
-            write(c, {{key, &row, sql::columns_of(*state, row.columns), deadline, true}}, written);
+        reached = state->tell(which, what, detail);
+        if (reached.holders.empty()) return make_error_code(errc::not_held);
+        if (!state->changed) break;
+        std::map<std::string, bool, std::less<>> done;
+        said = write(c, {{key, &row, sql::columns_of(*state, row.columns), deadline, true}}, done);
         detail = std::move(said.detail);
         if (said.error) return said.error;
-        if (!written.empty()) return made;
-        if (boot_clock::now() >= deadline) return make(Error::no_answer);
+        written = !done.empty();
+        if (!written && boot_clock::now() >= deadline) return make(Error::no_answer);
     }
-}
-
-}  // namespace
-
-result<Inspection> Questions::inspect(Connection& c, const std::string& name,
-                                      boot_clock::time_point deadline, std::string& detail) {
-    const std::string key = c.shared().options.prefix + name;
-    NameRows rows;
-    Said said = read(c, {key}, deadline, rows);
-    detail = std::move(said.detail);
-    if (said.error) return said.error;
-    if (const auto state = rows[key].state()) return state->inspect(name);
-    Inspection unknown;
-    unknown.name = name;
-    return unknown;
+    if (what != spi::Tell::gone) return reached;
+    tell_all(c, {key}, deadline);
+    if (c.shared().line) c.shared().line->freed_elsewhere(key);
+    return reached;
 }
 
 result<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
@@ -64,43 +59,16 @@ result<std::vector<std::string>> Questions::list(Connection& c, const std::strin
     return names;
 }
 
-result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::string& name,
-                                                  const BreakOptions& options,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail) {
+result<std::string> Questions::note(Connection& c, const std::string& name,
+                                    const std::optional<std::string>& text,
+                                    boot_clock::time_point deadline, std::string& detail) {
     const std::string key = c.shared().options.prefix + name;
-    auto broken = changed(c, key, deadline, detail,
-                          [&](spi::NameState& state) { return state.break_lock(options, detail); });
-    if (!broken || !options.now) return broken;
-    tell_all(c, {key}, deadline);
-    if (c.shared().line) c.shared().line->freed_elsewhere(key);
-    return broken;
-}
-
-error_code Questions::record_break(Connection& c, const std::string& name, const std::string& text,
-                                   boot_clock::time_point deadline, std::string& detail) {
-    Said said =
-        c.run(Sql::record, {c.shared().options.prefix + name, sql::record_text(text)}, deadline);
-    detail = std::move(said.detail);
-    return said.error;
-}
-
-result<std::string> Questions::recorded_break(Connection& c, const std::string& name,
-                                              boot_clock::time_point deadline,
-                                              std::string& detail) {
-    Said said = c.run(Sql::recorded, {c.shared().options.prefix + name}, deadline);
+    Said said = text ? c.run(Sql::record, {key, sql::record_text(*text)}, deadline)
+                     : c.run(Sql::recorded, {key}, deadline);
     detail = std::move(said.detail);
     if (said.error) return said.error;
-    if (said.rows.empty()) return std::string();
-    return sql::read_record(column(said.rows[0], 0));
-}
-
-result<std::vector<Holder>> Questions::request_release(Connection& c, const std::string& name,
-                                                       const HolderFilter& which,
-                                                       boot_clock::time_point deadline,
-                                                       std::string& detail) {
-    return changed(c, c.shared().options.prefix + name, deadline, detail,
-                   [&](spi::NameState& state) { return state.request_release(which, detail); });
+    if (text) return *text;
+    return said.rows.empty() ? std::string() : sql::read_record(column(said.rows[0], 0));
 }
 
 }  // namespace holdfast::postgresql

@@ -1,7 +1,6 @@
 #include "questions.hpp"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "clocks.hpp"
 #include "errors.hpp"
@@ -15,38 +14,6 @@ error_code step_error(Connection& c, int rc, std::string& detail) {
     const error_code ec = c.fail(rc, detail);
     c.rollback();
     return ec;
-}
-
-/// What `change` makes of who holds the name, in one transaction; nothing is written where it gives
-/// nothing.
-template <class Change>
-auto changed(Connection& c, const std::string& name, boot_clock::time_point deadline,
-             std::string& detail, Change change)
-    -> result<std::invoke_result_t<Change, spi::NameState&>> {
-    if (const auto ec = c.open(deadline, detail)) return ec;
-    int rc = c.begin(deadline);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    Row row;
-    const std::string key = c.place().name_prefix + name;
-    rc = look(c, key, row);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    auto state = row.state();
-    error_code refused;
-    if (row.format != layout_format) refused = make_error(Finding::newer_format);
-    if (!refused && !state) refused = make_error(Finding::foreign_row);
-    if (refused) {
-        c.rollback();
-        return refused;
-    }
-    auto made = change(*state);
-    if (made.empty()) {
-        c.rollback();
-        return make_error_code(errc::not_held);
-    }
-    if (state->changed) rc = write(c, key, row, *state);
-    if (rc == SQLITE_OK) rc = c.commit();
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    return made;
 }
 
 }  // namespace
@@ -67,16 +34,42 @@ bool may_lose_commits(int version) noexcept {
            !within(3'050'007, 3'050'999);
 }
 
-result<Inspection> Questions::inspect(Connection& c, const std::string& name,
+result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
     Row row;
     const std::string key = c.place().name_prefix + name;
     if (const int rc = look(c, key, row); rc != SQLITE_OK) return step_error(c, rc, detail);
-    if (const auto state = row.state()) return state->inspect(name);
-    Inspection unknown;
-    unknown.name = name;
-    return unknown;
+    const auto state = row.state();
+    return state ? state->survey() : spi::Survey();
+}
+
+result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
+                                    const HolderFilter& which, spi::Tell what,
+                                    boot_clock::time_point deadline, std::string& detail) {
+    if (const auto ec = c.open(deadline, detail)) return ec;
+    int rc = c.begin(deadline);
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    Row row;
+    const std::string key = c.place().name_prefix + name;
+    rc = look(c, key, row);
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    auto state = row.state();
+    error_code refused;
+    if (row.format != layout_format) refused = make_error(Finding::newer_format);
+    if (!refused && !state) refused = make_error(Finding::foreign_row);
+    spi::Survey reached;
+    if (!refused) reached = state->tell(which, what, detail);
+    if (!refused && reached.holders.empty()) refused = make_error_code(errc::not_held);
+    if (refused) {
+        c.rollback();
+        return refused;
+    }
+    if (state->changed) rc = write(c, key, row, *state);
+    if (rc == SQLITE_OK) rc = c.commit();
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    if (what == spi::Tell::gone) kick_neighbours(c.file());
+    return reached;
 }
 
 result<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
@@ -106,51 +99,30 @@ result<std::vector<std::string>> Questions::list(Connection& c, const std::strin
     return names;
 }
 
-result<std::vector<Broken>> Questions::break_lock(Connection& c, const std::string& name,
-                                                  const BreakOptions& options,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail) {
-    auto broken = changed(c, name, deadline, detail,
-                          [&](spi::NameState& state) { return state.break_lock(options, detail); });
-    if (broken && options.now) kick_neighbours(c.file());
-    return broken;
-}
-
-error_code Questions::record_break(Connection& c, const std::string& name, const std::string& text,
-                                   boot_clock::time_point deadline, std::string& detail) {
+result<std::string> Questions::note(Connection& c, const std::string& name,
+                                    const std::optional<std::string>& text,
+                                    boot_clock::time_point deadline, std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
+    const std::string key = c.place().name_prefix + name;
+    if (!text) {
+        Query q(c.statement(Sql::recorded));
+        const int rc = q.bind(1, std::string_view(key)).step();
+        if (rc == SQLITE_ROW) return sql::read_record(q.text(0));
+        if (rc == SQLITE_DONE) return std::string();
+        return step_error(c, rc, detail);
+    }
     int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
     Row row;
-    const std::string key = c.place().name_prefix + name;
     rc = look(c, key, row);
     if (rc == SQLITE_OK && row.format != layout_format) {
         c.rollback();
         return make_error(Finding::newer_format);
     }
-    if (rc == SQLITE_OK) rc = record(c, key, text);
+    if (rc == SQLITE_OK) rc = record(c, key, *text);
     if (rc == SQLITE_OK) rc = c.commit();
-    return rc == SQLITE_OK ? error_code() : step_error(c, rc, detail);
-}
-
-result<std::string> Questions::recorded_break(Connection& c, const std::string& name,
-                                              boot_clock::time_point deadline,
-                                              std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
-    const std::string key = c.place().name_prefix + name;
-    Query q(c.statement(Sql::recorded));
-    const int rc = q.bind(1, std::string_view(key)).step();
-    if (rc == SQLITE_ROW) return sql::read_record(q.text(0));
-    if (rc == SQLITE_DONE) return std::string();
-    return step_error(c, rc, detail);
-}
-
-result<std::vector<Holder>> Questions::request_release(Connection& c, const std::string& name,
-                                                       const HolderFilter& which,
-                                                       boot_clock::time_point deadline,
-                                                       std::string& detail) {
-    return changed(c, name, deadline, detail,
-                   [&](spi::NameState& state) { return state.request_release(which, detail); });
+    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    return *text;
 }
 
 }  // namespace holdfast::sqlite

@@ -6,29 +6,24 @@
 
 #include "connection.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/spi/backend.hpp"
 #include "holdfast/spi/check.hpp"
 
 namespace holdfast::sqlite {
 
 /// Operators' calls for sql::Backend, on a connection; `detail` receives the text for an error.
 struct Questions {
-    static result<Inspection> inspect(Connection&, const std::string& name,
+    static result<spi::Survey> survey(Connection&, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail);
+    static result<spi::Survey> tell(Connection&, const std::string& name, const HolderFilter& which,
+                                    spi::Tell what, boot_clock::time_point deadline,
+                                    std::string& detail);
+    static result<std::string> note(Connection&, const std::string& name,
+                                    const std::optional<std::string>& text,
+                                    boot_clock::time_point deadline, std::string& detail);
     static result<std::vector<std::string>> list(Connection&, const std::string& prefix,
                                                  std::size_t limit, boot_clock::time_point deadline,
                                                  std::string& detail);
-    static result<std::vector<Broken>> break_lock(Connection&, const std::string& name,
-                                                  const BreakOptions& options,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail);
-    static error_code record_break(Connection&, const std::string& name, const std::string& text,
-                                   boot_clock::time_point deadline, std::string& detail);
-    static result<std::string> recorded_break(Connection&, const std::string& name,
-                                              boot_clock::time_point deadline, std::string& detail);
-    static result<std::vector<Holder>> request_release(Connection&, const std::string& name,
-                                                       const HolderFilter& which,
-                                                       boot_clock::time_point deadline,
-                                                       std::string& detail);
     static result<Examination> examine(Connection&, boot_clock::time_point deadline,
                                        std::string& detail);  // examine.cpp
 };

@@ -88,7 +88,7 @@ struct Owner {
         a.units = units;
         store.withdraw(a, name);
     }
-    milliseconds closed_for() { return store.inspect(name)->closed_for.value_or(0ms); }
+    milliseconds closed_for() { return store.survey(name).closed_for.value_or(0ms); }
 };
 
 }  // namespace
@@ -98,7 +98,7 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     Events events;
     const auto look = [&](const std::string& name) {
         // From another thread: it would wait for ever for a mutex that this one holds.
-        auto looked = std::async(std::launch::async, [&] { (void)store.inspect(name); });
+        auto looked = std::async(std::launch::async, [&] { (void)store.survey(name); });
         const bool free = looked.wait_for(5s) == std::future_status::ready;
         CHECK(free);
         if (!free) std::_Exit(1);
@@ -108,7 +108,7 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     REQUIRE(a.take());
     CHECK_FALSE(b.take(true));
     std::string detail;
-    REQUIRE(store.request_release("N", {}, detail).has_value());
+    REQUIRE(store.tell("N", {}, spi::Tell::asked, detail).has_value());
     CHECK(events.asked_of == std::vector<std::string>{"a"});
     CHECK(a.release() == ReleaseResult::released);
     CHECK(events.woken == std::vector<std::string>{"b"});
@@ -205,7 +205,7 @@ TEST_CASE("memory: after a break a holder hears why, however soon the next one h
         CHECK_FALSE(b.take(true));
         events.woken.clear();
         std::string detail;
-        REQUIRE(store.break_lock("N", {.now = true}, detail).has_value());
+        REQUIRE(store.tell("N", {}, spi::Tell::gone, detail).has_value());
         CHECK(events.woken == std::vector<std::string>{"b"});
         CHECK(a.renew() == errc::revoked);
         REQUIRE(b.take());
@@ -224,7 +224,7 @@ TEST_CASE("memory: a renewal keeps the lock delay, and a reader its shortest tim
     Owner a{store, events, "delay", "a", writer, 20ms, 60s};
     REQUIRE(a.take());
     CHECK_FALSE(a.renew());
-    lab::wait_until([&] { return store.inspect("delay")->holders.empty(); }, 10s, "it ends");
+    lab::wait_until([&] { return store.survey("delay").holders.empty(); }, 10s, "it ends");
     CHECK(a.closed_for() > 50s);
     Owner r{store, events, "hold", "r", reader, 10s, 0ms, 60s};
     REQUIRE(r.take());

@@ -178,7 +178,7 @@ TEST_CASE(
     SECTION("it ended long ago, or will in a long time") {
         ends_in(GENERATE(-1h, 1h));
         CHECK(listed() == 0);
-        CHECK(Questions::inspect(t.connection, "a", soon, detail)->holders.empty());
+        CHECK(Questions::survey(t.connection, "a", soon, detail)->holders.empty());
         CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
     }
     SECTION("it may be somebody's of now, with a boot id of his own") {
@@ -273,25 +273,24 @@ TEST_CASE("breaking revokes, and now frees at once") {
     std::string detail;
     const auto soon = [] { return boot_clock::now() + 2s; };
     const auto held = t.grant("a", "one", 10s);
-    const auto wrong =
-        Questions::break_lock(t.connection, "a", {.if_token = FencingToken{1}}, soon(), detail);
+    const auto wrong = Questions::tell(t.connection, "a", {.if_token = FencingToken{1}},
+                                       spi::Tell::revoked, soon(), detail);
     REQUIRE(wrong.has_error());
     CHECK(wrong.error() == errc::not_held);
-    const auto broken =
-        Questions::break_lock(t.connection, "a", {.if_token = held.token}, soon(), detail);
+    const auto broken = Questions::tell(t.connection, "a", {.if_token = held.token},
+                                        spi::Tell::revoked, soon(), detail);
     REQUIRE(broken.has_value());
-    CHECK(broken->front().free_in > 5s);
-    CHECK(broken->front().holder.token == held.token);
+    CHECK(broken->holders.front().free_in > 5s);
+    CHECK(broken->holders.front().holder.token == held.token);
     CHECK(t.renew("a", "one", held.token).error == errc::revoked);
     CHECK(t.busy("a", "two"));
     CHECK(t.busy("a", "one"));  // not even the same owner again
-    const auto now = Questions::break_lock(t.connection, "a", {.now = true}, soon(), detail);
+    const auto now = Questions::tell(t.connection, "a", {}, spi::Tell::gone, soon(), detail);
     REQUIRE(now.has_value());
-    CHECK(now->front().free_in == 0ms);
     CHECK(t.renew("a", "one", held.token).error == errc::revoked);
     CHECK(t.release("a", "one", held.token) == ReleaseResult::owned_by_other);
     CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
-    const auto nobody = Questions::break_lock(t.connection, "b", {.now = true}, soon(), detail);
+    const auto nobody = Questions::tell(t.connection, "b", {}, spi::Tell::gone, soon(), detail);
     REQUIRE(nobody.has_error());
     CHECK(nobody.error() == errc::not_held);
 }
@@ -302,7 +301,8 @@ TEST_CASE("a revoked lease is freed by its own release") {
     std::string detail;
     const auto held = t.grant("a", "one");
     REQUIRE(
-        Questions::break_lock(t.connection, "a", {}, boot_clock::now() + 2s, detail).has_value());
+        Questions::tell(t.connection, "a", {}, spi::Tell::revoked, boot_clock::now() + 2s, detail)
+            .has_value());
     CHECK(t.release("a", "one", held.token) == ReleaseResult::released);
     CHECK(t.grant("a", "two").previous == PreviousHolder::released);
 }
@@ -344,11 +344,11 @@ TEST_CASE("names are data, and nearly equal ones are kept apart") {
     CHECK(*Questions::list(t.connection, "a%", 10, soon, detail) == std::vector<std::string>{"a%"});
     CHECK(Questions::list(t.connection, "", 3, soon, detail)->size() == 3);
     CHECK(Questions::list(t.connection, "zzz", 3, soon, detail)->empty());
-    const auto found = Questions::inspect(t.connection, names[0], soon, detail);
+    const auto found = Questions::survey(t.connection, names[0], soon, detail);
     REQUIRE(found.has_value());
     REQUIRE(found->holders.size() == 1);
-    CHECK(found->holders[0].owner == "one");
-    CHECK(found->holders[0].foreign);
+    CHECK(found->holders[0].holder.owner == "one");
+    CHECK(found->holders[0].holder.foreign);
 }
 
 TEST_CASE("a namespace keeps names apart and does not show") {

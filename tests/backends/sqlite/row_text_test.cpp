@@ -49,10 +49,10 @@ struct RowOnly {
         std::string detail;
         HolderFilter which;
         which.owner = owner;
-        if (breaks)
-            CHECK(state.break_lock({.now = now_too, .owner = owner}, detail).size() == 1);
-        else
-            CHECK(state.request_release(which, detail).size() == 1);
+        const spi::Tell what = !breaks   ? spi::Tell::asked
+                               : now_too ? spi::Tell::gone
+                                         : spi::Tell::revoked;
+        CHECK(state.tell(which, what, detail).holders.size() == 1);
         keep(state);
     }
     Step attempt(const std::string& owner, const spi::Units& units, std::int64_t ticket = 0,

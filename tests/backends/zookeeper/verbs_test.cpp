@@ -52,7 +52,7 @@ TEST_CASE("one try that cannot believe its grant is in doubt, so that core withd
     REQUIRE_FALSE(t.done);
     const bool lives = lab::stays_true([&] { return nodes(plain, name).size() == 1; }, 3850ms);
     rig.until([&] { return t.done; }, "the attempt ends");
-    if (!trial.holds(lives && !t.is<spi::Attempt::PlaceLost>(), 300ms, "the session lives")) return;
+    if (!trial.holds(lives && !t.is<spi::Attempt::Failed>(), 300ms, "the session lives")) return;
     CAPTURE(t.a.outcome.index(), t.a.detail);
     CHECK(t.is<spi::Attempt::NoAnswer>());
     if (t.is<spi::Attempt::NoAnswer>()) CHECK_FALSE(rig.withdraw(t));

@@ -87,10 +87,7 @@ struct Attempt {
         /// silent server, only for one request time-out.
         bool server_alive;
     };
-    /// Nothing is held or queued any more: what stood for this owner at the server is gone (its
-    /// session has ended). Core attempts again, as after Failed with `unavailable`.
-    struct PlaceLost {};
-    std::variant<Failed, Granted, Busy, NoAnswer, PlaceLost> outcome;
+    std::variant<Failed, Granted, Busy, NoAnswer> outcome;
     std::string detail;           ///< text for an error, never a secret: "refused by 10.0.0.1"
     std::shared_ptr<void> place;  ///< the backend's own: a ticket, a node path
 
@@ -162,6 +159,36 @@ public:
     virtual void release(Held&) noexcept = 0;
 };
 
+/// What an operator says to holders.
+enum class Tell : std::uint8_t {
+    asked,    ///< to release: by BackendEvents::asked, or with the next renewal
+    revoked,  ///< the lease is broken: no later renewal succeeds
+    gone      ///< the same, and the name is free at once
+};
+
+/// What a server has of one name.
+struct HOLDFAST_EXPORT Survey {
+    struct Member {
+        /// By holder_of(), and what the server knows beside: token, ttl_left, held_for, marks. Core
+        /// sets its mode and permits.
+        Holder holder;
+        Units units = {};  ///< default: of a mutex
+        /// Answer to Tell::revoked: until its share of the name is free.
+        milliseconds free_in{0};
+    };
+    std::vector<Member> holders;                  ///< in the order of their grants
+    std::vector<Member> waiters;                  ///< in the order of their places
+    std::optional<milliseconds> closed_for = {};  ///< kept closed by lock_delay or min_hold
+    FencingToken last_token{};  ///< highest granted; default: the highest of the holders
+    std::vector<NodeView> nodes = {};
+    /// Units of the name where nobody holds or waits: of what keeps it closed, or of its layout.
+    Units units = {};
+
+    Inspection inspection(std::string_view name) &&;
+    std::vector<Broken> broken(Tell) &&;
+    std::vector<Holder> asked() &&;
+};
+
 enum class Verb : std::uint8_t { attempt, withdraw, renew, release };
 
 class HOLDFAST_EXPORT Backend {
@@ -173,8 +200,7 @@ public:
     /// Refuses names that the backend reserves. Any thread.
     virtual error_code check_name(std::string_view) const noexcept { return {}; }
 
-    /// Writes Granted, Busy (perhaps with a place in the queue), PlaceLost, NoAnswer or Failed for
-    /// each.
+    /// Writes Granted, Busy (perhaps with a place in the queue), NoAnswer or Failed for each.
     virtual awaitable<void> attempt(std::span<Attempt* const>) = 0;
     /// Leaves the queue and releases a grant that raced. Afterwards nothing of this owner is held
     /// or queued, and no late request of it acquires the lock. Idempotent; core repeats it until
@@ -189,42 +215,45 @@ public:
     // live until the answer; `detail` receives the text for an error. A backend that leaves one out
     // answers not_supported, and must not declare the capability of that name.
 
-    /// Returns holders in the order of their grants, then waiters in the order of their places
-    /// (with token 0). A free name is no error: it has neither. Changes nothing at the server.
-    virtual awaitable<result<Inspection>> inspect(std::string_view name,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail);
+    /// Returns what the server has of the name. A free name is no error: it has neither holders nor
+    /// waiters. Changes nothing at the server.
+    virtual awaitable<result<Survey>> survey(std::string_view name, boot_clock::time_point deadline,
+                                             std::string& detail);
+    /// Tells the holders that the filter means, and returns these alone.
+    /// Whether there are any is judged in the same step that tells them. Errors: not_held (there is
+    /// none), not_supported (foreign_holder()).
+    virtual awaitable<result<Survey>> tell(std::string_view name, const HolderFilter&, Tell,
+                                           boot_clock::time_point deadline, std::string& detail);
+    /// Keeps `text` beside the name for a day, in place of an earlier one, whether the name is held
+    /// or not, and returns it. Without a text, returns the one kept, or an empty one. At most 2 kB,
+    /// printable ASCII. Newer texts compare greater.
+    virtual awaitable<result<std::string>> note(std::string_view name,
+                                                std::optional<std::string> text,
+                                                boot_clock::time_point deadline,
+                                                std::string& detail);
     /// Returns names that are held, without the namespace, in any order; at most `limit`.
     virtual awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
                                                              std::size_t limit,
                                                              boot_clock::time_point deadline,
                                                              std::string& detail);
-    /// Breaks grants: once it has answered, no renewal of them succeeds. Errors: not_held (no such
-    /// holder), judged in the same step that breaks. Broken::free_in counts from the answer, and is
-    /// zero with `now`.
-    virtual awaitable<result<std::vector<Broken>>> break_lock(std::string_view name,
-                                                              const BreakOptions&,
-                                                              boot_clock::time_point deadline,
-                                                              std::string& detail);
-    /// Keeps `text` beside the name for a day, in place of an earlier one, whether the name is held
-    /// or not: who broke it. At most 2 kB, printable ASCII. Newer texts compare greater.
-    virtual awaitable<error_code> record_break(std::string_view name, std::string text,
-                                               boot_clock::time_point deadline,
-                                               std::string& detail);
-    /// Returns what record_break() kept, or an empty text.
-    virtual awaitable<result<std::string>> recorded_break(std::string_view name,
-                                                          boot_clock::time_point deadline,
-                                                          std::string& detail);
-    /// Asks holders to release, by BackendEvents::asked or with their next renewal.
-    virtual awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
-                                                                   const HolderFilter&,
-                                                                   boot_clock::time_point deadline,
-                                                                   std::string& detail);
     /// Connects, examines this deployment, and returns what it really promises, with a finding for
     /// each check that applies (check.hpp). Core reports what is not sound. Default:
     /// capabilities(), without connecting.
     virtual awaitable<result<Examination>> examine(boot_clock::time_point deadline,
                                                    std::string& detail);
+
+    // What core makes of survey() and tell(), the same for every backend.
+
+    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
+                                          std::string& detail);
+    /// Broken::free_in counts from the answer, and is zero with BreakOptions::now.
+    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
+                                                      boot_clock::time_point deadline,
+                                                      std::string& detail);
+    awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
+                                                           const HolderFilter&,
+                                                           boot_clock::time_point deadline,
+                                                           std::string& detail);
 
     /// Null: the backend has no blocking path. Any thread; the lane connects on first use.
     virtual std::unique_ptr<Lane> open_lane() { return nullptr; }

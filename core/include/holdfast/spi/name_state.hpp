@@ -117,11 +117,12 @@ public:
     Renewed renew(const Request&);
     Released release(const Request&);
 
-    // --- operators' calls; empty when there is no such holder, and `detail` receives the reason
+    // --- operators' calls
 
-    std::vector<Broken> break_lock(const BreakOptions&, std::string& detail);
-    std::vector<Holder> request_release(const HolderFilter&, std::string& detail);
-    Inspection inspect(std::string_view name) const;
+    Survey survey() const;
+    /// Tells holders, and returns these alone: none when there is no such holder, and `detail`
+    /// receives the reason.
+    Survey tell(const HolderFilter&, Tell, std::string& detail);
 
     // --- questions
 
