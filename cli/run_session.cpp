@@ -128,8 +128,7 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
     const bool reason = failed && !refused && !error.text.empty();
     warn(fmt::format("the server did not {} the release{}: it frees {} within {}",
                      failed && !is_silence(error.code) ? "execute" : "answer",
-                     reason ? " (" + in_words(error) + ")" : "",
-                     in_quotes(o.names),
+                     reason ? " (" + in_words(error) + ")" : "", in_quotes(o.names),
                      spoken(std::chrono::duration_cast<milliseconds>(until - boot_clock::now()))));
 }
 
