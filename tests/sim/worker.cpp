@@ -246,7 +246,7 @@ void Worker::hold(Lease lease, Belief& belief) {
     const bool exclusive = lease.mode() == Mode::exclusive && n.options.kind != Kind::semaphore;
     if (world_.deployment_->fences() && n.options.kind != Kind::semaphore) {
         auto& highest = exclusive ? world_.highest_[name] : world_.highest_exclusive_[name];
-        if (token <= highest && lease.valid())
+        if (token <= highest && lease.valid() && !world_.history_->may_be_broken(belief, true))
             world_.fail(user_.process.name + ": the token goes back: " + std::to_string(token));
         world_.highest_[name] = std::max(world_.highest_[name], token);
         if (exclusive) world_.highest_exclusive_[name] = token;
