@@ -358,7 +358,6 @@ private:
         if (sum <= all_of(n)) return {};
         return "it has passed others in line";
     }
-    static constexpr std::uint64_t many = 1'000'000;
     static std::uint64_t all_of(const Name& n) {
         return n.options.kind == Kind::semaphore ? n.options.limit : many;
     }

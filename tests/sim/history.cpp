@@ -5,7 +5,6 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::uint64_t many = 1'000'000;
 /// A request that was not answered takes effect no later.
 constexpr Nanos latest = 10 * second;
 

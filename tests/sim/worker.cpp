@@ -13,8 +13,6 @@ namespace {
 
 /// What a last request may still take, of a call whose time is nearly over.
 constexpr Nanos last_try = 50 * ms;
-/// More units than there are of anything.
-constexpr std::uint64_t many = 1'000'000;
 
 std::string words(Nanos n) {
     return std::to_string(n / ms) + " ms";

@@ -20,6 +20,9 @@
 
 namespace holdfast::sim {
 
+/// More units than there are of anything: what an exclusive holder has.
+constexpr std::uint64_t many = 1'000'000;
+
 /// One thing that goes wrong.
 struct Fault {
     enum class Kind : std::uint8_t {
