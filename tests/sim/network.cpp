@@ -19,10 +19,10 @@ void Route::heal(Way w) {
     std::erase_if(connections, [](const auto& c) { return c.expired(); });
     for (const auto& weak : connections) {
         const auto c = weak.lock();
-        auto held = std::exchange(c->ways_[w].held, {});
-        const Nanos again = kernel.random().between(0, 300 * ms);
-        for (auto& parcel : held)
-            c->send_off(w, std::move(parcel), again);
+        auto& way = c->ways_[w];
+        const Nanos now = kernel.now(), again = now + kernel.random().between(0, 300 * ms);
+        for (auto& sent : way.under_way)
+            if (sent.due <= now) c->deliver_at(w, sent.due = std::max(again, now + delay()));
     }
 }
 
@@ -45,19 +45,13 @@ void Connection::reply(std::string bytes) {
 
 void Connection::server_closes(bool loses) {
     if (!std::exchange(at_server_, false)) return;
-    if (loses) {
-        ways_[to_client].lost_before = ways_[to_client].sent;
-        ways_[to_client].held.clear();
-    }
+    if (loses) ways_[to_client].lost_before = ways_[to_client].sent;
     put(to_client, {Parcel::Kind::reset});
 }
 
 void Connection::break_off(bool tell_client, bool tell_server) {
     for (auto& way : ways_)
-        if (route_.kernel.random().chance(500)) {
-            way.lost_before = way.sent;
-            way.held.clear();
-        }
+        if (route_.kernel.random().chance(500)) way.lost_before = way.sent;
     if (tell_server) {
         put(to_server, {Parcel::Kind::end});
     } else {
@@ -65,28 +59,31 @@ void Connection::break_off(bool tell_client, bool tell_server) {
         ways_[to_client].lost_before = never;
     }
     if (tell_client)
-        send_off(to_client, {Parcel::Kind::reset}, 0);
+        put(to_client, {Parcel::Kind::reset});
     else
         ways_[to_server].lost_before = tell_server ? ways_[to_server].lost_before : never;
 }
 
 void Connection::put(Way w, Parcel p) {
-    if (route_.is_cut(w) || !ways_[w].held.empty())
-        ways_[w].held.push_back(std::move(p));
-    else
-        send_off(w, std::move(p), 0);
+    auto& way = ways_[w];
+    way.last = std::max(way.last + 1, route_.kernel.now() + route_.delay());
+    way.under_way.push_back({++way.sent, way.last, std::move(p)});
+    deliver_at(w, way.last);
 }
 
-void Connection::send_off(Way w, Parcel p, Nanos more) {
+void Connection::deliver_at(Way w, Nanos due) {
+    route_.kernel.at(due, [self = shared_from_this(), w] { self->deliver(w); });
+}
+
+void Connection::deliver(Way w) {
     auto& way = ways_[w];
-    way.last = std::max(way.last + 1, route_.kernel.now() + more + route_.delay());
-    const auto number = ++way.sent;
-    const bool is_reset = p.kind == Parcel::Kind::reset;
-    route_.kernel.at(way.last, [self = shared_from_this(), w, number, is_reset, p]() mutable {
-        if (number <= self->ways_[w].lost_before && !is_reset) return;
-        if (self->route_.is_cut(w)) return self->ways_[w].held.push_back(std::move(p));
-        self->arrive(w, std::move(p));
-    });
+    while (!route_.is_cut(w) && !way.under_way.empty() &&
+           way.under_way.front().due <= route_.kernel.now()) {
+        Sent next = std::move(way.under_way.front());
+        way.under_way.pop_front();
+        const bool is_reset = next.parcel.kind == Parcel::Kind::reset;
+        if (is_reset || next.number > way.lost_before) arrive(w, std::move(next.parcel));
+    }
 }
 
 void Connection::arrive(Way w, Parcel p) {

@@ -73,16 +73,23 @@ private:
     };
     friend class Route;
     void put(Way, Parcel);
-    void send_off(Way, Parcel, Nanos more);
+    /// What is due arrives, in the order in which it was sent, unless the way is cut.
+    void deliver(Way);
+    void deliver_at(Way, Nanos);
     void arrive(Way, Parcel);
     void at_the_server(Parcel&);
     void at_the_client(Parcel&);
 
     Route& route_;
     std::weak_ptr<Socket> socket_;
+    struct Sent {
+        std::uint64_t number;
+        Nanos due;
+        Parcel parcel;
+    };
     struct {
         Nanos last = 0;
-        std::deque<Parcel> held;
+        std::deque<Sent> under_way;
         std::uint64_t lost_before = 0, sent = 0;
     } ways_[2];
     bool at_server_ = false, client_closed_ = false, refused_ = false;
