@@ -3,12 +3,6 @@
 // change (a key's lease or its units), leave, operate.
 #pragma once
 
-// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator; in all
-// files that include this one.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -1,10 +1,5 @@
 #include "members.hpp"
 
-// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 #include <algorithm>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>

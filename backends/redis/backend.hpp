@@ -3,12 +3,6 @@
 // line.cpp.
 #pragma once
 
-// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator; in all
-// files that include this one.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 #include <functional>
 #include <memory>
 #include <optional>

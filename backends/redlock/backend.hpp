@@ -1,12 +1,6 @@
 // The Redlock backend: each verb runs one round per lock, with all rounds of a call at once.
 #pragma once
 
-// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator; in all
-// files that include this one.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 #include <map>
 #include <memory>
 #include <optional>

@@ -5,11 +5,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
-// A false alarm of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 #include "../resp/errors.hpp"
 #include "votes.hpp"
 

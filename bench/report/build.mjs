@@ -9,7 +9,7 @@ const read = (...path) => readFileSync(join(...path), 'utf8');
 
 // "</script" inside a script would end it.
 const inScript = (text) => text.replaceAll('</script', '<\\/script');
-// Each asks to be kept with every copy (F117).
+// Each asks to be kept with every copy.
 const licences = [['echarts', 'NOTICE'], ['echarts', 'LICENSE'], ['zrender', 'LICENSE'], ['tslib', 'LICENSE.txt']];
 const parts = {
   PAGE_CSS: coloured(read(source, 'page.css')),

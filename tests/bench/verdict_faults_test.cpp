@@ -48,7 +48,7 @@ Rows with_few(Rows rows, const std::string& metric, std::uint64_t n) {
 
 }  // namespace
 
-TEST_CASE("C12, C14, C17, C31: each row that sums up runs needs ten of them (F62)") {
+TEST_CASE("C12, C14, C17, C31: each row that sums up runs needs ten of them") {
     // As the scenarios write them: the unit says that n is a number of runs.
     struct Case {
         const char* scenario;

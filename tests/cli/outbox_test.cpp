@@ -1,4 +1,4 @@
-// Outbox: a reader that is away, slow or gone costs lines at most, never time (F3).
+// Outbox: a reader that is away, slow or gone costs lines at most, never time.
 #include "outbox.hpp"
 
 #include <fcntl.h>

@@ -48,7 +48,7 @@ class Config(CliTest):
     def test_init_writes_what_check_accepts(self):
         path = self.path("new.toml")
         self.assertEqual(self.holdfast("config", "init", path, url=None).code, 0)
-        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)  # F113
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
         result = self.holdfast("--json", "config", "check", path, url=None)
         self.assertEqual(json.loads(result.out)["backends"], 1, result)
         with open(path) as f:

@@ -67,7 +67,7 @@ class FirstErrors(CliTest):
                    hide=[(f"Linked in: {', '.join(schemes)}.", "Linked in: SCHEMES.")])
 
     def test_backend_not_built_in(self):
-        # F74: a backend of Holdfast's that this command was built without.
+        # A backend of Holdfast's that this command was built without.
         self.check("not_built_in", 78, "nightly", url="redis://cache1:6379",
                    cli=os.environ["HOLDFAST_CLI_FEW"])
 

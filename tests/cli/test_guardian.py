@@ -85,7 +85,7 @@ class Overlap(CliTest):
         self.assertTrue(os.path.exists(self.path("term")), "SIGTERM came first")
 
     def test_holdfast_is_killed_and_nobody_reads_its_errors(self):
-        """F3, its other place: the guardian has something to say, and must not wait for a reader."""
+        """The guardian has something to say, and must not wait for a reader."""
         out, into = os.pipe()
         self.addCleanup(os.close, out)
         size = fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
@@ -157,7 +157,7 @@ class Overlap(CliTest):
         self.assertIn("The command was not started.", waiter.stderr.read())
 
     def test_max_hold_is_the_guardians_to_keep(self):
-        """F80: with holdfast stopped nobody else does."""
+        """With holdfast stopped nobody else does."""
         first = self.first("--max-hold", "2s", "--ttl", "60s")
         first.send_signal(signal.SIGSTOP)
         until(self.gone, "the guardian has ended everything", cap=10)
@@ -166,7 +166,7 @@ class Overlap(CliTest):
         self.assertIn("--max-hold is 2.0 s", first.stderr.read())
 
     def test_the_grace_ends_at_the_deadline(self):
-        """F80: a guardian that comes late to its SIGTERM is not late with its SIGKILL."""
+        """A guardian that comes late to its SIGTERM is not late with its SIGKILL."""
         first = self.first("--ttl", "4s", "--grace", "1.9s")
         first.send_signal(signal.SIGSTOP)
         until(lambda: support.state(first.pid) == "T", "holdfast is stopped")
@@ -181,7 +181,7 @@ class Overlap(CliTest):
         self.assertEqual(first.wait(timeout=10), 76)
 
     def test_both_are_killed(self):
-        """F89: the kernel kills the command; nobody can find what it had started."""
+        """The kernel kills the command; nobody can find what it had started."""
         first = self.first()
         command = self.command_of(first.pid)
         guardian = guardian_of(first.pid)
@@ -219,7 +219,7 @@ class Overlap(CliTest):
         self.assertIn("Sent SIGTERM to the command; SIGKILL in", err)
 
     def test_an_exception_ends_the_command_before_the_lock(self):
-        """F15: whatever ends the run early, the release comes last."""
+        """Whatever ends the run early, the release comes last."""
         out, into = os.pipe()
         self.addCleanup(os.close, out)
         # With AddressSanitizer its own library would have to come first.
@@ -254,7 +254,7 @@ class Overlap(CliTest):
         return guardian
 
     def test_the_guardian_is_stopped_and_the_lock_broken(self):
-        """F4: only holdfast itself is left to end the command."""
+        """Only holdfast itself is left to end the command."""
         first = self.first()
         self.second()
         guardian = self.stopped_guardian(first)
@@ -268,7 +268,7 @@ class Overlap(CliTest):
                       "without it; SIGKILL in", err)
 
     def test_the_guardian_is_stopped_and_the_server_away(self):
-        """F83: what is said to be done is done, and in time."""
+        """What is said to be done is done, and in time."""
         server = support.Redis()
         self.addCleanup(server.close)
         first = self.first(url=server.url)
@@ -327,7 +327,7 @@ class GuardianAlone(CliTest):
     """What becomes of the run when its guardian is killed, and of processes that are not its own."""
 
     def test_killed_during_the_wait(self):
-        """F11: noticed at once; nothing was started, so nothing is abandoned."""
+        """Noticed at once; nothing was started, so nothing is abandoned."""
         holder = self.hold("job")
         waiter = self.start("run", "job", "--", "touch", self.path("ran"))
         until(lambda: "held by" in waiter.stderr.readline(), "it waits")
@@ -340,7 +340,7 @@ class GuardianAlone(CliTest):
         self.assertFalse(os.path.exists(self.path("ran")))
 
     def test_children_from_before_the_exec_are_not_ours(self):
-        """F11: `sleep & exec holdfast ...` leaves holdfast a child that it did not start."""
+        """`sleep & exec holdfast ...` leaves holdfast a child that it did not start."""
         script = ('sleep 1000 & echo $!; sh -c "sleep 1000 & echo \\$!; exec sleep 2" & '
                   f'exec "{CLI}" --url "{self.url}" run job -- sh -c "setsid sleep 999 & exec sleep 998"')
         process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE,
@@ -359,7 +359,7 @@ class GuardianAlone(CliTest):
         self.assertEqual([alive(pid) for pid in others], [True, True])
 
     def test_the_command_spoils_the_deadline_file(self):
-        """F104: it is a copy; what is judged is memory that the command cannot reach."""
+        """It is a copy; what is judged is memory that the command cannot reach."""
         script = (': >"$HOLDFAST_DEADLINE_FILE"; sleep 1.2; '
                   f'"{CLI}" check; chmod 0 "$HOLDFAST_DEADLINE_FILE"; sleep 0.7; exit 9')
         result = self.holdfast("run", "--ttl", "2s", "job", "--", "sh", "-c", script)
@@ -367,7 +367,7 @@ class GuardianAlone(CliTest):
         self.assertGreater(int(result.out), 0)  # a renewal has written it anew
 
     def test_a_full_temporary_folder(self):
-        """F104: the next folder serves; SIGBUS ended holdfast before it had said anything."""
+        """The next folder serves; SIGBUS ended holdfast before it had said anything."""
         script = ('mkdir "$TMPDIR/full" && mount -t tmpfs -o size=4k tmpfs "$TMPDIR/full" && '
                   'dd if=/dev/zero of="$TMPDIR/full/x" bs=4096 count=2 2>/dev/null; '
                   f'TMPDIR="$TMPDIR/full" exec "{CLI}" --url "{self.url}" run job -- sh -c '
@@ -378,7 +378,7 @@ class GuardianAlone(CliTest):
         self.assertTrue(done.stdout.startswith("/tmp/holdfast-"), done.stdout)
 
     def test_no_folder_for_the_deadline(self):
-        """F104: a clear error before any lock is asked for."""
+        """A clear error before any lock is asked for."""
         def no_files():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -486,7 +486,7 @@ class Leftovers(CliTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to make a process of another user")
     def test_a_process_of_another_user_is_named(self):
-        """F106: root without the right to signal others, and a command that is nobody's."""
+        """Root without the right to signal others, and a command that is nobody's."""
         def without_cap_kill():
             ctypes.CDLL(None).prctl(24, 5, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_KILL
         program = "import os, time; os.setuid(65534); print(os.getpid(), flush=True); time.sleep(5)"

@@ -88,7 +88,7 @@ class Manual(CliTest):
         return done.stdout.splitlines()
 
     def test_completion_never_runs_what_a_name_says(self):
-        """F101: a name comes from the server, from whoever may take a lock there."""
+        """A name comes from the server, from whoever may take a lock there."""
         names = [f"job$(touch {self.path('ran')})", f"job`touch {self.path('ran')}`",
                  f"job;touch {self.path('ran')}", "job *", "job'", "job$HOME"]
         for name in names:

@@ -154,7 +154,7 @@ class OnSqlite(CliTest):
 
 class HostileServer(CliTest):
     def test_what_a_server_says_cannot_write_to_the_terminal(self):
-        """F108: a server that answers everything with an error that retitles the terminal."""
+        """A server that answers everything with an error that retitles the terminal."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
 

@@ -27,7 +27,7 @@ class ExitCodes(CliTest):
         self.assert_free("job")
 
     def test_an_interrupted_command_is_an_interrupted_holdfast(self):
-        """F10: as the shell sees it; a command that handles the signal has ended by itself."""
+        """As the shell sees it; a command that handles the signal has ended by itself."""
         for number in (signal.SIGINT, signal.SIGQUIT):
             result = self.holdfast("run", "job", "--", "sh", "-c", f"kill -{int(number)} $$")
             self.assertEqual(result.code, -number, result)
@@ -72,7 +72,7 @@ class ExitCodes(CliTest):
             self.assertEqual(result.code, int(code), result)
 
     def test_what_is_offered_to_paste_is_one_word(self):
-        """F101, its other place: a name may hold what a shell would run."""
+        """A name may hold what a shell would run."""
         for name, word in (("a/b-1", "a/b-1"), ("a $(id) b", "'a $(id) b'"), ("it's", "NAME")):
             self.hold(name)
             result = self.holdfast("run", "-n", name, "--", "true")
@@ -98,7 +98,7 @@ class ExitCodes(CliTest):
         self.assertEqual(self.holdfast("run", "job", "--", script).code, 9)
 
     def test_an_interpreter_that_is_missing(self):
-        """F86: found before the lock is asked for, which is held here: to ask would be to wait."""
+        """Found before the lock is asked for, which is held here: to ask would be to wait."""
         self.hold("job")
 
         def script(name, first_line):
@@ -126,7 +126,7 @@ class ExitCodes(CliTest):
             self.assertIn("NOT acquired", result.err)
 
     def test_what_only_the_kernel_finds(self):
-        """F86: then the lock was taken, and it is said."""
+        """Then the lock was taken, and it is said."""
         script = self.path("script")
         with open(script, "w") as f:
             f.write("#!" + script + "\n")
@@ -489,7 +489,7 @@ class StatusFd(CliTest):
         self.assertRegex(err, r"(?i)no renewal confirmed for .*permission")
 
     def test_that_nobody_reads(self):
-        """F3: a full pipe costs events, which is said, and not the job."""
+        """A full pipe costs events, which is said, and not the job."""
         out, into = os.pipe()
         self.addCleanup(os.close, out)
         fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
@@ -516,7 +516,7 @@ class StatusFd(CliTest):
 
 class Secrets(CliTest):
     def test_a_password_is_in_no_usage_error(self):
-        """F113: where a URL stands by mistake, too."""
+        """Where a URL stands by mistake, too."""
         for secret, url in (("open-sesame-7", "redis://:open-sesame-7@host"),
                             ("open-sesame-7", "redis://jobs:open-sesame-7@host:1/x?ttl=5s"),
                             ("open-sesame-7", "redis://host?password=open-sesame-7"),

@@ -124,7 +124,7 @@ class Terminal(CliTest):
         os.unlink(self.path("pid"))
 
     def test_one_interrupt_ends_a_loop(self):
-        """F10, F84: as with a plain command, in an interactive shell and in scripts."""
+        """As with a plain command, in an interactive shell and in scripts."""
         self.ends_with_one_interrupt(self.loop.format(run="hf"))
         for shell in ("bash", "dash"):
             with open(self.path("script"), "w") as f:
@@ -143,7 +143,7 @@ class Terminal(CliTest):
         self.assertEqual(self.shell.code(), 130)
 
     def test_interrupts_are_the_commands_to_handle(self):
-        """F85: at a terminal they reach the command alone, however many."""
+        """At a terminal they reach the command alone, however many."""
         # A shell may not see a signal that comes while it handles another one.
         script = ("import signal as s; s.pthread_sigmask(s.SIG_BLOCK, {s.SIGINT}); print('ready.', flush=True); "
                   "[print(f'caught {n}.', flush=True) for n in (1, 2) if s.sigwait({s.SIGINT})]; raise SystemExit(5)")

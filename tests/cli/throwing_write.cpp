@@ -1,5 +1,5 @@
 // Preloaded into holdfast: its first write of a line about a renewal throws, as an allocation might
-// anywhere. Shows what an exception in the midst of a run leaves behind (F15). With
+// anywhere. Shows what an exception in the midst of a run leaves behind. With
 // HOLDFAST_TEST_KILLS_GUARDIAN the guardian, holdfast's only child, is killed just before.
 #include <sys/syscall.h>
 #include <unistd.h>

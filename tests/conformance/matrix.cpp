@@ -44,7 +44,7 @@ TEST_CASE("the required matrix: what has to be promised is, and nothing else", "
     CHECK((backend().name() != "zookeeper-3" || has(C::survives_failover)));
 }
 
-TEST_CASE("what is not declared is not there either (F93)", "[basics]") {
+TEST_CASE("what is not declared is not there either", "[basics]") {
     const auto client = open("ttl=3s");
     const auto name = fresh_name("undeclared");
     auto lease = hold(*lock_of(client, name));
@@ -93,7 +93,7 @@ TEST_CASE("what is not declared is not there either (F93)", "[basics]") {
     require_clean(name);
 }
 
-TEST_CASE("who is not notified hears nothing that was not asked for (F93)", "[basics]") {
+TEST_CASE("who is not notified hears nothing that was not asked for", "[basics]") {
     auto* proxy = backend().proxy();
     if (proxy == nullptr) return;
     const auto name = fresh_name("unasked");
@@ -128,7 +128,7 @@ TEST_CASE("who is not notified hears nothing that was not asked for (F93)", "[ba
     require_clean(name);
 }
 
-TEST_CASE("who does not reach other processes keeps none of them out (F93)", "[basics]") {
+TEST_CASE("who does not reach other processes keeps none of them out", "[basics]") {
     const auto name = fresh_name("elsewhere");
     const auto lease = hold(*lock_of(open("ttl=60s"), name));
     lab::TempDir dir;

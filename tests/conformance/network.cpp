@@ -260,7 +260,7 @@ TEST_CASE("T9: an acquire that fails leaves nothing, wherever it is cut off", "[
     }
 }
 
-TEST_CASE("T9: cancelled while a message of it is on its way, an acquire leaves nothing (F64)",
+TEST_CASE("T9: cancelled while a message of it is on its way, an acquire leaves nothing",
           "[T9][races]") {
     auto* proxy = proxy_or_none();
     if (proxy == nullptr) return;
@@ -441,7 +441,7 @@ TEST_CASE("T11: a missed wake-up costs at most min(ttl/3, 1 s)", "[T11][races]")
     require_clean(name);
 }
 
-TEST_CASE("T11: a wake-up that is swallowed costs at most min(ttl/3, 1 s) (F64)", "[T11][races]") {
+TEST_CASE("T11: a wake-up that is swallowed costs at most min(ttl/3, 1 s)", "[T11][races]") {
     auto* proxy = proxy_or_none();
     if (proxy == nullptr || !has(Capability::notified)) return;  // who polls misses no word
     Trial& trial = this_trial();

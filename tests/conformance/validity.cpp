@@ -69,7 +69,7 @@ T run_until(asio::io_context& io, std::future<T> f) {
 
 }  // namespace
 
-TEST_CASE("a late answer: validity counts from the request, in every way to ask (F80)",
+TEST_CASE("a late answer: validity counts from the request, in every way to ask",
           "[basics][validity]") {
     asio::io_context io;  // outlives the client, as executors have to
     const bool proxied = backend().proxy() != nullptr;
@@ -140,8 +140,7 @@ TEST_CASE("a late answer: validity counts from the request, in every way to ask 
     require_clean(name);
 }
 
-TEST_CASE("a late hand-over: validity does not count from when it is told (F80)",
-          "[basics][validity]") {
+TEST_CASE("a late hand-over: validity does not count from when it is told", "[basics][validity]") {
     if (backend().proxy() == nullptr) return;
     const auto name = fresh_name("late-hand-over");
     const auto client = open_proxied("ttl=10s&" + backend().waits_for_late_answers());

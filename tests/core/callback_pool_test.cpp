@@ -35,7 +35,7 @@ int without_threads(F f) {
 
 }  // namespace
 
-TEST_CASE("F17: a job that found no thread runs when there is one", "[core][fork]") {
+TEST_CASE("a job that found no thread runs when there is one", "[core][fork]") {
     const int code = without_threads([](auto allow_threads) {
         std::atomic<int> looks{0}, ran{0};
         hf::CallbackPool pool([&] { ++looks; });
@@ -51,7 +51,7 @@ TEST_CASE("F17: a job that found no thread runs when there is one", "[core][fork
     CHECK(code == 0);
 }
 
-TEST_CASE("F17: a job that never found a thread runs where the pool is stopped", "[core][fork]") {
+TEST_CASE("a job that never found a thread runs where the pool is stopped", "[core][fork]") {
     const int code = without_threads([](auto) {
         int ran = 0;
         {

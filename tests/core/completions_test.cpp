@@ -88,7 +88,7 @@ void block_in_handlers(const Executor& where) {
 
 }  // namespace
 
-TEST_CASE("F5: a handler that blocks costs no other lease, wherever it runs", "[core]") {
+TEST_CASE("a handler that blocks costs no other lease, wherever it runs", "[core]") {
     SECTION("an executor that runs it at once") {
         block_in_handlers(Inline());
     }
@@ -103,14 +103,14 @@ TEST_CASE("F5: a handler that blocks costs no other lease, wherever it runs", "[
     }
 }
 
-TEST_CASE("F7: an acquisition that was never completed was not granted", "[core]") {
+TEST_CASE("an acquisition that was never completed was not granted", "[core]") {
     Forgetful lock;
     const auto got = lock.acquire();
     REQUIRE_FALSE(got.has_value());
     CHECK(got.error() == errc::cancelled);
 }
 
-TEST_CASE("F1: a loop takes those with it that wait to run there", "[core]") {
+TEST_CASE("a loop takes those with it that wait to run there", "[core]") {
     const auto server = busy_server();
     const auto client = scripted::open(server, "ttl=60s");
     const auto lock = client.make_lock("x").value();
@@ -138,7 +138,7 @@ TEST_CASE("F1: a loop takes those with it that wait to run there", "[core]") {
     wait_until([&] { return server->withdrawals == 5 && client.stats().waiting == 0; }, 5s, "left");
 }
 
-TEST_CASE("F1: a loop that ends while the engine completes calls on it", "[core]") {
+TEST_CASE("a loop that ends while the engine completes calls on it", "[core]") {
     const auto server = std::make_shared<Server>();
     const auto client = scripted::open(server, "ttl=60s");
     const auto lock = client.make_lock("x").value();
@@ -241,7 +241,7 @@ TEST_CASE("a loop with calls under way takes their diagnostics with it", "[core]
 }
 
 // Whoever closes waits for the handlers; a handler that closes in its turn must not wait for that.
-TEST_CASE("F17: closing from a dying handler beside another close", "[core]") {
+TEST_CASE("closing from a dying handler beside another close", "[core]") {
     struct State {
         std::promise<void> done;
         std::unique_ptr<hf::Client> client;
@@ -273,7 +273,7 @@ TEST_CASE("F17: closing from a dying handler beside another close", "[core]") {
 }
 
 // With ThreadSanitizer: the slot was assigned when the handler had been put where it completes.
-TEST_CASE("F17: the wait for a loss is cancelled, or completes, at any moment", "[core]") {
+TEST_CASE("the wait for a loss is cancelled, or completes, at any moment", "[core]") {
     const auto server = std::make_shared<Server>();
     const auto client = scripted::open(server, "ttl=60s");
     const auto lock = client.make_lock("x").value();
@@ -298,7 +298,7 @@ TEST_CASE("F17: the wait for a loss is cancelled, or completes, at any moment", 
     }
 }
 
-TEST_CASE("F9: the time of a loss does not depend on how many leases are held", "[core]") {
+TEST_CASE("the time of a loss does not depend on how many leases are held", "[core]") {
     const auto per_loss = [](int count) {
         const auto server = std::make_shared<Server>();
         const auto client = scripted::open(server, "ttl=600s");

@@ -262,7 +262,7 @@ TEST_CASE("the current directory is never searched", "[config]") {
     CHECK((found.empty() || found.starts_with("/etc/")));
 }
 
-TEST_CASE("F114: a file too deep or too large for anybody's good is refused", "[config]") {
+TEST_CASE("a file too deep or too large for anybody's good is refused", "[config]") {
     std::string deep = "a";
     for (int n = 0; n < 200'000; ++n)
         deep += ".a";
@@ -275,7 +275,7 @@ TEST_CASE("F114: a file too deep or too large for anybody's good is refused", "[
     CHECK_THAT(mistakes(most), ContainsSubstring("\"a\" is not a key of this file."));
 }
 
-TEST_CASE("F114: only a regular file is read, and nothing is waited for", "[config]") {
+TEST_CASE("only a regular file is read, and nothing is waited for", "[config]") {
     const Clean clean;
     const auto problem = [](const std::string& path) {
         Diagnostics diagnostics;
@@ -288,7 +288,7 @@ TEST_CASE("F114: only a regular file is read, and nothing is waited for", "[conf
         CHECK_THAT(problem(path), ContainsSubstring("is not a regular file."));
 }
 
-TEST_CASE("F113: what every user may write is not trusted", "[config]") {
+TEST_CASE("what every user may write is not trusted", "[config]") {
     const Clean clean;
     const std::string path = clean.folder.write("h.toml", "[backends.main]\nurl = \"redis://h\"\n");
     Diagnostics diagnostics;

@@ -80,8 +80,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("F12: a sink that blocks costs bounded memory, and is told what it has missed",
-          "[core]") {
+TEST_CASE("a sink that blocks costs bounded memory, and is told what it has missed", "[core]") {
     constexpr int many = 100'000, losses = 20'000;
     Log log;
     log.stop();
@@ -114,7 +113,7 @@ TEST_CASE("F12: a sink that blocks costs bounded memory, and is told what it has
     CHECK(others.back() == std::to_string(many - 1));
 }
 
-TEST_CASE("F12: losses without end are bounded, too, and counted", "[core]") {
+TEST_CASE("losses without end are bounded, too, and counted", "[core]") {
     constexpr std::size_t more = 1'000;
     const std::size_t most = hf::Events::most[hf::Events::loss];
     Log log;
@@ -146,7 +145,7 @@ TEST_CASE("events of different weight come in the order in which they happened",
         CHECK(told[n].name == std::to_string(n));
 }
 
-TEST_CASE("F75: waiting and at_risk are told once a second for a name, all else always", "[core]") {
+TEST_CASE("waiting and at_risk are told once a second for a name, all else always", "[core]") {
     test_support::Trial& trial = test_support::this_trial();
     Log log;
     const auto start = hf::boot_clock::now();
@@ -182,14 +181,14 @@ TEST_CASE("a warning is told once for its text, however many texts there are", "
     CHECK(log.all().size() == 1);
     for (int n = 0; n < 3'000; ++n)
         log.events().warn("text " + std::to_string(n));
-    // What was said long ago may be said again: it is not remembered for ever (F12).
+    // What was said long ago may be said again: it is not remembered for ever.
     log.events().warn("the same");
     const auto told = log.all();
     CHECK(std::count_if(told.begin(), told.end(),
                         [](const auto& e) { return e.text == "the same"; }) == 2);
 }
 
-TEST_CASE("F108: no escape of a server's reaches the terminal", "[core]") {
+TEST_CASE("no escape of a server's reaches the terminal", "[core]") {
     const std::string evil =
         "\x1b]0;owned\x07 a\nb\tc \x7f \xc2\x9b"
         "31m \x9b \xe2\x80\xae"

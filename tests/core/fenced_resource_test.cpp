@@ -1,4 +1,4 @@
-// F75: the check at the store.
+// The check at the store.
 #include <holdfast/holdfast.hpp>
 #include <thread>
 
@@ -6,7 +6,7 @@
 
 namespace hf = holdfast;
 
-TEST_CASE("F75: a fenced resource refuses what comes late", "[core]") {
+TEST_CASE("a fenced resource refuses what comes late", "[core]") {
     hf::FencedResource store;
     std::string value;
     const auto write = [&](std::uint64_t token, const char* text) {
@@ -26,7 +26,7 @@ TEST_CASE("F75: a fenced resource refuses what comes late", "[core]") {
     CHECK(value == "new deployment");
 }
 
-TEST_CASE("F75: a write that fails has used its token", "[core]") {
+TEST_CASE("a write that fails has used its token", "[core]") {
     hf::FencedResource store;
     CHECK_THROWS(store.write(hf::FencingToken{5}, [] { throw std::runtime_error("disk full"); }));
     CHECK(store.highest().value == 5);
@@ -34,7 +34,7 @@ TEST_CASE("F75: a write that fails has used its token", "[core]") {
     CHECK(store.write(hf::FencingToken{5}, [] {}));
 }
 
-TEST_CASE("F75: writes of many threads run one at a time, in no lower order", "[core]") {
+TEST_CASE("writes of many threads run one at a time, in no lower order", "[core]") {
     hf::FencedResource store;
     std::vector<std::uint64_t> written;
     std::vector<std::thread> threads;

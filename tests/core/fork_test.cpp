@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using test_support::Busy;
 using test_support::in_child;
 
-TEST_CASE("F6: a lease of the parent's ends in a child without waiting", "[core][fork]") {
+TEST_CASE("a lease of the parent's ends in a child without waiting", "[core][fork]") {
     const auto client = hf::Client::open("memory:").value();
     auto lease = client.make_lock("parent").value()->acquire().value();
     {
@@ -35,7 +35,7 @@ TEST_CASE("F6: a lease of the parent's ends in a child without waiting", "[core]
     CHECK(lease.release() == hf::ReleaseResult::released);
 }
 
-TEST_CASE("F6: a child's own client of memory: has nothing of the parent's", "[core][fork]") {
+TEST_CASE("a child's own client of memory: has nothing of the parent's", "[core][fork]") {
     const auto client = hf::Client::open("memory:forked").value();
     const auto lease = client.make_lock("parent").value()->acquire().value();
     const Busy others(2, [&](int n) {
@@ -50,7 +50,7 @@ TEST_CASE("F6: a child's own client of memory: has nothing of the parent's", "[c
     }
 }
 
-TEST_CASE("F6: no question to a parent's lease hangs in a child", "[core][fork]") {
+TEST_CASE("no question to a parent's lease hangs in a child", "[core][fork]") {
     const auto client = hf::Client::open("memory:").value();
     auto lease = client.make_lock("parent").value()->acquire().value();
     const Busy others(2, [&](int) { (void)lease.lost(); });
@@ -70,7 +70,7 @@ TEST_CASE("F6: no question to a parent's lease hangs in a child", "[core][fork]"
     }
 }
 
-TEST_CASE("F6: a mutex of the parent's is left alone in a child", "[core][fork]") {
+TEST_CASE("a mutex of the parent's is left alone in a child", "[core][fork]") {
     const auto client = hf::Client::open("memory:").value();
     auto* const mutex = new hf::mutex{client.make_lock("mutex").value()};
     mutex->lock();
@@ -129,7 +129,7 @@ TEST_CASE("a wait of the parent's is cancelled in a child without waiting", "[co
     }
 }
 
-TEST_CASE("F6: nothing that stands above a lock of the parent's hangs in a child", "[core][fork]") {
+TEST_CASE("nothing that stands above a lock of the parent's hangs in a child", "[core][fork]") {
     const auto client = hf::Client::open("memory:").value();
     const auto a = client.make_lock("set/a").value(), b = client.make_lock("set/b").value();
     auto set = hf::acquire_all({*a, *b}).value();

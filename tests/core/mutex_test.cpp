@@ -45,7 +45,7 @@ struct Scope {
 
 }  // namespace
 
-TEST_CASE("F14: a mutex whose lock threw is free for the next thread", "[core]") {
+TEST_CASE("a mutex whose lock threw is free for the next thread", "[core]") {
     const auto client = hf::Client::open("memory:").value();
     hf::mutex mutex{std::unique_ptr<hf::Lock>(new Moody(client.make_lock("moody").value()))};
     Moody::throws = true;
@@ -55,8 +55,7 @@ TEST_CASE("F14: a mutex whose lock threw is free for the next thread", "[core]")
     mutex.unlock();
 }
 
-TEST_CASE("F17: an exception from before lock() does not abandon what unlock() releases",
-          "[core]") {
+TEST_CASE("an exception from before lock() does not abandon what unlock() releases", "[core]") {
     const auto client = hf::Client::open("memory:").value();
     const auto lock = client.make_lock("outcome").value();
     hf::mutex mutex{client.make_lock("outcome").value()};
@@ -109,7 +108,7 @@ TEST_CASE("a mutex takes any Lock", "[core]") {
     CHECK(of_result.lease().valid());
 }
 
-TEST_CASE("F14: a wait that is longer than clocks can count is a long wait", "[core]") {
+TEST_CASE("a wait that is longer than clocks can count is a long wait", "[core]") {
     const auto client = hf::Client::open("memory:").value();
     hf::mutex mutex{client.make_lock("long").value()};
     const auto wait = GENERATE(std::chrono::hours(24) * 365 * 1'000, std::chrono::hours::max());

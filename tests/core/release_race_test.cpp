@@ -91,7 +91,7 @@ TEST_CASE("a release has the time of a request from the moment it is sent", "[co
     CHECK(told.get_future().get() == hf::ReleaseResult::released);
 }
 
-TEST_CASE("F80: a renewal that is answered after the release revives nothing", "[core]") {
+TEST_CASE("a renewal that is answered after the release revives nothing", "[core]") {
     test_support::Trial& trial = test_support::this_trial();
     const bool lane = GENERATE(false, true);
     INFO((lane ? "released on a lane" : "released on the engine"));

@@ -15,7 +15,7 @@ struct Moment final : holdfast::Timed {
 
 // For ThreadSanitizer: arming used the descriptor while stop() closed it, and so might have set a
 // timer of another client's that got the same number.
-TEST_CASE("F13: a moment may be set while the schedule stops", "[core]") {
+TEST_CASE("a moment may be set while the schedule stops", "[core]") {
     for (int round = 0; round < 200; ++round) {
         boost::asio::io_context io{1};
         holdfast::Schedule schedule(io);

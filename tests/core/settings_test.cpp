@@ -110,7 +110,7 @@ TEST_CASE("the nearest word", "[settings]") {
     CHECK(nearest(std::string(10000, 'x'), words).empty());
 }
 
-TEST_CASE("F113: a password file that every user may write is refused", "[settings]") {
+TEST_CASE("a password file that every user may write is refused", "[settings]") {
     const Folder folder;
     const std::string path = folder.write("secret", "word\n");
     const Secret file(Secret::Source::file, path);
@@ -127,7 +127,7 @@ TEST_CASE("F113: a password file that every user may write is refused", "[settin
     }
 }
 
-TEST_CASE("F113: a password file that every user may read is remarked on", "[settings]") {
+TEST_CASE("a password file that every user may read is remarked on", "[settings]") {
     const Folder folder;
     const std::string path = folder.write("secret", "word\n");
     const auto remark = [&] {
@@ -165,7 +165,7 @@ TEST_CASE("a private key that every user may read is remarked on", "[settings]")
     CHECK(remark("").empty());
 }
 
-TEST_CASE("F52, F115: two namespaces never meet", "[settings]") {
+TEST_CASE("two namespaces never meet", "[settings]") {
     // Every namespace and every name of up to three of these letters.
     std::vector<std::string> words{""};
     for (std::size_t at = 0; at < words.size(); ++at)
@@ -189,7 +189,7 @@ TEST_CASE("F52, F115: two namespaces never meet", "[settings]") {
     CHECK(accepted == 2 * (1 + 2 + 4));  // at most two letters, then : or /
 }
 
-TEST_CASE("F52: a namespace that could meet another says how to mend it", "[settings]") {
+TEST_CASE("a namespace that could meet another says how to mend it", "[settings]") {
     const auto said = [](const std::string& space) {
         Diagnostics diagnostics;
         (void)parse_url("redis://h?namespace=" + space, registry(), diagnostics);

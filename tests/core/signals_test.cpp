@@ -47,7 +47,7 @@ bool has(std::uint64_t set, int signal) {
 
 }  // namespace
 
-TEST_CASE("F16: the client's threads leave signals to the program", "[core]") {
+TEST_CASE("the client's threads leave signals to the program", "[core]") {
     // Each of them, asked from inside: other threads of this process are not Holdfast's.
     std::atomic<std::uint64_t> deliverer{0};
     const auto client =
@@ -76,7 +76,7 @@ TEST_CASE("F16: the client's threads leave signals to the program", "[core]") {
     }
 }
 
-TEST_CASE("F16: a program that opens a client first and then waits for a signal gets it",
+TEST_CASE("a program that opens a client first and then waits for a signal gets it",
           "[core][fork]") {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);

@@ -1,5 +1,5 @@
 // How long a lease is believed in: from before its request was sent, for what the server set, less
-// the drift of the clocks (F80, F91).
+// the drift of the clocks.
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
@@ -63,7 +63,7 @@ std::shared_ptr<Server> grants_for(hf::milliseconds length) {
 
 }  // namespace
 
-TEST_CASE("F80: validity counts from before the request, whatever the answer takes", "[core]") {
+TEST_CASE("validity counts from before the request, whatever the answer takes", "[core]") {
     const bool lane = GENERATE(false, true), async = GENERATE(false, true);
     INFO((lane ? "lane, " : "engine, ") << (async ? "asynchronous" : "blocking"));
     const auto server = std::make_shared<Server>();
@@ -86,7 +86,7 @@ TEST_CASE("F80: validity counts from before the request, whatever the answer tak
     check_validity(lease, again, asked.renewal, ttl);
 }
 
-TEST_CASE("F91: what the server set counts, at the grant and after each renewal", "[core]") {
+TEST_CASE("what the server set counts, at the grant and after each renewal", "[core]") {
     const hf::milliseconds length = GENERATE(900ms, 30s);  // asked for: 10 s
     INFO(length.count() << " ms");
     const auto server = grants_for(length);
@@ -117,7 +117,7 @@ TEST_CASE("F91: what the server set counts, at the grant and after each renewal"
     CHECK(lease.state() == hf::LeaseState::held);
 }
 
-TEST_CASE("F91, F21: a fixed lease that was granted for less is extended to its ttl", "[core]") {
+TEST_CASE("a fixed lease that was granted for less is extended to its ttl", "[core]") {
     const auto server = grants_for(3s);
     server->renew = nullptr;  // for what is asked
     const auto client = scripted::open(server, "ttl=20s");
@@ -129,8 +129,7 @@ TEST_CASE("F91, F21: a fixed lease that was granted for less is extended to its 
     CHECK(lease.state() == hf::LeaseState::held);
 }
 
-TEST_CASE("F91: what may still be kept is given back for as long as the server keeps it",
-          "[core]") {
+TEST_CASE("what may still be kept is given back for as long as the server keeps it", "[core]") {
     const auto server = grants_for(1200ms);  // asked for: 200 ms
     const auto client = scripted::open(server, "ttl=200ms&request_timeout=50ms");
     const auto lock = client.make_lock("x").value();

@@ -63,8 +63,7 @@ private:
 
 // The engine was busy, so the cancellation came there before the waiter did. What is withdrawn and
 // has to be repeated belongs to the engine from the first time on.
-TEST_CASE("F2: a wait cancelled before it has begun is withdrawn until that is answered",
-          "[core]") {
+TEST_CASE("a wait cancelled before it has begun is withdrawn until that is answered", "[core]") {
     const auto server = std::make_shared<Server>();
     server->withdraw = [&](const spi::Attempt&) {
         return server->withdrawals < 3 ? unavailable() : hf::error_code();
@@ -96,7 +95,7 @@ TEST_CASE("F2: a wait cancelled before it has begun is withdrawn until that is a
     CHECK(server->attempts == 0);
 }
 
-TEST_CASE("F8: one attempt ends, also where grants come later than their ttl", "[core]") {
+TEST_CASE("one attempt ends, also where grants come later than their ttl", "[core]") {
     const auto server = std::make_shared<Server>();
     server->has_lane = GENERATE(false, true);
     server->attempt_takes = 150ms;
@@ -162,7 +161,7 @@ TEST_CASE("one attempt ends in its own time, whatever shares its request", "[cor
     CHECK(short_told - begun < (long_told - begun) / 2);
 }
 
-TEST_CASE("F25: an attempt that found it busy withdraws an earlier one that was not answered",
+TEST_CASE("an attempt that found it busy withdraws an earlier one that was not answered",
           "[core]") {
     const auto server = std::make_shared<Server>();
     server->has_lane = GENERATE(false, true);
@@ -178,8 +177,7 @@ TEST_CASE("F25: an attempt that found it busy withdraws an earlier one that was 
 }
 
 // Who closes waits for it, within the grace; without that time the ttl has to free it.
-TEST_CASE("F66, F88: what is in doubt when the client is closed is withdrawn within its grace",
-          "[core]") {
+TEST_CASE("what is in doubt when the client is closed is withdrawn within its grace", "[core]") {
     const auto server = std::make_shared<Server>();
     server->has_lane = GENERATE(false, true);
     server->attempt_takes = 300ms;
@@ -195,7 +193,7 @@ TEST_CASE("F66, F88: what is in doubt when the client is closed is withdrawn wit
     CHECK(got.error() == errc::closed);
 }
 
-TEST_CASE("F82: what waits in the client for its turn is not in doubt", "[core]") {
+TEST_CASE("what waits in the client for its turn is not in doubt", "[core]") {
     const auto server = std::make_shared<Server>();
     server->in_turn = 250us;  // all of them: 2.5 times the time of one request
     const auto client = scripted::open(server, "ttl=60s&request_timeout=600ms");
@@ -208,8 +206,7 @@ TEST_CASE("F82: what waits in the client for its turn is not in doubt", "[core]"
     CHECK(server->most_under_way <= 1024);
 }
 
-TEST_CASE("F82: a server that answers nothing fails them all in the time of one request",
-          "[core]") {
+TEST_CASE("a server that answers nothing fails them all in the time of one request", "[core]") {
     test_support::Trial& trial = test_support::this_trial();
     const auto server = std::make_shared<Server>();
     server->attempt_takes = 10s;
@@ -227,8 +224,7 @@ TEST_CASE("F82: a server that answers nothing fails them all in the time of one 
     CHECK(server->attempts <= 1024 * (2 + asked / 300ms));
 }
 
-TEST_CASE("F82: closing a client in which many wait for their turn leaves nothing behind",
-          "[core]") {
+TEST_CASE("closing a client in which many wait for their turn leaves nothing behind", "[core]") {
     const auto server = std::make_shared<Server>();
     server->attempt_takes = 10s;
     const auto kept = std::make_shared<int>();

@@ -34,7 +34,7 @@ const History::Grant* History::find(const std::string& owner) const {
 
 bool History::meets(const Order& o, const Grant& g) const {
     return o.name == g.name && (o.owner.empty() || o.owner == g.owner) && o.since <= g.until &&
-           g.from <= o.until;
+           g.begun <= o.until;
 }
 
 bool History::is_ordered(const Grant& g, Order::Kind kind) const {
@@ -65,7 +65,7 @@ std::string History::granted(const Belief& b, Nanos asked) {
     std::erase_if(grants_, [&](const Grant& g) {
         return g.belief == nullptr && closed_until(g) < now - latest;
     });
-    Grant mine{&b, b.name, b.owner, 0, asked, now, b.process->frozen};
+    Grant mine{&b, b.name, b.owner, 0, asked, asked, now, b.process->frozen};
     // A renewal may have come meanwhile where the call was long in ending.
     const auto valid_until = b.lease->valid_until().time_since_epoch().count();
     const Nanos granted = b.process->when(valid_until - ttl);
@@ -104,8 +104,17 @@ void History::ended(Order& o, bool answered) {
 }
 
 void History::broken(const std::string& owner, Nanos by) {
-    for (Grant& g : grants_)
-        if (g.owner == owner) g.lost_by = std::min(g.lost_by, by);
+    for (Grant& g : grants_) {
+        if (g.owner != owner) continue;
+        // Without renewals it need not hear of it before its end, which a server may have set
+        // later.
+        const bool renews = world_.names[g.name].options.renew;
+        if (g.belief != nullptr && !renews) {
+            const auto shown = g.belief->lease->valid_until().time_since_epoch().count();
+            by = std::max(by, g.belief->process->when(shown) + world_.slack());
+        }
+        g.lost_by = std::min(g.lost_by, by);
+    }
 }
 
 void History::asked(const std::string& owner) {

@@ -51,7 +51,8 @@ private:
         std::size_t name;
         std::string owner;
         std::uint64_t units;
-        Nanos from;              ///< granted no earlier
+        Nanos begun;             ///< its call: from then on it may hold, as its server sees it
+        Nanos from;              ///< granted no earlier, as its client counts
         Nanos learnt;            ///< when its client knew
         Nanos frozen;            ///< of its machine, by then
         Nanos until = never;     ///< when it was let go

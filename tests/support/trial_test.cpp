@@ -16,7 +16,7 @@ using test_support::cap;
 using test_support::Stalls;
 using test_support::Trial;
 
-// What a sanitizer may lengthen is no bound of a promise (F70).
+// What a sanitizer may lengthen is no bound of a promise.
 static_assert(!std::is_convertible_v<decltype(cap(1s)), Trial::milliseconds>);
 
 namespace {
@@ -38,7 +38,7 @@ void stand_still(std::chrono::milliseconds time) {
 
 }  // namespace
 
-TEST_CASE("what stalls do to trials (F70)") {
+TEST_CASE("what stalls do to trials") {
     // In a process of its own: whoever started this one may be told of a child that is stopped.
     const ::pid_t child = ::fork();
     if (child == 0) {
@@ -52,7 +52,7 @@ TEST_CASE("what stalls do to trials (F70)") {
     CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("a stall voids the trial that it is in, and no later one (F70)", "[.][stalls]") {
+TEST_CASE("a stall voids the trial that it is in, and no later one", "[.][stalls]") {
     int trials = 0;
     for (Trial trial; trial.again();) {
         const auto start = std::chrono::steady_clock::now();
@@ -64,7 +64,7 @@ TEST_CASE("a stall voids the trial that it is in, and no later one (F70)", "[.][
     CHECK(trials == 3);
 }
 
-TEST_CASE("a trial is made again three times, and not once more (F70)", "[.][stalls]") {
+TEST_CASE("a trial is made again three times, and not once more", "[.][stalls]") {
     int trials = 0;
     bool proven = false;
     for (Trial trial; trial.again();)
@@ -78,7 +78,7 @@ TEST_CASE("a trial is made again three times, and not once more (F70)", "[.][sta
     CHECK(proven);
 }
 
-TEST_CASE("a stall is seen by who watches then, and not by who comes later (F70)", "[.][stalls]") {
+TEST_CASE("a stall is seen by who watches then, and not by who comes later", "[.][stalls]") {
     const Stalls early;
     stand_still(300ms);
     CHECK(early.longest() >= 200);
@@ -88,7 +88,7 @@ TEST_CASE("a stall is seen by who watches then, and not by who comes later (F70)
     }
 }
 
-TEST_CASE("a test is made again from its beginning while its trial is void (F70)", "[.][stalls]") {
+TEST_CASE("a test is made again from its beginning while its trial is void", "[.][stalls]") {
     static int runs = 0;
     Trial& trial = test_support::this_trial();
     const auto start = std::chrono::steady_clock::now();

@@ -1,10 +1,5 @@
 #include "holdfast/spi/net/socket.hpp"
 
-// A false alarm of g++ 12 about coroutine frames, for which Boost has its own allocator.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

@@ -137,7 +137,7 @@ TEST_CASE("T23: killed and restarted: the lease goes on, waiters wait on, nobody
     CHECK(got->previous_holder() == PreviousHolder::released);
 }
 
-TEST_CASE("F66: an acquire that is cut by close() leaves nothing behind") {
+TEST_CASE("an acquire that is cut by close() leaves nothing behind") {
     const auto name = fresh("closing");
     lab::Proxy proxy(server().port());
     const auto url =

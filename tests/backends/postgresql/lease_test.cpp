@@ -94,7 +94,7 @@ TEST_CASE("a request that arrives after its deadline takes nothing") {
     CHECK(row("owner IS NULL", name) == "t");
 }
 
-TEST_CASE("F80: in a batch, too, a request that arrives after its deadline takes nothing") {
+TEST_CASE("in a batch, too, a request that arrives after its deadline takes nothing") {
     const auto late = fresh("late"), timely = fresh("timely");
     Direct direct(server().url());
     for (const auto& name : {late, timely}) {
@@ -117,7 +117,7 @@ TEST_CASE("F80: in a batch, too, a request that arrives after its deadline takes
     CHECK(row("owner IS NULL", late) == "t");
 }
 
-TEST_CASE("F54: an owner that leaves is marked for as long as its own request may act") {
+TEST_CASE("an owner that leaves is marked for as long as its own request may act") {
     Direct direct(server().url());
     hf::spi::Attempt a;
     a.name = "N", a.owner = "IIIIIIIIIIIIIIIIIIIIII.h.1";
@@ -264,7 +264,7 @@ TEST_CASE("a row that somebody else has locked is passed over, not waited for") 
     CHECK(lease.release() == ReleaseResult::released);
 }
 
-TEST_CASE("F53: a release that a foreign lock holds up costs no other lease anything") {
+TEST_CASE("a release that a foreign lock holds up costs no other lease anything") {
     const auto name = fresh("held up"), other = fresh("other");
     std::atomic<int> at_risk{0};
     const auto client =
@@ -295,7 +295,7 @@ TEST_CASE("F53: a release that a foreign lock holds up costs no other lease anyt
     require_free(name);
 }
 
-TEST_CASE("F53: a row that somebody has locked costs the others of its statement nothing") {
+TEST_CASE("a row that somebody has locked costs the others of its statement nothing") {
     const auto name = fresh("locked");
     Direct direct(server().url());
     std::vector<pg::Step> steps;

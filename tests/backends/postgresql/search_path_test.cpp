@@ -1,4 +1,4 @@
-// F105, CVE-2018-1058: what others put into a schema of search_path does not run with our rights,
+// CVE-2018-1058: what others put into a schema of search_path does not run with our rights,
 // neither code that would fit our statements better than the server's own, nor a table before ours.
 #include <future>
 
@@ -42,7 +42,7 @@ END $do$)";
 
 }  // namespace
 
-TEST_CASE("F105: functions and operators of other schemas do not run, whatever fits them better") {
+TEST_CASE("functions and operators of other schemas do not run, whatever fits them better") {
     auto own = lab::PostgresServer::start();
     hold(open(own.url()), "N").release();
     own.sql("GRANT SELECT ON holdfast_lease TO PUBLIC");  // so that the table is looked at closely
@@ -107,7 +107,7 @@ TEST_CASE("F105: functions and operators of other schemas do not run, whatever f
     }
 }
 
-TEST_CASE("F105: a table that is put before ours in search_path is not used by who has ours") {
+TEST_CASE("a table that is put before ours in search_path is not used by who has ours") {
     auto own = lab::PostgresServer::start();
     hold(open(own.url()), "N").release();  // makes the table
     own.sql("CREATE SCHEMA first; ALTER ROLE holdfast SET search_path = first, public");

@@ -49,7 +49,7 @@ struct Roles {
 
 }  // namespace
 
-TEST_CASE("F105: a table of another role runs nothing with our rights") {
+TEST_CASE("a table of another role runs nothing with our rights") {
     const Roles r;
     r.make_table(r.other);
     own().sql("CREATE FUNCTION \"" + r.schema +
@@ -68,7 +68,7 @@ TEST_CASE("F105: a table of another role runs nothing with our rights") {
     CHECK(own().value("SELECT rolsuper FROM pg_roles WHERE rolname = '" + r.other + "'") == "f");
 }
 
-TEST_CASE("F105: owners that may be trusted: oneself, a group, the database's owner, a superuser") {
+TEST_CASE("owners that may be trusted: oneself, a group, the database's owner, a superuser") {
     const Roles r;
     SECTION("oneself") {
         CHECK(hold(r.client(r.victim), "N").valid());
@@ -93,7 +93,7 @@ TEST_CASE("F105: owners that may be trusted: oneself, a group, the database's ow
     }
 }
 
-TEST_CASE("F105: a table with code of its own is refused, whoever owns it") {
+TEST_CASE("a table with code of its own is refused, whoever owns it") {
     const Roles r;
     r.make_table("postgres");
     const auto in_place = [&](std::string sql) {
@@ -129,7 +129,7 @@ TEST_CASE("F105: a table with code of its own is refused, whoever owns it") {
     CHECK(hold(r.client(r.victim), "N").valid());
 }
 
-TEST_CASE("F51: a schema may be named as a word of the statements' patterns") {
+TEST_CASE("a schema may be named as a word of the statements' patterns") {
     for (const std::string name :
          {"KNOW", "SYNC", "TABLE", "PLACE", "NOW", "it's 'TABLE' @ \"x\""}) {
         INFO(name);
@@ -151,7 +151,7 @@ TEST_CASE("F51: a schema may be named as a word of the statements' patterns") {
     }
 }
 
-TEST_CASE("F48: what forgets or may be replaced by what lags behind is class D") {
+TEST_CASE("what forgets or may be replaced by what lags behind is class D") {
     const auto probed = [](const lab::PostgresServer& s) {
         hf::Diagnostics words;
         const auto found = open(s.url()).probe(&words);
@@ -310,7 +310,7 @@ std::string outer_address() {
 
 }  // namespace
 
-TEST_CASE("F103: PGSSLMODE and PGCHANNELBINDING count: nothing is said to a server without TLS") {
+TEST_CASE("PGSSLMODE and PGCHANNELBINDING count: nothing is said to a server without TLS") {
     std::string words;
     SECTION("PGSSLMODE") {
         const Environment tls("PGSSLMODE", "require");
@@ -329,7 +329,7 @@ TEST_CASE("F103: PGSSLMODE and PGCHANNELBINDING count: nothing is said to a serv
     }
 }
 
-TEST_CASE("F103: to another machine TLS is required unless somebody says otherwise") {
+TEST_CASE("to another machine TLS is required unless somebody says otherwise") {
     const std::string address = outer_address();
     if (address.empty()) return;  // without a network there is no other machine
     std::string words;
@@ -354,7 +354,7 @@ TEST_CASE("F103: to another machine TLS is required unless somebody says otherwi
     CHECK_THAT(heard_at(address, "", &words), ContainsSubstring("application_name"));
 }
 
-TEST_CASE("F103: PGGSSENCMODE counts where the URL says nothing") {
+TEST_CASE("PGGSSENCMODE counts where the URL says nothing") {
     const auto asked = [](const std::string& query) {
         std::string mode;
         const Direct direct(server().url() + query);
@@ -368,7 +368,7 @@ TEST_CASE("F103: PGGSSENCMODE counts where the URL says nothing") {
     CHECK(asked("?gssencmode=disable") == "disable");
 }
 
-TEST_CASE("F89: both ends look after a connection that is idle") {
+TEST_CASE("both ends look after a connection that is idle") {
     const auto client = open_here("keepalive=20s");
     hold(client, fresh("idle")).release();
     const auto watched = [](const char* file) {

@@ -1,4 +1,4 @@
-// What close() takes back: a grant whose answer was lost (F66, F88).
+// What close() takes back: a grant whose answer was lost.
 #include <thread>
 
 #include "catch.hpp"
@@ -11,7 +11,7 @@ using namespace redis_tests;
 using holdfast::lab::Direction;
 namespace lab = holdfast::lab;
 
-TEST_CASE("close: a grant whose answer is lost is given back (F66, F88)") {
+TEST_CASE("close: a grant whose answer is lost is given back") {
     const bool by_lane = GENERATE(false, true);
     const std::string mode = GENERATE("mode=fenced", "mode=plain");
     INFO(mode << (by_lane ? " by lane" : " by the engine"));

@@ -1,5 +1,5 @@
 // What `probe` and `require` say of a server's memory: class B only where nothing voids the sync of
-// each write (F22).
+// each write.
 #include "catch.hpp"
 #include "rig.hpp"
 
@@ -7,7 +7,7 @@ using namespace redis_tests;
 using holdfast::Capability;
 using holdfast::SafetyClass;
 
-TEST_CASE("durability: a server that does not sync each write is no class B (F22)") {
+TEST_CASE("durability: a server that does not sync each write is no class B") {
     holdfast::lab::RedisOptions options;
     options.append_only = true;
     auto server = RedisServer::start(options);
@@ -43,7 +43,7 @@ TEST_CASE("durability: a server that does not sync each write is no class B (F22
     CHECK_FALSE(probe().first);
 }
 
-TEST_CASE("durability: an append-only file that is only just being made (F22)") {
+TEST_CASE("durability: an append-only file that is only just being made") {
     auto server = RedisServer::start();
     server.cli({"SET", "x", "x"});
     server.cli({"CONFIG", "SET", "appendfsync", "always"});

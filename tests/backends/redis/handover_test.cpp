@@ -1,5 +1,4 @@
-// What a hand-over message may say, when it goes out, and to whom the lock goes: F21, F31, F32,
-// F102.
+// What a hand-over message may say, when it goes out, and to whom the lock goes.
 #include <thread>
 
 #include "catch.hpp"
@@ -44,7 +43,7 @@ struct Line {
 
 }  // namespace
 
-TEST_CASE("hand-over: a token that the server cannot have given is no grant (F102)") {
+TEST_CASE("hand-over: a token that the server cannot have given is no grant") {
     const std::string token = GENERATE("1999999999999999", "-5", "-9223372036854775808");
     INFO(token);
     Line line;
@@ -62,7 +61,7 @@ TEST_CASE("hand-over: a token that the server cannot have given is no grant (F10
     CHECK(line.waiting.backend->requests() == before);
 }
 
-TEST_CASE("hand-over: a message about another client's owner frees nothing (F102)") {
+TEST_CASE("hand-over: a message about another client's owner frees nothing") {
     Line line;
     line.publish(line.h.owner + " " + line.now_us() + " r a");
     // Whatever it made this client send would have been read before this.
@@ -71,7 +70,7 @@ TEST_CASE("hand-over: a message about another client's owner frees nothing (F102
     CHECK(line.holder.renew(line.h).renewal == spi::Held::Renewal::renewed);
 }
 
-TEST_CASE("hand-over: with handover=confirmed no message is a grant (F102)") {
+TEST_CASE("hand-over: with handover=confirmed no message is a grant") {
     Line line("handover=confirmed");
     line.publish(line.w.owner + " " + line.now_us() + " r a");
     CHECK(line.waiting.attempt(line.w).busy());
@@ -86,7 +85,7 @@ TEST_CASE("hand-over: with handover=confirmed no message is a grant (F102)") {
     CHECK(line.server.cli({"PTTL", "a"}).integer > 9000);
 }
 
-TEST_CASE("hand-over: a lease that is not renewed has its whole ttl (F21)") {
+TEST_CASE("hand-over: a lease that is not renewed has its whole ttl") {
     auto server = RedisServer::start();
     const auto holder = holdfast::Client::open(server.url()).value();
     const auto waiter = holdfast::Client::open(server.url()).value();
@@ -112,7 +111,7 @@ TEST_CASE("hand-over: a lease that is not renewed has its whole ttl (F21)") {
     CHECK(second->release() == ReleaseResult::released);
 }
 
-TEST_CASE("hand-over: who listens to everything is not taken for a dead waiter (F32)") {
+TEST_CASE("hand-over: who listens to everything is not taken for a dead waiter") {
     auto server = RedisServer::start();
     auto everything = server.connect();
     everything.command({"PSUBSCRIBE", "*"});
@@ -136,7 +135,7 @@ TEST_CASE("hand-over: who listens to everything is not taken for a dead waiter (
     CHECK(living.attempt(w).granted());
 }
 
-TEST_CASE("hand-over: a server that knows no SUBSCRIBE costs nobody a wait (F31)") {
+TEST_CASE("hand-over: a server that knows no SUBSCRIBE costs nobody a wait") {
     test_support::Trial& trial = test_support::this_trial();
     holdfast::lab::RedisOptions options;
     options.config = {"rename-command SUBSCRIBE \"\""};
@@ -159,7 +158,7 @@ TEST_CASE("hand-over: a server that knows no SUBSCRIBE costs nobody a wait (F31)
     CHECK(rig.attempt(w).granted());
 }
 
-TEST_CASE("hand-over: a late subscription delays nobody for long, and wakes who waits (F31)") {
+TEST_CASE("hand-over: a late subscription delays nobody for long, and wakes who waits") {
     test_support::Trial& trial = test_support::this_trial();
     auto server = RedisServer::start();
     lab::Proxy proxy(server.port());
@@ -176,8 +175,7 @@ TEST_CASE("hand-over: a late subscription delays nobody for long, and wakes who 
     rig.until([&] { return rig.woken(w); }, "the waiter is woken by the subscription");
 }
 
-TEST_CASE(
-    "hand-over: no message goes out where the server then refuses to write the grant (F102)") {
+TEST_CASE("hand-over: no message goes out where the server then refuses to write the grant") {
     Line line;
     line.server.cli({"DEL", "a"});
     REQUIRE(line.server.cli({"CONFIG", "SET", "maxmemory", "1"}).is_ok());
@@ -197,7 +195,7 @@ TEST_CASE(
     CHECK(line.waiting.attempt(line.w).granted());
 }
 
-TEST_CASE("hand-over: a waiter that listens at a replica only is not notified there (F102)") {
+TEST_CASE("hand-over: a waiter that listens at a replica only is not notified there") {
     holdfast::lab::RedisOptions options;
     options.config = {"repl-diskless-sync-delay 0", "repl-ping-replica-period 1"};
     auto server = RedisServer::start(options);

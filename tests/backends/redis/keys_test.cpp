@@ -96,7 +96,7 @@ TEST_CASE("scripts: numbers become texts by string.format only") {
     }
 }
 
-TEST_CASE("scripts: they and the operations are those that the model has explored (F65)") {
+TEST_CASE("scripts: they and the operations are those that the model has explored") {
     std::ifstream file(REDIS_MODEL);
     std::stringstream all;
     all << file.rdbuf();

@@ -135,7 +135,7 @@ TEST_CASE("lane: a connection that the server closed meanwhile is replaced unsee
     CHECK(release(*lane, t) == ReleaseResult::released);
 }
 
-TEST_CASE("lane: an answer too many in the handshake is no answer to the first command (F1)") {
+TEST_CASE("lane: an answer too many in the handshake is no answer to the first command") {
     namespace asio = boost::asio;
     using tcp = asio::ip::tcp;
     asio::io_context io;

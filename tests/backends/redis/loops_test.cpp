@@ -1,4 +1,4 @@
-// F1: a caller whose loop goes away with a call under way. That call is lost; no later call may
+// A caller whose loop goes away with a call under way. That call is lost; no later call may
 // take its answer for its own.
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -36,7 +36,7 @@ std::shared_ptr<Call> call(hf::Lock& lock, asio::io_context& loop, hf::milliseco
 
 }  // namespace
 
-TEST_CASE("F1: a loop destroyed with a call under way costs that call and no other") {
+TEST_CASE("a loop destroyed with a call under way costs that call and no other") {
     auto server = RedisServer::start();
     for (const std::string mode : {"mode=fenced", "mode=plain"}) {
         INFO(mode);

@@ -1,4 +1,4 @@
-// Out of memory while a request is queued: no answer may then go to another question (F1).
+// Out of memory while a request is queued: no answer may then go to another question.
 #include <cstdlib>
 #include <new>
 
@@ -38,7 +38,7 @@ struct Scarce {
 
 using namespace redis_tests;
 
-TEST_CASE("memory: whichever allocation fails, answers belong to their questions (F1)") {
+TEST_CASE("memory: whichever allocation fails, answers belong to their questions") {
     auto server = RedisServer::start();
     Rig rig(server.url());
     Try warm("warm");

@@ -302,7 +302,7 @@ TEST_CASE("operations: no answer is a doubt only where something was sent, and i
     }
 }
 
-TEST_CASE("operations: the mark lasts as long as the request that it is to refuse (F36)") {
+TEST_CASE("operations: the mark lasts as long as the request that it is to refuse") {
     Desk desk;
     Try t("a");
     Acquire op(desk.shared, desk.keys, timed(t).a);

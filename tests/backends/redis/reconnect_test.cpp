@@ -1,5 +1,5 @@
-// When a connection is given up, and when not: a server that has become a replica (F26), and a
-// request whose short time is over while others' is not (F33).
+// When a connection is given up, and when not: a server that has become a replica, and a
+// request whose short time is over while others' is not.
 #include "catch.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -32,7 +32,7 @@ struct Going {
 
 }  // namespace
 
-TEST_CASE("reconnect: a server that has become a replica is left, by every connection (F26)") {
+TEST_CASE("reconnect: a server that has become a replica is left, by every connection") {
     auto server = RedisServer::start();
     lab::Proxy proxy(server.port());
     for (const char* mode : {"mode=fenced", "mode=plain"}) {
@@ -75,7 +75,7 @@ TEST_CASE("reconnect: a server that has become a replica is left, by every conne
     }
 }
 
-TEST_CASE("reconnect: one request's short time ends that request alone (F33)") {
+TEST_CASE("reconnect: one request's short time ends that request alone") {
     auto server = RedisServer::start();
     lab::Proxy proxy(server.port());
     Rig rig(behind(proxy));
@@ -103,7 +103,7 @@ TEST_CASE("reconnect: one request's short time ends that request alone (F33)") {
     CHECK(server.cli({"EXISTS", "a"}).integer == 0);
 }
 
-TEST_CASE("reconnect: one request's short time ends no connecting for the others (F33)") {
+TEST_CASE("reconnect: one request's short time ends no connecting for the others") {
     auto server = RedisServer::start();
     Rig rig(server.url());
     Try hasty("a"), calm("b");
@@ -118,7 +118,7 @@ TEST_CASE("reconnect: one request's short time ends no connecting for the others
     CHECK(calm.granted());
 }
 
-TEST_CASE("reconnect: a connection that says nothing is given up, whoever still waits (F33)") {
+TEST_CASE("reconnect: a connection that says nothing is given up, whoever still waits") {
     auto server = RedisServer::start();
     lab::Proxy proxy(server.port());
     Rig rig(behind(proxy));

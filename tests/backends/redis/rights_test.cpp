@@ -1,6 +1,6 @@
-// What a server refuses, and to whom: forbidden names (F27), a cluster (F28), the words of older
-// servers (F29), keys of another kind (F87), read-only users (F115), and what is said about
-// passwords on the wire (F116).
+// What a server refuses, and to whom: forbidden names, a cluster, the words of older
+// servers, keys of another kind, read-only users, and what is said about
+// passwords on the wire.
 #include <atomic>
 
 #include "catch.hpp"
@@ -14,7 +14,7 @@ using holdfast::lab::RedisOptions;
 using holdfast::resp::Error;
 using holdfast::resp::make;
 
-TEST_CASE("rights: a forbidden name does not fail the others of its call (F27)") {
+TEST_CASE("rights: a forbidden name does not fail the others of its call") {
     RedisOptions options;
     options.users = {"app on >word ~lock:* ~{lock:* &hf:c:* +@all"};
     auto server = RedisServer::start(options);
@@ -60,7 +60,7 @@ TEST_CASE("rights: a forbidden name does not fail the others of its call (F27)")
     }
 }
 
-TEST_CASE("rights: a Redis Cluster is refused before anything is asked of it (F28)") {
+TEST_CASE("rights: a Redis Cluster is refused before anything is asked of it") {
     RedisOptions options;
     options.config = {"cluster-enabled yes"};
     auto server = RedisServer::start(options);
@@ -126,7 +126,7 @@ TEST_CASE("T27: a peer that redirects is a cluster: nothing is granted, and noth
         }
 }
 
-TEST_CASE("rights: the words of a script's error, as Redis 6.2 and 7.0 send them (F29)") {
+TEST_CASE("rights: the words of a script's error, as Redis 6.2 and 7.0 send them") {
     // Taken from servers 6.2.16 and 7.0.15.
     const std::string older =
         "ERR Error running script (call to f_" + std::string(40, 'a') + "): @user_script:48: ";
@@ -254,7 +254,7 @@ TEST_CASE("rights: a replica is refused, and shows nothing as the truth") {
     CHECK(early.inspect("a").has_value());
 }
 
-TEST_CASE("rights: mode=plain tells a key of another kind from a lock that is held (F87)") {
+TEST_CASE("rights: mode=plain tells a key of another kind from a lock that is held") {
     auto server = RedisServer::start();
     Rig rig(server.url(), "mode=plain");
     server.cli({"RPUSH", "list", "x"});
@@ -271,7 +271,7 @@ TEST_CASE("rights: mode=plain tells a key of another kind from a lock that is he
     CHECK(rig.backend->requests() - before == 1);
 }
 
-TEST_CASE("rights: mode=plain takes a value for a value, whatever it says (F87)") {
+TEST_CASE("rights: mode=plain takes a value for a value, whatever it says") {
     auto server = RedisServer::start();
     Rig rig(server.url(), "mode=plain");
     server.cli({"SET", "a", "E READONLY"});
@@ -288,7 +288,7 @@ TEST_CASE("rights: mode=plain takes a value for a value, whatever it says (F87)"
     CHECK(rig.backend->requests() - before == 1);
 }
 
-TEST_CASE("rights: a user who may only read can inspect and list (F115)") {
+TEST_CASE("rights: a user who may only read can inspect and list") {
     RedisOptions options;
     options.users = {"reader on >word %R~* resetchannels +@read +@connection +time +eval_ro"};
     auto server = RedisServer::start(options);
@@ -316,7 +316,7 @@ TEST_CASE("rights: a user who may only read can inspect and list (F115)") {
     CHECK(app.inspect("a").has_value());
 }
 
-TEST_CASE("rights: a password that crosses the network in clear is remarked on (F116)") {
+TEST_CASE("rights: a password that crosses the network in clear is remarked on") {
     const auto warned = [](const std::string& url, const std::string& query = {}) {
         const Rig rig(url, query);  // connects to nothing
         return rig.events.warnings;

@@ -1,5 +1,5 @@
-// What is kept at the server: for how long (F34), what of it is believed (F112), and until when the
-// mark of an owner that left refuses it (F36).
+// What is kept at the server: for how long, what of it is believed, and until when the
+// mark of an owner that left refuses it.
 #include "catch.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "protocol/scripts.hpp"
@@ -23,7 +23,7 @@ bool kept(RedisServer& server, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("state: a name whose holder crashed is forgotten some day (F34)") {
+TEST_CASE("state: a name whose holder crashed is forgotten some day") {
     auto server = RedisServer::start();
     Rig rig(server.url()), other(server.url());
     Try t("a", 10s), u("b", 10s);
@@ -77,7 +77,7 @@ TEST_CASE("state: a name whose holder crashed is forgotten some day (F34)") {
     }
 }
 
-TEST_CASE("state: a token that cannot grow on is no token (F112)") {
+TEST_CASE("state: a token that cannot grow on is no token") {
     auto server = RedisServer::start();
     Rig rig(server.url()), other(server.url());
     for (const std::string token : {"9007199254740991", "9999999999999999", "9e15000000000000",
@@ -99,7 +99,7 @@ TEST_CASE("state: a token that cannot grow on is no token (F112)") {
     }
 }
 
-TEST_CASE("scripts: a lock whose keys are of another kind spoils no other of its call (F36)") {
+TEST_CASE("scripts: a lock whose keys are of another kind spoils no other of its call") {
     auto server = RedisServer::start();
     Rig rig(server.url());
     Try a("a"), b("b"), c("c");
@@ -121,7 +121,7 @@ TEST_CASE("scripts: a lock whose keys are of another kind spoils no other of its
     CHECK(server.cli({"EXISTS", "a", "b", "d"}).integer == 0);
 }
 
-TEST_CASE("scripts: a batch has its deadlines as a single call has (F80)") {
+TEST_CASE("scripts: a batch has its deadlines as a single call has") {
     auto server = RedisServer::start();
     const auto& scripts = holdfast::redis::Scripts::all();
     for (const bool marked : {false, true}) {  // by the quick way, and past it
@@ -160,7 +160,7 @@ TEST_CASE("scripts: a batch has its deadlines as a single call has (F80)") {
     }
 }
 
-TEST_CASE("scripts: no way of leaving frees a key that is another's (F80)") {
+TEST_CASE("scripts: no way of leaving frees a key that is another's") {
     auto server = RedisServer::start();
     Rig rig(server.url()), waiting(server.url());
     const auto check = [&](const std::string& owner) {

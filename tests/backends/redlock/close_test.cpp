@@ -1,4 +1,4 @@
-// What close() takes back: a grant whose answers were lost (F66, F88), a release that only a
+// What close() takes back: a grant whose answers were lost, a release that only a
 // majority has answered.
 #include <thread>
 
@@ -6,7 +6,7 @@
 
 using namespace redlock_tests;
 
-TEST_CASE("close: a grant whose answers are lost is given back (F66, F88)") {
+TEST_CASE("close: a grant whose answers are lost is given back") {
     const bool by_lane = GENERATE(false, true);
     INFO((by_lane ? "by lane" : "by the engine"));
     Five three(false, {}, 3);

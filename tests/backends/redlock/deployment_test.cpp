@@ -101,7 +101,7 @@ TEST_CASE("deployment: clients of different sets of nodes are kept apart", "[con
     CHECK(refusal(*lock_of(open(five.url()), "name")) == errc::bad_config);
 }
 
-TEST_CASE("F23: clients with another max_ttl or durable are kept apart", "[config]") {
+TEST_CASE("clients with another max_ttl or durable are kept apart", "[config]") {
     Five five(false, {}, 3);
     const auto client = open(five.url("durable=no&max_ttl=2s&ttl=1s"));
     hold(*lock_of(client, "name"), 20s).release();
@@ -120,7 +120,7 @@ TEST_CASE("F23: clients with another max_ttl or durable are kept apart", "[confi
     CHECK(refusal(*lock_of(client, "name")) == hf::error_code());
 }
 
-TEST_CASE("F23: nodes that an older or a newer library has marked say what to do", "[config]") {
+TEST_CASE("nodes that an older or a newer library has marked say what to do", "[config]") {
     Five five(false, {}, 3);
     std::vector<std::string> hosts{five.where(0), five.where(1), five.where(2)};
     std::sort(hosts.begin(), hosts.end());
@@ -214,8 +214,7 @@ TEST_CASE("deployment: an even number of nodes and fencing=off are told", "[conf
     four[1].resume();
 }
 
-TEST_CASE("F22: probe believes in a node only where nothing voids the sync of each write",
-          "[config]") {
+TEST_CASE("probe believes in a node only where nothing voids the sync of each write", "[config]") {
     Five three(true, {}, 3);
     redis_tests::Rig rig(three.url());
     const auto outlives = [&] {
@@ -377,7 +376,7 @@ TEST_CASE("deployment: the rights that the README names are enough", "[config]")
     CHECK(refusal(*lock_of(client, "elsewhere"), &words) == errc::denied);
 }
 
-TEST_CASE("deployment: a user who may only read can inspect (F115)", "[config]") {
+TEST_CASE("deployment: a user who may only read can inspect", "[config]") {
     RedisOptions options;
     options.users = {
         "reader on >word %R~* resetchannels -@all +eval_ro +get +pttl +time +info +select +ping"};
@@ -394,8 +393,7 @@ TEST_CASE("deployment: a user who may only read can inspect (F115)", "[config]")
     CHECK(older.inspect("name").has_value());
 }
 
-TEST_CASE("deployment: what the network can read or fake is told for each node (F116)",
-          "[config]") {
+TEST_CASE("deployment: what the network can read or fake is told for each node", "[config]") {
     const auto warned = [](const std::string& url) {
         const redis_tests::Rig rig(url);  // connects to nothing
         return rig.events.warnings;

@@ -111,7 +111,7 @@ TEST_CASE("faults: a node that refuses writes counts as missing, and no more") {
     }
 }
 
-TEST_CASE("faults: a node that has become a replica is left, by every connection (F26)") {
+TEST_CASE("faults: a node that has become a replica is left, by every connection") {
     Five three(false, {}, 3);
     lab::Proxy proxy(three[0].port());
     const auto client = open("redlock://127.0.0.1:" + std::to_string(proxy.port()) + "," +
@@ -205,7 +205,7 @@ TEST_CASE("faults: a node whose clock was set back behind its start grants locks
 }
 
 TEST_CASE(
-    "F24: one clock that is ahead takes no token along, so that a node without data is no step "
+    "one clock that is ahead takes no token along, so that a node without data is no step "
     "back") {
     const auto wrong = GENERATE(hf::milliseconds(10min), hf::milliseconds(2h));
     const bool async = GENERATE(false, true);

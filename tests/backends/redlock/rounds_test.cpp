@@ -33,7 +33,7 @@ struct Three {
 
 }  // namespace
 
-TEST_CASE("F30: what an earlier proposal took is given back, though the next one was never sent") {
+TEST_CASE("what an earlier proposal took is given back, though the next one was never sent") {
     const bool by_lane = GENERATE(false, true);
     INFO((by_lane ? "by lane" : "by the engine"));
     Three three(by_lane);
@@ -67,7 +67,7 @@ TEST_CASE("F30: what an earlier proposal took is given back, though the next one
                     "both have been given it back");
 }
 
-TEST_CASE("F80: a lease counts from its request, however long the answers take") {
+TEST_CASE("a lease counts from its request, however long the answers take") {
     const bool by_lane = GENERATE(false, true);
     INFO((by_lane ? "by lane" : "by the engine"));
     Three three(by_lane);
@@ -89,7 +89,7 @@ TEST_CASE("F80: a lease counts from its request, however long the answers take")
     CHECK(renewed.renewed_base.value_or(renewed.sent) <= renewed.sent);
 }
 
-TEST_CASE("F80: a majority of four is three, for each verb") {
+TEST_CASE("a majority of four is three, for each verb") {
     Five four(false, {}, 4);
     Rig rig(four.url());
     Try t("name");
@@ -118,7 +118,7 @@ TEST_CASE("F80: a majority of four is three, for each verb") {
         CHECK(2 * holdfast::redlock::majority(n) == n + (n % 2 == 0 ? 2 : 1));
 }
 
-TEST_CASE("F80: what comes after its deadline does nothing, alone and among others") {
+TEST_CASE("what comes after its deadline does nothing, alone and among others") {
     const auto server = RedisServer::start();
     const auto& scripts = holdfast::redlock::Scripts::all();
     const auto ms_now = [&] {

@@ -67,7 +67,7 @@ struct Stepped {
 
 }  // namespace
 
-TEST_CASE("F30: rounds: a later proposal that fails takes nothing from what an earlier one took",
+TEST_CASE("rounds: a later proposal that fails takes nothing from what an earlier one took",
           "[rounds]") {
     const std::string later = GENERATE("unsent", "cut", "busy", "late", "refused");
     INFO(later);
@@ -115,8 +115,7 @@ TEST_CASE("rounds: an answer to an earlier proposal is no vote, but tells what i
         CHECK(s.notes.owes(i));
 }
 
-TEST_CASE("F80: rounds: a grant counts from its request, and one that is too late is none",
-          "[rounds]") {
+TEST_CASE("rounds: a grant counts from its request, and one that is too late is none", "[rounds]") {
     const auto after = GENERATE(hf::milliseconds(9000), hf::milliseconds(9898));
     Stepped s;
     for (std::size_t i = 0; i < 2; ++i)

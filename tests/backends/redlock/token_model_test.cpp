@@ -212,8 +212,7 @@ Seen two_acquisitions(TokenFloor rule) {
 
 }  // namespace
 
-TEST_CASE("F24: tokens: clocks that are wrong, and nodes that have lost their data",
-          "[token][model]") {
+TEST_CASE("tokens: clocks that are wrong, and nodes that have lost their data", "[token][model]") {
     const Seen ours = two_acquisitions(TokenFloor::ours);
     std::cout << "redlock token model: " << ours.runs << " pairs of acquisitions\n";
     // What the README promises,

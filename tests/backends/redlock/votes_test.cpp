@@ -81,7 +81,7 @@ TEST_CASE("votes: what a release came to") {
     CHECK(result(0, 0, 0) == ReleaseResult::unreachable);
 }
 
-TEST_CASE("votes: the answers of a node, also as Redis 6.2 words them (F29)") {
+TEST_CASE("votes: the answers of a node, also as Redis 6.2 words them") {
     const auto bulk = [](std::string text) {
         Reply r;
         r.type = Reply::Type::bulk;

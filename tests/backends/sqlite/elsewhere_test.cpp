@@ -52,19 +52,19 @@ void one_holder(const std::vector<std::string>& flags, const std::string& prepar
     CHECK(lab::reached([&] { return file.said("waits").starts_with("held"); }, 5s));
 }
 
-TEST_CASE("F44: a process with another boot id excludes, and is excluded") {
+TEST_CASE("a process with another boot id excludes, and is excluded") {
     one_holder({},
                "echo 11111111-2222-3333-4444-555555555555 > /tmp/$$ && "
                "mount --bind /tmp/$$ /proc/sys/kernel/random/boot_id && rm /tmp/$$");
 }
 
-TEST_CASE("F44: a process that cannot read the boot id excludes, and is excluded") {
+TEST_CASE("a process that cannot read the boot id excludes, and is excluded") {
     one_holder({"--pid"},
                "mount -t proc -o subset=pid none /proc && "
                "! cat /proc/sys/kernel/random/boot_id 2>/dev/null");
 }
 
-TEST_CASE("F80: processes of other time namespaces exclude, whichever way their clock is shifted") {
+TEST_CASE("processes of other time namespaces exclude, whichever way their clock is shifted") {
     SECTION("ahead") {
         one_holder({"--time", "--boottime", "86400"}, "true");
     }
@@ -75,7 +75,7 @@ TEST_CASE("F80: processes of other time namespaces exclude, whichever way their 
 
 // A sanitizer cannot do without /proc itself.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("F44: a process that cannot know its clock is refused, with the remedy") {
+TEST_CASE("a process that cannot know its clock is refused, with the remedy") {
     const File file;
     { Table(file).grant("b", "one"); }
     auto there = elsewhere(file, {"--time", "--boottime", "86400"}, "mount -t tmpfs none /proc",
@@ -86,7 +86,7 @@ TEST_CASE("F44: a process that cannot know its clock is refused, with the remedy
 }
 #endif
 
-TEST_CASE("F45: a file that is bind-mounted by itself has another log beside it, and is refused") {
+TEST_CASE("a file that is bind-mounted by itself has another log beside it, and is refused") {
     const File file;
     { Table(file).grant("b", "one"); }
     lab::TempDir other;
@@ -112,7 +112,7 @@ TEST_CASE("F45: a file that is bind-mounted by itself has another log beside it,
     bound.kill();
 }
 
-TEST_CASE("F46: a log that is removed while in use ends its leases, and nobody holds beside them") {
+TEST_CASE("a log that is removed while in use ends its leases, and nobody holds beside them") {
     const File file;
     auto client = Client::open(file.url + "?request_timeout=1500ms").value();
     auto lock = client.make_lock("a", {.ttl = 2s}).value();
@@ -164,7 +164,7 @@ std::string refused_at(const std::string& path, bool personal) {
     return ec ? detail : std::string();
 }
 
-TEST_CASE("F109: nobody may only read a new file, and one that somebody may is told") {
+TEST_CASE("nobody may only read a new file, and one that somebody may is told") {
     const File file;
     const auto mode_with = [&](mode_t limit) {
         std::filesystem::remove(file.path);
@@ -216,8 +216,7 @@ TEST_CASE("F109: nobody may only read a new file, and one that somebody may is t
     CHECK(ask().empty());
 }
 
-TEST_CASE(
-    "F109: private=yes takes an older file from everybody else, and what it cannot is refused") {
+TEST_CASE("private=yes takes an older file from everybody else, and what it cannot is refused") {
     const File file;
     Table open(file);
     open.grant("a", "one");
@@ -234,7 +233,7 @@ TEST_CASE(
     CHECK_THAT(refused_at(file.path, true), ContainsSubstring("-shm can stop every lock"));
 }
 
-TEST_CASE("F109: what others put into the file does not run") {
+TEST_CASE("what others put into the file does not run") {
     const File file;
     { Table(file).grant("a", "one"); }
     file.sql(
@@ -246,7 +245,7 @@ TEST_CASE("F109: what others put into the file does not run") {
     CHECK(file.sql("SELECT count(*) FROM holdfast_lease") == "2");
 }
 
-TEST_CASE("F109: private files are where nobody else could have put them") {
+TEST_CASE("private files are where nobody else could have put them") {
     lab::TempDir dir;
     const std::string path = dir / "sub/locks.db";
     const auto folder = dir / "sub";
@@ -302,7 +301,7 @@ TEST_CASE("F109: private files are where nobody else could have put them") {
     }
 }
 
-TEST_CASE("F47: the log goes into the file only while nobody else can commit") {
+TEST_CASE("the log goes into the file only while nobody else can commit") {
     const File file;
     Table t(file);
     t.grant("a", "one");
@@ -330,7 +329,7 @@ TEST_CASE("F47: the log goes into the file only while nobody else can commit") {
     sqlite3_close(db);
 }
 
-TEST_CASE("F47: versions of SQLite with the WAL-reset bug are known") {
+TEST_CASE("versions of SQLite with the WAL-reset bug are known") {
     for (const int with : {3'007'000, 3'040'001, 3'044'005, 3'045'000, 3'050'006, 3'051'002})
         CHECK(may_lose_commits(with));
     for (const int without : {3'044'006, 3'050'007, 3'051'003, 3'052'000})

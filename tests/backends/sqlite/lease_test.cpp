@@ -162,8 +162,7 @@ TEST_CASE("the wall clock decides nothing about who holds") {
     }
 }
 
-TEST_CASE(
-    "F44: a lease from before a restart of the machine keeps others out for its ttl at most") {
+TEST_CASE("a lease from before a restart of the machine keeps others out for its ttl at most") {
     const File file;
     Table t(file);
     std::string detail;
@@ -201,7 +200,7 @@ TEST_CASE("forged times hold nothing for longer than the longest ttl") {
     CHECK(left_us(now + 1, least, now) == 0);
 }
 
-TEST_CASE("F44: a renewal writes the ttl that its end was counted from") {
+TEST_CASE("a renewal writes the ttl that its end was counted from") {
     const File file;
     Table t(file);
     const auto held = t.grant("a", "one", 1s);
@@ -229,7 +228,7 @@ void layout_1(const File& file, const std::string& boot, std::int64_t acquired,
         std::to_string(expires) + ", '" + boot + "', " + std::to_string(acquired) + ")");
 }
 
-TEST_CASE("F44: tables of layout 1 are taken over, and cost nobody a lease") {
+TEST_CASE("tables of layout 1 are taken over, and cost nobody a lease") {
     const File file;
     const auto now = boot_us();
     const std::int64_t second = 1'000'000;

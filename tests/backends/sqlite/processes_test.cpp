@@ -164,7 +164,7 @@ TEST_CASE("a cancelled wait leaves nothing") {
     CHECK(file.sql("SELECT owner IS NULL AND mark = 1 FROM holdfast_lease") == "1");
 }
 
-TEST_CASE("F6: a child's own client has nothing of the parent's", "[fork]") {
+TEST_CASE("a child's own client has nothing of the parent's", "[fork]") {
     const File file;
     // No renewal: a thread of the client must not be inside SQLite at a fork.
     const auto client = Client::open(file.url + "?ttl=10m").value();
@@ -183,7 +183,7 @@ TEST_CASE("F6: a child's own client has nothing of the parent's", "[fork]") {
     CHECK(lease.valid());
 }
 
-TEST_CASE("F6: in a child of a parent that is inside SQLite, a client says so, and never hangs",
+TEST_CASE("in a child of a parent that is inside SQLite, a client says so, and never hangs",
           "[fork]") {
     const File file;
     const auto client = Client::open(file.url).value();
@@ -200,7 +200,7 @@ TEST_CASE("F6: in a child of a parent that is inside SQLite, a client says so, a
     }
 }
 
-TEST_CASE("F6: what a child's client holds outlasts the parent's client", "[fork]") {
+TEST_CASE("what a child's client holds outlasts the parent's client", "[fork]") {
     const File file;
     auto client = Client::open(file.url).value();
     auto before = client.make_lock("parent").value()->try_acquire().value();

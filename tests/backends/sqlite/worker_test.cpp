@@ -151,7 +151,7 @@ TEST_CASE("the child of a fork knows the clock of its own time namespace", "[for
     CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("F6: a child that has its parent's process id, in a namespace of its own, is another",
+TEST_CASE("a child that has its parent's process id, in a namespace of its own, is another",
           "[fork]") {
     if (::geteuid() != 0) return;  // only root makes one
     const File file;

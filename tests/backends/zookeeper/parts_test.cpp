@@ -237,7 +237,7 @@ TEST_CASE("T17: the order is that of the numbers, up to the last one that is giv
     }
 }
 
-TEST_CASE("F43: a number that a server gives twice makes nobody the first", "[line]") {
+TEST_CASE("a number that a server gives twice makes nobody the first", "[line]") {
     constexpr auto top = std::numeric_limits<std::int32_t>::max();
     CHECK(is_unique(0));
     CHECK(is_unique(top - 1));
@@ -297,7 +297,7 @@ TEST_CASE("a session lives from the write two back of the last acknowledged one"
     CHECK(v.base() == t0 + 5s);
 }
 
-TEST_CASE("F41: heartbeats are spaced from the acknowledgement of the one before", "[validity]") {
+TEST_CASE("heartbeats are spaced from the acknowledgement of the one before", "[validity]") {
     const boot_clock::time_point t0(100s);
     Validity v(2s);
     v.created(t0);
@@ -306,7 +306,7 @@ TEST_CASE("F41: heartbeats are spaced from the acknowledgement of the one before
     CHECK(v.next() == t0 + 1200ms + 1050ms);  // half a tick and a twentieth more
     v.disconnected();
     CHECK(v.next() <= t0);  // nothing of the old chain counts
-    // F42: no length of a session makes them closer; one that cannot hold three is refused.
+    // No length of a session makes them closer; one that cannot hold three is refused.
     CHECK(Validity::spacing(3s) == 1575ms);
     // What is left before an acknowledgement is enough for `holdfast run` to end its command.
     const auto least = Validity::least_timeout(3s);
@@ -401,7 +401,7 @@ bool believes_wrongly(std::mt19937& random, const Rule& rule) {
 
 }  // namespace
 
-TEST_CASE("F41: no delay between client, follower and leader makes a session believed too long",
+TEST_CASE("no delay between client, follower and leader makes a session believed too long",
           "[validity]") {
     const auto seed = std::random_device{}();
     std::mt19937 random(seed);

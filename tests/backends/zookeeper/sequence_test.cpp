@@ -1,4 +1,4 @@
-// F43, F81: the number of a node is that of the nodes made below its parent before, and a server
+// The number of a node is that of the nodes made below its parent before, and a server
 // that has counted to the end of 32 bits gives the last ones again and again.
 #include <atomic>
 #include <fstream>
@@ -84,7 +84,7 @@ void count_to(ZooKeeperServers& servers, const std::string& parent, std::uint32_
 
 }  // namespace
 
-TEST_CASE("F43: a line whose numbers are used up gives no lock, says so, and heals", "[F43]") {
+TEST_CASE("a line whose numbers are used up gives no lock, says so, and heals") {
     auto servers = ZooKeeperServers::start(
         {.config = {"forceSync=no"}, .java = {"-Dzookeeper.digest.enabled=false"}});
     const std::string url = servers.url() + "?tick_time=100ms&ttl=20s";

@@ -361,7 +361,7 @@ TEST_CASE("what this library cannot do is refused before anything connects") {
     refused("zookeeper://127.0.0.1:1/zookeeper/x", "path");
     refused("zookeeper://127.0.0.1:1/a//b", "path");
     refused("zookeeper://127.0.0.1:1?ttl=1s&tick_time=2s", "tick_time");
-    // F42: by default the servers' ticks are three seconds, and heartbeats half of one apart.
+    // By default the servers' ticks are three seconds, and heartbeats half of one apart.
     refused("zookeeper://127.0.0.1:1?ttl=5s", "at least 9s");
     refused("zookeeper://alice@127.0.0.1:1", "password");
 }
@@ -536,7 +536,7 @@ TEST_CASE("at risk when the connection breaks, held again when writes are acknow
     CHECK(lease.release() == hf::ReleaseResult::released);
 }
 
-TEST_CASE("F63: after an outage all leases are renewed as soon as their session is proved again") {
+TEST_CASE("after an outage all leases are renewed as soon as their session is proved again") {
     test_support::Trial& trial = test_support::this_trial();
     lab::Proxy proxy(server().port());
     const auto client =
@@ -586,7 +586,7 @@ TEST_CASE("a session writes one heartbeat every ttl/8, however many leases it ha
     trial.holds(left > 2s, 250ms, "what is left of a lease whose session beats every ttl/8");
 }
 
-TEST_CASE("F42: a lease, or a session, too short for a proof is refused in words") {
+TEST_CASE("a lease, or a session, too short for a proof is refused in words") {
     hf::Diagnostics words;
     const auto client = open(server().url() + "?tick_time=1s");
     const auto lock = lock_of(client, "short", {.ttl = 2999ms});
@@ -595,7 +595,7 @@ TEST_CASE("F42: a lease, or a session, too short for a proof is refused in words
     CHECK(hold(*lock_of(client, "short", {.ttl = 3s})).valid());
 }
 
-TEST_CASE("F49: a ttl above what the servers grant a session is as long as that") {
+TEST_CASE("a ttl above what the servers grant a session is as long as that") {
     test_support::Trial& trial = test_support::this_trial();
     const auto servers =
         ZooKeeperServers::start({.config = {"forceSync=no", "maxSessionTimeout=2000"}});
@@ -623,7 +623,7 @@ TEST_CASE("F49: a ttl above what the servers grant a session is as long as that"
     CHECK(at_risk == 0);
     CHECK(lease.valid());
     CHECK(lease.valid_until() <= now() + 2s);
-    // F42: so it is told where the servers' limit is too short for any proof.
+    // So it is told where the servers' limit is too short for any proof.
     hf::Diagnostics words;
     const auto slow = open(servers.url() + "?tick_time=2s&ttl=5m");
     const auto refused = lock_of(slow, "none")->acquire({.wait = 5s, .diagnostics = &words});
@@ -631,7 +631,7 @@ TEST_CASE("F49: a ttl above what the servers grant a session is as long as that"
     CHECK(words.text().find("maxSessionTimeout") != std::string::npos);
 }
 
-TEST_CASE("F50: a delete that is refused for longer than the ttl is repeated") {
+TEST_CASE("a delete that is refused for longer than the ttl is repeated") {
     const auto client = open(base_url(server()) + "&ttl=1s&request_timeout=200ms");
     ZooKeeperClient plain(server().connect_string());
     const auto lock = lock_of(client, "refused");
@@ -697,7 +697,7 @@ TEST_CASE("a tick_time below that of the servers is told, where their least sess
     CHECK_FALSE(seen("?tick_time=2s&ttl=6s"));
 }
 
-TEST_CASE("F82: ten thousand acquisitions of one client at once are all granted") {
+TEST_CASE("ten thousand acquisitions of one client at once are all granted") {
     constexpr int n = 10'000;
     std::atomic<int> granted{0}, failed{0};
     std::vector<hf::Lease> leases(n);
@@ -734,7 +734,7 @@ TEST_CASE("F82: ten thousand acquisitions of one client at once are all granted"
     CHECK(client.stats().in_doubt == 0);
 }
 
-TEST_CASE("F41: after a slow acknowledgement the next heartbeat waits half a tick all the same") {
+TEST_CASE("after a slow acknowledgement the next heartbeat waits half a tick all the same") {
     lab::Proxy proxy(server().port());
     constexpr auto on_its_way = 300ms, half_a_tick = 210ms;
     const auto client = open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) +

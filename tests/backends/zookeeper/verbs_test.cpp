@@ -59,7 +59,7 @@ TEST_CASE("one try that cannot believe its grant is in doubt, so that core withd
     CHECK(rig.reached([&] { return nodes(plain, name).empty(); }, 2s));
 }
 
-TEST_CASE("F50: a late node of a doubtful acquisition is deleted, also when that is refused once") {
+TEST_CASE("a late node of a doubtful acquisition is deleted, also when that is refused once") {
     test_support::Trial& trial = test_support::this_trial();
     lab::Proxy proxy(server().port());
     Rig rig("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?tick_time=100ms&ttl=4s");
@@ -92,7 +92,7 @@ TEST_CASE("F50: a late node of a doubtful acquisition is deleted, also when that
     CHECK(nodes(plain, name).size() == 1);
 }
 
-TEST_CASE("F50: a node that may be its own and cannot be read is not taken for another's") {
+TEST_CASE("a node that may be its own and cannot be read is not taken for another's") {
     lab::Proxy proxy(server().port());
     Rig rig("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?tick_time=100ms&ttl=4s");
     ZooKeeperClient plain(server().connect_string());
