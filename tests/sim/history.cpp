@@ -42,14 +42,19 @@ bool History::is_ordered(const Grant& g, Order::Kind kind) const {
                        [&](const Order& o) { return o.kind == kind && meets(o, g); });
 }
 
+Nanos History::end_of(const Grant& g) const {
+    if (g.belief == nullptr) return 0;
+    const auto shown = g.belief->lease->valid_until().time_since_epoch().count();
+    return g.belief->process->when(shown);
+}
+
 Nanos History::closed_until(const Grant& g) const {
     if (is_ordered(g, Order::Kind::break_now)) return 0;
     const LockOptions& o = world_.names[g.name].options;
     const Nanos by_grant = o.min_hold > milliseconds(0) ? g.from + at_least(o.min_hold) : 0;
     if (g.belief == nullptr) return by_grant;
-    const auto shown = g.belief->lease->valid_until().time_since_epoch().count();
     const Nanos delay = o.lock_delay > milliseconds(0) ? at_least(o.lock_delay) : 0;
-    return std::max(by_grant, g.belief->process->when(shown) + delay);
+    return std::max(by_grant, end_of(g) + delay);
 }
 
 Nanos History::closed_until(std::size_t name) const {
@@ -108,22 +113,18 @@ void History::broken(const std::string& owner, Nanos by) {
         if (g.owner != owner) continue;
         // Without renewals it need not hear of it before its end, which a server may have set
         // later.
-        const bool renews = world_.names[g.name].options.renew;
-        if (g.belief != nullptr && !renews) {
-            const auto shown = g.belief->lease->valid_until().time_since_epoch().count();
-            by = std::max(by, g.belief->process->when(shown) + world_.slack());
-        }
+        if (!world_.names[g.name].options.renew) by = std::max(by, end_of(g) + world_.slack());
         g.lost_by = std::min(g.lost_by, by);
     }
 }
 
 void History::asked(const std::string& owner) {
-    // With the next renewal, unless it has just been sent.
-    const Nanos next = world_.ttl.count() * ms / 3 * 101 / 100;
-    const Nanos answer = world_.request_timeout.count() * ms;
+    // With the next renewal, unless it has just been sent; where the server set a longer time than
+    // was asked for, that is before the end of it.
+    const Nanos next = world_.kernel.now() + world_.ttl.count() * ms / 3 * 101 / 100;
+    const Nanos answer = world_.request_timeout.count() * ms + 50 * ms;
     for (Grant& g : grants_)
-        if (g.owner == owner)
-            g.asked_by = std::min(g.asked_by, world_.kernel.now() + next + answer + 50 * ms);
+        if (g.owner == owner) g.asked_by = std::min(g.asked_by, std::max(next + answer, end_of(g)));
 }
 
 bool History::may_be_broken(const Belief& b, bool now) const {

@@ -61,6 +61,8 @@ private:
     };
     std::uint64_t units(const Grant&) const;
     std::uint64_t all_of(const Name&) const;
+    /// When its lease ends, as its client says now; 0: it was let go.
+    Nanos end_of(const Grant&) const;
     Nanos closed_until(const Grant&) const;
     const Grant* find(const std::string& owner) const;
     bool meets(const Order&, const Grant&) const;
