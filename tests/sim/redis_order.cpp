@@ -106,9 +106,7 @@ std::string RedisOrder::compare_closed(std::size_t name, const Line& before, con
     const model::Store& store = server_.store();
     auto& grants = grants_[name];
     std::erase_if(grants, [&](const Grant& g) {
-        // Who is gone without having left was broken, and the name freed at once.
-        const bool gone = !now.holders.contains(g.owner) && !left_.contains(g.owner);
-        return g.at + closed <= store.now || unused_.contains(g.owner) || gone;
+        return g.at + closed <= store.now || unused_.contains(g.owner);
     });
     for (Grant& g : grants)
         if (const auto at = now.holders.find(g.owner); at != now.holders.end())
