@@ -85,22 +85,27 @@ void Line::start_open() {
 
 asio::awaitable<void> Line::open(std::shared_ptr<resp::Link> link) {
     const auto self = shared_from_this();
+    std::shared_ptr<resp::Pipeline> made;
     std::string words;
     error_code ec;
     const auto deadline = boot_clock::now() + set_->options.connecting;
     try {
         ec = co_await link->open(deadline, &words);
+        if (!ec) made = std::make_shared<resp::Pipeline>(link, self);
     } catch (const std::exception& e) {
         ec = resp::make(resp::Error::refused);
         words = e.what();
     }
-    if (opening_ == link) opened(ec, words);
+    if (opening_ != link) co_return;
+    if (ec)
+        fail(ec, words, true);
+    else
+        opened(std::move(made));
 }
 
-void Line::opened(const error_code& ec, const std::string& words) {
-    if (ec) return fail(ec, words, true);
-    pipeline_ =
-        std::make_shared<resp::Pipeline>(std::exchange(opening_, nullptr), shared_from_this());
+void Line::opened(std::shared_ptr<resp::Pipeline> made) {
+    opening_.reset();
+    pipeline_ = std::move(made);
     pipeline_->start();
     // It may be connected to in time and still answer too slowly to be of use.
     if (node_.down())
@@ -164,6 +169,12 @@ void Line::flush() {
 }
 
 void Line::post(Call call) {
+    if (!pipeline_) {
+        // One of a batch that is sent again, after another of it has closed the connection.
+        for (Request& r : call.requests)
+            r.done(nullptr, resp::make(resp::Error::closed), false);
+        return;
+    }
     const bool first = pending_.empty();
     bool placed = false;
     try {

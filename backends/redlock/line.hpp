@@ -62,7 +62,7 @@ private:
 
     void start_open();
     asio::awaitable<void> open(std::shared_ptr<resp::Link> link);
-    void opened(const error_code&, const std::string& words);
+    void opened(std::shared_ptr<resp::Pipeline>);
     void prove();
     void become_ready();
     void post_request(Request);

@@ -12,9 +12,7 @@ const Scripts& Scripts::all() {
     static const Scripts scripts{
         .enter = {join(lua::clock, lua::enter, lua::enter_one), 2,
                   join(lua::clock, lua::enter, lua::enter_many)},
-        // As the documentation has it: without line ends around it.
-        .release = {Script(std::string(lua::release.substr(1, lua::release.size() - 2))), 1,
-                    join(lua::release_many)},
+        .release = {resp::as_documented(lua::release), 1, join(lua::release_many)},
         .renew = {join(lua::clock, lua::renew, lua::renew_one), 2,
                   join(lua::clock, lua::renew, lua::renew_many)},
         .enter_units = {join(lua::clock, lua::quick_reader, lua::units, lua::marks,

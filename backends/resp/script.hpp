@@ -23,6 +23,11 @@ Script join(Texts... texts) {
     return Script((std::string(texts) + ...));
 }
 
+/// One text without the line ends around it, where the servers' documentation has it so.
+inline Script as_documented(std::string_view text) {
+    return Script(std::string(text.substr(1, text.size() - 2)));
+}
+
 /// Begins an EVALSHA; keys and arguments follow.
 inline void begin(Command& c, const Script& s, long long keys) {
     c.clear();

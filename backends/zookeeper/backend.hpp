@@ -44,8 +44,8 @@ private:
     /// Limit of simultaneous requests for one call: after the call is given up, the servers still
     /// answer them.
     static constexpr std::size_t asked_at_once = 256;
-    struct Standing;  ///< one node in line, and what it says of its maker
-    struct Queue;     ///< all nodes of one name
+    struct QueuedNode;     ///< one node in line, and what it says of its maker
+    struct QueueSnapshot;  ///< all nodes of one name
     SessionPtr session_for(milliseconds ttl, milliseconds lock_delay = {});
     /// Ends retired and idle sessions.
     void tidy();
@@ -71,28 +71,28 @@ private:
     awaitable<error_code> mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<bool> left(QueueNodePtr, boot_clock::time_point deadline);
     /// kind_mismatch, with text, if a client claims the name by another layout.
-    awaitable<result<Queue>> standing(SessionPtr, std::string name, boot_clock::time_point deadline,
-                                      std::string& detail);
-    awaitable<result<Queue>> standing_for_permits(SessionPtr, std::string parent,
-                                                  boot_clock::time_point deadline);
+    awaitable<result<QueueSnapshot>> standing(SessionPtr, std::string name,
+                                              boot_clock::time_point deadline, std::string& detail);
+    awaitable<result<QueueSnapshot>> standing_for_permits(SessionPtr, std::string parent,
+                                                          boot_clock::time_point deadline);
     awaitable<result<std::vector<std::string>>> children(SessionPtr, std::string path,
                                                          boot_clock::time_point deadline);
-    awaitable<result<std::vector<Standing>>> read_nodes(SessionPtr, std::string parent,
-                                                        std::vector<std::string> nodes,
-                                                        boot_clock::time_point deadline);
-    /// How many of them, from the head, hold the lock.
-    static std::size_t holders_among(const std::vector<Standing>&);
-    /// The holders that the filter selects; not_held if there are none.
-    awaitable<result<std::vector<Standing>>> holding(SessionPtr, std::string name, HolderFilter,
-                                                     boot_clock::time_point deadline,
-                                                     std::string& detail);
-    /// Writes `what` into their nodes; returns those that still exist.
-    awaitable<result<std::vector<Standing>>> mark_nodes(SessionPtr, std::vector<Standing>,
-                                                        bool NodeData::*what,
-                                                        boot_clock::time_point deadline);
-    /// Deletes their nodes; returns those that still existed.
-    awaitable<result<std::vector<Standing>>> delete_nodes(SessionPtr, std::vector<Standing>,
+    awaitable<result<std::vector<QueuedNode>>> read_nodes(SessionPtr, std::string parent,
+                                                          std::vector<std::string> nodes,
                                                           boot_clock::time_point deadline);
+    /// How many of them, from the head, hold the lock.
+    static std::size_t holders_among(const std::vector<QueuedNode>&);
+    /// The holders that the filter selects; not_held if there are none.
+    awaitable<result<std::vector<QueuedNode>>> holding(SessionPtr, std::string name, HolderFilter,
+                                                       boot_clock::time_point deadline,
+                                                       std::string& detail);
+    /// Writes `what` into their nodes; returns those that still exist.
+    awaitable<result<std::vector<QueuedNode>>> mark_nodes(SessionPtr, std::vector<QueuedNode>,
+                                                          bool NodeData::*what,
+                                                          boot_clock::time_point deadline);
+    /// Deletes their nodes; returns those that still existed.
+    awaitable<result<std::vector<QueuedNode>>> delete_nodes(SessionPtr, std::vector<QueuedNode>,
+                                                            boot_clock::time_point deadline);
 
     const std::shared_ptr<Shared> shared_;
     const Capabilities capabilities_;

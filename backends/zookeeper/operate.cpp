@@ -10,7 +10,7 @@
 
 namespace holdfast::zookeeper {
 
-struct ZooKeeperBackend::Standing {
+struct ZooKeeperBackend::QueuedNode {
     std::string node, path;
     Rank rank;
     std::string text;
@@ -55,8 +55,8 @@ struct ZooKeeperBackend::Standing {
     }
 };
 
-struct ZooKeeperBackend::Queue {
-    std::vector<Standing> all;  ///< in the order of their places; the first of them hold it
+struct ZooKeeperBackend::QueueSnapshot {
+    std::vector<QueuedNode> all;  ///< in the order of their places; the first of them hold it
     std::size_t holders = 0;
 };
 
@@ -71,23 +71,23 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::children(
     co_return std::move(listed->children);
 }
 
-awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::read_nodes(
+awaitable<result<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::read_nodes(
     SessionPtr session, std::string parent, std::vector<std::string> nodes,
     boot_clock::time_point deadline) {
-    std::vector<Standing> out;
+    std::vector<QueuedNode> out;
     for (const std::string& node : nodes) {
         const auto rank = rank_of(node);
         if (!rank) continue;
-        Standing s;
+        QueuedNode s;
         s.node = node;
         s.path = parent + "/" + node;
         s.rank = *rank;
         out.push_back(std::move(s));
     }
-    std::sort(out.begin(), out.end(), [](const Standing& a, const Standing& b) {
+    std::sort(out.begin(), out.end(), [](const QueuedNode& a, const QueuedNode& b) {
         return std::pair(a.rank.sequence, a.node) < std::pair(b.rank.sequence, b.node);
     });
-    std::vector<Standing> there;
+    std::vector<QueuedNode> there;
     for (std::size_t from = 0; from < out.size(); from += asked_at_once) {
         const std::size_t to = std::min(from + asked_at_once, out.size());
         std::vector<CallPtr> asked;
@@ -109,10 +109,10 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::rea
     co_return there;
 }
 
-awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing(
+awaitable<result<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing(
     SessionPtr session, std::string name, boot_clock::time_point deadline, std::string& detail) {
     const std::string parent = parent_path(shared_->options, name);
-    Queue out;
+    QueueSnapshot out;
     auto listing = children(session, parent, deadline);
     auto nodes = co_await std::move(listing);
     if (!nodes) co_return nodes.error();
@@ -136,10 +136,10 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing(
     co_return co_await std::move(permits);
 }
 
-awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permits(
+awaitable<result<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing_for_permits(
     SessionPtr session, std::string parent, boot_clock::time_point deadline) {
-    Queue out;
-    std::vector<Standing> found[2];
+    QueueSnapshot out;
+    std::vector<QueuedNode> found[2];
     const std::string_view folders[] = {permits_folder, turns_folder};
     for (std::size_t i = 0; i < 2; ++i) {
         const std::string path = parent + "/" + std::string(folders[i]);
@@ -161,10 +161,10 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permit
     std::map<std::string, std::size_t, std::less<>> of_guid;
     std::vector<std::size_t> last;
     for (std::size_t i = 0; i < count; ++i) {
-        Standing& s = found[0][i];
+        QueuedNode& s = found[0][i];
         const auto [known, is_new] = of_guid.try_emplace(guid_of(s.node), out.all.size());
         if (!is_new) {
-            Standing& first = out.all[known->second];
+            QueuedNode& first = out.all[known->second];
             first.more.push_back(s.path);
             last[known->second] = i;
             if (first.data || !s.data) continue;
@@ -178,34 +178,34 @@ awaitable<result<ZooKeeperBackend::Queue>> ZooKeeperBackend::standing_for_permit
     for (std::size_t i = out.all.size(); i-- > 0;)
         if (last[i] >= limit) out.all.erase(out.all.begin() + static_cast<std::ptrdiff_t>(i));
     out.holders = out.all.size();
-    for (Standing& turn : found[1]) {
+    for (QueuedNode& turn : found[1]) {
         const bool holds =
-            turn.data && std::any_of(out.all.begin(), out.all.end(), [&](const Standing& s) {
+            turn.data && std::any_of(out.all.begin(), out.all.end(), [&](const QueuedNode& s) {
                 return s.data && s.data->owner == turn.data->owner;
             });
         if (!holds) out.all.push_back(std::move(turn));
     }
-    for (Standing& s : out.all)
+    for (QueuedNode& s : out.all)
         s.limit = static_cast<std::uint32_t>(limit);
     co_return out;
 }
 
-awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::holding(
+awaitable<result<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::holding(
     SessionPtr session, std::string name, HolderFilter which, boot_clock::time_point deadline,
     std::string& detail) {
     auto asking = standing(std::move(session), std::move(name), deadline, detail);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     found->all.resize(found->holders);
-    std::erase_if(found->all, [&](const Standing& s) { return !s.meant(which); });
+    std::erase_if(found->all, [&](const QueuedNode& s) { return !s.meant(which); });
     if (found->all.empty()) co_return make_error_code(errc::not_held);
     co_return std::move(found->all);
 }
 
-std::size_t ZooKeeperBackend::holders_among(const std::vector<Standing>& line) {
+std::size_t ZooKeeperBackend::holders_among(const std::vector<QueuedNode>& line) {
     if (line.empty() || !line.front().reading()) return std::min<std::size_t>(line.size(), 1);
     const auto writer =
-        std::find_if(line.begin(), line.end(), [](const Standing& s) { return !s.reading(); });
+        std::find_if(line.begin(), line.end(), [](const QueuedNode& s) { return !s.reading(); });
     return static_cast<std::size_t>(writer - line.begin());
 }
 
@@ -222,7 +222,7 @@ awaitable<result<spi::Survey>> ZooKeeperBackend::survey(std::string_view name,
     if (!found) co_return found.error();
     spi::Survey out;
     for (std::size_t i = 0; i < found->all.size(); ++i) {
-        const Standing& s = found->all[i];
+        const QueuedNode& s = found->all[i];
         (i < found->holders ? out.holders : out.waiters).push_back(s.shown());
         if (s.rank.recipe == Recipe::writer) out.units = {1, spi::Units::all, Mode::shared};
     }
@@ -282,13 +282,13 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_v
     co_return names;
 }
 
-awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::mark_nodes(
-    SessionPtr session, std::vector<Standing> open, bool NodeData::*what,
+awaitable<result<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::mark_nodes(
+    SessionPtr session, std::vector<QueuedNode> open, bool NodeData::*what,
     boot_clock::time_point deadline) {
-    std::vector<Standing> told;
+    std::vector<QueuedNode> told;
     while (!open.empty() && boot_clock::now() < deadline) {
         std::vector<CallPtr> calls;
-        for (Standing& s : open) {
+        for (QueuedNode& s : open) {
             std::string text(curator_revoke);
             if (s.data) {
                 (*s.data).*what = true;
@@ -296,7 +296,7 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::mar
             }
             calls.push_back(session->handle().set(s.path, text, s.version));
         }
-        std::vector<Standing> again;
+        std::vector<QueuedNode> again;
         for (std::size_t i = 0; i < calls.size(); ++i) {
             auto wait = finished(shared_->engine, calls[i], deadline);
             if (!co_await std::move(wait)) co_return make(Error::no_answer);
@@ -324,15 +324,15 @@ awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::mar
     co_return told;
 }
 
-awaitable<result<std::vector<ZooKeeperBackend::Standing>>> ZooKeeperBackend::delete_nodes(
-    SessionPtr session, std::vector<Standing> all, boot_clock::time_point deadline) {
+awaitable<result<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::delete_nodes(
+    SessionPtr session, std::vector<QueuedNode> all, boot_clock::time_point deadline) {
     std::vector<CallPtr> calls;
-    for (const Standing& s : all) {
+    for (const QueuedNode& s : all) {
         for (const std::string& path : s.more)
             session->handle().remove(path);
         calls.push_back(session->handle().remove(s.path));
     }
-    std::vector<Standing> gone;
+    std::vector<QueuedNode> gone;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         auto wait = finished(shared_->engine, calls[i], deadline);
         if (!co_await std::move(wait)) co_return make(Error::no_answer);
@@ -357,7 +357,7 @@ awaitable<result<spi::Survey>> ZooKeeperBackend::tell(std::string_view name,
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     // Of other libraries only Curator's locks hear a request, and none a break.
-    const auto deaf = [what](const Standing& s) {
+    const auto deaf = [what](const QueuedNode& s) {
         return !s.data && (what == spi::Tell::revoked || s.rank.recipe == Recipe::kazoo_writer ||
                            s.rank.recipe == Recipe::kazoo_reader || s.rank.recipe == Recipe::latch);
     };
@@ -376,7 +376,7 @@ awaitable<result<spi::Survey>> ZooKeeperBackend::tell(std::string_view name,
     const auto told = co_await std::move(telling);
     if (!told) co_return told.error();
     spi::Survey out;
-    for (const Standing& s : *told)
+    for (const QueuedNode& s : *told)
         out.holders.push_back(s.shown());
     co_return out;
 }

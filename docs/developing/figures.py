@@ -24,12 +24,12 @@ def lines(file):
 
 def functions(file):
     """(length, first line) of each function whose body ends in the first column."""
-    begin = 0
-    for number, line in enumerate(lines(file)):
+    begin, text = 0, lines(file)
+    for number, line in enumerate(text):
         if re.match(r"[A-Za-z].*\($|[A-Za-z].*\).*\{$|[A-Za-z].*\(.*,$", line) and not line.startswith(("namespace", "struct", "class")):
             begin = begin or number + 1
         elif line == "}" and begin:
-            yield number + 2 - begin, lines(file)[begin - 1]
+            yield number + 2 - begin, text[begin - 1]
             begin = 0
         elif re.match(r"[A-Za-z].*;$|};$", line):
             begin = 0

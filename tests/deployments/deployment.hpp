@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <holdfast/lab/proxy.hpp>
+#include <holdfast/lab/redis_server.hpp>
 #include <memory>
 #include <random>
 #include <string>
@@ -34,6 +35,10 @@ struct ServerFault {
     std::function<void(Random&, const Wait&)> act;
 };
 
+/// How long a server stays away: short enough to be over within a lease, now and then too long for
+/// one (ttl 3 s).
+std::chrono::milliseconds outage(Random&);
+
 class Deployment {
 public:
     virtual ~Deployment() = default;
@@ -59,6 +64,24 @@ public:
     std::string url() const { return url(ports()); }
 
 protected:
+    /// What is done to the process of one server, of any kind.
+    template <class Server>
+    std::vector<ServerFault> process_faults(Server& server) {
+        return {{"server killed, restarted with its data",
+                 [this, &server](Random& r, const Wait& wait) {
+                     kill([&] { server.kill(); });
+                     wait(outage(r));
+                     server.restart(lab::Data::keep);
+                 }},
+                {"server stopped (SIGSTOP)",
+                 [&server](Random& r, const Wait& wait) {
+                     server.pause();
+                     wait(outage(r));
+                     server.resume();
+                 }},
+                {"server ended and restarted",
+                 [&server](Random&, const Wait&) { server.restart(lab::Data::keep); }}};
+    }
     /// For faults: kills by `f`.
     template <class F>
     void kill(F f) {
@@ -70,9 +93,6 @@ protected:
 
 /// "127.0.0.1:1,127.0.0.1:2"
 std::string hosts(const std::vector<std::uint16_t>& ports);
-/// How long a server stays away: short enough to be over within a lease, now and then too long for
-/// one (ttl 3 s).
-std::chrono::milliseconds outage(Random&);
 
 /// Adds one before main(): tests/backends/<name>/deployment.cpp. A variant is "<name>-<variant>".
 struct Add {

@@ -25,9 +25,7 @@ const Scripts& Scripts::all() {
         .inspect = join(lua::clock, lua::holders, lua::inspect),
         .tell_holders =
             join(lua::clock, lua::state, lua::line, lua::units, lua::holders, lua::tell_holders),
-        // As the documentation has it: without line ends around it.
-        .plain_release =
-            Script(std::string(lua::plain_release.substr(1, lua::plain_release.size() - 2))),
+        .plain_release = resp::as_documented(lua::plain_release),
         .plain_renew = join(lua::plain_renew),
     };
     return scripts;

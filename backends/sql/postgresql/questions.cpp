@@ -4,6 +4,7 @@
 #include "line.hpp"
 
 namespace holdfast::postgresql {
+
 result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail) {
     const std::string key = c.shared().options.prefix + name;

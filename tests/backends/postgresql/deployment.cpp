@@ -28,42 +28,32 @@ public:
                            hosts(ports));
     }
     std::vector<ServerFault> faults() override {
-        return {{"server killed, restarted with its data",
-                 [this](Random& r, const Wait& wait) {
-                     kill([&] { server_.kill(); });
-                     wait(outage(r));
-                     server_.restart(Data::keep);
-                 }},
-                {"server stopped (SIGSTOP)",
-                 [this](Random& r, const Wait& wait) {
-                     server_.pause();
-                     wait(outage(r));
-                     server_.resume();
-                 }},
-                {"server ended and restarted",
-                 [this](Random&, const Wait&) { server_.restart(Data::keep); }},
-                {"pg_terminate_backend of every connection",
-                 [this](Random&, const Wait&) {
-                     server_.sql(
-                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                         "usename = 'holdfast' AND pid <> pg_backend_pid()");
-                 }},
-                {"no connection left (CONNECTION LIMIT 0)",
-                 [this](Random& r, const Wait& wait) {
-                     server_.sql("ALTER ROLE holdfast CONNECTION LIMIT 0");
-                     server_.sql(
-                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                         "usename = 'holdfast' AND pid <> pg_backend_pid()");
-                     wait(outage(r));
-                     server_.sql("ALTER ROLE holdfast CONNECTION LIMIT -1");
-                 }},
-                {"the table locked by another session", [this](Random& r, const Wait&) {
-                     server_.sql(fmt::format(
-                         "DO $$ BEGIN IF to_regclass('holdfast_lease') IS NOT NULL THEN "
-                         "LOCK TABLE holdfast_lease IN ACCESS EXCLUSIVE MODE; "
-                         "PERFORM pg_sleep({}); END IF; END $$",
-                         static_cast<double>(pick(r, 20, 1200).count()) / 1000.0));
-                 }}};
+        auto out = process_faults(server_);
+        const std::vector<ServerFault> own{
+            {"pg_terminate_backend of every connection",
+             [this](Random&, const Wait&) {
+                 server_.sql(
+                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                     "usename = 'holdfast' AND pid <> pg_backend_pid()");
+             }},
+            {"no connection left (CONNECTION LIMIT 0)",
+             [this](Random& r, const Wait& wait) {
+                 server_.sql("ALTER ROLE holdfast CONNECTION LIMIT 0");
+                 server_.sql(
+                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                     "usename = 'holdfast' AND pid <> pg_backend_pid()");
+                 wait(outage(r));
+                 server_.sql("ALTER ROLE holdfast CONNECTION LIMIT -1");
+             }},
+            {"the table locked by another session", [this](Random& r, const Wait&) {
+                 server_.sql(
+                     fmt::format("DO $$ BEGIN IF to_regclass('holdfast_lease') IS NOT NULL THEN "
+                                 "LOCK TABLE holdfast_lease IN ACCESS EXCLUSIVE MODE; "
+                                 "PERFORM pg_sleep({}); END IF; END $$",
+                                 static_cast<double>(pick(r, 20, 1200).count()) / 1000.0));
+             }}};
+        out.insert(out.end(), own.begin(), own.end());
+        return out;
     }
     void wipe() override { server_.restart(Data::fresh); }
     void wait_ready() override { server_.wait_ready(); }

@@ -27,36 +27,26 @@ public:
         return fmt::format("redis://{}?ttl=3s&request_timeout=1s", hosts(ports));
     }
     std::vector<ServerFault> faults() override {
-        return {{"server killed, restarted with its data",
-                 [this](Random& r, const Wait& wait) {
-                     kill([&] { server_.kill(); });
-                     wait(outage(r));
-                     server_.restart(Data::keep);
-                 }},
-                {"server stopped (SIGSTOP)",
-                 [this](Random& r, const Wait& wait) {
-                     server_.pause();
-                     wait(outage(r));
-                     server_.resume();
-                 }},
-                {"server ended and restarted",
-                 [this](Random&, const Wait&) { server_.restart(Data::keep); }},
-                {"CLIENT KILL of every connection",
-                 [this](Random&, const Wait&) {
-                     server_.cli({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-                     server_.cli({"CLIENT", "KILL", "TYPE", "pubsub"});
-                 }},
-                {"SCRIPT FLUSH",
-                 [this](Random&, const Wait&) {
-                     server_.cli({"SCRIPT", "FLUSH"});
-                 }},
-                {"no connection left (maxclients 1)", [this](Random& r, const Wait& wait) {
-                     auto keep = server_.connect();
-                     keep.command({"CONFIG", "SET", "maxclients", "1"});
-                     keep.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
-                     wait(outage(r));
-                     keep.command({"CONFIG", "SET", "maxclients", "10000"});
-                 }}};
+        auto out = process_faults(server_);
+        const std::vector<ServerFault> own{
+            {"CLIENT KILL of every connection",
+             [this](Random&, const Wait&) {
+                 server_.cli({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+                 server_.cli({"CLIENT", "KILL", "TYPE", "pubsub"});
+             }},
+            {"SCRIPT FLUSH",
+             [this](Random&, const Wait&) {
+                 server_.cli({"SCRIPT", "FLUSH"});
+             }},
+            {"no connection left (maxclients 1)", [this](Random& r, const Wait& wait) {
+                 auto keep = server_.connect();
+                 keep.command({"CONFIG", "SET", "maxclients", "1"});
+                 keep.command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+                 wait(outage(r));
+                 keep.command({"CONFIG", "SET", "maxclients", "10000"});
+             }}};
+        out.insert(out.end(), own.begin(), own.end());
+        return out;
     }
     void wipe() override { server_.restart(Data::fresh); }
     void wait_ready() override { server_.wait_ready(); }

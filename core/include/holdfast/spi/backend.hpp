@@ -219,8 +219,8 @@ public:
     /// waiters. Changes nothing at the server.
     virtual awaitable<result<Survey>> survey(std::string_view name, boot_clock::time_point deadline,
                                              std::string& detail);
-    /// Tells the holders that the filter means, and returns these alone.
-    /// Whether there are any is judged in the same step that tells them. Errors: not_held (there is
+    /// Tells the holders that the filter means, and returns these alone. Whether there are any is
+    /// judged in the same step that tells them. Errors: not_held (there is
     /// none), not_supported (foreign_holder()).
     virtual awaitable<result<Survey>> tell(std::string_view name, const HolderFilter&, Tell,
                                            boot_clock::time_point deadline, std::string& detail);
