@@ -223,6 +223,37 @@ struct LastWords {
     }
 };
 
+GuardianPlan make_plan(const RunOptions& o, const Timing& times, const Signals& signals,
+                       const StatusFd& status) {
+    GuardianPlan plan;
+    plan.path = o.path;
+    plan.argv = o.command;
+    plan.grace = times.grace;
+    plan.margin = times.margin;
+    plan.mask = signals.original();
+    plan.close_fds.push_back(signals.fd());
+    if (o.status_fd > STDERR_FILENO) {
+        plan.close_fds.push_back(o.status_fd);
+        ::fcntl(o.status_fd, F_SETFD, FD_CLOEXEC);
+    }
+    if (status.own() >= 0) plan.close_fds.push_back(status.own());
+    return plan;
+}
+
+/// Nothing was done under the locks, so nothing is half done. Returns how the command ends.
+RunEnd wait_was_ended(const WaitResult& waited, LeaseSet& set, StatusFd& status,
+                      std::string_view consequence) {
+    set.release(Outcome::done);
+    if (waited.guardian_died) {
+        status.write("not_acquired", {{"reason", "guardian"}});
+        complain(fmt::format("the guardian process was killed during the wait\n{}", consequence));
+        return {exit_internal};
+    }
+    status.write("not_acquired", {{"reason", "signal"}, {"signal", waited.signal}});
+    const bool interrupted = waited.signal == SIGINT || waited.signal == SIGQUIT;
+    return {128 + waited.signal, interrupted ? waited.signal : 0};
+}
+
 }  // namespace
 
 RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBackend& resolved,
@@ -237,18 +268,7 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
         complain(fmt::format("{}\n{}", fault, consequence));
         return {exit_config};
     }
-    GuardianPlan plan;
-    plan.path = o.path;
-    plan.argv = o.command;
-    plan.grace = times.grace;
-    plan.margin = times.margin;
-    plan.mask = signals.original();
-    plan.close_fds.push_back(signals.fd());
-    if (o.status_fd > STDERR_FILENO) {
-        plan.close_fds.push_back(o.status_fd);
-        ::fcntl(o.status_fd, F_SETFD, FD_CLOEXEC);
-    }
-    if (status.own() >= 0) plan.close_fds.push_back(status.own());
+    const GuardianPlan plan = make_plan(o, times, signals, status);
     std::optional<DeadlineFile> made;
     try {
         made.emplace();
@@ -277,19 +297,8 @@ RunEnd run_session(const RunOptions& o, const Timing& times, const ResolvedBacke
     const milliseconds least = times.grace + times.margin + times.ttl / 3;
     WaitResult waited = wait_for_locks(*client, locks, o, least, signals, guardian, status);
     if (waited.set) set = std::move(*waited.set);
-    if (waited.signal != 0 || waited.guardian_died) {
-        // Nothing was done under it, so nothing is half done.
-        set.release(Outcome::done);
-        if (waited.guardian_died) {
-            status.write("not_acquired", {{"reason", "guardian"}});
-            complain(
-                fmt::format("the guardian process was killed during the wait\n{}", consequence));
-            return {exit_internal};
-        }
-        status.write("not_acquired", {{"reason", "signal"}, {"signal", waited.signal}});
-        const bool interrupted = waited.signal == SIGINT || waited.signal == SIGQUIT;
-        return {128 + waited.signal, interrupted ? waited.signal : 0};
-    }
+    if (waited.signal != 0 || waited.guardian_died)
+        return wait_was_ended(waited, set, status, consequence);
     if (!waited.set) return {not_acquired(waited, *client, o, status, consequence)};
 
     for (std::size_t i = 0; i < set.size(); ++i)

@@ -42,13 +42,9 @@ awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
     co_await std::move(task);
 }
 
-awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
-    auto leasing = lease_each(all, always);
-    std::vector<Leased> leased = co_await std::move(leasing);
-    std::vector<Asked> asked;
-    std::vector<Transaction> requests;
-    auto length = Members::Length::brief;
-    auto deadline = boot_clock::time_point::min();
+std::vector<EtcdBackend::Asked> EtcdBackend::with_leases(const Attempts& all,
+                                                         std::vector<Leased>& leased) {
+    std::vector<Asked> out;
     for (std::size_t i = 0; i < all.size(); ++i) {
         Attempt* a = all[i];
         PlacePtr p = place_of(a->place);
@@ -66,36 +62,55 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
             one.listing = std::make_unique<Lines::Listing>(*lines_, p->line);
         one.how.queue = a->queue;
         one.how.list = one.listing != nullptr;
-        if (one.how.list || p->units.permits()) length = Members::Length::list;
         one.how.lease = own->id;
         one.how.grave = grave_of(shared_->options, p->owner);
-        requests.push_back(entering(*p, one.how));
-        deadline = std::max(deadline, a->deadline);
-        asking_.push_back(own->id);
-        asked.push_back(std::move(one));
+        out.push_back(std::move(one));
     }
+    return out;
+}
+
+EtcdBackend::Attempts EtcdBackend::not_entered(std::vector<Asked>& asked, error_code why,
+                                               const std::string& detail) {
+    Attempts full;
+    for (Asked& one : asked) {
+        one.attempt->detail = detail.empty() ? why.message() : detail;
+        if (why == make(Error::no_space)) full.push_back(one.attempt);
+        if (one.place->perhaps)
+            one.attempt->outcome = Attempt::NoAnswer{why};
+        else
+            one.attempt->outcome = Attempt::Failed{why, why == make(Error::overloaded)};
+    }
+    return full;
+}
+
+awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
+    auto leasing = lease_each(all, always);
+    std::vector<Leased> leased = co_await std::move(leasing);
+    std::vector<Asked> asked = with_leases(all, leased);
     if (asked.empty()) co_return;
+    std::vector<Transaction> requests;
+    auto length = Members::Length::brief;
+    auto deadline = boot_clock::time_point::min();
+    for (const Asked& one : asked) {
+        if (one.how.list || one.place->units.permits()) length = Members::Length::list;
+        requests.push_back(entering(*one.place, one.how));
+        deadline = std::max(deadline, one.attempt->deadline);
+        asking_.push_back(one.own.id);
+    }
     Went went;
     auto task = transact(std::move(requests), deadline, went, length);
     const auto results = co_await std::move(task);
     Attempts behind, leaving, marked, full;
     std::vector<std::int64_t> markers;
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-        Asked& one = asked[i];
+    for (Asked& one : asked) {
         const auto at = std::find(asking_.begin(), asking_.end(), one.own.id);
         if (at != asking_.end()) asking_.erase(at);
         one.place->perhaps = one.place->perhaps || went.doubt;
         one.place->doubt = one.place->doubt || went.late;
-        if (!results) {
-            one.attempt->detail = went.detail.empty() ? results.error().message() : went.detail;
-            if (results.error() == make(Error::no_space)) full.push_back(one.attempt);
-            if (one.place->perhaps)
-                one.attempt->outcome = Attempt::NoAnswer{results.error()};
-            else
-                one.attempt->outcome =
-                    Attempt::Failed{results.error(), results.error() == make(Error::overloaded)};
-            continue;
-        }
+    }
+    if (!results) full = not_entered(asked, results.error(), went.detail);
+    for (std::size_t i = 0; results && i < asked.size(); ++i) {
+        Asked& one = asked[i];
         std::int64_t marker = 0;
         const Next next = entered(one, (*results)[i], went.revision, marker);
         if (next == Next::stand) behind.push_back(one.attempt);

@@ -92,6 +92,10 @@ private:
 
     /// For attempts at different locks that have no keys yet: makes the keys, granted or in line.
     awaitable<void> enter(Attempts, bool again);
+    /// With the leases that there are for them; the others get their outcomes.
+    std::vector<Asked> with_leases(const Attempts&, std::vector<Leased>&);
+    /// Gives each its outcome where the request failed. Returns those that met a full database.
+    static Attempts not_entered(std::vector<Asked>&, error_code, const std::string& detail);
     /// What to do next with an attempt, after its key was made or not.
     enum class Next : std::uint8_t { nothing, stand, leave, clear };
     Next entered(const Asked&, const Result&, std::int64_t revision, std::int64_t& marker);
@@ -136,6 +140,9 @@ private:
     /// whose outcome is unknown.
     awaitable<error_code> change(std::vector<Change>&, boot_clock::time_point deadline,
                                  std::string* detail);
+    static Transaction changing(const Change&);
+    static void changed(Change&, const Result&, std::int64_t revision);
+    static void not_changed(Change&, const Result&);
     /// One request for all of these; returns a result for each.
     awaitable<result<std::vector<Result>>> transact(
         std::vector<Transaction>, boot_clock::time_point deadline, Went&,

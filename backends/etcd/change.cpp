@@ -34,6 +34,52 @@ Attempt::Granted EtcdBackend::granted(const Attempt& a, const Lease& l, Previous
     return g;
 }
 
+Transaction EtcdBackend::changing(const Change& c) {
+    const Place& p = *c.place;
+    Transaction t;
+    t.compare = {was_created(p.key, p.created), was_modified(p.key, p.modified),
+                 has_value(p.key, p.value)};
+    if (c.units == p.units) {
+        t.success = {put_lease(p.key, c.lease.id)};
+    } else {
+        t.success = {put(p.key, p.value_with(c.units), c.lease.id)};
+        add_downgrade(p, c.lease.id, t);
+    }
+    if (c.grant) add_grant(p, t);
+    t.failure = {etcd::range(p.key)};
+    if (c.grant) {
+        t.compare.push_back(proper_name(p));
+        t.failure.push_back(etcd::range(alone_of(p.line)));
+    }
+    return t;
+}
+
+void EtcdBackend::changed(Change& c, const Result& r, std::int64_t revision) {
+    Place& p = *c.place;
+    p.modified = revision;
+    p.lease = c.lease.id;
+    p.lease_certain = true;
+    if (c.grant) c.previous = read_grant(p, r);
+    p.value = p.value_with(c.units);
+    p.units = c.units;
+    c.outcome = Change::Outcome::done;
+}
+
+void EtcdBackend::not_changed(Change& c, const Result& r) {
+    Place& p = *c.place;
+    const KeyValue* kv = nullptr;
+    if (!r.results.empty() && !r.results.front().found.empty())
+        kv = &r.results.front().found.front();
+    if (kv == nullptr || kv->created != p.created)
+        c.outcome = Change::Outcome::gone;
+    else if (!p.learn(kv->value))
+        c.outcome = Change::Outcome::revoked;
+    else if (c.grant && r.results.size() == 2 && !is_proper(p, r.results.back().found))
+        c.outcome = Change::Outcome::other_kind;
+    else
+        p.modified = kv->modified;  // one of ours that was not answered, or it is asked
+}
+
 awaitable<error_code> EtcdBackend::change(std::vector<Change>& all, boot_clock::time_point deadline,
                                           std::string* detail) {
     constexpr int most_rounds = 3;
@@ -43,24 +89,8 @@ awaitable<error_code> EtcdBackend::change(std::vector<Change>& all, boot_clock::
         std::vector<Transaction> requests;
         for (Change& c : all) {
             if (c.outcome != Change::Outcome::unknown) continue;
-            Place& p = *c.place;
-            p.lease_certain = false;
-            Transaction t;
-            t.compare = {was_created(p.key, p.created), was_modified(p.key, p.modified),
-                         has_value(p.key, p.value)};
-            if (c.units == p.units) {
-                t.success = {put_lease(p.key, c.lease.id)};
-            } else {
-                t.success = {put(p.key, p.value_with(c.units), c.lease.id)};
-                add_downgrade(p, c.lease.id, t);
-            }
-            if (c.grant) add_grant(p, t);
-            t.failure = {etcd::range(p.key)};
-            if (c.grant) {
-                t.compare.push_back(proper_name(p));
-                t.failure.push_back(etcd::range(alone_of(p.line)));
-            }
-            requests.push_back(std::move(t));
+            c.place->lease_certain = false;
+            requests.push_back(changing(c));
             open.push_back(&c);
         }
         if (open.empty()) co_return error_code();
@@ -72,30 +102,11 @@ awaitable<error_code> EtcdBackend::change(std::vector<Change>& all, boot_clock::
             co_return results.error();
         }
         for (std::size_t i = 0; i < open.size(); ++i) {
-            Change& c = *open[i];
-            Place& p = *c.place;
             const Result& r = (*results)[i];
-            if (r.succeeded) {
-                p.modified = went.revision;
-                p.lease = c.lease.id;
-                p.lease_certain = true;
-                if (c.grant) c.previous = read_grant(p, r);
-                p.value = p.value_with(c.units);
-                p.units = c.units;
-                c.outcome = Change::Outcome::done;
-                continue;
-            }
-            const KeyValue* kv = nullptr;
-            if (!r.results.empty() && !r.results.front().found.empty())
-                kv = &r.results.front().found.front();
-            if (kv == nullptr || kv->created != p.created)
-                c.outcome = Change::Outcome::gone;
-            else if (!p.learn(kv->value))
-                c.outcome = Change::Outcome::revoked;
-            else if (c.grant && r.results.size() == 2 && !is_proper(p, r.results.back().found))
-                c.outcome = Change::Outcome::other_kind;
+            if (r.succeeded)
+                changed(*open[i], r, went.revision);
             else
-                p.modified = kv->modified;  // one of ours that was not answered, or it is asked
+                not_changed(*open[i], r);
         }
     }
     const bool all_done = std::all_of(all.begin(), all.end(), [](const Change& c) {

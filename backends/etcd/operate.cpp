@@ -36,6 +36,22 @@ bool is_meant(const KeyValue& kv, const HolderFilter& which) {
     return spi::is_meant(which, h.owner, h.token);
 }
 
+/// What leaves a word in the key of this holder, or deletes the key.
+Transaction telling(const KeyValue& kv, spi::Tell what, const std::optional<Entry>& entry) {
+    Transaction t;
+    t.compare = {was_created(kv.key, kv.created)};
+    if (what == spi::Tell::gone) {
+        t.success = {deletion(kv.key)};
+        return t;
+    }
+    // Not over units that have become fewer.
+    t.compare.push_back(has_value(kv.key, kv.value));
+    Entry changed = *entry;
+    changed.flag = what == spi::Tell::asked ? Entry::Flag::asked : Entry::Flag::revoked;
+    t.success = {put_value(kv.key, write_entry(changed))};
+    return t;
+}
+
 bool is_one_of(const std::vector<KeyValue>& all, const KeyValue& kv) {
     return std::any_of(all.begin(), all.end(),
                        [&](const KeyValue& one) { return one.created == kv.created; });
@@ -166,7 +182,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
         for (std::size_t i = 0; i < found->holders && requests.size() < most; ++i) {
             const KeyValue& kv = found->all[i];
             if (kv.created > *last || !is_meant(kv, which) || is_one_of(told, kv)) continue;
-            auto entry = read_entry(kv.value);
+            const auto entry = read_entry(kv.value);
             if (what != spi::Tell::gone && shown(kv).holder.foreign) {
                 detail = spi::foreign_holder(what, "key");
                 co_return make_error_code(errc::not_supported);
@@ -175,17 +191,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
                 if (entry->flag == Entry::Flag::asked) told.push_back(kv);
                 continue;
             }
-            Transaction t;
-            t.compare = {was_created(kv.key, kv.created)};
-            if (what == spi::Tell::gone) {
-                t.success = {deletion(kv.key)};
-            } else {
-                // Not over units that have become fewer.
-                t.compare.push_back(has_value(kv.key, kv.value));
-                entry->flag = what == spi::Tell::asked ? Entry::Flag::asked : Entry::Flag::revoked;
-                t.success = {put_value(kv.key, write_entry(*entry))};
-            }
-            requests.push_back(std::move(t));
+            requests.push_back(telling(kv, what, entry));
             meant.push_back(kv);
             Place& p = places.emplace_back();
             p.line = line, p.key = kv.key, p.units = units_in(kv.value);
@@ -202,8 +208,8 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
             add_leaving(leaving, requests);
         }
         Went went;
-        auto telling = transact(std::move(requests), deadline, went);
-        const auto results = co_await std::move(telling);
+        auto sending = transact(std::move(requests), deadline, went);
+        const auto results = co_await std::move(sending);
         detail = went.detail;
         if (!results) co_return results.error();
         const std::size_t before = told.size();

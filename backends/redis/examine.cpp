@@ -39,22 +39,24 @@ std::vector<spi::Check> all_checks() {
     return server_checks();
 }
 
+Examination RedisBackend::of_a_replica() const {
+    // The only thing that matters is known.
+    spi::Facts facts;
+    facts.set("role", "slave");
+    std::vector<spi::Check> checks = server_checks();
+    std::erase_if(checks,
+                  [](const spi::Check& c) { return std::string_view(c.id) != "redis.role"; });
+    Examination found;
+    facts.where = shared_->target.display;
+    spi::judge(checks, facts, found.findings);
+    found.capabilities = capabilities_;
+    return found;
+}
+
 awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point deadline,
                                                      std::string& detail) {
     const error_code unreachable = co_await connection_->ready(deadline, &detail);
-    if (unreachable == make(Error::read_only)) {
-        // The only thing that matters is known.
-        spi::Facts facts;
-        facts.set("role", "slave");
-        std::vector<spi::Check> checks = server_checks();
-        std::erase_if(checks,
-                      [](const spi::Check& c) { return std::string_view(c.id) != "redis.role"; });
-        Examination found;
-        facts.where = shared_->target.display;
-        spi::judge(checks, facts, found.findings);
-        found.capabilities = capabilities_;
-        co_return found;
-    }
+    if (unreachable == make(Error::read_only)) co_return of_a_replica();
     if (unreachable) co_return unreachable;
     Keys keys;
     keys.assign(shared_->options.prefix, unused_name());

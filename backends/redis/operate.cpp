@@ -82,6 +82,24 @@ struct Told {
     }
 };
 
+/// Why no holder was reached, by the first word of the script's answer.
+error_code not_told(std::string_view said, spi::Tell tell, std::string& detail) {
+    if (said == "d" || said == "m") return {};
+    if (said == "n" || said == "t") {
+        if (said == "t") detail = "it is held by another owner, or with another token";
+        return make_error_code(errc::not_held);
+    }
+    if (said == "f") {
+        detail = spi::foreign_holder(tell, "key");
+        return make_error_code(errc::not_supported);
+    }
+    if (said == "k") {
+        detail = "a key of this name holds something other than a lock";
+        return make(Error::wrong_type);
+    }
+    return make(Error::protocol);
+}
+
 spi::Survey::Member waiter(std::string_view row) {
     spi::Units units;
     units.take = static_cast<std::uint32_t>(number(word(row)));
@@ -226,20 +244,9 @@ awaitable<result<spi::Survey>> RedisBackend::tell(std::string_view name, const H
         const std::string& said = items[0].text;
         // Of a crowd some have left meanwhile.
         const bool gone = said == "n" || said == "t";
-        if (gone && crowd.empty()) {
-            if (said == "t") detail = "it is held by another owner, or with another token";
-            co_return make_error_code(errc::not_held);
-        }
-        if (said == "f") {
-            detail = spi::foreign_holder(tell, "key");
-            co_return make_error_code(errc::not_supported);
-        }
-        if (said == "k") {
-            detail = "a key of this name holds something other than a lock";
-            co_return make(Error::wrong_type);
-        }
-        if (!gone && ((said != "d" && said != "m") || items.size() < 5))
-            co_return make(Error::protocol);
+        if (!gone || crowd.empty())
+            if (const error_code refused = not_told(said, tell, detail)) co_return refused;
+        if (!gone && items.size() < 5) co_return make(Error::protocol);
         if (said == "m" && !crowd.empty()) co_return make(Error::protocol);
         if (!gone) {
             const Told told{number(items[1].text), items[2].text, items[3].text, plain};

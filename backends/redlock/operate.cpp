@@ -66,6 +66,34 @@ struct Content {
     }
 };
 
+/// What the nodes' answers come to.
+struct Sum {
+    std::map<std::string, Seen> values;
+    std::size_t silent = 0, strange = 0, closed = 0;
+    std::optional<milliseconds> closed_for;
+    std::uint64_t last_token = 0;
+
+    void add(const Reply& reply, NodeView& view) {
+        const Content content(reply);
+        const State state(reply.elements[2].text);
+        last_token = std::max(last_token, state.token);
+        if (reply.elements[1].integer >= 0) view.ttl_left = milliseconds(reply.elements[1].integer);
+        if (content.closed) ++closed, closed_for = std::max(closed_for, content.closed);
+        for (const auto& [value, left] : content.parts) {
+            bool revoked = false;
+            view.owner += view.owner.empty() ? "" : ", ";
+            view.owner += owner_in(value, &revoked);
+            const std::string own = revoked ? value.substr(1) : value;
+            Seen& seen = values[own];
+            ++seen.nodes;
+            seen.left = std::max(seen.left, left);
+            seen.revoked = seen.revoked || revoked;
+            seen.shared = seen.shared || content.shared;
+            if (state.value == own) seen.token = std::max(seen.token, state.token);
+        }
+    }
+};
+
 spi::Survey::Member member(std::string_view value, const Seen& seen) {
     spi::Survey::Member m{spi::holder_of(owner_in(value))};
     m.holder.ttl_left = seen.left;
@@ -176,49 +204,32 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;
     spi::Survey out;
-    std::map<std::string, Seen> values;
-    std::size_t silent = 0, strange = 0, closed = 0;
-    std::optional<milliseconds> closed_for;
+    Sum sum;
     for (std::size_t i = 0; i < said.size(); ++i) {
         NodeView view;
         view.node = set_->nodes[i]->where;
         const auto& reply = said[i].reply;
         if (said[i].why) {
-            ++silent;
+            ++sum.silent;
             view.error = said[i].why;
         } else if (!reply->is(Reply::Type::array) || reply->count < 3) {
-            ++strange;
+            ++sum.strange;
             view.error = make(Error::sealed);
         } else {
-            const Content content(*reply);
-            const State state(reply->elements[2].text);
-            out.last_token.value = std::max(out.last_token.value, state.token);
-            if (reply->elements[1].integer >= 0)
-                view.ttl_left = milliseconds(reply->elements[1].integer);
-            if (content.closed) ++closed, closed_for = std::max(closed_for, content.closed);
-            for (const auto& [value, left] : content.parts) {
-                bool revoked = false;
-                view.owner += view.owner.empty() ? "" : ", ";
-                view.owner += owner_in(value, &revoked);
-                Seen& seen = values[revoked ? value.substr(1) : value];
-                ++seen.nodes;
-                seen.left = std::max(seen.left, left);
-                seen.revoked = seen.revoked || revoked;
-                seen.shared = seen.shared || content.shared;
-                if (state.value == (revoked ? value.substr(1) : value))
-                    seen.token = std::max(seen.token, state.token);
-            }
+            sum.add(*reply, view);
         }
         out.nodes.push_back(std::move(view));
     }
-    if (strange >= set_->quorum()) {
+    out.last_token.value = sum.last_token;
+    if (sum.strange >= set_->quorum()) {
         detail = "a key of this name holds something other than a lock";
         co_return make(Error::sealed);
     }
-    if (closed > 0 && closed + silent >= set_->quorum()) out.closed_for = closed_for;
+    if (sum.closed > 0 && sum.closed + sum.silent >= set_->quorum())
+        out.closed_for = sum.closed_for;
     // Owners that may have a majority, counting the nodes that did not answer for each of them.
-    for (const auto& [value, seen] : values)
-        if (seen.nodes + silent >= set_->quorum()) {
+    for (const auto& [value, seen] : sum.values)
+        if (seen.nodes + sum.silent >= set_->quorum()) {
             held.push_back(value);
             spi::Survey::Member m = member(value, seen);
             // A token is the time of its grant, unless some clock was ahead.

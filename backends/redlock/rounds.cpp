@@ -8,12 +8,11 @@
 
 namespace holdfast::redlock {
 
+using resp::PollMark;
 using spi::Attempt;
 using spi::Held;
 
 namespace {
-
-using resp::PollMark;
 
 milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now) {
     const Place* const p = find_place(place);

@@ -94,20 +94,6 @@ boot_clock::time_point LeaseImpl::valid_until() const noexcept {
         boot_clock::duration(valid_until_.load(std::memory_order_acquire)));
 }
 
-std::stop_token LeaseImpl::lost() {
-    if (forked()) {
-        std::stop_source lost_here;
-        lost_here.request_stop();
-        return lost_here.get_token();
-    }
-    const std::lock_guard hold(mutex_);
-    if (!stop_.stop_possible()) {
-        stop_ = std::stop_source();
-        if (state_.load() == LeaseState::lost) stop_.request_stop();
-    }
-    return stop_.get_token();
-}
-
 std::stop_token LeaseImpl::release_requested() {
     if (forked()) return {};
     const std::lock_guard hold(mutex_);
@@ -241,6 +227,21 @@ spi::Held* LeaseImpl::prepare_renewal(boot_clock::time_point now) {
     return &renewal_;
 }
 
+void LeaseImpl::extend() {
+    const auto base = renewal_.renewed_base.value_or(renewal_.sent);
+    const auto length = renewal_.renewed_ttl.value_or(renewal_.ttl);
+    const auto until = spi::valid_until(base, length);
+    // Never back by an older base; but what the server set for less ends sooner.
+    const bool less = length < milliseconds(granted_.exchange(length.count()));
+    if (until > valid_until() || less) valid_until_.store(until.time_since_epoch().count());
+    info_->granted(length);
+    kept_from(renewal_.deadline);
+    state_.store(LeaseState::held, std::memory_order_release);
+    plan_renewal(base, length);
+    retry_.reset();
+    last_error_ = {};
+}
+
 void LeaseImpl::renewed() {
     using Renewal = spi::Held::Renewal;
     renewing_ = false;
@@ -265,18 +266,7 @@ void LeaseImpl::renewed() {
             return answer(lost_reason());
         }
         if (renewal_.renewal == Renewal::renewed) {
-            const auto base = renewal_.renewed_base.value_or(renewal_.sent);
-            const auto length = renewal_.renewed_ttl.value_or(renewal_.ttl);
-            const auto until = spi::valid_until(base, length);
-            // Never back by an older base; but what the server set for less ends sooner.
-            const bool less = length < milliseconds(granted_.exchange(length.count()));
-            if (until > valid_until() || less) valid_until_.store(until.time_since_epoch().count());
-            info_->granted(length);
-            kept_from(renewal_.deadline);
-            state_.store(LeaseState::held, std::memory_order_release);
-            plan_renewal(base, length);
-            retry_.reset();
-            last_error_ = {};
+            extend();
             hold.unlock();
             engine_->counters.renewal_time.add(boot_clock::now() - renewal_.sent);
             if (s == LeaseState::at_risk) tell(Event::Kind::recovered);
@@ -306,52 +296,6 @@ void LeaseImpl::renewed() {
     schedule_next();
     answer(renewal_.renewal == Renewal::renewed ? error_code()
                                                 : make_error_code(errc::unavailable));
-}
-
-void LeaseImpl::reported_lost(error_code why, std::string text) {
-    if (!why || why == make_error_code(errc::lost)) why = gone_error();
-    if (lives()) keep_error(error_of(why, std::move(text)));
-    lose(why, false);
-}
-
-void LeaseImpl::lose(error_code why, bool give_back) {
-    std::unique_lock hold(mutex_);
-    if (!lives()) return;
-    Loss loss = mark_lost(why);
-    given_back_ = give_back;
-    hold.unlock();
-    notify(std::move(loss));
-    for (Renewing& told : std::exchange(renewals_, {}))
-        std::move(told)(why);
-    if (give_back) release_in_background();
-}
-
-LeaseImpl::Loss LeaseImpl::mark_lost(error_code why) {
-    Loss loss;
-    loss.why = {why, last_error_.text};
-    if (loss.why.text.empty() && last_error_.code && last_error_.code != why)
-        loss.why.text = last_error_.code.message();
-    loss.stop = stop_;
-    loss.losing.swap(losing_);
-    loss.losing.reverse();
-    reason_ = why;
-    outcome_ = Outcome::abandoned;
-    released_ =
-        why == errc::revoked ? ReleaseResult::owned_by_other : ReleaseResult::already_expired;
-    state_.store(LeaseState::lost, std::memory_order_release);
-    return loss;
-}
-
-void LeaseImpl::notify(Loss loss) {
-    engine_->schedule().cancel(*this);
-    const error_code why = loss.why.code;
-    Counters::add(engine_->counters.losses(why));
-    count_end(boot_clock::now());
-    tell(Event::Kind::lost, std::move(loss.why));
-    if (loss.stop.stop_possible())
-        engine_->pool().post([s = std::move(loss.stop)]() mutable { s.request_stop(); });
-    for (Losing& l : loss.losing)
-        engine_->complete(l.callback, why);
 }
 
 // --- downgrade: a renewal that asks for less
@@ -416,40 +360,6 @@ void LeaseImpl::async_renew(asio::any_completion_handler<Lease::RenewSignature> 
     engine_->post([self = self(), told = Renewing(std::move(told))]() mutable {
         self->renew_in_background(std::move(told));
     });
-}
-
-void LeaseImpl::async_lost(asio::any_completion_handler<Lease::RenewSignature> handler) {
-    if (forked()) return;
-    std::unique_lock hold(mutex_);
-    const LeaseState s = state_.load();
-    if (s == LeaseState::lost || s == LeaseState::released) {
-        const error_code ec = s == LeaseState::lost ? reason_ : make_error_code(errc::not_held);
-        hold.unlock();
-        return engine_->complete(std::move(handler), ec);
-    }
-    const std::uint64_t id = ++last_losing_;
-    // Under the mutex and first: once it is in the list it may complete, which clears the slot.
-    auto slot = asio::get_associated_cancellation_slot(handler);
-    if (slot.is_connected())
-        slot.assign([weak = weak_from_this(), id](asio::cancellation_type) {
-            if (auto alive = std::static_pointer_cast<LeaseImpl>(weak.lock()))
-                alive->stop_telling(id);
-        });
-    losing_.emplace_front(id, std::move(handler), *engine_);
-}
-
-void LeaseImpl::stop_telling(std::uint64_t id) {
-    std::forward_list<Losing> cancelled;
-    {
-        const std::lock_guard hold(mutex_);
-        auto before = losing_.before_begin();
-        auto at = losing_.begin();
-        for (; at != losing_.end() && at->id != id; ++at)
-            before = at;
-        if (at == losing_.end()) return;
-        cancelled.splice_after(cancelled.before_begin(), losing_, before);
-    }
-    engine_->complete(cancelled.front().callback, make_error_code(errc::cancelled));
 }
 
 }  // namespace holdfast

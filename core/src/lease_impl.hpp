@@ -127,6 +127,8 @@ private:
     /// Ends a lease that lives. Under the mutex, on any thread.
     Loss mark_lost(error_code why);
     void notify(Loss);
+    /// By the renewal that was answered. Under the mutex.
+    void extend();
     void schedule_next();
     /// Plans the renewal of what the server set at `base` for `length`.
     void plan_renewal(boot_clock::time_point base, milliseconds length) noexcept;
