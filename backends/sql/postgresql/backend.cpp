@@ -106,10 +106,13 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         spi::Attempt& a = *asked[i];
         if (!answered) {
             Step lost;
-            if (shared_->call_off(work->steps[i]))
-                lost.outcome = spi::Attempt::Failed{gone()};
-            else
+            if (shared_->call_off(work->steps[i])) {
+                const bool connecting = !shared_->watchdog->closing() && shared_->connecting();
+                const error_code why = connecting ? make(Error::connecting) : gone();
+                lost.outcome = spi::Attempt::Failed{why, connecting};
+            } else {
                 lost.outcome = spi::Attempt::NoAnswer{gone()};
+            }
             take(std::move(lost), *shared_, a);
             continue;
         }

@@ -35,16 +35,16 @@ bool on_this_machine(const std::string& address) {
 constexpr milliseconds patience_with_names{750};
 
 /// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
-std::vector<std::string> targets(Shared& shared, bool resolve, boot_clock::time_point deadline,
+std::vector<std::string> targets(Shared& shared, std::optional<boot_clock::time_point> look_up,
                                  std::string& detail) {
     const Options& o = shared.options;
     if (!o.socket.empty()) return {std::string()};
     if (is_address(o.host)) return {o.host};
     std::vector<std::string> known;
     if (auto reached = shared.reached(); !reached.empty()) known.push_back(std::move(reached));
-    if (!resolve) return known;
-    if (!known.empty()) deadline = std::min(deadline, boot_clock::now() + patience_with_names);
-    const auto found = shared.names.wait_for(o.host, deadline);
+    if (!look_up) return known;
+    if (!known.empty()) look_up = std::min(*look_up, boot_clock::now() + patience_with_names);
+    const auto found = shared.names.wait_for(o.host, *look_up);
     if (!found && !known.empty()) return known;
     if (!found) {
         detail += ": " + spi::HostNames::words(found.error());
@@ -70,7 +70,8 @@ void hear_notice(void* shared, const PGresult* notice) noexcept {
 
 class Attempt {
 public:
-    Attempt(Shared& shared, boot_clock::time_point deadline) : shared_(shared), until_(deadline) {}
+    Attempt(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline)
+        : shared_(shared), opening_(opening), until_(deadline) {}
 
     Handle run(const std::string& address, const std::string& password, error_code& why,
                std::string& detail) {
@@ -135,12 +136,16 @@ private:
             const auto left = std::chrono::ceil<milliseconds>(until_ - boot_clock::now()).count();
             if (left <= 0 || shared_.watchdog->closing()) return make(Error::no_answer);
             const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
-            if (n > 0) next = PQconnectPoll(c);
+            if (n <= 0) continue;
+            const bool heard = next == PGRES_POLLING_READING;
+            next = PQconnectPoll(c);
+            if (heard && next != PGRES_POLLING_FAILED) opening_.answer();
         }
         return {};
     }
 
     Shared& shared_;
+    Shared::Opening& opening_;
     const boot_clock::time_point until_;
     const std::string utf8_ = "UTF8", require_ = "require", no_pass_phrase_ = "-";
 };
@@ -177,7 +182,8 @@ std::string words_of(std::string_view message) {
     return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
 }
 
-Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, error_code& why,
+Handle connect(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline,
+               std::optional<boot_clock::time_point> look_up, error_code& why,
                std::string& detail) {
     Handle none{nullptr, &PQfinish};
     std::string password;
@@ -191,7 +197,7 @@ Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, er
     }
     why = make(Error::unresolved);
     std::string nowhere = "no address for " + shared.options.host;
-    const auto where = targets(shared, resolve, deadline, nowhere);
+    const auto where = targets(shared, look_up, nowhere);
     if (where.empty()) {
         detail = std::move(nowhere);
         return none;
@@ -200,7 +206,7 @@ Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, er
         // Each address gets its share of the time, so that a dead one does not take all of it.
         const auto now = boot_clock::now();
         const auto share = (deadline - now) / static_cast<std::int64_t>(where.size() - i);
-        Handle h = Attempt(shared, now + share).run(where[i], password, why, detail);
+        Handle h = Attempt(shared, opening, now + share).run(where[i], password, why, detail);
         if (h) {
             shared.reach(where[i]);
             return h;
