@@ -97,6 +97,12 @@ struct Step {
         released = ReleaseResult::unreachable;
         done = true;
     }
+    /// It has surely done nothing, and is tried once more.
+    void open_again() {
+        done = false;
+        error = {};
+        detail.clear();
+    }
     /// It may have been executed: the engine finds out.
     void unknown(error_code why) {
         refused(why, {}, spi::Attempt::NoAnswer{why});

@@ -51,7 +51,7 @@ Backend::Backend(const spi::Settings& settings, const spi::Context& context)
     shared_->line = line_;
     shared_->warnings.report_to(&context.events);
     asking_ = std::make_shared<Worker>(shared_, context.engine);
-    keeping_ = std::make_shared<Worker>(shared_, context.engine);
+    keeping_ = std::make_shared<Worker>(shared_, context.engine, asking_);
     listener_ = std::make_shared<Listener>(shared_, context, asking_, line_);
 }
 

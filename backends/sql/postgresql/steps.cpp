@@ -84,9 +84,7 @@ void one_by_one(Steps steps, F&& run) {
     std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
     for (Step* s : steps) {
         if (boot_clock::now() >= std::min(until, s->deadline)) return;
-        s->done = false;
-        s->error = {};
-        s->detail.clear();
+        s->open_again();
         run(Steps{s});
     }
 }

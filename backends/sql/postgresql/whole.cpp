@@ -216,12 +216,6 @@ bool alone(Connection& c, Step& s) {
     return true;
 }
 
-void open_again(Step& s) {
-    s.done = false;
-    s.error = {};
-    s.detail.clear();
-}
-
 }  // namespace
 
 std::optional<spi::NameState> NameRow::state() const {
@@ -296,7 +290,7 @@ void tell_all(Connection& c, const std::vector<std::string>& keys,
 void run_whole(Connection& c, Steps steps) {
     if (steps.empty()) return;
     for (Step* s : steps)
-        open_again(*s);
+        s->open_again();
     // The clock of the server is known from the connection.
     Said said;
     said.error = c.open(last_deadline(steps), said.detail);
