@@ -1,5 +1,6 @@
-// Every statement of this backend. The README prints those of an acquire and a release, and a test
-// compares them with what the server really ran.
+// Every statement of this backend; their texts are in statements.sql and session.sql. The README
+// prints those of an acquire and a release, and a test compares them with what the server really
+// ran.
 //
 // Common to all: one statement is one transaction. It decides itself whether it is synced to the
 // disk, since a session's setting would not survive a connection pooler. Time is the server's
