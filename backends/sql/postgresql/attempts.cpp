@@ -54,6 +54,50 @@ void grant(Connection& c, Steps steps) {
     }
 }
 
+/// Those that may be free, unless an earlier wave has seen a holder.
+void grant_at_first(Connection& c, const Steps& wave, NameRows& known, Steps& unplaced) {
+    Steps first;
+    for (Step* s : wave) {
+        const auto at = known.find(s->key);
+        if (s->behind) {
+            s->done = true;
+            s->left_us = std::chrono::microseconds(courtesy).count();
+            s->outcome = spi::Attempt::Busy{courtesy, false};
+            unplaced.push_back(s);
+        } else if (at != known.end() && held_by_another(at->second, *s)) {
+            busy(*s, at->second);
+        } else if (s->expect_free) {
+            first.push_back(s);
+        }
+    }
+    grant(c, first);
+    for (const Step* s : first) {
+        if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
+        NameRow row;
+        row.present = true;
+        row.placed = s->placed;
+        row.columns.owner = s->owner;
+        row.columns.expires = spi::to_us(s->ttl);
+        known.insert_or_assign(s->key, std::move(row));
+    }
+}
+
+/// Those whose rows are free, as it seems.
+void grant_again(Connection& c, const Steps& again, NameRows& known) {
+    grant(c, again);
+    for (Step* s : still_open(again)) {
+        s->done = true;
+        // The row may be locked by an earlier statement of the same owner that was
+        // never answered, in the middle of its commit: it waits for the disk, or for a standby. So
+        // this is not "busy", which would end the doubt about that one.
+        if (s->ghost != 0)
+            s->outcome = spi::Attempt::Failed{make(Error::conflict), true};
+        else
+            s->outcome = spi::Attempt::Busy{just_missed, true};
+        known.erase(s->key);
+    }
+}
+
 /// They are busy, or left alone for a moment: a place in line, so that a release notifies us.
 void stand(Connection& c, const Steps& unplaced, NameRows& known) {
     if (unplaced.empty()) return;
@@ -130,36 +174,15 @@ void attempt_whole(Connection& c, const Steps& steps, NameRows& known) {
 }
 
 void attempt_wave(Connection& c, const Steps& wave, NameRows& known) {
-    Steps first, missing, again, unplaced, whole;
-    for (Step* s : wave) {
-        // An earlier wave has seen its holder.
-        const auto at = known.find(s->key);
-        if (s->behind) {
-            s->done = true;
-            s->left_us = std::chrono::microseconds(courtesy).count();
-            s->outcome = spi::Attempt::Busy{courtesy, false};
-            unplaced.push_back(s);
-        } else if (at != known.end() && held_by_another(at->second, *s))
-            busy(*s, at->second);
-        else if (s->expect_free)
-            first.push_back(s);
-    }
-    grant(c, first);
-    for (const Step* s : first) {
-        if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
-        NameRow row;
-        row.present = true;
-        row.placed = s->placed;
-        row.columns.owner = s->owner;
-        row.columns.expires = spi::to_us(s->ttl);
-        known.insert_or_assign(s->key, std::move(row));
-    }
+    Steps unplaced;
+    grant_at_first(c, wave, known, unplaced);
     const Steps open = still_open(wave);
     if (open.empty()) return stand(c, unplaced, known);
     NameRows rows;
     Said said = read(c, keys_of(open), last_deadline(open), rows);
     said.nothing_done = true;  // what was asked before was answered with "not yours"
     if (!went_well(said, open)) return;
+    Steps missing, again, whole;
     for (Step* s : open) {
         NameRow& row = rows[s->key];
         if (!row.present) {
@@ -181,18 +204,7 @@ void attempt_wave(Connection& c, const Steps& wave, NameRows& known) {
             s->outcome = spi::Attempt::Failed{s->error};  // a free row at most
         again = still_open(again);
     }
-    grant(c, again);
-    for (Step* s : still_open(again)) {
-        s->done = true;
-        // The row may be locked by an earlier statement of the same owner that was
-        // never answered, in the middle of its commit: it waits for the disk, or for a standby. So
-        // this is not "busy", which would end the doubt about that one.
-        if (s->ghost != 0)
-            s->outcome = spi::Attempt::Failed{make(Error::conflict), true};
-        else
-            s->outcome = spi::Attempt::Busy{just_missed, true};
-        known.erase(s->key);
-    }
+    grant_again(c, again, known);
     stand(c, unplaced, known);
     attempt_whole(c, whole, known);
 }
