@@ -12,28 +12,27 @@ boot_clock::duration Line::interval(milliseconds ttl) noexcept {
 
 Line::Plan Line::plan(const std::string& key, const spi::Attempt& a,
                       boot_clock::time_point now) const {
-    const auto at = names_.find(key);
+    const auto* n = waiters_.find(key);
     const bool doubt = Place::of(a.place).touched;
     const bool polite = a.queue && !doubt && now < left_alone_until(key);
-    if (at == names_.end()) return !polite ? Plan::take : hearing_ ? Plan::stand : Plan::wait;
-    const Name& n = at->second;
-    if (polite && !n.hint && !n.placed && hearing_) return Plan::stand;
-    const bool held = !n.hint && now < n.held_until && n.holder != a.owner;
-    const bool fresh = now - n.heard < interval(a.ttl);
+    if (n == nullptr) return !polite ? Plan::take : hearing_ ? Plan::stand : Plan::wait;
+    if (polite && !n->hint && !n->placed && hearing_) return Plan::stand;
+    const bool held = !n->hint && n->held_by_another(a.owner, now);
+    const bool fresh = now - n->heard < interval(a.ttl);
     // After a doubt only the server knows.
     if (!a.queue || doubt) return held ? Plan::look : Plan::take;
-    const bool first = n.waiters.front().owner == a.owner;
-    const bool will_hear = n.placed || !hearing_;
+    const bool first = n->first() == a.owner;
+    const bool will_hear = n->placed || !hearing_;
     if (fresh && (!first || (held && will_hear))) return Plan::wait;
     return held ? Plan::look : Plan::take;
 }
 
 void Line::place(Step& s, boot_clock::time_point now, const Shared& shared) const {
-    const auto at = names_.find(s.key);
+    const auto* n = waiters_.find(s.key);
     if (hearing_) s.since = shared.server_us(now);
-    if (at == names_.end()) return;
+    if (n == nullptr) return;
     s.next = 0;
-    for (const Waiter& w : at->second.waiters) {
+    for (const auto& w : n->line) {
         if (w.owner == s.owner)
             s.since = hearing_ ? shared.server_us(w.since) : 0;
         else if (hearing_ && s.next == 0)
@@ -46,62 +45,51 @@ milliseconds Line::pause(const std::string& key, milliseconds ttl,
     using std::chrono::microseconds;
     const auto alone = left_alone_until(key) - now;
     if (alone > boot_clock::duration::zero()) return std::chrono::ceil<milliseconds>(alone);
-    const auto at = names_.find(key);
-    if (at == names_.end()) return milliseconds(1);
-    const auto left = std::chrono::duration_cast<microseconds>(at->second.held_until - now);
+    const auto* n = waiters_.find(key);
+    if (n == nullptr) return milliseconds(1);
+    const auto left = std::chrono::duration_cast<microseconds>(n->held_until - now);
     return look_within(left.count() > 0 ? left.count() : 1'000'000, ttl);
 }
 
 void Line::enter(const std::string& key, std::string_view owner, boot_clock::time_point came) {
-    if (!key_of_.try_emplace(std::string(owner), key).second) return;
-    Name& n = names_[key];
-    const auto at = std::upper_bound(n.waiters.begin(), n.waiters.end(), came,
-                                     [](auto time, const Waiter& w) { return time < w.since; });
-    const bool first = at == n.waiters.begin();
-    n.waiters.insert(at, {std::string(owner), came});
-    waiting_ = key_of_.size();
+    if (beside_of_.contains(std::string(owner))) return;
+    const auto* n = waiters_.enter(key, owner, came);
+    if (n == nullptr) return;
+    count();
     // The notification was for the one that it stands before.
-    if (first && n.hint && !closed_) context_.events.wake(owner);
+    if (n->first() == owner && n->hint && !closed_) context_.events.wake(owner);
 }
 
 void Line::enter_beside(const std::string& key, std::string_view owner) {
-    if (!key_of_.try_emplace(std::string(owner), key).second) return;
+    if (!beside_of_.try_emplace(std::string(owner), key).second) return;
     beside_[key].insert(std::string(owner));
-    waiting_ = key_of_.size();
+    count();
 }
 
 bool Line::leave(std::string_view owner) {
-    const auto at = key_of_.find(std::string(owner));
-    if (at == key_of_.end()) return false;
-    const std::string key = std::move(at->second);
-    key_of_.erase(at);
-    waiting_ = key_of_.size();
-    const auto name = names_.find(key);
-    if (const auto others = beside_.find(key); others != beside_.end()) {
-        const bool was_one = others->second.erase(std::string(owner)) != 0;
-        const bool last = others->second.empty();
-        if (last) beside_.erase(others);
-        if (was_one) return last && name == names_.end();
+    if (const auto beside = beside_of_.extract(std::string(owner))) {
+        count();
+        const auto others = beside_.find(beside.mapped());
+        others->second.erase(beside.key());
+        if (!others->second.empty()) return false;
+        beside_.erase(others);
+        return waiters_.find(beside.mapped()) == nullptr;
     }
-    if (name == names_.end()) return false;
-    Name& n = name->second;
-    const bool first = n.waiters.front().owner == owner;
-    std::erase_if(n.waiters, [&](const Waiter& w) { return w.owner == owner; });
-    if (n.waiters.empty()) {
-        const bool known_there = n.placed || n.hint;
-        names_.erase(name);
-        return known_there && !beside_.contains(key);
-    }
+    const auto left = waiters_.leave(owner);
+    if (!left) return false;
+    count();
+    if (left->last) return (left->last->placed || left->last->hint) && !beside_.contains(left->key);
     // The notification was for the first waiter, and so is asking for a place.
+    const auto& n = *waiters_.find(left->key);
     const bool something_to_do = n.hint || (hearing_ && !n.placed);
-    if (first && something_to_do && !closed_) context_.events.wake(n.waiters.front().owner);
+    if (left->first && something_to_do && !closed_) context_.events.wake(n.first());
     return false;
 }
 
 void Line::heard(const Step& s, boot_clock::time_point asked, boot_clock::time_point now) {
-    const auto at = names_.find(s.key);
-    if (at == names_.end()) return;
-    Name& n = at->second;
+    auto* const name = waiters_.find(s.key);
+    if (name == nullptr) return;
+    auto& n = *name;
     if (std::holds_alternative<spi::Attempt::Granted>(s.outcome)) {
         n.holder = s.owner;
         n.held_until = now + s.ttl;
@@ -125,14 +113,13 @@ bool Line::freed(const std::string& key) {
     if (others != beside_.end())
         for (const std::string& owner : others->second)
             context_.events.wake(owner);
-    const auto at = names_.find(key);
-    if (at == names_.end()) return others != beside_.end();
-    Name& n = at->second;
-    n.hint = true;
-    n.told = boot_clock::now();
-    n.placed = false;  // a notified client is out of the line
-    n.held_until = {};
-    context_.events.wake(n.waiters.front().owner);
+    auto* const n = waiters_.find(key);
+    if (n == nullptr) return others != beside_.end();
+    n->hint = true;
+    n->told = boot_clock::now();
+    n->placed = false;  // a notified client is out of the line
+    n->held_until = {};
+    context_.events.wake(n->first());
     return true;
 }
 
@@ -156,10 +143,10 @@ void Line::handed_on_elsewhere(const std::string& key) {
 void Line::hearing(bool can) {
     hearing_ = can;
     std::vector<std::string> keys;
-    for (const auto& [key, name] : names_)
+    for (const auto& [key, name] : waiters_)
         keys.push_back(key);
     for (const auto& [key, owners] : beside_)
-        if (!names_.contains(key)) keys.push_back(key);
+        if (waiters_.find(key) == nullptr) keys.push_back(key);
     for (const std::string& key : keys)
         freed(key);
 }
