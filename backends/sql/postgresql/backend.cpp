@@ -8,9 +8,9 @@
 namespace holdfast::postgresql {
 namespace {
 
-Place& place_of(std::shared_ptr<void>& place) {
-    if (!place) place = std::make_shared<Place>();
-    return *static_cast<Place*>(place.get());
+OwnerState& state_of(std::shared_ptr<void>& place) {
+    if (!place) place = std::make_shared<OwnerState>();
+    return *static_cast<OwnerState*>(place.get());
 }
 
 constexpr milliseconds leave_patience{2000};
@@ -32,16 +32,16 @@ void take(Step&& s, const Shared& shared, spi::Attempt& a) {
     a.outcome = s.outcome;
     a.detail = std::move(s.detail);
     if (std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome)) {
-        Place& p = place_of(a.place);
+        OwnerState& p = state_of(a.place);
         p.touched = true;
         p.ghost = std::max(p.ghost, shared.latest_us(a.deadline));
     } else if (std::holds_alternative<spi::Attempt::Granted>(a.outcome)) {
         // Core may find that nobody wants it any more, or that it came too late.
-        place_of(a.place).touched = true;
+        state_of(a.place).touched = true;
     }
     const bool in_doubt = std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome);
     const bool marked = s.marked || (in_doubt && s.whole);
-    if (marked != Place::of(a.place).marked) place_of(a.place).marked = marked;
+    if (marked != OwnerState::of(a.place).marked) state_of(a.place).marked = marked;
 }
 
 Backend::Backend(const spi::Settings& settings, const spi::Context& context)
@@ -77,7 +77,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
     std::vector<spi::Attempt*> asked;
     const auto now = boot_clock::now();
     for (spi::Attempt* a : items) {
-        if (a->queue) (void)place_of(a->place);
+        if (a->queue) (void)state_of(a->place);
         Step s(Step::Kind::attempt, prefix_, *a);
         if (!s.plain()) {
             if (a->queue && line_->hears()) s.since = shared_->server_us(s.came);
@@ -149,7 +149,7 @@ spi::awaitable<void> Backend::withdraw(std::span<spi::Attempt* const> items) {
         a->withdrawal = {};
         Step s(Step::Kind::withdraw, prefix_, *a);
         if (line_->leave(a->owner)) work->add(leaving(s.key, a->deadline));
-        if (!Place::of(a->place).touched && !s.marked) continue;
+        if (!OwnerState::of(a->place).touched && !s.marked) continue;
         asked.emplace_back(a, work->steps.size());
         work->add(std::move(s));
     }

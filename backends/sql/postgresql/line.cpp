@@ -13,7 +13,7 @@ boot_clock::duration Line::interval(milliseconds ttl) noexcept {
 Line::Plan Line::plan(const std::string& key, const spi::Attempt& a,
                       boot_clock::time_point now) const {
     const auto* n = waiters_.find(key);
-    const bool doubt = Place::of(a.place).touched;
+    const bool doubt = OwnerState::of(a.place).touched;
     const bool polite = a.queue && !doubt && now < left_alone_until(key);
     if (n == nullptr) return !polite ? Plan::take : hearing_ ? Plan::stand : Plan::wait;
     if (polite && !n->hint && !n->placed && hearing_) return Plan::stand;

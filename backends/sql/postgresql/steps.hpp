@@ -12,16 +12,16 @@
 
 namespace holdfast::postgresql {
 
-/// Data that an acquisition keeps from one verb to the next.
-struct Place {
+/// What is known of an owner, from one verb to the next.
+struct OwnerState {
     bool touched = false;    ///< something of it may be at the server
     bool marked = false;     ///< it has left a mark there, since it has waited for long
     std::int64_t ghost = 0;  ///< until when an unanswered request of this owner may act
     boot_clock::time_point since = boot_clock::now();
 
-    static const Place& of(const std::shared_ptr<void>& place) noexcept {
-        static const Place none;
-        return place ? *static_cast<const Place*>(place.get()) : none;
+    static const OwnerState& of(const std::shared_ptr<void>& place) noexcept {
+        static const OwnerState none;
+        return place ? *static_cast<const OwnerState*>(place.get()) : none;
     }
 };
 
@@ -29,9 +29,9 @@ struct Step : sql::Step {
     Step() = default;
     template <class Item>
     Step(Kind k, const std::string& prefix, const Item& item) : sql::Step(k, prefix, item) {
-        ghost = Place::of(item.place).ghost;
-        if (queue) came = Place::of(item.place).since;
-        marked = Place::of(item.place).marked;
+        ghost = OwnerState::of(item.place).ghost;
+        if (queue) came = OwnerState::of(item.place).since;
+        marked = OwnerState::of(item.place).marked;
     }
 
     boot_clock::time_point came{};  ///< since when the caller waits

@@ -66,13 +66,13 @@ error_code Connection::create_tables(std::string& detail) {
     if (is_failure(rc)) return failed(rc, detail);
     bool ours = rc == SQLITE_OK && found == "3" && !format.empty();
     if (held > 0) {
-        detail = std::to_string(held) + " lease(s) in " + place_->path +
+        detail = std::to_string(held) + " lease(s) in " + database_->path +
                  " are held by programs with an older Holdfast, which could not renew them in the "
                  "tables of this version; wait until they end, or use another file";
         return make_error(Finding::older_leases);
     }
     if (ours && format != std::to_string(layout_format)) {
-        detail = "the tables in " + place_->path + " have format " + format +
+        detail = "the tables in " + database_->path + " have format " + format +
                  ", and this version knows format " + std::to_string(layout_format) +
                  "; use a newer Holdfast, or another file";
         return make_error(Finding::newer_format);
@@ -85,7 +85,7 @@ error_code Connection::create_tables(std::string& detail) {
         ours = rc == SQLITE_OK;
     }
     if (ours) return {};
-    detail = "a table holdfast_lease or holdfast_format in " + place_->path +
+    detail = "a table holdfast_lease or holdfast_format in " + database_->path +
              " was not made by Holdfast; choose another file";
     return make_error(Finding::foreign_table);
 }

@@ -146,7 +146,7 @@ bool run_once(Connection& c, std::span<Step* const> steps) {
             why = c.fail(rc, detail);
             if (is_fatal(rc) || !c.intact()) c.close();
         }
-        if (is_busy(why) && !c.place().closing && drop_late(steps, why, detail)) continue;
+        if (is_busy(why) && !c.database().closing && drop_late(steps, why, detail)) continue;
         for (Step* s : steps)
             if (!s->done) refuse(*s, why, detail);
         return true;
