@@ -14,11 +14,11 @@ void granted(Step& s, std::int64_t token, std::int64_t previous) {
     s.placed = s.next > 0;
 }
 
-bool held_by_another(const NameRow& row, const Step& s) {
+bool held_by_another(const TableRow& row, const Step& s) {
     return row.held() && row.columns.owner != s.owner;
 }
 
-void busy(Step& s, const NameRow& row) {
+void busy(Step& s, const TableRow& row) {
     s.done = true;
     s.placed = row.placed;
     s.holder = row.columns.owner;
@@ -55,7 +55,7 @@ void grant(Connection& c, Steps steps) {
 }
 
 /// Those that may be free, unless an earlier wave has seen a holder.
-void grant_at_first(Connection& c, const Steps& wave, NameRows& known, Steps& unplaced) {
+void grant_at_first(Connection& c, const Steps& wave, TableRows& known, Steps& unplaced) {
     Steps first;
     for (Step* s : wave) {
         const auto at = known.find(s->key);
@@ -73,7 +73,7 @@ void grant_at_first(Connection& c, const Steps& wave, NameRows& known, Steps& un
     grant(c, first);
     for (const Step* s : first) {
         if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
-        NameRow row;
+        TableRow row;
         row.present = true;
         row.placed = s->placed;
         row.columns.owner = s->owner;
@@ -83,7 +83,7 @@ void grant_at_first(Connection& c, const Steps& wave, NameRows& known, Steps& un
 }
 
 /// Those whose rows are free, as it seems.
-void grant_again(Connection& c, const Steps& again, NameRows& known) {
+void grant_again(Connection& c, const Steps& again, TableRows& known) {
     grant(c, again);
     for (Step* s : still_open(again)) {
         s->done = true;
@@ -99,7 +99,7 @@ void grant_again(Connection& c, const Steps& again, NameRows& known) {
 }
 
 /// They are busy, or left alone for a moment: a place in line, so that a release notifies us.
-void stand(Connection& c, const Steps& unplaced, NameRows& known) {
+void stand(Connection& c, const Steps& unplaced, TableRows& known) {
     if (unplaced.empty()) return;
     std::map<std::string_view, Step*> first;  // of each name, who waits longest
     for (Step* s : unplaced) {
@@ -160,7 +160,7 @@ bool Shared::call_off(Step& s) {
     return s.called_off;
 }
 
-void attempt_whole(Connection& c, const Steps& steps, NameRows& known) {
+void attempt_whole(Connection& c, const Steps& steps, TableRows& known) {
     Steps unplaced;
     for (Step* s : steps) {
         s->whole = true;
@@ -173,18 +173,18 @@ void attempt_whole(Connection& c, const Steps& steps, NameRows& known) {
     stand(c, unplaced, known);
 }
 
-void attempt_wave(Connection& c, const Steps& wave, NameRows& known) {
+void attempt_wave(Connection& c, const Steps& wave, TableRows& known) {
     Steps unplaced;
     grant_at_first(c, wave, known, unplaced);
     const Steps open = still_open(wave);
     if (open.empty()) return stand(c, unplaced, known);
-    NameRows rows;
+    TableRows rows;
     Said said = read(c, keys_of(open), last_deadline(open), rows);
     said.nothing_done = true;  // what was asked before was answered with "not yours"
     if (!went_well(said, open)) return;
     Steps missing, again, whole;
     for (Step* s : open) {
-        NameRow& row = rows[s->key];
+        TableRow& row = rows[s->key];
         if (!row.present) {
             missing.push_back(s);
             again.push_back(s);

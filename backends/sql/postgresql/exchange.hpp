@@ -122,9 +122,9 @@ inline Steps still_open(const Steps& steps) {
 
 /// Attempts of distinct names: tries those that may be free, looks at the others, and registers as
 /// a waiter. `known`: rows that were read before.
-void attempt_wave(Connection&, const Steps& wave, NameRows& known);
+void attempt_wave(Connection&, const Steps& wave, TableRows& known);
 
 /// Attempts that need the whole row. Registers this client as a waiter for those that are busy.
-void attempt_whole(Connection&, const Steps&, NameRows& known);
+void attempt_whole(Connection&, const Steps&, TableRows& known);
 
 }  // namespace holdfast::postgresql

@@ -26,7 +26,7 @@ enum class Sql : std::uint8_t {
     renew,  ///< arrays: name, owner, token, ttl ms -> name, text
     withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name, whether it
                ///< is free and a client waits
-    read,      ///< names, client -> see NameRow
+    read,      ///< names, client -> see TableRow
     write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
                ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether a
                ///< client waits; for rows that still have that version

@@ -22,11 +22,11 @@ void locked_now(Step& s) {
 Steps judge_open(Connection& c, const Steps& wave) {
     Steps locked, whole;
     const Steps open = still_open(wave);
-    NameRows rows;
+    TableRows rows;
     if (open.empty() || !went_well(read(c, keys_of(open), last_deadline(open), rows), open))
         return locked;
     for (Step* s : open) {
-        const NameRow& row = rows[s->key];
+        const TableRow& row = rows[s->key];
         auto state = row.state();
         if (!state)
             s->foreign(make(Error::foreign_row));
@@ -212,7 +212,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     lay(c, released);
     if (const Steps leaving = of_kind(withdraw, Which::any); !leaving.empty())
         withdraw_all(c, leaving);
-    NameRows known;
+    TableRows known;
     in_waves(of_kind(attempt, Which::plain),
              [&](const Steps& wave) { attempt_wave(c, wave, known); });
     attempt_whole(c, of_kind(attempt, Which::whole), known);

@@ -52,7 +52,7 @@ struct Step : sql::Step {
 };
 
 /// The row of one name as it was read.
-struct NameRow {
+struct TableRow {
     bool present = false, placed = false;  ///< placed: this client stands in line
     sql::Columns columns;
     std::string version;
@@ -66,16 +66,16 @@ struct NameRow {
     /// The state; nullopt when the row is from another program.
     std::optional<spi::NameState> state() const;
 };
-using NameRows = std::map<std::string, NameRow, std::less<>>;
+using TableRows = std::map<std::string, TableRow, std::less<>>;
 
 /// Reads whole rows; missing ones are returned as absent.
 Said read(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline,
-          NameRows&);
+          TableRows&);
 
 /// What to write into a row, if it is unchanged since it was read.
 struct Change {
     std::string key;
-    const NameRow* row = nullptr;
+    const TableRow* row = nullptr;
     sql::Columns columns;
     boot_clock::time_point deadline;
     bool synced = false;

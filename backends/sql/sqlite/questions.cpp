@@ -37,7 +37,7 @@ bool may_lose_commits(int version) noexcept {
 result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
-    Row row;
+    TableRow row;
     const std::string key = c.database().name_prefix + name;
     if (const int rc = look(c, key, row); rc != SQLITE_OK) return step_error(c, rc, detail);
     const auto state = row.state();
@@ -50,7 +50,7 @@ result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
     if (const auto ec = c.open(deadline, detail)) return ec;
     int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    Row row;
+    TableRow row;
     const std::string key = c.database().name_prefix + name;
     rc = look(c, key, row);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
@@ -113,7 +113,7 @@ result<std::string> Questions::note(Connection& c, const std::string& name,
     }
     int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    Row row;
+    TableRow row;
     rc = look(c, key, row);
     if (rc == SQLITE_OK && row.format != layout_format) {
         c.rollback();

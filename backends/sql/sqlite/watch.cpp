@@ -70,7 +70,7 @@ std::vector<std::string> Watch::look_around(Connection& c) {
     const std::int64_t now = boot_us();
     if (now < next_expiry_) return wake;
     next_expiry_ = now + 1'000'000;
-    Row row;
+    TableRow row;
     for (auto& [key, name] : waiters_) {
         if (name.held_until <= now) {
             const auto state =

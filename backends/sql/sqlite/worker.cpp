@@ -62,7 +62,7 @@ void Worker::answer_waiters(std::vector<Step*>& steps) {
     watch_.refresh(connection_);
     for (Step* s : steps)
         if (attempts(s)) watch_.answers(*s);
-    Row row;
+    TableRow row;
     for (Step* s : steps) {
         if (s->done) continue;
         if (!attempts(s) || look(connection_, s->key, row) != SQLITE_OK) return;

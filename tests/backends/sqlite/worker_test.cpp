@@ -121,7 +121,7 @@ TEST_CASE("what was known of the file is forgotten when it is opened anew") {
     waiter.queue = true;
     waiter.outcome = spi::Attempt::Busy{1s, false};
     REQUIRE(watch.record(waiter));
-    Row row;
+    TableRow row;
     REQUIRE(look(t.connection, "a", row) == SQLITE_OK);
     watch.seen("a", *row.state(), row.columns);
     REQUIRE(watch.answers(waiter));
