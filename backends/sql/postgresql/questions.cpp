@@ -1,7 +1,7 @@
 #include "questions.hpp"
 
 #include "exchange.hpp"
-#include "line.hpp"
+#include "waiters.hpp"
 
 namespace holdfast::postgresql {
 
@@ -41,7 +41,7 @@ result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
     }
     if (what != spi::Tell::gone) return reached;
     tell_all(c, {key}, deadline);
-    if (c.shared().line) c.shared().line->freed_elsewhere(key);
+    if (c.shared().waiters) c.shared().waiters->freed_elsewhere(key);
     return reached;
 }
 

@@ -20,7 +20,7 @@
 
 namespace holdfast::postgresql {
 
-class Line;
+class Waiters;
 struct Step;
 
 /// Microseconds of the clock of deadlines.
@@ -40,7 +40,7 @@ struct Shared {
     spi::HostNames names;
     const std::string me;  ///< the id of this client in a line
     const std::shared_ptr<Watchdog> watchdog;
-    std::shared_ptr<Line> line;  ///< this client's waiters; set with the client
+    std::shared_ptr<Waiters> waiters;  ///< this client's waiters; set with the client
     std::atomic<std::uint64_t> requests{0};
     /// Whether a reader, or permits, found the name free the last time: then one statement
     /// suffices.

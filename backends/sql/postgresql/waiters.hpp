@@ -17,9 +17,9 @@
 
 namespace holdfast::postgresql {
 
-class Line : public std::enable_shared_from_this<Line> {
+class Waiters : public std::enable_shared_from_this<Waiters> {
 public:
-    explicit Line(spi::Context context) : context_(context) {}
+    explicit Waiters(spi::Context context) : context_(context) {}
 
     enum class Plan : std::uint8_t {
         take,   ///< ask for it: it may be free
@@ -64,13 +64,13 @@ private:
         bool hint = false;    ///< a waiter was notified, and has no answer yet
         bool placed = false;  ///< this client stands in the server's line
     };
-    using Waiters = sql::LocalWaiters<boot_clock::time_point, Known>;
-    void count() noexcept { waiting_ = waiters_.size() + beside_of_.size(); }
+    using InLine = sql::LocalWaiters<boot_clock::time_point, Known>;
+    void count() noexcept { waiting_ = in_line_.size() + beside_of_.size(); }
     boot_clock::time_point left_alone_until(const std::string& key) const;
     static boot_clock::duration interval(milliseconds ttl) noexcept;
 
     const spi::Context context_;
-    Waiters waiters_;
+    InLine in_line_;
     std::unordered_map<std::string, std::set<std::string, std::less<>>> beside_;  // key -> owners
     std::unordered_map<std::string, std::string> beside_of_;                      // owner -> key
     std::unordered_map<std::string, boot_clock::time_point> left_alone_;
