@@ -73,9 +73,9 @@ public:
     Attempt(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline)
         : shared_(shared), opening_(opening), until_(deadline) {}
 
-    Handle run(const std::string& address, const std::string& password, error_code& why,
-               std::string& detail) {
-        Handle h = start(address, password);
+    PgHandle run(const std::string& address, const std::string& password, error_code& why,
+                 std::string& detail) {
+        PgHandle h = start(address, password);
         why = h ? drive(h.get()) : make(Error::no_resources);
         if (!why && PQserverVersion(h.get()) < 120000) why = make(Error::too_old);
         if (!why) return h;
@@ -94,7 +94,7 @@ public:
     }
 
 private:
-    Handle start(const std::string& address, const std::string& password) const {
+    PgHandle start(const std::string& address, const std::string& password) const {
         const Options& o = shared_.options;
         const std::string port = std::to_string(o.port);
         std::vector<const char*> names, values;
@@ -118,7 +118,7 @@ private:
         if (!o.tls_chosen && !on_this_machine(address)) add("sslmode", require_);
         names.push_back(nullptr);
         values.push_back(nullptr);
-        Handle h{PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
+        PgHandle h{PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
         // Before the server can send one: libpq would write it to the standard error output.
         if (h) PQsetNoticeReceiver(h.get(), &hear_notice, &shared_);
         return h;
@@ -182,10 +182,10 @@ std::string words_of(std::string_view message) {
     return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
 }
 
-Handle connect(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline,
-               std::optional<boot_clock::time_point> look_up, error_code& why,
-               std::string& detail) {
-    Handle none{nullptr, &PQfinish};
+PgHandle connect(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline,
+                 std::optional<boot_clock::time_point> look_up, error_code& why,
+                 std::string& detail) {
+    PgHandle none{nullptr, &PQfinish};
     std::string password;
     if (!shared.options.password.empty()) {
         auto secret = shared.options.password.read(&detail);
@@ -206,7 +206,7 @@ Handle connect(Shared& shared, Shared::Opening& opening, boot_clock::time_point 
         // Each address gets its share of the time, so that a dead one does not take all of it.
         const auto now = boot_clock::now();
         const auto share = (deadline - now) / static_cast<std::int64_t>(where.size() - i);
-        Handle h = Attempt(shared, opening, now + share).run(where[i], password, why, detail);
+        PgHandle h = Attempt(shared, opening, now + share).run(where[i], password, why, detail);
         if (h) {
             shared.reach(where[i]);
             return h;

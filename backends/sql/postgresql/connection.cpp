@@ -81,7 +81,7 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     // A caller's own thread has no time beyond its caller's.
     const auto until = spare ? deadline : spi::net::connect_until(deadline);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
-    Handle h = connect(*shared_, opening, until, look_up, why, detail);
+    PgHandle h = connect(*shared_, opening, until, look_up, why, detail);
     if (!h && why == make(Error::too_many)) {
         // The engine's connections matter more than those that save callers a thread switch.
         shared_->crowd(now + crowded_for);
