@@ -4,8 +4,6 @@
 namespace holdfast::postgresql {
 namespace {
 
-/// A row that is free, or was, and could not be had: somebody is just at it.
-constexpr milliseconds just_missed{10};
 /// For rows that somebody else has locked: grants wait behind it.
 constexpr milliseconds stand_patience{100};
 
@@ -112,7 +110,7 @@ void stand(Connection& c, const Steps& unplaced, TableRows& known) {
     const auto register_in = [&](const Steps& steps) {
         const auto since = array(steps, [](const Step& s) { return s.since; });
         const auto anyway =
-            array(steps, [](const Step& s) { return std::int64_t{s.behind || s.whole}; });
+            array(steps, [](const Step& s) { return std::int64_t{s.behind || s.general}; });
         const Said stood =
             c.run(Sql::stand, {array_of(keys_of(steps)), since, c.shared().me, anyway},
                   last_deadline(unplaced));
@@ -136,7 +134,7 @@ void stand(Connection& c, const Steps& unplaced, TableRows& known) {
     }
     for (Step* s : heard) {
         // Something may have been given back before it stood there, of which nobody told it.
-        if (s->placed && !s->whole) continue;
+        if (s->placed && !s->general) continue;
         s->left_us = 0;  // released between the two, or somebody is just at it
         s->outcome = spi::Attempt::Busy{milliseconds(1), true};
     }
@@ -160,13 +158,13 @@ bool Shared::call_off(Step& s) {
     return s.called_off;
 }
 
-void attempt_whole(Connection& c, const Steps& steps, TableRows& known) {
+void attempt_general(Connection& c, const Steps& steps, TableRows& known) {
     Steps unplaced;
     for (Step* s : steps) {
-        s->whole = true;
+        s->general = true;
         known.erase(s->key);
     }
-    run_whole(c, steps);
+    run_general(c, steps);
     for (Step* s : steps)
         if (std::holds_alternative<spi::Attempt::Busy>(s->outcome) && s->since != 0 && !s->placed)
             unplaced.push_back(s);
@@ -182,14 +180,14 @@ void attempt_wave(Connection& c, const Steps& wave, TableRows& known) {
     Said said = read(c, keys_of(open), last_deadline(open), rows);
     said.nothing_done = true;  // what was asked before was answered with "not yours"
     if (!went_well(said, open)) return;
-    Steps missing, again, whole;
+    Steps missing, again, general;
     for (Step* s : open) {
         TableRow& row = rows[s->key];
         if (!row.present) {
             missing.push_back(s);
             again.push_back(s);
-        } else if (!row.plain()) {
-            whole.push_back(s);
+        } else if (!row.columns_only()) {
+            general.push_back(s);
         } else if (held_by_another(row, *s) || (row.held() && row.columns.revoked)) {
             busy(*s, row);
             known.insert_or_assign(s->key, std::move(row));
@@ -206,7 +204,7 @@ void attempt_wave(Connection& c, const Steps& wave, TableRows& known) {
     }
     grant_again(c, again, known);
     stand(c, unplaced, known);
-    attempt_whole(c, whole, known);
+    attempt_general(c, general, known);
 }
 
 }  // namespace holdfast::postgresql

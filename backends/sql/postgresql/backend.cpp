@@ -40,7 +40,7 @@ void take(Step&& s, const Shared& shared, spi::Attempt& a) {
         state_of(a.place).touched = true;
     }
     const bool in_doubt = std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome);
-    const bool marked = s.marked || (in_doubt && s.whole);
+    const bool marked = s.marked || (in_doubt && s.general);
     if (marked != OwnerState::of(a.place).marked) state_of(a.place).marked = marked;
 }
 
@@ -79,7 +79,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
     for (spi::Attempt* a : items) {
         if (a->queue) (void)state_of(a->place);
         Step s(Step::Kind::attempt, prefix_, *a);
-        if (!s.plain()) {
+        if (!s.fast()) {
             if (a->queue && waiters_->hears()) s.since = shared_->server_us(s.came);
             work->add(std::move(s));
             asked.push_back(a);
@@ -117,11 +117,11 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
             continue;
         }
         Step& s = work->steps[i];
-        if (s.plain()) waiters_->heard(s, now, then);
+        if (s.fast()) waiters_->heard(s, now, then);
         const bool granted = std::holds_alternative<spi::Attempt::Granted>(s.outcome);
         const bool busy = std::holds_alternative<spi::Attempt::Busy>(s.outcome);
         if (granted && waiters_->leave(a.owner)) leave_line(s.key);
-        if (busy && a.queue && !s.plain()) {
+        if (busy && a.queue && !s.fast()) {
             waiters_->enter_beside(s.key, a.owner);
             // We began to listen while it was asked: it does not stand in line yet.
             if (waiters_->hears() && !s.placed)

@@ -41,7 +41,7 @@ struct Step : sql::Step {
     bool expect_free = true;  ///< false: look first, since it is probably held
     bool behind = false;      ///< another client was notified: only stand in line
     std::int64_t ghost = 0;   ///< until when an unanswered request of this owner may still act
-    bool whole = false;       ///< its row has more than the columns say
+    bool general = false;     ///< its row has more than the columns say
     bool stood = false;       ///< it had left a mark before
     bool asked = false, called_off = false;  ///< of a grant; guarded by the mutex of Shared
 
@@ -59,8 +59,8 @@ struct TableRow {
     std::int64_t now = 0;
 
     /// It has no more than the columns of a mutex.
-    bool plain() const noexcept { return columns.text.empty(); }
-    /// Of a plain row: an exclusive holder, whose time has not expired.
+    bool columns_only() const noexcept { return columns.text.empty(); }
+    /// Of such a row: an exclusive holder, whose time has not expired.
     bool held() const noexcept { return !columns.owner.empty() && columns.expires > now; }
 
     /// The state; nullopt when the row is from another program.
@@ -87,7 +87,7 @@ Said write(Connection&, const std::vector<Change>&, std::map<std::string, bool, 
 
 /// Runs steps that need more than the columns of a mutex, of any names: reads a row, and writes it
 /// if it has not changed since.
-void run_whole(Connection&, std::vector<Step*> steps);
+void run_general(Connection&, std::vector<Step*> steps);
 
 /// Notifies the other clients in the lines of these names. Best effort.
 void tell_all(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline);

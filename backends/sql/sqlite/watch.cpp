@@ -57,8 +57,8 @@ bool Watch::record(const Step& s) {
     if (name == nullptr) return news;
     const auto* granted = std::get_if<spi::Attempt::Granted>(&s.outcome);
     const bool now_held = s.kind == Step::Kind::attempt && granted != nullptr;
-    if (now_held && s.plain()) held(*name, s.owner, spi::to_us(granted->ttl));
-    if (s.freed || (now_held && !s.plain())) {
+    if (now_held && s.fast()) held(*name, s.owner, spi::to_us(granted->ttl));
+    if (s.freed || (now_held && !s.fast())) {
         name->held_until = 0;
         next_expiry_ = 0;
     }

@@ -5,9 +5,6 @@
 namespace holdfast::postgresql {
 namespace {
 
-/// Who could not write for so long as somebody else has locked the row.
-constexpr milliseconds just_missed{10};
-
 struct Group {
     Steps steps;
     std::optional<spi::NameState> state;
@@ -287,7 +284,7 @@ void tell_all(Connection& c, const std::vector<std::string>& keys,
     (void)c.run(Sql::tell_all, {array_of(keys), c.shared().me}, deadline);
 }
 
-void run_whole(Connection& c, Steps steps) {
+void run_general(Connection& c, Steps steps) {
     if (steps.empty()) return;
     for (Step* s : steps)
         s->open_again();
