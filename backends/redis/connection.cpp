@@ -8,14 +8,13 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "../resp/errors.hpp"
+#include "holdfast/spi/net/connect_time.hpp"
 
 namespace holdfast::redis {
 namespace {
 
 // A server that has not answered for so long a request whose time is over is taken for gone.
 constexpr milliseconds longest_silence{1000};
-// A connection is for all callers, so it is not given up at the deadline of a short first one.
-constexpr milliseconds least_connect_time{2000};
 
 }  // namespace
 
@@ -39,7 +38,7 @@ asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
         }
         if (!pipeline_ && !opening_) {
             opening_ = std::make_shared<Link>(executor_, server_, tls_);
-            auto task = connect(std::max(deadline, boot_clock::now() + least_connect_time));
+            auto task = connect(spi::net::connect_until(deadline));
             asio::co_spawn(executor_, std::move(task), asio::detached);
             continue;  // it may have failed already
         }

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 SOURCES = {".cpp", ".hpp"}
-SCRIPTS = {".py", ".lua", ".sh", ".cmake", ".txt", ".md", ".json", ".toml", ".in", ".mjs", ".js", ".html",
+SCRIPTS = {".py", ".lua", ".sql", ".sh", ".cmake", ".txt", ".md", ".json", ".toml", ".in", ".mjs", ".js", ".html",
            ".yml", ""}
 SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
 
@@ -19,7 +19,7 @@ SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
 # is belongs to a client library, and each client library to the one backend that includes it.
 SYSTEM = re.compile(r"((arpa|linux|net|netinet|sys)/.+|(dirent|elf|errno|fcntl|limits|link|netdb|poll|pthread|pwd|sched"
                     r"|signal|spawn|stdlib|string|termios|time|unistd)\.h|known_schemes\.inc"
-                    r"|(redis|redlock)_lua\.hpp)")
+                    r"|(redis|redlock)_lua\.hpp|(postgresql|sqlite)_sql\.hpp)")
 LIBRARIES = ("boost/", "fmt/", "CLI/", "toml++/")
 NOT_FOR_ALL = "boost/asio/ssl"  # brings OpenSSL
 # What a family of backends has alike: for these alone, and it knows none of them.

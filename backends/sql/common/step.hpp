@@ -66,8 +66,8 @@ struct Step {
     bool wanted = false;       ///< renewed, and its release was requested
     std::int64_t left_us = 0;  ///< busy: for so long, unless a holder releases
 
-    /// It needs only the columns of a mutex.
-    bool plain() const noexcept {
+    /// It takes the fast path: it needs only the columns of a mutex.
+    bool fast() const noexcept {
         return units.exclusive() && lock_delay <= milliseconds::zero() &&
                min_hold <= milliseconds::zero();
     }
@@ -96,6 +96,12 @@ struct Step {
         renewal = spi::Held::Renewal::unknown;
         released = ReleaseResult::unreachable;
         done = true;
+    }
+    /// It has surely done nothing, and is tried once more.
+    void open_again() {
+        done = false;
+        error = {};
+        detail.clear();
     }
     /// It may have been executed: the engine finds out.
     void unknown(error_code why) {

@@ -56,6 +56,8 @@ public:
     /// Engine thread. True when the answers are in the job; false when the deadline passed first,
     /// for instance on a disk that hangs. The first job starts the thread.
     spi::awaitable<bool> run(std::shared_ptr<Job> job);
+    /// Queues jobs that are run() elsewhere. False: the client is closing. Any thread.
+    bool take_over(const Jobs& jobs);
     /// Ends the thread: waits for it a moment, and abandons it when it hangs. Jobs under way end
     /// with an error. Engine thread, after whatever makes its calls end.
     void close() noexcept;
@@ -108,20 +110,26 @@ private:
 
 template <class Step, class Connection>
 spi::awaitable<bool> Worker<Step, Connection>::run(std::shared_ptr<Job> job) {
-    {
-        const std::lock_guard hold(mutex_);
-        if (closing_) co_return false;
-        if (!thread_.joinable())
-            thread_ =
-                spi::signal_masked_thread([self = this->shared_from_this()] { self->main(); });
-        queue_.push_back(job);
-    }
-    news_.notify_one();
+    if (!take_over({job})) co_return false;
     job->timer.expires_after(job->deadline + grace - boot_clock::now());
     error_code ended;
     auto wait = job->timer.async_wait(asio::redirect_error(asio::use_awaitable, ended));
     co_await std::move(wait);
     co_return job->done;
+}
+
+template <class Step, class Connection>
+bool Worker<Step, Connection>::take_over(const Jobs& jobs) {
+    {
+        const std::lock_guard hold(mutex_);
+        if (closing_) return false;
+        if (!thread_.joinable())
+            thread_ =
+                spi::signal_masked_thread([self = this->shared_from_this()] { self->main(); });
+        queue_.insert(queue_.end(), jobs.begin(), jobs.end());
+    }
+    news_.notify_one();
+    return true;
 }
 
 template <class Step, class Connection>

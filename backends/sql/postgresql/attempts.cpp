@@ -4,8 +4,6 @@
 namespace holdfast::postgresql {
 namespace {
 
-/// A row that is free, or was, and could not be had: somebody is just at it.
-constexpr milliseconds just_missed{10};
 /// For rows that somebody else has locked: grants wait behind it.
 constexpr milliseconds stand_patience{100};
 
@@ -14,11 +12,11 @@ void granted(Step& s, std::int64_t token, std::int64_t previous) {
     s.placed = s.next > 0;
 }
 
-bool held_by_another(const NameRow& row, const Step& s) {
+bool held_by_another(const TableRow& row, const Step& s) {
     return row.held() && row.columns.owner != s.owner;
 }
 
-void busy(Step& s, const NameRow& row) {
+void busy(Step& s, const TableRow& row) {
     s.done = true;
     s.placed = row.placed;
     s.holder = row.columns.owner;
@@ -54,8 +52,52 @@ void grant(Connection& c, Steps steps) {
     }
 }
 
+/// Those that may be free, unless an earlier wave has seen a holder.
+void grant_at_first(Connection& c, const Steps& wave, TableRows& known, Steps& unplaced) {
+    Steps first;
+    for (Step* s : wave) {
+        const auto at = known.find(s->key);
+        if (s->behind) {
+            s->done = true;
+            s->left_us = std::chrono::microseconds(courtesy).count();
+            s->outcome = spi::Attempt::Busy{courtesy, false};
+            unplaced.push_back(s);
+        } else if (at != known.end() && held_by_another(at->second, *s)) {
+            busy(*s, at->second);
+        } else if (s->expect_free) {
+            first.push_back(s);
+        }
+    }
+    grant(c, first);
+    for (const Step* s : first) {
+        if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
+        TableRow row;
+        row.present = true;
+        row.placed = s->placed;
+        row.columns.owner = s->owner;
+        row.columns.expires = spi::to_us(s->ttl);
+        known.insert_or_assign(s->key, std::move(row));
+    }
+}
+
+/// Those whose rows are free, as it seems.
+void grant_again(Connection& c, const Steps& again, TableRows& known) {
+    grant(c, again);
+    for (Step* s : still_open(again)) {
+        s->done = true;
+        // The row may be locked by an earlier statement of the same owner that was
+        // never answered, in the middle of its commit: it waits for the disk, or for a standby. So
+        // this is not "busy", which would end the doubt about that one.
+        if (s->ghost != 0)
+            s->outcome = spi::Attempt::Failed{make(Error::conflict), true};
+        else
+            s->outcome = spi::Attempt::Busy{just_missed, true};
+        known.erase(s->key);
+    }
+}
+
 /// They are busy, or left alone for a moment: a place in line, so that a release notifies us.
-void stand(Connection& c, const Steps& unplaced, NameRows& known) {
+void stand(Connection& c, const Steps& unplaced, TableRows& known) {
     if (unplaced.empty()) return;
     std::map<std::string_view, Step*> first;  // of each name, who waits longest
     for (Step* s : unplaced) {
@@ -68,7 +110,7 @@ void stand(Connection& c, const Steps& unplaced, NameRows& known) {
     const auto register_in = [&](const Steps& steps) {
         const auto since = array(steps, [](const Step& s) { return s.since; });
         const auto anyway =
-            array(steps, [](const Step& s) { return std::int64_t{s.behind || s.whole}; });
+            array(steps, [](const Step& s) { return std::int64_t{s.behind || s.general}; });
         const Said stood =
             c.run(Sql::stand, {array_of(keys_of(steps)), since, c.shared().me, anyway},
                   last_deadline(unplaced));
@@ -92,7 +134,7 @@ void stand(Connection& c, const Steps& unplaced, NameRows& known) {
     }
     for (Step* s : heard) {
         // Something may have been given back before it stood there, of which nobody told it.
-        if (s->placed && !s->whole) continue;
+        if (s->placed && !s->general) continue;
         s->left_us = 0;  // released between the two, or somebody is just at it
         s->outcome = spi::Attempt::Busy{milliseconds(1), true};
     }
@@ -116,57 +158,36 @@ bool Shared::call_off(Step& s) {
     return s.called_off;
 }
 
-void attempt_whole(Connection& c, const Steps& steps, NameRows& known) {
+void attempt_general(Connection& c, const Steps& steps, TableRows& known) {
     Steps unplaced;
     for (Step* s : steps) {
-        s->whole = true;
+        s->general = true;
         known.erase(s->key);
     }
-    run_whole(c, steps);
+    run_general(c, steps);
     for (Step* s : steps)
         if (std::holds_alternative<spi::Attempt::Busy>(s->outcome) && s->since != 0 && !s->placed)
             unplaced.push_back(s);
     stand(c, unplaced, known);
 }
 
-void attempt_wave(Connection& c, const Steps& wave, NameRows& known) {
-    Steps first, missing, again, unplaced, whole;
-    for (Step* s : wave) {
-        // An earlier wave has seen its holder.
-        const auto at = known.find(s->key);
-        if (s->behind) {
-            s->done = true;
-            s->left_us = std::chrono::microseconds(courtesy).count();
-            s->outcome = spi::Attempt::Busy{courtesy, false};
-            unplaced.push_back(s);
-        } else if (at != known.end() && held_by_another(at->second, *s))
-            busy(*s, at->second);
-        else if (s->expect_free)
-            first.push_back(s);
-    }
-    grant(c, first);
-    for (const Step* s : first) {
-        if (!std::holds_alternative<spi::Attempt::Granted>(s->outcome)) continue;
-        NameRow row;
-        row.present = true;
-        row.placed = s->placed;
-        row.columns.owner = s->owner;
-        row.columns.expires = spi::to_us(s->ttl);
-        known.insert_or_assign(s->key, std::move(row));
-    }
+void attempt_wave(Connection& c, const Steps& wave, TableRows& known) {
+    Steps unplaced;
+    grant_at_first(c, wave, known, unplaced);
     const Steps open = still_open(wave);
     if (open.empty()) return stand(c, unplaced, known);
-    NameRows rows;
+    TableRows rows;
     Said said = read(c, keys_of(open), last_deadline(open), rows);
     said.nothing_done = true;  // what was asked before was answered with "not yours"
     if (!went_well(said, open)) return;
+    Steps missing, again, general;
     for (Step* s : open) {
-        NameRow& row = rows[s->key];
+        TableRow& row = rows[s->key];
         if (!row.present) {
             missing.push_back(s);
             again.push_back(s);
-        } else if (!row.plain()) {
-            whole.push_back(s);
+        } else if (!row.columns_only()) {
+            general.push_back(s);
         } else if (held_by_another(row, *s) || (row.held() && row.columns.revoked)) {
             busy(*s, row);
             known.insert_or_assign(s->key, std::move(row));
@@ -181,20 +202,9 @@ void attempt_wave(Connection& c, const Steps& wave, NameRows& known) {
             s->outcome = spi::Attempt::Failed{s->error};  // a free row at most
         again = still_open(again);
     }
-    grant(c, again);
-    for (Step* s : still_open(again)) {
-        s->done = true;
-        // The row may be locked by an earlier statement of the same owner that was
-        // never answered, in the middle of its commit: it waits for the disk, or for a standby. So
-        // this is not "busy", which would end the doubt about that one.
-        if (s->ghost != 0)
-            s->outcome = spi::Attempt::Failed{make(Error::conflict), true};
-        else
-            s->outcome = spi::Attempt::Busy{just_missed, true};
-        known.erase(s->key);
-    }
+    grant_again(c, again, known);
     stand(c, unplaced, known);
-    attempt_whole(c, whole, known);
+    attempt_general(c, general, known);
 }
 
 }  // namespace holdfast::postgresql

@@ -8,9 +8,9 @@
 namespace holdfast::postgresql {
 namespace {
 
-Place& place_of(std::shared_ptr<void>& place) {
-    if (!place) place = std::make_shared<Place>();
-    return *static_cast<Place*>(place.get());
+OwnerState& state_of(std::shared_ptr<void>& place) {
+    if (!place) place = std::make_shared<OwnerState>();
+    return *static_cast<OwnerState*>(place.get());
 }
 
 constexpr milliseconds leave_patience{2000};
@@ -32,27 +32,27 @@ void take(Step&& s, const Shared& shared, spi::Attempt& a) {
     a.outcome = s.outcome;
     a.detail = std::move(s.detail);
     if (std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome)) {
-        Place& p = place_of(a.place);
+        OwnerState& p = state_of(a.place);
         p.touched = true;
         p.ghost = std::max(p.ghost, shared.latest_us(a.deadline));
     } else if (std::holds_alternative<spi::Attempt::Granted>(a.outcome)) {
         // Core may find that nobody wants it any more, or that it came too late.
-        place_of(a.place).touched = true;
+        state_of(a.place).touched = true;
     }
     const bool in_doubt = std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome);
-    const bool marked = s.marked || (in_doubt && s.whole);
-    if (marked != Place::of(a.place).marked) place_of(a.place).marked = marked;
+    const bool marked = s.marked || (in_doubt && s.general);
+    if (marked != OwnerState::of(a.place).marked) state_of(a.place).marked = marked;
 }
 
 Backend::Backend(const spi::Settings& settings, const spi::Context& context)
     : sql::Backend<Step, Connection, Questions>(promises(), settings, context),
       shared_(std::make_shared<Shared>(settings, context.engine)),
-      line_(std::make_shared<Line>(context)) {
-    shared_->line = line_;
+      waiters_(std::make_shared<Waiters>(context)) {
+    shared_->waiters = waiters_;
     shared_->warnings.report_to(&context.events);
     asking_ = std::make_shared<Worker>(shared_, context.engine);
-    keeping_ = std::make_shared<Worker>(shared_, context.engine);
-    listener_ = std::make_shared<Listener>(shared_, context, asking_, line_);
+    keeping_ = std::make_shared<Worker>(shared_, context.engine, asking_);
+    listener_ = std::make_shared<Listener>(shared_, context, asking_, waiters_);
 }
 
 Backend::~Backend() {
@@ -60,7 +60,7 @@ Backend::~Backend() {
 }
 
 void Backend::stop() noexcept {
-    line_->close();
+    waiters_->close();
     shared_->warnings.report_to(nullptr);
     shared_->watchdog->close();
     listener_->close();
@@ -77,27 +77,27 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
     std::vector<spi::Attempt*> asked;
     const auto now = boot_clock::now();
     for (spi::Attempt* a : items) {
-        if (a->queue) (void)place_of(a->place);
+        if (a->queue) (void)state_of(a->place);
         Step s(Step::Kind::attempt, prefix_, *a);
-        if (!s.plain()) {
-            if (a->queue && line_->hears()) s.since = shared_->server_us(s.came);
+        if (!s.fast()) {
+            if (a->queue && waiters_->hears()) s.since = shared_->server_us(s.came);
             work->add(std::move(s));
             asked.push_back(a);
             continue;
         }
-        const auto plan = line_->plan(s.key, *a, now);
-        if (plan == Line::Plan::wait) {
-            line_->enter(s.key, a->owner, s.came);
-            a->outcome = spi::Attempt::Busy{line_->pause(s.key, a->ttl, now), false};
+        const auto plan = waiters_->plan(s.key, *a, now);
+        if (plan == Waiters::Plan::wait) {
+            waiters_->enter(s.key, a->owner, s.came);
+            a->outcome = spi::Attempt::Busy{waiters_->pause(s.key, a->ttl, now), false};
             continue;
         }
-        s.expect_free = plan == Line::Plan::take;
-        s.behind = plan == Line::Plan::stand;
-        if (a->queue) line_->place(s, now, *shared_);
+        s.expect_free = plan == Waiters::Plan::take;
+        s.behind = plan == Waiters::Plan::stand;
+        if (a->queue) waiters_->place(s, now, *shared_);
         work->add(std::move(s));
         asked.push_back(a);
     }
-    if (!line_->empty()) listener_->want();
+    if (!waiters_->empty()) listener_->want();
     if (asked.empty()) co_return;
     auto run = asking_->run(work);
     const bool answered = co_await std::move(run);
@@ -106,29 +106,33 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         spi::Attempt& a = *asked[i];
         if (!answered) {
             Step lost;
-            if (shared_->call_off(work->steps[i]))
-                lost.outcome = spi::Attempt::Failed{gone()};
-            else
+            if (shared_->call_off(work->steps[i])) {
+                const bool connecting = !shared_->watchdog->closing() && shared_->connecting();
+                const error_code why = connecting ? make(Error::connecting) : gone();
+                lost.outcome = spi::Attempt::Failed{why, connecting};
+            } else {
                 lost.outcome = spi::Attempt::NoAnswer{gone()};
+            }
             take(std::move(lost), *shared_, a);
             continue;
         }
         Step& s = work->steps[i];
-        if (s.plain()) line_->heard(s, now, then);
+        if (s.fast()) waiters_->heard(s, now, then);
         const bool granted = std::holds_alternative<spi::Attempt::Granted>(s.outcome);
         const bool busy = std::holds_alternative<spi::Attempt::Busy>(s.outcome);
-        if (granted && line_->leave(a.owner)) leave_line(s.key);
-        if (busy && a.queue && !s.plain()) {
-            line_->enter_beside(s.key, a.owner);
+        if (granted && waiters_->leave(a.owner)) leave_line(s.key);
+        if (busy && a.queue && !s.fast()) {
+            waiters_->enter_beside(s.key, a.owner);
             // We began to listen while it was asked: it does not stand in line yet.
-            if (line_->hears() && !s.placed) s.outcome = spi::Attempt::Busy{milliseconds(1), true};
+            if (waiters_->hears() && !s.placed)
+                s.outcome = spi::Attempt::Busy{milliseconds(1), true};
         } else if (busy && a.queue) {
-            line_->enter(s.key, a.owner, s.came);
-            line_->heard(s, now, then);
+            waiters_->enter(s.key, a.owner, s.came);
+            waiters_->heard(s, now, then);
         }
         take(std::move(s), *shared_, a);
     }
-    if (!line_->empty()) listener_->want();
+    if (!waiters_->empty()) listener_->want();
 }
 
 void Backend::leave_line(const std::string& key) {
@@ -145,8 +149,8 @@ spi::awaitable<void> Backend::withdraw(std::span<spi::Attempt* const> items) {
     for (spi::Attempt* a : items) {
         a->withdrawal = {};
         Step s(Step::Kind::withdraw, prefix_, *a);
-        if (line_->leave(a->owner)) work->add(leaving(s.key, a->deadline));
-        if (!Place::of(a->place).touched && !s.marked) continue;
+        if (waiters_->leave(a->owner)) work->add(leaving(s.key, a->deadline));
+        if (!OwnerState::of(a->place).touched && !s.marked) continue;
         asked.emplace_back(a, work->steps.size());
         work->add(std::move(s));
     }
@@ -157,15 +161,15 @@ spi::awaitable<void> Backend::withdraw(std::span<spi::Attempt* const> items) {
         attempt->withdrawal = answered ? work->steps[step].error : gone();
     if (!answered) co_return;
     for (const Step& s : work->steps)
-        if (s.freed && !s.handed_on) line_->freed(s.key);
+        if (s.freed && !s.handed_on) waiters_->freed(s.key);
 }
 
 void Backend::heard(const Step& s, spi::Held& h) {
     h.handed_on = s.handed_on;
     if (s.handed_on)
-        line_->handed_on(s.key);
+        waiters_->handed_on(s.key);
     else if (s.freed)
-        line_->freed(s.key);
+        waiters_->freed(s.key);
 }
 
 std::unique_ptr<spi::Lane> Backend::open_lane() {

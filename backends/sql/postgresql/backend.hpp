@@ -3,9 +3,9 @@
 #pragma once
 #include "../common/backend.hpp"
 #include "holdfast/spi/registry.hpp"
-#include "line.hpp"
 #include "listener.hpp"
 #include "questions.hpp"
+#include "waiters.hpp"
 #include "worker.hpp"
 
 namespace holdfast::postgresql {
@@ -28,7 +28,7 @@ private:
     void heard(const Step&, spi::Held&) override;
 
     const std::shared_ptr<Shared> shared_;
-    const std::shared_ptr<Line> line_;
+    const std::shared_ptr<Waiters> waiters_;
     std::shared_ptr<Listener> listener_;
 };
 

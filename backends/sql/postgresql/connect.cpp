@@ -35,16 +35,16 @@ bool on_this_machine(const std::string& address) {
 constexpr milliseconds patience_with_names{750};
 
 /// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
-std::vector<std::string> targets(Shared& shared, bool resolve, boot_clock::time_point deadline,
+std::vector<std::string> targets(Shared& shared, std::optional<boot_clock::time_point> look_up,
                                  std::string& detail) {
     const Options& o = shared.options;
     if (!o.socket.empty()) return {std::string()};
     if (is_address(o.host)) return {o.host};
     std::vector<std::string> known;
     if (auto reached = shared.reached(); !reached.empty()) known.push_back(std::move(reached));
-    if (!resolve) return known;
-    if (!known.empty()) deadline = std::min(deadline, boot_clock::now() + patience_with_names);
-    const auto found = shared.names.wait_for(o.host, deadline);
+    if (!look_up) return known;
+    if (!known.empty()) look_up = std::min(*look_up, boot_clock::now() + patience_with_names);
+    const auto found = shared.names.wait_for(o.host, *look_up);
     if (!found && !known.empty()) return known;
     if (!found) {
         detail += ": " + spi::HostNames::words(found.error());
@@ -70,11 +70,12 @@ void hear_notice(void* shared, const PGresult* notice) noexcept {
 
 class Attempt {
 public:
-    Attempt(Shared& shared, boot_clock::time_point deadline) : shared_(shared), until_(deadline) {}
+    Attempt(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline)
+        : shared_(shared), opening_(opening), until_(deadline) {}
 
-    Handle run(const std::string& address, const std::string& password, error_code& why,
-               std::string& detail) {
-        Handle h = start(address, password);
+    PgHandle run(const std::string& address, const std::string& password, error_code& why,
+                 std::string& detail) {
+        PgHandle h = start(address, password);
         why = h ? drive(h.get()) : make(Error::no_resources);
         if (!why && PQserverVersion(h.get()) < 120000) why = make(Error::too_old);
         if (!why) return h;
@@ -93,7 +94,7 @@ public:
     }
 
 private:
-    Handle start(const std::string& address, const std::string& password) const {
+    PgHandle start(const std::string& address, const std::string& password) const {
         const Options& o = shared_.options;
         const std::string port = std::to_string(o.port);
         std::vector<const char*> names, values;
@@ -117,7 +118,7 @@ private:
         if (!o.tls_chosen && !on_this_machine(address)) add("sslmode", require_);
         names.push_back(nullptr);
         values.push_back(nullptr);
-        Handle h{PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
+        PgHandle h{PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};
         // Before the server can send one: libpq would write it to the standard error output.
         if (h) PQsetNoticeReceiver(h.get(), &hear_notice, &shared_);
         return h;
@@ -135,12 +136,16 @@ private:
             const auto left = std::chrono::ceil<milliseconds>(until_ - boot_clock::now()).count();
             if (left <= 0 || shared_.watchdog->closing()) return make(Error::no_answer);
             const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
-            if (n > 0) next = PQconnectPoll(c);
+            if (n <= 0) continue;
+            const bool heard = next == PGRES_POLLING_READING;
+            next = PQconnectPoll(c);
+            if (heard && next != PGRES_POLLING_FAILED) opening_.answer();
         }
         return {};
     }
 
     Shared& shared_;
+    Shared::Opening& opening_;
     const boot_clock::time_point until_;
     const std::string utf8_ = "UTF8", require_ = "require", no_pass_phrase_ = "-";
 };
@@ -177,9 +182,10 @@ std::string words_of(std::string_view message) {
     return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
 }
 
-Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, error_code& why,
-               std::string& detail) {
-    Handle none{nullptr, &PQfinish};
+PgHandle connect(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline,
+                 std::optional<boot_clock::time_point> look_up, error_code& why,
+                 std::string& detail) {
+    PgHandle none{nullptr, &PQfinish};
     std::string password;
     if (!shared.options.password.empty()) {
         auto secret = shared.options.password.read(&detail);
@@ -191,7 +197,7 @@ Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, er
     }
     why = make(Error::unresolved);
     std::string nowhere = "no address for " + shared.options.host;
-    const auto where = targets(shared, resolve, deadline, nowhere);
+    const auto where = targets(shared, look_up, nowhere);
     if (where.empty()) {
         detail = std::move(nowhere);
         return none;
@@ -200,7 +206,7 @@ Handle connect(Shared& shared, boot_clock::time_point deadline, bool resolve, er
         // Each address gets its share of the time, so that a dead one does not take all of it.
         const auto now = boot_clock::now();
         const auto share = (deadline - now) / static_cast<std::int64_t>(where.size() - i);
-        Handle h = Attempt(shared, now + share).run(where[i], password, why, detail);
+        PgHandle h = Attempt(shared, opening, now + share).run(where[i], password, why, detail);
         if (h) {
             shared.reach(where[i]);
             return h;

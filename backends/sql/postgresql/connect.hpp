@@ -1,5 +1,7 @@
 // Connects in bounded time, which libpqxx cannot: name, socket, TLS, password.
 #pragma once
+#include <optional>
+
 #include "holdfast/error.hpp"
 #include "session.hpp"
 #include "shared.hpp"
@@ -7,9 +9,11 @@
 namespace holdfast::postgresql {
 
 /// Returns a connected handle by `deadline`, or null with the reason in `why` and its text in
-/// `detail`. `resolve`: whether to look up the host's name, which nothing can bound.
-Handle connect(Shared&, boot_clock::time_point deadline, bool resolve, error_code& why,
-               std::string& detail);
+/// `detail`. `look_up`: until when to wait for the host's address, whose look-up nothing can bound;
+/// none: no look-up.
+PgHandle connect(Shared&, Shared::Opening&, boot_clock::time_point deadline,
+                 std::optional<boot_clock::time_point> look_up, error_code& why,
+                 std::string& detail);
 
 /// The SQLSTATE in a message of libpq in its verbose form; empty if there is none.
 std::string_view state_in(std::string_view message) noexcept;

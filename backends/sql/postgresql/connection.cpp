@@ -8,6 +8,7 @@
 
 #include "connect.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/net/connect_time.hpp"
 
 namespace holdfast::postgresql {
 namespace {
@@ -76,17 +77,22 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
         detail = "the server has no connection to spare";
         return make(Error::too_many);
     }
-    Handle h = connect(*shared_, deadline, resolve_ == Resolve::yes, why, detail);
+    Shared::Opening opening(*shared_);
+    // A caller's own thread has no time beyond its caller's.
+    const auto until = spare ? deadline : spi::net::connect_until(deadline);
+    const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
+    PgHandle h = connect(*shared_, opening, until, look_up, why, detail);
     if (!h && why == make(Error::too_many)) {
         // The engine's connections matter more than those that save callers a thread switch.
         shared_->crowd(now + crowded_for);
         if (!spare) shared_->watchdog->end_spares();
     }
-    if (!h) return why;
+    const auto late = [&] { return opening.answered() && boot_clock::now() >= deadline; };
+    if (!h) return why == make(Error::no_answer) && late() ? make(Error::connecting) : why;
     guard_.watch(PQsocket(h.get()));
     try {
         session_ = std::make_unique<Session>(std::move(h));
-        why = introduce(deadline, detail);
+        why = introduce(until, detail);
     } catch (const std::bad_alloc&) {  // says nothing about the server
         close();
         throw;
@@ -95,7 +101,8 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
         why = make(session_ ? Error::strange_answer : Error::closed);
     }
     if (why) close();
-    return why;
+    const bool unanswered = !why || why == make(Error::no_answer);
+    return unanswered && late() ? make(Error::connecting) : why;
 }
 
 template <class F>

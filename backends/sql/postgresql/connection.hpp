@@ -34,7 +34,8 @@ public:
     Connection& operator=(const Connection&) = delete;
 
     Shared& shared() const noexcept { return *shared_; }
-    /// Connects unless connected, and makes the table on demand; by `deadline`.
+    /// Connects unless connected, and makes the table on demand. Errors: connecting, where that is
+    /// not done by `deadline`; it is then done for the next call, unless only this caller uses it.
     error_code open(boot_clock::time_point deadline, std::string& detail);
     bool is_open() const noexcept { return session_ != nullptr; }
     /// Whether a pooler is in between, so that the session is not ours alone.

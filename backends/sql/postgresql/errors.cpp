@@ -11,6 +11,7 @@ constexpr Meaning meanings[] = {
     {Error::unresolved, errc::unavailable, "the host name could not be resolved"},
     {Error::refused, errc::unavailable, "the server could not be reached"},
     {Error::no_answer, errc::unavailable, "the server did not answer in time"},
+    {Error::connecting, errc::unavailable, "connecting to the server takes long", Meaning::said},
     {Error::closed, errc::unavailable, "the connection to the server broke"},
     {Error::starting, errc::unavailable, "the server is starting or shutting down: try again later",
      Meaning::said},
@@ -89,6 +90,7 @@ bool rolled_back(std::string_view state) noexcept {
 bool cannot_now(const error_code& ec) noexcept {
     if (ec.category() != category()) return false;
     switch (static_cast<Error>(ec.value())) {
+        case Error::connecting:
         case Error::starting:
         case Error::too_many:
         case Error::timed_out:

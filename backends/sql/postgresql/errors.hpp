@@ -10,6 +10,7 @@ enum class Error {
     unresolved = 1,    ///< the host's name has no address
     refused,           ///< no connection to any of its addresses
     no_answer,         ///< no answer in time
+    connecting,        ///< the server answers, and is not ready for the first statement yet
     closed,            ///< the connection broke
     starting,          ///< the server is starting, stopping or recovering
     too_many,          ///< it has no connection left

@@ -11,6 +11,9 @@ namespace holdfast::postgresql {
 
 using Steps = std::vector<Step*>;
 
+/// A row that is free, or was, and could not be had: somebody is just at it, or has locked it.
+inline constexpr milliseconds just_missed{10};
+
 inline std::string text(std::int64_t n) {
     return std::to_string(n);
 }
@@ -122,9 +125,9 @@ inline Steps still_open(const Steps& steps) {
 
 /// Attempts of distinct names: tries those that may be free, looks at the others, and registers as
 /// a waiter. `known`: rows that were read before.
-void attempt_wave(Connection&, const Steps& wave, NameRows& known);
+void attempt_wave(Connection&, const Steps& wave, TableRows& known);
 
 /// Attempts that need the whole row. Registers this client as a waiter for those that are busy.
-void attempt_whole(Connection&, const Steps&, NameRows& known);
+void attempt_general(Connection&, const Steps&, TableRows& known);
 
 }  // namespace holdfast::postgresql

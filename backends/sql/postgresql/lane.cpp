@@ -42,9 +42,9 @@ public:
             h.detail = s.detail;
             h.handed_on = s.handed_on;
             if (s.handed_on)
-                shared_->line->handed_on_elsewhere(s.key);
+                shared_->waiters->handed_on_elsewhere(s.key);
             else if (s.freed)
-                shared_->line->freed_elsewhere(s.key);
+                shared_->waiters->freed_elsewhere(s.key);
             if (s.released != ReleaseResult::released) return;
             if (--until_sweep_ != 0) return;
             until_sweep_ = 1024;

@@ -46,7 +46,7 @@ spi::awaitable<void> Listener::connect() {
     if (answered && !made->why && made->connection) {
         connection_ = std::move(made->connection);
         watch();
-        line_->hearing(true);
+        waiters_->hearing(true);
         co_return;
     }
     const bool refused = answered && made->why == errc::not_supported;
@@ -59,7 +59,7 @@ spi::awaitable<void> Listener::connect() {
         const auto alive = weak.lock();
         if (ec || !alive) return;
         alive->pausing_ = false;
-        if (!alive->line_->empty()) alive->want();
+        if (!alive->waiters_->empty()) alive->want();
     });
 }
 
@@ -77,7 +77,7 @@ void Listener::watch() {
             const bool well = !ec && alive->connection_ && alive->connection_->heard(names);
             std::vector<std::string> in_vain;
             for (std::string& name : names)
-                if (!alive->line_->freed(name)) in_vain.push_back(std::move(name));
+                if (!alive->waiters_->freed(name)) in_vain.push_back(std::move(name));
             if (!in_vain.empty()) alive->pass_on(std::move(in_vain));
             if (well)
                 alive->watch();
@@ -89,8 +89,8 @@ void Listener::watch() {
 void Listener::broke() {
     socket_.reset();
     connection_.reset();
-    line_->hearing(false);
-    if (!line_->empty()) want();
+    waiters_->hearing(false);
+    if (!waiters_->empty()) want();
 }
 
 void Listener::pass_on(std::vector<std::string> names) {

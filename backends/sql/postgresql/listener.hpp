@@ -6,7 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 
-#include "line.hpp"
+#include "waiters.hpp"
 #include "worker.hpp"
 
 namespace holdfast::postgresql {
@@ -14,12 +14,13 @@ namespace holdfast::postgresql {
 class Listener : public std::enable_shared_from_this<Listener> {
 public:
     Listener(std::shared_ptr<Shared> shared, spi::Context context,
-             std::shared_ptr<sql::Worker<Step, Connection>> worker, std::shared_ptr<Line> line)
+             std::shared_ptr<sql::Worker<Step, Connection>> worker,
+             std::shared_ptr<Waiters> waiters)
         : shared_(std::move(shared)),
           context_(context),
           worker_(std::move(worker)),
           connecting_on_(std::make_shared<Worker>(shared_, context.engine)),
-          line_(std::move(line)),
+          waiters_(std::move(waiters)),
           retry_(context.engine) {}
 
     /// A caller waits: connects, unless it is connected, is trying to, or must not.
@@ -37,7 +38,7 @@ private:
     const spi::Context context_;
     const std::shared_ptr<sql::Worker<Step, Connection>> worker_;
     const std::shared_ptr<Worker> connecting_on_;
-    const std::shared_ptr<Line> line_;
+    const std::shared_ptr<Waiters> waiters_;
     std::unique_ptr<Connection> connection_;
     std::unique_ptr<asio::posix::stream_descriptor> socket_;
     asio::steady_timer retry_;

@@ -34,6 +34,98 @@ std::string given_or_default(const std::string& given, std::string_view keyword)
     return given.empty() ? default_of(keyword) : given;
 }
 
+/// Where the table is.
+std::vector<spi::OptionSpec> table_options() {
+    return {
+        {.name = "schema",
+         .type = spi::OptionType::text,
+         .fallback = "",
+         .meaning = "Schema of the table holdfast_lease. By default the first one of search_path.",
+         .max = static_cast<long long>(longest_identifier),
+         .identity = spi::Identity::part},
+        {.name = "socket",
+         .type = spi::OptionType::path,
+         .fallback = "",
+         .meaning = "Directory of the server's Unix socket, which replaces the host: "
+                    "postgresql:///app?socket=/run/postgresql. The port of a host that is given "
+                    "selects the socket.",
+         .identity = spi::Identity::part},
+    };
+}
+
+/// libpq's own about TLS.
+std::vector<spi::OptionSpec> tls_options() {
+    return {
+        {.name = "sslmode",
+         .type = spi::OptionType::choice,
+         .fallback = "",
+         .meaning = "libpq's sslmode: use of TLS and check of the certificate. Only verify-full "
+                    "proves which server answers. By default PGSSLMODE or that of PGSERVICE "
+                    "unless it is prefer, else require to another machine and prefer on this one.",
+         .choices = "disable|allow|prefer|require|verify-ca|verify-full",
+         .identity = spi::Identity::apart},
+        {.name = "sslrootcert",
+         .type = spi::OptionType::path,
+         .fallback = "",
+         .meaning = "libpq's sslrootcert: PEM file of the trusted certificates.",
+         .identity = spi::Identity::apart},
+        {.name = "sslcert",
+         .type = spi::OptionType::path,
+         .fallback = "",
+         .meaning = "libpq's sslcert: PEM file of the client certificate.",
+         .identity = spi::Identity::apart},
+        {.name = "sslkey",
+         .type = spi::OptionType::path,
+         .fallback = "",
+         .meaning = "libpq's sslkey: private key of sslcert.",
+         .identity = spi::Identity::apart},
+        {.name = "sslcrl",
+         .type = spi::OptionType::path,
+         .fallback = "",
+         .meaning = "libpq's sslcrl: certificate revocation list.",
+         .identity = spi::Identity::apart},
+        {.name = "channel_binding",
+         .type = spi::OptionType::choice,
+         .fallback = "",
+         .meaning = "libpq's channel_binding: binds authentication to the TLS connection. By "
+                    "default PGCHANNELBINDING, else prefer.",
+         .choices = "disable|prefer|require",
+         .identity = spi::Identity::apart},
+    };
+}
+
+/// About the session.
+std::vector<spi::OptionSpec> session_options() {
+    return {
+        {.name = "gssencmode",
+         .type = spi::OptionType::choice,
+         .fallback = "disable",
+         .meaning = "libpq's gssencmode: encryption by GSSAPI. PGGSSENCMODE replaces the default.",
+         .choices = "disable|prefer|require",
+         .identity = spi::Identity::apart},
+        {.name = "krbsrvname",
+         .type = spi::OptionType::text,
+         .fallback = "",
+         .meaning = "libpq's krbsrvname: Kerberos service name of the server.",
+         .max = 255,
+         .identity = spi::Identity::apart},
+        {.name = "application_name",
+         .type = spi::OptionType::text,
+         .fallback = "holdfast",
+         .meaning = "libpq's application_name, shown in pg_stat_activity.",
+         .max = static_cast<long long>(longest_identifier),
+         .identity = spi::Identity::apart},
+        {.name = "keepalive",
+         .type = spi::OptionType::duration,
+         .fallback = "30s",
+         .meaning = "Idle time after which client and server probe their TCP connection. Without "
+                    "an answer they close it after the same time again.",
+         .min = 1000,
+         .max = 7'200'000,
+         .identity = spi::Identity::apart},
+    };
+}
+
 }  // namespace
 
 Options::Options(const spi::Settings& s)
@@ -63,83 +155,12 @@ Options::Options(const spi::Settings& s)
 }
 
 const std::vector<spi::OptionSpec>& option_table() {
-    using spi::OptionType;
-    static const std::vector<spi::OptionSpec> table{
-        {.name = "schema",
-         .type = OptionType::text,
-         .fallback = "",
-         .meaning = "Schema of the table holdfast_lease. By default the first one of search_path.",
-         .max = static_cast<long long>(longest_identifier),
-         .identity = spi::Identity::part},
-        {.name = "socket",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "Directory of the server's Unix socket, which replaces the host: "
-                    "postgresql:///app?socket=/run/postgresql. The port of a host that is given "
-                    "selects the socket.",
-         .identity = spi::Identity::part},
-        {.name = "sslmode",
-         .type = OptionType::choice,
-         .fallback = "",
-         .meaning = "libpq's sslmode: use of TLS and check of the certificate. Only verify-full "
-                    "proves which server answers. By default PGSSLMODE or that of PGSERVICE "
-                    "unless it is prefer, else require to another machine and prefer on this one.",
-         .choices = "disable|allow|prefer|require|verify-ca|verify-full",
-         .identity = spi::Identity::apart},
-        {.name = "sslrootcert",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "libpq's sslrootcert: PEM file of the trusted certificates.",
-         .identity = spi::Identity::apart},
-        {.name = "sslcert",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "libpq's sslcert: PEM file of the client certificate.",
-         .identity = spi::Identity::apart},
-        {.name = "sslkey",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "libpq's sslkey: private key of sslcert.",
-         .identity = spi::Identity::apart},
-        {.name = "sslcrl",
-         .type = OptionType::path,
-         .fallback = "",
-         .meaning = "libpq's sslcrl: certificate revocation list.",
-         .identity = spi::Identity::apart},
-        {.name = "channel_binding",
-         .type = OptionType::choice,
-         .fallback = "",
-         .meaning = "libpq's channel_binding: binds authentication to the TLS connection. By "
-                    "default PGCHANNELBINDING, else prefer.",
-         .choices = "disable|prefer|require",
-         .identity = spi::Identity::apart},
-        {.name = "gssencmode",
-         .type = OptionType::choice,
-         .fallback = "disable",
-         .meaning = "libpq's gssencmode: encryption by GSSAPI. PGGSSENCMODE replaces the default.",
-         .choices = "disable|prefer|require",
-         .identity = spi::Identity::apart},
-        {.name = "krbsrvname",
-         .type = OptionType::text,
-         .fallback = "",
-         .meaning = "libpq's krbsrvname: Kerberos service name of the server.",
-         .max = 255,
-         .identity = spi::Identity::apart},
-        {.name = "application_name",
-         .type = OptionType::text,
-         .fallback = "holdfast",
-         .meaning = "libpq's application_name, shown in pg_stat_activity.",
-         .max = static_cast<long long>(longest_identifier),
-         .identity = spi::Identity::apart},
-        {.name = "keepalive",
-         .type = OptionType::duration,
-         .fallback = "30s",
-         .meaning = "Idle time after which client and server probe their TCP connection. Without "
-                    "an answer they close it after the same time again.",
-         .min = 1000,
-         .max = 7'200'000,
-         .identity = spi::Identity::apart},
-    };
+    static const std::vector<spi::OptionSpec> table = [] {
+        auto all = table_options();
+        for (auto some : {tls_options(), session_options()})
+            all.insert(all.end(), some.begin(), some.end());
+        return all;
+    }();
     return table;
 }
 

@@ -1,14 +1,14 @@
 #include "questions.hpp"
 
 #include "exchange.hpp"
-#include "line.hpp"
+#include "waiters.hpp"
 
 namespace holdfast::postgresql {
 
 result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail) {
     const std::string key = c.shared().options.prefix + name;
-    NameRows rows;
+    TableRows rows;
     Said said = read(c, {key}, deadline, rows);
     detail = std::move(said.detail);
     if (said.error) return said.error;
@@ -22,11 +22,11 @@ result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
     const std::string key = c.shared().options.prefix + name;
     spi::Survey reached;
     for (bool written = false; !written;) {
-        NameRows rows;
+        TableRows rows;
         Said said = read(c, {key}, deadline, rows);
         detail = std::move(said.detail);
         if (said.error) return said.error;
-        const NameRow& row = rows[key];
+        const TableRow& row = rows[key];
         auto state = row.state();
         if (!state) return make(Error::foreign_row);
         reached = state->tell(which, what, detail);
@@ -41,7 +41,7 @@ result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
     }
     if (what != spi::Tell::gone) return reached;
     tell_all(c, {key}, deadline);
-    if (c.shared().line) c.shared().line->freed_elsewhere(key);
+    if (c.shared().waiters) c.shared().waiters->freed_elsewhere(key);
     return reached;
 }
 

@@ -9,24 +9,24 @@
 
 namespace holdfast::postgresql {
 
-using Handle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+using PgHandle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
 #if PQXX_VERSION_MAJOR < 7
 
 /// Gives a connected handle to libpqxx once, and nothing after that.
 class Adopt final : public pqxx::connectionpolicy {
 public:
-    explicit Adopt(Handle h) : pqxx::connectionpolicy(std::string()), handle_(std::move(h)) {}
+    explicit Adopt(PgHandle h) : pqxx::connectionpolicy(std::string()), handle_(std::move(h)) {}
     handle do_startconnect(handle h) override { return h != nullptr ? h : handle_.release(); }
     handle do_completeconnect(handle h) override { return h; }
 
 private:
-    Handle handle_;
+    PgHandle handle_;
 };
 
 class Session final : public pqxx::connection_base {
 public:
-    explicit Session(Handle h)
+    explicit Session(PgHandle h)
         : pqxx::connection_base(policy_), raw_(h.get()), policy_(std::move(h)) {
         init();
 #pragma GCC diagnostic push
@@ -53,7 +53,7 @@ private:
 
 class Session final {
 public:
-    explicit Session(Handle h)
+    explicit Session(PgHandle h)
         : raw_(h.get()), connection_(pqxx::connection::seize_raw_connection(h.release())) {}
     PGconn* raw() const noexcept { return raw_; }
     bool usable() const noexcept { return connection_.is_open(); }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../common/warnings.hpp"
@@ -19,7 +20,7 @@
 
 namespace holdfast::postgresql {
 
-class Line;
+class Waiters;
 struct Step;
 
 /// Microseconds of the clock of deadlines.
@@ -39,7 +40,7 @@ struct Shared {
     spi::HostNames names;
     const std::string me;  ///< the id of this client in a line
     const std::shared_ptr<Watchdog> watchdog;
-    std::shared_ptr<Line> line;  ///< this client's waiters; set with the client
+    std::shared_ptr<Waiters> waiters;  ///< this client's waiters; set with the client
     std::atomic<std::uint64_t> requests{0};
     /// Whether a reader, or permits, found the name free the last time: then one statement
     /// suffices.
@@ -111,6 +112,28 @@ struct Shared {
                 f(*s);
     }
 
+    /// A connection that is being made.
+    class Opening {
+    public:
+        explicit Opening(Shared& shared) : shared_(shared) {}
+        ~Opening() {
+            if (answered_) --shared_.answered_openings_;
+        }
+        Opening(const Opening&) = delete;
+        Opening& operator=(const Opening&) = delete;
+        /// The server has answered something.
+        void answer() noexcept {
+            if (!std::exchange(answered_, true)) ++shared_.answered_openings_;
+        }
+        bool answered() const noexcept { return answered_; }
+
+    private:
+        Shared& shared_;
+        bool answered_ = false;
+    };
+    /// Whether the server has answered one that is not ready yet.
+    bool connecting() const noexcept { return answered_openings_ > 0; }
+
     /// The server had no connection left: make no spare ones until then.
     void crowd(boot_clock::time_point until) noexcept {
         crowded_until_ = until.time_since_epoch().count();
@@ -155,6 +178,7 @@ private:
     static constexpr std::int64_t jump_us = 100'000;  // of the server's clock, or of the machine
     std::atomic<std::int64_t> offset_{0}, ticket_offset_{0}, greatest_{INT64_MIN / 2};
     std::atomic<std::int64_t> crowded_until_{0};
+    std::atomic<int> answered_openings_{0};
     mutable std::mutex mutex_;
     std::string reached_, audited_, schema_;
     std::set<std::string> server_warnings_;

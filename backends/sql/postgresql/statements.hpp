@@ -1,5 +1,6 @@
-// Every statement of this backend. The README prints those of an acquire and a release, and a test
-// compares them with what the server really ran.
+// Every statement of this backend; their texts are in statements.sql and session.sql. The README
+// prints those of an acquire and a release, and a test compares them with what the server really
+// ran.
 //
 // Common to all: one statement is one transaction. It decides itself whether it is synced to the
 // disk, since a session's setting would not survive a connection pooler. Time is the server's
@@ -25,7 +26,7 @@ enum class Sql : std::uint8_t {
     renew,  ///< arrays: name, owner, token, ttl ms -> name, text
     withdraw,  ///< arrays: name, owners with the ends of their ghosts, last end -> name, whether it
                ///< is free and a client waits
-    read,      ///< names, client -> see NameRow
+    read,      ///< names, client -> see TableRow
     write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
                ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether a
                ///< client waits; for rows that still have that version

@@ -20,21 +20,21 @@ void locked_now(Step& s) {
 /// What the rows say of renewals or releases that a statement did not do. Returns those of mutexes
 /// that it could have done, had not somebody else locked the row.
 Steps judge_open(Connection& c, const Steps& wave) {
-    Steps locked, whole;
+    Steps locked, general;
     const Steps open = still_open(wave);
-    NameRows rows;
+    TableRows rows;
     if (open.empty() || !went_well(read(c, keys_of(open), last_deadline(open), rows), open))
         return locked;
     for (Step* s : open) {
-        const NameRow& row = rows[s->key];
+        const TableRow& row = rows[s->key];
         auto state = row.state();
         if (!state)
             s->foreign(make(Error::foreign_row));
         else
             s->run(*state);
-        if (state && state->changed) (row.plain() ? locked : whole).push_back(s);
+        if (state && state->changed) (row.columns_only() ? locked : general).push_back(s);
     }
-    run_whole(c, whole);
+    run_general(c, general);
     return locked;
 }
 
@@ -56,7 +56,7 @@ void renew_wave(Connection& c, const Steps& wave) {
 void tell_of(Connection& c, const Steps& contended) {
     Steps in_turn, all;
     for (Step* s : contended)
-        (s->whole ? all : in_turn).push_back(s);
+        (s->general ? all : in_turn).push_back(s);
     if (!all.empty()) tell_all(c, keys_of(all), last_deadline(all));
     if (in_turn.empty()) return;
     for (const std::string& key : tell(c, keys_of(in_turn), last_deadline(in_turn), false))
@@ -68,7 +68,7 @@ void tell_of(Connection& c, const Steps& contended) {
 /// there is more of it than the columns say.
 void freed(Step& s, const pqxx::row& r, Steps& contended) {
     s.freed = true;
-    s.whole = column(r, 2) == "t";
+    s.general = column(r, 2) == "t";
     if (column(r, 1) == "t") contended.push_back(&s);
 }
 
@@ -84,9 +84,7 @@ void one_by_one(Steps steps, F&& run) {
     std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end());
     for (Step* s : steps) {
         if (boot_clock::now() >= std::min(until, s->deadline)) return;
-        s->done = false;
-        s->error = {};
-        s->detail.clear();
+        s->open_again();
         run(Steps{s});
     }
 }
@@ -117,17 +115,17 @@ void withdraw_all(Connection& c, const Steps& steps) {
         return;
     }
     Steps contended;
-    Steps whole;
+    Steps general;
     for (Step* s : steps) {
         s->done = true;
-        if (!s->plain() || s->marked) whole.push_back(s);
+        if (!s->fast() || s->marked) general.push_back(s);
     }
     for (const auto& r : said.rows)
         for (Step* s : steps)
             if (s->key == column(r, 0)) freed(*s, r, contended);
     tell_of(c, contended);
     // No earlier request of theirs can write the row any more: this has given it another version.
-    run_whole(c, whole);
+    run_general(c, general);
 }
 
 /// A request of the same owner may still be under way: it must not take the lock again.
@@ -184,13 +182,13 @@ std::vector<std::string> tell(Connection& c, const std::vector<std::string>& key
 }
 
 void run_steps(Connection& c, std::span<Step* const> all) {
-    enum class Which : std::uint8_t { plain, whole, any };
+    enum class Which : std::uint8_t { fast, general, any };
     const auto of_kind = [&](Step::Kind kind, Which which, bool only_line = false) {
         Steps steps;
         const auto now = boot_clock::now();
         for (Step* s : all) {
             if (s->kind != kind || s->only_line != only_line || s->done) continue;
-            if (which != Which::any && s->plain() != (which == Which::plain)) continue;
+            if (which != Which::any && s->fast() != (which == Which::fast)) continue;
             if (now < s->deadline) {
                 steps.push_back(s);
                 continue;
@@ -203,21 +201,21 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     };
     // First, since time runs for them only.
     using enum Step::Kind;
-    in_waves(of_kind(renew, Which::plain), [&](const Steps& wave) { renew_wave(c, wave); });
-    run_whole(c, of_kind(renew, Which::whole));
+    in_waves(of_kind(renew, Which::fast), [&](const Steps& wave) { renew_wave(c, wave); });
+    run_general(c, of_kind(renew, Which::general));
     // Before the others, so that a client that leaves is not notified of what is freed here.
     if (const Steps leaving = of_kind(withdraw, Which::any, true); !leaving.empty())
         tell(c, keys_of(leaving), last_deadline(leaving), true);
-    in_waves(of_kind(release, Which::plain), [&](const Steps& wave) { release_wave(c, wave); });
-    const Steps released = of_kind(release, Which::whole);
-    run_whole(c, released);
+    in_waves(of_kind(release, Which::fast), [&](const Steps& wave) { release_wave(c, wave); });
+    const Steps released = of_kind(release, Which::general);
+    run_general(c, released);
     lay(c, released);
     if (const Steps leaving = of_kind(withdraw, Which::any); !leaving.empty())
         withdraw_all(c, leaving);
-    NameRows known;
-    in_waves(of_kind(attempt, Which::plain),
+    TableRows known;
+    in_waves(of_kind(attempt, Which::fast),
              [&](const Steps& wave) { attempt_wave(c, wave, known); });
-    attempt_whole(c, of_kind(attempt, Which::whole), known);
+    attempt_general(c, of_kind(attempt, Which::general), known);
 }
 
 void sweep(Connection& c, boot_clock::time_point deadline, std::string& cursor) noexcept {

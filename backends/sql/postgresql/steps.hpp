@@ -12,16 +12,16 @@
 
 namespace holdfast::postgresql {
 
-/// Data that an acquisition keeps from one verb to the next.
-struct Place {
+/// What is known of an owner, from one verb to the next.
+struct OwnerState {
     bool touched = false;    ///< something of it may be at the server
     bool marked = false;     ///< it has left a mark there, since it has waited for long
     std::int64_t ghost = 0;  ///< until when an unanswered request of this owner may act
     boot_clock::time_point since = boot_clock::now();
 
-    static const Place& of(const std::shared_ptr<void>& place) noexcept {
-        static const Place none;
-        return place ? *static_cast<const Place*>(place.get()) : none;
+    static const OwnerState& of(const std::shared_ptr<void>& place) noexcept {
+        static const OwnerState none;
+        return place ? *static_cast<const OwnerState*>(place.get()) : none;
     }
 };
 
@@ -29,9 +29,9 @@ struct Step : sql::Step {
     Step() = default;
     template <class Item>
     Step(Kind k, const std::string& prefix, const Item& item) : sql::Step(k, prefix, item) {
-        ghost = Place::of(item.place).ghost;
-        if (queue) came = Place::of(item.place).since;
-        marked = Place::of(item.place).marked;
+        ghost = OwnerState::of(item.place).ghost;
+        if (queue) came = OwnerState::of(item.place).since;
+        marked = OwnerState::of(item.place).marked;
     }
 
     boot_clock::time_point came{};  ///< since when the caller waits
@@ -41,7 +41,7 @@ struct Step : sql::Step {
     bool expect_free = true;  ///< false: look first, since it is probably held
     bool behind = false;      ///< another client was notified: only stand in line
     std::int64_t ghost = 0;   ///< until when an unanswered request of this owner may still act
-    bool whole = false;       ///< its row has more than the columns say
+    bool general = false;     ///< its row has more than the columns say
     bool stood = false;       ///< it had left a mark before
     bool asked = false, called_off = false;  ///< of a grant; guarded by the mutex of Shared
 
@@ -52,30 +52,30 @@ struct Step : sql::Step {
 };
 
 /// The row of one name as it was read.
-struct NameRow {
+struct TableRow {
     bool present = false, placed = false;  ///< placed: this client stands in line
     sql::Columns columns;
     std::string version;
     std::int64_t now = 0;
 
     /// It has no more than the columns of a mutex.
-    bool plain() const noexcept { return columns.text.empty(); }
-    /// Of a plain row: an exclusive holder, whose time has not expired.
+    bool columns_only() const noexcept { return columns.text.empty(); }
+    /// Of such a row: an exclusive holder, whose time has not expired.
     bool held() const noexcept { return !columns.owner.empty() && columns.expires > now; }
 
     /// The state; nullopt when the row is from another program.
     std::optional<spi::NameState> state() const;
 };
-using NameRows = std::map<std::string, NameRow, std::less<>>;
+using TableRows = std::map<std::string, TableRow, std::less<>>;
 
 /// Reads whole rows; missing ones are returned as absent.
 Said read(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline,
-          NameRows&);
+          TableRows&);
 
 /// What to write into a row, if it is unchanged since it was read.
 struct Change {
     std::string key;
-    const NameRow* row = nullptr;
+    const TableRow* row = nullptr;
     sql::Columns columns;
     boot_clock::time_point deadline;
     bool synced = false;
@@ -87,7 +87,7 @@ Said write(Connection&, const std::vector<Change>&, std::map<std::string, bool, 
 
 /// Runs steps that need more than the columns of a mutex, of any names: reads a row, and writes it
 /// if it has not changed since.
-void run_whole(Connection&, std::vector<Step*> steps);
+void run_general(Connection&, std::vector<Step*> steps);
 
 /// Notifies the other clients in the lines of these names. Best effort.
 void tell_all(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline);

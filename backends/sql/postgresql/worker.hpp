@@ -1,6 +1,6 @@
 // A thread of the client that talks to the server for the engine, on a connection of its own. There
 // are two: one for grants and operators' calls, one for what keeps and frees leases, so that no
-// slow call delays a renewal.
+// slow call delays a renewal. Where the server has no connection for that one, the other does both.
 #pragma once
 #include "../common/worker.hpp"
 #include "steps.hpp"
@@ -11,16 +11,21 @@ using Job = sql::Job<Step, Connection>;
 
 class Worker final : public sql::Worker<Step, Connection> {
 public:
-    Worker(const std::shared_ptr<Shared>& shared, const asio::any_io_executor& engine)
+    /// `other`: does what this one has no connection for.
+    Worker(const std::shared_ptr<Shared>& shared, const asio::any_io_executor& engine,
+           std::shared_ptr<sql::Worker<Step, Connection>> other = {})
         : sql::Worker<Step, Connection>(engine, "holdfast-pg"),
-          connection_(shared, Connection::Resolve::yes) {}
+          connection_(shared, Connection::Resolve::yes),
+          other_(std::move(other)) {}
 
 private:
     void process(Jobs) override;
     void end() noexcept override { connection_.close(); }
+    void hand_on_refused(Jobs&);
 
     // Used by the thread itself.
     Connection connection_;
+    const std::shared_ptr<sql::Worker<Step, Connection>> other_;
     unsigned until_sweep_ = 64;
     std::string sweep_cursor_;
 };

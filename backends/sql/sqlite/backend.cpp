@@ -8,25 +8,25 @@
 namespace holdfast::sqlite {
 namespace {
 
-std::shared_ptr<Place> place_of(const spi::Settings& settings, const spi::Context& context) {
-    auto place = std::make_shared<Place>();
+std::shared_ptr<DatabaseFile> file_of(const spi::Settings& settings, const spi::Context& context) {
+    auto file = std::make_shared<DatabaseFile>();
     std::error_code ec;  // the working directory may be gone; then the path stays as it is
     const auto absolute = std::filesystem::absolute(settings.path, ec);
-    place->path = ec ? settings.path : absolute.lexically_normal().string();
-    place->name_prefix = settings.text("namespace");
-    place->extra = settings.text("synchronous") == "extra";
-    place->personal = settings.flag("private");
-    place->warnings.report_to(&context.events);
-    return place;
+    file->path = ec ? settings.path : absolute.lexically_normal().string();
+    file->name_prefix = settings.text("namespace");
+    file->extra = settings.text("synchronous") == "extra";
+    file->personal = settings.flag("private");
+    file->warnings.report_to(&context.events);
+    return file;
 }
 
 }  // namespace
 
 Backend::Backend(const spi::Settings& settings, const spi::Context& context)
     : sql::Backend<Step, Connection, Questions>(promised(), settings, context),
-      place_(place_of(settings, context)) {
-    keeping_ = std::make_shared<Worker>(place_, context);
-    asking_ = std::make_shared<Worker>(place_, context);
+      database_(file_of(settings, context)) {
+    keeping_ = std::make_shared<Worker>(database_, context);
+    asking_ = std::make_shared<Worker>(database_, context);
 }
 
 Backend::~Backend() {
@@ -34,14 +34,14 @@ Backend::~Backend() {
 }
 
 void Backend::stop() noexcept {
-    place_->closing = true;
-    place_->warnings.report_to(nullptr);
+    database_->closing = true;
+    database_->warnings.report_to(nullptr);
     asking_->close();
     keeping_->close();
 }
 
 error_code Backend::gone() const noexcept {
-    return place_->closing ? make_error_code(errc::closed) : make_error(Finding::hung);
+    return database_->closing ? make_error_code(errc::closed) : make_error(Finding::hung);
 }
 
 spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
@@ -57,7 +57,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         if (answered) {
             items[i]->outcome = work->steps[i].outcome;
             items[i]->detail = std::move(work->steps[i].detail);
-        } else if (place_->closing) {
+        } else if (database_->closing) {
             items[i]->outcome = spi::Attempt::Failed{gone()};
         } else {
             items[i]->outcome = spi::Attempt::NoAnswer{gone()};
@@ -74,7 +74,7 @@ spi::awaitable<void> Backend::withdraw(std::span<spi::Attempt* const> items) {
 }
 
 std::unique_ptr<spi::Lane> Backend::open_lane() {
-    return make_lane(place_);
+    return make_lane(database_);
 }
 
 spi::awaitable<void> Backend::close() {

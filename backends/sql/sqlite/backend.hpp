@@ -17,15 +17,15 @@ public:
     spi::awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     spi::awaitable<void> close() override;
-    std::uint64_t requests() const noexcept override { return place_->requests; }
+    std::uint64_t requests() const noexcept override { return database_->requests; }
 
 private:
     error_code gone() const noexcept override;
     void stop() noexcept;
 
-    const std::shared_ptr<Place> place_;
+    const std::shared_ptr<DatabaseFile> database_;
 };
 
-std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Place>);
+std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<DatabaseFile>);
 
 }  // namespace holdfast::sqlite

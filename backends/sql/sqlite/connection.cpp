@@ -79,8 +79,8 @@ std::string_view Query::text(int column) const noexcept {
             static_cast<std::size_t>(sqlite3_column_bytes(stmt_, column))};
 }
 
-Connection::Connection(std::shared_ptr<Place> place)
-    : place_(std::move(place)), owner_process_(fork_generation()) {
+Connection::Connection(std::shared_ptr<DatabaseFile> file)
+    : database_(std::move(file)), owner_process_(fork_generation()) {
     Others& others = Others::here();
     const std::lock_guard hold(others.mutex);
     others.all.push_back(this);
@@ -109,7 +109,7 @@ void Connection::close_without_log() noexcept {
 int Connection::wait_for_lock(void* self, int times) noexcept {
     auto& c = *static_cast<Connection*>(self);
     const auto left = c.deadline_ - boot_clock::now();
-    if (left.count() <= 0 || c.place_->closing.load(std::memory_order_relaxed)) return 0;
+    if (left.count() <= 0 || c.database_->closing.load(std::memory_order_relaxed)) return 0;
     // Short at first: a commit takes as long as one sync. Spread, so that two do not stay in step.
     thread_local std::minstd_rand spread{std::random_device{}()};
     const int top = std::min(100 * (times + 1), 4000);
@@ -129,13 +129,13 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
             "mount /proc for this process";
         return make_error(Finding::unknown_clock);
     }
-    if (const auto ec = check_place(place_->path, detail)) return ec;
-    if (place_->personal)
-        if (const auto ec = check_private(place_->path, detail)) return ec;
-    make_file(place_->path);
-    if (place_->personal) {
-        make_private(place_->path);
-        if (const auto name = readers_only(place_->path); !name.empty()) {
+    if (const auto ec = check_place(database_->path, detail)) return ec;
+    if (database_->personal)
+        if (const auto ec = check_private(database_->path, detail)) return ec;
+    make_file(database_->path);
+    if (database_->personal) {
+        make_private(database_->path);
+        if (const auto name = readers_only(database_->path); !name.empty()) {
             detail = "private=yes: " + readers_words(name);
             return make_error(Finding::not_private);
         }
@@ -143,7 +143,7 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     deadline_ = deadline;
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    const int rc = sqlite3_open_v2(place_->path.c_str(), &db_, flags, nullptr);
+    const int rc = sqlite3_open_v2(database_->path.c_str(), &db_, flags, nullptr);
     if (rc != SQLITE_OK) {
         const auto ec = fail(rc, detail);
         close();
@@ -154,7 +154,7 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     for (const int allowed : {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER,
                               SQLITE_DBCONFIG_ENABLE_VIEW})
         sqlite3_db_config(db_, allowed, 0, nullptr);
-    const auto id = file_id(place_->path);
+    const auto id = file_id(database_->path);
     int moved = 1;
     sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     if (!id || moved != 0) {
@@ -168,8 +168,8 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
         return ec;
     }
     ++openings_;
-    for (std::string& text : doubts_about(place_->path))
-        place_->warnings.tell(std::move(text));
+    for (std::string& text : doubts_about(database_->path))
+        database_->warnings.tell(std::move(text));
     return {};
 }
 
@@ -198,7 +198,7 @@ void Connection::checkpoint() noexcept {
     // nobody commits meanwhile.
     sqlite3* guard = nullptr;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    int rc = sqlite3_open_v2(place_->path.c_str(), &guard, flags, nullptr);
+    int rc = sqlite3_open_v2(database_->path.c_str(), &guard, flags, nullptr);
     if (rc == SQLITE_OK) {
         sqlite3_db_config(guard, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
         sqlite3_wal_autocheckpoint(guard, 0);
@@ -211,7 +211,7 @@ void Connection::checkpoint() noexcept {
 }
 
 bool Connection::still_there() const noexcept {
-    const auto id = file_id(place_->path);
+    const auto id = file_id(database_->path);
     return id && *id == file_;
 }
 
@@ -240,14 +240,14 @@ void Connection::shut(bool may_write) noexcept {
 }
 
 int Connection::execute(const char* sql) noexcept {
-    place_->requests.fetch_add(1, std::memory_order_relaxed);
+    database_->requests.fetch_add(1, std::memory_order_relaxed);
     return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
 }
 
 int Connection::ask(const char* sql, std::string& answer) {
     // A change of the journal mode does not call the busy handler in every case.
     for (int times = 0;; ++times) {
-        place_->requests.fetch_add(1, std::memory_order_relaxed);
+        database_->requests.fetch_add(1, std::memory_order_relaxed);
         sqlite3_stmt* s = nullptr;
         int rc = sqlite3_prepare_v2(db_, sql, -1, &s, nullptr);
         if (rc == SQLITE_OK) {
@@ -272,21 +272,21 @@ error_code Connection::set_up(std::string& detail) {
     if (!any.empty() && !find_log()) {
         close_without_log();
         wait_for_lock(this, 10);
-        detail = "the -wal or -shm of " + place_->path +
+        detail = "the -wal or -shm of " + database_->path +
                  " was removed while this process had it open; close its other connections to it";
         return make_error(SQLITE_BUSY);
     }
     if (rc != SQLITE_OK) return fail(rc, detail);
     if (answer != "wal") {
-        detail = place_->path + " stays in journal mode " + answer +
+        detail = database_->path + " stays in journal mode " + answer +
                  "; write-ahead logging needs "
                  "shared memory beside the file";
         return make_error(Finding::no_wal);
     }
-    rc = execute(place_->extra ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = FULL");
+    rc = execute(database_->extra ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = FULL");
     if (rc == SQLITE_OK) rc = ask("PRAGMA synchronous", answer);
     if (rc != SQLITE_OK) return fail(rc, detail);
-    if (answer != (place_->extra ? "3" : "2")) {
+    if (answer != (database_->extra ? "3" : "2")) {
         detail = "SQLite does not accept the synchronous setting";
         return make_error(Finding::no_wal);
     }
@@ -294,7 +294,7 @@ error_code Connection::set_up(std::string& detail) {
 }
 
 sqlite3_stmt* Connection::statement(Sql which) noexcept {
-    place_->requests.fetch_add(1, std::memory_order_relaxed);
+    database_->requests.fetch_add(1, std::memory_order_relaxed);
     return cache_[static_cast<std::size_t>(which)];
 }
 
@@ -326,7 +326,7 @@ bool Connection::may_have_committed(int rc) noexcept {
 
 error_code Connection::fail(int rc, std::string& detail) {
     const int system_error = db_ != nullptr ? sqlite3_system_errno(db_) : 0;
-    detail = words(rc, place_->path, db_ != nullptr ? sqlite3_errmsg(db_) : "", system_error);
+    detail = words(rc, database_->path, db_ != nullptr ? sqlite3_errmsg(db_) : "", system_error);
     return make_error(rc);
 }
 

@@ -19,8 +19,8 @@
 
 namespace holdfast::sqlite {
 
-/// Shared by all connections of one client.
-struct Place {
+/// The database file, as all connections of one client have it.
+struct DatabaseFile {
     std::string path;  ///< absolute
     std::string name_prefix;
     bool extra = false;     ///< synchronous=EXTRA instead of FULL
@@ -62,7 +62,7 @@ private:
 
 class Connection {
 public:
-    explicit Connection(std::shared_ptr<Place> place);
+    explicit Connection(std::shared_ptr<DatabaseFile> file);
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
     ~Connection();
@@ -71,7 +71,7 @@ public:
     /// that finds its log removed may close this one.
     [[nodiscard]] std::unique_lock<std::mutex> use() { return std::unique_lock(in_use_); }
 
-    Place& place() const noexcept { return *place_; }
+    DatabaseFile& database() const noexcept { return *database_; }
     /// Opens unless open and intact; makes file and tables on demand. Blocks until `deadline` at
     /// the latest. Errors: see Finding, and SQLite's own; `detail` receives the text.
     error_code open(boot_clock::time_point deadline, std::string& detail);
@@ -121,7 +121,7 @@ private:
     static int wait_for_lock(void* self, int times) noexcept;
     static int after_commit(void* self, sqlite3*, const char* database, int pages) noexcept;
 
-    std::shared_ptr<Place> place_;
+    std::shared_ptr<DatabaseFile> database_;
     sqlite3* db_ = nullptr;
     FileId file_, log_, index_;
     std::string log_path_, index_path_;

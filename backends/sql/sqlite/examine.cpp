@@ -78,7 +78,7 @@ result<Examination> Questions::examine(Connection& c, boot_clock::time_point dea
         return ec;
     }
     c.rollback();
-    const std::string& path = c.place().path;
+    const std::string& path = c.database().path;
     spi::Facts facts;
     facts.set("version", sqlite3_libversion());
     facts.set("version_number", sqlite3_libversion_number());

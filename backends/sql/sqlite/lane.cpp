@@ -9,7 +9,7 @@ namespace {
 
 class Lane final : public spi::Lane {
 public:
-    explicit Lane(std::shared_ptr<Place> place) : connection_(std::move(place)) {
+    explicit Lane(std::shared_ptr<DatabaseFile> file) : connection_(std::move(file)) {
         // Programs that release once and end should sweep now and then as well.
         until_sweep_ = 1 + std::random_device{}() % 64;
     }
@@ -17,7 +17,7 @@ public:
     void attempt(spi::Attempt& a) noexcept override {
         const auto use = connection_.use();
         try {
-            Step s(Step::Kind::attempt, connection_.place().name_prefix, a);
+            Step s(Step::Kind::attempt, connection_.database().name_prefix, a);
             run(s);
             connection_.checkpoint();
             a.outcome = s.outcome;
@@ -32,7 +32,7 @@ public:
     void release(spi::Held& h) noexcept override {
         const auto use = connection_.use();
         try {
-            Step s(Step::Kind::release, connection_.place().name_prefix, h);
+            Step s(Step::Kind::release, connection_.database().name_prefix, h);
             run(s);
             h.released = s.released;
             if (s.freed) kick_neighbours(connection_.file());
@@ -59,8 +59,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Place> place) {
-    return std::make_unique<Lane>(std::move(place));
+std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<DatabaseFile> file) {
+    return std::make_unique<Lane>(std::move(file));
 }
 
 }  // namespace holdfast::sqlite

@@ -37,8 +37,8 @@ bool may_lose_commits(int version) noexcept {
 result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
                                       boot_clock::time_point deadline, std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
-    Row row;
-    const std::string key = c.place().name_prefix + name;
+    TableRow row;
+    const std::string key = c.database().name_prefix + name;
     if (const int rc = look(c, key, row); rc != SQLITE_OK) return step_error(c, rc, detail);
     const auto state = row.state();
     return state ? state->survey() : spi::Survey();
@@ -50,8 +50,8 @@ result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
     if (const auto ec = c.open(deadline, detail)) return ec;
     int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    Row row;
-    const std::string key = c.place().name_prefix + name;
+    TableRow row;
+    const std::string key = c.database().name_prefix + name;
     rc = look(c, key, row);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
     auto state = row.state();
@@ -76,7 +76,7 @@ result<std::vector<std::string>> Questions::list(Connection& c, const std::strin
                                                  std::size_t limit, boot_clock::time_point deadline,
                                                  std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
-    const std::string& space = c.place().name_prefix;
+    const std::string& space = c.database().name_prefix;
     const std::string key = space + prefix;
     std::vector<std::string> names;
     Query q(c.statement(Sql::list));
@@ -103,7 +103,7 @@ result<std::string> Questions::note(Connection& c, const std::string& name,
                                     const std::optional<std::string>& text,
                                     boot_clock::time_point deadline, std::string& detail) {
     if (const auto ec = c.open(deadline, detail)) return ec;
-    const std::string key = c.place().name_prefix + name;
+    const std::string key = c.database().name_prefix + name;
     if (!text) {
         Query q(c.statement(Sql::recorded));
         const int rc = q.bind(1, std::string_view(key)).step();
@@ -113,7 +113,7 @@ result<std::string> Questions::note(Connection& c, const std::string& name,
     }
     int rc = c.begin(deadline);
     if (rc != SQLITE_OK) return step_error(c, rc, detail);
-    Row row;
+    TableRow row;
     rc = look(c, key, row);
     if (rc == SQLITE_OK && row.format != layout_format) {
         c.rollback();

@@ -19,7 +19,7 @@ void check(const spi::Settings& settings, Diagnostics& diagnostics) {
 
 /// One statement a line, for people.
 std::string sql_script() {
-    std::string text = create_schema;
+    std::string text = create_schema();
     for (auto at = text.find(';'); at != text.npos; at = text.find(';', at + 2))
         text.insert(at + 1, "\n");
     return text;

@@ -41,7 +41,7 @@ int count_tokens(Transaction& t) {
     return finished(q.bind(1, t.last).step());
 }
 
-int run_step(Transaction& t, Step& s, Row& row) {
+int run_step(Transaction& t, Step& s, TableRow& row) {
     const int rc = look(t.c, s.key, row);
     if (rc != SQLITE_OK) return rc;
     if (row.format != layout_format) {
@@ -82,7 +82,7 @@ bool is_fatal(int rc) noexcept {
 void run_locked(Connection& c, std::span<Step* const> steps) {
     Transaction t{c};
     int rc = SQLITE_OK;
-    Row row;
+    TableRow row;
     for (Step* s : steps) {
         if (s->done) continue;
         if (boot_clock::now() >= s->deadline) {
@@ -146,7 +146,7 @@ bool run_once(Connection& c, std::span<Step* const> steps) {
             why = c.fail(rc, detail);
             if (is_fatal(rc) || !c.intact()) c.close();
         }
-        if (is_busy(why) && !c.place().closing && drop_late(steps, why, detail)) continue;
+        if (is_busy(why) && !c.database().closing && drop_late(steps, why, detail)) continue;
         for (Step* s : steps)
             if (!s->done) refuse(*s, why, detail);
         return true;
@@ -159,16 +159,16 @@ std::int64_t left_us(std::int64_t expires, std::int64_t ttl, std::int64_t now) n
     return sql::lasts(expires, ttl, now) ? expires - now : 0;
 }
 
-std::optional<spi::NameState> Row::state() const {
+std::optional<spi::NameState> TableRow::state() const {
     auto found = sql::read_state(columns, boot_us(), true);
     if (found) found->least_token = std::max(last + 1, wall_us());
     return found;
 }
 
-int look(Connection& c, std::string_view key, Row& row) {
+int look(Connection& c, std::string_view key, TableRow& row) {
     Query q(c.statement(Sql::look));
     const int rc = q.bind(1, key).step();
-    row = Row();
+    row = TableRow();
     row.columns.span = 0;
     if (rc != SQLITE_ROW) return rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
     row.format = static_cast<int>(q.number(0));
@@ -188,7 +188,7 @@ int look(Connection& c, std::string_view key, Row& row) {
     return SQLITE_OK;
 }
 
-int write(Connection& c, std::string_view key, const Row& row, const spi::NameState& state) {
+int write(Connection& c, std::string_view key, const TableRow& row, const spi::NameState& state) {
     const sql::Columns& before = row.columns;
     const sql::Columns after = sql::columns_of(state, before);
     const bool alone = before.text.empty() && after.text.empty();

@@ -15,7 +15,7 @@ namespace holdfast::sqlite {
 using sql::Step;
 
 /// The row of one name, and the data beside it.
-struct Row {
+struct TableRow {
     bool present = false;
     sql::Columns columns;   ///< their span is that of `expires`
     std::int64_t last = 0;  ///< of the whole file
@@ -26,10 +26,10 @@ struct Row {
 };
 
 /// Reads one row. SQLITE_OK, or an error code.
-int look(Connection&, std::string_view key, Row&);
+int look(Connection&, std::string_view key, TableRow&);
 
 /// In a transaction: writes the state into the row. Returns SQLITE_OK, or an error code.
-int write(Connection&, std::string_view key, const Row&, const spi::NameState&);
+int write(Connection&, std::string_view key, const TableRow&, const spi::NameState&);
 
 /// In a transaction: keeps the record of a break. Returns SQLITE_OK, or an error code.
 int record(Connection&, std::string_view key, std::string_view text);

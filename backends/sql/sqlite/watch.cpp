@@ -7,13 +7,12 @@
 namespace holdfast::sqlite {
 
 bool Watch::answers(Step& s) const {
-    const auto it = names_.find(s.key);
+    const auto* name = waiters_.find(s.key);
+    if (name == nullptr || !s.units.exclusive() || name->holder.empty()) return false;
     // A row of the asker's own is for the table to find: its first answer may have been lost.
-    if (it == names_.end() || !s.units.exclusive()) return false;
-    if (it->second.holder.empty() || it->second.holder == s.owner) return false;
-    const std::int64_t left = it->second.held_until - boot_us();
-    if (left <= 0) return false;
-    s.outcome = spi::Attempt::Busy{spi::NameState::poll_within(left), false};
+    const std::int64_t now = boot_us();
+    if (!name->held_by_another(s.owner, now)) return false;
+    s.outcome = spi::Attempt::Busy{spi::NameState::poll_within(name->held_until - now), false};
     s.done = true;
     return true;
 }
@@ -28,50 +27,39 @@ void Watch::refresh(Connection& c) {
 }
 
 void Watch::forget() noexcept {
-    for (auto& [key, name] : names_)
+    for (auto& [key, name] : waiters_)
         name.held_until = 0;
     next_expiry_ = 0;
 }
 
-void Watch::held(Name& name, std::string owner, std::int64_t left_us) {
+void Watch::held(Waiters::Name& name, std::string owner, std::int64_t left_us) {
     name.holder = std::move(owner);
     name.held_until = boot_us() + left_us;
     next_expiry_ = std::min(next_expiry_, name.held_until);
 }
 
 void Watch::seen(const std::string& key, const spi::NameState& state, const sql::Columns& row) {
-    const auto it = names_.find(key);
-    if (it == names_.end()) return;
+    auto* const name = waiters_.find(key);
+    if (name == nullptr) return;
     const bool alone = row.text.empty() && !state.holders.empty();
-    held(it->second, alone ? row.owner : std::string(), state.next_end());
-}
-
-void Watch::leave(const std::string& owner) {
-    const auto at = line_of_.find(owner);
-    if (at == line_of_.end()) return;
-    if (const auto it = names_.find(at->second); it != names_.end()) {
-        std::erase(it->second.line, owner);
-        if (it->second.line.empty()) names_.erase(it);
-    }
-    line_of_.erase(at);
+    held(*name, alone ? row.owner : std::string(), state.next_end());
 }
 
 bool Watch::record(const Step& s) {
     bool news = true;
     if (s.kind == Step::Kind::attempt && s.queue &&
         std::holds_alternative<spi::Attempt::Busy>(s.outcome)) {
-        news = line_of_.try_emplace(s.owner, s.key).second;
-        if (news) names_[s.key].line.push_back(s.owner);
+        news = waiters_.enter(s.key, s.owner, boot_clock::now()) != nullptr;
     } else if (s.kind == Step::Kind::attempt || s.kind == Step::Kind::withdraw) {
-        leave(s.owner);
+        waiters_.leave(s.owner);
     }
-    const auto it = names_.find(s.key);
-    if (it == names_.end()) return news;
+    auto* const name = waiters_.find(s.key);
+    if (name == nullptr) return news;
     const auto* granted = std::get_if<spi::Attempt::Granted>(&s.outcome);
     const bool now_held = s.kind == Step::Kind::attempt && granted != nullptr;
-    if (now_held && s.plain()) held(it->second, s.owner, spi::to_us(granted->ttl));
-    if (s.freed || (now_held && !s.plain())) {
-        it->second.held_until = 0;
+    if (now_held && s.fast()) held(*name, s.owner, spi::to_us(granted->ttl));
+    if (s.freed || (now_held && !s.fast())) {
+        name->held_until = 0;
         next_expiry_ = 0;
     }
     return news;
@@ -82,8 +70,8 @@ std::vector<std::string> Watch::look_around(Connection& c) {
     const std::int64_t now = boot_us();
     if (now < next_expiry_) return wake;
     next_expiry_ = now + 1'000'000;
-    Row row;
-    for (auto& [key, name] : names_) {
+    TableRow row;
+    for (auto& [key, name] : waiters_) {
         if (name.held_until <= now) {
             const auto state =
                 look(c, key, row) == SQLITE_OK ? row.state() : std::optional<spi::NameState>();
@@ -91,11 +79,12 @@ std::vector<std::string> Watch::look_around(Connection& c) {
                 held(name, row.columns.owner, state->next_end());
             } else if (state && !row.columns.text.empty()) {
                 // Who may come in beside them, only each of those that wait can find out.
-                beside.insert(beside.end(), name.line.begin(), name.line.end());
+                for (const auto& waiter : name.line)
+                    beside.push_back(waiter.owner);
                 held(name, {}, state->next_end());
             } else {
                 // It enters again when another one was faster; then those behind had their turn.
-                wake.push_back(name.line.front());
+                wake.push_back(name.first());
                 next_expiry_ = 0;
                 continue;
             }
@@ -103,7 +92,7 @@ std::vector<std::string> Watch::look_around(Connection& c) {
         next_expiry_ = std::min(next_expiry_, name.held_until);
     }
     for (const std::string& owner : wake)
-        leave(owner);
+        waiters_.leave(owner);
     wake.insert(wake.end(), beside.begin(), beside.end());
     return wake;
 }

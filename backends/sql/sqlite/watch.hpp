@@ -1,12 +1,10 @@
 // Which callers of this client wait for which name, and whether it may be free by now. While
 // nothing in the file changed, a look costs one PRAGMA data_version, however many wait.
 #pragma once
-#include <deque>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "../common/local_waiters.hpp"
 #include "connection.hpp"
 #include "steps.hpp"
 
@@ -15,8 +13,8 @@ namespace holdfast::sqlite {
 /// Used by the worker's thread only.
 class Watch {
 public:
-    bool empty() const noexcept { return names_.empty(); }
-    std::size_t size() const noexcept { return line_of_.size(); }
+    bool empty() const noexcept { return waiters_.empty(); }
+    std::size_t size() const noexcept { return waiters_.size(); }
 
     /// True when another owner surely holds the name, since nothing changed since it was read:
     /// answers the step without a request. Call refresh() first.
@@ -39,16 +37,11 @@ public:
     std::int64_t next_expiry() const noexcept { return next_expiry_; }
 
 private:
-    struct Name {
-        std::deque<std::string> line;
-        std::string holder;           ///< keeps all others out; empty: read the table
-        std::int64_t held_until = 0;  ///< nothing happens before; 0: unknown
-    };
-    void leave(const std::string& owner);
-    void held(Name&, std::string owner, std::int64_t left_us);
+    struct Nothing {};
+    using Waiters = sql::LocalWaiters<std::int64_t, Nothing>;  // boot time in us; 0: unknown
+    void held(Waiters::Name&, std::string owner, std::int64_t left_us);
 
-    std::unordered_map<std::string, Name> names_;
-    std::unordered_map<std::string, std::string> line_of_;  // owner -> key
+    Waiters waiters_;
     std::int64_t version_ = -1, next_expiry_ = 0;
     unsigned openings_ = 0;  // of the connection that version_ is from
 };

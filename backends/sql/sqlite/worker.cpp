@@ -45,7 +45,7 @@ void Worker::process(Jobs jobs) {
     const auto use = connection_.use();
     if (!jobs.empty()) run(jobs);
     connection_.checkpoint();
-    if (!watch_.empty() && !place_->closing) look_around();
+    if (!watch_.empty() && !database_->closing) look_around();
 }
 
 void Worker::end() noexcept {
@@ -62,7 +62,7 @@ void Worker::answer_waiters(std::vector<Step*>& steps) {
     watch_.refresh(connection_);
     for (Step* s : steps)
         if (attempts(s)) watch_.answers(*s);
-    Row row;
+    TableRow row;
     for (Step* s : steps) {
         if (s->done) continue;
         if (!attempts(s) || look(connection_, s->key, row) != SQLITE_OK) return;
@@ -86,7 +86,7 @@ void Worker::refuse_attempts(const std::vector<Step*>& steps) const {
 }
 
 void Worker::run_all(std::vector<Step*>& steps) {
-    if (place_->closing)
+    if (database_->closing)
         refuse_attempts(steps);
     else
         answer_waiters(steps);
@@ -124,7 +124,7 @@ void Worker::run(Jobs& jobs) {
     }
     deliver(std::move(jobs));
     for (const auto& question : questions) {
-        if (!place_->closing) question->ask(connection_);
+        if (!database_->closing) question->ask(connection_);
         deliver(Jobs{question});
     }
     if (connection_.is_open() && connection_.file() != joined_) {
@@ -133,7 +133,7 @@ void Worker::run(Jobs& jobs) {
         join_neighbours(joined_, std::static_pointer_cast<Worker>(shared_from_this()));
     }
     if (freed && connection_.is_open()) kick_neighbours(connection_.file());
-    if (released && !place_->closing && --until_sweep_ == 0) {
+    if (released && !database_->closing && --until_sweep_ == 0) {
         until_sweep_ = 1024;
         sweep(connection_, boot_clock::now() + milliseconds(100));
     }

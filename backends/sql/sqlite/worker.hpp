@@ -10,11 +10,11 @@ namespace holdfast::sqlite {
 
 class Worker final : public sql::Worker<Step, Connection> {
 public:
-    Worker(std::shared_ptr<Place> place, const spi::Context& context)
+    Worker(std::shared_ptr<DatabaseFile> file, const spi::Context& context)
         : sql::Worker<Step, Connection>(context.engine, "holdfast-sqlite"),
-          place_(std::move(place)),
+          database_(std::move(file)),
           events_(context.events),
-          connection_(place_) {}
+          connection_(database_) {}
 
     /// A row may have become free. Any thread.
     void kick() noexcept;
@@ -29,7 +29,7 @@ private:
     void answer_waiters(std::vector<Step*>& steps);
     void look_around();
 
-    const std::shared_ptr<Place> place_;
+    const std::shared_ptr<DatabaseFile> database_;
     spi::BackendEvents& events_;
 
     // Guarded by the queue's mutex.

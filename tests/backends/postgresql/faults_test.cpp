@@ -137,6 +137,38 @@ TEST_CASE("T23: killed and restarted: the lease goes on, waiters wait on, nobody
     CHECK(got->previous_holder() == PreviousHolder::released);
 }
 
+TEST_CASE("a connection may take longer than the request that begins it, and no caller waits") {
+    const auto name = fresh("slow-start");
+    hold(open_here(), name).release();
+    lab::Proxy proxy(server().port());
+    const auto url =
+        "postgresql://holdfast@127.0.0.1:" + std::to_string(proxy.port()) + "/holdfast";
+    test_support::Trial& trial = test_support::this_trial();
+    auto client = open(url, "ttl=60s&request_timeout=800ms");
+    const bool by_lane = GENERATE(true, false);
+    const auto acquire = [&](hf::milliseconds wait) {
+        return by_lane ? lock_of(client, name)->acquire({.wait = wait}).error()
+                       : acquire_on_engine(client, name, wait);
+    };
+    SECTION("the next request finds it") {
+        // Three answers to begin with, and two to a first grant.
+        proxy.delay(lab::Direction::to_client, 300ms);
+        CHECK_FALSE(acquire(10s));
+        CHECK(client.stats().attempts > 1);
+    }
+    SECTION("each caller has its own deadline") {
+        proxy.delay(lab::Direction::to_client, 30s);
+        auto start = boot_clock::now();
+        const auto ec = acquire(300ms);
+        trial.within(std::chrono::milliseconds(ms_since(start)), 600ms, "a wait of 300 ms");
+        CHECK((ec == errc::unavailable || ec == errc::in_doubt));
+        CHECK(proxy.counters().delayed > 0);
+        start = boot_clock::now();
+        client.close();
+        trial.within(std::chrono::milliseconds(ms_since(start)), 1500ms, "close");
+    }
+}
+
 TEST_CASE("an acquire that is cut by close() leaves nothing behind") {
     const auto name = fresh("closing");
     lab::Proxy proxy(server().port());

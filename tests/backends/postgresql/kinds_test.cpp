@@ -37,7 +37,7 @@ pg::Step reads(const Direct& d, const std::string& name, char letter) {
 struct Prepared {
     Prepared(Direct& d, const std::string& name, char letter) {
         CHECK_FALSE(pg::read(*d.connection, {name}, boot_clock::now() + 5s, rows).error);
-        const pg::NameRow& found = rows[name];
+        const pg::TableRow& found = rows[name];
         auto state = found.state();
         REQUIRE(state.has_value());
         auto s = reads(d, name, letter);
@@ -51,7 +51,7 @@ struct Prepared {
         why = pg::write(*d.connection, {change}, done).error;
         return !done.empty();
     }
-    pg::NameRows rows;
+    pg::TableRows rows;
     pg::Change change;
 };
 
@@ -158,7 +158,7 @@ TEST_CASE(
 TEST_CASE("kinds: one statement writes into a free row, and takes out, what the rules would") {
     Direct d(server().url());
     const auto row = [&](const std::string& name) {
-        pg::NameRows rows;
+        pg::TableRows rows;
         CHECK_FALSE(pg::read(*d.connection, {name}, boot_clock::now() + 5s, rows).error);
         return rows[name];
     };
@@ -177,13 +177,13 @@ TEST_CASE("kinds: one statement writes into a free row, and takes out, what the 
         writer.done = false;
         REQUIRE(d.run(writer).released == hf::ReleaseResult::released);
 
-        const pg::NameRow free = row(name);
+        const pg::TableRow free = row(name);
         auto one = reads(d, name, 'A');
         one.units = units;
         CHECK(requests_of(one) == 1);
         REQUIRE(was_granted(one));
         const auto granted = std::get<hf::spi::Attempt::Granted>(one.outcome);
-        const pg::NameRow held = row(name);
+        const pg::TableRow held = row(name);
         auto rules = free.state();
         REQUIRE(rules.has_value());
         rules->now = rules->least_token = held.columns.acquired;
@@ -215,7 +215,7 @@ TEST_CASE("kinds: one statement writes into a free row, and takes out, what the 
         d.shared->found_free = true;
         CHECK(requests_of(leave) == 1);
         CHECK(leave.released == hf::ReleaseResult::released);
-        const pg::NameRow after = row(name);
+        const pg::TableRow after = row(name);
         CHECK(after.columns.owner.empty());
         CHECK(after.columns.text.empty());
         CHECK(after.columns.token == held.columns.token);

@@ -1,7 +1,10 @@
 // The README says exactly what is sent; here the server's own log is compared with it. And the
 // position of its write-ahead log says which commits were synced to the disk.
+#include <libpq-fe.h>
+
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <sstream>
 
 #include "readme.hpp"
@@ -204,6 +207,26 @@ TEST_CASE("a release is told by NOTIFY, long before anybody would look") {
     std::sort(late.begin(), late.end());
     INFO("the middle one took " << late[3] << " ms");
     CHECK(late[3] < 150);  // a look alone would come 500 ms later on average
+}
+
+TEST_CASE("the server takes each statement, and says the columns that its answers are held to") {
+    const auto url = server().url();
+    hold(open_here(), fresh("table")).release();
+    const std::unique_ptr<PGconn, decltype(&PQfinish)> c(PQconnectdb(url.c_str()), &PQfinish);
+    REQUIRE(PQstatus(c.get()) == CONNECTION_OK);
+    using Result = std::unique_ptr<PGresult, decltype(&PQclear)>;
+    const holdfast::postgresql::Statements statements({});
+    for (std::size_t i = 0; i < static_cast<std::size_t>(holdfast::postgresql::Sql::count_); ++i) {
+        const auto sql = static_cast<holdfast::postgresql::Sql>(i);
+        const char* const name = statements.name(sql).c_str();
+        INFO(statements.text(sql));
+        const Result prepared(PQprepare(c.get(), name, statements.text(sql).c_str(), 0, nullptr),
+                              &PQclear);
+        INFO(PQerrorMessage(c.get()));
+        REQUIRE(PQresultStatus(prepared.get()) == PGRES_COMMAND_OK);
+        const Result described(PQdescribePrepared(c.get(), name), &PQclear);
+        CHECK(PQnfields(described.get()) == holdfast::postgresql::Statements::columns(sql));
+    }
 }
 
 TEST_CASE("concurrent calls share statements") {

@@ -1,6 +1,7 @@
 // The thread that talks to the server for the engine: what it answers when it fails in the middle,
 // and in which order.
 #include <boost/asio/co_spawn.hpp>
+#include <future>
 
 #include "../sql/events.hpp"
 #include "direct.hpp"
@@ -74,6 +75,25 @@ TEST_CASE("nobody's answer waits behind a question") {
     w.direct.io.run();
     CHECK(answered == 2);
     CHECK(in_time);
+}
+
+TEST_CASE("one connection, where the server has no more, keeps and releases what it was granted") {
+    auto own = lab::PostgresServer::start();
+    const auto name = fresh("last");
+    hold(open(own.url()), name).release();
+    own.sql("ALTER ROLE holdfast CONNECTION LIMIT 1");
+    const auto client = open(own.url(), "ttl=6s");
+    std::promise<hf::Lease> got;
+    const auto lock = lock_of(client, name);
+    // The first client's connections end in the server's own time.
+    lock->async_acquire({.wait = 10s},
+                        [&](hf::error_code, hf::Lease l) { got.set_value(std::move(l)); });
+    auto lease = got.get_future().get();
+    REQUIRE(lease.valid());
+    CHECK(own.value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'holdfast'") == "1");
+    CHECK(lease.renew().has_value());
+    CHECK(lease.release() == ReleaseResult::released);
+    CHECK(own.value("SELECT owner IS NULL FROM holdfast_lease WHERE name = '" + name + "'") == "t");
 }
 
 TEST_CASE("who does not listen any more is told nothing") {

@@ -154,10 +154,10 @@ TEST_CASE("a log that is removed while in use ends its leases, and nobody holds 
 
 /// Opens the file as `private` or not; what it was refused with.
 std::string refused_at(const std::string& path, bool personal) {
-    auto place = std::make_shared<Place>();
-    place->path = path;
-    place->personal = personal;
-    Connection c(place);
+    auto database = std::make_shared<DatabaseFile>();
+    database->path = path;
+    database->personal = personal;
+    Connection c(database);
     std::string detail;
     const auto ec = c.open(boot_clock::now() + 2s, detail);
     if (ec && personal) CHECK(ec == errc::denied);

@@ -188,11 +188,11 @@ TEST_CASE("a full disk after the record of a commit, in the padding, leaves a do
 
 TEST_CASE("a file that is moved away under a commit leaves a doubt, as it may come back") {
     const File file;
-    const auto place = file.place();
+    const auto database = file.database();
     const std::string sub = file.dir / "sub", away = file.dir / "away";
     std::filesystem::create_directory(sub);
-    place->path = sub + "/locks.db";
-    Table t(place);
+    database->path = sub + "/locks.db";
+    Table t(database);
     t.grant("a", "one");
     struct Move {
         std::string from, to;
@@ -275,9 +275,9 @@ TEST_CASE("a damaged database is said") {
 TEST_CASE("paths that cannot work are refused with their reason") {
     const File file;
     const auto refused = [&](const std::string& path) {
-        auto place = file.place();
-        place->path = path;
-        Connection c(place);
+        auto database = file.database();
+        database->path = path;
+        Connection c(database);
         std::string detail;
         const auto ec = c.open(boot_clock::now() + 1s, detail);
         return std::pair(ec, detail);

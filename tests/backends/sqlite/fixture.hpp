@@ -31,8 +31,8 @@ struct File {
     const std::string path = (dir / "locks.db").string();
     const std::string url = "sqlite://" + path;
 
-    std::shared_ptr<Place> place() const {
-        auto p = std::make_shared<Place>();
+    std::shared_ptr<DatabaseFile> database() const {
+        auto p = std::make_shared<DatabaseFile>();
         p->path = path;
         return p;
     }
@@ -92,8 +92,8 @@ private:
 /// Steps one by one, as a lane runs them.
 class Table {
 public:
-    explicit Table(const File& file) : Table(file.place()) {}
-    explicit Table(std::shared_ptr<Place> place) : connection(std::move(place)) {}
+    explicit Table(const File& file) : Table(file.database()) {}
+    explicit Table(std::shared_ptr<DatabaseFile> database) : connection(std::move(database)) {}
 
     Step step(Step::Kind kind, const std::string& name, const std::string& owner,
               milliseconds ttl = 10s, milliseconds within = 2s) {

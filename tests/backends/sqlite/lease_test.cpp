@@ -26,7 +26,7 @@ struct WallClock {
 };
 
 bool expired(Table& t, const std::string& name) {
-    Row row;
+    TableRow row;
     return look(t.connection, name, row) == SQLITE_OK && row.state()->ended.has_value();
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("many connections make the tables at once") {
     std::atomic<int> ready{0}, granted{0};
     for (int i = 0; i < 12; ++i)
         threads.emplace_back([&, i] {
-            Connection c(file.place());
+            Connection c(file.database());
             const auto use = c.use();
             std::string detail;
             ++ready;

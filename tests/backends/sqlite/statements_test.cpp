@@ -74,9 +74,9 @@ TEST_CASE("what durability rests on is really set") {
     };
     CHECK(answer("PRAGMA journal_mode") == "wal");
     CHECK(answer("PRAGMA synchronous") == "2");
-    auto place = file.place();
-    place->extra = true;
-    Connection extra(place);
+    auto database = file.database();
+    database->extra = true;
+    Connection extra(database);
     std::string detail;
     CHECK_FALSE(extra.open(boot_clock::now() + 2s, detail));
 }

@@ -19,11 +19,12 @@ using sql_tests::Events;
 
 struct Working {
     using Job = Worker::Job;
-    Working() : worker(std::make_shared<Worker>(place, spi::Context{io.get_executor(), events})) {
+    Working()
+        : worker(std::make_shared<Worker>(database, spi::Context{io.get_executor(), events})) {
         Table(file).grant("setup", "setup");
     }
     ~Working() {
-        place->warnings.report_to(nullptr);
+        database->warnings.report_to(nullptr);
         worker->close();
     }
     std::shared_ptr<Job> job() {
@@ -45,7 +46,7 @@ struct Working {
                        [then](const std::exception_ptr&, bool answered) { then(answered); });
     }
     const File file;
-    const std::shared_ptr<Place> place = file.place();
+    const std::shared_ptr<DatabaseFile> database = file.database();
     Events events;
     asio::io_context io;
     const std::shared_ptr<sql::Worker<Step, Connection>> worker;
@@ -54,7 +55,7 @@ struct Working {
 TEST_CASE("what a worker cannot do for lack of memory is in doubt, and no withdrawal is well") {
     Working w;
     w.events.no_memory = true;
-    w.place->warnings.report_to(&w.events);
+    w.database->warnings.report_to(&w.events);
     std::filesystem::permissions(w.file.path, std::filesystem::perms(0644));  // is told of
     auto job = w.job();
     for (const auto kind :
@@ -73,7 +74,7 @@ TEST_CASE("what a worker cannot do for lack of memory is in doubt, and no withdr
 
 TEST_CASE("a worker that is closing grants nothing more, and still frees") {
     Working w;
-    w.place->closing = true;
+    w.database->closing = true;
     auto job = w.job();
     job->add(Working::step(Step::Kind::attempt, "a"));
     job->add(Working::step(Step::Kind::withdraw, "b"));
@@ -120,7 +121,7 @@ TEST_CASE("what was known of the file is forgotten when it is opened anew") {
     waiter.queue = true;
     waiter.outcome = spi::Attempt::Busy{1s, false};
     REQUIRE(watch.record(waiter));
-    Row row;
+    TableRow row;
     REQUIRE(look(t.connection, "a", row) == SQLITE_OK);
     watch.seen("a", *row.state(), row.columns);
     REQUIRE(watch.answers(waiter));

@@ -5,9 +5,6 @@
 namespace holdfast::postgresql {
 namespace {
 
-/// Who could not write for so long as somebody else has locked the row.
-constexpr milliseconds just_missed{10};
-
 struct Group {
     Steps steps;
     std::optional<spi::NameState> state;
@@ -32,7 +29,7 @@ void settle(const Group& g, bool done) {
 }
 
 /// What the row says of these steps. True when it has to be written.
-bool judge(Group& g, const NameRow& row) {
+bool judge(Group& g, const TableRow& row) {
     g.state = row.state();
     for (Step* s : g.steps) {
         s->stood = std::exchange(s->marked, false);
@@ -55,7 +52,7 @@ bool judge(Group& g, const NameRow& row) {
     return to_write;
 }
 
-Change change_of(const std::string& key, const Group& g, const NameRow& row) {
+Change change_of(const std::string& key, const Group& g, const TableRow& row) {
     Change c;
     c.key = key;
     c.row = &row;
@@ -148,7 +145,7 @@ void write_locked(Connection& c, Groups& groups, const std::vector<Change>& chan
 /// Reads, judges and writes once; those steps stay open whose rows were changed by others
 /// meanwhile, or are locked.
 void one_round(Connection& c, const Steps& steps, LeftOut& left_out) {
-    NameRows rows;
+    TableRows rows;
     Said said = read(c, keys_of(steps), last_deadline(steps), rows);
     said.nothing_done = true;
     if (!went_well(said, steps)) return;
@@ -158,7 +155,7 @@ void one_round(Connection& c, const Steps& steps, LeftOut& left_out) {
     std::vector<std::string> absent;
     std::vector<Change> changes, locked;
     for (auto& [key, g] : groups) {
-        const NameRow& row = rows[std::string(key)];
+        const TableRow& row = rows[std::string(key)];
         if (!row.present && std::any_of(g.steps.begin(), g.steps.end(), is_attempt)) {
             absent.emplace_back(key);
         } else if (judge(g, row)) {
@@ -216,29 +213,23 @@ bool alone(Connection& c, Step& s) {
     return true;
 }
 
-void open_again(Step& s) {
-    s.done = false;
-    s.error = {};
-    s.detail.clear();
-}
-
 }  // namespace
 
-std::optional<spi::NameState> NameRow::state() const {
+std::optional<spi::NameState> TableRow::state() const {
     auto found = sql::read_state(columns, now, false);
     if (found) found->least_token = now;
     return found;
 }
 
 Said read(Connection& c, const std::vector<std::string>& keys, boot_clock::time_point deadline,
-          NameRows& rows) {
+          TableRows& rows) {
     rows.clear();
     for (const auto& key : keys)
         rows[key];
     Said said = c.run(Sql::read, {array_of(keys), c.shared().me}, deadline);
     if (said.error) return said;
     for (const auto& r : said.rows) {
-        NameRow& row = rows[std::string(column(r, 0))];
+        TableRow& row = rows[std::string(column(r, 0))];
         row.present = true;
         row.columns.owner = column(r, 1);
         row.columns.token = number(r, 2);
@@ -293,10 +284,10 @@ void tell_all(Connection& c, const std::vector<std::string>& keys,
     (void)c.run(Sql::tell_all, {array_of(keys), c.shared().me}, deadline);
 }
 
-void run_whole(Connection& c, Steps steps) {
+void run_general(Connection& c, Steps steps) {
     if (steps.empty()) return;
     for (Step* s : steps)
-        open_again(*s);
+        s->open_again();
     // The clock of the server is known from the connection.
     Said said;
     said.error = c.open(last_deadline(steps), said.detail);

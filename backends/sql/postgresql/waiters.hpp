@@ -4,7 +4,6 @@
 // freed_elsewhere().
 #pragma once
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,14 +11,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../common/local_waiters.hpp"
 #include "holdfast/spi/backend.hpp"
 #include "steps.hpp"
 
 namespace holdfast::postgresql {
 
-class Line : public std::enable_shared_from_this<Line> {
+class Waiters : public std::enable_shared_from_this<Waiters> {
 public:
-    explicit Line(spi::Context context) : context_(context) {}
+    explicit Waiters(spi::Context context) : context_(context) {}
 
     enum class Plan : std::uint8_t {
         take,   ///< ask for it: it may be free
@@ -59,24 +59,20 @@ public:
     void close() noexcept { closed_ = true; }
 
 private:
-    struct Waiter {
-        std::string owner;
-        boot_clock::time_point since;
-    };
-    struct Name {
-        std::deque<Waiter> waiters;
-        std::string holder;
-        boot_clock::time_point held_until{}, heard{}, told{};
+    struct Known {
+        boot_clock::time_point heard{}, told{};
         bool hint = false;    ///< a waiter was notified, and has no answer yet
         bool placed = false;  ///< this client stands in the server's line
     };
+    using InLine = sql::LocalWaiters<boot_clock::time_point, Known>;
+    void count() noexcept { waiting_ = in_line_.size() + beside_of_.size(); }
     boot_clock::time_point left_alone_until(const std::string& key) const;
     static boot_clock::duration interval(milliseconds ttl) noexcept;
 
     const spi::Context context_;
-    std::unordered_map<std::string, Name> names_;
+    InLine in_line_;
     std::unordered_map<std::string, std::set<std::string, std::less<>>> beside_;  // key -> owners
-    std::unordered_map<std::string, std::string> key_of_;                         // owner -> key
+    std::unordered_map<std::string, std::string> beside_of_;                      // owner -> key
     std::unordered_map<std::string, boot_clock::time_point> left_alone_;
     std::atomic<std::size_t> waiting_{0};
     bool hearing_ = false, closed_ = false;
