@@ -83,7 +83,8 @@ std::string History::granted(const Belief& b, Nanos asked) {
         others += " " + g.owner.substr(0, 6) + " until " + std::to_string(closed_until(g) / us);
     }
     grants_.push_back(mine);
-    if (sum <= all_of(n)) return {};
+    // One that an operator has freed before its client learnt of it may be beside others.
+    if (sum <= all_of(n) || is_ordered(mine, Order::Kind::break_now)) return {};
     return b.owner.substr(0, 6) + " is granted " + n.text + ", which is closed:" + others;
 }
 

@@ -38,10 +38,12 @@ void Worker::operate() {
     break_lock(name, std::move(order), std::move(o));
 }
 
-void Worker::judge_order(error_code ec, const std::string& what) {
+void Worker::judge_order(error_code ec, const std::string& what, bool by_token) {
     if (user_.killed || !ec) return;
     const bool faulty = ec == errc::unavailable || ec == errc::in_doubt;
+    // Where nobody keeps the tokens of readers, a token says nothing of whom it means.
     const bool expected = ec == errc::not_held || ec == errc::no_quorum ||
+                          (by_token && ec == errc::not_supported) ||
                           (ec == errc::kind_mismatch && world_.deployment_->changes_limits());
     if (!expected && (world_.calm || !faulty))
         world_.fail(user_.process.name + ": " + what + " ended with: " + ec.message());
@@ -58,7 +60,7 @@ void Worker::break_lock(std::size_t name, Order order, BreakOptions o) {
     world_.history_->ended(mine, done || ec == errc::not_held);
     trace("breaks " + text + ": " + (done ? std::to_string(done->size()) : ec.message()));
     took(since, world_.request_timeout.count() * ms, "a break");
-    judge_order(ec, "a break");
+    judge_order(ec, "a break", o.if_token.has_value());
     if (!done) return;
     for (const Broken& b : *done) {
         if (!mine.owner.empty() && b.holder.owner != mine.owner)
@@ -80,7 +82,7 @@ void Worker::ask(std::size_t name, Order order, const HolderFilter& which) {
     world_.history_->ended(mine, done || ec == errc::not_held);
     trace("asks for " + text + ": " + (done ? std::to_string(done->size()) : ec.message()));
     took(since, world_.request_timeout.count() * ms, "a request for a release");
-    judge_order(ec, "a request for a release");
+    judge_order(ec, "a request for a release", which.if_token.has_value());
     if (!done) return;
     for (const Holder& h : *done)
         world_.history_->asked(h.owner);

@@ -24,7 +24,7 @@ private:
     void operate();
     void break_lock(std::size_t name, Order, BreakOptions);
     void ask(std::size_t name, Order, const HolderFilter&);
-    void judge_order(error_code, const std::string& what);
+    void judge_order(error_code, const std::string& what, bool by_token);
     void judge(error_code, const AcquireOptions&, std::size_t name, Nanos asked, bool cancelled);
     /// How long it has run since then, without the time in which its machine stood still.
     struct Since {
