@@ -402,9 +402,9 @@ public:
         });
         if (!there) return "its node is not there";
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
-        if (ends < believed + n.options.lock_delay.count() * ms * 99 / 100)
-            return "its session ends " + std::to_string((believed - ends) / us) +
-                   " us before it does";
+        const Nanos needed = believed + n.options.lock_delay.count() * ms * 99 / 100;
+        if (ends < needed)
+            return "its session ends " + std::to_string((needed - ends) / us) + " us too early";
         LockOptions options = n.options;
         options.limit = b.limit;
         if (order_.passed(*b.lease, b.owner, line_of(n), options))
