@@ -57,6 +57,8 @@ void OwnNodes::end_place(const QueueNodePtr& p, QueueNode::State state, error_co
     if (Queue* const q = queues().find(p->parent)) --q->places;
     const QueueNode::State before = std::exchange(p->state, state);
     p->why = why;
+    // Without it nobody would ask for permits from there, and all behind it would wait.
+    if (p->turn) leave(p->turn, p->how);
     session_.touch();
     p->gate.open();
     if (before == QueueNode::State::granted) shared_.beats.open();

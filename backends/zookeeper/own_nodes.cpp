@@ -200,6 +200,7 @@ void OwnNodes::expire(boot_clock::time_point now) {
 void OwnNodes::watch(const QueueNodePtr& p) {
     if (p->watch == QueueNode::Watch::asked || !handle_.connected() || p->node.empty()) return;
     p->watch = QueueNode::Watch::asked;
+    p->watch_asked = boot_clock::now();
     handle_.get(p->path(), true, when_answered([this, p](Call& c) { seen(p, c); }));
 }
 

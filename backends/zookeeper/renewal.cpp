@@ -64,7 +64,7 @@ bool Renewal::answered(boot_clock::time_point now) {
         return true;
     }
     if (now < held_->deadline) return false;
-    if (!at_once_ && confirmed && on_time(now))
+    if (!at_once_ && as_asked() && on_time(now))
         renewed();
     else
         not_renewed();
@@ -72,10 +72,12 @@ bool Renewal::answered(boot_clock::time_point now) {
 }
 
 bool Renewal::on_time(boot_clock::time_point now) const {
-    // Where heartbeats are further apart than a request may take, the next one is only not due yet:
-    // nothing is wrong, and nothing new is claimed.
+    // Where heartbeats are further apart than a request may take, the next one is only not due yet,
+    // and a node that has just changed is being read: nothing is wrong, and nothing new is claimed.
     const auto silence = session_->heartbeat().unanswered_for(now);
-    return session_->heartbeat().well_proved(now) && silence < (held_->deadline - held_->sent) / 2;
+    const auto unread = place_->watched() ? silence : now - place_->watch_asked;
+    return session_->heartbeat().well_proved(now) &&
+           std::max(silence, unread) < (held_->deadline - held_->sent) / 2;
 }
 
 void Renewal::renewed() {

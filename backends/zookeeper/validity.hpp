@@ -15,11 +15,12 @@ namespace holdfast::zookeeper {
 /// A committed write does not touch the session at the leader. The follower's answers to the
 /// leader's pings do, and these may be lost on another path than the acknowledgement's. So the
 /// client keeps a chain of writes i, j, k, one outstanding, and sends j half a tick after the
-/// acknowledgement of i. The leader pings every half tick, so it sends a ping in between. That ping
-/// reaches the follower after i and before the commit of j; its answer carries the touch of i, and
-/// goes up before k. So when k is acknowledged, the leader has seen the session after i, the write
-/// *two back*, was sent. Half a tick after the sending of i would not do: i may take that long to
-/// its follower. After a reconnect the chain begins anew, since earlier touches may have ended with
+/// acknowledgement of i. The leader pings every half tick, so it sends a ping in between. (One that
+/// stood still sends it at once, and j takes one more round trip to the others.) That ping reaches
+/// the follower after i and before the commit of j; its answer carries the touch of i, and goes up
+/// before k. So when k is acknowledged, the leader has seen the session after i, the write *two
+/// back*, was sent. Half a tick after the sending of i would not do: i may take that long to its
+/// follower. After a reconnect the chain begins anew, since earlier touches may have ended with
 /// their server. The creation of the session is a quorum write itself and starts its timer.
 class Validity {
 public:

@@ -33,16 +33,6 @@ public:
         server_.refuses_it = random_.chance(500);
     }
 
-    void refine(std::vector<Name>& names) override {
-        for (Name& n : names) {
-            if (mode_ == plain) return;
-            if (random_.chance(300)) n.options.min_hold = milliseconds(random_.between(20, 900));
-            if (random_.chance(300)) n.options.lock_delay = milliseconds(random_.between(20, 500));
-            delay_ = std::max(delay_, n.options.lock_delay.count() * ms);
-        }
-    }
-    Nanos mourning() const override { return 3 * second + delay_; }
-
     std::string url(const World& w) override {
         if (w.calm) server_.deaf.clear();  // its first call waits for a subscription
         if (mode_ != plain) {
@@ -140,7 +130,6 @@ private:
     Redis server_;
     const std::size_t mode_;
     Random random_;  ///< so that what it decides changes nothing else
-    Nanos delay_ = 0;
     std::optional<RedisOrder> order_;
     std::string wrong_;
 };
@@ -325,11 +314,12 @@ public:
     std::string url(const World& w) override {
         ttl_ = w.ttl.count() * ms;
         // An owner whose key was deleted has left, and does not come back.
-        servers_.store().asked_for = [this, names = w.names](const std::string& key, bool made) {
-            for (const Name& n : names)
-                if (!made && key.starts_with(line_of(n)))
-                    left_.insert(key);
-                else if (made && wrong_.empty() && left_.contains(key))
+        servers_.store().asked_for = [this, &w](const std::string& key, bool made) {
+            for (std::size_t i = 0; i < w.names.size(); ++i)
+                if (!made && key.starts_with(line_of(w.names[i]))) {
+                    // One that was broken before it knew of its grant asks anew.
+                    if (!w.breaks_now(i)) left_.insert(key);
+                } else if (made && wrong_.empty() && left_.contains(key))
                     wrong_ = key + " has left, and stands in line again";
         };
         return url_of("etcd", w);
@@ -344,7 +334,7 @@ public:
         if (key == nullptr) return "its key is not there";
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
         const Nanos ends = servers_.ends(key->lease);
-        if (ends < believed)
+        if (ends < believed + n.options.lock_delay.count() * ms * 99 / 100)
             return "its lease ends " + std::to_string((believed - ends) / us) +
                    " us before it does";
         return passed(*key, n);
@@ -368,7 +358,6 @@ private:
         if (sum <= all_of(n)) return {};
         return "it has passed others in line";
     }
-    static constexpr std::uint64_t many = 1'000'000;
     static std::uint64_t all_of(const Name& n) {
         return n.options.kind == Kind::semaphore ? n.options.limit : many;
     }
@@ -413,9 +402,9 @@ public:
         });
         if (!there) return "its node is not there";
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
-        if (ends < believed)
-            return "its session ends " + std::to_string((believed - ends) / us) +
-                   " us before it does";
+        const Nanos needed = believed + n.options.lock_delay.count() * ms * 99 / 100;
+        if (ends < needed)
+            return "its session ends " + std::to_string((needed - ends) / us) + " us too early";
         LockOptions options = n.options;
         options.limit = b.limit;
         if (order_.passed(*b.lease, b.owner, line_of(n), options))

@@ -106,7 +106,9 @@ std::string RedisOrder::compare_closed(std::size_t name, const Line& before, con
     const model::Store& store = server_.store();
     auto& grants = grants_[name];
     std::erase_if(grants, [&](const Grant& g) {
-        return g.at + closed <= store.now || unused_.contains(g.owner);
+        // Who is gone without having left was broken, and the name freed at once.
+        const bool gone = !now.holders.contains(g.owner) && !left_.contains(g.owner);
+        return g.at + closed <= store.now || unused_.contains(g.owner) || gone;
     });
     for (Grant& g : grants)
         if (const auto at = now.holders.find(g.owner); at != now.holders.end())

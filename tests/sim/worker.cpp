@@ -13,8 +13,6 @@ namespace {
 
 /// What a last request may still take, of a call whose time is nearly over.
 constexpr Nanos last_try = 50 * ms;
-/// More units than there are of anything.
-constexpr std::uint64_t many = 1'000'000;
 
 std::string words(Nanos n) {
     return std::to_string(n / ms) + " ms";
@@ -59,17 +57,24 @@ void Worker::trace(const std::string& what) {
 void Worker::run() {
     while (!world_.stopping_) {
         world_.kernel.rest(random().between(0, 400 * ms));
-        if (!world_.stopping_) cycle();
+        if (world_.stopping_) continue;
+        if (world_.operated_ && random().chance(80))
+            operate();
+        else
+            cycle();
     }
 }
 
-void Worker::judge(error_code ec, const AcquireOptions& o, const Name& n, bool cancelled) {
+void Worker::judge(error_code ec, const AcquireOptions& o, std::size_t name, Nanos asked,
+                   bool cancelled) {
+    const Name& n = world_.names[name];
     if (user_.killed) return;
     const bool once = o.wait == milliseconds::zero();
     const bool expected = !ec || (ec == errc::contended && once) ||
                           (ec == errc::timed_out && !once) ||
                           (ec == errc::cancelled && cancelled) ||
-                          (ec == errc::kind_mismatch && n.changed(world_.kernel.now()));
+                          (ec == errc::kind_mismatch && n.changed(world_.kernel.now())) ||
+                          (ec == errc::revoked && world_.history_->may_be_broken(name, asked));
     const bool faulty = ec == errc::unavailable || ec == errc::in_doubt || ec == errc::no_quorum;
     // A session and a chain of requests take longer than the shortest waits.
     const bool hurried = !once && o.wait < milliseconds(100);
@@ -106,8 +111,10 @@ void Worker::cycle() {
     if (world_.deployment_->one_machine() && random().chance(300)) before = look(n);
     auto [ec, lease] = acquire(*(changed ? user_.next_locks : user_.locks)[name], o, name);
     if (ec) return;
-    Belief belief{&lease, &user_.process, name, std::string(lease.owner_id()), limit};
+    Belief belief{&lease, &user_.process,           name, std::string(lease.owner_id()),
+                  limit,  lease.release_requested()};
     world_.beliefs_.push_back(&belief);
+    if (const auto why = world_.history_->granted(belief, asked); !why.empty()) world_.fail(why);
     if (before) check_order(*before, asked, lease, n);
     hold(std::move(lease), belief);
 }
@@ -186,7 +193,7 @@ std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o
              "an acquisition");
     if (out.first == errc::cancelled)
         took(since, cancel_after + (blocking ? one_request : 0), "a cancelled acquisition");
-    judge(out.first, o, world_.names[name], cancel_after < never);
+    judge(out.first, o, name, since.moment, cancel_after < never);
     return out;
 }
 
@@ -237,7 +244,7 @@ void Worker::hold(Lease lease, Belief& belief) {
     const bool exclusive = lease.mode() == Mode::exclusive && n.options.kind != Kind::semaphore;
     if (world_.deployment_->fences() && n.options.kind != Kind::semaphore) {
         auto& highest = exclusive ? world_.highest_[name] : world_.highest_exclusive_[name];
-        if (token <= highest && lease.valid())
+        if (token <= highest && lease.valid() && !world_.history_->may_be_broken(belief, true))
             world_.fail(user_.process.name + ": the token goes back: " + std::to_string(token));
         world_.highest_[name] = std::max(world_.highest_[name], token);
         if (exclusive) world_.highest_exclusive_[name] = token;
@@ -262,20 +269,31 @@ void Worker::hold(Lease lease, Belief& belief) {
         }
         took(since, bound, "a renewal");
     }
-    if (world_.calm && n.options.renew && !lease.valid())
+    const bool bounded = n.options.max_hold < forever;
+    if (world_.calm && n.options.renew && !lease.valid() && !bounded &&
+        !world_.history_->may_be_broken(belief, false))
         world_.fail(user_.process.name + ": a lease was lost: " + lease.lost_reason().message());
+    // Its work stops late; until then the name is closed.
+    const auto delay = n.options.lock_delay;
+    if (!lease.valid() && delay > milliseconds(0) && random().chance(700))
+        k.rest(random().between(0, 2 * delay.count() * ms));
     release(std::move(lease), belief);
 }
 
 void Worker::release(Lease lease, Belief& belief) {
     Kernel& k = world_.kernel;
+    belief.lease = &lease;
+    const bool broken = world_.history_->may_be_broken(belief, false);
+    // The server keeps what is broken, or was held for too long, until its end.
+    const bool kept = broken || world_.names[belief.name].options.max_hold < forever;
+    world_.history_->let_go(belief);
     std::erase(world_.beliefs_, &belief);
     const std::string text = world_.names[belief.name].text;
     const bool valid = lease.valid();
     const auto outcome = random().chance(100) ? Outcome::abandoned : Outcome::done;
     if (random().chance(200)) {
         trace("drops " + text);
-        world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});
+        if (!kept) world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});
         return;
     }
     trace("releases " + text);
@@ -299,9 +317,9 @@ void Worker::release(Lease lease, Belief& belief) {
     }
     trace("releases " + text + ": " + std::string(to_string(answer)));
     took(since, world_.request_timeout.count() * ms, "a release");
-    if (answer == ReleaseResult::unreachable)
+    if (answer == ReleaseResult::unreachable && !kept)
         world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});
-    if (world_.calm && valid && answer != ReleaseResult::released)
+    if (world_.calm && valid && !broken && answer != ReleaseResult::released)
         world_.fail("a release was answered: " + std::string(to_string(answer)));
 }
 

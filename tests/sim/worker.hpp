@@ -1,6 +1,7 @@
 // What one thread of a client does: it takes locks in every way that the interface has, and holds
 // each call to what its documentation promises.
 #pragma once
+#include "history.hpp"
 #include "world.hpp"
 
 namespace holdfast::sim {
@@ -19,7 +20,12 @@ private:
     std::optional<Inspection> look(const Name&);
     void check_order(const Inspection& before, Nanos asked, const Lease&, const Name&);
     void release(Lease, Belief&);
-    void judge(error_code, const AcquireOptions&, const Name&, bool cancelled);
+    /// What an operator does: breaks leases of a name, or asks for their release.
+    void operate();
+    void break_lock(std::size_t name, Order, BreakOptions);
+    void ask(std::size_t name, Order, const HolderFilter&);
+    void judge_order(error_code, const std::string& what, bool by_token);
+    void judge(error_code, const AcquireOptions&, std::size_t name, Nanos asked, bool cancelled);
     /// How long it has run since then, without the time in which its machine stood still.
     struct Since {
         Nanos moment, frozen;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "history.hpp"
 #include "worker.hpp"
 
 namespace holdfast::sim {
@@ -51,7 +52,8 @@ std::string to_string(const Fault& f) {
            std::to_string(f.from / ms) + " ms on";
 }
 
-World::World(const std::string& backend, Options o) : kernel(o.seed), options(std::move(o)) {
+World::World(const std::string& backend, Options o)
+    : kernel(o.seed), options(std::move(o)), history_(std::make_unique<History>(*this)) {
     kernel.tracing = options.tracing;
     deployment_ = make_deployment(backend, kernel, options);
     if (!deployment_) throw std::runtime_error("there is no simulation of " + backend);
@@ -95,7 +97,7 @@ void World::plan() {
         }
         names.push_back(n);
     }
-    deployment_->refine(names);
+    refine();
     url_ = deployment_->url(*this);
     highest_.resize(names.size());
     highest_exclusive_.resize(names.size());
@@ -113,16 +115,44 @@ void World::plan() {
         for (const auto& one : servers_)
             u.routes.push_back(std::make_unique<Route>(kernel, u.process, *one.server));
     }
-    trace("plan", url_.substr(url_.find('?')) + (calm ? ", calm" : ""));
+    trace("plan", url_.substr(url_.find('?')) + (calm ? ", calm" : "") +
+                      (operated_ ? ", with an operator" : ""));
     for (const Name& n : names)
-        trace("plan", n.text + ": " + std::string(to_string(n.options.kind)) + " of " +
-                          std::to_string(n.options.limit) +
-                          (n.options.renew ? "" : ", not renewed") + ", delay " +
-                          std::to_string(n.options.lock_delay.count()) + " ms, closed for " +
-                          std::to_string(n.options.min_hold.count()) + " ms" +
-                          (n.next_limit == 0 ? ""
-                                             : ", of " + std::to_string(n.next_limit) + " from " +
-                                                   std::to_string(n.changes_at / ms) + " ms on"));
+        trace("plan",
+              n.text + ": " + std::string(to_string(n.options.kind)) + " of " +
+                  std::to_string(n.options.limit) + (n.options.renew ? "" : ", not renewed") +
+                  ", delay " + std::to_string(n.options.lock_delay.count()) + " ms, closed for " +
+                  std::to_string(n.options.min_hold.count()) + " ms" +
+                  (n.options.max_hold == forever
+                       ? ""
+                       : ", for at most " + std::to_string(n.options.max_hold.count()) + " ms") +
+                  (n.next_limit == 0 ? ""
+                                     : ", of " + std::to_string(n.next_limit) + " from " +
+                                           std::to_string(n.changes_at / ms) + " ms on"));
+}
+
+void World::refine() {
+    Random r(options.seed ^ 0xDE1AU);  // so that what it decides changes nothing else
+    operated_ = r.chance(400);
+    for (Name& n : names) {
+        LockOptions& o = n.options;
+        if (r.chance(300)) o.min_hold = milliseconds(r.between(20, 900));
+        if (r.chance(300)) o.lock_delay = milliseconds(r.between(20, 500));
+        if (r.chance(150)) o.max_hold = milliseconds(r.between(ttl.count() / 2, 2 * ttl.count()));
+        bounded_ = bounded_ || o.max_hold < forever;
+        delay_ = std::max(delay_, o.lock_delay.count() * ms);
+    }
+}
+
+bool World::breaks_now(std::size_t name) const {
+    return history_->breaks_now(name, kernel.now());
+}
+
+void World::settle(const Capabilities& has) {
+    for (Name& n : names) {
+        if (!has.has(Capability::min_hold)) n.options.min_hold = milliseconds(0);
+        if (!has.has(Capability::lock_delay)) n.options.lock_delay = milliseconds(0);
+    }
 }
 
 void World::make_faults() {
@@ -218,6 +248,19 @@ std::string World::inspect(User& u) {
     return {};
 }
 
+void World::make_locks(User& u) {
+    for (const Name& n : names) {
+        auto lock = u.client->make_lock(n.text, n.options);
+        if (!lock) return fail("make_lock: " + lock.error().message());
+        u.locks.push_back(std::move(*lock));
+        LockOptions next = n.options;
+        if (n.next_limit > 0) next.limit = n.next_limit;
+        auto later = u.client->make_lock(n.text, next);
+        if (!later) return fail("make_lock: " + later.error().message());
+        u.next_locks.push_back(std::move(*later));
+    }
+}
+
 void World::live(User& u) {
     ClientOptions o;
     u.loop = std::make_unique<boost::asio::io_context>(1);
@@ -237,16 +280,9 @@ void World::live(User& u) {
     auto opened = Client::open(url_, o);
     if (!opened) return fail("open: " + diagnostics.text());
     u.client.emplace(std::move(*opened));
-    for (const Name& n : names) {
-        auto lock = u.client->make_lock(n.text, n.options);
-        if (!lock) return fail("make_lock: " + lock.error().message());
-        u.locks.push_back(std::move(*lock));
-        LockOptions next = n.options;
-        if (n.next_limit > 0) next.limit = n.next_limit;
-        auto later = u.client->make_lock(n.text, next);
-        if (!later) return fail("make_lock: " + later.error().message());
-        u.next_locks.push_back(std::move(*later));
-    }
+    settle(u.client->capabilities());
+    make_locks(u);
+    if (!violation_.empty()) return;
     std::vector<Thread*> workers;
     for (unsigned i = 0; i < workers_; ++i) {
         ++u.at_work;
@@ -274,94 +310,6 @@ void World::live(User& u) {
     kernel.join(loop);
     u.loop.reset();
     trace(u.process.name, "gone");
-}
-
-/// What any step may have broken.
-void World::check() {
-    believers_.clear();
-    for (const Belief* b : beliefs_) {
-        if (b->process->dead) continue;
-        kernel.look_as(b->process);
-        const bool valid = b->lease->valid();
-        kernel.look_as(nullptr);
-        if (valid && b->over)
-            fail(b->process->name + ": a lost lease is valid again: " + names[b->name].text);
-        b->over = !valid;
-        if (valid) believers_.push_back(b);
-    }
-    for (const Belief* b : believers_) {
-        const Name& n = names[b->name];
-        const bool permits = n.options.kind == Kind::semaphore;
-        std::uint64_t used = 0;
-        for (const Belief* other : believers_) {
-            if (other->name != b->name) continue;
-            const bool both_read =
-                b->lease->mode() == Mode::shared && other->lease->mode() == Mode::shared;
-            if (other == b || permits || !both_read) used += permits ? other->lease->permits() : 1;
-        }
-        if (used > (permits ? b->limit : 1)) {
-            std::string who;
-            for (const Belief* one : believers_)
-                if (one->name == b->name)
-                    who += " " + one->process->name + " " + one->owner.substr(0, 6);
-            fail("more than the limit hold " + n.text + ":" + who);
-        }
-        if (const auto why = deployment_->contradicts(*b, n); !why.empty())
-            fail(b->process->name + " holds " + n.text + " as " + b->owner.substr(0, 6) + ": " +
-                 why);
-    }
-}
-
-void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
-    // Who polls takes its place with a look after that second; a call about to end may have none.
-    const Nanos long_enough = second + std::min(ttl.count() * ms / 3, second) + 600 * ms;
-    constexpr Nanos soon = 100 * ms;
-    const Name& n = names[name];
-    const bool permits = n.options.kind == Kind::semaphore;
-    for (const Waiting& w : waiting_) {
-        if (w.name != name || w.user->killed || !deployment_->ages(n, w.mode)) continue;
-        if (n.next_limit > 0) continue;  // who asks with another limit is refused, or waits anew
-        if (w.since + long_enough > asked || w.until < kernel.now() + soon) continue;
-        if (w.since < troubled_until_ + deployment_->recovery()) continue;
-        const bool fits = permits ? w.permits + lease.permits() <= n.options.limit
-                                  : w.mode == Mode::shared && lease.mode() == Mode::shared;
-        if (!fits)
-            fail("it has passed one that waits since " + std::to_string(w.since / ms) +
-                 " ms: " + std::string(lease.owner_id().substr(0, 6)));
-    }
-}
-
-void World::check_waiting() {
-    constexpr Nanos pause = 50 * ms;
-    const Nanos now = kernel.now();
-    if (now < looked_ + pause) return;
-    looked_ = now;
-    for (const Belief* b : beliefs_)
-        if (!b->process->dead) in_use_[b->name] = now;
-    for (const Owed& one : owed_)
-        in_use_[one.name] = now;
-    // Who was granted and learns of it too late gives back, and looks again; what a killed client
-    // had lasts for its ttl.
-    const Nanos length = ttl.count() * ms;
-    const Nanos bound = 2 * length + 5 * second;
-    const Nanos calm_since = troubled_until_ + deployment_->recovery() +
-                             (killed_ ? length + deployment_->mourning() : 0);
-    for (const Waiting& w : waiting_) {
-        const Nanos since = std::max({w.since, in_use_[w.name], calm_since});
-        if (w.user->killed || now < since + bound || w.until < now + second) continue;
-        fail(w.user->process.name + " waits for " + names[w.name].text + ", which is free since " +
-             std::to_string(since / ms) + " ms");
-    }
-}
-
-/// A release that was not answered is repeated as soon as the server can be reached.
-void World::check_owed() {
-    const Nanos now = kernel.now(), rest = deployment_->rest();
-    if (now < std::max(owed_.front().since, troubled_until_) + rest) return;
-    const Owed one = std::move(owed_.front());
-    owed_.pop_front();
-    if (!one.user->killed && deployment_->keeps(one.owner, names[one.name]))
-        fail(names[one.name].text + " was not given back: " + one.owner.substr(0, 6));
 }
 
 template <class Condition>
@@ -392,8 +340,9 @@ void World::check_at_end() {
     });
     if (!ended) return fail("calls did not end: " + kernel.threads_left());
     // Within a second of the server being reachable, and what a killed client had by its ttl.
-    const Nanos rest =
-        deployment_->rest() + (killed_ ? ttl.count() * ms + deployment_->mourning() : 0);
+    const Nanos rest = deployment_->rest() +
+                       (killed_ ? ttl.count() * ms + delay_ + deployment_->mourning() : 0) +
+                       (history_->any_break() || bounded_ ? ttl.count() * ms + delay_ : 0);
     go_until(rest, [] { return false; });
     if (!violation_.empty()) return;
     if (const auto left = deployment_->left(names, killed_); !left.empty())

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@
 #include "system.hpp"
 
 namespace holdfast::sim {
+
+/// More units than there are of anything: what an exclusive holder has.
+constexpr std::uint64_t many = 1'000'000;
 
 /// One thing that goes wrong.
 struct Fault {
@@ -62,6 +66,7 @@ struct Belief {
     std::size_t name = 0;
     std::string owner;
     std::uint32_t limit = 0;    ///< of its semaphore
+    std::stop_token asked;      ///< to release it
     mutable bool over = false;  ///< its lease was seen as no longer valid
 };
 
@@ -87,6 +92,7 @@ struct Report {
 };
 
 class World;
+class History;
 
 /// The servers of a run, and what is known of them.
 class Deployment {
@@ -99,8 +105,6 @@ public:
     virtual ~Deployment() = default;
     virtual std::string url(const World&) = 0;
     virtual bool has(Kind) const { return true; }
-    /// What their locks ask for besides.
-    virtual void refine(std::vector<Name>&) {}
     virtual bool fences() const { return true; }
     /// Nobody passes one that has waited for a second, and does not fit beside it.
     virtual bool ages(const Name&, Mode) const { return true; }
@@ -168,14 +172,23 @@ public:
 
     void fail(const std::string& why);
     void trace(std::string_view who, std::string_view what) { kernel.trace(who, what); }
+    /// So much longer than its bound a call may take, for want of a processor.
+    Nanos slack() const { return slack_; }
+    /// An operator is just freeing this name.
+    bool breaks_now(std::size_t name) const;
 
 private:
     friend class Worker;
     void plan();
+    /// What the locks ask for besides.
+    void refine();
     void make_faults();
     void begin(const Fault&);
     void end(const Fault&);
     void live(User&);
+    /// Their locks do without what the deployment does not declare.
+    void settle(const Capabilities&);
+    void make_locks(User&);
     void check();
     void check_owed();
     /// Nobody waits for long for what is free.
@@ -194,6 +207,7 @@ private:
     std::vector<Deployment::Listening> servers_;
     std::string url_;
     std::vector<Fault> faults_;
+    std::unique_ptr<History> history_;
     std::vector<const Belief*> beliefs_;
     std::vector<const Belief*> believers_;  ///< in check(): those whose leases are valid now
     /// A call that has not ended.
@@ -221,6 +235,9 @@ private:
     std::string violation_;
     bool stopping_ = false, closing_ = false, killed_ = false;
     bool with_events_ = false, with_loop_ = false;
+    bool operated_ = false;  ///< an operator breaks leases, and asks holders to release
+    Nanos delay_ = 0;        ///< the longest lock_delay
+    bool bounded_ = false;   ///< a lock has a max_hold
     unsigned workers_ = 1;
     Nanos slack_ = 0;
     Nanos last_second_ = 0;  ///< of the run's time, and the steps before it

@@ -198,10 +198,13 @@ void ZkEnsemble::commit(std::vector<ZkChange> changes, std::int64_t closes) {
 
 void ZkEnsemble::tick() {
     kernel_.after(tick_ / 2, [this] { tick(); });
+    const bool leads = leader_ != none && serves(leader_);
+    // From a leader that stood still they come at once. What was asked for meanwhile is committed
+    // after one more round trip to the others.
+    if (leads) ping_others();
     pump();
-    if (leader_ != none && serves(leader_)) {
+    if (leads) {
         if (has_majority()) servers_[leader_]->heard_ = kernel_.now();
-        ping_others();
         if (has_majority()) end_sessions();
         if (has_majority()) drop_containers();
     }

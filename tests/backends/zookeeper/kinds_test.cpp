@@ -317,6 +317,24 @@ TEST_CASE("kinds: a holder of permits is asked, broken, and loses all with one")
     CHECK(nodes() == 0);
 }
 
+TEST_CASE("kinds: a waiter whose permits somebody deletes waits on, and holds up nobody") {
+    Beside here("kinds-permit-deleted");
+    const auto sem = here.lock(up_to(2));
+    auto first = sem->acquire({.wait = 10s, .permits = 2}).value();
+    Waiter second(*sem, {}), third(*sem, {});
+    const auto nodes = [&] { return here.plain.children(here.parent() + "/leases").children; };
+    lab::wait_until([&] { return nodes().size() == 3; }, 10s, "the first waiter has a node there");
+    const auto all = nodes();
+    here.gone(here.parent() + "/leases/" +
+              *std::max_element(all.begin(), all.end(), [](auto& x, auto& y) {
+                  return x.substr(x.size() - 10) < y.substr(y.size() - 10);
+              }));
+    lab::wait_until([&] { return nodes().size() == 3; }, 10s, "the next one has one");
+    first.release();
+    second.lease().release();
+    third.lease().release();
+}
+
 TEST_CASE("T1: kinds: a lost answer leaves no permits behind", "[T1]") {
     lab::Proxy proxy(server().port());
     const auto client = open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) +

@@ -119,6 +119,8 @@ bool command(lua_State* l, const Words& w) {
             next.expires = store->now + integer(5);
         else if (w.size() == 5 && w[3] == "PX")
             next.expires = store->now + integer(4);
+        else if (w.size() == 5 && w[3] == "EX")
+            next.expires = store->now + 1000 * integer(4);
         else if (w.size() == 5 && w[3] == "PXAT")
             next.expires = integer(4);
         else if (w.size() == 4 && w[3] == "KEEPTTL") {
