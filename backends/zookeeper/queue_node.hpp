@@ -84,9 +84,9 @@ struct QueueNode {
     std::int32_t version = 0;  ///< of its data, as last read or written; -1: not known
     Watch watch = Watch::none;
     boot_clock::time_point watch_asked;  ///< when the last one was
-    boot_clock::time_point asked;       ///< when it was first requested
-    int tries = 0;                      ///< times that its parent was missing
-    std::uint64_t verified_parent = 0;  ///< the watched life of its parent in which it was made
+    boot_clock::time_point asked;        ///< when it was first requested
+    int tries = 0;                       ///< times that its parent was missing
+    std::uint64_t verified_parent = 0;   ///< the watched life of its parent in which it was made
 
     // --- those beside it
     bool listed = false;     ///< all nodes that may be ahead of it are known
