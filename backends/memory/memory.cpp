@@ -1,7 +1,7 @@
 // The in-process backend: reference semantics, and the folder to copy for a new backend.
 #include <atomic>
 
-#include "holdfast/spi/registry.hpp"
+#include "holdfast/spi/register_backend.hpp"
 #include "store.hpp"
 
 namespace holdfast::memory {
@@ -118,10 +118,7 @@ spi::Descriptor describe() {
     return d;
 }
 
-const spi::Registration registration{describe()};
-
 }  // namespace
 }  // namespace holdfast::memory
 
-extern "C" [[gnu::visibility("default")]] void holdfast_backend_memory();
-extern "C" void holdfast_backend_memory() {}
+HOLDFAST_REGISTER_BACKEND(memory, holdfast::memory::describe())

@@ -1,6 +1,6 @@
 // Registers the backend; its build forces this object file into every program that links it.
 #include "backend.hpp"
-#include "holdfast/spi/registry.hpp"
+#include "holdfast/spi/register_backend.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -28,10 +28,7 @@ spi::Descriptor describe() {
     return d;
 }
 
-const spi::Registration registration{describe()};
-
 }  // namespace
 }  // namespace holdfast::redis
 
-extern "C" [[gnu::visibility("default")]] void holdfast_backend_redis();
-extern "C" void holdfast_backend_redis() {}
+HOLDFAST_REGISTER_BACKEND(redis, holdfast::redis::describe())

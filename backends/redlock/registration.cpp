@@ -1,6 +1,6 @@
 // Registers the backend; its build forces this object file into every program that links it.
 #include "backend.hpp"
-#include "holdfast/spi/registry.hpp"
+#include "holdfast/spi/register_backend.hpp"
 
 namespace holdfast::redlock {
 namespace {
@@ -20,17 +20,12 @@ spi::Descriptor describe() {
     d.check = check;
     d.identity = identity;
     d.capabilities = promises;
-    d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
-        return std::make_unique<RedlockBackend>(s, c);
-    };
+    d.make = spi::make_backend<RedlockBackend>;
     d.checks = all_checks();
     return d;
 }
 
-const spi::Registration registration{describe()};
-
 }  // namespace
 }  // namespace holdfast::redlock
 
-extern "C" [[gnu::visibility("default")]] void holdfast_backend_redlock();
-extern "C" void holdfast_backend_redlock() {}
+HOLDFAST_REGISTER_BACKEND(redlock, holdfast::redlock::describe())

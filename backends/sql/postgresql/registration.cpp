@@ -1,12 +1,11 @@
 // What makes postgresql:// open in every program that links Holdfast::postgresql.
 #include "backend.hpp"
-
-extern "C" [[gnu::visibility("default")]] void holdfast_backend_postgresql() {}
+#include "holdfast/spi/register_backend.hpp"
 
 namespace holdfast::postgresql {
 namespace {
 
-spi::Descriptor descriptor() {
+spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "postgresql";
     d.schemes = {"postgresql", "postgres"};
@@ -22,14 +21,12 @@ spi::Descriptor descriptor() {
     d.check = check;
     d.identity = identity;
     d.capabilities = [](const spi::Settings&) { return promises(); };
-    d.make = [](const spi::Settings& settings, spi::Context context) {
-        return std::unique_ptr<spi::Backend>(std::make_unique<Backend>(settings, context));
-    };
+    d.make = spi::make_backend<Backend>;
     d.checks = all_checks();
     return d;
 }
 
-const spi::Registration registration(descriptor());
-
 }  // namespace
 }  // namespace holdfast::postgresql
+
+HOLDFAST_REGISTER_BACKEND(postgresql, holdfast::postgresql::describe())

@@ -1,9 +1,8 @@
 // What makes sqlite:// open in every program that links Holdfast::sqlite.
 #include "backend.hpp"
 #include "holdfast/spi/identity.hpp"
+#include "holdfast/spi/register_backend.hpp"
 #include "statements.hpp"
-
-extern "C" [[gnu::visibility("default")]] void holdfast_backend_sqlite() {}
 
 namespace holdfast::sqlite {
 namespace {
@@ -25,7 +24,7 @@ std::string sql_script() {
     return text;
 }
 
-spi::Descriptor descriptor() {
+spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "sqlite";
     d.schemes = {"sqlite"};
@@ -57,14 +56,12 @@ spi::Descriptor descriptor() {
                             : spi::IdentityText().part("path", path).text();
     };
     d.capabilities = [](const spi::Settings&) { return promised(); };
-    d.make = [](const spi::Settings& settings, spi::Context context) {
-        return std::unique_ptr<spi::Backend>(std::make_unique<Backend>(settings, context));
-    };
+    d.make = spi::make_backend<Backend>;
     d.checks = all_checks();
     return d;
 }
 
-const spi::Registration registration(descriptor());
-
 }  // namespace
 }  // namespace holdfast::sqlite
+
+HOLDFAST_REGISTER_BACKEND(sqlite, holdfast::sqlite::describe())
