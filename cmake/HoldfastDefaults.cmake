@@ -9,6 +9,15 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
 
+# A build from scratch mostly reads headers, the same ones for each file, so g++ compiles many files as one, unless
+# the tests are built as well: then somebody works on the code (docs/adr/0034).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT HOLDFAST_BUILD_TESTS AND NOT DEFINED CMAKE_UNITY_BUILD)
+    set(CMAKE_UNITY_BUILD ON)
+endif()
+if(NOT DEFINED CMAKE_UNITY_BUILD_BATCH_SIZE)
+    set(CMAKE_UNITY_BUILD_BATCH_SIZE 20)
+endif()
+
 # Linked PRIVATE by our own targets only; never exported.
 add_library(holdfast_warnings INTERFACE)
 target_compile_features(holdfast_warnings INTERFACE cxx_std_20)
@@ -27,6 +36,8 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Several files compiled as one (tests/run in CI): the compiler takes each of them for a header, and what is
     # private to one file for something that the next one shadows.
     target_compile_options(holdfast_warnings INTERFACE -Wno-subobject-linkage -Wshadow=local)
+    # Up to a tenth of the time: the compiler looks for unused memory of its own only above half a gigabyte.
+    target_compile_options(holdfast_warnings INTERFACE --param=ggc-min-heapsize=500000)
 endif()
 
 function(holdfast_target_defaults target)

@@ -168,6 +168,7 @@ setup_build() {
     if command -v ccache >/dev/null 2>&1; then
         launcher=ccache
         export CCACHE_DIR=${CCACHE_DIR:-$root/build/ccache} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_MAXSIZE=2G
+        export CCACHE_SLOPPINESS=pch_defines,time_macros  # precompiled headers are refused without
         export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root/build}
     fi
 }

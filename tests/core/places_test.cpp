@@ -33,8 +33,8 @@ Registry plain() {
 
 std::string place(const std::string& url) {
     static const Registry registry = plain();
-    Diagnostics words;
-    return place_before_name(parse_url(url, registry, words).value()) + "x";
+    Diagnostics said;
+    return place_before_name(parse_url(url, registry, said).value()) + "x";
 }
 
 std::string place_with(const IdentityText& facts) {

@@ -70,7 +70,6 @@ class Check:
         self.cmake = ["cmake", "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={arguments.cxx}",
                       f"-DCMAKE_CXX_FLAGS={arguments.flags}", "-DCMAKE_BUILD_TYPE=Debug",
                       f"-DCMAKE_CXX_FLAGS_DEBUG={arguments.debug_flags}", "-DCMAKE_UNITY_BUILD=ON",
-                      "-DCMAKE_UNITY_BUILD_BATCH_SIZE=10",
                       f"-DBUILD_SHARED_LIBS={'ON' if self.shared else 'OFF'}"]
         if arguments.launcher:
             self.cmake.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={arguments.launcher}")
