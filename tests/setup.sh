@@ -7,7 +7,7 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboos
     libfmt-dev libpqxx-dev libpq-dev libzookeeper-st-dev"
 packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer libzookeeper-java
     default-jre-headless etcd-server etcd-client"
-packages_tests="catch2 python3 python3-redis clang-format groff-base iptables iproute2 systemd
+packages_tests="catch2 libboost-context1.81-dev python3 python3-redis clang-format groff-base iptables iproute2 systemd
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm lua5.1 liblua5.1-0-dev
     spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client"
 packages_fuzz="clang libclang-rt-14-dev"

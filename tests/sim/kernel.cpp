@@ -2,10 +2,10 @@
 
 #include <cxxabi.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <boost/asio/detail/thread_context.hpp>
+#include <boost/context/detail/fcontext.hpp>
 #include <boost/asio/detail/thread_info_base.hpp>
 #include <cerrno>
 #include <cstring>
@@ -35,6 +35,8 @@ template struct Opened<&Stack::top_>;
 
 namespace holdfast::sim {
 namespace {
+
+namespace fcontext = boost::context::detail;
 
 thread_local Kernel* running_kernel = nullptr;
 
@@ -105,14 +107,14 @@ public:
     std::uint64_t waits = 0;
     bool timed_out = false, detached = false, held = false;
     Thread* joins = nullptr;  ///< who waits for its end
-    ucontext_t context{};
+    fcontext::fcontext_t context = nullptr;
     void* stack = nullptr;
     void* fake_stack = nullptr;
     Kept kept;
 };
 
 struct Kernel::Main {
-    ucontext_t context{};
+    fcontext::fcontext_t context = nullptr;
     Kept kept;
     const void* stack = nullptr;
     std::size_t stack_size = 0;
@@ -194,29 +196,28 @@ Thread* Kernel::start(Process& process, std::string name, std::function<void()> 
     t->process = &process;
     t->main = std::move(main);
     t->stack = Stacks::of_thread().take();
-    ::getcontext(&t->context);
-    t->context.uc_stack.ss_sp = t->stack;
-    t->context.uc_stack.ss_size = stack_size;
-    t->context.uc_link = nullptr;
-    ::makecontext(&t->context, &Kernel::entry, 0);
+    t->context = fcontext::make_fcontext(
+        static_cast<char*>(t->stack) + stack_size, stack_size, [](fcontext::transfer_t from) {
+            running_kernel->main_->context = from.fctx;
+            running_kernel->entry();
+        });
     ++live_;
     after(delay(), [this, t] { resume(t); });
     return t;
 }
 
 void Kernel::entry() {
-    Kernel& k = *running_kernel;
-    Thread* const t = k.current_;
+    Thread* const t = current_;
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(nullptr, &k.main_->stack, &k.main_->stack_size);
+    __sanitizer_finish_switch_fiber(nullptr, &main_->stack, &main_->stack_size);
 #endif
     t->kept.restore();
     t->main();
     t->main = nullptr;
     t->state = Thread::State::ended;
-    --k.live_;
-    if (t->joins != nullptr) k.wake(t->joins);
-    k.leave();
+    --live_;
+    if (t->joins != nullptr) wake(t->joins);
+    leave();
 }
 
 void Kernel::enter(Thread* t) {
@@ -226,7 +227,7 @@ void Kernel::enter(Thread* t) {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(&main_->fake_stack, t->stack, stack_size);
 #endif
-    ::swapcontext(&main_->context, &t->context);
+    t->context = fcontext::jump_fcontext(t->context, nullptr).fctx;
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(main_->fake_stack, nullptr, nullptr);
 #endif
@@ -245,7 +246,7 @@ void Kernel::leave() {
     __sanitizer_start_switch_fiber(over ? nullptr : &t->fake_stack, main_->stack,
                                    main_->stack_size);
 #endif
-    ::swapcontext(&t->context, &main_->context);
+    main_->context = fcontext::jump_fcontext(main_->context, nullptr).fctx;
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(t->fake_stack, &main_->stack, &main_->stack_size);
 #endif

@@ -136,7 +136,7 @@ private:
     void resume(Thread*);
     void enter(Thread*);
     void leave();
-    static void entry();
+    void entry();
     Nanos delay();
 
     Nanos now_ = 0;
