@@ -179,6 +179,7 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
     std::map<std::string, Seen> values;
     std::size_t silent = 0, strange = 0, closed = 0;
     std::optional<milliseconds> closed_for;
+    spi::Units closed_units;
     for (std::size_t i = 0; i < said.size(); ++i) {
         NodeView view;
         view.node = set_->nodes[i]->where;
@@ -196,6 +197,7 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
             if (reply->elements[1].integer >= 0)
                 view.ttl_left = milliseconds(reply->elements[1].integer);
             if (content.closed) ++closed, closed_for = std::max(closed_for, content.closed);
+            if (content.closed && content.shared) closed_units = {1, spi::Units::all, Mode::shared};
             for (const auto& [value, left] : content.parts) {
                 bool revoked = false;
                 view.owner += view.owner.empty() ? "" : ", ";
@@ -215,7 +217,10 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
         detail = "a key of this name holds something other than a lock";
         co_return make(Error::sealed);
     }
-    if (closed > 0 && closed + silent >= set_->quorum()) out.closed_for = closed_for;
+    if (closed > 0 && closed + silent >= set_->quorum()) {
+        out.closed_for = closed_for;
+        out.units = closed_units;
+    }
     // Owners that may have a majority, counting the nodes that did not answer for each of them.
     for (const auto& [value, seen] : values)
         if (seen.nodes + silent >= set_->quorum()) {
