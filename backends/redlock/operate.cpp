@@ -71,6 +71,7 @@ struct Sum {
     std::map<std::string, Seen> values;
     std::size_t silent = 0, strange = 0, closed = 0;
     std::optional<milliseconds> closed_for;
+    spi::Units closed_units;
     std::uint64_t last_token = 0;
 
     void add(const Reply& reply, NodeView& view) {
@@ -79,6 +80,7 @@ struct Sum {
         last_token = std::max(last_token, state.token);
         if (reply.elements[1].integer >= 0) view.ttl_left = milliseconds(reply.elements[1].integer);
         if (content.closed) ++closed, closed_for = std::max(closed_for, content.closed);
+        if (content.closed && content.shared) closed_units = {1, spi::Units::all, Mode::shared};
         for (const auto& [value, left] : content.parts) {
             bool revoked = false;
             view.owner += view.owner.empty() ? "" : ", ";
@@ -225,8 +227,10 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
         detail = "a key of this name holds something other than a lock";
         co_return make(Error::sealed);
     }
-    if (sum.closed > 0 && sum.closed + sum.silent >= set_->quorum())
+    if (sum.closed > 0 && sum.closed + sum.silent >= set_->quorum()) {
         out.closed_for = sum.closed_for;
+        out.units = sum.closed_units;
+    }
     // Owners that may have a majority, counting the nodes that did not answer for each of them.
     for (const auto& [value, seen] : sum.values)
         if (seen.nodes + sum.silent >= set_->quorum()) {

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "after_break.hpp"
+#include "facts.hpp"
 #include "harness.hpp"
 
 namespace suite {
@@ -54,13 +54,5 @@ inline std::set<C> mutexes_but(std::set<C> missing) {
         {C::shared, C::semaphore, C::downgrade, C::lock_delay, C::min_hold, C::release_request});
     return all_but(missing);
 }
-
-// A server that keeps a trace of the break says so to its holder; docs/guarantees.md has the same.
-inline constexpr AfterBreak break_traced{errc::revoked, hf::ReleaseResult::owned_by_other,
-                                         hf::PreviousHolder::none};
-inline constexpr AfterBreak break_forgotten{errc::lost, hf::ReleaseResult::already_expired,
-                                            hf::PreviousHolder::none};
-inline constexpr AfterBreak break_reason_kept{errc::revoked, hf::ReleaseResult::already_expired,
-                                              hf::PreviousHolder::none};
 
 }  // namespace suite

@@ -1,5 +1,6 @@
 #include "comparison.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -12,7 +13,6 @@ namespace {
 using Kind = Operation::Kind;
 using hf::boot_clock;
 using hf::Capability;
-using spi::NameState;
 using namespace std::chrono_literals;
 
 /// Nothing ends so close to a step, since the clocks of client and server are read one after the
@@ -34,15 +34,20 @@ struct Client {
     NameState::Time came = 0;   ///< since when it waits
     NameState::Time asked = 0;  ///< when it asked last
     std::int64_t token = 0;     ///< by the rules
+    bool downgraded = false;
 };
 
 class Comparison {
 public:
-    Comparison(const std::string& name, Ground& ground,
+    Comparison(const std::string& name, Ground& ground, const suite::Facts& facts,
                const std::function<void(hf::milliseconds)>& pass, Tally& tally)
-        : name_(name), ground_(ground), pass_(pass), tally_(tally), can_(ground.capabilities()) {
-        rules_.place_after = can_.has(Capability::fifo) ? 0 : 1'000'000;
-    }
+        : name_(name),
+          ground_(ground),
+          facts_(facts),
+          pass_(pass),
+          tally_(tally),
+          can_(ground.capabilities()),
+          rules_(facts, can_) {}
 
     /// True: both said the same, in `rules` and `backend`.
     bool step(const Operation& o) {
@@ -70,11 +75,12 @@ private:
                 begin(o, c);
                 break;
             case Kind::attempt:
-                if (over(c)) begin(o, c);
+                if (over(c) || (c.downgraded && !facts_.asks_after_downgrade)) begin(o, c);
+                if (c.phase == Phase::holds && facts_.repeats_anew) take_back(o.client, c);
                 // A client may answer a waiter that asks more often by what it has just heard.
-                if (c.phase == Phase::waits && rules_.now - c.asked < often)
-                    pass(hf::milliseconds((often - (rules_.now - c.asked)) / 1000 + 1));
-                c.asked = rules_.now;
+                if (c.phase == Phase::waits && rules_.name().now - c.asked < often)
+                    pass(hf::milliseconds((often - (rules_.name().now - c.asked)) / 1000 + 1));
+                c.asked = rules_.name().now;
                 attempt(o, c);
                 break;
             case Kind::withdraw:
@@ -105,20 +111,21 @@ private:
 
     void pass(hf::milliseconds time) {
         if (time.count() > 0) pass_(time);
-        for (rules_.expire(now_us()); close_to_an_edge(); rules_.expire(now_us()))
+        while (close_to_an_edge(now_us()))
             pass_(hf::milliseconds(2 * edge / 1000 + 1));
+        rules_.expire(now_us());
         begun_ = boot_clock::now();
     }
-    bool close_to_an_edge() const {
-        const auto close = [&](NameState::Time t) { return std::abs(t - rules_.now) < edge; };
-        for (const auto& h : rules_.holders)
+    bool close_to_an_edge(NameState::Time now) const {
+        const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge; };
+        for (const auto& h : rules_.name().holders)
             if (close(h.valid) || close(h.expires)) return true;
-        for (const auto& w : rules_.waiters)
+        for (const auto& w : rules_.name().waiters)
             if (close(w.until) || close(w.until - NameState::place_lasts * 2 / 3)) return true;
-        for (const auto& b : rules_.broken)
+        for (const auto& b : rules_.name().broken)
             if (close(b.until)) return true;
         for (const Client& c : client_)
-            if (c.came != 0 && close(c.came + rules_.place_after)) return true;
+            if (c.came != 0 && close(c.came + rules_.name().place_after)) return true;
         return false;
     }
 
@@ -126,7 +133,7 @@ private:
     bool over(const Client& c) {
         if (c.phase != Phase::holds) return c.phase == Phase::ended;
         const auto* own = rules_.find(c.real.owner);
-        return own == nullptr || own->revoked || own->valid <= rules_.now;
+        return own == nullptr || own->revoked || own->valid <= rules_.name().now;
     }
 
     /// Core leaves no acquisition that waits; a holder may die.
@@ -153,21 +160,21 @@ private:
 
     void attempt(const Operation& o, Client& c) {
         for (int again = 0;; ++again) {
-            const NameState before = rules_;
+            const Expected before = rules_;
             auto r = request(c);
             const bool queue = c.real.queue;
             r.queue = queue;
-            if (queue && c.came == 0) c.came = rules_.now;
+            if ((queue || facts_.marks) && c.came == 0) c.came = rules_.name().now;
             r.ticket = c.came;
-            const auto made = rules_.attempt(r);
             const auto a = ground_.attempt(o.client, name_, c.real, o.lane && !queue);
+            const auto made = rules_.attempt(r, by_message(a));
             backend = said(a, made);
             rules = said(made);
             const auto* busy = std::get_if<spi::Attempt::Busy>(&a.outcome);
             const bool granted = made.kind == NameState::Attempted::Kind::granted;
             // A waiter may be told later, and attempts again when it is told, or after a while. One
             // that does not wait is told when somebody was just at the name.
-            if (granted && busy != nullptr && (queue || busy->polling) &&
+            if (granted && busy != nullptr && facts_.grants_late && (queue || busy->polling) &&
                 again < (busy->polling ? 100 : 3)) {
                 ++tally_.late;
                 rules_ = before;
@@ -182,6 +189,8 @@ private:
                 c.phase = Phase::holds;
                 c.token = made.token;
                 ++tally_.grants;
+            } else if (made.broken) {
+                c.phase = Phase::ended;
             } else if (made.kind == NameState::Attempted::Kind::of_another_kind) {
                 c.phase = Phase::ended;
                 ++tally_.refused;
@@ -191,7 +200,13 @@ private:
             return;
         }
     }
-    static std::string said(const NameState::Attempted& made) {
+    /// Granted by what the backend had heard before.
+    static bool by_message(const spi::Attempt& a) {
+        const auto* g = std::get_if<spi::Attempt::Granted>(&a.outcome);
+        return g != nullptr && g->base != boot_clock::time_point() && g->base < a.sent;
+    }
+    static std::string said(const Expected::Attempted& made) {
+        if (made.broken) return "broken";
         switch (made.kind) {
             case NameState::Attempted::Kind::granted:
                 return "granted, before it " + std::to_string(static_cast<int>(made.previous));
@@ -205,6 +220,7 @@ private:
     std::string said(const spi::Attempt& a, const NameState::Attempted& made) {
         if (std::holds_alternative<spi::Attempt::Busy>(a.outcome)) return "busy";
         if (const auto* f = std::get_if<spi::Attempt::Failed>(&a.outcome)) {
+            if (f->why == hf::errc::revoked) return "broken";
             if (f->why == hf::errc::kind_mismatch) return "of another kind";
             return "failed: " + f->why.message() + " " + a.detail;
         }
@@ -223,9 +239,8 @@ private:
         } else {
             // Readers that hold at the same time may have the same.
             const bool reads = a.units.mode == hf::Mode::shared;
-            const auto above = !reads          ? highest_
-                               : highest_ == 0 ? 0
-                                               : std::max(highest_writer_, highest_ - 1);
+            const auto others = facts_.readers_in_any_order || highest_ == 0 ? 0 : highest_ - 1;
+            const auto above = reads ? std::max(highest_writer_, others) : highest_;
             if (g.token.value <= above) out += ", with a token that is not higher";
             highest_ = std::max(highest_, g.token.value);
             if (!reads) highest_writer_ = g.token.value;
@@ -234,16 +249,23 @@ private:
         return out;
     }
 
-    void withdraw(int client, Client& c) {
-        (void)rules_.withdraw(c.real.owner);
+    void take_back(int client, Client& c) {
+        rules_.withdraw(c.real.owner);
         ground_.withdraw(client, name_, c.real);
+        // A mark is taken back behind the answer.
+        if (facts_.marks) pass_(20ms);
+    }
+    void withdraw(int client, Client& c) {
+        take_back(client, c);
         c.phase = Phase::ended;
         c.token = 0;
     }
 
     void renew(const Operation& o, Client& c) {
-        if (o.kind == Kind::downgrade && c.real.units.exclusive())
+        if (o.kind == Kind::downgrade && c.real.units.exclusive()) {
             c.real.units = {1, spi::Units::all, hf::Mode::shared};
+            c.downgraded = true;
+        }
         const auto made = rules_.renew(request(c));
         const auto h = ground_.renew(o.client, name_, c.real);
         rules = made.why ? made.why.message() : made.asked ? "renewed, asked" : "renewed";
@@ -272,6 +294,12 @@ private:
         if (holds && h.asked) out += " asked";
         return out + "; ";
     }
+    std::string joined(std::string out, std::vector<std::string> each) const {
+        if (!facts_.lists_in_order) std::sort(each.begin(), each.end());
+        for (const std::string& one : each)
+            out += one;
+        return out;
+    }
     hf::HolderFilter which(const Operation& o, const Client& c) const {
         hf::HolderFilter f;
         if (!o.all && !c.real.owner.empty()) f.owner = c.real.owner;
@@ -281,28 +309,26 @@ private:
     void break_lock(const Operation& o, const Client& c) {
         const auto filter = which(o, c);
         const hf::BreakOptions options{.now = o.now, .owner = filter.owner};
-        std::string detail;
         const auto list = [&](const std::vector<hf::Broken>& all) {
-            std::string out = "broken: ";
+            std::vector<std::string> each;
             for (const hf::Broken& b : all)
-                out += text(b.holder, false) + (b.free_in.count() > 0 ? "later " : "now ");
-            return out;
+                each.push_back(text(b.holder, false) + (b.free_in.count() > 0 ? "later " : "now "));
+            return joined("broken: ", std::move(each));
         };
         const auto what = o.now ? hf::spi::Tell::gone : hf::spi::Tell::revoked;
-        const auto made = rules_.tell(filter, what, detail).broken(what);
+        const auto made = rules_.tell(filter, what).broken(what);
         const auto real = ground_.break_lock(name_, options);
         rules = list(made);
         backend = real ? list(*real) : said(real.error());
     }
     void request_release(const Operation& o, const Client& c) {
-        std::string detail;
         const auto list = [&](const std::vector<hf::Holder>& all) {
-            std::string out = "asked: ";
+            std::vector<std::string> each;
             for (const hf::Holder& h : all)
-                out += text(h, false);
-            return out;
+                each.push_back(text(h, false));
+            return joined("asked: ", std::move(each));
         };
-        const auto made = rules_.tell(which(o, c), hf::spi::Tell::asked, detail).asked();
+        const auto made = rules_.tell(which(o, c), hf::spi::Tell::asked).asked();
         const auto real = ground_.request_release(name_, which(o, c));
         rules = list(made);
         backend = real ? list(*real) : said(real.error(), "asked: ");
@@ -329,16 +355,19 @@ private:
             return out + (found.closed_for ? "closed" : "");
         };
         const auto real = ground_.inspect(name_);
-        rules = list(rules_.survey().inspection(name_));
+        auto made = rules_.name().survey();
+        if (facts_.marks) made.waiters.clear();
+        rules = list(std::move(made).inspection(name_));
         backend = list(real);
     }
 
     const std::string& name_;
     Ground& ground_;
+    const suite::Facts& facts_;
     const std::function<void(hf::milliseconds)>& pass_;
     Tally& tally_;
     const hf::Capabilities can_;
-    NameState rules_;
+    Expected rules_;
     Client client_[clients];
     std::map<std::string, int, std::less<>> slots_;  ///< of all owners so far
     std::map<std::int64_t, std::uint64_t> tokens_;   ///< of the rules, and what they are in truth
@@ -349,9 +378,9 @@ private:
 }  // namespace
 
 std::optional<Difference> compare(const std::vector<Operation>& all, const std::string& name,
-                                  Ground& ground, const std::function<void(hf::milliseconds)>& pass,
-                                  Tally& tally) {
-    Comparison both(name, ground, pass, tally);
+                                  Ground& ground, const suite::Facts& facts,
+                                  const std::function<void(hf::milliseconds)>& pass, Tally& tally) {
+    Comparison both(name, ground, facts, pass, tally);
     for (std::size_t i = 0; i < all.size(); ++i)
         if (!both.step(all[i])) return Difference{i, both.rules, both.backend};
     return std::nullopt;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "expected.hpp"
 #include "ground.hpp"
-#include "holdfast/spi/name_state.hpp"
 
 namespace oracle {
 
@@ -28,6 +28,7 @@ struct Tally {
 /// Plays a schedule on a name that nobody has used. Nothing: all answers were the same. Errors:
 /// Void.
 std::optional<Difference> compare(const std::vector<Operation>&, const std::string& name, Ground&,
+                                  const suite::Facts&,
                                   const std::function<void(hf::milliseconds)>& pass, Tally&);
 
 }  // namespace oracle

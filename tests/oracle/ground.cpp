@@ -1,5 +1,9 @@
 #include "ground.hpp"
 
+#include <boost/asio/steady_timer.hpp>
+
+#include "holdfast/spi/owner.hpp"
+
 namespace oracle {
 namespace {
 
@@ -185,9 +189,28 @@ bool Ground::woken(const std::string& owner) {
     return false;
 }
 
+void Ground::warm_up() {
+    for (int i = 0; i < clients; ++i) {
+        Acquisition of;
+        of.owner = spi::make_owner("oracle");
+        of.ttl = 2s;
+        (void)attempt(i, "other", of, false);
+        withdraw(i, "other", of);
+    }
+}
+
 void Ground::settle() {
     io_.restart();
     io_.run_one_for(10ms);
+}
+
+void Ground::rest(hf::milliseconds time) {
+    bool over = false;
+    boost::asio::steady_timer timer(io_, time);
+    timer.async_wait([&](const hf::error_code&) { over = true; });
+    io_.restart();
+    while (!over)
+        io_.run_one();
 }
 
 }  // namespace oracle

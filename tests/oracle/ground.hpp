@@ -56,10 +56,14 @@ public:
                                                         const hf::HolderFilter&);
     hf::Inspection inspect(const std::string& name);
 
+    /// Each client uses another name once: it is connected, and knows its servers' clocks.
+    void warm_up();
     /// Lets the backend run until it has told this owner to try again. False when it does not.
     bool woken(const std::string& owner);
     /// Lets it run for a moment: what it does beside the verbs ends.
     void settle();
+    /// Lets it run for so long, where its clock is not moved.
+    void rest(hf::milliseconds);
 
 private:
     struct Events final : spi::BackendEvents {

@@ -8,61 +8,26 @@
 #include <fmt/core.h>
 
 #include <charconv>
-#include <filesystem>
 
-#include "clock.hpp"
-#include "comparison.hpp"
-#include "holdfast/lab/postgres_server.hpp"
-#include "holdfast/lab/temp_dir.hpp"
+#include "stage.hpp"
 
 namespace {
 
 using namespace oracle;
-namespace lab = hf::lab;
 
 constexpr int steps_each = 40;
 
-/// Servers of one backend, with clocks that can be moved.
-struct Servers {
-    explicit Servers(const std::string& backend) {
-        if (backend == "memory") url = "memory:oracle";
-        if (backend == "sqlite") url = "sqlite://" + (folder.path() / "locks.db").string();
-        if (backend == "postgresql") {
-            lab::PostgresOptions options;
-            options.environment = shimmed();
-            postgres.emplace(lab::PostgresServer::start(options));
-            url = postgres->url();
-        }
-    }
-    std::vector<std::pair<std::string, std::string>> shimmed() {
-        const auto file = folder.path() / ("clock" + std::to_string(clocks.size()));
-        clocks.push_back(std::make_unique<lab::WallClock>(file));
-        // PostgreSQL's server is another user's.
-        using std::filesystem::perms;
-        constexpr auto add = std::filesystem::perm_options::add;
-        std::filesystem::permissions(folder.path(), perms::others_exec, add);
-        std::filesystem::permissions(file, perms::others_read, add);
-        return clocks.back()->environment();
-    }
-
-    lab::TempDir folder;
-    std::vector<std::unique_ptr<lab::WallClock>> clocks;
-    std::optional<lab::PostgresServer> postgres;
-    std::string url;
-};
-
 class Run {
 public:
-    explicit Run(const std::string& backend) : servers_(backend) { open(); }
+    explicit Run(const std::string& backend) : stage_(make_stage(backend)) {}
 
     /// Three times at most where the machine stood still.
     std::optional<Difference> play(const std::vector<Operation>& all) {
         for (int trial = 1;; ++trial) {
             try {
-                return compare(all, "name/" + std::to_string(++names_), *ground_, pass_, tally);
+                return stage_->play(all, seed, tally);
             } catch (const Void& why) {
                 fmt::print("void trial {}: {}\n", trial, why.what());
-                open();
                 if (trial < 3) continue;
                 ++voided;
                 return std::nullopt;
@@ -89,23 +54,14 @@ public:
         }
         return all;
     }
-    const hf::Capabilities& capabilities() const { return ground_->capabilities(); }
+    hf::Capabilities capabilities() const { return stage_->capabilities(); }
 
+    long seed = 0;
     Tally tally;
     int voided = 0;  ///< schedules that say nothing, since the machine stood still three times
 
 private:
-    void open() {
-        ground_.reset();
-        ground_ = std::make_unique<Ground>(servers_.url);
-    }
-
-    Servers servers_;
-    std::unique_ptr<Ground> ground_;
-    const std::function<void(hf::milliseconds)> pass_ = [this](hf::milliseconds time) {
-        pass(time, servers_.clocks);
-    };
-    long names_ = 0;
+    std::unique_ptr<Stage> stage_;
 };
 
 bool number(std::string_view text, long& into) {
@@ -114,7 +70,7 @@ bool number(std::string_view text, long& into) {
 }
 
 int usage() {
-    fmt::print(stderr, "oracle memory|sqlite|postgresql [--steps N] [--seed N]\n");
+    fmt::print(stderr, "oracle {} [--steps N] [--seed N]\n", backends);
     return 64;
 }
 
@@ -128,16 +84,19 @@ int main(int argc, char** argv) {
         const bool known = words[i] == "--steps" || words[i] == "--seed";
         if (!known || !number(words[i + 1], words[i] == "--steps" ? steps : seed)) return usage();
     }
-    if (words[0] != "memory" && words[0] != "sqlite" && words[0] != "postgresql") return usage();
+    const std::string all_backends = "|" + std::string(backends) + "|";
+    if (all_backends.find("|" + words[0] + "|") == all_backends.npos) return usage();
     Run run(words[0]);
+    const auto capabilities = run.capabilities();
     int schedules = 0;
     for (; run.tally.steps < steps; ++seed, ++schedules) {
+        run.seed = seed;
         if (run.voided > 3 + schedules / 20) {
             fmt::print("{} of {} schedules void: the machine is too busy\n", run.voided, schedules);
             return 1;
         }
         std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
-        const auto all = schedule(random, steps_each, run.capabilities());
+        const auto all = schedule(random, steps_each, capabilities);
         auto found = run.play(all);
         if (!found) continue;
         fmt::print("{}, seed {}: a difference\n", words[0], seed);

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <boost/asio/detail/thread_context.hpp>
-#include <boost/context/detail/fcontext.hpp>
 #include <boost/asio/detail/thread_info_base.hpp>
+#include <boost/context/detail/fcontext.hpp>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -196,11 +196,11 @@ Thread* Kernel::start(Process& process, std::string name, std::function<void()> 
     t->process = &process;
     t->main = std::move(main);
     t->stack = Stacks::of_thread().take();
-    t->context = fcontext::make_fcontext(
-        static_cast<char*>(t->stack) + stack_size, stack_size, [](fcontext::transfer_t from) {
-            running_kernel->main_->context = from.fctx;
-            running_kernel->entry();
-        });
+    t->context = fcontext::make_fcontext(static_cast<char*>(t->stack) + stack_size, stack_size,
+                                         [](fcontext::transfer_t from) {
+                                             running_kernel->main_->context = from.fctx;
+                                             running_kernel->entry();
+                                         });
     ++live_;
     after(delay(), [this, t] { resume(t); });
     return t;

@@ -69,7 +69,7 @@ local function quick(lock, state, queue, tombs, owner, ttl, hold, take, of)
     local form, last, c
     form, last, c, v = match(old, '^([12]):(%d+):([01x])([nracu]):')
     if not form or form == '2' and not hold or #last ~= 16 or last >= token then return nil end
-    if #old > 22 then
+    if #old > 22 and sub(old, 23) ~= owner then
       if v == 'c' or c ~= '0' then v = 'c' else v = 'u' end
     end
   end
@@ -105,9 +105,11 @@ local function read()                         -- last token, claimed, verdict, o
   return tonumber(last), c, v, sub(s, 23), form
 end
 
-local function next_grant()                   -- the next token, what its holder is told, the format
+-- The next token, what its holder is told, the format. One that asks again never worked under its
+-- earlier grant.
+local function next_grant(owner)
   local f, c, v, o, form = read()
-  if o ~= '' then v = (v == 'c' or c ~= '0') and 'c' or 'u' end
+  if o ~= '' and o ~= owner then v = (v == 'c' or c ~= '0') and 'c' or 'u' end
   return format('%016.0f', math.max(f + 1, now_us)), v, form
 end
 
@@ -134,6 +136,18 @@ local function bury(owner, till)              -- late requests of this owner do 
   call('PEXPIREAT', TOMB, int(tonumber(last[2]) + 1))
 end
 
+local function gone(owner)                    -- t: it has left; x: it was broken before it asked again
+  local till = call('ZSCORE', TOMB, owner)
+  if not till or tonumber(till) < now then return nil end
+  return call('ZSCORE', TOMB, '!' .. owner) and 'x' or 't'
+end
+
+local function asked(owner, px)               -- whether it was asked to release, until its new end
+  if not call('ZSCORE', TOMB, '?' .. owner) then return false end
+  bury('?' .. owner, now + px)
+  return true
+end
+
 -- At this server: a message also reaches those that listen at its replicas. Without the permission
 -- to ask, everybody is taken to listen.
 local function listens(chan)
@@ -142,7 +156,19 @@ local function listens(chan)
   return named.err ~= nil or tonumber(named[2]) > 0
 end
 
--- Its place in line: by the ticket, so many us ago if that is '-' and a number, or the last one.
+-- So many us ago if it is '-' and a number.
+local function place_of(ticket)
+  return sub(ticket, 1, 1) == '-' and int(now_us + tonumber(ticket)) or ticket
+end
+
+-- To the place that it had, if it was passed over meanwhile.
+local function come_back(owner, ticket)
+  if ticket ~= '' and call('EXISTS', QUEUE) == 1 and not call('ZSCORE', QUEUE, owner) then
+    call('ZADD', QUEUE, place_of(ticket), owner)
+  end
+end
+
+-- Its place in line: by the ticket, or the last one.
 -- One that comes again and does not listen is recorded without its channel: nobody passes it from
 -- then on, as nobody passes one that polls. Answers the place, and whether it can be notified.
 local function stand(owner, ticket, rec, chan, what)
@@ -151,12 +177,11 @@ local function stand(owner, ticket, rec, chan, what)
     place = int(tonumber(place))
     if not listens(chan) then chan = '' end
   else
-    place = ticket
-    if place == '' then                       -- later than everybody here, and about now
+    if ticket == '' then                      -- later than everybody here, and about now
       local last = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')
       place = int(math.max((tonumber(last[2]) or 0) + 1, now_us))
-    elseif sub(place, 1, 1) == '-' then
-      place = int(now_us + tonumber(place))
+    else
+      place = place_of(ticket)
     end
     call('ZADD', QUEUE, place, owner)
   end

@@ -21,7 +21,7 @@ local function dispatch(caller)
     else
       if chan == '' then return 'unreached' end
       if listens(chan) then
-        local token, v = next_grant()
+        local token, v = next_grant(m)
         call('SET', LOCK, m, 'PX', px)
         keep('1', token, '0', v, m, px)
         forget(m)
@@ -40,7 +40,8 @@ end
 -- name: enter
 local function enter(owner, ttl, window, till, ticket, chan)
   if now > tonumber(till) then return 'l ' .. int(now) end
-  if call('ZSCORE', TOMB, owner) then return 't' end
+  local over = gone(owner)
+  if over then return over end
   local cur = pcall_('GET', LOCK)
   if type(cur) == 'table' then return 'k' end
   local f, c, v, o, form = read()
@@ -52,13 +53,15 @@ local function enter(owner, ttl, window, till, ticket, chan)
     call('PEXPIRE', LOCK, ttl)
     local token = format('%016.0f', f)
     keep('1', token, '1', v, owner, ttl)
+    asked(owner, ttl)
     return 'g ' .. token .. ' ' .. v
   end
   if not cur then
+    come_back(owner, ticket)
     local d = dispatch(owner)
     if d == 'none' or d == 'caller' then
       if d == 'caller' then forget(owner) end
-      local token, told = next_grant()
+      local token, told = next_grant(owner)
       call('SET', LOCK, owner, 'PX', ttl)
       keep('1', token, '1', told, owner, ttl)
       return 'g ' .. token .. ' ' .. told
@@ -129,6 +132,7 @@ local function leave(owner, how, ghost)
     return 'o'
   else
     result = 'e'
+    if o == owner and how == 'u' then keep_free('1', f, v) end
   end
   pcall(dispatch, '')                         -- it is free, whoever cannot be told
   return result
@@ -187,7 +191,9 @@ for i = 1, #KEYS / 3 do
       end
     end
   else
-    out[i] = type(pcall_('ZSCORE', tombs, owner)) == 'string' and 'x' or 'n'
+    local s, till = pcall_('GET', state), pcall_('ZSCORE', tombs, owner)
+    local revoked = type(s) == 'string' and sub(s, 20, 20) == 'x' and sub(s, 23) == owner
+    out[i] = (revoked or type(till) == 'string' and tonumber(till) >= now) and 'x' or 'n'
   end
 end
 return out

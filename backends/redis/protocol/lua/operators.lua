@@ -105,7 +105,10 @@ if used < ALL and not plain then
     if #all == 0 then return {'t'} end
   end
   for _, h in ipairs(all) do
-    if how == '1' then drop(h[1]) end
+    if how == '1' then
+      drop(h[1])
+      call('ZADD', TOMB, int(h[2]), '!' .. h[1])
+    end
     call('ZADD', TOMB, int(h[2]), mark .. h[1])
   end
   bury(mark .. all[1][1], all[1][2])          -- all of them are kept long enough
@@ -128,7 +131,10 @@ if how == '1' then
   call('DEL', LOCK)
   if o == cur then
     keep_free(form_of(form), f, 'c')
-    if left > 0 then bury(cur, now + left) end
+    if left > 0 then
+      bury(cur, now + left)
+      bury('!' .. cur, now + left)
+    end
   end
   if not plain then
     look()

@@ -136,7 +136,7 @@ end
 
 -- Answers the number of the grant, what its holder is told, and its token.
 local function grant(owner, take, of, px, claimed)
-  local number, v, form = next_grant()
+  local number, v, form = next_grant(owner)
   if take == ALL then
     call('SET', LOCK, owner, 'PX', px)
     keep(form_of(form), number, claimed, v, owner, px)
@@ -201,7 +201,8 @@ end
 -- name: enter_units
 local function enter(owner, px, window, handed, till, ticket, chan, take, of)
   if now > tonumber(till) then return 'l ' .. int(now) end
-  if call('ZSCORE', TOMB, owner) then return 't' end
+  local over = gone(owner)
+  if over then return over end
   local f, c, v, o, form = read()
   if not f or not look() then return 'k' end
   take, of = tonumber(take), tonumber(of)
@@ -211,6 +212,7 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
     local token = format('%016.0f', f)
     call('PEXPIRE', LOCK, px)
     keep(form, token, '1', v, owner, px)
+    asked(owner, px)
     return 'g ' .. token .. ' ' .. v
   end
   if member(owner) then
@@ -218,12 +220,16 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
     if call('ZSCORE', TOMB, '!' .. owner) then return 'x' end
     add(owner, take, now + px)
     measure()
+    asked(owner, px)
     return 'g ' .. (shared or '0') .. ' ' .. v
   end
   local stopped, reserved = 'other', 0
   local waited = call('EXISTS', QUEUE) == 1
   if not kind or kind == of then stopped = 'end' end
-  if stopped == 'end' and waited then stopped, reserved = dispatch(owner, of) end
+  if stopped == 'end' and waited then
+    come_back(owner, ticket)
+    stopped, reserved = dispatch(owner, of)
+  end
   if stopped == 'other' then
     forget(owner)
     return 'm'
@@ -305,6 +311,7 @@ local function leave(owner, how, ghost, closed, delay)
     vacate(f, v, form, not stays and ends)
   else
     result = cur and 'o' or 'e'
+    if o == owner and how == 'u' then keep_free(form_of(form), f, v) end
   end
   if not waited then return result end
   look()
@@ -342,11 +349,10 @@ local function renew(owner, px, deadline, take, of)
     measure()
     if call('PTTL', STATE) < 648000000 then call('PEXPIREAT', STATE, till(f, px)) end
   else
-    return call('ZSCORE', TOMB, owner) and 'x' or 'n'
+    local till = call('ZSCORE', TOMB, owner)
+    return (c == 'x' and o == owner or till and tonumber(till) >= now) and 'x' or 'n'
   end
-  if not call('ZSCORE', TOMB, '?' .. owner) then return 'y' end
-  bury('?' .. owner, now + px)
-  return 'a'
+  return asked(owner, px) and 'a' or 'y'
 end
 return for_each(#KEYS / 6, function(i)
   local a = 5 * i - 4

@@ -1,0 +1,22 @@
+// What each backend declares besides its capabilities.
+#pragma once
+#include <map>
+#include <string>
+
+#include "../backends/redis/facts.hpp"
+#include "../backends/redlock/facts.hpp"
+
+namespace oracle {
+
+inline const suite::Facts& facts_of(const std::string& backend) {
+    static const std::map<std::string, suite::Facts> all{
+        {"memory", {.after_break = suite::break_traced}},
+        {"sqlite", {.after_break = suite::break_traced}},
+        {"postgresql", {.after_break = suite::break_traced}},
+        {"redis", suite::redis_facts},
+        {"redlock", suite::redlock_facts},
+    };
+    return all.at(backend);
+}
+
+}  // namespace oracle
