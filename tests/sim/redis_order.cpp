@@ -155,10 +155,25 @@ void RedisOrder::note_leaving(const std::vector<std::string>& command, const std
         }
 }
 
+/// One that polls says how long ago its first request was: that is its place, also where it holds
+/// at once.
+void RedisOrder::note_coming(const std::vector<std::string>& command) {
+    constexpr std::size_t arguments = 5;  // the last one of them, or the one before
+    for (std::size_t at = 0; at < command.size(); ++at) {
+        if (!command[at].ends_with(".sim.4711")) continue;
+        const std::size_t end = std::min(command.size(), at + 1 + arguments);
+        for (std::size_t i = at + 1; i < end; ++i)
+            if (command[i].size() > 1 && command[i].front() == '-')
+                came_.try_emplace(command[at], static_cast<double>(server_.store().now * 1000) +
+                                                   std::stod(command[i]));
+    }
+}
+
 std::string RedisOrder::look(const std::vector<std::string>& command, const std::string& reply,
                              const Process& client) {
     std::string out;
     note_leaving(command, reply);
+    note_coming(command);
     const model::Store& store = server_.store();
     heard_[&client].push_back(store.now);
     for (const std::string& word : command)

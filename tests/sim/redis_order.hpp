@@ -43,6 +43,7 @@ private:
     /// What became of min_hold.
     std::string compare_closed(std::size_t name, const Line& before, const Line& now);
     void note_leaving(const std::vector<std::string>& command, const std::string& reply);
+    void note_coming(const std::vector<std::string>& command);
 
     Redis& server_;
     const std::vector<Name> names_;

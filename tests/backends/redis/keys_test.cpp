@@ -3,6 +3,7 @@
 #include <set>
 #include <sstream>
 
+#include "../../models/redis/checked_files.hpp"
 #include "catch.hpp"
 #include "protocol/keys.hpp"
 #include "protocol/scripts.hpp"
@@ -107,8 +108,7 @@ TEST_CASE("scripts: they and the operations are those that the model has explore
     };
     for (const auto& [name, script] : checked_scripts())
         check(name, script->sha());
-    for (const char* name : {"operations.cpp", "operations.hpp", "place.cpp", "place.hpp",
-                             "../../resp/poll_mark.hpp"}) {
+    for (const char* name : redis_model::checked_files) {
         std::ifstream source(std::string(REDIS_PROTOCOL "/") + name);
         std::stringstream text;
         text << source.rdbuf();

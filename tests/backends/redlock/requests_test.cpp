@@ -2,10 +2,12 @@
 #include "requests.hpp"
 
 #include <algorithm>
+#include <array>
 #include <future>
 
 #include "five.hpp"
 #include "readme.hpp"
+#include "trial.hpp"
 
 using namespace redlock_tests;
 
@@ -34,6 +36,7 @@ std::string shown(const std::vector<std::string>& command, const std::string& ow
 }  // namespace
 
 TEST_CASE("requests: one acquire and release, exactly as the README has it, at every node") {
+    test_support::Trial& trial = test_support::this_trial();
     const auto rows = test_support::requests_of(REDLOCK_README);
     REQUIRE(rows.size() == 2);
     for (const auto& [mode, expected] : rows)
@@ -84,8 +87,9 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
             const auto owner = cycle();
             lab::wait_until([&] { return client.stats().requests - before >= 10; }, 5s, "sent");
             int commands = 0;
+            std::array<std::string, 5> all;
             for (std::size_t i = 0; i < 5; ++i) {
-                std::string sent;
+                std::string& sent = all.at(i);
                 for (const auto& line : monitors[i].stop()) {
                     // Not what an earlier cycle still owed to a node that a majority did not need.
                     const bool ours = std::find(line.command.begin(), line.command.end(), owner) !=
@@ -94,9 +98,13 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
                     ++commands;
                     sent += (sent.empty() ? "" : "; ") + shown(line.command, owner);
                 }
-                INFO("node " << i);
-                CHECK(sent == expected);
             }
-            CHECK(commands == 10);
+            // Once a majority has answered, a node has 5 ms to answer as well; else the release is
+            // repeated there.
+            if (!trial.holds(commands == 10, 20ms, "ten requests")) return;
+            for (std::size_t i = 0; i < 5; ++i) {
+                INFO("node " << i);
+                CHECK(all.at(i) == expected);
+            }
         }
 }

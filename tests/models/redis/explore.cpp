@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "checked_files.hpp"
 #include "model.hpp"
 
 namespace {
@@ -118,10 +119,6 @@ redis::Scripts changed(const std::string& from, const std::string& to) {
     return s;
 }
 
-/// What the model runs of the client, beside the scripts.
-constexpr std::array clients_side{"operations.cpp", "operations.hpp", "place.cpp", "place.hpp",
-                                  "../../resp/poll_mark.hpp"};
-
 std::string sha_of(const std::string& path) {
     std::ifstream file(path);
     std::ostringstream text;
@@ -173,7 +170,7 @@ int main(int argc, char** argv) {
             file << report;
             for (const auto& [name, script] : redis::checked_scripts())
                 file << name << ' ' << script->sha() << '\n';
-            for (const char* name : clients_side)
+            for (const char* name : redis_model::checked_files)
                 file << name << ' ' << sha_of(REDIS_PROTOCOL "/" + std::string(name)) << '\n';
             if (!file.flush()) throw std::runtime_error("cannot write " + record);
         }
