@@ -81,8 +81,10 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
         if (left_.contains(owner)) return owner.substr(0, 6) + " has left, and holds again";
         const auto came = came_.find(owner);
         std::uint64_t sum = 0;
+        // Who comes back to an earlier place in the same request may do so after this grant.
         for (const auto& [each, theirs] : now.holders)
-            sum += theirs;
+            if (each == owner || before.holders.contains(each) || before.stands(each))
+                sum += theirs;
         for (const Waiter& w : before.waiters) {
             if (w.owner == owner || (came != came_.end() && came->second < w.place)) break;
             if (w.alive < server_.store().now || !now.stands(w.owner)) continue;
@@ -162,7 +164,7 @@ void RedisOrder::note_coming(const std::vector<std::string>& command) {
     for (std::size_t at = 0; at < command.size(); ++at) {
         if (!command[at].ends_with(".sim.4711")) continue;
         const std::size_t end = std::min(command.size(), at + 1 + arguments);
-        for (std::size_t i = at + 1; i < end; ++i)
+        for (std::size_t i = at + 1; i < end && !command[i].ends_with(".sim.4711"); ++i)
             if (command[i].size() > 1 && command[i].front() == '-')
                 came_.try_emplace(command[at], static_cast<double>(server_.store().now * 1000) +
                                                    std::stod(command[i]));

@@ -176,8 +176,8 @@ struct HOLDFAST_EXPORT Survey {
         /// Answer to Tell::revoked: until its share of the name is free.
         milliseconds free_in{0};
     };
-    std::vector<Member> holders;  ///< in the order of their grants, where it is known
-    std::vector<Member> waiters;  ///< in the order of their places
+    std::vector<Member> holders;                  ///< in the order of their grants
+    std::vector<Member> waiters;                  ///< in the order of their places
     std::optional<milliseconds> closed_for = {};  ///< kept closed by lock_delay or min_hold
     FencingToken last_token{};  ///< highest granted; default: the highest of the holders
     std::vector<NodeView> nodes = {};
