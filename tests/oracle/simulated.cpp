@@ -1,8 +1,5 @@
 // Backends on the simulated clock, network and servers of tests/sim: leases end without waiting,
 // and a seed goes the same way each time.
-#include <fcntl.h>
-
-#include <cstdarg>
 #include <exception>
 #include <future>
 #include <stdexcept>
@@ -13,16 +10,6 @@
 #include "../sim/zookeeper.hpp"
 #include "facts_of.hpp"
 #include "stage.hpp"
-
-/// For who is compiled for large files, as the headers of hiredis want it: lanes make their sockets
-/// block by it.
-extern "C" int fcntl64(int fd, int what, ...) {
-    std::va_list more;
-    va_start(more, what);
-    void* argument = va_arg(more, void*);
-    va_end(more);
-    return ::fcntl(fd, what, argument);
-}
 
 namespace oracle {
 namespace {

@@ -579,3 +579,5 @@ extern "C" int fcntl(int fd, int what, ...) {
     static auto* const real = next<int(int, int, void*)>("fcntl");
     return real(fd, what, argument);
 }
+// The same for who is compiled for large files, as hiredis' flags have it: lanes block by it.
+extern "C" int fcntl64(int fd, int what, ...) __attribute__((alias("fcntl")));
