@@ -81,7 +81,6 @@ protected:
     /// Reconnects if the error says that the server is a replica: the address may lead to the
     /// primary by now.
     void notice(const error_code&);
-    Examination of_a_replica() const;
     virtual void demoted() {}  ///< the same for other connections
     /// The channel on which waiters are notified of a hand-off.
     virtual std::string_view channel() const noexcept { return {}; }

@@ -33,13 +33,7 @@ const std::vector<spi::Check>& server_checks() {
     return all;
 }
 
-}  // namespace
-
-std::vector<spi::Check> all_checks() {
-    return server_checks();
-}
-
-Examination RedisBackend::of_a_replica() const {
+Examination of_a_replica(const std::string& where, const Capabilities& promised) {
     // The only thing that matters is known.
     spi::Facts facts;
     facts.set("role", "slave");
@@ -47,16 +41,23 @@ Examination RedisBackend::of_a_replica() const {
     std::erase_if(checks,
                   [](const spi::Check& c) { return std::string_view(c.id) != "redis.role"; });
     Examination found;
-    facts.where = shared_->target.display;
+    facts.where = where;
     spi::judge(checks, facts, found.findings);
-    found.capabilities = capabilities_;
+    found.capabilities = promised;
     return found;
+}
+
+}  // namespace
+
+std::vector<spi::Check> all_checks() {
+    return server_checks();
 }
 
 awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point deadline,
                                                      std::string& detail) {
     const error_code unreachable = co_await connection_->ready(deadline, &detail);
-    if (unreachable == make(Error::read_only)) co_return of_a_replica();
+    if (unreachable == make(Error::read_only))
+        co_return of_a_replica(shared_->target.display, capabilities_);
     if (unreachable) co_return unreachable;
     Keys keys;
     keys.assign(shared_->options.prefix, unused_name());

@@ -36,6 +36,7 @@ template struct Opened<&Stack::top_>;
 namespace holdfast::sim {
 namespace {
 
+// Without boost::context::fiber's unwinding: a killed process' threads never run again.
 namespace fcontext = boost::context::detail;
 
 thread_local Kernel* running_kernel = nullptr;

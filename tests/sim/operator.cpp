@@ -25,7 +25,7 @@ void Worker::operate() {
     if (random().chance(400)) {
         order.kind = Order::Kind::ask;
         if (user_.client->capabilities().has(Capability::release_request))
-            ask(name, std::move(order), which);
+            ask(std::move(order), which);
         return;
     }
     if (!user_.client->capabilities().has(Capability::break_lock)) return;
@@ -35,7 +35,7 @@ void Worker::operate() {
     o.owner = which.owner;
     o.note = "sim";
     order.kind = o.now ? Order::Kind::break_now : Order::Kind::break_;
-    break_lock(name, std::move(order), std::move(o));
+    break_lock(std::move(order), o);
 }
 
 void Worker::judge_order(error_code ec, const std::string& what, bool by_token) {
@@ -49,18 +49,27 @@ void Worker::judge_order(error_code ec, const std::string& what, bool by_token) 
         world_.fail(user_.process.name + ": " + what + " ended with: " + ec.message());
 }
 
-void Worker::break_lock(std::size_t name, Order order, BreakOptions o) {
-    const std::string text = world_.names[name].text;
-    trace("breaks " + text + (o.now ? ", now" : "") + " " + order.owner.substr(0, 6));
+/// Makes the call, and holds its course to what any of them promises.
+template <class F>
+auto Worker::give(Order& order, const std::string& what, bool by_token, F call) {
+    const std::string text = world_.names[order.name].text;
+    trace(what + " of " + text + " " + order.owner.substr(0, 6));
     const Since since = begin();
-    Order& mine = world_.history_->begin(std::move(order));
-    const auto done = user_.client->break_lock(text, o);
+    auto done = call(text);
     const error_code ec = done ? error_code() : done.error();
     // Of a majority some nodes may have done it.
-    world_.history_->ended(mine, done || ec == errc::not_held);
-    trace("breaks " + text + ": " + (done ? std::to_string(done->size()) : ec.message()));
-    took(since, world_.request_timeout.count() * ms, "a break");
-    judge_order(ec, "a break", o.if_token.has_value());
+    world_.history_->ended(order, done || ec == errc::not_held);
+    trace(what + " of " + text + ": " + (done ? std::to_string(done->size()) : ec.message()));
+    took(since, world_.request_timeout.count() * ms, what);
+    judge_order(ec, what, by_token);
+    return done;
+}
+
+void Worker::break_lock(Order order, const BreakOptions& o) {
+    Order& mine = world_.history_->begin(std::move(order));
+    const auto done =
+        give(mine, o.now ? "a break with now" : "a break", o.if_token.has_value(),
+             [&](const std::string& text) { return user_.client->break_lock(text, o); });
     if (!done) return;
     for (const Broken& b : *done) {
         if (!mine.owner.empty() && b.holder.owner != mine.owner)
@@ -72,17 +81,11 @@ void Worker::break_lock(std::size_t name, Order order, BreakOptions o) {
     }
 }
 
-void Worker::ask(std::size_t name, Order order, const HolderFilter& which) {
-    const std::string text = world_.names[name].text;
-    trace("asks for " + text + " " + order.owner.substr(0, 6));
-    const Since since = begin();
+void Worker::ask(Order order, const HolderFilter& which) {
     Order& mine = world_.history_->begin(std::move(order));
-    const auto done = user_.client->request_release(text, which);
-    const error_code ec = done ? error_code() : done.error();
-    world_.history_->ended(mine, done || ec == errc::not_held);
-    trace("asks for " + text + ": " + (done ? std::to_string(done->size()) : ec.message()));
-    took(since, world_.request_timeout.count() * ms, "a request for a release");
-    judge_order(ec, "a request for a release", which.if_token.has_value());
+    const auto done =
+        give(mine, "a request for a release", which.if_token.has_value(),
+             [&](const std::string& text) { return user_.client->request_release(text, which); });
     if (!done) return;
     for (const Holder& h : *done)
         world_.history_->asked(h.owner);

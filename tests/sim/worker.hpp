@@ -22,8 +22,10 @@ private:
     void release(Lease, Belief&);
     /// What an operator does: breaks leases of a name, or asks for their release.
     void operate();
-    void break_lock(std::size_t name, Order, BreakOptions);
-    void ask(std::size_t name, Order, const HolderFilter&);
+    void break_lock(Order, const BreakOptions&);
+    void ask(Order, const HolderFilter&);
+    template <class F>
+    auto give(Order&, const std::string& what, bool by_token, F);
     void judge_order(error_code, const std::string& what, bool by_token);
     void judge(error_code, const AcquireOptions&, std::size_t name, Nanos asked, bool cancelled);
     /// How long it has run since then, without the time in which its machine stood still.

@@ -10,16 +10,10 @@ import re
 import subprocess
 import sys
 
+from sections import sections
+
 OF_LUA = {"redis", "KEYS", "ARGV", "math", "string", "ipairs", "pairs", "tonumber", "type", "pcall", "unpack", "error"}
 LOCALS = re.compile(r"^local (?:function (\w+)|([\w, ]+))", re.M)
-
-
-def sections(text):
-    """(name, number of its first line, its text) of each, as holdfast_texts() takes them."""
-    begun = list(re.finditer(r"^-- name: (\w+)\n", text, re.M))
-    for this, following in zip(begun, begun[1:] + [None]):
-        end = following.start() if following else len(text)
-        yield this[1], text[:this.end()].count("\n"), text[this.end():end]
 
 
 def mistakes(luac, files):

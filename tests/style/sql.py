@@ -13,17 +13,17 @@ import re
 import sqlite3
 import sys
 
+from sections import sections
+
 # What looks like a call and is syntax, or names columns.
 SYNTAX = {"in", "any", "exists", "values", "greatest", "least", "coalesce", "nullif", "unnest", "and", "or", "as", "on", "select",
           "materialized", "lateral", "using", "key", "with", "from", "conflict", "then", "if", "not"}
 GIVEN = {"table", "literal", "comment", "place"}  # by statements.cpp
 
 
-def sections(text):
-    """{name: text}, as holdfast_texts() takes them."""
-    text = re.sub(r"^---.*\n", "", text, flags=re.M)
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)[1:]
-    return dict(zip(parts[::2], (part.strip() for part in parts[1::2])))
+def named(text):
+    """{name: text} of a file, without the lines that are for its reader."""
+    return {name: re.sub(r"^---.*\n", "", sql, flags=re.M).strip() for name, _, sql in sections(text)}
 
 
 def takes(known, within):
@@ -32,8 +32,8 @@ def takes(known, within):
 
 
 def of_postgresql(files):
-    known = {name: sql for text in files.values() for name, sql in sections(text).items()}
-    words = {name for path, text in files.items() if path.endswith("words.sql") for name in sections(text)}
+    known = {name: sql for text in files.values() for name, sql in named(text).items()}
+    words = {name for path, text in files.items() if path.endswith("words.sql") for name in named(text)}
     used = set()
     for name, sql in known.items():
         for word, *arguments in (within.split() for within in re.findall(r"\{([^{}0-9][^{}]*)\}", sql)):
@@ -57,7 +57,7 @@ def of_postgresql(files):
 
 
 def of_sqlite(files):
-    known = {name: sql for text in files.values() for name, sql in sections(text).items()}
+    known = {name: sql for text in files.values() for name, sql in named(text).items()}
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.executescript(known["create_schema"])
     for name, sql in known.items():

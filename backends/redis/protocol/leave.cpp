@@ -10,11 +10,18 @@ namespace holdfast::redis {
 using spi::Attempt;
 using spi::Held;
 
+namespace {
+
+template <class Item>
+const Verb& leaving(const Shared& s, const Item& of) {
+    return first_of(s, needs_units(of) ? &Verbs::leave_units : &Verbs::leave,
+                    &Verbs::plain_release);
+}
+
+}  // namespace
+
 Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now)
-    : Operation(
-          s, k,
-          first_of(s, needs_units(h) ? &Verbs::leave_units : &Verbs::leave, &Verbs::plain_release),
-          h.ttl, h.deadline),
+    : Operation(s, k, leaving(s, h), h.ttl, h.deadline),
       owner_(h.owner),
       place_(find_place(h.place)),
       token_(h.token),
@@ -24,10 +31,7 @@ Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now
       find_out_(true) {}
 
 Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point now)
-    : Operation(
-          s, k,
-          first_of(s, needs_units(a) ? &Verbs::leave_units : &Verbs::leave, &Verbs::plain_release),
-          a.ttl, a.deadline),
+    : Operation(s, k, leaving(s, a), a.ttl, a.deadline),
       owner_(a.owner),
       place_(find_place(a.place)),
       now_(now),

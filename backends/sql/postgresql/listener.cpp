@@ -6,7 +6,7 @@
 namespace holdfast::postgresql {
 namespace {
 
-constexpr milliseconds patience{2000};
+constexpr milliseconds listener_patience{2000};
 constexpr milliseconds pause_after_failure{500};
 /// A pooler does not go away by itself.
 constexpr std::chrono::seconds pause_after_refusal{60};
@@ -28,7 +28,7 @@ spi::awaitable<void> Listener::connect() {
     };
     auto made = std::make_shared<Made>();
     auto job = std::make_shared<Job>(context_.engine);
-    job->deadline = boot_clock::now() + patience;
+    job->deadline = boot_clock::now() + listener_patience;
     const auto deadline = job->deadline;
     job->ask = [made, shared = shared_, deadline](Connection&) {
         std::string detail;
@@ -95,7 +95,7 @@ void Listener::broke() {
 
 void Listener::pass_on(std::vector<std::string> names) {
     auto job = std::make_shared<Job>(context_.engine);
-    job->deadline = boot_clock::now() + patience;
+    job->deadline = boot_clock::now() + listener_patience;
     job->ask = [names = std::move(names), deadline = job->deadline](Connection& c) {
         try {
             tell(c, names, deadline, true);

@@ -11,13 +11,13 @@
 namespace holdfast::postgresql {
 namespace {
 
-struct Known {
+struct Statement {
     std::string_view text;
     int columns;  ///< of its answer
 };
 
 /// A statement without its text does not compile.
-constexpr Known known(Sql s) noexcept {
+constexpr Statement statement(Sql s) noexcept {
     switch (s) {
         case Sql::grant:
             return {section::grant, 2};
@@ -63,6 +63,16 @@ constexpr Known known(Sql s) noexcept {
     return {};
 }
 
+/// Between two of these marks; each one within is doubled.
+std::string quoted(std::string_view text, char mark) {
+    std::string out(1, mark);
+    for (const char c : text) {
+        if (c == mark) out += mark;
+        out += c;
+    }
+    return out + mark;
+}
+
 /// Puts in what {words} stand for.
 class Words {
 public:
@@ -101,12 +111,7 @@ public:
     }
 
 private:
-    static std::string literal(std::string_view text) {
-        std::string out = "'";
-        for (const char c : text)
-            out += c == '\'' ? "''" : std::string(1, c);
-        return out + "'";
-    }
+    static std::string literal(std::string_view text) { return quoted(text, '\''); }
 
     std::string meaning(std::string_view within, const Arguments& outer) const {
         if (within.size() == 1 && within[0] >= '1' && within[0] <= '9')
@@ -139,23 +144,17 @@ std::string name_of(std::string_view text) {
 }  // namespace
 
 std::string as_identifier(std::string_view name) {
-    if (name.empty()) return {};
-    std::string out = "\"";
-    for (const char c : name) {
-        if (c == '"') out += '"';
-        out += c;
-    }
-    return out + '"';
+    return name.empty() ? std::string() : quoted(name, '"');
 }
 
 int Statements::columns(Sql s) noexcept {
-    return known(s).columns;
+    return statement(s).columns;
 }
 
 Statements::Statements(const std::string& schema) {
     const Words words((schema.empty() ? "" : schema + ".") + "holdfast_lease");
     for (std::size_t i = 0; i < texts_.size(); ++i) {
-        texts_[i] = words.complete(sql::one_line(known(static_cast<Sql>(i)).text));
+        texts_[i] = words.complete(sql::one_line(statement(static_cast<Sql>(i)).text));
         names_[i] = name_of(texts_[i]);
     }
     create_ = words.complete(section::create.substr(1));  // begins with the file's line end

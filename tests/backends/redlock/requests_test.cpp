@@ -101,10 +101,11 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
             }
             // Once a majority has answered, a node has 5 ms to answer as well; else the release is
             // repeated there.
-            if (!trial.holds(commands == 10, 20ms, "ten requests")) return;
+            if (!trial.holds(commands <= 10, 20ms, "no release is repeated")) return;
             for (std::size_t i = 0; i < 5; ++i) {
                 INFO("node " << i);
                 CHECK(all.at(i) == expected);
             }
+            CHECK(commands == 10);
         }
 }
