@@ -38,6 +38,7 @@ awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
         auto task = enter(std::move(part), false);
         co_await std::move(task);
     }
+    if (standing_now.empty()) co_return;
     auto task = stand(std::move(standing_now));
     co_await std::move(task);
 }
@@ -122,18 +123,21 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
     }
     asked.clear();
     // The one request that raises the alarm may have been executed. Deletions are still accepted.
-    auto withdrawing = withdraw(full);
-    co_await std::move(withdrawing);
+    if (!full.empty()) {
+        auto withdrawing = withdraw(full);
+        co_await std::move(withdrawing);
+    }
     for (Attempt* a : full)
         if (!a->withdrawal) a->outcome = Attempt::Failed{make(Error::no_space)};
     for (Attempt* a : leaving) {
         auto giving_up = give_up(a);
         co_await std::move(giving_up);
     }
-    if (!again) {
+    if (!again && !marked.empty()) {
         auto clearing_task = clear(std::move(marked), std::move(markers));
         co_await std::move(clearing_task);
     }
+    if (behind.empty()) co_return;
     auto standing_task = stand(std::move(behind));
     co_await std::move(standing_task);
 }
@@ -190,7 +194,6 @@ EtcdBackend::Next EtcdBackend::entered(const Asked& one, const Result& r, std::i
 }
 
 awaitable<void> EtcdBackend::clear(Attempts all, std::vector<std::int64_t> markers) {
-    if (all.empty()) co_return;
     std::vector<Transaction> requests;
     auto deadline = boot_clock::time_point::min();
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -60,6 +60,7 @@ awaitable<void> EtcdBackend::stand(Attempts all) {
         const bool again = p.state == Place::State::gone || lines_->fits(p);
         a->outcome = Attempt::Busy{again ? milliseconds(1) : look_within(a->ttl)};
     }
+    if (ready.empty()) co_return;
     auto task = take(std::move(ready));
     co_await std::move(task);
 }
@@ -129,7 +130,6 @@ awaitable<void> EtcdBackend::adopt(const Attempts& all) {
 }
 
 awaitable<void> EtcdBackend::take(Attempts all) {
-    if (all.empty()) co_return;
     auto leasing = lease_each(all, always);
     std::vector<Leased> leased = co_await std::move(leasing);
     std::vector<Change> changes;

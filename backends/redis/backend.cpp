@@ -156,7 +156,7 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
         deadline = std::max(deadline, o->deadline);
     Answer answer;
     // First of all: what is asked has the server's time in it, which is known once it is connected.
-    answer.why = co_await connection_->ready(deadline, detail);
+    if (!connection_->is_ready()) answer.why = co_await connection_->ready(deadline, detail);
     if (answer.why) co_return answer;
     const auto calls_of = [&](std::size_t of_each) {
         std::vector<Command> calls(n / of_each);
@@ -173,6 +173,9 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
     Reply whole = std::move(answer.replies.front());
     if (whole.is(Reply::Type::error) && of_one_key(from_reply(whole.text))) {
         // The server refuses all because of one.
+        answer = {};
+        if (!connection_->is_ready()) answer.why = co_await connection_->ready(deadline, detail);
+        if (answer.why) co_return answer;
         calls = calls_of(1);
         auto again = run(calls, verb.one, deadline, detail, link);
         co_return co_await std::move(again);
@@ -189,13 +192,10 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
 awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Command> calls, const Script* script,
                                                   boot_clock::time_point deadline,
                                                   std::string* detail, std::uint64_t link) {
-    Answer all;
-    all.why = co_await connection_->ready(deadline, detail);
-    if (all.why) co_return all;
     std::string bytes;
     for (const Command& c : calls)
         c.encode(bytes);
-    all = co_await connection_->exchange(std::move(bytes), calls.size(), deadline, link);
+    Answer all = co_await connection_->exchange(std::move(bytes), calls.size(), deadline, link);
     std::vector<std::size_t> again;
     for (std::size_t i = 0; script != nullptr && !all.why && i < calls.size(); ++i)
         if (forgotten(all.replies[i])) again.push_back(i);
@@ -223,6 +223,10 @@ void RedisBackend::notice(const error_code& why) {
 
 awaitable<result<Reply>> RedisBackend::ask(Command& c, const Script* script,
                                            boot_clock::time_point deadline, std::string* detail) {
+    if (!connection_->is_ready()) {
+        const error_code unreachable = co_await connection_->ready(deadline, detail);
+        if (unreachable) co_return unreachable;
+    }
     const std::span<Command> one(&c, 1);
     auto task = run(one, script, deadline, detail);
     Answer answer = co_await std::move(task);

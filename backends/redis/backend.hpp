@@ -61,9 +61,9 @@ protected:
     /// one, for each. With `link`, by that connection only.
     awaitable<Answer> exchange(std::span<Operation* const>, std::uint64_t link,
                                std::string* detail);
-    /// Runs these commands, sent together; one reply for each. Sends a script again when the server
-    /// has forgotten it. `why` is set when the connection could not be made or broke; an error
-    /// reply is a reply.
+    /// Runs these commands, sent together, on the connection that is ready; one reply for each.
+    /// Sends a script again when the server has forgotten it. `why` is set when the connection
+    /// broke; an error reply is a reply.
     awaitable<Answer> run(std::span<Command> calls, const Script* script,
                           boot_clock::time_point deadline, std::string* detail,
                           std::uint64_t link = 0);

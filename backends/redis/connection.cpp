@@ -25,7 +25,7 @@ asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
                                               std::string* detail) {
     const auto self = shared_from_this();
     const unsigned failures_before = failures_;
-    while (!pipeline_ || retiring_) {
+    while (!is_ready()) {
         if (closed_) co_return make_error_code(errc::closed);
         if (failures_ != failures_before) {
             *detail = last_detail_;

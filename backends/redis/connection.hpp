@@ -21,6 +21,8 @@ class Connection final : public Pipeline::Asker, public std::enable_shared_from_
 public:
     Connection(asio::any_io_executor, std::shared_ptr<Server>, tls::Context*);
 
+    /// Nothing to wait for: ready() would return at once.
+    bool is_ready() const noexcept { return pipeline_ && !retiring_; }
     /// Connects by `deadline`, or returns why not.
     asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
 

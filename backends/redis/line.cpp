@@ -49,7 +49,9 @@ awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
     // the queue is still better than none.
     if (queues) {
         std::string detail;
-        const error_code unreachable = co_await connection_->ready(deadline, &detail);
+        error_code unreachable;
+        if (!connection_->is_ready())
+            unreachable = co_await connection_->ready(deadline, &detail);
         if (unreachable) {
             for (spi::Attempt* a : items) {
                 a->outcome = spi::Attempt::Failed{unreachable};

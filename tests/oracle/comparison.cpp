@@ -77,8 +77,9 @@ private:
             case Kind::attempt:
                 if (over(c) || (c.downgraded && !facts_.asks_after_downgrade)) begin(o, c);
                 if (c.phase == Phase::holds && facts_.repeats_anew) take_back(o.client, c);
-                // A client may answer a waiter that asks more often by what it has just heard.
-                if (c.phase == Phase::waits && rules_.name().now - c.asked < often)
+                // A client may answer one that asks more often by what it has just heard.
+                if (c.phase != Phase::holds && c.real.asked_before &&
+                    rules_.name().now - c.asked < often)
                     pass(hf::milliseconds((often - (rules_.name().now - c.asked)) / 1000 + 1));
                 c.asked = rules_.name().now;
                 attempt(o, c);
@@ -116,7 +117,7 @@ private:
         rules_.expire(now_us());
         begun_ = boot_clock::now();
     }
-    bool close_to_an_edge(NameState::Time now) const {
+    bool close_to_an_edge(NameState::Time now) {
         const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge; };
         for (const auto& h : rules_.name().holders)
             if (close(h.valid) || close(h.expires)) return true;
@@ -124,8 +125,11 @@ private:
             if (close(w.until) || close(w.until - NameState::place_lasts * 2 / 3)) return true;
         for (const auto& b : rules_.name().broken)
             if (close(b.until)) return true;
-        for (const Client& c : client_)
+        for (const Client& c : client_) {
             if (c.came != 0 && close(c.came + rules_.name().place_after)) return true;
+            const auto* own = rules_.find(c.real.owner);
+            if (own != nullptr && close(own->since + spi::to_us(c.real.min_hold))) return true;
+        }
         return false;
     }
 
@@ -231,22 +235,31 @@ private:
         const auto previous = can_.has(Capability::previous_holder) ? g.previous : made.previous;
         out += ", before it " + std::to_string(static_cast<int>(previous));
         // A repeated grant has its token again, a new one a higher one; permits have none.
+        const Told token{g.token.value, a.units.mode == hf::Mode::shared};
         const auto known = tokens_.find(made.token);
         if (made.token == 0) {
-            if (g.token.value != 0) out += ", with a token";
+            if (token.value != 0) out += ", with a token";
         } else if (known != tokens_.end()) {
-            if (g.token.value != known->second) out += ", with another token";
+            if (token.value != known->second.value) out += ", with another token";
         } else {
-            // Readers that hold at the same time may have the same.
-            const bool reads = a.units.mode == hf::Mode::shared;
-            const auto others = facts_.readers_in_any_order || highest_ == 0 ? 0 : highest_ - 1;
-            const auto above = reads ? std::max(highest_writer_, others) : highest_;
-            if (g.token.value <= above) out += ", with a token that is not higher";
-            highest_ = std::max(highest_, g.token.value);
-            if (!reads) highest_writer_ = g.token.value;
-            tokens_.emplace(made.token, g.token.value);
+            tokens_.emplace(made.token, token);
+            // A grant may be told behind one that came later.
+            for (const auto& [of_rules, other] : tokens_)
+                if (of_rules < made.token ? !follows(token, other)
+                                          : of_rules > made.token && !follows(other, token))
+                    out += ", with a token in the wrong order";
         }
         return out;
+    }
+
+    struct Told {
+        std::uint64_t value;
+        bool reads;
+    };
+    /// Readers that hold at the same time may have the same.
+    bool follows(const Told& next, const Told& before) const {
+        if (!next.reads || !before.reads) return next.value > before.value;
+        return facts_.readers_in_any_order || next.value >= before.value;
     }
 
     void take_back(int client, Client& c) {
@@ -370,8 +383,7 @@ private:
     Expected rules_;
     Client client_[clients];
     std::map<std::string, int, std::less<>> slots_;  ///< of all owners so far
-    std::map<std::int64_t, std::uint64_t> tokens_;   ///< of the rules, and what they are in truth
-    std::uint64_t highest_ = 0, highest_writer_ = 0;
+    std::map<std::int64_t, Told> tokens_;            ///< of the rules, and what they are in truth
     boot_clock::time_point begun_;  ///< of the answers that are compared
 };
 

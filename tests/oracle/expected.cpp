@@ -21,6 +21,9 @@ Expected::Attempted Expected::attempt(const NameState::Request& r, bool by_messa
         }
         if (own != nullptr ? own->revoked : name_.was_broken(owner)) return {{}, true};
     }
+    // One of another kind is refused before the server looks at the line.
+    if (NameState(name_).attempt(r).kind == NameState::Attempted::Kind::of_another_kind)
+        return {name_.attempt(r)};
     const bool again = find(owner) != nullptr;
     if (!again) hand_over(r.ticket);
     auto made = attempt_at_once(r);

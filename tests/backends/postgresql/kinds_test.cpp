@@ -57,35 +57,6 @@ struct Prepared {
 
 }  // namespace
 
-TEST_CASE(
-    "kinds: a mutex's statements do nothing to a row that readers hold, nor to what they left") {
-    const auto name = fresh("kinds");
-    Direct d(server().url());
-    auto first = d.step(pg::Step::Kind::attempt, name, owner('M'));
-    REQUIRE(was_granted(d.run(first)));  // makes the row
-    auto out = d.step(pg::Step::Kind::withdraw, name, first.owner);
-    d.run(out);
-    auto r = reads(d, name, 'R');
-    r.ttl = 300ms;
-    REQUIRE(was_granted(d.run(r)));
-    CHECK(kinds_row("owner = 'hf:s' AND meta IS NOT NULL AND expires > clock_timestamp()", name) ==
-          "t");
-    const auto grant = [&] {
-        const auto soon = std::to_string(d.shared->server_us(boot_clock::now() + 5s));
-        return !d.connection
-                    ->run(pg::Sql::grant, {name, owner('M'), "10000", soon, "", "-1"},
-                          boot_clock::now() + 5s)
-                    .rows.empty();
-    };
-    CHECK_FALSE(grant());
-    lab::wait_until([&] { return kinds_row("expires < clock_timestamp()", name) == "t"; }, 10s,
-                    "over");
-    CHECK_FALSE(grant());  // it asks again, with the whole row
-    auto whole = d.step(pg::Step::Kind::attempt, name, owner('M'));
-    CHECK(was_granted(d.run(whole)));
-    CHECK(kinds_row("meta IS NULL AND owner = '" + owner('M') + "'", name) == "t");
-}
-
 TEST_CASE("kinds: what was changed since it was read is not written") {
     const auto name = fresh("version");
     Direct d(server().url());
@@ -153,90 +124,6 @@ TEST_CASE(
     d.run(leave);
     CHECK(leave.freed);
     CHECK(kinds_row("meta NOT LIKE '%" + owner('S') + "%'", name) == "t");
-}
-
-TEST_CASE("kinds: one statement writes into a free row, and takes out, what the rules would") {
-    Direct d(server().url());
-    const auto row = [&](const std::string& name) {
-        pg::TableRows rows;
-        CHECK_FALSE(pg::read(*d.connection, {name}, boot_clock::now() + 5s, rows).error);
-        return rows[name];
-    };
-    const auto requests_of = [&](pg::Step& s) {
-        const auto before = d.shared->requests.load();
-        d.run(s);
-        return d.shared->requests - before;
-    };
-    for (const auto& units : {reader, hf::spi::Units{2, 3, hf::Mode::exclusive}}) {
-        CAPTURE(units.take);
-        const auto name = fresh("kinds-alone");
-        auto writer = d.step(pg::Step::Kind::attempt, name, owner('W'));
-        REQUIRE(was_granted(d.run(writer)));
-        writer.kind = pg::Step::Kind::release;
-        writer.token = row(name).columns.token;
-        writer.done = false;
-        REQUIRE(d.run(writer).released == hf::ReleaseResult::released);
-
-        const pg::TableRow free = row(name);
-        auto one = reads(d, name, 'A');
-        one.units = units;
-        CHECK(requests_of(one) == 1);
-        REQUIRE(was_granted(one));
-        const auto granted = std::get<hf::spi::Attempt::Granted>(one.outcome);
-        const pg::TableRow held = row(name);
-        auto rules = free.state();
-        REQUIRE(rules.has_value());
-        rules->now = rules->least_token = held.columns.acquired;
-        auto same = reads(d, name, 'A');
-        same.units = units;
-        same.run(*rules);
-        const auto expected = holdfast::sql::columns_of(*rules, free.columns);
-        CHECK(held.columns.text == expected.text);
-        CHECK(held.columns.owner == expected.owner);
-        CHECK(held.columns.token == expected.token);
-        CHECK(held.columns.expires == expected.expires);
-        CHECK(held.columns.mark == expected.mark);
-        CHECK(held.columns.previous == expected.previous);
-        CHECK(held.columns.revoked == expected.revoked);
-        const auto by_rules = std::get<hf::spi::Attempt::Granted>(same.outcome);
-        CHECK(granted.token == by_rules.token);
-        CHECK(granted.previous == by_rules.previous);
-
-        // Only its owner, with its token and units, frees it.
-        auto leave = d.step(pg::Step::Kind::release, name, owner('A'));
-        leave.units = units;
-        leave.token = static_cast<std::int64_t>(granted.token.value);
-        auto stranger = leave, stale = leave;
-        stranger.owner = owner('B');
-        stale.token += 1;
-        CHECK(d.run(stranger).released != hf::ReleaseResult::released);
-        CHECK(d.run(stale).released != hf::ReleaseResult::released);
-        CHECK(row(name).version == held.version);
-        d.shared->found_free = true;
-        CHECK(requests_of(leave) == 1);
-        CHECK(leave.released == hf::ReleaseResult::released);
-        const pg::TableRow after = row(name);
-        CHECK(after.columns.owner.empty());
-        CHECK(after.columns.text.empty());
-        CHECK(after.columns.token == held.columns.token);
-        CHECK(after.columns.mark == free.columns.mark);
-
-        // Beside another one it is not alone, and takes nobody else out.
-        auto first = reads(d, name, 'F'), second = reads(d, name, 'S');
-        first.units = second.units = units;
-        first.units.take = second.units.take = 1;
-        REQUIRE(was_granted(d.run(first)));
-        REQUIRE(was_granted(d.run(second)));
-        d.shared->found_free = true;
-        leave = d.step(pg::Step::Kind::release, name, owner('F'));
-        leave.units = first.units;
-        leave.token = static_cast<std::int64_t>(
-            std::get<hf::spi::Attempt::Granted>(first.outcome).token.value);
-        CHECK(d.run(leave).released == hf::ReleaseResult::released);
-        CHECK(row(name).columns.text.find(owner('S')) != std::string::npos);
-        CHECK(row(name).columns.text.find(owner('F')) == std::string::npos);
-        d.shared->found_free = true;
-    }
 }
 
 TEST_CASE("kinds: a late statement for a free row takes nothing") {

@@ -24,31 +24,6 @@ bool granted(const pg::Step& s) {
 
 }  // namespace
 
-TEST_CASE("previous_holder: crashed after the ttl, and a withdrawn grant hands it on") {
-    const auto name = fresh("previous");
-    const auto client = open_here();
-    {
-        auto dead = hold(*lock_of(client, name, {.ttl = 1s, .renew = false}));
-        lab::wait_until([&] { return !dead.valid(); }, 5s, "it runs out");
-        // Its process is gone before the release that core sends: nothing of it arrives.
-        server().sql(
-            "UPDATE holdfast_lease SET owner = 'gone', expires = clock_timestamp() WHERE "
-            "name = '" +
-            name + "'");
-    }
-    Direct direct(server().url());
-    auto taken = direct.step(pg::Step::Kind::attempt, name, "AAAAAAAAAAAAAAAAAAAAAA.h.1");
-    REQUIRE(granted(direct.run(taken)));
-    CHECK(std::get<hf::spi::Attempt::Granted>(taken.outcome).previous == PreviousHolder::crashed);
-    auto back = direct.step(pg::Step::Kind::withdraw, name, taken.owner);
-    direct.run(back);
-    CHECK(back.freed);
-    auto next = hold(client, name);
-    CHECK(next.previous_holder() == PreviousHolder::crashed);
-    CHECK(next.release() == ReleaseResult::released);
-    CHECK(hold(client, name).previous_holder() == PreviousHolder::released);
-}
-
 TEST_CASE("one owner asks twice: the same grant; a withdrawn owner's late request gets nothing") {
     const auto name = fresh("ghost");
     Direct direct(server().url());

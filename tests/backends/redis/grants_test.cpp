@@ -24,56 +24,6 @@ void wait_free(RedisServer& server, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("grants: released, abandoned, crashed, unknown, none") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
-    Try first("a");
-    REQUIRE(rig.attempt(first).granted());
-    CHECK(first.grant().previous == PreviousHolder::none);
-    CHECK(server.cli({"GET", "a"}).text == first.owner);
-    CHECK(rig.release(first) == ReleaseResult::released);
-    CHECK(server.cli({"EXISTS", "a"}).integer == 0);
-
-    Try second("a");
-    REQUIRE(rig.attempt(second).granted());
-    CHECK(second.grant().previous == PreviousHolder::released);
-    CHECK(second.token() > first.token());
-    CHECK(rig.release(second, Outcome::abandoned) == ReleaseResult::released);
-
-    Try third("a", 150ms);
-    REQUIRE(rig.attempt(third).granted());
-    CHECK(third.grant().previous == PreviousHolder::abandoned);
-    wait_free(server, "a");
-    CHECK(rig.release(third) == ReleaseResult::already_expired);
-
-    Try fourth("a");
-    REQUIRE(rig.attempt(fourth).granted());
-    CHECK(fourth.grant().previous == PreviousHolder::crashed);
-    CHECK(fourth.token() > third.token());
-    // Somebody else's release frees nothing.
-    CHECK(rig.release(third) == ReleaseResult::owned_by_other);
-    CHECK(rig.withdraw(third) == holdfast::error_code());
-    CHECK(server.cli({"GET", "a"}).text == fourth.owner);
-    // The same owner again gets the same answer.
-    const auto token = fourth.token();
-    REQUIRE(rig.attempt(fourth).granted());
-    CHECK(fourth.token() == token);
-    CHECK(fourth.grant().previous == PreviousHolder::crashed);
-    // Given back unused: the next one is told the same.
-    CHECK(rig.withdraw(fourth) == holdfast::error_code());
-    Try fifth("a");
-    REQUIRE(rig.attempt(fifth).granted());
-    CHECK(fifth.grant().previous == PreviousHolder::crashed);
-    CHECK(rig.release(fifth) == ReleaseResult::released);
-
-    Try sixth("a"), seventh("a");
-    REQUIRE(rig.attempt(sixth).granted());
-    CHECK(rig.withdraw(sixth) == holdfast::error_code());
-    REQUIRE(rig.attempt(seventh).granted());
-    CHECK(seventh.grant().previous == PreviousHolder::released);
-    CHECK(rig.release(seventh) == ReleaseResult::released);
-}
-
 TEST_CASE("grants: the first token of a name is the server's time in microseconds") {
     // The seconds of 1996 have nine digits, those of today ten.
     const auto behind = GENERATE(0h, 30 * 365 * 24h);
@@ -264,71 +214,6 @@ TEST_CASE("grants: a foreign holder is respected") {
     CHECK(broken->holder.foreign);
     REQUIRE(rig.attempt(t).granted());
     CHECK(rig.release(t) == ReleaseResult::released);
-}
-
-TEST_CASE("grants: renewal") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
-    Try t("a", 3s);
-    REQUIRE(rig.attempt(t).granted());
-    for (int i = 0; i < 3; ++i) {
-        server.cli({"PEXPIRE", "a", "2000"});
-        CHECK(rig.renew(t).renewal == spi::Held::Renewal::renewed);
-        CHECK(server.cli({"PTTL", "a"}).integer > 2000);
-    }
-    wait_free(server, "a");
-    CHECK(rig.renew(t).renewal == spi::Held::Renewal::lost);
-    Try u("a");
-    REQUIRE(rig.attempt(u).granted());
-    server.cli({"FLUSHALL"});
-    CHECK(rig.renew(u).renewal == spi::Held::Renewal::lost);
-    // A server that cannot answer is no loss.
-    server.pause();
-    CHECK(rig.renew(u, 100ms).renewal == spi::Held::Renewal::unknown);
-    server.resume();
-}
-
-TEST_CASE("grants: break") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
-    CHECK(rig.break_lock("a").error() == errc::not_held);
-    Try t("a", 3s);
-    REQUIRE(rig.attempt(t).granted());
-    CHECK(rig.break_lock("a", false, FencingToken{t.token() + 1}).error() == errc::not_held);
-    SECTION("revoked: free when the ttl is over") {
-        const auto broken = rig.break_lock("a", false, FencingToken{t.token()});
-        REQUIRE(broken.has_value());
-        CHECK(broken->holder.owner == t.owner);
-        CHECK(broken->free_in > 0ms);
-        CHECK(broken->free_in <= 3s);
-        const auto h = rig.renew(t);
-        CHECK(h.renewal == spi::Held::Renewal::lost);
-        CHECK(h.renewal_error == errc::revoked);
-        CHECK(rig.inspect("a")->holders.at(0).revoked);
-        // The same owner cannot take it up again, either.
-        Try again("a");
-        CHECK(rig.attempt(again).busy());
-        rig.attempt(t);
-        CHECK(t.error() == errc::revoked);
-        wait_free(server, "a");
-        Try next("a");
-        REQUIRE(rig.attempt(next).granted());
-        CHECK(next.grant().previous == PreviousHolder::crashed);
-    }
-    SECTION("now: free at once, and the next waiter gets it") {
-        Rig other(server.url());
-        Try waiter("a", 10s, true);
-        REQUIRE(other.attempt(waiter).busy());
-        const auto broken = rig.break_lock("a", true);
-        REQUIRE(broken.has_value());
-        CHECK(broken->free_in == 0ms);
-        other.until([&] { return other.woken(waiter); }, "the waiter is told");
-        CHECK(other.attempt(waiter).granted());
-        const auto h = rig.renew(t);
-        CHECK(h.renewal == spi::Held::Renewal::lost);
-        CHECK(h.renewal_error == errc::revoked);
-        CHECK(rig.attempt(t).error());
-    }
 }
 
 TEST_CASE("grants: inspect and list") {

@@ -279,44 +279,6 @@ TEST_CASE("units: another limit is refused while somebody waits, too, and keeps 
     CHECK(rig.attempt(mutex).granted());
 }
 
-TEST_CASE("units: a downgrade keeps its place, and its readers have a token of their own") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
-    Try writer("a"), second("a", 10s, true);
-    Part behind(reader, 10s, true);
-    REQUIRE(rig.attempt(writer).granted());
-    REQUIRE(rig.attempt(behind).busy());
-    REQUIRE(rig.attempt(second).busy());
-    spi::Held h = writer.held();
-    h.units = reader;
-    std::vector<spi::Held*> items{&h};
-    rig.run(rig.backend->renew(items));
-    CHECK(h.renewal == Renewal::renewed);
-    rig.run(rig.backend->renew(items));  // was not answered, as far as the client knows
-    CHECK(h.renewal == Renewal::renewed);
-    rig.until([&] { return rig.woken(behind); }, "the reader is told");
-    REQUIRE(rig.attempt(behind).granted());
-    CHECK(behind.token() > writer.token());
-    CHECK(behind.grant().previous == PreviousHolder::released);
-    CHECK(parts(server) == 2);
-    CHECK_FALSE(rig.woken(second));
-    rig.run(rig.backend->release(items));
-    CHECK(h.released == ReleaseResult::released);
-    CHECK(rig.attempt(second).busy());
-    CHECK(rig.release(behind) == ReleaseResult::released);
-    rig.until([&] { return rig.woken(second); }, "the writer is told");
-    REQUIRE(rig.attempt(second).granted());
-    CHECK(second.token() > behind.token());
-    // Broken as a writer, it becomes no reader.
-    CHECK(rig.break_lock("a").has_value());
-    spi::Held broken = second.held();
-    broken.units = reader;
-    items = {&broken};
-    rig.run(rig.backend->renew(items));
-    CHECK(broken.renewal == Renewal::lost);
-    CHECK(broken.renewal_error == errc::revoked);
-}
-
 TEST_CASE("units: an attempt of a writer that arrives when it is a reader does nothing") {
     auto server = RedisServer::start();
     Rig rig(server.url());
@@ -379,66 +341,6 @@ TEST_CASE("units: one of several is broken or asked by its owner, all by their t
     CHECK(rig.run(rig.backend->request_release("a", {}, deadline(), rig.detail)).has_value());
     CHECK(rig.renew(mutex).asked);
     CHECK(rig.inspect("a")->holders.at(0).asked);
-}
-
-TEST_CASE("units: lock_delay and min_hold are the server's, and not the lease's") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
-    const bool shares = GENERATE(false, true);
-    INFO(shares);
-    const auto units = shares ? reader : spi::Units{};
-    Part delayed(units, 2s), closed(units, 2s), unused(units, 2s);
-    SECTION("the delay comes after the ttl, and ends with the release") {
-        delayed.a.lock_delay = 60s;
-        REQUIRE(rig.attempt(delayed).granted());
-        CHECK(delayed.grant().ttl == 2s);
-        CHECK(left(server) > 55'000);
-        CHECK(rig.renew(delayed).renewal == Renewal::renewed);
-        CHECK(left(server) > 55'000);
-        SECTION("in time") {
-            CHECK(rig.release(delayed) == ReleaseResult::released);
-        }
-        SECTION("too late") {
-            // As if the ttl were over.
-            for (const auto& key : {"a", "{a}:hf:r"})
-                server.cli({"PEXPIRE", key, "50000"});
-            if (shares)
-                server.cli({"ZADD", "{a}:hf:r",
-                            std::to_string(server.cli({"PEXPIRETIME", "a"}).integer),
-                            delayed.owner});
-            CHECK(rig.release(delayed) == ReleaseResult::already_expired);
-            Try next("a");
-            REQUIRE(rig.attempt(next).granted());
-            CHECK(next.grant().previous ==
-                  (shares ? PreviousHolder::none : PreviousHolder::crashed));
-            CHECK(rig.release(next) == ReleaseResult::released);
-        }
-        CHECK(server.cli({"EXISTS", "a"}).integer == 0);
-    }
-    SECTION("an early release leaves the name closed") {
-        closed.a.min_hold = 60s;
-        REQUIRE(rig.attempt(closed).granted());
-        CHECK(left(server) > 55'000);
-        CHECK(rig.release(closed) == ReleaseResult::released);
-        CHECK(left(server) > 55'000);
-        const auto seen = rig.inspect("a");
-        REQUIRE(seen.has_value());
-        CHECK(seen->holders.empty());
-        REQUIRE(seen->closed_for.has_value());
-        CHECK(*seen->closed_for > 55s);
-        Try next("a");
-        CHECK(rig.attempt(next).busy());
-        Part beside(reader);
-        CHECK(rig.attempt(beside).granted() == shares);
-        CHECK(rig.release(closed) != ReleaseResult::released);
-        CHECK(rig.break_lock("a").has_value() == shares);
-    }
-    SECTION("a grant that nobody was told of leaves nothing") {
-        unused.a.min_hold = 60s;
-        REQUIRE(rig.attempt(unused).granted());
-        CHECK(rig.withdraw(unused) == holdfast::error_code());
-        CHECK(server.cli({"EXISTS", "a"}).integer == 0);
-    }
 }
 
 TEST_CASE("units: a name is closed for min_hold, though the server's clock is set back meanwhile") {

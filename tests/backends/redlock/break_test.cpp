@@ -1,6 +1,6 @@
 // Breaking a lock: the holder's lease ends, whatever of its requests is still under way.
 #include "five.hpp"
-#include "world.hpp"
+#include "node.hpp"
 
 using namespace redlock_tests;
 
@@ -14,21 +14,21 @@ struct Broken {
         const auto until = now + milliseconds(100);
         const std::string token = "1000000000000000";
         if (!shared) {
-            const auto got = say(n, rl::enter_ask(keys, "x", World::ttl, token, until));
+            const auto got = say(n, rl::enter_ask(keys, "x", node_ttl, token, until));
             if (got != "u") return got;
         }
-        return say(n, rl::enter_units_ask(keys, "x", World::ttl, token, as, until));
+        return say(n, rl::enter_units_ask(keys, "x", node_ttl, token, as, until));
     }
     std::string renew(Node& n) {
         const auto until = now + milliseconds(100);
-        return say(n, shared ? rl::renew_units_ask(keys, "x", World::ttl, until)
-                             : rl::renew_ask(keys, "x", World::ttl, "1000000000000000", until));
+        return say(n, shared ? rl::renew_units_ask(keys, "x", node_ttl, until)
+                             : rl::renew_ask(keys, "x", node_ttl, "1000000000000000", until));
     }
     std::string end(Node& n, bool at_once) {
         return say(n, Ask::of(&rl::Scripts::all().break_lock, keys.lock, keys.state, keys.readers,
                               keys.marks, "x", at_once ? "1" : "0", "60000"));
     }
-    std::string say(Node& n, const Ask& a) { return n.run(a, now, {}).text.substr(0, 1); }
+    std::string say(Node& n, const Ask& a) { return n.run(a, now).text.substr(0, 1); }
     const bool shared;
     rl::Keys keys;
     boot_clock::time_point now{std::chrono::hours(1)};
@@ -36,9 +36,7 @@ struct Broken {
 
 }  // namespace
 
-TEST_CASE(
-    "break: a request of the holder that comes later takes nothing, and its renewal hears of "
-    "it") {
+TEST_CASE("break: a late request of the holder takes nothing, and its renewal hears of it") {
     const bool shared = GENERATE(false, true), at_once = GENERATE(false, true);
     INFO((shared ? "a reader" : "a mutex") << (at_once ? ", at once" : ""));
     Broken b(shared);
@@ -54,7 +52,7 @@ TEST_CASE(
     // Others are not kept out of a free node, and the mark lapses.
     const auto other = [&](Node& n) {
         const rl::Standing as{false, rl::mark_text(5, false, "y"), milliseconds(0)};
-        return b.say(n, rl::enter_units_ask(b.keys, "y", World::ttl, "1000000000000001", as,
+        return b.say(n, rl::enter_units_ask(b.keys, "y", node_ttl, "1000000000000001", as,
                                             b.now + milliseconds(100)));
     };
     CHECK(other(empty) == "g");
@@ -71,7 +69,7 @@ TEST_CASE("break: a mark of a waiter does not shorten that of a broken holder") 
     CHECK(b.end(node, true) == "d");
     const rl::Standing as{false, rl::mark_text(5, false, "y"), milliseconds(300)};
     const auto ask = [&](const std::string& value, const std::string& token) {
-        return b.say(node, rl::enter_units_ask(b.keys, value, World::ttl, token, as,
+        return b.say(node, rl::enter_units_ask(b.keys, value, node_ttl, token, as,
                                                b.now + milliseconds(100)));
     };
     REQUIRE(ask("w", "1000000000000001") == "g");

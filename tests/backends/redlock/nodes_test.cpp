@@ -6,7 +6,7 @@
 #include "five.hpp"
 #include "holdfast/config.hpp"
 #include "holdfast/spi/registry.hpp"
-#include "world.hpp"
+#include "node.hpp"
 
 using namespace redlock_tests;
 namespace resp = holdfast::resp;

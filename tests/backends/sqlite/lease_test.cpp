@@ -30,72 +30,6 @@ bool expired(Table& t, const std::string& name) {
     return look(t.connection, name, row) == SQLITE_OK && row.state()->ended.has_value();
 }
 
-TEST_CASE("verdicts on the previous holder are told apart") {
-    const File file;
-    Table t(file);
-    const auto first = t.grant("a", "one");
-    CHECK(first.previous == PreviousHolder::none);
-    CHECK(t.release("a", "one", first.token) == ReleaseResult::released);
-    const auto second = t.grant("a", "two");
-    CHECK(second.previous == PreviousHolder::released);
-    CHECK(t.release("a", "two", second.token, Outcome::abandoned) == ReleaseResult::released);
-    const auto third = t.grant("a", "three", 20ms);
-    CHECK(third.previous == PreviousHolder::abandoned);
-    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
-    CHECK(t.grant("a", "four").previous == PreviousHolder::crashed);
-
-    SECTION("a withdrawn grant hands the verdict on") {
-        CHECK_FALSE(t.withdraw("a", "four").error);
-        CHECK(t.grant("a", "five").previous == PreviousHolder::crashed);
-    }
-    SECTION("a withdrawal of somebody else changes nothing") {
-        CHECK_FALSE(t.withdraw("a", "five").error);
-        CHECK(t.busy("a", "five"));
-    }
-}
-
-TEST_CASE("the same owner asking again gets the same grant") {
-    const File file;
-    Table t(file);
-    const auto first = t.grant("a", "one");
-    const auto again = t.grant("a", "one");
-    CHECK(again.token == first.token);
-    CHECK(again.previous == first.previous);
-    CHECK(t.busy("a", "two"));
-    CHECK_FALSE(t.withdraw("a", "one").error);
-    CHECK_FALSE(t.withdraw("a", "one").error);
-    CHECK_FALSE(t.busy("a", "two"));
-}
-
-TEST_CASE("releases by those who do not hold free nothing") {
-    const File file;
-    Table t(file);
-    const auto first = t.grant("a", "one", 20ms);
-    REQUIRE(lab::reached([&] { return expired(t, "a"); }));
-    CHECK(t.release("a", "one", first.token) == ReleaseResult::already_expired);
-    const auto second = t.grant("a", "two");
-    CHECK(t.release("a", "one", first.token) == ReleaseResult::owned_by_other);
-    CHECK(t.release("a", "two", first.token) == ReleaseResult::owned_by_other);
-    CHECK(t.busy("a", "three"));
-    CHECK(t.release("a", "two", second.token) == ReleaseResult::released);
-    CHECK(t.release("a", "two", second.token) == ReleaseResult::released);  // its answer was lost
-    CHECK(t.release("nobody", "two", second.token) == ReleaseResult::already_expired);
-}
-
-TEST_CASE("a renewal keeps a lease, and nobody else's") {
-    const File file;
-    Table t(file);
-    const auto held = t.grant("a", "one", 4s);
-    CHECK(t.renew("a", "one", held.token, 10s).renewal == spi::Held::Renewal::renewed);
-    CHECK(std::stoll(file.sql("SELECT expires FROM holdfast_lease")) > boot_us() + 5'000'000);
-    const Step other = t.renew("a", "two", held.token);
-    CHECK(other.renewal == spi::Held::Renewal::lost);
-    CHECK(other.error == errc::lost);
-    CHECK(t.release("a", "one", held.token) == ReleaseResult::released);
-    CHECK(t.renew("a", "one", held.token).renewal == spi::Held::Renewal::lost);
-    CHECK(file.sql("SELECT owner IS NULL AND expires = 0 FROM holdfast_lease") == "1");
-}
-
 TEST_CASE("tokens grow over release, expiry, row deletion and a wall clock that jumps") {
     const File file;
     Table t(file);
@@ -266,46 +200,6 @@ TEST_CASE("tables of layout 1 are taken over, and cost nobody a lease") {
     }
 }
 
-TEST_CASE("breaking revokes, and now frees at once") {
-    const File file;
-    Table t(file);
-    std::string detail;
-    const auto soon = [] { return boot_clock::now() + 2s; };
-    const auto held = t.grant("a", "one", 10s);
-    const auto wrong = Questions::tell(t.connection, "a", {.if_token = FencingToken{1}},
-                                       spi::Tell::revoked, soon(), detail);
-    REQUIRE(wrong.has_error());
-    CHECK(wrong.error() == errc::not_held);
-    const auto broken = Questions::tell(t.connection, "a", {.if_token = held.token},
-                                        spi::Tell::revoked, soon(), detail);
-    REQUIRE(broken.has_value());
-    CHECK(broken->holders.front().free_in > 5s);
-    CHECK(broken->holders.front().holder.token == held.token);
-    CHECK(t.renew("a", "one", held.token).error == errc::revoked);
-    CHECK(t.busy("a", "two"));
-    CHECK(t.busy("a", "one"));  // not even the same owner again
-    const auto now = Questions::tell(t.connection, "a", {}, spi::Tell::gone, soon(), detail);
-    REQUIRE(now.has_value());
-    CHECK(t.renew("a", "one", held.token).error == errc::revoked);
-    CHECK(t.release("a", "one", held.token) == ReleaseResult::owned_by_other);
-    CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
-    const auto nobody = Questions::tell(t.connection, "b", {}, spi::Tell::gone, soon(), detail);
-    REQUIRE(nobody.has_error());
-    CHECK(nobody.error() == errc::not_held);
-}
-
-TEST_CASE("a revoked lease is freed by its own release") {
-    const File file;
-    Table t(file);
-    std::string detail;
-    const auto held = t.grant("a", "one");
-    REQUIRE(
-        Questions::tell(t.connection, "a", {}, spi::Tell::revoked, boot_clock::now() + 2s, detail)
-            .has_value());
-    CHECK(t.release("a", "one", held.token) == ReleaseResult::released);
-    CHECK(t.grant("a", "two").previous == PreviousHolder::released);
-}
-
 TEST_CASE("names are data, and nearly equal ones are kept apart") {
     const File file;
     Table t(file);
@@ -348,20 +242,6 @@ TEST_CASE("names are data, and nearly equal ones are kept apart") {
     REQUIRE(found->holders.size() == 1);
     CHECK(found->holders[0].holder.owner == "one");
     CHECK(found->holders[0].holder.foreign);
-}
-
-TEST_CASE("a namespace keeps names apart and does not show") {
-    const File file;
-    auto client = Client::open(file.url + "?namespace=one/");
-    auto other = Client::open(file.url + "?namespace=two/");
-    REQUIRE(client.has_value());
-    REQUIRE(other.has_value());
-    auto here = client->make_lock("a").value()->try_acquire();
-    auto there = other->make_lock("a").value()->try_acquire();
-    REQUIRE(here.has_value());
-    REQUIRE(there.has_value());
-    CHECK(client->list().value() == std::vector<std::string>{"a"});
-    CHECK(file.sql("SELECT group_concat(name) FROM holdfast_lease") == "one/a,two/a");
 }
 
 TEST_CASE("rows and tables of another kind are left alone") {

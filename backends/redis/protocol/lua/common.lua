@@ -136,14 +136,18 @@ local function bury(owner, till)              -- late requests of this owner do 
   call('PEXPIREAT', TOMB, int(tonumber(last[2]) + 1))
 end
 
+local function marked(mark)                   -- marks that have lapsed stay as long as others do
+  local till = call('ZSCORE', TOMB, mark)
+  return till and tonumber(till) >= now
+end
+
 local function gone(owner)                    -- t: it has left; x: it was broken before it asked again
-  local till = call('ZSCORE', TOMB, owner)
-  if not till or tonumber(till) < now then return nil end
-  return call('ZSCORE', TOMB, '!' .. owner) and 'x' or 't'
+  if not marked(owner) then return nil end
+  return marked('!' .. owner) and 'x' or 't'
 end
 
 local function asked(owner, px)               -- whether it was asked to release, until its new end
-  if not call('ZSCORE', TOMB, '?' .. owner) then return false end
+  if not marked('?' .. owner) then return false end
   bury('?' .. owner, now + px)
   return true
 end

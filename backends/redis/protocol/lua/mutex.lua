@@ -184,7 +184,8 @@ for i = 1, #KEYS / 3 do
         end
       end
       out[i] = 'y'
-      if type(pcall_('ZSCORE', tombs, '?' .. owner)) == 'string' then
+      local till = pcall_('ZSCORE', tombs, '?' .. owner)
+      if type(till) == 'string' and tonumber(till) >= now then
         out[i] = 'a'
         call('ZADD', tombs, int(now + ttl), '?' .. owner)
         if call('PTTL', tombs) <= tonumber(ttl) then call('PEXPIRE', tombs, ttl + 1) end

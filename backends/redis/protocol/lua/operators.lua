@@ -2,9 +2,9 @@
 
 --- Lists holders.
 -- name: holders
-local function marks(tombs)
-  local all = {}
-  for _, m in ipairs(call('ZRANGE', tombs, 0, 9999)) do all[m] = true end
+local function marks(tombs)                   -- those that have not lapsed
+  local all, words = {}, call('ZRANGE', tombs, 0, 9999, 'WITHSCORES')
+  for i = 1, #words, 2 do all[words[i]] = tonumber(words[i + 1]) >= now end
   return all
 end
 
@@ -28,9 +28,9 @@ local function sharers(hold)
   return all, closed
 end
 
-local function row(owner, left, permits, marked)
-  return int(left) .. ' ' .. int(permits) .. ' ' .. (marked['!' .. owner] and 'x' or '-') ..
-         (marked['?' .. owner] and 'a' or '-') .. ' ' .. owner
+local function row(owner, left, permits, has)
+  return int(left) .. ' ' .. int(permits) .. ' ' .. (has['!' .. owner] and 'x' or '-') ..
+         (has['?' .. owner] and 'a' or '-') .. ' ' .. owner
 end
 
 --- KEYS six. Answers 'k', or {now us, value of the lock's key, state or '', ms for which it is
@@ -42,16 +42,16 @@ local s = pcall_('GET', KEYS[2])
 if type(cur) == 'table' or type(s) == 'table' then return 'k' end
 cur = cur or ''
 local out = {int(now_us), cur, s or '', '-1', '0'}
-local left, marked = call('PTTL', KEYS[1]), marks(KEYS[5])
+local left, has = call('PTTL', KEYS[1]), marks(KEYS[5])
 if cur == 'hf:m' then
   out[4] = int(left)
 elseif string.find(cur, '^hf:[sp]:%d+$') then
   local all, closed = sharers(KEYS[6])
   if closed >= 0 then out[4] = int(closed - now) end
-  for _, h in ipairs(all) do out[#out + 1] = row(h[1], h[2] - now, h[3], marked) end
+  for _, h in ipairs(all) do out[#out + 1] = row(h[1], h[2] - now, h[3], has) end
   out[5] = int(#all)
 elseif cur ~= '' then
-  out[6] = row(cur, left, 1, marked)
+  out[6] = row(cur, left, 1, has)
   out[5] = '1'
 end
 for _, m in ipairs(call('ZRANGE', KEYS[3], 0, 9999)) do
@@ -118,9 +118,9 @@ if used < ALL and not plain then
     pcall(dispatch, '')
   end
   for _, h in ipairs(all) do                  -- of thousands of marks only theirs
-    local marked = {}
-    for _, m in ipairs({'!' .. h[1], '?' .. h[1]}) do marked[m] = call('ZSCORE', TOMB, m) end
-    answer[#answer + 1] = row(h[1], h[2] - now, h[3], marked)
+    local has = {}
+    for _, m in ipairs({'!' .. h[1], '?' .. h[1]}) do has[m] = marked(m) end
+    answer[#answer + 1] = row(h[1], h[2] - now, h[3], has)
   end
   return answer
 end

@@ -217,7 +217,7 @@ local function enter(owner, px, window, handed, till, ticket, chan, take, of)
   end
   if member(owner) then
     if take == ALL then return 'l ' .. int(now) end  -- of a writer that is a reader by now
-    if call('ZSCORE', TOMB, '!' .. owner) then return 'x' end
+    if marked('!' .. owner) then return 'x' end
     add(owner, take, now + px)
     measure()
     asked(owner, px)
@@ -344,13 +344,12 @@ local function renew(owner, px, deadline, take, of)
     grant(owner, tonumber(take), tonumber(of), px, '1')
     pcall(dispatch, '')
   elseif member(owner) then
-    if call('ZSCORE', TOMB, '!' .. owner) then return 'x' end
+    if marked('!' .. owner) then return 'x' end
     add(owner, tonumber(take), now + px)
     measure()
     if call('PTTL', STATE) < 648000000 then call('PEXPIREAT', STATE, till(f, px)) end
   else
-    local till = call('ZSCORE', TOMB, owner)
-    return (c == 'x' and o == owner or till and tonumber(till) >= now) and 'x' or 'n'
+    return (c == 'x' and o == owner or marked(owner)) and 'x' or 'n'
   end
   return asked(owner, px) and 'a' or 'y'
 end
