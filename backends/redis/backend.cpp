@@ -64,7 +64,7 @@ awaitable<void> RedisBackend::attempt(std::span<Attempt* const> all) {
     Batch<Acquire> batch(*shared_, all.size());
     for (Attempt* a : all)
         batch.add(a->name, *a);
-    const Asking::Now now(*asking_, all);
+    const InFlight::Now now(*in_flight_, all);
     if (!now.allowed()) {
         for (Attempt* a : all)
             a->outcome = Attempt::Failed{make_error_code(errc::closed)};
@@ -109,17 +109,17 @@ awaitable<void> RedisBackend::release(std::span<Held* const> all) {
 std::unique_ptr<spi::Lane> RedisBackend::open_lane() {
     // Blocking calls have no TLS, and ask no replicas.
     if (shared_->target.tls.on || shared_->options.replicas > 0) return nullptr;
-    return std::make_unique<Lane>(shared_, asking_);
+    return std::make_unique<Lane>(shared_, in_flight_);
 }
 
 // --- requests
 // -----------------------------------------------------------------------------------
 
 awaitable<void> RedisBackend::drive(Operations open) {
-    const Verb* const first = open.empty() ? nullptr : open.front()->wants();
+    const ScriptCall* const first = open.empty() ? nullptr : open.front()->wants();
     std::uint64_t link = 0;
     while (!open.empty()) {
-        const Verb* const verb = open.front()->wants();
+        const ScriptCall* const verb = open.front()->wants();
         const auto end = std::stable_partition(
             open.begin(), open.end(), [verb](const Operation* o) { return o->wants() == verb; });
         const std::span<Operation* const> part(open.begin(), end);
@@ -134,7 +134,7 @@ awaitable<void> RedisBackend::drive(Operations open) {
                 part[i]->missing(answer.why, answer.sent, detail);
                 continue;
             }
-            const Words words = words_of(answer.replies[i], *verb);
+            const ReplyText words = text_of(answer.replies[i], *verb);
             if (words.error) notice(from_reply(words.text));
             part[i]->answered(answer.replies[i], &boot_clock::now);
             if (shared_->options.replicas > 0 && part[i]->granted()) granted.push_back(part[i]);
@@ -149,7 +149,7 @@ awaitable<void> RedisBackend::drive(Operations open) {
 
 awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* const> all,
                                                        std::uint64_t link, std::string* detail) {
-    const Verb& verb = *all.front()->wants();
+    const ScriptCall& verb = *all.front()->wants();
     const std::size_t n = all.size();
     auto deadline = all.front()->deadline;
     for (const Operation* o : all)
@@ -254,7 +254,7 @@ awaitable<error_code> RedisBackend::still_usable(boot_clock::time_point deadline
     co_return why;
 }
 
-awaitable<void> RedisBackend::take_back(std::vector<Asking::Open> open) {
+awaitable<void> RedisBackend::take_back(std::vector<InFlight::Open> open) {
     if (open.empty()) co_return;
     const auto deadline = boot_clock::now() + milliseconds(150);
     std::string detail;
@@ -263,7 +263,7 @@ awaitable<void> RedisBackend::take_back(std::vector<Asking::Open> open) {
     // Behind the requests themselves, or with a mark for one that comes by a lane's connection.
     // Their answers may not come, so the script is sent whole: nobody could repeat it.
     std::string bytes;
-    for (const Asking::Open& o : open) {
+    for (const InFlight::Open& o : open) {
         Keys keys;
         keys.assign(shared_->options.prefix, o.name, !shared_->options.plain);
         Leave leave(*shared_, keys, o.owner, deadline,
@@ -279,7 +279,7 @@ awaitable<void> RedisBackend::take_back(std::vector<Asking::Open> open) {
 
 awaitable<void> RedisBackend::close() {
     try {
-        auto task = take_back(asking_->stop());
+        auto task = take_back(in_flight_->stop());
         co_await std::move(task);
     } catch (const std::exception&) {
         // The ttl ends it.

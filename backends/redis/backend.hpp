@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "connection.hpp"
-#include "protocol/asking.hpp"
+#include "protocol/in_flight.hpp"
 #include "protocol/operations.hpp"
 #include "subscriber.hpp"
 
@@ -88,13 +88,13 @@ protected:
     const Capabilities capabilities_;
     spi::Context context_;
     std::shared_ptr<Shared> shared_;
-    std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
+    std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
     std::unique_ptr<tls::Context> tls_;
     std::shared_ptr<Connection> connection_;
 
 private:
     /// Withdraws wherever an abandoned request may still bring a grant.
-    awaitable<void> take_back(std::vector<Asking::Open>);
+    awaitable<void> take_back(std::vector<InFlight::Open>);
     awaitable<error_code> replicated(const Operations&, std::uint64_t link, std::string* detail);
 };
 

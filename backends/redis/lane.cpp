@@ -11,8 +11,8 @@ error_code out_of_memory() noexcept {
 
 }  // namespace
 
-Lane::Lane(std::shared_ptr<Shared> s, std::shared_ptr<Asking> a)
-    : shared_(std::move(s)), asking_(std::move(a)), link_(*shared_) {}
+Lane::Lane(std::shared_ptr<Shared> s, std::shared_ptr<InFlight> a)
+    : shared_(std::move(s)), in_flight_(std::move(a)), link_(*shared_) {}
 
 const Keys& Lane::keys(std::string_view name) {
     if (name == name_ && !name_.empty()) return keys_;
@@ -48,7 +48,7 @@ void Lane::attempt(spi::Attempt& a) noexcept {
     try {
         Acquire op(*shared_, keys(a.name), a);
         spi::Attempt* const one = &a;
-        const Asking::Now asks(*asking_, {&one, 1});
+        const InFlight::Now asks(*in_flight_, {&one, 1});
         if (asks.allowed())
             drive(op, a.sent);
         else

@@ -1,14 +1,14 @@
 // The blocking path: one operation at a time, on its own connection.
 #pragma once
 #include "../resp/lane_link.hpp"
-#include "protocol/asking.hpp"
+#include "protocol/in_flight.hpp"
 #include "protocol/operations.hpp"
 
 namespace holdfast::redis {
 
 class Lane final : public spi::Lane {
 public:
-    Lane(std::shared_ptr<Shared>, std::shared_ptr<Asking>);
+    Lane(std::shared_ptr<Shared>, std::shared_ptr<InFlight>);
 
     void attempt(spi::Attempt&) noexcept override;
     void release(spi::Held&) noexcept override;
@@ -19,7 +19,7 @@ private:
     void drive(Operation&, boot_clock::time_point now);
 
     const std::shared_ptr<Shared> shared_;
-    const std::shared_ptr<Asking> asking_;
+    const std::shared_ptr<InFlight> in_flight_;
     LaneLink link_;
     Command command_;
     std::string name_;  // the name of keys_: usually it comes again

@@ -16,18 +16,18 @@ constexpr milliseconds subscribe_time{250};
 }  // namespace
 
 QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c) : RedisBackend(s, c) {
-    Subscriber::Ear ear;
-    ear.message = [this](std::string_view payload) { on_message(payload); };
-    ear.again = [this] { on_gap(); };
-    ear.wanted = [this] { return anyone_waits(); };
-    ear.refused = [this](std::string_view reply) {
+    Subscriber::Listener listener;
+    listener.message = [this](std::string_view payload) { on_message(payload); };
+    listener.again = [this] { on_gap(); };
+    listener.wanted = [this] { return anyone_waits(); };
+    listener.refused = [this](std::string_view reply) {
         context_.events.warn("SUBSCRIBE to hf:c:* was refused (" + std::string(shown(reply)) +
                              "): waiters are not notified of a release and look by themselves; " +
                              (from_reply(reply) == make(Error::no_command)
                                   ? "the server must have the command, under its name"
                                   : "ACL SETUSER the user +subscribe &hf:c:*"));
     };
-    subscriber_ = std::make_shared<Subscriber>(c.engine, shared_, tls_.get(), std::move(ear));
+    subscriber_ = std::make_shared<Subscriber>(c.engine, shared_, tls_.get(), std::move(listener));
 }
 
 awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
@@ -105,7 +105,7 @@ void QueueBackend::forget(std::string_view owner) {
 }
 
 void QueueBackend::add(spi::Attempt& a) {
-    place_of(a.place);
+    state_of(a.place);
     places_.insert_or_assign(std::string(a.owner), a.place);
     if (places_.size() >= sweep_at_) sweep();
 }
@@ -118,7 +118,7 @@ void QueueBackend::sweep() {
 bool QueueBackend::anyone_waits() const {
     return std::any_of(places_.begin(), places_.end(), [](const auto& entry) {
         const auto place = entry.second.lock();
-        const Place* p = find_place(place);
+        const OwnerState* p = find_state(place);
         return p != nullptr && p->queued;
     });
 }
@@ -134,7 +134,7 @@ void QueueBackend::on_message(std::string_view payload) {
     const auto known = places_.find(owner);
     if (known == places_.end()) return;  // never ours, or given back already
     const auto place = known->second.lock();
-    if (Place* p = find_place(place)) {
+    if (OwnerState* p = find_state(place)) {
         hear(*p, static_cast<std::uint64_t>(said), told, *shared_, boot_clock::now());
         return context_.events.wake(owner);
     }

@@ -25,11 +25,11 @@ bool is_pong(const Reply& r) {
 }  // namespace
 
 Subscriber::Subscriber(asio::any_io_executor e, std::shared_ptr<Shared> s, tls::Context* tls,
-                       Ear ear)
+                       Listener listener)
     : executor_(std::move(e)),
       shared_(std::move(s)),
       tls_(tls),
-      ear_(std::move(ear)),
+      listener_(std::move(listener)),
       // Random, so that nobody else listens on it or can guess it.
       channel_("hf:c:" + spi::make_owner({}).substr(0, 22)),
       pause_(executor_),
@@ -86,7 +86,7 @@ asio::awaitable<void> Subscriber::run() {
             refused_until_ = boot_clock::now() + refused_for;
             break;
         }
-        if (!ear_.wanted() && !gate_.anyone_waits()) break;
+        if (!listener_.wanted() && !gate_.anyone_waits()) break;
         pause_.expires_after(pause);
         pause = std::min(pause * 2, longest_pause);
         auto token = asio::redirect_error(asio::use_awaitable, ec);
@@ -122,7 +122,7 @@ asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link
             if (r.is(Reply::Type::error)) {
                 const error_code why = from_reply(r.text);
                 if (why != errc::denied && why != errc::not_supported) co_return Ended::lost;
-                if (!std::exchange(warned_, true)) ear_.refused(r.text);
+                if (!std::exchange(warned_, true)) listener_.refused(r.text);
                 co_return Ended::refused;
             }
             if (!r.is(Reply::Type::array) || r.count != 3) co_return Ended::lost;
@@ -132,9 +132,9 @@ asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link
                 subscribed_ = true;
                 gate_.open();
                 const bool missed = std::exchange(failed_, false);
-                if (std::exchange(ever_, true) || missed) ear_.again();
+                if (std::exchange(ever_, true) || missed) listener_.again();
             } else if (items[0].text == "message" && items[2].is_text()) {
-                ear_.message(items[2].text);
+                listener_.message(items[2].text);
             } else {
                 co_return Ended::lost;
             }

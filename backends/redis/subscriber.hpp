@@ -16,13 +16,13 @@ namespace holdfast::redis {
 /// Engine thread only. Reconnects by itself while `wanted()` says that a caller waits.
 class Subscriber : public std::enable_shared_from_this<Subscriber> {
 public:
-    struct Ear {
+    struct Listener {
         std::function<void(std::string_view payload)> message;
         std::function<void()> again;   ///< subscribed, after messages may have been missed
         std::function<bool()> wanted;  ///< a caller waits
         std::function<void(std::string_view)> refused;  ///< the server's reply to SUBSCRIBE
     };
-    Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*, Ear);
+    Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*, Listener);
 
     /// Returns when the server has confirmed or refused the subscription, or at `deadline`; at once
     /// while it is being renewed after a failure. Asks a server that was silent for a second
@@ -45,7 +45,7 @@ private:
     asio::any_io_executor executor_;
     std::shared_ptr<Shared> shared_;
     tls::Context* tls_;
-    Ear ear_;
+    Listener listener_;
     const std::string channel_;
     boot_clock::time_point refused_until_;
     std::shared_ptr<Link> link_;

@@ -17,10 +17,10 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
       context_(c),
       share_(std::min(s.duration("backoff_min"), milliseconds(20))),
       set_(std::make_shared<NodeSet>(s)) {
-    fabric_ = std::make_shared<Fabric>();
-    fabric_->executor = c.engine;
-    fabric_->set = set_;
-    fabric_->warn = [events = &context_.events](std::string text) {
+    deployment_ = std::make_shared<Deployment>();
+    deployment_->executor = c.engine;
+    deployment_->set = set_;
+    deployment_->warn = [events = &context_.events](std::string text) {
         events->warn(std::move(text));
     };
     set_->majority_back = [events = &context_.events] { events->at_risk({}); };
@@ -28,7 +28,7 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
         tls_.push_back(tls::make_context(node->server->target.tls));
         for (const std::string& text : resp::exposures(node->server->target, "redlocks"))
             c.events.warn(text);
-        fabric_->lines.push_back(std::make_shared<Line>(c.engine, set_, *node, tls_.back().get()));
+        deployment_->connections.push_back(std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.back().get()));
     }
     Scripts::all();
     if (set_->size() % 2 == 0)
@@ -44,21 +44,21 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
 // Whoever is like this one is answered by the same request. Readers do not exclude each other, and
 // who asks with units has a mark of its own.
 bool RedlockBackend::alike(const Attempt& a) noexcept {
-    const Place* const p = find_place(a.place);
+    const OwnerState* const p = find_state(a.place);
     return a.units.exclusive() && (p == nullptr || !p->units);
 }
 
 // Nobody waits for it: the mark lapses by itself soon.
 void RedlockBackend::forget_mark(const Attempt& a) {
-    Place& p = *find_place(a.place);
+    OwnerState& p = *find_state(a.place);
     p.marked = false;
     Keys keys;
     keys.assign(set_->options.prefix, a.name);
     const bool shared = !a.units.exclusive();
     const Ask leave =
-        leave_ask(keys, std::string(a.owner), mark_text(p.ticket, shared, a.owner), Place::never);
-    for (const auto& line : fabric_->lines) {
-        Line::Request r{leave};
+        leave_ask(keys, std::string(a.owner), mark_text(p.ticket, shared, a.owner), OwnerState::never);
+    for (const auto& line : deployment_->connections) {
+        NodeConnection::Request r{leave};
         r.done = [](const Reply*, const error_code&, bool) {};
         line->ask(std::move(r), false);
     }
@@ -76,7 +76,7 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     std::map<std::string_view, Attempt*> first;
     std::vector<std::pair<Attempt*, Attempt*>> others;
     {
-        const Together together(*fabric_);
+        const CorkScope together(*deployment_);
         for (Attempt* a : all) {
             if (kept_for(*a) > set_->options.max_ttl) {
                 a->outcome = Attempt::Failed{make(Error::ttl_too_long)};
@@ -97,8 +97,8 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
                 }
             }
             under_way->begin();
-            const auto round = std::make_shared<AcquireRound>(fabric_->setting(), *a);
-            drive(fabric_, round, [under_way] { under_way->end(); });
+            const auto round = std::make_shared<AcquireRound>(deployment_->round_context(), *a);
+            drive(deployment_, round, [under_way] { under_way->end(); });
         }
     }
     auto task = Countdown::over(under_way);
@@ -121,16 +121,16 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
     const auto under_way = std::make_shared<Countdown>(context_.engine);
     std::vector<std::shared_ptr<ReleaseRound>> rounds(all.size());
     {
-        const Together together(*fabric_);
+        const CorkScope together(*deployment_);
         for (std::size_t i = 0; i < all.size(); ++i) {
             const Attempt* a = all[i];
-            const Place* p = find_place(a->place);
+            const OwnerState* p = find_state(a->place);
             if (p == nullptr) continue;
             if (p->marked) forget_mark(*a);
             if (p->value.empty()) continue;  // every failed round undid itself
             under_way->begin();
-            rounds[i] = std::make_shared<ReleaseRound>(fabric_->setting(), *a);
-            drive(fabric_, rounds[i], [under_way] { under_way->end(); });
+            rounds[i] = std::make_shared<ReleaseRound>(deployment_->round_context(), *a);
+            drive(deployment_, rounds[i], [under_way] { under_way->end(); });
         }
     }
     auto task = Countdown::over(under_way);
@@ -139,7 +139,7 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
         all[i]->withdrawal = {};
         if (rounds[i] && rounds[i]->result() == ReleaseResult::unreachable)
             all[i]->withdrawal = make(Error::no_quorum);
-        else if (Place* p = find_place(all[i]->place))
+        else if (OwnerState* p = find_state(all[i]->place))
             p->value.clear();
     }
 }
@@ -147,11 +147,11 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
 awaitable<void> RedlockBackend::renew(std::span<Held* const> all) {
     const auto under_way = std::make_shared<Countdown>(context_.engine);
     {
-        const Together together(*fabric_);
+        const CorkScope together(*deployment_);
         for (Held* h : all) {
             under_way->begin();
-            const auto round = std::make_shared<RenewRound>(fabric_->setting(), *h);
-            drive(fabric_, round, [under_way] { under_way->end(); });
+            const auto round = std::make_shared<RenewRound>(deployment_->round_context(), *h);
+            drive(deployment_, round, [under_way] { under_way->end(); });
         }
     }
     auto task = Countdown::over(under_way);
@@ -162,11 +162,11 @@ awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
     const auto under_way = std::make_shared<Countdown>(context_.engine);
     std::vector<std::shared_ptr<ReleaseRound>> rounds;
     {
-        const Together together(*fabric_);
+        const CorkScope together(*deployment_);
         for (const Held* h : all) {
             under_way->begin();
-            rounds.push_back(std::make_shared<ReleaseRound>(fabric_->setting(), *h, true));
-            drive(fabric_, rounds.back(), [under_way] { under_way->end(); });
+            rounds.push_back(std::make_shared<ReleaseRound>(deployment_->round_context(), *h, true));
+            drive(deployment_, rounds.back(), [under_way] { under_way->end(); });
         }
     }
     auto task = Countdown::over(under_way);
@@ -177,20 +177,20 @@ awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
 
 std::unique_ptr<spi::Lane> RedlockBackend::open_lane() {
     if (set_->options.tls) return nullptr;
-    return std::make_unique<Lane>(fabric_);
+    return std::make_unique<Lane>(deployment_);
 }
 
 awaitable<void> RedlockBackend::close() {
-    fabric_->stop();
+    deployment_->stop();
     // What is owed at nodes that answer takes one more round trip, and so does a release that only
     // a majority has answered; the others free it by its ttl.
     const auto until = boot_clock::now() + milliseconds(150);
     const auto owing = [this] {
-        return std::any_of(fabric_->lines.begin(), fabric_->lines.end(),
-                           [](const auto& line) { return line->owes(); });
+        return std::any_of(deployment_->connections.begin(), deployment_->connections.end(),
+                           [](const auto& line) { return line->has_pending(); });
     };
-    for (const auto& line : fabric_->lines)
-        line->hurry();
+    for (const auto& line : deployment_->connections)
+        line->send_now();
     asio::steady_timer pause(context_.engine);
     while (owing() && boot_clock::now() < until) {
         pause.expires_after(milliseconds(2));
@@ -198,7 +198,7 @@ awaitable<void> RedlockBackend::close() {
         auto token = asio::redirect_error(asio::use_awaitable, ignored);
         co_await pause.async_wait(token);
     }
-    for (const auto& line : fabric_->lines)
+    for (const auto& line : deployment_->connections)
         line->close();
 }
 

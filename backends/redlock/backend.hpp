@@ -42,19 +42,19 @@ public:
                                            std::string& detail) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
-    std::uint64_t requests() const noexcept override { return fabric_->set->requests(); }
+    std::uint64_t requests() const noexcept override { return deployment_->set->requests(); }
 
 private:
-    struct Said {
+    struct NodeReply {
         std::unique_ptr<Reply> reply;  ///< null: no answer
         error_code why;
     };
     /// Sends one command to each node (none where it is empty) and returns the replies. With a
     /// verb, a command is its keys and arguments.
-    awaitable<std::vector<Said>> ask_all(std::vector<std::vector<std::string>> commands,
-                                         const Verb*, boot_clock::time_point deadline);
+    awaitable<std::vector<NodeReply>> ask_all(std::vector<std::vector<std::string>> commands,
+                                         const ScriptCall*, boot_clock::time_point deadline);
     /// The error when fewer than a majority answered; `detail` receives what each said.
-    error_code no_quorum(const std::vector<Said>&, std::string& detail) const;
+    error_code no_quorum(const std::vector<NodeReply>&, std::string& detail) const;
     static bool alike(const spi::Attempt&) noexcept;
     void forget_mark(const spi::Attempt&);
     /// The value of each holder of a Survey at the nodes.
@@ -80,7 +80,7 @@ private:
     std::map<std::string, Busy, std::less<>> busy_;
     std::shared_ptr<NodeSet> set_;
     std::vector<std::unique_ptr<tls::Context>> tls_;  // one per node
-    std::shared_ptr<Fabric> fabric_;
+    std::shared_ptr<Deployment> deployment_;
 };
 
 }  // namespace holdfast::redlock

@@ -6,25 +6,25 @@
 namespace holdfast::redlock {
 namespace {
 
-class Drive final : public Running, public std::enable_shared_from_this<Drive> {
+class Drive final : public ActiveRound, public std::enable_shared_from_this<Drive> {
 public:
-    Drive(std::shared_ptr<Fabric> f, std::shared_ptr<Round> r, std::function<void()> done)
-        : fabric_(std::move(f)),
+    Drive(std::shared_ptr<Deployment> f, std::shared_ptr<Round> r, std::function<void()> done)
+        : deployment_(std::move(f)),
           round_(std::move(r)),
           done_(std::move(done)),
-          timer_(fabric_->executor) {}
+          timer_(deployment_->executor) {}
 
     void start() {
         const auto now = boot_clock::now();
-        fabric_->running.push_back(*this);
+        deployment_->running.push_back(*this);
         round_->begin(now);
-        for (std::size_t i = 0; i < fabric_->lines.size(); ++i) {
+        for (std::size_t i = 0; i < deployment_->connections.size(); ++i) {
             if (round_->wants(i)) continue;
-            if (!fabric_->set->votes(i, now))
-                fabric_->warn(fabric_->set->where(i) +
+            if (!deployment_->set->votes(i, now))
+                deployment_->warn(deployment_->set->where(i) +
                               ": it started recently and does not vote until max_ttl has passed; "
                               "if it keeps every write, durable=yes lets it vote at once");
-            fabric_->lines[i]->look();
+            deployment_->connections[i]->look();
         }
         timer_.expires_at(spi::net::steady(round_->deadline));
         timer_.async_wait([self = shared_from_this()](error_code ec) {
@@ -45,14 +45,14 @@ private:
             const auto now = boot_clock::now();
             if (round_->phase(now) != Round::Phase::open) return finish(now);
             bool any = false;
-            for (std::size_t i = 0; i < fabric_->lines.size(); ++i)
+            for (std::size_t i = 0; i < deployment_->connections.size(); ++i)
                 if (round_->wants(i)) ask(i), any = true;
             if (!any) break;
         }
         busy_ = false;
     }
     void ask(std::size_t node) {
-        Line::Request r{round_->request()};
+        NodeConnection::Request r{round_->request()};
         r.done = [self = shared_from_this(), node, number = round_->asked(node)](
                      const Reply* reply, const error_code& why, bool sent) {
             if (reply != nullptr)
@@ -63,7 +63,7 @@ private:
         };
         if (round_->ages())
             r.wanted = [round = round_, node] { return round->useful(node, boot_clock::now()); };
-        fabric_->lines[node]->ask(std::move(r), fabric_->patient());
+        deployment_->connections[node]->ask(std::move(r), deployment_->patient());
     }
     void finish(boot_clock::time_point now) {
         over_ = true;
@@ -73,7 +73,7 @@ private:
         std::exchange(done_, {})();
     }
 
-    const std::shared_ptr<Fabric> fabric_;
+    const std::shared_ptr<Deployment> deployment_;
     const std::shared_ptr<Round> round_;
     std::function<void()> done_;
     asio::steady_timer timer_;
@@ -82,48 +82,48 @@ private:
 
 }  // namespace
 
-void drive(std::shared_ptr<Fabric> f, std::shared_ptr<Round> r, std::function<void()> done) {
+void drive(std::shared_ptr<Deployment> f, std::shared_ptr<Round> r, std::function<void()> done) {
     std::make_shared<Drive>(std::move(f), std::move(r), std::move(done))->start();
 }
 
-void Fabric::owe(std::size_t node, const Ask& release, boot_clock::time_point again,
+void Deployment::owe(std::size_t node, const Ask& release, boot_clock::time_point again,
                  milliseconds ttl) {
     // The key cannot outlive a request that came at the last moment.
     const auto until = std::max(boot_clock::now(), again) + ttl + milliseconds(500);
-    lines[node]->owe(release, again, until);
+    connections[node]->owe(release, again, until);
 }
 
-void Fabric::extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) {
-    Place* const p = find_place(place);
-    if (p->leaving) return Place::arrived(p->repairs, node);
-    Line::Request r{enter};
-    r.wanted = [place] { return !find_place(place)->leaving; };
+void Deployment::acquire_late(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) {
+    OwnerState* const p = find_state(place);
+    if (p->leaving) return OwnerState::arrived(p->repairs, node);
+    NodeConnection::Request r{enter};
+    r.wanted = [place] { return !find_state(place)->leaving; };
     r.done = [place, node](const Reply* reply, const error_code&, bool sent) {
-        if (reply != nullptr || !sent) Place::arrived(find_place(place)->repairs, node);
+        if (reply != nullptr || !sent) OwnerState::arrived(find_state(place)->repairs, node);
         // The next one will ask so.
         if (reply != nullptr && vote_from(*reply, false).kind == Vote::Kind::units)
-            find_place(place)->units = true;
+            find_state(place)->units = true;
     };
-    lines[node]->ask(std::move(r), false);
+    connections[node]->ask(std::move(r), false);
 }
 
-void Fabric::stop() {
+void Deployment::stop() {
     const auto now = boot_clock::now();
     while (!running.empty())
         running.front().stop(now);
     const std::lock_guard hold(mutex);
-    for (const Asked* a : asked)
-        for (std::size_t i = 0; a->open && i < lines.size(); ++i)
+    for (const LaneRequest* a : lane_requests)
+        for (std::size_t i = 0; a->open && i < connections.size(); ++i)
             owe(i, undo_ask(a->key, a->value, a->shared), a->deadline, a->ttl);
 }
 
-Together::Together(const Fabric& f) : fabric_(f) {
-    for (const auto& line : fabric_.lines)
+CorkScope::CorkScope(const Deployment& f) : deployment_(f) {
+    for (const auto& line : deployment_.connections)
         line->gather();
 }
 
-Together::~Together() {
-    for (const auto& line : fabric_.lines)
+CorkScope::~CorkScope() {
+    for (const auto& line : deployment_.connections)
         line->send();
 }
 

@@ -8,27 +8,27 @@
 #include <string>
 #include <vector>
 
-#include "line.hpp"
+#include "node_connection.hpp"
 #include "rounds.hpp"
 
 namespace holdfast::redlock {
 
 /// A round that the engine has begun and not finished.
-class Running {
+class ActiveRound {
 public:
     using Hook = boost::intrusive::list_member_hook<
         boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
-    virtual ~Running() = default;
+    virtual ~ActiveRound() = default;
     virtual void stop(boot_clock::time_point now) = 0;
     Hook hook;
 };
-using RunningList =
-    boost::intrusive::list<Running,
-                           boost::intrusive::member_hook<Running, Running::Hook, &Running::hook>,
+using ActiveRounds =
+    boost::intrusive::list<ActiveRound,
+                           boost::intrusive::member_hook<ActiveRound, ActiveRound::Hook, &ActiveRound::hook>,
                            boost::intrusive::constant_time_size<false>>;
 
 /// A request of a lane.
-struct Asked {
+struct LaneRequest {
     std::string key, value;
     bool shared = false;
     boot_clock::time_point deadline;
@@ -36,44 +36,44 @@ struct Asked {
     bool open = false;   ///< not answered yet
 };
 
-/// Shared on the engine's side. Engine thread only, except for `asked`.
-struct Fabric final : Aftermath {
+/// Shared on the engine's side. Engine thread only, except for `lane_requests`.
+struct Deployment final : CleanUp {
     asio::any_io_executor executor;
     std::shared_ptr<NodeSet> set;
-    std::vector<std::shared_ptr<Line>> lines;
+    std::vector<std::shared_ptr<NodeConnection>> connections;
     std::function<void(std::string)> warn;  ///< called once per text
-    RunningList running;
+    ActiveRounds running;
     std::mutex mutex;
-    std::vector<Asked*> asked;  ///< one of each lane; the mutex guards list and entries
+    std::vector<LaneRequest*> lane_requests;  ///< one of each lane; the mutex guards list and entries
 
     /// Fewer than a majority are up, so nodes that are down are waited for.
     bool patient() const noexcept { return set->up() < set->quorum(); }
-    Setting setting() { return setting(*this); }
-    Setting setting(Aftermath& after) const {
+    RoundContext round_context() { return round_context(*this); }
+    RoundContext round_context(CleanUp& after) const {
         return {*set, after, set->options.prefix, set->options.fencing};
     }
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              milliseconds ttl) override;
-    void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) override;
+    void acquire_late(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) override;
     /// Finishes all rounds: what they, and lanes, may have acquired is then owed.
     void stop();
 };
 
 /// Collects requests to the nodes while it lives, then sends them in as few calls as possible.
-class Together {
+class CorkScope {
 public:
-    explicit Together(const Fabric&);
-    ~Together();
-    Together(const Together&) = delete;
-    Together& operator=(const Together&) = delete;
+    explicit CorkScope(const Deployment&);
+    ~CorkScope();
+    CorkScope(const CorkScope&) = delete;
+    CorkScope& operator=(const CorkScope&) = delete;
 
 private:
-    const Fabric& fabric_;
+    const Deployment& deployment_;
 };
 
 /// Begins a round. Calls `done` once, by its deadline, perhaps inside this call. The round lives on
 /// while answers may come.
-void drive(std::shared_ptr<Fabric>, std::shared_ptr<Round>, std::function<void()> done);
+void drive(std::shared_ptr<Deployment>, std::shared_ptr<Round>, std::function<void()> done);
 
 /// Lets a coroutine wait for several callbacks. Engine thread only. Each callback must hold it by
 /// shared_ptr, since it may come late.

@@ -23,48 +23,48 @@ constexpr milliseconds grace{5};
 
 }  // namespace
 
-Lane::Lane(std::shared_ptr<Fabric> f) : fabric_(std::move(f)) {
-    for (const auto& node : fabric_->set->nodes)
+Lane::Lane(std::shared_ptr<Deployment> f) : deployment_(std::move(f)) {
+    for (const auto& node : deployment_->set->nodes)
         links_.push_back(std::make_unique<LaneLink>(*node->server));
     parts_.resize(links_.size());
     polled_.reserve(links_.size());
     polled_nodes_.reserve(links_.size());
-    const std::lock_guard hold(fabric_->mutex);
-    fabric_->asked.push_back(&asked_);
+    const std::lock_guard hold(deployment_->mutex);
+    deployment_->lane_requests.push_back(&request_);
 }
 
 Lane::~Lane() {
-    const std::lock_guard hold(fabric_->mutex);
-    std::erase(fabric_->asked, &asked_);
+    const std::lock_guard hold(deployment_->mutex);
+    std::erase(deployment_->lane_requests, &request_);
 }
 
-void Lane::set_asked(const Attempt* a) {
-    const std::lock_guard hold(fabric_->mutex);
-    asked_.open = a != nullptr;
+void Lane::set_request(const Attempt* a) {
+    const std::lock_guard hold(deployment_->mutex);
+    request_.open = a != nullptr;
     if (a == nullptr) return;
-    asked_.key = fabric_->set->options.prefix;
-    asked_.key += a->name;
-    asked_.value = find_place(a->place)->value;
-    asked_.shared = !a->units.exclusive();
-    asked_.deadline = a->deadline;
-    asked_.ttl = kept_for(*a);
+    request_.key = deployment_->set->options.prefix;
+    request_.key += a->name;
+    request_.value = find_state(a->place)->value;
+    request_.shared = !a->units.exclusive();
+    request_.deadline = a->deadline;
+    request_.ttl = kept_for(*a);
 }
 
 void Lane::look(std::size_t node, boot_clock::time_point now) {
     if (now < next_look_) return;
     next_look_ = now + milliseconds(20);
-    asio::post(fabric_->executor, [line = fabric_->lines[node]] { line->look(); });
+    asio::post(deployment_->executor, [line = deployment_->connections[node]] { line->look(); });
 }
 
 void Lane::owe(std::size_t node, const Ask& release, boot_clock::time_point again,
                milliseconds ttl) {
-    asio::post(fabric_->executor,
-               [f = fabric_, node, release, again, ttl] { f->owe(node, release, again, ttl); });
+    asio::post(deployment_->executor,
+               [f = deployment_, node, release, again, ttl] { f->owe(node, release, again, ttl); });
 }
 
-void Lane::extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) {
-    asio::post(fabric_->executor,
-               [f = fabric_, node, enter, place] { f->extend(node, enter, place); });
+void Lane::acquire_late(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) {
+    asio::post(deployment_->executor,
+               [f = deployment_, node, enter, place] { f->acquire_late(node, enter, place); });
 }
 
 void Lane::open_links(boot_clock::time_point now) {
@@ -72,7 +72,7 @@ void Lane::open_links(boot_clock::time_point now) {
         auto& link = links_[i];
         link->check(now);
         link->drain(now);
-        if (link->overdue(now, fabric_->set->options.patience)) {
+        if (link->overdue(now, deployment_->set->options.patience)) {
             link->close(resp::make(resp::Error::no_answer));
             node(i).set_down(link->why(), {});
             look(i, now);
@@ -164,7 +164,7 @@ boot_clock::time_point Lane::limit(Round& round, boot_clock::time_point now) {
 }
 
 bool Lane::wait(Round& round, boot_clock::time_point& now, boot_clock::time_point until) {
-    const auto patience = fabric_->set->options.patience;
+    const auto patience = deployment_->set->options.patience;
     polled_.clear();
     polled_nodes_.clear();
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -184,7 +184,7 @@ bool Lane::wait(Round& round, boot_clock::time_point& now, boot_clock::time_poin
 }
 
 void Lane::drive(Round& round, boot_clock::time_point now) {
-    const auto patience = fabric_->set->options.patience;
+    const auto patience = deployment_->set->options.patience;
     ++round_;
     decided_ = {};
     std::fill(parts_.begin(), parts_.end(), Part{});
@@ -217,7 +217,7 @@ void Lane::drive(Round& round, boot_clock::time_point now) {
 
 void Lane::attempt(Attempt& a) noexcept {
     try {
-        NodeSet& set = *fabric_->set;
+        NodeSet& set = *deployment_->set;
         if (kept_for(a) > set.options.max_ttl || set.refused(&a.detail) ||
             set.up() < set.quorum()) {
             // The engine finds the words for it.
@@ -226,18 +226,18 @@ void Lane::attempt(Attempt& a) noexcept {
         }
         same_value_ = false;
         open_links(a.sent);
-        AcquireRound round(fabric_->setting(*this), a);
+        AcquireRound round(deployment_->round_context(*this), a);
         round.begin(a.sent);
-        set_asked(&a);
+        set_request(&a);
         drive(round, a.sent);
-        set_asked(nullptr);
+        set_request(nullptr);
         if (!std::holds_alternative<Attempt::Granted>(a.outcome)) return;
-        last_value_ = find_place(a.place)->value;
+        last_value_ = find_state(a.place)->value;
         last_links_.resize(links_.size());
         for (std::size_t i = 0; i < links_.size(); ++i)
             last_links_[i] = links_[i]->generation();
     } catch (const std::exception&) {
-        set_asked(nullptr);
+        set_request(nullptr);
         a.outcome = Attempt::NoAnswer{make_error_code(boost::system::errc::not_enough_memory)};
     }
 }
@@ -245,12 +245,12 @@ void Lane::attempt(Attempt& a) noexcept {
 void Lane::release(Held& h) noexcept {
     h.released = ReleaseResult::unreachable;  // then core releases it by the engine's connections
     try {
-        const Place* const place = find_place(h.place);
-        const NodeSet& set = *fabric_->set;
+        const OwnerState* const place = find_state(h.place);
+        const NodeSet& set = *deployment_->set;
         if (place == nullptr || set.up() < set.quorum()) return;
         same_value_ = !last_links_.empty() && last_value_ == place->value;
         open_links(h.sent);
-        ReleaseRound round(fabric_->setting(*this), h, false);
+        ReleaseRound round(deployment_->round_context(*this), h, false);
         round.begin(h.sent);
         drive(round, h.sent);
         round.report(h, boot_clock::now());

@@ -10,10 +10,10 @@
 
 namespace holdfast::redlock {
 
-/// It is its own Aftermath, which hands what is left to do to the engine.
-class Lane final : public spi::Lane, private Aftermath {
+/// It is its own CleanUp, which hands what is left to do to the engine.
+class Lane final : public spi::Lane, private CleanUp {
 public:
-    explicit Lane(std::shared_ptr<Fabric>);
+    explicit Lane(std::shared_ptr<Deployment>);
     ~Lane() override;
     void attempt(spi::Attempt&) noexcept override;
     void release(spi::Held&) noexcept override;
@@ -33,11 +33,11 @@ private:
     boot_clock::time_point limit(Round&, boot_clock::time_point now);
     /// Waits until then for activity of any node. False: poll() failed.
     bool wait(Round&, boot_clock::time_point& now, boot_clock::time_point until);
-    Node& node(std::size_t i) const { return *fabric_->set->nodes[i]; }
+    Node& node(std::size_t i) const { return *deployment_->set->nodes[i]; }
     void look(std::size_t node, boot_clock::time_point now);
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              milliseconds ttl) override;
-    void extend(std::size_t node, const Ask&, const std::shared_ptr<void>& place) override;
+    void acquire_late(std::size_t node, const Ask&, const std::shared_ptr<void>& place) override;
 
     /// One node in the round under way.
     struct Part {
@@ -46,10 +46,10 @@ private:
         unsigned number = 0;    ///< of that request
     };
     /// Null: nothing is requested any more.
-    void set_asked(const spi::Attempt*);
+    void set_request(const spi::Attempt*);
 
-    std::shared_ptr<Fabric> fabric_;
-    Asked asked_;
+    std::shared_ptr<Deployment> deployment_;
+    LaneRequest request_;
     std::vector<std::unique_ptr<resp::LaneLink>> links_;
     std::vector<Part> parts_;
     std::vector<pollfd> polled_;

@@ -107,13 +107,13 @@ spi::Survey::Member member(std::string_view value, const Seen& seen) {
 
 }  // namespace
 
-awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
-    std::vector<std::vector<std::string>> commands, const Verb* verb,
+awaitable<std::vector<RedlockBackend::NodeReply>> RedlockBackend::ask_all(
+    std::vector<std::vector<std::string>> commands, const ScriptCall* verb,
     boot_clock::time_point deadline) {
     const auto under_way = std::make_shared<Countdown>(context_.engine);
-    const auto answers = std::make_shared<std::vector<Said>>(commands.size());
+    const auto answers = std::make_shared<std::vector<NodeReply>>(commands.size());
     const auto over = std::make_shared<bool>(false);
-    const bool patient = fabric_->patient();
+    const bool patient = deployment_->patient();
     // The whole call ends at its deadline, whatever a node does.
     asio::steady_timer timer(context_.engine, spi::net::steady(deadline));
     const auto open = std::make_shared<std::size_t>(0);
@@ -126,11 +126,11 @@ awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
         if (commands[i].empty()) continue;
         under_way->begin();
         ++*open;
-        Line::Request r{Ask::of(verb, std::move(commands[i]))};
+        NodeConnection::Request r{Ask::of(verb, std::move(commands[i]))};
         r.done = [under_way, answers, over, open, i](const Reply* reply, const error_code& why,
                                                      bool) {
             if (*over) return;
-            Said& said = (*answers)[i];
+            NodeReply& said = (*answers)[i];
             said.why = why;
             if (reply != nullptr && reply->is(Reply::Type::error))
                 said.why = resp::from_reply(reply->text);
@@ -138,7 +138,7 @@ awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
             --*open;
             under_way->end();
         };
-        fabric_->lines[i]->ask(std::move(r), patient);
+        deployment_->connections[i]->ask(std::move(r), patient);
     }
     auto task = Countdown::over(under_way);
     co_await std::move(task);
@@ -149,7 +149,7 @@ awaitable<std::vector<RedlockBackend::Said>> RedlockBackend::ask_all(
     co_return std::move(*answers);
 }
 
-error_code RedlockBackend::no_quorum(const std::vector<Said>& all, std::string& detail) const {
+error_code RedlockBackend::no_quorum(const std::vector<NodeReply>& all, std::string& detail) const {
     std::string ignored;
     if (const error_code wrong = set_->refused(&ignored)) {
         detail = ignored;
@@ -189,7 +189,7 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
     Keys keys;
     keys.assign(set_->options.prefix, name);
     // A script that only reads may be asked for with permission to read only, from Redis 7.0 on.
-    const Verb& verb = Scripts::all().inspect;
+    const ScriptCall& verb = Scripts::all().inspect;
     const std::vector<std::string> command{"EVAL_RO",  verb.one.text(), "4",       keys.lock,
                                            keys.state, keys.readers,    keys.marks};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
@@ -293,7 +293,7 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_vie
     const std::string& ns = set_->options.prefix;
     const std::string pattern = resp::literal_pattern(ns + std::string(prefix)) + "*";
     std::map<std::string, std::size_t> counts;
-    std::vector<Said> said(set_->size());
+    std::vector<NodeReply> said(set_->size());
     std::size_t silent = 0;
     for (std::size_t i = 0; i < set_->size(); ++i) {
         auto task = scan(i, pattern, deadline);
@@ -368,7 +368,7 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
     const error_code few = no_quorum(said, detail);
     if (few) co_return few;
     std::size_t found = 0, kept_out = 0;
-    for (const Said& s : said) {
+    for (const NodeReply& s : said) {
         if (s.why || !s.reply->is(Reply::Type::array) || s.reply->count != 3) continue;
         if (s.reply->elements[2].integer == 1) ++kept_out;
         if (s.reply->elements[0].text != "d") continue;
@@ -401,7 +401,7 @@ awaitable<result<std::string>> RedlockBackend::note(std::string_view name,
         co_return std::move(*text);
     }
     std::string newest;
-    for (const Said& s : said)
+    for (const NodeReply& s : said)
         if (!s.why && s.reply->is_text()) newest = std::max(newest, s.reply->text);
     co_return newest;
 }

@@ -66,7 +66,7 @@ Ask renew_ask(const Keys& k, const std::string& value, milliseconds ttl, std::st
 }
 
 Ask enter_units_ask(const Keys& k, const std::string& value, milliseconds ttl, std::string token,
-                    const Standing& as, boot_clock::time_point deadline) {
+                    const WaiterTicket& as, boot_clock::time_point deadline) {
     Ask a = Ask::of(&Scripts::all().enter_units, k.lock, k.state, k.readers, k.marks, value,
                     std::to_string(ttl.count()), "0", std::move(token), as.shared ? "r" : "w",
                     as.mark, std::to_string(as.window.count()));

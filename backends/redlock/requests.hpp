@@ -21,14 +21,14 @@ using resp::Script;
 
 /// The script for one lock. `many`, if there, is for several: the keys of all, then the arguments
 /// of all; the answer is an array.
-struct Verb {
+struct ScriptCall {
     Script one;
     std::size_t keys;  ///< of one lock
     std::optional<Script> many{};
 };
 
 struct Scripts {
-    Verb enter, release, renew, enter_units, renew_units, leave, inspect, break_lock;
+    ScriptCall enter, release, renew, enter_units, renew_units, leave, inspect, break_lock;
     /// Made once, on first use.
     static const Scripts& all();
 };
@@ -47,7 +47,7 @@ inline constexpr const char* no_proposal = "?";
 /// One request, the same for all nodes of a round.
 struct Ask {
     using Words = boost::container::small_vector<std::string, 6>;
-    const Verb* verb = nullptr;  ///< null: the words are a command
+    const ScriptCall* verb = nullptr;  ///< null: the words are a command
     /// Its keys, then its arguments.
     std::shared_ptr<const Words> words{};
     /// Sent instead of words[deadline_word], in the node's own time; 0: no deadline.
@@ -62,13 +62,13 @@ struct Ask {
     }
     /// Avoids the second copy of each word that an initializer list would make.
     template <std::convertible_to<std::string>... Word>
-    static Ask of(const Verb* verb, Word&&... word) {
+    static Ask of(const ScriptCall* verb, Word&&... word) {
         const auto all = std::make_shared<Words>();
         (all->emplace_back(std::forward<Word>(word)), ...);
         return {verb, all, 0, {}};
     }
     static constexpr std::size_t value_of_set = 2;
-    static Ask of(const Verb* verb, std::vector<std::string> all) {
+    static Ask of(const ScriptCall* verb, std::vector<std::string> all) {
         return {verb, std::make_shared<const Words>(std::make_move_iterator(all.begin()),
                                                     std::make_move_iterator(all.end()))};
     }
@@ -93,14 +93,14 @@ inline constexpr const char* first_ticket = "0000000000000000";
 inline constexpr std::uint64_t last_ticket = 9'999'999'999'999'999;
 
 /// An acquisition's relation to others of its name.
-struct Standing {
+struct WaiterTicket {
     bool shared = false;
     std::string mark;
     milliseconds window{0};  ///< how long the mark stays if it cannot be granted
 };
 /// As enter_ask, where there are readers or marks.
 Ask enter_units_ask(const Keys&, const std::string& value, milliseconds ttl, std::string token,
-                    const Standing&, boot_clock::time_point deadline);
+                    const WaiterTicket&, boot_clock::time_point deadline);
 /// The renewal of a reader, or of a writer that becomes one.
 Ask renew_units_ask(const Keys&, const std::string& value, milliseconds ttl,
                     boot_clock::time_point deadline);
@@ -119,7 +119,7 @@ std::int64_t left_ms(boot_clock::time_point) noexcept;
 template <class Asks>
 void write(Command& c, const Asks& asks, const resp::ClockOffset& clock, bool text) {
     c.clear();
-    const Verb* const verb = asks.begin()->verb;
+    const ScriptCall* const verb = asks.begin()->verb;
     const std::size_t keys = verb == nullptr ? 0 : verb->keys;
     if (verb != nullptr) {
         const Script& script = asks.size() == 1 ? verb->one : *verb->many;

@@ -15,7 +15,7 @@ using spi::Held;
 namespace {
 
 milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now) {
-    const Place* const p = find_place(place);
+    const OwnerState* const p = find_state(place);
     if (p == nullptr || p->closed_until <= now) return milliseconds(0);
     return std::chrono::ceil<milliseconds>(p->closed_until - now);
 }
@@ -30,9 +30,9 @@ milliseconds kept_for(milliseconds ttl, milliseconds lock_delay, milliseconds cl
     return std::max(ttl + lock_delay, closed);
 }
 
-Round::Round(const Setting& s, std::string_view name, std::shared_ptr<void> place, bool shared,
+Round::Round(const RoundContext& s, std::string_view name, std::shared_ptr<void> place, bool shared,
              milliseconds ttl, boot_clock::time_point until)
-    : deadline(until), setting_(s), place_(std::move(place)), shared_(shared), ttl_(ttl) {
+    : deadline(until), context_(s), place_(std::move(place)), shared_(shared), ttl_(ttl) {
     keys_.assign(s.prefix, name);
     peers_.resize(s.voters.size());
 }
@@ -60,63 +60,63 @@ void Round::owe(std::size_t node, boot_clock::time_point again) {
 }
 
 void Round::owe(std::size_t node, const Ask& release, boot_clock::time_point again) {
-    setting_.after.owe(node, release, again, ttl_);
+    context_.after.owe(node, release, again, ttl_);
 }
 
-void Round::extend(std::size_t node, std::string token) {
-    Place* const p = find_place(place_);
-    Place::may_arrive(*p, p->repairs, node, deadline);
+void Round::acquire_late(std::size_t node, std::string token) {
+    OwnerState* const p = find_state(place_);
+    OwnerState::may_arrive(*p, p->repairs, node, deadline);
     if (!with_units())
-        return setting_.after.extend(
+        return context_.after.acquire_late(
             node, enter_ask(keys_, value(), ttl_, std::move(token), deadline), place_);
     // A majority has it: nobody's mark is before it.
-    const Standing as{shared_, mark_text(0, shared_, value()), milliseconds(0)};
-    setting_.after.extend(
+    const WaiterTicket as{shared_, mark_text(0, shared_, value()), milliseconds(0)};
+    context_.after.acquire_late(
         node, enter_units_ask(keys_, value(), ttl_, std::move(token), as, deadline), place_);
 }
 
 // --- acquire
 // ------------------------------------------------------------------------------------
 
-AcquireRound::AcquireRound(const Setting& s, Attempt& a)
-    : Round(s, a.name, (place_of(a.place), a.place), !a.units.exclusive(), kept_for(a), a.deadline),
+AcquireRound::AcquireRound(const RoundContext& s, Attempt& a)
+    : Round(s, a.name, (state_of(a.place), a.place), !a.units.exclusive(), kept_for(a), a.deadline),
       attempt_(&a) {
     tally_.begin(peers_.size());
 }
 
 void AcquireRound::begin(boot_clock::time_point now) {
-    Place& place = *find_place(place_);
+    OwnerState& place = *find_state(place_);
     // Something of an earlier round that was not undone (its grant came too late to be believed).
     if (!place.value.empty())
         for (std::size_t i = 0; i < peers_.size(); ++i)
             owe(i, undo_ask(keys_.lock, place.value, shared_), place.under_way(i));
     place.begin(attempt_->owner);
     if (place.rounds == 1) place.since = now;
-    if (place.ticket == 0 && setting_.fencing) place.ticket = setting_.voters.propose(now);
+    if (place.ticket == 0 && context_.fencing) place.ticket = context_.voters.propose(now);
     begun_ = now;
     waited_ = std::chrono::floor<milliseconds>(now - place.since);
-    propose(setting_.fencing ? setting_.voters.propose(now) : 0);
+    propose(context_.fencing ? context_.voters.propose(now) : 0);
     std::string ignored;
-    const bool wrong = static_cast<bool>(setting_.voters.refused(&ignored));
+    const bool wrong = static_cast<bool>(context_.voters.refused(&ignored));
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-        peers_[i].wanted = !wrong && setting_.voters.votes(i, now);
+        peers_[i].wanted = !wrong && context_.voters.votes(i, now);
         if (!peers_[i].wanted) tally_.set(i, {.kind = Vote::Kind::missing});
     }
 }
 
 void AcquireRound::propose(std::uint64_t token) {
     token_ = token;
-    Place& place = *find_place(place_);
+    OwnerState& place = *find_state(place_);
     const std::string& value = place.value;
     std::string proposal = token == 0 ? no_proposal : token_text(token);
-    if (!setting_.fencing) {
+    if (!context_.fencing) {
         request_ = plain_ask(keys_, value, ttl_);
     } else if (!with_units()) {
         request_ = enter_ask(keys_, value, ttl_, std::move(proposal), deadline);
     } else {
         const std::uint64_t ticket = place.ticket == 0 ? last_ticket : place.ticket;
         place.marked = place.marked || aged();
-        const Standing as{shared_, mark_text(ticket, shared_, attempt_->owner),
+        const WaiterTicket as{shared_, mark_text(ticket, shared_, attempt_->owner),
                           aged() ? place.mark.lasts() : milliseconds(0)};
         request_ = enter_units_ask(keys_, value, ttl_, std::move(proposal), as, deadline);
     }
@@ -124,13 +124,13 @@ void AcquireRound::propose(std::uint64_t token) {
 
 // Whoever came before is let in before: a mark says so at each node.
 bool AcquireRound::aged() const noexcept {
-    return attempt_->queue && waited_ >= PollMark::after && find_place(place_)->ticket != 0 &&
+    return attempt_->queue && waited_ >= PollMark::after && find_state(place_)->ticket != 0 &&
            with_units();
 }
 
 void AcquireRound::said(std::size_t node, bool current, const Reply& r, boot_clock::time_point now,
                         bool) {
-    Vote v = vote_from(r, !setting_.fencing);
+    Vote v = vote_from(r, !context_.fencing);
     using enum Vote::Kind;
     Peer& peer = peers_[node];
     // Nothing of this round was there before, unless it came by another address.
@@ -144,7 +144,7 @@ void AcquireRound::said(std::size_t node, bool current, const Reply& r, boot_clo
     if (!current) return;
     // After its connection or the node's start changed, this answer may be from one that may not
     // vote.
-    if (!setting_.voters.votes(node, now)) v = {.kind = Vote::Kind::missing};
+    if (!context_.voters.votes(node, now)) v = {.kind = Vote::Kind::missing};
     tally_.set(node, std::move(v));
 }
 
@@ -152,8 +152,8 @@ void AcquireRound::silent(std::size_t node, bool current, const error_code& why,
                           std::string words) {
     if (finished_) {
         // Won meanwhile: what may still arrive there is undone with the release. Lost: it is owed.
-        Place* const p = find_place(place_);
-        if (won_ && p->value == value() && peers_[node].open == 0) Place::arrived(p->loose, node);
+        OwnerState* const p = find_state(place_);
+        if (won_ && p->value == value() && peers_[node].open == 0) OwnerState::arrived(p->loose, node);
     } else if (current) {
         tally_.set(node, {.kind = Vote::Kind::missing, .why = why, .words = std::move(words)});
     }
@@ -163,7 +163,7 @@ Round::Phase AcquireRound::phase(boot_clock::time_point now) {
     const auto verdict = tally_.verdict();
     if (verdict != Tally::Verdict::granted && tally_.count(Vote::Kind::units) > 0 &&
         now < deadline) {
-        find_place(place_)->units = true;
+        find_state(place_)->units = true;
         propose(token_);
         ask_again();
         return Phase::open;
@@ -173,7 +173,7 @@ Round::Phase AcquireRound::phase(boot_clock::time_point now) {
     if (verdict == Tally::Verdict::contended || verdict == Tally::Verdict::no_quorum)
         return Phase::decided;
     if (verdict == Tally::Verdict::granted || now >= deadline) return Phase::closed;
-    propose(std::max({tally_.next_token(), token_ + 1, setting_.voters.propose(now)}));
+    propose(std::max({tally_.next_token(), token_ + 1, context_.voters.propose(now)}));
     ask_again();
     return Phase::open;
 }
@@ -199,10 +199,10 @@ void AcquireRound::finish(boot_clock::time_point now) {
         verdict = tally_.verdict();
     }
     finished_ = true;
-    Place& place = *find_place(place_);
+    OwnerState& place = *find_state(place_);
     place.mark.answered(now - begun_);
     std::string words;
-    const error_code wrong = setting_.voters.refused(&words);
+    const error_code wrong = context_.voters.refused(&words);
     const bool in_time = now < attempt_->sent + attempt_->ttl - spi::drift(attempt_->ttl);
     if (verdict == Tally::Verdict::granted && !wrong && in_time) return win(now);
     lose(verdict == Tally::Verdict::contended, wrong, std::move(words), now);
@@ -210,14 +210,14 @@ void AcquireRound::finish(boot_clock::time_point now) {
 
 void AcquireRound::win(boot_clock::time_point now) {
     won_ = true;
-    Place& place = *find_place(place_);
+    OwnerState& place = *find_state(place_);
     place.marked = false;
     const milliseconds least = attempt_->min_hold;
     if (least > milliseconds(0)) place.closed_until = now + least + spi::drift(least);
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-        if (peers_[i].open > 0) Place::may_arrive(place, place.loose, i, deadline);
+        if (peers_[i].open > 0) OwnerState::may_arrive(place, place.loose, i, deadline);
         // Its connection was still on its way: the engine takes the lock there, too.
-        if (peers_[i].wanted) extend(i, token_text(token_));
+        if (peers_[i].wanted) acquire_late(i, token_text(token_));
     }
     Attempt::Granted g;
     g.token.value = token_;
@@ -225,7 +225,7 @@ void AcquireRound::win(boot_clock::time_point now) {
     g.ttl = attempt_->ttl;
     g.base = attempt_->sent;
     attempt_->outcome = g;
-    setting_.voters.saw(token_);
+    context_.voters.saw(token_);
 }
 
 void AcquireRound::lose(bool contended, const error_code& wrong, std::string words,
@@ -244,10 +244,10 @@ void AcquireRound::lose(bool contended, const error_code& wrong, std::string wor
     } else {
         const bool slow = tally_.verdict() == Tally::Verdict::granted;
         a.outcome =
-            Attempt::Failed{slow ? make(Error::too_slow) : tally_.why(), setting_.voters.answers()};
-        a.detail = tally_.words(setting_.voters, now);
+            Attempt::Failed{slow ? make(Error::too_slow) : tally_.why(), context_.voters.answers()};
+        a.detail = tally_.words(context_.voters, now);
     }
-    find_place(place_)->value.clear();
+    find_state(place_)->value.clear();
     for (std::size_t i = 0; i < peers_.size(); ++i)
         if (peers_[i].taken || peers_[i].open > 0)
             owe(i, peers_[i].open > 0 ? deadline : boot_clock::time_point::min());
@@ -255,16 +255,16 @@ void AcquireRound::lose(bool contended, const error_code& wrong, std::string wor
 
 bool AcquireRound::useful(std::size_t node, boot_clock::time_point now) const noexcept {
     // What connects may have found out that the node has restarted.
-    if (!setting_.voters.votes(node, now)) return false;
+    if (!context_.voters.votes(node, now)) return false;
     // Won without it: it is welcome as long as the lease is not given back.
-    const Place* const p = find_place(place_);
+    const OwnerState* const p = find_state(place_);
     return !finished_ || (won_ && p->value == value() && !p->leaving);
 }
 
 // --- renew
 // --------------------------------------------------------------------------------------
 
-RenewRound::RenewRound(const Setting& s, Held& h)
+RenewRound::RenewRound(const RoundContext& s, Held& h)
     : Round(s, h.name, h.place, !h.units.exclusive(), kept_now(h), h.deadline),
       held_(&h),
       token_(token_text(h.token.value)) {
@@ -275,12 +275,12 @@ RenewRound::RenewRound(const Setting& s, Held& h)
 void RenewRound::begin(boot_clock::time_point now) {
     held_->renewal = Held::Renewal::unknown;
     held_->renewal_error = make(Error::no_quorum);
-    const Place* const p = find_place(place_);
+    const OwnerState* const p = find_state(place_);
     const std::string value = p == nullptr ? std::string() : p->value;
     request_ = shared_ ? renew_units_ask(keys_, value, ttl_, deadline)
                        : renew_ask(keys_, value, ttl_, token_, deadline);
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-        peers_[i].wanted = setting_.voters.votes(i, now);
+        peers_[i].wanted = context_.voters.votes(i, now);
         if (peers_[i].wanted) continue;
         said_[i] = Say::missing;
         votes_.set(i, {.kind = Vote::Kind::missing});
@@ -289,7 +289,7 @@ void RenewRound::begin(boot_clock::time_point now) {
 
 void RenewRound::said(std::size_t node, bool, const Reply& r, boot_clock::time_point now, bool) {
     Say say = Say::missing;
-    if (r.is_text() && !r.text.empty() && setting_.voters.votes(node, now)) {
+    if (r.is_text() && !r.text.empty() && context_.voters.votes(node, now)) {
         const char letter = r.text.front();
         say = letter == 'y'   ? Say::renewed
               : letter == 'x' ? Say::revoked
@@ -320,14 +320,14 @@ std::size_t RenewRound::over() const noexcept {
 }
 
 Round::Phase RenewRound::phase(boot_clock::time_point) {
-    const std::size_t quorum = setting_.voters.quorum();
+    const std::size_t quorum = context_.voters.quorum();
     const bool decided = count(Say::renewed) >= quorum || over() > said_.size() - quorum;
     return decided || count(Say::waiting) == 0 ? Phase::closed : Phase::open;
 }
 
 void RenewRound::finish(boot_clock::time_point now) {
     finished_ = true;
-    const std::size_t quorum = setting_.voters.quorum(), revoked = count(Say::revoked);
+    const std::size_t quorum = context_.voters.quorum(), revoked = count(Say::revoked);
     if (count(Say::renewed) >= quorum) {
         renewed_ = true;
         held_->renewal = Held::Renewal::renewed;
@@ -347,20 +347,20 @@ void RenewRound::finish(boot_clock::time_point now) {
             else if (said_[i] != Say::missing && said_[i] != Say::waiting)
                 votes_.set(i, {.kind = busy});
         held_->renewal_error = votes_.why();
-        held_->detail = votes_.words(setting_.voters, now);
+        held_->detail = votes_.words(context_.voters, now);
     }
 }
 
 // Only after a majority has renewed, and never counted in that renewal: a lock that was broken, or
 // whose time is over, must not come back.
 void RenewRound::repair(std::size_t node, boot_clock::time_point now) {
-    if (now < deadline && place_) extend(node, token_);
+    if (now < deadline && place_) acquire_late(node, token_);
 }
 
 // A majority is without it, so what the others have protects nothing and only stands in the way of
 // who comes next.
 void RenewRound::give_up(boot_clock::time_point now) {
-    Place* const p = find_place(place_);
+    OwnerState* const p = find_state(place_);
     // Being given back already, that may be why: its release has to find what is left.
     if (p == nullptr || p->leaving.exchange(true)) return;
     for (std::size_t i = 0; i < said_.size(); ++i) {
@@ -374,12 +374,12 @@ void RenewRound::give_up(boot_clock::time_point now) {
 // --- release
 // ------------------------------------------------------------------------------------
 
-ReleaseRound::ReleaseRound(const Setting& s, const Held& h, bool engine)
+ReleaseRound::ReleaseRound(const RoundContext& s, const Held& h, bool engine)
     : Round(s, h.name, h.place, !h.units.exclusive(), kept_now(h), h.deadline),
       engine_(engine),
       told_(true) {}
 
-ReleaseRound::ReleaseRound(const Setting& s, const Attempt& a)
+ReleaseRound::ReleaseRound(const RoundContext& s, const Attempt& a)
     : Round(s, a.name, a.place, !a.units.exclusive(), kept_for(a), a.deadline),
       engine_(true),
       told_(false) {}
@@ -388,7 +388,7 @@ void ReleaseRound::begin(boot_clock::time_point now) {
     begun_ = now;
     waiting_ = peers_.size();
     votes_.begin(peers_.size());
-    Place* const p = find_place(place_);
+    OwnerState* const p = find_state(place_);
     if (p != nullptr) p->leaving = true;
     // Before anything is sent: what another thread notes as arrived meanwhile may have come after
     // our release.
@@ -415,7 +415,7 @@ void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time
     }
     votes_.set(node, {.kind = Vote::Kind::granted});
     --waiting_;
-    const Place* const p = find_place(place_);
+    const OwnerState* const p = find_state(place_);
     const auto again = in_order                  ? under_way_[node].in_order
                        : engine_ && p != nullptr ? p->under_way(node)
                                                  : under_way_[node].any;
@@ -431,7 +431,7 @@ void ReleaseRound::silent(std::size_t node, bool, const error_code& why, std::st
 
 Round::Phase ReleaseRound::phase(boot_clock::time_point) {
     if (waiting_ == 0) return Phase::closed;
-    return tally_.ones >= setting_.voters.quorum() ? Phase::decided : Phase::open;
+    return tally_.ones >= context_.voters.quorum() ? Phase::decided : Phase::open;
 }
 
 void ReleaseRound::finish(boot_clock::time_point) {
@@ -444,7 +444,7 @@ void ReleaseRound::report(Held& h, boot_clock::time_point now) const {
     h.released = result();
     if (h.released != ReleaseResult::unreachable) return;
     h.release_error = votes_.why();
-    h.detail = votes_.words(setting_.voters, now);
+    h.detail = votes_.words(context_.voters, now);
 }
 
 }  // namespace holdfast::redlock

@@ -8,22 +8,22 @@
 #include <string>
 
 #include "holdfast/spi/backend.hpp"
-#include "place.hpp"
+#include "owner_state.hpp"
 #include "requests.hpp"
 #include "votes.hpp"
 
 namespace holdfast::redlock {
 
 /// What a round leaves to do at single nodes, even after its caller has gone.
-class Aftermath {
+class CleanUp {
 public:
-    virtual ~Aftermath() = default;
+    virtual ~CleanUp() = default;
     /// Makes sure that a release reaches one node. Where a request of ours may arrive until
     /// `again`, repeats it after that.
     virtual void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
                      milliseconds ttl) = 0;
     /// Acquires at one more node a lock that a majority has granted. Its bit in `repairs` is set.
-    virtual void extend(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) = 0;
+    virtual void acquire_late(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) = 0;
 };
 
 /// For how long a node keeps a grant: what is renewed later has until `closed` in any case.
@@ -33,9 +33,9 @@ inline milliseconds kept_for(const spi::Attempt& a) noexcept {
 }
 
 /// Shared by all rounds of one client, which it outlives.
-struct Setting {
+struct RoundContext {
     Voters& voters;
-    Aftermath& after;
+    CleanUp& after;
     std::string_view prefix;
     bool fencing = true;
 };
@@ -77,7 +77,7 @@ public:
     const boot_clock::time_point deadline;
 
 protected:
-    Round(const Setting&, std::string_view name, std::shared_ptr<void> place, bool shared,
+    Round(const RoundContext&, std::string_view name, std::shared_ptr<void> place, bool shared,
           milliseconds ttl, boot_clock::time_point deadline);
     virtual void said(std::size_t node, bool current, const Reply&, boot_clock::time_point now,
                       bool in_order) = 0;
@@ -87,16 +87,16 @@ protected:
     void owe(std::size_t node, boot_clock::time_point again);
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again);
     const std::string& value() const noexcept { return request_.value(); }
-    bool with_units() const noexcept { return shared_ || find_place(place_)->units; }
+    bool with_units() const noexcept { return shared_ || find_state(place_)->units; }
     /// Acquires the lock there, too, unless it is being released.
-    void extend(std::size_t node, std::string token);
+    void acquire_late(std::size_t node, std::string token);
 
     struct Peer {
         bool wanted = false;  ///< to be asked
         bool taken = false;   ///< acquire: it may be held there, by some answer
         unsigned open = 0;    ///< requests that may still act
     };
-    const Setting setting_;
+    const RoundContext context_;
     const std::shared_ptr<void> place_;
     const bool shared_;
     const milliseconds ttl_;  ///< how long a node keeps the lock
@@ -111,7 +111,7 @@ protected:
 /// everything.
 class AcquireRound final : public Round {
 public:
-    AcquireRound(const Setting&, spi::Attempt&);
+    AcquireRound(const RoundContext&, spi::Attempt&);
     void begin(boot_clock::time_point now) override;
     Phase phase(boot_clock::time_point now) override;
     void finish(boot_clock::time_point now) override;
@@ -138,7 +138,7 @@ private:
 
 class RenewRound final : public Round {
 public:
-    RenewRound(const Setting&, spi::Held&);
+    RenewRound(const RoundContext&, spi::Held&);
     void begin(boot_clock::time_point now) override;
     Phase phase(boot_clock::time_point now) override;
     void finish(boot_clock::time_point now) override;
@@ -170,10 +170,10 @@ private:
 /// Compare-and-delete at every node. What is unanswered there, or may still arrive, is owed.
 class ReleaseRound final : public Round {
 public:
-    /// `engine`: driven by the thread that keeps track of arrivals (Place).
-    ReleaseRound(const Setting&, const spi::Held&, bool engine);
+    /// `engine`: driven by the thread that keeps track of arrivals (OwnerState).
+    ReleaseRound(const RoundContext&, const spi::Held&, bool engine);
     /// For a grant that was never reported, on the engine.
-    ReleaseRound(const Setting&, const spi::Attempt&);
+    ReleaseRound(const RoundContext&, const spi::Attempt&);
     void begin(boot_clock::time_point now) override;
     Phase phase(boot_clock::time_point now) override;
     void finish(boot_clock::time_point now) override;

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "../../resp/errors.hpp"
-#include "verbs.hpp"
+#include "script_calls.hpp"
 
 namespace holdfast::redis {
 
@@ -47,7 +47,7 @@ milliseconds next_poll(milliseconds ttl, std::int64_t left) {
 
 Acquire::Acquire(Shared& s, const Keys& k, Attempt& a)
     : Operation(s, k,
-                first_of(s, needs_units(a) ? &Verbs::enter_units : &Verbs::enter, &Verbs::set),
+                first_of(s, needs_units(a) ? &ScriptCalls::enter_units : &ScriptCalls::enter, &ScriptCalls::set),
                 a.ttl, a.deadline),
       attempt_(a) {}
 
@@ -56,18 +56,18 @@ bool Acquire::queues() const noexcept {
 }
 
 void Acquire::add_arguments(Command& c) {
-    const Verbs& v = Verbs::all();
+    const ScriptCalls& v = ScriptCalls::all();
     const Attempt& a = attempt_;
-    if (verb_ == &v.set) {
+    if (call_ == &v.set) {
         c.add("SET").add(keys_.lock).add(a.owner).add("NX").add("PX").add_number(a.ttl.count());
-    } else if (verb_ == &v.get) {
+    } else if (call_ == &v.get) {
         c.add("GET").add(keys_.lock);
-    } else if (verb_ == &v.plain_renew) {
+    } else if (call_ == &v.plain_renew) {
         c.add(a.owner).add_number(a.ttl.count());
-    } else if (verb_ == &v.enter_units) {
+    } else if (call_ == &v.enter_units) {
         add_units(c);
     } else {
-        const Place* p = find_place(a.place);
+        const OwnerState* p = find_state(a.place);
         c.add(a.owner).add_number(a.ttl.count());
         c.add_number(queues() ? window_of(a.ttl).count() : 0);
         c.add_number(shared_.clock.server_ms(a.deadline));
@@ -76,14 +76,14 @@ void Acquire::add_arguments(Command& c) {
 }
 
 bool Acquire::marks() const noexcept {
-    const Place* p = find_place(attempt_.place);
+    const OwnerState* p = find_state(attempt_.place);
     return attempt_.queue && !shared_.options.queue && p != nullptr && p->arrived &&
            attempt_.sent - *p->arrived >= PollMark::after;
 }
 
 void Acquire::add_units(Command& c) {
     const Attempt& a = attempt_;
-    Place& p = place_of(attempt_.place);
+    OwnerState& p = state_of(attempt_.place);
     // The place of one that polls is where it came first, as soon as it takes one.
     if (!p.arrived && !shared_.options.queue) p.arrived = a.sent;
     milliseconds alive{0};
@@ -102,15 +102,15 @@ void Acquire::add_units(Command& c) {
 }
 
 void Acquire::answered(const Reply& r, Now now) {
-    const Verbs& v = Verbs::all();
-    const Verb* const asked = std::exchange(verb_, nullptr);
+    const ScriptCalls& v = ScriptCalls::all();
+    const ScriptCall* const asked = std::exchange(call_, nullptr);
     if (asked == &v.enter || asked == &v.enter_units)
-        return entered(words_of(r, *asked), asked, now);
+        return entered(text_of(r, *asked), asked, now);
     if (asked == &v.set) return set(r);
     if (asked == &v.plain_renew) {
         if (r.is(Reply::Type::integer) && r.integer == 1) return grant(0, PreviousHolder::unknown);
         // The lost request cannot take it any more by its own deadline.
-        Place& p = place_of(attempt_.place);
+        OwnerState& p = state_of(attempt_.place);
         if (p.ghost <= shared_.clock.latest_server_ms(now())) p.unanswered = false;
         return ask_kind();
     }
@@ -120,11 +120,11 @@ void Acquire::answered(const Reply& r, Now now) {
         shared_.texts.add(keys_.lock);
 }
 
-void Acquire::entered(const Words& answer, const Verb* asked, Now now) {
+void Acquire::entered(const ReplyText& answer, const ScriptCall* asked, Now now) {
     Attempt& a = attempt_;
     if (answer.error) return refused(answer.text);
-    if (!shared_.options.queue && asked == &Verbs::all().enter_units)
-        place_of(a.place).mark.answered(now() - a.sent);
+    if (!shared_.options.queue && asked == &ScriptCalls::all().enter_units)
+        state_of(a.place).mark.answered(now() - a.sent);
     std::string_view rest = answer.text;
     const std::string_view what = word(rest);
     if (what == "g") {
@@ -134,7 +134,7 @@ void Acquire::entered(const Words& answer, const Verb* asked, Now now) {
             return;
         }
         grant(static_cast<std::uint64_t>(token), previous_from(rest.empty() ? 'u' : rest.front()));
-        if (Place* p = find_place(a.place)) p->queued = p->unclaimed = false, p->handed.reset();
+        if (OwnerState* p = find_state(a.place)) p->queued = p->unclaimed = false, p->handed.reset();
         begin_hold(a, now());
     } else if (what == "q") {
         queued(rest, now);
@@ -145,10 +145,10 @@ void Acquire::entered(const Words& answer, const Verb* asked, Now now) {
         a.outcome = Attempt::Failed{make(Error::no_answer)};
         a.detail = "the request came too late to the server";
         late(rest, asked, now);
-    } else if (what == "u" && asked == &Verbs::all().enter) {
+    } else if (what == "u" && asked == &ScriptCalls::all().enter) {
         a.outcome = Attempt::Failed{make_error_code(errc::unavailable)};  // unless that is answered
-        place_of(a.place).units = true;
-        verb_ = &Verbs::all().enter_units;
+        state_of(a.place).units = true;
+        call_ = &ScriptCalls::all().enter_units;
     } else if (what == "m") {
         a.outcome = Attempt::Failed{make_error_code(errc::kind_mismatch)};
         a.detail = "another kind of lock, or another limit, is held or waited for under this name";
@@ -166,7 +166,7 @@ void Acquire::entered(const Words& answer, const Verb* asked, Now now) {
 
 void Acquire::queued(std::string_view rest, Now now) {
     Attempt& a = attempt_;
-    Place& p = place_of(a.place);
+    OwnerState& p = state_of(a.place);
     p.queued = shared_.options.queue;
     p.seen = static_cast<std::uint64_t>(number(word(rest)));
     const std::int64_t left = number(word(rest));
@@ -194,16 +194,16 @@ void Acquire::set(const Reply& r) {
     }
     a.outcome = Attempt::Busy{std::min(a.ttl / 3, milliseconds(1000)), true};
     // An earlier request whose answer was lost may have taken it: then it is ours.
-    const Place* p = find_place(a.place);
+    const OwnerState* p = find_state(a.place);
     if (p != nullptr && p->unanswered)
-        verb_ = &Verbs::all().plain_renew;
+        call_ = &ScriptCalls::all().plain_renew;
     else
         ask_kind();
 }
 
 // A busy key may be no lock at all, which SET NX does not distinguish.
 void Acquire::ask_kind() {
-    if (!shared_.texts.has(keys_.lock)) verb_ = &Verbs::all().get;
+    if (!shared_.texts.has(keys_.lock)) call_ = &ScriptCalls::all().get;
 }
 
 void Acquire::grant(std::uint64_t token, PreviousHolder previous) {
@@ -226,9 +226,9 @@ void Acquire::refused(std::string_view text) {
 }
 
 void Acquire::missing(const error_code& why, bool sent, const std::string& detail) {
-    const Verbs& v = Verbs::all();
+    const ScriptCalls& v = ScriptCalls::all();
     Attempt& a = attempt_;
-    const Verb* const asked = std::exchange(verb_, nullptr);
+    const ScriptCall* const asked = std::exchange(call_, nullptr);
     if (asked == &v.get) return;  // busy all the same
     if (!sent && asked != &v.plain_renew) {
         a.outcome = Attempt::Failed{why};
@@ -236,7 +236,7 @@ void Acquire::missing(const error_code& why, bool sent, const std::string& detai
         return;
     }
     a.outcome = Attempt::NoAnswer{why};
-    Place& p = place_of(a.place);
+    OwnerState& p = state_of(a.place);
     p.unanswered = true;
     // At least the deadline that was sent, whatever we have learnt of the clock since.
     p.ghost = std::max(p.ghost, shared_.clock.latest_server_ms(a.deadline) + 1);
@@ -248,7 +248,7 @@ bool Acquire::granted() const noexcept {
 }
 
 void Acquire::unconfirmed(const error_code& why, const std::string& detail) {
-    place_of(attempt_.place).unanswered = true;  // the next attempt finds our own owner there
+    state_of(attempt_.place).unanswered = true;  // the next attempt finds our own owner there
     attempt_.outcome = Attempt::NoAnswer{why};
     attempt_.detail = detail;
 }

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "../../resp/errors.hpp"
-#include "verbs.hpp"
+#include "script_calls.hpp"
 
 namespace holdfast::redis {
 
@@ -13,9 +13,9 @@ using spi::Held;
 namespace {
 
 template <class Item>
-const Verb& leaving(const Shared& s, const Item& of) {
-    return first_of(s, needs_units(of) ? &Verbs::leave_units : &Verbs::leave,
-                    &Verbs::plain_release);
+const ScriptCall& leaving(const Shared& s, const Item& of) {
+    return first_of(s, needs_units(of) ? &ScriptCalls::leave_units : &ScriptCalls::leave,
+                    &ScriptCalls::plain_release);
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ const Verb& leaving(const Shared& s, const Item& of) {
 Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now)
     : Operation(s, k, leaving(s, h), h.ttl, h.deadline),
       owner_(h.owner),
-      place_(find_place(h.place)),
+      place_(find_state(h.place)),
       token_(h.token),
       lock_delay_(h.lock_delay),
       now_(now),
@@ -33,14 +33,14 @@ Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now
 Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point now)
     : Operation(s, k, leaving(s, a), a.ttl, a.deadline),
       owner_(a.owner),
-      place_(find_place(a.place)),
+      place_(find_state(a.place)),
       now_(now),
       how_('u'),
       find_out_(false) {}
 
 Leave::Leave(Shared& s, const Keys& k, std::string_view owner, boot_clock::time_point until,
              std::int64_t ghost)
-    : Operation(s, k, first_of(s, &Verbs::leave_units, &Verbs::plain_release), {}, until),
+    : Operation(s, k, first_of(s, &ScriptCalls::leave_units, &ScriptCalls::plain_release), {}, until),
       owner_(owner),
       place_(nullptr),
       ghost_(ghost),
@@ -69,17 +69,17 @@ void Leave::write_texts() {
 }
 
 void Leave::add_arguments(Command& c) {
-    const Verbs& v = Verbs::all();
-    if (verb_ == &v.get) {
+    const ScriptCalls& v = ScriptCalls::all();
+    if (call_ == &v.get) {
         c.add("GET").add(keys_.lock);
-    } else if (verb_ == &v.plain_release) {
+    } else if (call_ == &v.plain_release) {
         c.add(owner_);
     } else {
         const std::int64_t last = place_ != nullptr ? place_->ghost : ghost_;
         const bool ghost = last > shared_.clock.server_ms(now_);
         c.add(owner_).add(how_ == 'r' ? "r" : how_ == 'a' ? "a" : "u");
         c.add_number(ghost ? last : 0);
-        if (verb_ == &v.leave_units) {
+        if (call_ == &v.leave_units) {
             c.add_number(closed_for(place_, now_));
             c.add_number(lock_delay_.count());
             return;
@@ -99,9 +99,9 @@ void Leave::end(ReleaseResult r) {
 }
 
 void Leave::answered(const Reply& r, Now) {
-    const Verbs& v = Verbs::all();
-    const Verb* const asked = std::exchange(verb_, nullptr);
-    const Words answer = words_of(r, *asked);
+    const ScriptCalls& v = ScriptCalls::all();
+    const ScriptCall* const asked = std::exchange(call_, nullptr);
+    const ReplyText answer = text_of(r, *asked);
     if (answer.error) {
         // What is kept under that name is no lock: nothing of ours can be held there.
         const error_code ec = from_reply(answer.text);
@@ -117,10 +117,10 @@ void Leave::answered(const Reply& r, Now) {
         } else if (r.integer == 1) {
             end(ReleaseResult::released);
         } else if (find_out_) {
-            verb_ = &v.get;
+            call_ = &v.get;
         }
     } else if (answer.text == "u" && asked == &v.leave) {
-        verb_ = &v.leave_units;
+        call_ = &v.leave_units;
     } else {
         std::string_view rest = answer.text;
         const std::string_view what = word(rest);
@@ -133,12 +133,12 @@ void Leave::answered(const Reply& r, Now) {
         else
             error_ = make(Error::protocol);
         // More waiters can be granted than one request does.
-        if (rest == "m") verb_ = asked;
+        if (rest == "m") call_ = asked;
     }
 }
 
 void Leave::missing(const error_code& why, bool, const std::string& detail) {
-    verb_ = nullptr;
+    call_ = nullptr;
     if (ended_) return;
     error_ = why;
     detail_ = detail;

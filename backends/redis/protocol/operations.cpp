@@ -3,27 +3,27 @@
 #include <algorithm>
 
 #include "../../resp/errors.hpp"
-#include "verbs.hpp"
+#include "script_calls.hpp"
 
 namespace holdfast::redis {
 
 using spi::Attempt;
 using spi::Held;
 
-Operation::Operation(Shared& s, const Keys& k, const Verb& first, milliseconds t,
+Operation::Operation(Shared& s, const Keys& k, const ScriptCall& first, milliseconds t,
                      boot_clock::time_point until)
-    : ttl(t), deadline(until), shared_(s), keys_(k), verb_(&first) {}
+    : ttl(t), deadline(until), shared_(s), keys_(k), call_(&first) {}
 
 void Operation::add_keys(Command& c) {
-    if (verb_->keys == 6) return keys_.add_all_to(c, parts_);
-    if (verb_->keys == 5) return keys_.add_to(c);
+    if (call_->keys == 6) return keys_.add_all_to(c, parts_);
+    if (call_->keys == 5) return keys_.add_to(c);
     c.add(keys_.lock);
-    if (verb_->keys == 3) c.add(keys_.state).add(keys_.tombs);
+    if (call_->keys == 3) c.add(keys_.state).add(keys_.tombs);
 }
 
-void Operation::late(std::string_view server_ms, const Verb* again, Now now) {
+void Operation::late(std::string_view server_ms, const ScriptCall* again, Now now) {
     shared_.clock.sample(number(server_ms) * 1000, now());
-    if (!std::exchange(repeated_, true)) verb_ = again;
+    if (!std::exchange(repeated_, true)) call_ = again;
 }
 
 std::string Operation::words(std::string_view error) const {
@@ -31,7 +31,7 @@ std::string Operation::words(std::string_view error) const {
 }
 
 void write(Command& c, std::span<Operation* const> all, std::string_view channel) {
-    const Verb& v = *all.front()->wants();
+    const ScriptCall& v = *all.front()->wants();
     c.clear();
     const Script* const script = all.size() == 1 ? v.one : v.many;
     if (script != nullptr) begin(c, *script, static_cast<long long>(v.keys * all.size()));
@@ -46,21 +46,21 @@ void write(Command& c, std::span<Operation* const> all, std::string_view channel
         o->add_arguments(c);
 }
 
-Words words_of(const Reply& r, const Verb& asked) noexcept {
+ReplyText text_of(const Reply& r, const ScriptCall& asked) noexcept {
     if (r.is(Reply::Type::error)) return {r.text, true};
-    if (r.is(Reply::Type::array) && r.count == 1) return words_of(r.elements.front(), asked);
+    if (r.is(Reply::Type::array) && r.count == 1) return text_of(r.elements.front(), asked);
     // A text of an earlier answer may still be there in one that has none.
     if (!r.is_text()) return {};
     const std::string_view text = r.text;
     // Only scripts for many locks answer so; to any other verb it is somebody's value.
-    return asked.many != nullptr && text.starts_with("E ") ? Words{text.substr(2), true}
-                                                           : Words{text};
+    return asked.many != nullptr && text.starts_with("E ") ? ReplyText{text.substr(2), true}
+                                                           : ReplyText{text};
 }
 
 Renew::Renew(Shared& s, const Keys& k, Held& h)
     : Operation(s, k,
-                first_of(s, h.units.exclusive() ? &Verbs::renew : &Verbs::renew_units,
-                         &Verbs::plain_renew),
+                first_of(s, h.units.exclusive() ? &ScriptCalls::renew : &ScriptCalls::renew_units,
+                         &ScriptCalls::plain_renew),
                 h.ttl, h.deadline),
       held_(h) {
     h.renewal = Held::Renewal::unknown;
@@ -69,20 +69,20 @@ Renew::Renew(Shared& s, const Keys& k, Held& h)
 }
 
 void Renew::add_arguments(Command& c) {
-    const Verbs& v = Verbs::all();
-    const Place* p = find_place(held_.place);
+    const ScriptCalls& v = ScriptCalls::all();
+    const OwnerState* p = find_state(held_.place);
     const std::int64_t length = (held_.ttl + held_.lock_delay).count();
     c.add(held_.owner).add_number(std::max(length, closed_for(p, held_.sent)));
-    if (verb_ == &v.plain_renew) return;
-    if (verb_ == &v.renew) c.add_number(p != nullptr && p->unclaimed ? 1 : 0);
+    if (call_ == &v.plain_renew) return;
+    if (call_ == &v.renew) c.add_number(p != nullptr && p->unclaimed ? 1 : 0);
     c.add_number(shared_.clock.server_ms(held_.deadline));
-    if (verb_ == &v.renew_units) c.add_number(held_.units.take).add_number(held_.units.of);
+    if (call_ == &v.renew_units) c.add_number(held_.units.take).add_number(held_.units.of);
 }
 
 void Renew::answered(const Reply& r, Now now) {
-    const Verb* const asked = std::exchange(verb_, nullptr);
-    const bool plain = asked == &Verbs::all().plain_renew;
-    const Words answer = words_of(r, *asked);
+    const ScriptCall* const asked = std::exchange(call_, nullptr);
+    const bool plain = asked == &ScriptCalls::all().plain_renew;
+    const ReplyText answer = text_of(r, *asked);
     if (answer.error) {
         held_.renewal_error = from_reply(answer.text);
         held_.detail = words(answer.text);
@@ -100,7 +100,7 @@ void Renew::answered(const Reply& r, Now now) {
     if (what == "y" || what == "a") {
         held_.renewal = Held::Renewal::renewed;
         held_.asked = what == "a";
-        if (Place* p = find_place(held_.place)) p->unclaimed = false;
+        if (OwnerState* p = find_state(held_.place)) p->unclaimed = false;
     } else if (what == "n" || what == "x") {
         held_.renewal = Held::Renewal::lost;
         held_.renewal_error = make_error_code(what == "x" ? errc::revoked : errc::lost);
@@ -113,7 +113,7 @@ void Renew::answered(const Reply& r, Now now) {
 }
 
 void Renew::missing(const error_code& why, bool, const std::string& detail) {
-    verb_ = nullptr;
+    call_ = nullptr;
     held_.renewal_error = why;
     held_.detail = detail;
 }

@@ -8,14 +8,14 @@
 #include "../shared.hpp"
 #include "holdfast/spi/backend.hpp"
 #include "keys.hpp"
-#include "place.hpp"
+#include "owner_state.hpp"
 #include "scripts.hpp"
 
 namespace holdfast::redis {
 
 /// A request. With `many`, operations that want the same one share it: the keys of all, then the
 /// arguments of all, and an array of their answers.
-struct Verb {
+struct ScriptCall {
     const Script* one;  ///< null: a command, not a script
     const Script* many;
     unsigned keys;         ///< of one lock
@@ -30,7 +30,7 @@ public:
     Operation& operator=(const Operation&) = delete;
 
     /// Null: it is over, and the outcome is written.
-    const Verb* wants() const noexcept { return verb_; }
+    const ScriptCall* wants() const noexcept { return call_; }
     void add_keys(Command&);
     /// Of a command: all of it. Texts live as long as the operation.
     virtual void add_arguments(Command&) = 0;
@@ -52,18 +52,18 @@ public:
     const boot_clock::time_point deadline;
 
 protected:
-    Operation(Shared&, const Keys&, const Verb& first, milliseconds ttl,
+    Operation(Shared&, const Keys&, const ScriptCall& first, milliseconds ttl,
               boot_clock::time_point deadline);
     /// The server said that the request came too late by its clock, which is known now, and that
     /// nothing was done: once more, with a deadline that is right.
-    void late(std::string_view server_ms, const Verb* again, Now);
+    void late(std::string_view server_ms, const ScriptCall* again, Now);
 
     /// For people: what the server says to the last request, or the error of a part of it.
     std::string words(std::string_view error) const;
 
     Shared& shared_;
     const Keys& keys_;
-    const Verb* verb_;
+    const ScriptCall* call_;
 
 private:
     friend void write(Command&, std::span<Operation* const>, std::string_view channel);
@@ -76,11 +76,11 @@ private:
 void write(Command&, std::span<Operation* const>, std::string_view channel);
 
 /// One lock's answer to that verb as a text; of an error, what the server says.
-struct Words {
+struct ReplyText {
     std::string_view text;
     bool error = false;
 };
-Words words_of(const Reply&, const Verb&) noexcept;
+ReplyText text_of(const Reply&, const ScriptCall&) noexcept;
 
 class Acquire final : public Operation {
 public:
@@ -93,7 +93,7 @@ public:
     void unconfirmed(const error_code&, const std::string&) override;
 
 private:
-    void entered(const Words&, const Verb* asked, Now);
+    void entered(const ReplyText&, const ScriptCall* asked, Now);
     void queued(std::string_view place, Now);
     void set(const Reply&);
     void refused(std::string_view text);
@@ -143,7 +143,7 @@ private:
     void end(ReleaseResult);
 
     const std::string_view owner_;
-    Place* const place_;
+    OwnerState* const place_;
     const FencingToken token_;
     const milliseconds lock_delay_{0};
     const boot_clock::time_point now_{};

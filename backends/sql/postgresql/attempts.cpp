@@ -32,7 +32,7 @@ void grant(Connection& c, Steps steps) {
     said.error = c.open(last_deadline(steps), said.detail);
     if (!went_well(said, steps)) return;
     Steps off;
-    const Shared::Asking asking(c.shared(), steps, off);
+    const Shared::InFlight asking(c.shared(), steps, off);
     said.error = make_error_code(errc::closed);
     went_well(said, off);
     if (steps.size() > 1) {
@@ -142,14 +142,15 @@ void stand(Connection& c, const Steps& unplaced, TableRows& known) {
 
 }  // namespace
 
-Shared::Asking::Asking(Shared& shared, Steps& steps, Steps& off) : shared_(shared), steps_(&steps) {
+Shared::InFlight::InFlight(Shared& shared, Steps& steps, Steps& off)
+    : shared_(shared), steps_(&steps) {
     const std::lock_guard hold(shared_.mutex_);
     for (Step* s : std::exchange(steps, {})) {
         const bool wanted = !shared_.closing_ && !s->called_off;
         s->asked = s->asked || wanted;
         (wanted ? steps : off).push_back(s);
     }
-    shared_.asked_.push_back(steps_);
+    shared_.in_flight_.push_back(steps_);
 }
 
 bool Shared::call_off(Step& s) {

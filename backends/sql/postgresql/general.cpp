@@ -294,7 +294,7 @@ void run_general(Connection& c, Steps steps) {
     if (!went_well(said, steps)) return;
     Steps asking, off;
     std::copy_if(steps.begin(), steps.end(), std::back_inserter(asking), is_attempt);
-    const Shared::Asking until_answered(c.shared(), asking, off);
+    const Shared::InFlight until_answered(c.shared(), asking, off);
     said.error = make_error_code(errc::closed);
     went_well(said, off);
     if (const Steps on = still_open(steps); on.size() == 1 && alone(c, *on.front())) return;

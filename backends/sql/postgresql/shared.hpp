@@ -82,17 +82,17 @@ struct Shared {
     }
 
     /// Unanswered requests for grants, so that closing can take them back.
-    class Asking {
+    class InFlight {
     public:
         /// Moves the steps that were called off from `steps` to `off`; all once the client closes.
         /// The others stay until this object ends.
-        Asking(Shared&, std::vector<Step*>& steps, std::vector<Step*>& off);
-        ~Asking() {
+        InFlight(Shared&, std::vector<Step*>& steps, std::vector<Step*>& off);
+        ~InFlight() {
             const std::lock_guard hold(shared_.mutex_);
-            std::erase(shared_.asked_, steps_);
+            std::erase(shared_.in_flight_, steps_);
         }
-        Asking(const Asking&) = delete;
-        Asking& operator=(const Asking&) = delete;
+        InFlight(const InFlight&) = delete;
+        InFlight& operator=(const InFlight&) = delete;
 
     private:
         Shared& shared_;
@@ -107,7 +107,7 @@ struct Shared {
     void stop_asking(F&& f) {
         const std::lock_guard hold(mutex_);
         closing_ = true;
-        for (const auto* steps : asked_)
+        for (const auto* steps : in_flight_)
             for (const Step* s : *steps)
                 f(*s);
     }
@@ -183,7 +183,7 @@ private:
     std::string reached_, audited_, schema_;
     std::set<std::string> server_warnings_;
     std::shared_ptr<const Statements> pinned_;
-    std::vector<const std::vector<Step*>*> asked_;
+    std::vector<const std::vector<Step*>*> in_flight_;
     std::atomic<bool> closing_{false};
 };
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <future>
-#include <numeric>
 #include <random>
 
 #include "direct.hpp"

@@ -1,28 +1,12 @@
 // What the scripts promise of one name: tokens that only grow, what became of the holder before, no
 // late request that takes the lock, and nothing of anybody else's overwritten.
 #include "catch.hpp"
-#include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
-#include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/wall_clock.hpp"
 #include "rig.hpp"
 
 using namespace redis_tests;
-using holdfast::FencingToken;
-using holdfast::Outcome;
 using holdfast::ReleaseResult;
-
-namespace {
-
-void wait_free(RedisServer& server, const std::string& name) {
-    holdfast::lab::wait_until(
-        [&] {
-            return server.cli({"EXISTS", name}).integer == 0;
-        },
-        10s, "the lock runs out");
-}
-
-}  // namespace
 
 TEST_CASE("grants: the first token of a name is the server's time in microseconds") {
     // The seconds of 1996 have nine digits, those of today ten.

@@ -165,11 +165,11 @@ TEST_CASE("operations: busy, with and without a place in line") {
     Acquire again(desk.shared, desk.keys, timed(waits).a);
     CHECK(asked(again).back() == "ticket");
     // Told of its turn while the look is under way: the answer knows nothing of it.
-    hear(place_of(waits.a.place), 1'000'000'000'000, "r", desk.shared, boot_clock::now());
+    hear(state_of(waits.a.place), 1'000'000'000'000, "r", desk.shared, boot_clock::now());
     answer(again, text("q 999999999990 5000 ticket 0 1"));
     REQUIRE(waits.granted());
     CHECK(waits.grant().previous == PreviousHolder::released);
-    CHECK(find_place(waits.a.place)->unclaimed);
+    CHECK(find_state(waits.a.place)->unclaimed);
 }
 
 TEST_CASE("operations: a message to a reader has a number of its own beside the token") {
@@ -183,14 +183,14 @@ TEST_CASE("operations: a message to a reader has a number of its own beside the 
         CHECK(asked(look).back() == "4294967295");
         answer(look, text("q " + std::to_string(seen) + " 5000 ticket 0 1"));
         REQUIRE(waits.busy());
-        hear(place_of(waits.a.place), number, told, desk.shared, boot_clock::now());
+        hear(state_of(waits.a.place), number, told, desk.shared, boot_clock::now());
         // A token that is not older than the grant is a false one.
         const bool real = told != "r999999999996";
         REQUIRE(take_handed(waits.a, desk.shared, boot_clock::now()) == real);
         if (real) CHECK(waits.token() == (told == "r" ? number : 999'999'999'980));
         // Not newer than the last look: it was over before that.
-        place_of(waits.a.place).queued = true;
-        hear(place_of(waits.a.place), seen, "r999999999980", desk.shared, boot_clock::now());
+        state_of(waits.a.place).queued = true;
+        hear(state_of(waits.a.place), seen, "r999999999980", desk.shared, boot_clock::now());
         CHECK_FALSE(take_handed(waits.a, desk.shared, boot_clock::now()));
     }
 }
@@ -204,7 +204,7 @@ TEST_CASE("operations: a message is believed where tokens are ahead of the serve
         Acquire look(desk.shared, desk.keys, timed(waits).a);
         answer(look, text("q " + std::to_string(seen) + " 5000 ticket 0 1"));
         REQUIRE(waits.busy());
-        hear(place_of(waits.a.place), seen + more, "r", desk.shared, boot_clock::now());
+        hear(state_of(waits.a.place), seen + more, "r", desk.shared, boot_clock::now());
         CHECK(take_handed(waits.a, desk.shared, boot_clock::now()) == (more == 1));
     }
 }
@@ -290,13 +290,13 @@ TEST_CASE("operations: no answer is a doubt only where something was sent, and i
         CHECK(op.wants() == nullptr);
         CHECK(t.in_doubt());
         CHECK_FALSE(t.a.detail.empty());
-        CHECK(find_place(t.a.place)->unanswered);
-        CHECK(find_place(t.a.place)->ghost > desk.shared.clock.server_ms(t.a.deadline));
+        CHECK(find_state(t.a.place)->unanswered);
+        CHECK(find_state(t.a.place)->ghost > desk.shared.clock.server_ms(t.a.deadline));
         if (desk.shared.options.plain) continue;
         // Its late request is refused for as long as it may arrive.
         Leave op2(desk.shared, desk.keys, t.a, boot_clock::now());
         CHECK(asked(op2).at(7) == "u");
-        CHECK(asked(op2).at(8) == std::to_string(find_place(t.a.place)->ghost));
+        CHECK(asked(op2).at(8) == std::to_string(find_state(t.a.place)->ghost));
         op2.missing(make(Error::no_answer), true, {});
         CHECK(op2.error() == make(Error::no_answer));
     }
@@ -310,7 +310,7 @@ TEST_CASE("operations: the mark lasts as long as the request that it is to refus
     // Before its silence is noticed another answer has told that the server's clock was set back.
     desk.shared.clock.sample(1'000'000'000'000 - 10'000'000, boot_clock::now());
     op.missing(make_error_code(errc::unavailable), true, {});
-    CHECK(find_place(t.a.place)->ghost > sent);
+    CHECK(find_state(t.a.place)->ghost > sent);
 }
 
 TEST_CASE("operations: each answer to a release, a withdrawal and a renewal") {
@@ -341,12 +341,12 @@ TEST_CASE("operations: each answer to a release, a withdrawal and a renewal") {
         answer(release, row.reply);
         CHECK(release.wants() == nullptr);
         CHECK(release.result() == row.result);
-        place_of(t.a.place).queued = true;
+        state_of(t.a.place).queued = true;
         Leave withdraw(desk.shared, desk.keys, t.a, boot_clock::now());
         CHECK(asked(withdraw).at(9).empty());
         answer(withdraw, row.reply);
         CHECK(withdraw.error() == row.error);
-        CHECK(find_place(t.a.place)->queued == static_cast<bool>(row.error));
+        CHECK(find_state(t.a.place)->queued == static_cast<bool>(row.error));
     }
     struct Says {
         Reply reply;
@@ -361,7 +361,7 @@ TEST_CASE("operations: each answer to a release, a withdrawal and a renewal") {
         {text("?"), Renewal::unknown, make(Error::protocol)},
         {text("y"), Renewal::renewed, {}},
     };
-    place_of(t.a.place).unclaimed = true;
+    state_of(t.a.place).unclaimed = true;
     for (const Says& one : says) {
         INFO(one.reply.text);
         auto h = held(t);
@@ -374,7 +374,7 @@ TEST_CASE("operations: each answer to a release, a withdrawal and a renewal") {
                            : one.reply.text.starts_with("E ") ? one.reply.text.substr(2)
                                                               : ""));
     }
-    CHECK_FALSE(find_place(t.a.place)->unclaimed);
+    CHECK_FALSE(find_state(t.a.place)->unclaimed);
     auto h = held(t);
     Renew silent(desk.shared, desk.keys, h);
     silent.missing(make(Error::no_answer), true, {});
@@ -390,7 +390,7 @@ TEST_CASE("operations: too few replicas make a doubt of a grant, and nothing of 
     REQUIRE(op.granted());
     op.unconfirmed(make(Error::not_replicated), "0 of 1");
     CHECK(t.in_doubt());
-    CHECK(find_place(t.a.place)->unanswered);
+    CHECK(find_state(t.a.place)->unanswered);
     auto h = held(t);
     Renew renew(desk.shared, desk.keys, h);
     answer(renew, text("y"));
@@ -445,7 +445,7 @@ TEST_CASE("operations: plain, step by step") {
     CHECK(lost.in_doubt());
     // Its own deadline over, the lost request is asked about once more and no longer.
     timed(lost).a.deadline = boot_clock::now() - 1ms;
-    find_place(lost.a.place)->ghost = 0;
+    find_state(lost.a.place)->ghost = 0;
     for (const bool asks : {true, false}) {
         Acquire later(desk.shared, desk.keys, lost.a);
         answer(later, nil());

@@ -7,7 +7,7 @@
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/wall_clock.hpp"
-#include "protocol/place.hpp"
+#include "protocol/owner_state.hpp"
 #include "protocol/scripts.hpp"
 #include "rig.hpp"
 
@@ -386,8 +386,8 @@ TEST_CASE("units: a writer that polls keeps its place when the server's clock is
     Rig next(server.url(), "wait=poll");
     REQUIRE(next.attempt(later).granted());
     CHECK(next.release(later) == ReleaseResult::released);
-    *holdfast::redis::place_of(writer.a.place).arrived -= 5s;
-    *holdfast::redis::place_of(later.a.place).arrived -= 1100ms;
+    *holdfast::redis::state_of(writer.a.place).arrived -= 5s;
+    *holdfast::redis::state_of(later.a.place).arrived -= 1100ms;
     REQUIRE(rig.attempt(writer).busy());
     CHECK(next.attempt(later).busy());
 }
@@ -469,7 +469,7 @@ TEST_CASE("units: one that has polled for a second is ahead of those that come l
     CHECK(rig.attempt(later).granted());
     CHECK(rig.release(later) == ReleaseResult::released);
     // It has waited for a second.
-    auto& place = holdfast::redis::place_of(writer.a.place);
+    auto& place = holdfast::redis::state_of(writer.a.place);
     REQUIRE(place.arrived.has_value());
     *place.arrived -= 1100ms;
     REQUIRE(rig.attempt(writer).busy());
@@ -485,7 +485,7 @@ TEST_CASE("units: one that has polled for a second is ahead of those that come l
     Part gone(spi::Units{}, 10s, true);
     REQUIRE(rig.attempt(next).granted());
     REQUIRE(rig.attempt(gone).busy());
-    *holdfast::redis::place_of(gone.a.place).arrived -= 1100ms;
+    *holdfast::redis::state_of(gone.a.place).arrived -= 1100ms;
     REQUIRE(rig.attempt(gone).busy());
     holdfast::lab::wait_until([&] { return rig.attempt(later).granted(); }, 10s, "it lapses");
     REQUIRE(rig.attempt(gone).busy());
@@ -504,7 +504,7 @@ TEST_CASE("units: what a distant waiter that polls leaves lasts until its next p
     Part first(reader), writer(spi::Units{}, 10s, true), later(reader, 10s, true);
     REQUIRE(near.attempt(first).granted());
     REQUIRE(distant.attempt(writer).busy());
-    *holdfast::redis::place_of(writer.a.place).arrived -= 1100ms;
+    *holdfast::redis::state_of(writer.a.place).arrived -= 1100ms;
     REQUIRE(distant.attempt(writer).busy());
     CHECK(near.attempt(later).busy());
 }

@@ -10,7 +10,7 @@ namespace {
 struct Broken {
     explicit Broken(bool as_reader) : shared(as_reader) { keys.assign("", "name"); }
     std::string enter(Node& n) {
-        const rl::Standing as{shared, rl::mark_text(0, shared, "x"), milliseconds(0)};
+        const rl::WaiterTicket as{shared, rl::mark_text(0, shared, "x"), milliseconds(0)};
         const auto until = now + milliseconds(100);
         const std::string token = "1000000000000000";
         if (!shared) {
@@ -51,7 +51,7 @@ TEST_CASE("break: a late request of the holder takes nothing, and its renewal he
     CHECK(b.renew(had) == (at_once ? "v" : "x"));
     // Others are not kept out of a free node, and the mark lapses.
     const auto other = [&](Node& n) {
-        const rl::Standing as{false, rl::mark_text(5, false, "y"), milliseconds(0)};
+        const rl::WaiterTicket as{false, rl::mark_text(5, false, "y"), milliseconds(0)};
         return b.say(n, rl::enter_units_ask(b.keys, "y", node_ttl, "1000000000000001", as,
                                             b.now + milliseconds(100)));
     };
@@ -67,7 +67,7 @@ TEST_CASE("break: a mark of a waiter does not shorten that of a broken holder") 
     Node node;
     REQUIRE(b.enter(node) == "g");
     CHECK(b.end(node, true) == "d");
-    const rl::Standing as{false, rl::mark_text(5, false, "y"), milliseconds(300)};
+    const rl::WaiterTicket as{false, rl::mark_text(5, false, "y"), milliseconds(300)};
     const auto ask = [&](const std::string& value, const std::string& token) {
         return b.say(node, rl::enter_units_ask(b.keys, value, node_ttl, token, as,
                                                b.now + milliseconds(100)));

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "five.hpp"
-#include "resp/errors.hpp"
 #include "node.hpp"
+#include "resp/errors.hpp"
 
 using namespace redlock_tests;
 using namespace holdfast::redlock;
@@ -19,14 +19,14 @@ struct Owed {
     boot_clock::time_point again;
 };
 
-struct Notes final : Aftermath {
+struct Notes final : CleanUp {
     std::vector<Owed> owed;
     std::vector<std::size_t> extended;
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              hf::milliseconds) override {
         owed.push_back({node, release.value(), again});
     }
-    void extend(std::size_t node, const Ask&, const std::shared_ptr<void>&) override {
+    void acquire_late(std::size_t node, const Ask&, const std::shared_ptr<void>&) override {
         extended.push_back(node);
     }
     bool owes(std::size_t node) const {
@@ -42,7 +42,7 @@ struct Stepped {
         attempt.ttl = 10s;
         attempt.sent = start;
         attempt.deadline = start + 1s;
-        round.emplace(Setting{voters, notes, "", true}, attempt);
+        round.emplace(RoundContext{voters, notes, "", true}, attempt);
         round->begin(start);
     }
     unsigned ask(std::size_t i) {
@@ -131,11 +131,11 @@ TEST_CASE("rounds: a release is owed where something may come after it", "[round
     const bool engine = GENERATE(false, true);
     FakeVoters voters;
     Notes notes;
-    const auto place = std::make_shared<Place>();
+    const auto place = std::make_shared<OwnerState>();
     const boot_clock::time_point start{std::chrono::hours(1)};
     place->begin("me");
-    Place::may_arrive(*place, place->loose, 0, start + 10ms);
-    Place::may_arrive(*place, place->repairs, 1, start + 10ms);
+    OwnerState::may_arrive(*place, place->loose, 0, start + 10ms);
+    OwnerState::may_arrive(*place, place->repairs, 1, start + 10ms);
     holdfast::spi::Held held;
     held.name = "name", held.owner = "me";
     held.place = place;
@@ -167,7 +167,7 @@ TEST_CASE("rounds: a renewal takes nothing away that is being released: the rele
     FakeVoters voters;
     voters.n = 5;
     Notes notes;
-    const Setting setting{voters, notes, "", true};
+    const RoundContext setting{voters, notes, "", true};
     const boot_clock::time_point start{std::chrono::hours(1)};
     Attempt a;
     a.name = "name", a.owner = "me", a.ttl = 10s, a.sent = start, a.deadline = start + 1s;
@@ -267,7 +267,7 @@ TEST_CASE("rounds: a renewal sets the ttl and the lock_delay, and the rest of mi
     const bool shared = GENERATE(false, true);
     FakeVoters voters;
     Notes notes;
-    const auto place = std::make_shared<Place>();
+    const auto place = std::make_shared<OwnerState>();
     place->begin("me");
     holdfast::spi::Held h;
     h.name = "name", h.owner = "me", h.ttl = 10s, h.lock_delay = 25s, h.place = place;
@@ -289,7 +289,7 @@ TEST_CASE("rounds: a renewal and a release without a majority say what the nodes
     voters.n = 5;
     Notes notes;
     const boot_clock::time_point start{std::chrono::hours(1)};
-    const auto place = std::make_shared<Place>();
+    const auto place = std::make_shared<OwnerState>();
     place->begin("me");
     holdfast::spi::Held h;
     h.name = "name", h.owner = "me", h.ttl = 10s, h.place = place;

@@ -183,7 +183,7 @@ private:
         a.queue = true;
         a.sent = at(s.store.now);
         a.deadline = at(s.store.now + tick);
-        a.place = std::make_shared<Place>(c.place);
+        a.place = std::make_shared<OwnerState>(c.place);
         return a;
     }
 
@@ -250,7 +250,7 @@ private:
             a.deadline = at(r.deadline);
             redis::Acquire op(shared(s), keys_, a);
             op.answered(as_reply(reply), clock_of(s));
-            c.place = *redis::find_place(a.place);
+            c.place = *redis::find_state(a.place);
             if (op.wants() != nullptr) {
                 c.phase = Phase::asked;
                 // With its units, at once.
@@ -268,7 +268,7 @@ private:
             auto h = held_of(s, i, id);
             redis::Renew op(shared(s), keys_, h);
             op.answered(as_reply(reply), clock_of(s));
-            c.place = *redis::find_place(h.place);
+            c.place = *redis::find_state(h.place);
             if (h.renewal == spi::Held::Renewal::renewed) {
                 const auto until = at(r.sent) + milliseconds(ttl) - spi::drift(milliseconds(ttl));
                 if (s.store.now < c.valid_until)
@@ -306,7 +306,7 @@ private:
             a.deadline = at(c.request.deadline);
             redis::Acquire op(shared(s), keys_, a);
             op.missing(make_error_code(errc::unavailable), true, {});
-            c.place = *redis::find_place(a.place);
+            c.place = *redis::find_state(a.place);
         }
         c.out = c.answered = false;
         c.reply.clear();
@@ -317,10 +317,10 @@ private:
         const std::string id = owner(i, c);
         auto a = attempt_of(s, i, id);
         if (redis::take_handed(a, shared(s), at(s.store.now))) {
-            c.place = *redis::find_place(a.place);
+            c.place = *redis::find_state(a.place);
             return granted(s, i, std::get<spi::Attempt::Granted>(a.outcome), a.sent);
         }
-        c.place = *redis::find_place(a.place);
+        c.place = *redis::find_state(a.place);
         ++c.asks;
         if (c.phase == Phase::idle) c.phase = Phase::asked;
         redis::Acquire op(shared(s), keys_, a);
@@ -335,7 +335,7 @@ private:
         h.owner = id;
         h.token.value = c.token;
         h.ttl = milliseconds(ttl);
-        h.place = std::make_shared<Place>(c.place);
+        h.place = std::make_shared<OwnerState>(c.place);
         h.sent = at(s.store.now);
         h.deadline = at(s.store.now + tick);
         return h;

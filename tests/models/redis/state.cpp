@@ -12,7 +12,7 @@ void forget(State& s) {
     const auto now = at(s.store.now);
     for (Client& c : s.clients) {
         if (!listens(c)) c.mail.clear(), c.place.handed.reset();
-        Place& p = c.place;
+        OwnerState& p = c.place;
         if (p.ghost <= s.store.now) p.ghost = 0;
         p.unanswered = false;  // of mode=plain
         const bool over = p.base + p.window - spi::drift(p.window) - now < p.window / 3;
@@ -27,7 +27,7 @@ void forget(State& s) {
         for (Request& r : c.late)
             r.sent = r.deadline = 0;
         if (c.phase != Phase::left && c.phase != Phase::gone) continue;
-        p = Place();
+        p = OwnerState();
         c.token = 0;
         c.how = 'u';
         c.renewals = c.breaks = c.leaves = 0;
@@ -70,7 +70,7 @@ std::string text_of(const State& s) {
         put(std::string(1, static_cast<char>(c.phase)) + c.how);
         put(c.valid_until);
         put(c.token);
-        const Place& p = c.place;
+        const OwnerState& p = c.place;
         put(p.ghost);
         put(p.ticket);
         put((p.queued ? 1 : 0) + (p.unclaimed ? 2 : 0) + (p.unanswered ? 4 : 0) +

@@ -13,7 +13,7 @@
 namespace model {
 
 using namespace holdfast;
-using redis::Place;
+using redis::OwnerState;
 
 constexpr std::int64_t tick = 1000, ttl = 2000, first_ms = 1'700'000'000'000, boot_ms = 100'000;
 
@@ -51,7 +51,7 @@ enum class Phase : char {
 
 struct Client {
     Phase phase = Phase::idle;
-    Place place;
+    OwnerState place;
     std::int64_t valid_until = 0;
     std::uint64_t token = 0;
     char how = 'u';

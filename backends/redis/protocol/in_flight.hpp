@@ -11,12 +11,12 @@
 namespace holdfast::redis {
 
 /// Thread-safe: used by the engine and by lanes.
-class Asking {
+class InFlight {
 public:
     /// Attempts whose requests are under way while this lives.
     class Now {
     public:
-        Now(Asking& all, std::span<spi::Attempt* const> attempts)
+        Now(InFlight& all, std::span<spi::Attempt* const> attempts)
             : all_(all), attempts_(attempts), allowed_(all.begin(this)) {}
         ~Now() { all_.end(this); }
         Now(const Now&) = delete;
@@ -25,8 +25,8 @@ public:
         bool allowed() const noexcept { return allowed_; }
 
     private:
-        friend class Asking;
-        Asking& all_;
+        friend class InFlight;
+        InFlight& all_;
         const std::span<spi::Attempt* const> attempts_;
         const bool allowed_;
     };
@@ -40,7 +40,7 @@ public:
         const std::lock_guard hold(mutex_);
         stopped_ = true;
         std::vector<Open> out;
-        for (const Now* now : asked_)
+        for (const Now* now : open_)
             for (const spi::Attempt* a : now->attempts_)
                 out.push_back({std::string(a->name), std::string(a->owner), a->deadline});
         return out;
@@ -49,19 +49,19 @@ public:
 private:
     bool begin(const Now* now) {
         const std::lock_guard hold(mutex_);
-        if (!stopped_) asked_.push_back(now);
+        if (!stopped_) open_.push_back(now);
         return !stopped_;
     }
     void end(const Now* now) noexcept {
         const std::lock_guard hold(mutex_);
-        const auto at = std::find(asked_.begin(), asked_.end(), now);
-        if (at == asked_.end()) return;
-        *at = asked_.back();
-        asked_.pop_back();
+        const auto at = std::find(open_.begin(), open_.end(), now);
+        if (at == open_.end()) return;
+        *at = open_.back();
+        open_.pop_back();
     }
 
     std::mutex mutex_;
-    std::vector<const Now*> asked_;
+    std::vector<const Now*> open_;
     bool stopped_ = false;
 };
 

@@ -4,17 +4,17 @@
 
 namespace holdfast::redis {
 
-struct Verbs {
-    Verb enter, leave, renew;                    // a mutex
-    Verb enter_units, leave_units, renew_units;  // any kind
-    Verb set, get, plain_release, plain_renew;
-    static const Verbs& all() {
-        static const Verbs verbs = of(Scripts::all());
+struct ScriptCalls {
+    ScriptCall enter, leave, renew;                    // a mutex
+    ScriptCall enter_units, leave_units, renew_units;  // any kind
+    ScriptCall set, get, plain_release, plain_renew;
+    static const ScriptCalls& all() {
+        static const ScriptCalls verbs = of(Scripts::all());
         return verbs;
     }
 
 private:
-    static Verbs of(const Scripts& s) {
+    static ScriptCalls of(const Scripts& s) {
         return {
             .enter = {&s.enter_one, &s.enter_many, 5, true},
             .leave = {&s.leave_one, &s.leave_many, 5},
@@ -30,13 +30,13 @@ private:
     }
 };
 
-inline const Verb& first_of(const Shared& s, Verb Verbs::*fenced, Verb Verbs::*plain) {
-    return Verbs::all().*(s.options.plain ? plain : fenced);
+inline const ScriptCall& first_of(const Shared& s, ScriptCall ScriptCalls::*fenced, ScriptCall ScriptCalls::*plain) {
+    return ScriptCalls::all().*(s.options.plain ? plain : fenced);
 }
 
 /// How much of min_hold is left. A length, which the server counts from when it hears of it: what
 /// its clock said at the grant may be wrong by now.
-inline std::int64_t closed_for(const Place* p, boot_clock::time_point now) noexcept {
+inline std::int64_t closed_for(const OwnerState* p, boot_clock::time_point now) noexcept {
     if (p == nullptr || p->closed_until <= now) return 0;
     return std::chrono::ceil<milliseconds>(p->closed_until - now).count();
 }

@@ -1,4 +1,4 @@
-#include "debts.hpp"
+#include "pending_releases.hpp"
 
 #include <algorithm>
 
@@ -9,17 +9,17 @@ constexpr milliseconds pause_at_most{500}, after_refusal{250};
 
 }  // namespace
 
-bool Debts::open() const noexcept {
-    return std::any_of(all_.begin(), all_.end(), [](const Debt& d) { return !d.answered; });
+bool PendingReleases::open() const noexcept {
+    return std::any_of(all_.begin(), all_.end(), [](const PendingRelease& d) { return !d.answered; });
 }
 
-void Debts::add(Ask release, boot_clock::time_point again, boot_clock::time_point until,
+void PendingReleases::add(Ask release, boot_clock::time_point again, boot_clock::time_point until,
                 bool may_send) {
     auto& values = all_.get<ByValue>();
     std::string value = release.value();
     auto at = values.find(value);
     if (at == values.end()) at = values.insert({release, std::move(value), again, until}).first;
-    values.modify(at, [&](Debt& d) {
+    values.modify(at, [&](PendingRelease& d) {
         d.release = std::move(release);
         d.again = std::max(d.again, again);
         d.until = std::max(d.until, until);
@@ -27,17 +27,17 @@ void Debts::add(Ask release, boot_clock::time_point again, boot_clock::time_poin
     });
 }
 
-void Debts::reset(bool may_send) {
+void PendingReleases::reset(bool may_send) {
     for (auto at = all_.begin(); at != all_.end(); ++at)
-        all_.modify(at, [may_send](Debt& d) { d.reset(may_send); });
+        all_.modify(at, [may_send](PendingRelease& d) { d.reset(may_send); });
 }
 
-boot_clock::time_point Debts::due() const noexcept {
+boot_clock::time_point PendingReleases::due() const noexcept {
     const auto& queue = all_.get<ByDue>();
     return queue.empty() ? boot_clock::time_point::max() : queue.begin()->due;
 }
 
-void Debts::answered(const std::string& value, boot_clock::time_point sent, bool refused,
+void PendingReleases::answered(const std::string& value, boot_clock::time_point sent, bool refused,
                      boot_clock::time_point now) {
     auto& values = all_.get<ByValue>();
     const auto at = values.find(value);
@@ -46,7 +46,7 @@ void Debts::answered(const std::string& value, boot_clock::time_point sent, bool
         values.erase(at);
         return;
     }
-    values.modify(at, [&](Debt& d) {
+    values.modify(at, [&](PendingRelease& d) {
         d.answered = true;
         d.due = std::min(d.until, refused ? now + after_refusal : std::min(d.again, now + d.pause));
         d.pause = std::min(d.pause * 2, pause_at_most);

@@ -11,7 +11,7 @@
 namespace holdfast::redis {
 
 /// Written on the engine thread; by a lane only before the engine has seen it.
-struct Place {
+struct OwnerState {
     std::int64_t ghost = 0;       ///< until when an unanswered request may still arrive, server ms
     bool unanswered = false;      ///< a request of this owner may have taken the lock unknown to us
     std::string ticket;           ///< the place in line
@@ -34,19 +34,19 @@ struct Place {
     bool unclaimed = false;        ///< granted by the message alone: the first renewal says so
 };
 
-/// The Place behind an Attempt or a Held, made if need be.
-inline Place& place_of(std::shared_ptr<void>& p) {
-    if (!p) p = std::make_shared<Place>();
-    return *static_cast<Place*>(p.get());
+/// The OwnerState behind an Attempt or a Held, made if need be.
+inline OwnerState& state_of(std::shared_ptr<void>& p) {
+    if (!p) p = std::make_shared<OwnerState>();
+    return *static_cast<OwnerState*>(p.get());
 }
-inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
-    return static_cast<Place*>(p.get());
+inline OwnerState* find_state(const std::shared_ptr<void>& p) noexcept {
+    return static_cast<OwnerState*>(p.get());
 }
 
 /// An Attempt or a Held that a mutex's short requests cannot describe.
 template <class Item>
 bool needs_units(const Item& of) noexcept {
-    const Place* const p = find_place(of.place);
+    const OwnerState* const p = find_state(of.place);
     return !of.units.exclusive() || of.lock_delay > milliseconds::zero() ||
            of.min_hold > milliseconds::zero() || (p != nullptr && p->units);
 }
@@ -64,7 +64,7 @@ PreviousHolder previous_from(char letter) noexcept;
 /// time that a real one would be, the window, counted from our own last request; and its token must
 /// be one that the server can have given by now, or soon after the last one that it has told us of,
 /// or a store that compares tokens would refuse real ones for as long as the false one is ahead.
-void hear(Place&, std::uint64_t number, std::string_view told, const Shared&,
+void hear(OwnerState&, std::uint64_t number, std::string_view told, const Shared&,
           boot_clock::time_point now);
 /// Until when the name stays closed at least, once it is granted.
 void begin_hold(spi::Attempt&, boot_clock::time_point now);

@@ -1,4 +1,4 @@
-#include "place.hpp"
+#include "owner_state.hpp"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ PreviousHolder previous_from(char letter) noexcept {
     }
 }
 
-void hear(Place& p, std::uint64_t number, std::string_view told, const Shared& shared,
+void hear(OwnerState& p, std::uint64_t number, std::string_view told, const Shared& shared,
           boot_clock::time_point now) {
     // Tokens are ahead of a clock that was set back, and grow by one then.
     const auto clock =
@@ -39,21 +39,21 @@ void hear(Place& p, std::uint64_t number, std::string_view told, const Shared& s
     if (told.empty() || number > std::max(clock, p.seen) + clock_slack_us) return;
     std::uint64_t token = number;
     if (told.size() > 1) token = static_cast<std::uint64_t>(redis::number(told.substr(1)));
-    if (token <= number) p.handed = Place::Handed{number, token, previous_from(told.front())};
+    if (token <= number) p.handed = OwnerState::Handed{number, token, previous_from(told.front())};
 }
 
 void begin_hold(Attempt& a, boot_clock::time_point now) {
     if (a.min_hold <= milliseconds::zero()) return;
     // Counted by this clock, which may be faster than the server's.
-    place_of(a.place).closed_until = now + a.min_hold + spi::drift(a.min_hold);
+    state_of(a.place).closed_until = now + a.min_hold + spi::drift(a.min_hold);
 }
 
 bool take_handed(Attempt& a, const Shared& shared, boot_clock::time_point now) {
     // A message says nothing of replicas or of its writer: the look that it causes does.
     if (shared.options.replicas > 0 || shared.options.confirm_handover) return false;
-    Place* p = find_place(a.place);
+    OwnerState* p = find_state(a.place);
     if (p == nullptr || !p->queued || !p->handed) return false;
-    const Place::Handed handed = *p->handed;
+    const OwnerState::Handed handed = *p->handed;
     p->handed.reset();
     // Not newer than what the last look saw: that hand-over was over before it.
     if (handed.number <= p->seen) return false;

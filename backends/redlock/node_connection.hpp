@@ -10,7 +10,7 @@
 
 #include "../resp/pipeline.hpp"
 #include "../resp/replica.hpp"
-#include "debts.hpp"
+#include "pending_releases.hpp"
 #include "nodes.hpp"
 #include "requests.hpp"
 
@@ -19,9 +19,9 @@ namespace holdfast::redlock {
 /// Engine thread only. Requests are sent and answered in the order in which they come. A node that
 /// is silent for longer than node_timeout is down: requests fail at once, and the line tries now
 /// and then whether it is back.
-class Line final : public resp::Pipeline::Asker, public std::enable_shared_from_this<Line> {
+class NodeConnection final : public resp::Pipeline::Asker, public std::enable_shared_from_this<NodeConnection> {
 public:
-    Line(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, tls::Context*);
+    NodeConnection(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, tls::Context*);
 
     struct Request : Ask {
         /// Called once, perhaps inside ask(). Without a reply, `sent` says whether the request may
@@ -43,9 +43,9 @@ public:
     /// request may still arrive until `again`, repeats it after that.
     void owe(Ask release, boot_clock::time_point again, boot_clock::time_point until);
     /// Tries now to send what is owed.
-    void hurry();
+    void send_now();
     /// Whether something is owed, or asked and unanswered, that may be settled in a moment.
-    bool owes() const noexcept;
+    bool has_pending() const noexcept;
     /// The node was found down or slow: checks it now and then.
     void look();
     void close() noexcept;
@@ -76,7 +76,7 @@ private:
     void answer(Request, const Reply&);
     void fail(const error_code& why, const std::string& words, bool down);
     void watch_silence();
-    void pay();
+    void send_pending();
     void arm_chores();
 
     asio::any_io_executor executor_;
@@ -89,7 +89,7 @@ private:
     std::shared_ptr<resp::Pipeline> pipeline_;  // when open
     std::deque<Call> pending_;
     std::vector<Request> queued_, gathered_;
-    Debts owed_;
+    PendingReleases releases_;
     bool watching_ = false, chores_armed_ = false, gathering_ = false;
     bool demoted_ = false;  // it answered that it is a replica
     boot_clock::time_point heard_{}, next_try_{}, chores_due_{};

@@ -1,4 +1,4 @@
-#include "line.hpp"
+#include "node_connection.hpp"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -17,7 +17,7 @@ constexpr std::size_t most_in_a_call = 32;
 
 }  // namespace
 
-Line::Line(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node, tls::Context* tls)
+NodeConnection::NodeConnection(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node, tls::Context* tls)
     : executor_(std::move(e)),
       set_(std::move(set)),
       node_(node),
@@ -25,7 +25,7 @@ Line::Line(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node, tl
       silence_(executor_),
       chores_(executor_) {}
 
-void Line::ask(Request r, bool patient) {
+void NodeConnection::ask(Request r, bool patient) {
     const auto now = boot_clock::now();
     switch (state_) {
         case State::ready:
@@ -57,7 +57,7 @@ void Line::ask(Request r, bool patient) {
     r.done(nullptr, node_.why(), false);
 }
 
-void Line::look() {
+void NodeConnection::look() {
     if (state_ == State::ready) {
         // Its answer, or its silence, decides.
         if (!pending_.empty()) return;
@@ -76,14 +76,14 @@ void Line::look() {
 // --- opening
 // ------------------------------------------------------------------------------------
 
-void Line::start_open() {
+void NodeConnection::start_open() {
     state_ = State::opening;
     opening_ = std::make_shared<resp::Link>(executor_, node_.server, tls_);
     auto task = open(opening_);
     asio::co_spawn(executor_, std::move(task), asio::detached);
 }
 
-asio::awaitable<void> Line::open(std::shared_ptr<resp::Link> link) {
+asio::awaitable<void> NodeConnection::open(std::shared_ptr<resp::Link> link) {
     const auto self = shared_from_this();
     std::shared_ptr<resp::Pipeline> made;
     std::string words;
@@ -103,7 +103,7 @@ asio::awaitable<void> Line::open(std::shared_ptr<resp::Link> link) {
         opened(std::move(made));
 }
 
-void Line::opened(std::shared_ptr<resp::Pipeline> made) {
+void NodeConnection::opened(std::shared_ptr<resp::Pipeline> made) {
     opening_.reset();
     pipeline_ = std::move(made);
     pipeline_->start();
@@ -114,7 +114,7 @@ void Line::opened(std::shared_ptr<resp::Pipeline> made) {
         become_ready();
 }
 
-void Line::prove() {
+void NodeConnection::prove() {
     state_ = State::proving;
     Request ping{Ask::of(nullptr, "PING")};
     ping.done = [self = shared_from_this()](const Reply* r, const error_code&, bool) {
@@ -123,14 +123,14 @@ void Line::prove() {
     post_request(std::move(ping));
 }
 
-void Line::become_ready() {
+void NodeConnection::become_ready() {
     state_ = State::ready;
     probing_ = false;
     pause_ = shortest_pause;
     const bool too_few = set_->up() < set_->quorum();
     node_.set_up();
-    owed_.resume();
-    pay();  // first of all: the next attempt must not meet this client's own leftovers
+    releases_.resume();
+    send_pending();  // first of all: the next attempt must not meet this client's own leftovers
     gather();
     for (Request& r : std::exchange(queued_, {})) {
         if (r.wanted && !r.wanted())
@@ -145,18 +145,18 @@ void Line::become_ready() {
 // --- requests
 // -----------------------------------------------------------------------------------
 
-void Line::post_request(Request r) {
+void NodeConnection::post_request(Request r) {
     Call call;
     call.requests.push_back(std::move(r));
     post(std::move(call));
 }
 
-void Line::send() {
+void NodeConnection::send() {
     gathering_ = false;
     flush();
 }
 
-void Line::flush() {
+void NodeConnection::flush() {
     auto all = std::exchange(gathered_, {});
     Call call;
     for (Request& r : all) {
@@ -168,7 +168,7 @@ void Line::flush() {
     if (!call.requests.empty()) post(std::move(call));
 }
 
-void Line::post(Call call) {
+void NodeConnection::post(Call call) {
     if (!pipeline_) {
         // One of a batch that is sent again, after another of it has closed the connection.
         for (Request& r : call.requests)
@@ -201,7 +201,7 @@ void Line::post(Call call) {
     }
 }
 
-bool Line::take(Reply& reply) {
+bool NodeConnection::take(Reply& reply) {
     if (pending_.empty() || !pending_.front().fits(reply)) return false;
     Call call = std::move(pending_.front());
     pending_.pop_front();
@@ -209,22 +209,22 @@ bool Line::take(Reply& reply) {
     return true;
 }
 
-void Line::settled() {
+void NodeConnection::settled() {
     if (!std::exchange(demoted_, false) || !left_.due(boot_clock::now())) return;
     fail(resp::make(resp::Error::read_only), "", false);
 }
 
-void Line::broke(resp::Error why) {
+void NodeConnection::broke(resp::Error why) {
     const bool foreign = why == resp::Error::protocol;
     fail(resp::make(why), foreign ? "not the answers of a Redis server" : "", foreign);
 }
 
-bool Line::Call::fits(const Reply& r) const noexcept {
+bool NodeConnection::Call::fits(const Reply& r) const noexcept {
     const bool one = requests.size() == 1 || r.is(Reply::Type::error);
     return one || (r.is(Reply::Type::array) && r.count == requests.size());
 }
 
-void Line::answer(Call call, const Reply& reply) {
+void NodeConnection::answer(Call call, const Reply& reply) {
     if (call.requests.front().verb != nullptr && resp::forgotten(reply) && !call.text) {
         call.text = true;
         return post(std::move(call));
@@ -240,7 +240,7 @@ void Line::answer(Call call, const Reply& reply) {
     }
 }
 
-void Line::answer(Request r, const Reply& reply) {
+void NodeConnection::answer(Request r, const Reply& reply) {
     if (reply.is(Reply::Type::error) &&
         resp::from_reply(reply.text) == resp::make(resp::Error::read_only))
         demoted_ = true;
@@ -253,7 +253,7 @@ void Line::answer(Request r, const Reply& reply) {
     r.done(&reply, {}, true);
 }
 
-void Line::watch_silence() {
+void NodeConnection::watch_silence() {
     watching_ = true;
     silence_.expires_at(spi::net::steady(heard_ + set_->options.patience));
     silence_.async_wait([self = shared_from_this()](error_code ec) {
@@ -272,7 +272,7 @@ void Line::watch_silence() {
     });
 }
 
-void Line::fail(const error_code& why, const std::string& words, bool down) {
+void NodeConnection::fail(const error_code& why, const std::string& words, bool down) {
     if (state_ == State::closed) return;
     const auto self = shared_from_this();
     const auto now = boot_clock::now();
@@ -287,7 +287,7 @@ void Line::fail(const error_code& why, const std::string& words, bool down) {
         pause_ = std::min(pause_ * 2, longest_pause);
     }
     probing_ = false;
-    owed_.suspend();
+    releases_.suspend();
     for (Call& call : std::exchange(pending_, {}))
         for (Request& r : call.requests)
             r.done(nullptr, why, true);
@@ -297,53 +297,53 @@ void Line::fail(const error_code& why, const std::string& words, bool down) {
     arm_chores();
 }
 
-void Line::close() noexcept {
+void NodeConnection::close() noexcept {
     if (state_ == State::closed) return;
     fail(make_error_code(errc::closed), "", true);
     state_ = State::closed;
-    owed_.clear();
+    releases_.clear();
     error_code ignored;
     silence_.cancel(ignored);
     chores_.cancel(ignored);
 }
 
-// --- debts
+// --- pending releases
 // ----------------------------------------------------------------------------------------
 
-void Line::owe(Ask release, boot_clock::time_point again, boot_clock::time_point until) {
+void NodeConnection::owe(Ask release, boot_clock::time_point again, boot_clock::time_point until) {
     if (state_ == State::closed) return;
-    owed_.add(std::move(release), again, until, state_ == State::ready);
+    releases_.add(std::move(release), again, until, state_ == State::ready);
     if (state_ == State::ready)
-        pay();
+        send_pending();
     else
         look();
     arm_chores();
 }
 
-void Line::hurry() {
-    if (owed_.empty() || (state_ != State::down && state_ != State::broken)) return;
+void NodeConnection::send_now() {
+    if (releases_.empty() || (state_ != State::down && state_ != State::broken)) return;
     probing_ = node_.down();
     start_open();
 }
 
-bool Line::owes() const noexcept {
+bool NodeConnection::has_pending() const noexcept {
     if (state_ == State::down || state_ == State::closed) return false;
     // What is on its way counts, too: a node drops it when it cannot write an earlier answer to a
     // connection that is gone.
-    return owed_.open() || !pending_.empty();
+    return releases_.open() || !pending_.empty();
 }
 
-void Line::pay() {
+void NodeConnection::send_pending() {
     const bool ready = state_ == State::ready;
     if (ready) flush();  // nothing that is owed may go ahead of what it gives back
     const auto now = boot_clock::now();
-    owed_.pay(now, [&](const Debt& d) {
+    releases_.send_due(now, [&](const PendingRelease& d) {
         Request r{d.release};
         r.done = [self = shared_from_this(), value = d.value, sent = now](const Reply* reply,
                                                                           const error_code&, bool) {
             if (reply == nullptr) return;  // the connection has failed: it stays owed
             const bool refused = reply->is(Reply::Type::error);
-            self->owed_.answered(value, sent, refused, boot_clock::now());
+            self->releases_.answered(value, sent, refused, boot_clock::now());
             self->arm_chores();
         };
         gathered_.push_back(std::move(r));
@@ -351,9 +351,9 @@ void Line::pay() {
     if (ready) flush();
 }
 
-void Line::arm_chores() {
-    if (owed_.empty() || state_ == State::closed) return;
-    auto due = owed_.due();
+void NodeConnection::arm_chores() {
+    if (releases_.empty() || state_ == State::closed) return;
+    auto due = releases_.due();
     if (state_ == State::down || state_ == State::broken) due = std::min(due, next_try_);
     due = std::max(due, boot_clock::now() + milliseconds(1));
     if (chores_armed_ && due >= chores_due_) return;
@@ -363,8 +363,8 @@ void Line::arm_chores() {
     chores_.async_wait([self = shared_from_this()](error_code ec) {
         if (ec || self->state_ == State::closed) return;
         self->chores_armed_ = false;
-        self->pay();
-        if (self->state_ != State::ready && !self->owed_.empty()) self->look();
+        self->send_pending();
+        if (self->state_ != State::ready && !self->releases_.empty()) self->look();
         self->arm_chores();
     });
 }

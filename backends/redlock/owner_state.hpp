@@ -13,7 +13,7 @@ namespace holdfast::redlock {
 /// The value of a lock's key is the owner id, in later rounds of an acquisition with "#2", "#3",
 /// ... appended. So what an earlier round left under way, a request or its undoing, can never
 /// affect a later one.
-struct Place {
+struct OwnerState {
     static constexpr auto never = boot_clock::time_point::min();
 
     // Written before the grant is seen, then only read.
@@ -46,7 +46,7 @@ struct Place {
         loose = 0;
         repairs = 0;
     }
-    static void may_arrive(Place& p, std::atomic<std::uint32_t>& which, std::size_t node,
+    static void may_arrive(OwnerState& p, std::atomic<std::uint32_t>& which, std::size_t node,
                            boot_clock::time_point deadline) noexcept {
         p.until.store(std::max(p.until.load(), deadline));
         which.fetch_or(1U << node);
@@ -62,12 +62,12 @@ struct Place {
     }
 };
 
-inline Place& place_of(std::shared_ptr<void>& p) {
-    if (!p) p = std::make_shared<Place>();
-    return *static_cast<Place*>(p.get());
+inline OwnerState& state_of(std::shared_ptr<void>& p) {
+    if (!p) p = std::make_shared<OwnerState>();
+    return *static_cast<OwnerState*>(p.get());
 }
-inline Place* find_place(const std::shared_ptr<void>& p) noexcept {
-    return static_cast<Place*>(p.get());
+inline OwnerState* find_state(const std::shared_ptr<void>& p) noexcept {
+    return static_cast<OwnerState*>(p.get());
 }
 
 /// Values of a lock's key that are not an owner: lua/units.lua.

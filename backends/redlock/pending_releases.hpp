@@ -12,7 +12,7 @@
 
 namespace holdfast::redlock {
 
-struct Debt {
+struct PendingRelease {
     Ask release;
     std::string value;
     boot_clock::time_point again;  ///< until then, a request to be undone may still arrive
@@ -29,7 +29,7 @@ struct Debt {
 
 /// Engine thread only. Thousands may be owed after an outage, so only open() and the begin and end
 /// of a connection visit all of them.
-class Debts {
+class PendingReleases {
 public:
     bool empty() const noexcept { return all_.empty(); }
     /// Whether a release is still unanswered.
@@ -41,11 +41,11 @@ public:
     /// until their end.
     void resume() { reset(true); }
     void suspend() { reset(false); }
-    /// When to call pay() next; the end of time when nothing is owed.
+    /// When to call send_due() next; the end of time when nothing is owed.
     boot_clock::time_point due() const noexcept;
     /// Forgets what has expired, and passes each that is due to `send`, once.
     template <class Send>
-    void pay(boot_clock::time_point now, Send send);
+    void send_due(boot_clock::time_point now, Send send);
     /// The node has answered the release that was sent at `sent`.
     void answered(const std::string& value, boot_clock::time_point sent, bool refused,
                   boot_clock::time_point now);
@@ -57,18 +57,18 @@ private:
     struct ByValue {};
     struct ByDue {};
     boost::multi_index_container<
-        Debt, boost::multi_index::indexed_by<
+        PendingRelease, boost::multi_index::indexed_by<
                   boost::multi_index::hashed_unique<
                       boost::multi_index::tag<ByValue>,
-                      boost::multi_index::member<Debt, std::string, &Debt::value>>,
+                      boost::multi_index::member<PendingRelease, std::string, &PendingRelease::value>>,
                   boost::multi_index::ordered_non_unique<
                       boost::multi_index::tag<ByDue>,
-                      boost::multi_index::member<Debt, boot_clock::time_point, &Debt::due>>>>
+                      boost::multi_index::member<PendingRelease, boot_clock::time_point, &PendingRelease::due>>>>
         all_;
 };
 
 template <class Send>
-void Debts::pay(boot_clock::time_point now, Send send) {
+void PendingReleases::send_due(boot_clock::time_point now, Send send) {
     auto& queue = all_.get<ByDue>();
     while (!queue.empty() && queue.begin()->due <= now) {
         const auto first = queue.begin();
@@ -76,7 +76,7 @@ void Debts::pay(boot_clock::time_point now, Send send) {
             queue.erase(first);
             continue;
         }
-        queue.modify(first, [now](Debt& d) { d.due = d.until; });
+        queue.modify(first, [now](PendingRelease& d) { d.due = d.until; });
         send(*first);
     }
 }
