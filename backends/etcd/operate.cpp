@@ -52,6 +52,11 @@ Transaction telling(const KeyValue& kv, spi::Tell what, const std::optional<Entr
     return t;
 }
 
+void sort_by_creation(std::vector<KeyValue>& all) {
+    std::sort(all.begin(), all.end(),
+              [](const KeyValue& a, const KeyValue& b) { return a.created < b.created; });
+}
+
 bool is_one_of(const std::vector<KeyValue>& all, const KeyValue& kv) {
     return std::any_of(all.begin(), all.end(),
                        [&](const KeyValue& one) { return one.created == kv.created; });
@@ -97,8 +102,7 @@ awaitable<result<EtcdBackend::Standing>> EtcdBackend::standing(std::string_view 
     const std::vector<KeyValue>& alone = there.back().found;
     if (out.all.empty() && !alone.empty() && alone.front().value != permits_marker)
         co_return make(Error::other_kind);
-    std::sort(out.all.begin(), out.all.end(),
-              [](const KeyValue& a, const KeyValue& b) { return a.created < b.created; });
+    sort_by_creation(out.all);
     const Row row(out.all);
     while (out.holders < out.all.size() && row.fits(out.all[out.holders].created))
         ++out.holders;
@@ -187,8 +191,9 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
                 detail = spi::foreign_holder(what, "key");
                 co_return make_error_code(errc::not_supported);
             }
+            // There is nothing to add for who is asked, or has to stop in any case.
             if (what == spi::Tell::asked && entry->flag != Entry::Flag::none) {
-                if (entry->flag == Entry::Flag::asked) told.push_back(kv);
+                told.push_back(kv);
                 continue;
             }
             requests.push_back(telling(kv, what, entry));
@@ -218,6 +223,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
         if (told.size() != before) round = -1;  // there may be more of them
     }
     if (told.empty()) co_return make_error_code(errc::not_held);
+    sort_by_creation(told);
     co_return told;
 }
 
