@@ -36,6 +36,26 @@ struct Facts {
     bool lists_in_order = true;
     /// Somebody who looks just then delays others, and a waiter is granted at a later look.
     bool grants_late = true;
+
+    // --- of servers that keep a key or a node for each holder and each waiter
+    /// The first of them that fit hold, also when the one before them has only ended. A waiter
+    /// hears of it within so long. 0: they are granted when somebody looks.
+    holdfast::milliseconds told_within{0};
+    /// An owner whose grant was broken with `now`, before it asked, stands in line anew.
+    bool starts_over = false;
+    /// Leases last whole seconds, and their ends are told in whole seconds.
+    bool whole_seconds = false;
+    /// The server notices the end of a lease so much later.
+    holdfast::milliseconds ends_late{0};
+    /// A release says what became of its own grant, whoever holds the name now.
+    bool looks_at_own_only = false;
+    /// A holder that was broken without `now` may still release; else its release opens the name,
+    /// but is `owned_by_other`, and counts as none for the next holder.
+    bool broken_may_release = true;
+    /// Each exclusive holder leaves a mark when it hears of its grant: tests/oracle/marks.hpp.
+    bool marks_of_holders = false;
+    /// A break takes the place of a request to release.
+    bool break_replaces_request = false;
 };
 
 // A server that keeps a trace of the break says so to its holder; docs/guarantees.md has the same.

@@ -21,9 +21,8 @@ constexpr NameState::Time edge = 250'000;
 
 constexpr NameState::Time often = 1'100'000;
 
-NameState::Time now_us() {
-    return std::chrono::floor<std::chrono::microseconds>(boot_clock::now().time_since_epoch())
-        .count();
+NameState::Time in_us(boot_clock::time_point t) {
+    return std::chrono::floor<std::chrono::microseconds>(t.time_since_epoch()).count();
 }
 
 enum class Phase : std::uint8_t { fresh, waits, holds, ended };
@@ -81,6 +80,8 @@ private:
                 if (c.phase != Phase::holds && c.real.asked_before &&
                     rules_.name().now - c.asked < often)
                     pass(hf::milliseconds((often - (rules_.name().now - c.asked)) / 1000 + 1));
+                if (c.phase == Phase::waits && facts_.told_within.count() > 0)
+                    pass(facts_.told_within);
                 c.asked = rules_.name().now;
                 attempt(o, c);
                 break;
@@ -112,25 +113,19 @@ private:
 
     void pass(hf::milliseconds time) {
         if (time.count() > 0) pass_(time);
-        while (close_to_an_edge(now_us()))
+        while (close_to_an_edge(in_us(boot_clock::now())))
             pass_(hf::milliseconds(2 * edge / 1000 + 1));
-        rules_.expire(now_us());
+        rules_.expire(in_us(boot_clock::now()));
         begun_ = boot_clock::now();
     }
     bool close_to_an_edge(NameState::Time now) {
         const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge; };
-        for (const auto& h : rules_.name().holders)
-            if (close(h.valid) || close(h.expires)) return true;
-        for (const auto& w : rules_.name().waiters)
-            if (close(w.until) || close(w.until - NameState::place_lasts * 2 / 3)) return true;
-        for (const auto& b : rules_.name().broken)
-            if (close(b.until)) return true;
         for (const Client& c : client_) {
             if (c.came != 0 && close(c.came + rules_.name().place_after)) return true;
             const auto* own = rules_.find(c.real.owner);
             if (own != nullptr && close(own->since + spi::to_us(c.real.min_hold))) return true;
         }
-        return false;
+        return rules_.close_to_an_edge(now, edge);
     }
 
     /// A grant that has ended is not asked for again.
@@ -171,7 +166,12 @@ private:
             if ((queue || facts_.marks) && c.came == 0) c.came = rules_.name().now;
             r.ticket = c.came;
             const auto a = ground_.attempt(o.client, name_, c.real, o.lane && !queue);
-            const auto made = rules_.attempt(r, by_message(a));
+            if (rules_.starts_over(r.owner) && unavailable(a) && again < 3) {
+                c.came = 0;
+                pass(1ms);
+                continue;
+            }
+            const auto made = rules_.attempt(r, heard(a));
             backend = said(a, made);
             rules = said(made);
             const auto* busy = std::get_if<spi::Attempt::Busy>(&a.outcome);
@@ -194,7 +194,7 @@ private:
                 c.token = made.token;
                 ++tally_.grants;
             } else if (made.broken) {
-                c.phase = Phase::ended;
+                withdraw(o.client, c);  // as core leaves the queue
             } else if (made.kind == NameState::Attempted::Kind::of_another_kind) {
                 c.phase = Phase::ended;
                 ++tally_.refused;
@@ -204,10 +204,15 @@ private:
             return;
         }
     }
-    /// Granted by what the backend had heard before.
-    static bool by_message(const spi::Attempt& a) {
+    /// Core asks again.
+    static bool unavailable(const spi::Attempt& a) {
+        const auto* f = std::get_if<spi::Attempt::Failed>(&a.outcome);
+        return f != nullptr && f->why == hf::errc::unavailable;
+    }
+    static Expected::Heard heard(const spi::Attempt& a) {
         const auto* g = std::get_if<spi::Attempt::Granted>(&a.outcome);
-        return g != nullptr && g->base != boot_clock::time_point() && g->base < a.sent;
+        if (g == nullptr || g->base == boot_clock::time_point()) return {};
+        return {.before = g->base < a.sent, .base = in_us(g->base)};
     }
     static std::string said(const Expected::Attempted& made) {
         if (made.broken) return "broken";
@@ -279,8 +284,9 @@ private:
             c.real.units = {1, spi::Units::all, hf::Mode::shared};
             c.downgraded = true;
         }
-        const auto made = rules_.renew(request(c));
         const auto h = ground_.renew(o.client, name_, c.real);
+        const auto made =
+            rules_.renew(request(c), {.base = h.renewed_base ? in_us(*h.renewed_base) : 0});
         rules = made.why ? made.why.message() : made.asked ? "renewed, asked" : "renewed";
         const bool lost = h.renewal == spi::Held::Renewal::lost;
         backend = lost ? h.renewal_error.message() : h.asked ? "renewed, asked" : "renewed";

@@ -1,21 +1,59 @@
 #include "expected.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace oracle {
+namespace {
+
+constexpr NameState::Time second = 1'000'000;
+
+constexpr NameState::Time whole_seconds(NameState::Time t) noexcept {
+    return (t + second - 1) / second * second;
+}
+
+}  // namespace
 
 Expected::Expected(const suite::Facts& facts, const hf::Capabilities& can) : facts_(facts) {
     name_.place_after = can.has(hf::Capability::fifo) ? 0 : 1'000'000;
 }
 
+// --- time
+
+void Expected::expire(NameState::Time at) {
+    name_.expire(at);
+    marks_.expire(at);
+    if (facts_.told_within.count() > 0) hand_over();
+}
+
+bool Expected::close_to_an_edge(NameState::Time now, NameState::Time edge) const {
+    const auto late = spi::to_us(facts_.ends_late);
+    const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge; };
+    const auto ends = [&](NameState::Time t) { return t - edge < now && now < t + late + edge; };
+    for (const auto& h : name_.holders)
+        if (close(h.valid) || ends(h.expires)) return true;
+    for (const auto& w : name_.waiters)
+        if (close(w.until) || close(w.until - NameState::place_lasts * 2 / 3)) return true;
+    for (const auto& b : name_.broken)
+        if (close(b.until)) return true;
+    for (const auto& [owner, until] : believed_)
+        if (close(until)) return true;
+    return ends(marks_.known_until());
+}
+
 // --- attempt
 
-Expected::Attempted Expected::attempt(const NameState::Request& r, bool by_message) {
+bool Expected::starts_over(std::string_view owner) const {
+    return facts_.starts_over && handed_.contains(owner) && name_.was_broken(owner);
+}
+
+Expected::Attempted Expected::attempt(const NameState::Request& r, const Heard& heard) {
     const std::string owner(r.owner);
+    if (starts_over(owner)) handed_.erase(owner);
     if (const auto handed = handed_.find(owner); handed != handed_.end()) {
         auto* own = find(owner);
-        if (by_message) {
+        if (heard.before && facts_.told_within.count() == 0) {
             if (own != nullptr) own->since = name_.now;
             return {handed->second};
         }
@@ -33,7 +71,11 @@ Expected::Attempted Expected::attempt(const NameState::Request& r, bool by_messa
             find(owner)->since = name_.now;
             made = name_.attempt(r);
         }
-        prolonged(owner);
+        prolonged(r, heard);
+        if (facts_.marks_of_holders && !r.units.permits()) {
+            made.previous = marks_.before(owner);
+            if (r.units.exclusive()) marks_.leave(owner);
+        }
     } else if (r.queue && made.kind == NameState::Attempted::Kind::busy) {
         waiting_.insert_or_assign(owner, Waiting{r.units, r.ttl, r.lock_delay, r.min_hold});
         keep_place(r);
@@ -87,17 +129,27 @@ void Expected::hand_over(NameState::Time ahead_of) {
         const auto& first = name_.waiters.front();
         if (ahead_of != 0 && first.ticket >= ahead_of) return;
         const Waiting& w = waiting_.at(owner);
-        handed_[owner] = attempt_at_once({.owner = owner,
-                                          .units = w.units,
-                                          .ttl = facts_.handed_for(w.ttl),
-                                          .lock_delay = w.lock_delay,
-                                          .min_hold = w.min_hold});
-        prolonged(owner);
+        const NameState::Request r{.owner = owner,
+                                   .units = w.units,
+                                   .ttl = facts_.handed_for(w.ttl),
+                                   .lock_delay = w.lock_delay,
+                                   .min_hold = w.min_hold};
+        handed_[owner] = attempt_at_once(r);
+        prolonged(r, {});
     }
 }
 
-void Expected::prolonged(std::string_view owner) {
-    if (auto* own = find(owner); facts_.delay_in_lease && own != nullptr) own->valid = own->expires;
+void Expected::prolonged(const NameState::Request& r, const Heard& heard) {
+    auto* own = find(r.owner);
+    if (!facts_.delay_in_lease || own == nullptr) return;
+    own->valid = own->expires;
+    if (!facts_.whole_seconds) return;
+    const auto base = heard.base != 0 ? heard.base : name_.now;
+    own->expires = base + whole_seconds(spi::to_us(r.ttl + r.lock_delay));
+    // It is shown as closed when the seconds left, and a part of one, are within the delay.
+    own->valid = own->expires - spi::to_us(r.lock_delay) / second * second;
+    believed_.erase(own->owner);
+    if (r.lock_delay.count() > 0) believed_[own->owner] = base + spi::to_us(r.ttl);
 }
 
 // --- the other verbs
@@ -105,14 +157,26 @@ void Expected::prolonged(std::string_view owner) {
 void Expected::withdraw(std::string_view owner) {
     if (const auto* own = find(owner); own != nullptr && own->revoked && keeps_broken()) return;
     (void)name_.withdraw(owner);
+    marks_.take_back(owner);
     hand_over();
 }
 
-NameState::Renewed Expected::renew(const NameState::Request& r) {
-    const auto made = name_.renew(r);
-    if (!made.why) handed_.erase(std::string(r.owner));
-    prolonged(r.owner);
-    if (made.freed) hand_over();
+NameState::Renewed Expected::renew(const NameState::Request& r, const Heard& heard) {
+    auto* own = find(r.owner);
+    const auto valid = own != nullptr ? own->valid : 0;
+    if (own != nullptr && facts_.delay_in_lease) own->valid = own->expires;
+    auto made = name_.renew(r);
+    if (own != nullptr && made.why) own->valid = valid;
+    if (own == nullptr && made.why == hf::errc::revoked)
+        made.why = make_error_code(facts_.after_break.lost_reason);
+    if (!made.why) {
+        handed_.erase(std::string(r.owner));
+        prolonged(r, heard);
+    }
+    if (made.freed) {
+        marks_.release(hf::Outcome::done, own->expires);
+        hand_over();
+    }
     return made;
 }
 
@@ -122,12 +186,23 @@ NameState::Released Expected::release(const NameState::Request& r) {
         return {hf::ReleaseResult::owned_by_other};
     const bool holds = own != nullptr && own->token == r.token;
     const bool broken = name_.was_broken(r.owner);
-    if (holds && facts_.delay_in_lease && !facts_.released_in_delay)
-        own->valid = own->expires - spi::to_us(r.lock_delay);
+    const bool refused = holds && own->revoked && !facts_.broken_may_release;
+    const bool exclusive = holds && own->exclusive();
+    if (holds && facts_.delay_in_lease && !facts_.released_in_delay) {
+        const auto believed = believed_.find(r.owner);
+        own->valid = believed != believed_.end() ? believed->second
+                                                 : own->expires - spi::to_us(r.lock_delay);
+    }
+    const auto lease_ends = holds ? own->expires : 0;
     auto made = name_.release(r);
-    if (!holds && !facts_.release_remembered) {
+    if (exclusive && !refused && made.result == hf::ReleaseResult::released)
+        marks_.release(r.outcome, lease_ends);
+    if (refused) {
+        made.result = hf::ReleaseResult::owned_by_other;
+    } else if (!holds && !facts_.release_remembered) {
         made.result = broken ? facts_.after_break.release : hf::ReleaseResult::already_expired;
-        if (!name_.holders.empty()) made.result = hf::ReleaseResult::owned_by_other;
+        if (!facts_.looks_at_own_only && !name_.holders.empty())
+            made.result = hf::ReleaseResult::owned_by_other;
     }
     hand_over();
     return made;
@@ -136,6 +211,9 @@ NameState::Released Expected::release(const NameState::Request& r) {
 spi::Survey Expected::tell(const hf::HolderFilter& which, spi::Tell what) {
     std::string detail;
     auto found = name_.tell(which, what, detail);
+    if (facts_.break_replaces_request)
+        for (auto& h : name_.holders)
+            h.asked = h.asked && !h.revoked;
     if (keeps_broken() && what != spi::Tell::asked)
         for (const auto& m : found.holders) {
             std::erase_if(name_.broken, [&](const auto& b) { return b.owner == m.holder.owner; });

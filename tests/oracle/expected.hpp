@@ -7,6 +7,7 @@
 
 #include "../conformance/facts.hpp"
 #include "holdfast/spi/name_state.hpp"
+#include "marks.hpp"
 #include "operation.hpp"
 
 namespace oracle {
@@ -17,15 +18,23 @@ class Expected {
 public:
     Expected(const suite::Facts&, const hf::Capabilities&);
 
-    void expire(NameState::Time at) { name_.expire(at); }
+    void expire(NameState::Time at);
+    /// Whether an answer changes within so long.
+    bool close_to_an_edge(NameState::Time now, NameState::Time edge) const;
 
-    /// `by_message`: the backend has answered with what it was handed before.
+    /// What only the backend's answer says.
+    struct Heard {
+        bool before = false;       ///< it counts since before the request
+        NameState::Time base = 0;  ///< since when its lease counts; 0: since now
+    };
     struct Attempted : NameState::Attempted {
         bool broken = false;  ///< what the server had granted to it was broken meanwhile
     };
-    Attempted attempt(const NameState::Request&, bool by_message);
+    Attempted attempt(const NameState::Request&, const Heard&);
+    /// It was granted, and broken before it heard of that: it stands in line anew.
+    bool starts_over(std::string_view owner) const;
     void withdraw(std::string_view owner);
-    NameState::Renewed renew(const NameState::Request&);
+    NameState::Renewed renew(const NameState::Request&, const Heard&);
     NameState::Released release(const NameState::Request&);
     spi::Survey tell(const hf::HolderFilter&, spi::Tell);
 
@@ -43,7 +52,8 @@ private:
     bool leaves_mark(const NameState::Request&);
     /// To those at the head of the line that fit, and came before; 0: to all.
     void hand_over(NameState::Time ahead_of = 0);
-    void prolonged(std::string_view owner);
+    /// As the server keeps it.
+    void prolonged(const NameState::Request&, const Heard&);
 
     suite::Facts facts_;
     NameState name_;
@@ -52,6 +62,9 @@ private:
     std::set<std::string, std::less<>> with_units_;
     /// Granted by the server, and it does not know yet whether they have heard of it.
     std::map<std::string, NameState::Attempted, std::less<>> handed_;
+    /// With a lock_delay: until when a holder believes in its lease.
+    std::map<std::string, NameState::Time, std::less<>> believed_;
+    Marks marks_;
 };
 
 }  // namespace oracle

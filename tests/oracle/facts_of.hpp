@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "../backends/etcd/facts.hpp"
 #include "../backends/redis/facts.hpp"
 #include "../backends/redlock/facts.hpp"
 
@@ -15,6 +16,7 @@ inline const suite::Facts& facts_of(const std::string& backend) {
         {"postgresql", {.after_break = suite::break_traced}},
         {"redis", suite::redis_facts},
         {"redlock", suite::redlock_facts},
+        {"etcd", suite::etcd_facts},
     };
     return all.at(backend);
 }

@@ -36,6 +36,12 @@ struct RedisServers final : Servers {
     std::vector<std::unique_ptr<sim::Redis>> nodes;
 };
 
+struct EtcdServers final : Servers {
+    explicit EtcdServers(sim::Kernel& k) : cluster(k, 1) {}
+    std::vector<sim::Server*> all() override { return {&cluster.server(0)}; }
+    sim::EtcdCluster cluster;
+};
+
 /// Where the backend is, and the servers there.
 struct Deployment {
     const char* url;  ///< the servers are 10.0.0.1, 10.0.0.2...
@@ -53,6 +59,11 @@ const Deployment& deployment_of(const std::string& backend) {
          {"redlock://10.0.0.1,10.0.0.2,10.0.0.3?durable=yes",
           [](sim::Kernel& k) -> std::unique_ptr<Servers> {
               return std::make_unique<RedisServers>(k, 3);
+          }}},
+        {"etcd",
+         {"etcd://10.0.0.1?robust=yes",
+          [](sim::Kernel& k) -> std::unique_ptr<Servers> {
+              return std::make_unique<EtcdServers>(k);
           }}},
     };
     return all.at(backend);
@@ -115,7 +126,7 @@ private:
 
 }  // namespace
 
-const char* const backends = "redis|redlock";
+const char* const backends = "redis|redlock|etcd";
 
 std::unique_ptr<Stage> make_stage(const std::string& backend) {
     return std::make_unique<Simulated>(backend);
