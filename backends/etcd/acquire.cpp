@@ -11,13 +11,13 @@ using spi::Attempt;
 awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
     Attempts fresh, standing_now;
     for (Attempt* a : items) {
-        PlacePtr p = place_of(a->place);
-        if (p && p->state != Place::State::asked) {
+        OwnerStatePtr p = state_of(a->place);
+        if (p && p->state != OwnerState::State::asked) {
             standing_now.push_back(a);
             continue;
         }
         if (!p) {
-            p = std::make_shared<Place>();
+            p = std::make_shared<OwnerState>();
             p->owner = a->owner;
             p->line = line_of(shared_->options, a->name);
             p->key = p->line + p->owner;
@@ -33,7 +33,7 @@ awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
     // Two keys of one transaction would be created at once: each line once in each.
     while (!fresh.empty()) {
         Attempts part = take_apart(fresh, [](const Attempt* a, const Attempt* b) {
-            return place_of(a->place)->line == place_of(b->place)->line;
+            return state_of(a->place)->line == state_of(b->place)->line;
         });
         auto task = enter(std::move(part), false);
         co_await std::move(task);
@@ -43,12 +43,12 @@ awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
     co_await std::move(task);
 }
 
-std::vector<EtcdBackend::Asked> EtcdBackend::with_leases(const Attempts& all,
-                                                         std::vector<Leased>& leased) {
-    std::vector<Asked> out;
+std::vector<EtcdBackend::BatchItem> EtcdBackend::with_leases(const Attempts& all,
+                                                             std::vector<Leased>& leased) {
+    std::vector<BatchItem> out;
     for (std::size_t i = 0; i < all.size(); ++i) {
         Attempt* a = all[i];
-        PlacePtr p = place_of(a->place);
+        OwnerStatePtr p = state_of(a->place);
         const result<Lease>& own = leased[i].lease;
         if (!own) {
             a->detail = std::move(leased[i].detail);
@@ -58,22 +58,22 @@ std::vector<EtcdBackend::Asked> EtcdBackend::with_leases(const Attempts& all,
                 a->outcome = Attempt::Failed{own.error()};
             continue;
         }
-        Asked one{a, p, *own, {}, nullptr};
-        if ((a->queue || p->perhaps) && !lines_->known(p->line))
-            one.listing = std::make_unique<Lines::Listing>(*lines_, p->line);
+        BatchItem one{a, p, *own, {}, nullptr};
+        if ((a->queue || p->perhaps) && !queues_->known(p->line))
+            one.listing = std::make_unique<QueueCache::Listing>(*queues_, p->line);
         one.how.queue = a->queue;
         one.how.list = one.listing != nullptr;
         one.how.lease = own->id;
-        one.how.grave = grave_of(shared_->options, p->owner);
+        one.how.tombstone = tombstone_of(shared_->options, p->owner);
         out.push_back(std::move(one));
     }
     return out;
 }
 
-EtcdBackend::Attempts EtcdBackend::not_entered(std::vector<Asked>& asked, error_code why,
+EtcdBackend::Attempts EtcdBackend::not_entered(std::vector<BatchItem>& asked, error_code why,
                                                const std::string& detail) {
     Attempts full;
-    for (Asked& one : asked) {
+    for (BatchItem& one : asked) {
         one.attempt->detail = detail.empty() ? why.message() : detail;
         if (why == make(Error::no_space)) full.push_back(one.attempt);
         if (one.place->perhaps)
@@ -87,23 +87,23 @@ EtcdBackend::Attempts EtcdBackend::not_entered(std::vector<Asked>& asked, error_
 awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
     auto leasing = lease_each(all, always);
     std::vector<Leased> leased = co_await std::move(leasing);
-    std::vector<Asked> asked = with_leases(all, leased);
+    std::vector<BatchItem> asked = with_leases(all, leased);
     if (asked.empty()) co_return;
     std::vector<Transaction> requests;
     auto length = Members::Length::brief;
     auto deadline = boot_clock::time_point::min();
-    for (const Asked& one : asked) {
+    for (const BatchItem& one : asked) {
         if (one.how.list || one.place->units.permits()) length = Members::Length::list;
         requests.push_back(entering(*one.place, one.how));
         deadline = std::max(deadline, one.attempt->deadline);
         asking_.push_back(one.own.id);
     }
-    Went went;
+    RequestInfo went;
     auto task = transact(std::move(requests), deadline, went, length);
     const auto results = co_await std::move(task);
     Attempts behind, leaving, marked, full;
     std::vector<std::int64_t> markers;
-    for (Asked& one : asked) {
+    for (BatchItem& one : asked) {
         const auto at = std::find(asking_.begin(), asking_.end(), one.own.id);
         if (at != asking_.end()) asking_.erase(at);
         one.place->perhaps = one.place->perhaps || went.doubt;
@@ -111,7 +111,7 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
     }
     if (!results) full = not_entered(asked, results.error(), went.detail);
     for (std::size_t i = 0; results && i < asked.size(); ++i) {
-        Asked& one = asked[i];
+        BatchItem& one = asked[i];
         std::int64_t marker = 0;
         const Next next = entered(one, (*results)[i], went.revision, marker);
         if (next == Next::stand) behind.push_back(one.attempt);
@@ -142,10 +142,10 @@ awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
     co_await std::move(standing_task);
 }
 
-EtcdBackend::Next EtcdBackend::entered(const Asked& one, const Result& r, std::int64_t revision,
+EtcdBackend::Next EtcdBackend::entered(const BatchItem& one, const Result& r, std::int64_t revision,
                                        std::int64_t& marker) {
     Attempt& a = *one.attempt;
-    const PlacePtr& p = one.place;
+    const OwnerStatePtr& p = one.place;
     const Entered e = read_entering(*p, one.how, r);
     using enum Entered::Outcome;
     switch (e.outcome) {
@@ -155,7 +155,7 @@ EtcdBackend::Next EtcdBackend::entered(const Asked& one, const Result& r, std::i
             p->lease = one.own.id;
             // The answer has the line as it was when the key was made, and the lease is its own.
             const bool fits =
-                e.outcome == granted || (p->units.permits() && Row(*e.line).fits(revision));
+                e.outcome == granted || (p->units.permits() && UnitQueue(*e.line).fits(revision));
             if (!fits) break;
             p->lease_certain = true;
             a.outcome = this->granted(a, one.own, e.previous);
@@ -186,9 +186,9 @@ EtcdBackend::Next EtcdBackend::entered(const Asked& one, const Result& r, std::i
             a.outcome = Attempt::NoAnswer{make(Error::protocol)};
             return Next::nothing;
     }
-    p->state = Place::State::queued;
+    p->state = OwnerState::State::queued;
     p->checked = boot_clock::now();
-    lines_->join(p);
+    queues_->join(p);
     if (one.listing) one.listing->done(*e.line, revision);
     return e.outcome == made && !a.queue ? Next::leave : Next::stand;
 }
@@ -197,10 +197,10 @@ awaitable<void> EtcdBackend::clear(Attempts all, std::vector<std::int64_t> marke
     std::vector<Transaction> requests;
     auto deadline = boot_clock::time_point::min();
     for (std::size_t i = 0; i < all.size(); ++i) {
-        requests.push_back(clearing(*place_of(all[i]->place), markers[i]));
+        requests.push_back(clearing(*state_of(all[i]->place), markers[i]));
         deadline = std::max(deadline, all[i]->deadline);
     }
-    Went went;
+    RequestInfo went;
     auto task = transact(std::move(requests), deadline, went);
     const auto results = co_await std::move(task);
     Attempts anew;

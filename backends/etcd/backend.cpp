@@ -12,7 +12,7 @@ EtcdBackend::EtcdBackend(const spi::Settings& s, spi::Context c)
       shared_(std::make_shared<Shared>(s, c)),
       members_(std::make_shared<Members>(shared_)),
       leases_(std::make_shared<Leases>(shared_, members_)),
-      lines_(std::make_shared<Lines>(shared_, members_)) {
+      queues_(std::make_shared<QueueCache>(shared_, members_)) {
     const Options& o = shared_->options;
     const bool local = std::all_of(o.hosts.begin(), o.hosts.end(), [](const spi::Endpoint& h) {
         return spi::on_this_machine(h.host);
@@ -26,7 +26,7 @@ EtcdBackend::~EtcdBackend() {
 }
 
 awaitable<void> EtcdBackend::close() {
-    lines_->stop();
+    queues_->stop();
     const auto deadline = boot_clock::now() + milliseconds(150);
     // Grants that are asked for may still come: with their leases they end.
     auto asking = std::move(asking_);
@@ -48,7 +48,8 @@ awaitable<void> EtcdBackend::close() {
 
 awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transaction> all,
                                                              boot_clock::time_point deadline,
-                                                             Went& went, Members::Length length) {
+                                                             RequestInfo& went,
+                                                             Members::Length length) {
     std::string body;
     if (all.size() == 1) {
         body = all.front().text();
@@ -83,7 +84,7 @@ awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transac
 
 awaitable<result<Result>> EtcdBackend::ask(std::string begin, std::string end, std::int64_t limit,
                                            bool keys_only, boot_clock::time_point deadline,
-                                           Went& went) {
+                                           RequestInfo& went) {
     const std::int64_t newest = newest_;
     auto task = members_->post("kv/range", range_alone(begin, end, limit, keys_only), deadline,
                                &went.detail, Members::Length::list);
@@ -103,15 +104,15 @@ void EtcdBackend::compare(std::int64_t newest_before, std::int64_t revision) {
     generation_ = members_->generation();
     newest_ = revision;
     leases_->forget();
-    lines_->begin_anew(revision);
+    queues_->begin_anew(revision);
 }
 
 template <class Item>
-awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(std::vector<Item*> all,
-                                                                    bool (*needs)(const Place&)) {
+awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(
+    std::vector<Item*> all, bool (*needs)(const OwnerState&)) {
     std::vector<Leased> out;
     for (const Item* i : all) {
-        if (!needs(*std::static_pointer_cast<Place>(i->place))) {
+        if (!needs(*std::static_pointer_cast<OwnerState>(i->place))) {
             out.push_back({Lease(), {}});
             continue;
         }
@@ -125,8 +126,8 @@ awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(std::vector<
 }
 
 template awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(
-    std::vector<spi::Attempt*>, bool (*)(const Place&));
+    std::vector<spi::Attempt*>, bool (*)(const OwnerState&));
 template awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(
-    std::vector<spi::Held*>, bool (*)(const Place&));
+    std::vector<spi::Held*>, bool (*)(const OwnerState&));
 
 }  // namespace holdfast::etcd

@@ -13,8 +13,8 @@
 #include "entering.hpp"
 #include "holdfast/spi/check.hpp"
 #include "leases.hpp"
-#include "lines.hpp"
 #include "members.hpp"
+#include "queue_cache.hpp"
 
 namespace holdfast::etcd {
 
@@ -53,7 +53,7 @@ private:
     using Attempts = std::vector<spi::Attempt*>;
     /// A change of a key: another lease, or fewer units.
     struct Change {
-        PlacePtr place;
+        OwnerStatePtr place;
         Lease lease;
         spi::Units units;
         bool grant = false;  ///< a waiter becomes a holder
@@ -65,20 +65,20 @@ private:
         result<Lease> lease;
         std::string detail;
     };
-    struct Asked {
+    struct BatchItem {
         spi::Attempt* attempt;
-        PlacePtr place;
+        OwnerStatePtr place;
         Lease own;
         Entering how;
-        std::unique_ptr<Lines::Listing> listing;
+        std::unique_ptr<QueueCache::Listing> listing;
     };
     /// The keys of a line, and how many of them hold.
-    struct Standing {
+    struct QueueSnapshot {
         std::vector<KeyValue> all;  ///< in the order of their creation
         std::size_t holders = 0;
     };
     /// The course of a request, beside its results.
-    struct Went {
+    struct RequestInfo {
         std::int64_t revision = 0;
         bool doubt = false;  ///< it may have been executed
         bool late = false;   ///< it may still be executed
@@ -88,17 +88,17 @@ private:
 
     /// One lease for each item that `needs` selects; the others get an empty one.
     template <class Item>
-    awaitable<std::vector<Leased>> lease_each(std::vector<Item*>, bool (*needs)(const Place&));
+    awaitable<std::vector<Leased>> lease_each(std::vector<Item*>, bool (*needs)(const OwnerState&));
 
     /// For attempts at different locks that have no keys yet: makes the keys, granted or in line.
     awaitable<void> enter(Attempts, bool again);
     /// With the leases that there are for them; the others get their outcomes.
-    std::vector<Asked> with_leases(const Attempts&, std::vector<Leased>&);
+    std::vector<BatchItem> with_leases(const Attempts&, std::vector<Leased>&);
     /// Gives each its outcome where the request failed. Returns those that met a full database.
-    static Attempts not_entered(std::vector<Asked>&, error_code, const std::string& detail);
+    static Attempts not_entered(std::vector<BatchItem>&, error_code, const std::string& detail);
     /// What to do next with an attempt, after its key was made or not.
     enum class Next : std::uint8_t { nothing, stand, leave, clear };
-    Next entered(const Asked&, const Result&, std::int64_t revision, std::int64_t& marker);
+    Next entered(const BatchItem&, const Result&, std::int64_t revision, std::int64_t& marker);
     /// Removes markers without owners, and enters again.
     awaitable<void> clear(Attempts, std::vector<std::int64_t> markers);
     /// For attempts whose keys exist: takes what fits; the others wait.
@@ -107,7 +107,7 @@ private:
     /// A single attempt, which leaves nothing behind.
     awaitable<void> give_up(spi::Attempt*);
     /// Lists a line, since its watch may have missed something.
-    awaitable<void> look_after(PlacePtr, boot_clock::time_point deadline);
+    awaitable<void> look_after(OwnerStatePtr, boot_clock::time_point deadline);
     /// Of places whose marks are different ones.
     awaitable<void> release_apart(std::vector<spi::Held*>);
     /// Takes from `all`, in their order, those that do not clash with any before them.
@@ -122,14 +122,14 @@ private:
         all = std::move(rest);
         return part;
     }
-    void start_over(Place&);
-    void add_grave(const Place&, const Lease&, Transaction&);
+    void start_over(OwnerState&);
+    void add_tombstone(const OwnerState&, const Lease&, Transaction&);
     static bool is_late(const spi::Held&);
-    static PlacePtr place_of(const std::shared_ptr<void>& p) {
-        return std::static_pointer_cast<Place>(p);
+    static OwnerStatePtr state_of(const std::shared_ptr<void>& p) {
+        return std::static_pointer_cast<OwnerState>(p);
     }
-    static bool always(const Place&) { return true; }
-    static bool in_doubt(const Place& p) { return p.doubt; }
+    static bool always(const OwnerState&) { return true; }
+    static bool in_doubt(const OwnerState& p) { return p.doubt; }
     static milliseconds look_within(milliseconds ttl) noexcept {
         return std::min(milliseconds(1000), ttl / 3);
     }
@@ -145,18 +145,18 @@ private:
     static void not_changed(Change&, const Result&);
     /// One request for all of these; returns a result for each.
     awaitable<result<std::vector<Result>>> transact(
-        std::vector<Transaction>, boot_clock::time_point deadline, Went&,
+        std::vector<Transaction>, boot_clock::time_point deadline, RequestInfo&,
         Members::Length length = Members::Length::brief);
     /// For each answer of the store: one that was asked for after another and has an earlier
     /// revision, or comes from a cluster made anew, is of a store that forgot what is known here.
     void compare(std::int64_t newest_before, std::int64_t revision);
     awaitable<result<Result>> ask(std::string begin, std::string end, std::int64_t limit,
-                                  bool keys_only, boot_clock::time_point deadline, Went&);
+                                  bool keys_only, boot_clock::time_point deadline, RequestInfo&);
     /// The time left of the leases; nullopt where it is not known.
     awaitable<std::map<std::int64_t, std::optional<milliseconds>>> left_of(
         std::vector<KeyValue>, boot_clock::time_point deadline);
-    awaitable<result<Standing>> standing(std::string_view name, boot_clock::time_point deadline,
-                                         std::string& detail);
+    awaitable<result<QueueSnapshot>> standing(std::string_view name,
+                                              boot_clock::time_point deadline, std::string& detail);
     /// Writes a request to holders into their keys, or deletes the keys. Returns the holders
     /// reached.
     awaitable<result<std::vector<KeyValue>>> reach(std::string_view name, HolderFilter, spi::Tell,
@@ -173,7 +173,7 @@ private:
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<Members> members_;
     std::shared_ptr<Leases> leases_;
-    std::shared_ptr<Lines> lines_;
+    std::shared_ptr<QueueCache> queues_;
     std::vector<std::int64_t> asking_;  ///< leases of grants whose requests are under way
     std::int64_t newest_ = 0;           ///< revision that an answer had
     unsigned generation_ = 0;           ///< Members::generation(), as it was known last

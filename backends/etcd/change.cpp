@@ -22,9 +22,9 @@ milliseconds believed(const Lease& l, milliseconds ttl, milliseconds delay) noex
 }  // namespace
 
 Attempt::Granted EtcdBackend::granted(const Attempt& a, const Lease& l, PreviousHolder previous) {
-    Place& p = *place_of(a.place);
-    p.state = Place::State::held;
-    lines_->hold(p);
+    OwnerState& p = *state_of(a.place);
+    p.state = OwnerState::State::held;
+    queues_->hold(p);
     Attempt::Granted g;
     if (!p.units.permits()) g.token.value = static_cast<std::uint64_t>(p.created);
     g.ttl = believed(l, a.ttl, a.lock_delay);
@@ -35,7 +35,7 @@ Attempt::Granted EtcdBackend::granted(const Attempt& a, const Lease& l, Previous
 }
 
 Transaction EtcdBackend::changing(const Change& c) {
-    const Place& p = *c.place;
+    const OwnerState& p = *c.place;
     Transaction t;
     t.compare = {was_created(p.key, p.created), was_modified(p.key, p.modified),
                  has_value(p.key, p.value)};
@@ -49,13 +49,13 @@ Transaction EtcdBackend::changing(const Change& c) {
     t.failure = {etcd::range(p.key)};
     if (c.grant) {
         t.compare.push_back(proper_name(p));
-        t.failure.push_back(etcd::range(alone_of(p.line)));
+        t.failure.push_back(etcd::range(name_key(p.line)));
     }
     return t;
 }
 
 void EtcdBackend::changed(Change& c, const Result& r, std::int64_t revision) {
-    Place& p = *c.place;
+    OwnerState& p = *c.place;
     p.modified = revision;
     p.lease = c.lease.id;
     p.lease_certain = true;
@@ -66,7 +66,7 @@ void EtcdBackend::changed(Change& c, const Result& r, std::int64_t revision) {
 }
 
 void EtcdBackend::not_changed(Change& c, const Result& r) {
-    Place& p = *c.place;
+    OwnerState& p = *c.place;
     const KeyValue* kv = nullptr;
     if (!r.results.empty() && !r.results.front().found.empty())
         kv = &r.results.front().found.front();
@@ -94,7 +94,7 @@ awaitable<error_code> EtcdBackend::change(std::vector<Change>& all, boot_clock::
             open.push_back(&c);
         }
         if (open.empty()) co_return error_code();
-        Went went;
+        RequestInfo went;
         auto task = transact(std::move(requests), deadline, went);
         const auto results = co_await std::move(task);
         if (!results) {
@@ -130,7 +130,7 @@ awaitable<void> EtcdBackend::renew(std::span<Held* const> items) {
             h->detail = leased[i].detail;
             continue;
         }
-        changes.push_back({place_of(h->place), *leased[i].lease, h->units});
+        changes.push_back({state_of(h->place), *leased[i].lease, h->units});
         all.push_back(h);
         deadline = std::max(deadline, h->deadline);
     }
@@ -141,7 +141,7 @@ awaitable<void> EtcdBackend::renew(std::span<Held* const> items) {
     if (why && detail.empty()) detail = why.message();
     for (std::size_t i = 0; i < all.size(); ++i) {
         Held& h = *all[i];
-        Place& p = *changes[i].place;
+        OwnerState& p = *changes[i].place;
         const Lease& lease = changes[i].lease;
         h.asked = p.asked;
         switch (changes[i].outcome) {

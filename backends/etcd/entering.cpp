@@ -10,40 +10,40 @@ namespace {
 
 using What = Entered::Outcome;
 
-bool lists(const Place& p, const Entering& e) {
+bool lists(const OwnerState& p, const Entering& e) {
     return e.list || p.units.permits();
 }
 
 /// Its key is made, whoever else is there.
-bool stands_in_line(const Place& p, const Entering& e) {
+bool stands_in_line(const OwnerState& p, const Entering& e) {
     return e.queue || p.units.permits();
 }
 
-bool is_reader(const Place& p) {
+bool is_reader(const OwnerState& p) {
     return p.units.mode == Mode::shared;
 }
 
-void all_beside(const Place& p, Transaction& t) {
-    const std::string begin = beside(p.units);
+void all_beside(const OwnerState& p, Transaction& t) {
+    const std::string begin = compatible_prefix(p.units);
     t.compare.push_back(all_above(p.line, after(p.line), begin));
     t.compare.push_back(all_below(p.line, after(p.line), after(begin)));
 }
 
 }  // namespace
 
-std::string proper_name(const Place& p) {
-    const std::string name = alone_of(p.line);
+std::string proper_name(const OwnerState& p) {
+    const std::string name = name_key(p.line);
     return p.units.permits() ? has_value(name, permits_marker) : was_created(name, 0);
 }
 
-bool is_proper(const Place& p, const std::vector<KeyValue>& at_name) {
+bool is_proper(const OwnerState& p, const std::vector<KeyValue>& at_name) {
     if (!p.units.permits()) return at_name.empty();
     return !at_name.empty() && at_name.front().value == permits_marker;
 }
 
-Transaction entering(const Place& p, const Entering& e) {
-    const std::string alone = alone_of(p.line), key = put(p.key, p.value, e.lease);
-    const std::string alive = was_created(e.grave, 0), absent = was_created(p.key, 0);
+Transaction entering(const OwnerState& p, const Entering& e) {
+    const std::string alone = name_key(p.line), key = put(p.key, p.value, e.lease);
+    const std::string alive = was_created(e.tombstone, 0), absent = was_created(p.key, 0);
     Transaction stands;
     stands.compare = {alive, proper_name(p), absent};
     if (p.units.permits()) all_beside(p, stands);
@@ -70,7 +70,7 @@ Transaction entering(const Place& p, const Entering& e) {
     return t;
 }
 
-Entered read_entering(const Place& p, const Entering& e, const Result& whole) {
+Entered read_entering(const OwnerState& p, const Entering& e, const Result& whole) {
     Entered out;
     const Result* at = &whole;
     const auto granted = [&] {
@@ -113,8 +113,8 @@ Entered read_entering(const Place& p, const Entering& e, const Result& whole) {
     return out;
 }
 
-Transaction clearing(const Place& p, std::int64_t marker_created) {
-    const std::string alone = alone_of(p.line);
+Transaction clearing(const OwnerState& p, std::int64_t marker_created) {
+    const std::string alone = name_key(p.line);
     Transaction t;
     t.compare = {was_created(alone, marker_created), none_in(p.line, after(p.line))};
     t.success = {deletion(alone)};
@@ -127,7 +127,7 @@ bool is_clear(const Result& r, std::int64_t marker_created) {
     return r.results.front().found.front().created != marker_created;
 }
 
-void add_leaving(const std::vector<const Place*>& all, std::vector<Transaction>& requests) {
+void add_leaving(const std::vector<const OwnerState*>& all, std::vector<Transaction>& requests) {
     constexpr char first = ' ';  // of what a key is made of: the key after one has it at least
     std::map<std::string, std::set<std::string>> keys;
     std::map<std::string, std::size_t> last;
@@ -137,7 +137,7 @@ void add_leaving(const std::vector<const Place*>& all, std::vector<Transaction>&
         last[all[i]->line] = i;
     }
     for (const auto& [line, leaving] : keys) {
-        const std::string alone = alone_of(line);
+        const std::string alone = name_key(line);
         Transaction t;
         t.compare = {has_value(alone, permits_marker)};
         std::string from = line;

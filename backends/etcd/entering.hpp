@@ -4,7 +4,7 @@
 #pragma once
 #include "holdfast/lease.hpp"
 #include "messages.hpp"
-#include "place.hpp"
+#include "owner_state.hpp"
 
 namespace holdfast::etcd {
 
@@ -12,9 +12,9 @@ struct Entering {
     bool queue = false;  ///< make a key even if others are in the way
     bool list = false;   ///< return the whole line, after the change
     std::int64_t lease = 0;
-    std::string grave;  ///< see grave_of
+    std::string tombstone;  ///< see tombstone_of
 };
-Transaction entering(const Place&, const Entering&);
+Transaction entering(const OwnerState&, const Entering&);
 
 struct Entered {
     enum class Outcome : std::uint8_t {
@@ -32,17 +32,17 @@ struct Entered {
     KeyValue found;                               ///< its own key, or the marker
     const std::vector<KeyValue>* line = nullptr;  ///< null: it was not requested
 };
-Entered read_entering(const Place&, const Entering&, const Result&);
+Entered read_entering(const OwnerState&, const Entering&, const Result&);
 
 /// Removes a marker that is left over from expired holders.
-Transaction clearing(const Place&, std::int64_t marker_created);
+Transaction clearing(const OwnerState&, std::int64_t marker_created);
 /// True if the line was empty, or another client has removed the marker or made another.
 bool is_clear(const Result&, std::int64_t marker_created);
 
 /// The value that this kind of lock needs at the name itself.
-std::string proper_name(const Place&);
-bool is_proper(const Place&, const std::vector<KeyValue>& at_name);
+std::string proper_name(const OwnerState&);
+bool is_proper(const OwnerState&, const std::vector<KeyValue>& at_name);
 /// Each request deletes the key of its place. The last ones to leave a line also delete the marker.
-void add_leaving(const std::vector<const Place*>&, std::vector<Transaction>& requests);
+void add_leaving(const std::vector<const OwnerState*>&, std::vector<Transaction>& requests);
 
 }  // namespace holdfast::etcd

@@ -246,7 +246,7 @@ awaitable<result<Examination>> EtcdBackend::examine(boot_clock::time_point deadl
     if (members.why) co_return members.why;
     note_members(cluster, members.body);
     // What the user may not read it may not lock either.
-    Went went;
+    RequestInfo went;
     auto reading =
         ask(shared_->options.root, after(shared_->options.root), 1, true, deadline, went);
     const auto readable = co_await std::move(reading);

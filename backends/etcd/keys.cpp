@@ -31,7 +31,7 @@ std::string line_of(const Options& o, std::string_view name) {
     return names_from(o, name) + "/";
 }
 
-std::string alone_of(std::string line) {
+std::string name_key(std::string line) {
     line.pop_back();
     return line;
 }
@@ -54,7 +54,7 @@ std::string names_from(const Options& o, std::string_view prefix) {
 }
 
 // No name is escaped to this.
-std::string grave_of(const Options& o, std::string_view owner) {
+std::string tombstone_of(const Options& o, std::string_view owner) {
     return o.root + "%gone/" + std::string(owner);
 }
 
@@ -80,7 +80,7 @@ std::string after(std::string prefix) {
 std::string write_entry(const Entry& e) {
     std::string out(ours);
     if (e.units.mode == Mode::shared) out += shared;
-    if (e.units.permits()) out = beside(e.units) + std::to_string(e.units.take);
+    if (e.units.permits()) out = compatible_prefix(e.units) + std::to_string(e.units.take);
     if (e.lock_delay > milliseconds::zero()) out += delay + std::to_string(e.lock_delay.count());
     if (e.flag != Entry::Flag::none) out += e.flag == Entry::Flag::asked ? asked : revoked;
     return out + ' ' + e.owner;
@@ -112,7 +112,7 @@ spi::Units units_in(std::string_view value) {
     return entry ? entry->units : spi::Units();
 }
 
-std::string beside(const spi::Units& u) {
+std::string compatible_prefix(const spi::Units& u) {
     std::string out(ours);
     if (!u.permits()) return out + shared;
     return out + permits + std::to_string(u.of) + of;

@@ -16,13 +16,13 @@ namespace holdfast::etcd {
 std::string line_of(const Options&, std::string_view name);
 /// "/holdfast/NAME": where other clients have single-key locks, which do not wait for ours, and
 /// where the marker of permits is.
-std::string alone_of(std::string line);
+std::string name_key(std::string line);
 /// The name that a key belongs to; nullopt for a key of no lock.
 std::optional<std::string> name_of(const Options&, std::string_view key);
 /// The beginning of the keys of names with `prefix`, in this namespace.
 std::string names_from(const Options&, std::string_view prefix);
 /// Marks an owner that has left, so that its late requests acquire nothing.
-std::string grave_of(const Options&, std::string_view owner);
+std::string tombstone_of(const Options&, std::string_view owner);
 /// "/holdfast/%mark/NAME/": the prefix of what is recorded about a lock's holders, if `robust`.
 std::string marks_of(const Options&, std::string_view name);
 /// Where the last break of a name is recorded.
@@ -45,7 +45,7 @@ std::optional<Entry> read_entry(std::string_view value);
 spi::Units units_in(std::string_view value);
 /// The beginning of all values beside which, and no others, these units may be let in at once. Not
 /// for exclusive units, which are let in alone.
-std::string beside(const spi::Units&);
+std::string compatible_prefix(const spi::Units&);
 /// Value at the name itself while its permits are in use, so that other kinds of locks are refused.
 inline constexpr std::string_view permits_marker = "hf1p";
 

@@ -9,16 +9,16 @@ namespace holdfast::etcd {
 using spi::Attempt;
 using spi::Held;
 
-/// A late request that would make the key finds the grave, for as long as the lease that it would
-/// use, or longer.
-void EtcdBackend::add_grave(const Place& p, const Lease& lease, Transaction& t) {
-    if (p.doubt) t.success.push_back(put(grave_of(shared_->options, p.owner), "", lease.id));
+/// A late request that would make the key finds the tombstone, for as long as the lease that it
+/// would use, or longer.
+void EtcdBackend::add_tombstone(const OwnerState& p, const Lease& lease, Transaction& t) {
+    if (p.doubt) t.success.push_back(put(tombstone_of(shared_->options, p.owner), "", lease.id));
 }
 
 awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
     Attempts there;
     for (Attempt* a : items) {
-        const PlacePtr p = place_of(a->place);
+        const OwnerStatePtr p = state_of(a->place);
         a->withdrawal = {};
         if (p && (p->created != 0 || p->perhaps)) there.push_back(a);
     }
@@ -26,7 +26,7 @@ awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
     const std::vector<Leased> leased = co_await std::move(leasing);
     Attempts all;
     std::vector<Transaction> requests;
-    std::vector<const Place*> places;
+    std::vector<const OwnerState*> places;
     auto deadline = boot_clock::time_point::min();
     for (std::size_t i = 0; i < there.size(); ++i) {
         Attempt* a = there[i];
@@ -34,12 +34,12 @@ awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
             a->withdrawal = leased[i].lease.error();
             continue;
         }
-        const PlacePtr p = place_of(a->place);
+        const OwnerStatePtr p = state_of(a->place);
         Transaction t;
         t.success = {deletion(p->key)};
         add_withdrawal(*p, t);
-        add_grave(*p, *leased[i].lease, t);
-        if (p->state == Place::State::queued) p->state = Place::State::gone;
+        add_tombstone(*p, *leased[i].lease, t);
+        if (p->state == OwnerState::State::queued) p->state = OwnerState::State::gone;
         requests.push_back(std::move(t));
         places.push_back(p.get());
         all.push_back(a);
@@ -47,15 +47,15 @@ awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
     }
     if (all.empty()) co_return;
     add_leaving(places, requests);
-    Went went;
+    RequestInfo went;
     auto task = transact(std::move(requests), deadline, went);
     const auto results = co_await std::move(task);
     for (Attempt* a : all) {
-        const PlacePtr p = place_of(a->place);
+        const OwnerStatePtr p = state_of(a->place);
         a->withdrawal = results ? error_code() : results.error();
         if (!results) continue;
-        p->state = Place::State::gone;
-        lines_->leave(*p);
+        p->state = OwnerState::State::gone;
+        queues_->leave(*p);
         a->place.reset();
     }
 }
@@ -65,8 +65,8 @@ awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
     std::vector<Held*> rest(items.begin(), items.end());
     while (!rest.empty()) {
         std::vector<Held*> part = take_apart(rest, [](const Held* a, const Held* b) {
-            const PlacePtr p = place_of(a->place);
-            return p->writes_marks() && p->marks == place_of(b->place)->marks;
+            const OwnerStatePtr p = state_of(a->place);
+            return p->writes_marks() && p->marks == state_of(b->place)->marks;
         });
         auto task = release_apart(std::move(part));
         co_await std::move(task);
@@ -78,7 +78,7 @@ awaitable<void> EtcdBackend::release_apart(std::vector<Held*> there) {
     const std::vector<Leased> leased = co_await std::move(leasing);
     std::vector<Held*> all;
     std::vector<Transaction> requests;
-    std::vector<const Place*> places;
+    std::vector<const OwnerState*> places;
     auto deadline = boot_clock::time_point::min();
     for (std::size_t i = 0; i < there.size(); ++i) {
         Held* h = there[i];
@@ -88,14 +88,14 @@ awaitable<void> EtcdBackend::release_apart(std::vector<Held*> there) {
             h->detail = leased[i].detail;
             continue;
         }
-        const PlacePtr p = place_of(h->place);
+        const OwnerStatePtr p = state_of(h->place);
         Transaction t;
         t.compare = {was_created(p->key, p->created)};
         t.success = {deletion(p->key, true)};
         // Whoever lost it has not finished, and is one that crashed to the next holder.
         if (!is_late(*h)) add_release(*p, h->outcome, t);
-        add_grave(*p, *leased[i].lease, t);
-        p->state = Place::State::gone;  // what the watch says of it is no news
+        add_tombstone(*p, *leased[i].lease, t);
+        p->state = OwnerState::State::gone;  // what the watch says of it is no news
         requests.push_back(std::move(t));
         places.push_back(p.get());
         all.push_back(h);
@@ -103,7 +103,7 @@ awaitable<void> EtcdBackend::release_apart(std::vector<Held*> there) {
     }
     if (all.empty()) co_return;
     add_leaving(places, requests);
-    Went went;
+    RequestInfo went;
     auto task = transact(std::move(requests), deadline, went);
     const auto results = co_await std::move(task);
     if (!results) {
@@ -114,9 +114,9 @@ awaitable<void> EtcdBackend::release_apart(std::vector<Held*> there) {
         co_return;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const PlacePtr p = place_of(all[i]->place);
+        const OwnerStatePtr p = state_of(all[i]->place);
         const Result& r = (*results)[i];
-        lines_->leave(*p);
+        queues_->leave(*p);
         if (!r.succeeded) {
             // Of two that were sent the first may have done it: core's next one tells.
             if (!went.repeated) all[i]->released = ReleaseResult::already_expired;
@@ -132,7 +132,7 @@ awaitable<void> EtcdBackend::release_apart(std::vector<Held*> there) {
 
 /// Its key outlives what was believed of it by a lock_delay.
 bool EtcdBackend::is_late(const Held& h) {
-    return h.lock_delay > milliseconds::zero() && h.sent >= place_of(h.place)->valid_until;
+    return h.lock_delay > milliseconds::zero() && h.sent >= state_of(h.place)->valid_until;
 }
 
 }  // namespace holdfast::etcd

@@ -10,21 +10,21 @@ namespace {
 constexpr std::string_view last = "%last", abandoned = "abandoned", released = "released";
 constexpr char first_of_owners = '&';  // after the '%' of `last`; no owner begins with less
 
-std::string ended(const Place& p) {
+std::string ended(const OwnerState& p) {
     return p.marks + std::string(last);
 }
 
 /// Nobody else has held it since, so all marks are this holder's and older ones.
-std::string without_marks(const Place& p) {
+std::string without_marks(const OwnerState& p) {
     return deletion_of_all(p.marks + first_of_owners, after(p.marks));
 }
 
 /// That all was well need not be known for long: it ends with the holder's lease.
-std::vector<std::string> all_was_well(const Place& p, std::int64_t lease) {
+std::vector<std::string> all_was_well(const OwnerState& p, std::int64_t lease) {
     return {without_marks(p), put(ended(p), released, lease)};
 }
 
-std::vector<std::string> ending(const Place& p, Outcome outcome) {
+std::vector<std::string> ending(const OwnerState& p, Outcome outcome) {
     // The lease is there if the key is, unless a renewal that was not answered has attached it to
     // another one.
     if (outcome == Outcome::done && p.lease_certain) return all_was_well(p, p.lease);
@@ -34,13 +34,13 @@ std::vector<std::string> ending(const Place& p, Outcome outcome) {
 
 }  // namespace
 
-void add_grant(const Place& p, Transaction& t) {
+void add_grant(const OwnerState& p, Transaction& t) {
     if (p.marks.empty()) return;
     if (p.writes_marks()) t.success.push_back(put(p.marks + p.owner, "", 0));
     t.success.push_back(range(p.marks, after(p.marks), 0));
 }
 
-void add_release(const Place& p, Outcome outcome, Transaction& t) {
+void add_release(const OwnerState& p, Outcome outcome, Transaction& t) {
     if (!p.writes_marks()) return;
     // Whoever was revoked has not finished, and is one that crashed to the next holder.
     Transaction unless_revoked;
@@ -49,17 +49,17 @@ void add_release(const Place& p, Outcome outcome, Transaction& t) {
     t.success.push_back(unless_revoked.nested());
 }
 
-void add_downgrade(const Place& p, std::int64_t lease, Transaction& t) {
+void add_downgrade(const OwnerState& p, std::int64_t lease, Transaction& t) {
     if (p.marks.empty()) return;
     for (std::string& request : all_was_well(p, lease))
         t.success.push_back(std::move(request));
 }
 
-void add_withdrawal(const Place& p, Transaction& t) {
+void add_withdrawal(const OwnerState& p, Transaction& t) {
     if (p.writes_marks()) t.success.push_back(deletion(p.marks + p.owner));
 }
 
-PreviousHolder read_grant(const Place& p, const Result& transaction) {
+PreviousHolder read_grant(const OwnerState& p, const Result& transaction) {
     if (p.marks.empty() || transaction.results.empty()) return PreviousHolder::unknown;
     PreviousHolder previous = PreviousHolder::none;
     for (const KeyValue& kv : transaction.results.back().found) {

@@ -7,16 +7,16 @@
 
 #include "holdfast/lease.hpp"
 #include "messages.hpp"
-#include "place.hpp"
+#include "owner_state.hpp"
 
 namespace holdfast::etcd {
 
 /// These do nothing for a place without marks.
-void add_grant(const Place&, Transaction&);
-void add_release(const Place&, Outcome, Transaction&);
-void add_downgrade(const Place&, std::int64_t lease, Transaction&);
-void add_withdrawal(const Place&, Transaction&);
+void add_grant(const OwnerState&, Transaction&);
+void add_release(const OwnerState&, Outcome, Transaction&);
+void add_downgrade(const OwnerState&, std::int64_t lease, Transaction&);
+void add_withdrawal(const OwnerState&, Transaction&);
 /// What the grant's transaction has found.
-PreviousHolder read_grant(const Place&, const Result& transaction);
+PreviousHolder read_grant(const OwnerState&, const Result& transaction);
 
 }  // namespace holdfast::etcd

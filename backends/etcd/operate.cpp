@@ -83,27 +83,27 @@ awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left
     co_return out;
 }
 
-awaitable<result<EtcdBackend::Standing>> EtcdBackend::standing(std::string_view name,
-                                                               boot_clock::time_point deadline,
-                                                               std::string& detail) {
+awaitable<result<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(std::string_view name,
+                                                                    boot_clock::time_point deadline,
+                                                                    std::string& detail) {
     const std::string line = line_of(shared_->options, name);
     Transaction both;
-    both.success = {etcd::range(line, after(line), 0), etcd::range(alone_of(line))};
+    both.success = {etcd::range(line, after(line), 0), etcd::range(name_key(line))};
     std::vector<Transaction> one{std::move(both)};
-    Went went;
+    RequestInfo went;
     auto task = transact(std::move(one), deadline, went, Members::Length::list);
     const auto found = co_await std::move(task);
     detail = went.detail;
     if (!found) co_return found.error();
     const std::vector<Result>& there = found->front().results;
     if (there.size() != 2) co_return make(Error::protocol);
-    Standing out;
+    QueueSnapshot out;
     out.all = there.front().found;
     const std::vector<KeyValue>& alone = there.back().found;
     if (out.all.empty() && !alone.empty() && alone.front().value != permits_marker)
         co_return make(Error::other_kind);
     sort_by_creation(out.all);
-    const Row row(out.all);
+    const UnitQueue row(out.all);
     while (out.holders < out.all.size() && row.fits(out.all[out.holders].created))
         ++out.holders;
     co_return out;
@@ -150,7 +150,7 @@ awaitable<result<std::vector<std::string>>> EtcdBackend::list(std::string_view p
     std::string begin = from;
     std::set<std::string> names;
     for (bool more = true; more && names.size() < limit;) {
-        Went went;
+        RequestInfo went;
         auto task = ask(begin, after(from), page, true, deadline, went);
         const auto found = co_await std::move(task);
         detail = went.detail;
@@ -181,7 +181,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
         if (!found) co_return found.error();
         if (!last) last = found->holders == 0 ? 0 : found->all[found->holders - 1].created;
         std::vector<KeyValue> meant;
-        std::vector<Place> places;
+        std::vector<OwnerState> places;
         std::vector<Transaction> requests;
         for (std::size_t i = 0; i < found->holders && requests.size() < most; ++i) {
             const KeyValue& kv = found->all[i];
@@ -198,7 +198,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
             }
             requests.push_back(telling(kv, what, entry));
             meant.push_back(kv);
-            Place& p = places.emplace_back();
+            OwnerState& p = places.emplace_back();
             p.line = line, p.key = kv.key, p.units = units_in(kv.value);
         }
         if (requests.empty()) {
@@ -207,12 +207,12 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
             break;
         }
         if (what == spi::Tell::gone) {
-            std::vector<const Place*> leaving;
-            for (const Place& p : places)
+            std::vector<const OwnerState*> leaving;
+            for (const OwnerState& p : places)
                 leaving.push_back(&p);
             add_leaving(leaving, requests);
         }
-        Went went;
+        RequestInfo went;
         auto sending = transact(std::move(requests), deadline, went);
         const auto results = co_await std::move(sending);
         detail = went.detail;
@@ -268,7 +268,7 @@ awaitable<result<std::string>> EtcdBackend::note(std::string_view name,
                                                  boot_clock::time_point deadline,
                                                  std::string& detail) {
     const std::string key = record_of(shared_->options, name);
-    Went went;
+    RequestInfo went;
     if (!text) {
         auto asking = ask(key, key + '\0', 1, false, deadline, went);
         const auto found = co_await std::move(asking);

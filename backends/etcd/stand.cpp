@@ -23,22 +23,22 @@ milliseconds check_within(milliseconds ttl) noexcept {
 awaitable<void> EtcdBackend::stand(Attempts all) {
     Attempts ready, waiting;
     for (Attempt* a : all) {
-        const PlacePtr p = place_of(a->place);
-        const auto trusted = lines_->following() ? check_within(a->ttl) : look_within(a->ttl) / 2;
+        const OwnerStatePtr p = state_of(a->place);
+        const auto trusted = queues_->following() ? check_within(a->ttl) : look_within(a->ttl) / 2;
         const bool due = boot_clock::now() >= p->checked + trusted;
-        if (p->state == Place::State::queued && !lines_->fits(*p) && lines_->foremost(*p) &&
-            (due || !lines_->known(p->line))) {
+        if (p->state == OwnerState::State::queued && !queues_->fits(*p) && queues_->foremost(*p) &&
+            (due || !queues_->known(p->line))) {
             auto looking = look_after(p, a->deadline);
             co_await std::move(looking);
         }
-        if (p->state == Place::State::gone) {
+        if (p->state == OwnerState::State::gone) {
             start_over(*p);
             a->detail = "the lease of the key has ended";
             a->outcome = Attempt::Failed{make_error_code(errc::unavailable)};
             continue;
         }
         // Core refuses a grant that was answered too late, and asks again.
-        if (p->state == Place::State::held || lines_->fits(*p)) {
+        if (p->state == OwnerState::State::held || queues_->fits(*p)) {
             ready.push_back(a);
             continue;
         }
@@ -56,8 +56,8 @@ awaitable<void> EtcdBackend::stand(Attempts all) {
     }
     for (Attempt* a : waiting) {
         // What has come meanwhile has not woken an attempt that was under way.
-        const Place& p = *place_of(a->place);
-        const bool again = p.state == Place::State::gone || lines_->fits(p);
+        const OwnerState& p = *state_of(a->place);
+        const bool again = p.state == OwnerState::State::gone || queues_->fits(p);
         a->outcome = Attempt::Busy{again ? milliseconds(1) : look_within(a->ttl)};
     }
     if (ready.empty()) co_return;
@@ -74,38 +74,38 @@ awaitable<void> EtcdBackend::give_up(Attempt* a) {
 }
 
 /// Its key is gone, and the next attempt makes another.
-void EtcdBackend::start_over(Place& p) {
-    lines_->leave(p);
-    p.state = Place::State::asked;
+void EtcdBackend::start_over(OwnerState& p) {
+    queues_->leave(p);
+    p.state = OwnerState::State::asked;
     p.created = p.modified = p.lease = 0;
 }
 
-awaitable<void> EtcdBackend::look_after(PlacePtr p, boot_clock::time_point deadline) {
+awaitable<void> EtcdBackend::look_after(OwnerStatePtr p, boot_clock::time_point deadline) {
     p->checked = boot_clock::now();
     std::int64_t created = 0;
-    const std::string* key = lines_->ahead(*p, &created);
+    const std::string* key = queues_->ahead(*p, &created);
     // Who wants it alone waits for the one ahead. Whoever else leaves may let others in.
     const bool asks = key != nullptr && p->units.exclusive();
     if (asks) {
         Transaction still;
         still.compare = {was_created(*key, created), was_created(p->key, p->created)};
         std::vector<Transaction> one{std::move(still)};
-        Went went;
+        RequestInfo went;
         auto task = transact(std::move(one), deadline, went);
         const auto answer = co_await std::move(task);
         if (!answer || answer->front().succeeded) co_return;
-        if (p->state != Place::State::queued || lines_->fits(*p)) co_return;
-        lines_->resume();
+        if (p->state != OwnerState::State::queued || queues_->fits(*p)) co_return;
+        queues_->resume();
     }
-    const bool was_known = lines_->known(p->line);
-    Lines::Listing listing(*lines_, p->line);
-    Went went;
+    const bool was_known = queues_->known(p->line);
+    QueueCache::Listing listing(*queues_, p->line);
+    RequestInfo went;
     auto task = ask(p->line, after(p->line), 0, false, deadline, went);
     const auto answer = co_await std::move(task);
     if (!answer) co_return;
-    const bool told = lines_->fits(*p) || p->state != Place::State::queued;
+    const bool told = queues_->fits(*p) || p->state != OwnerState::State::queued;
     listing.done(answer->found, went.revision);
-    if (was_known && !asks && !told && lines_->fits(*p)) lines_->resume();
+    if (was_known && !asks && !told && queues_->fits(*p)) queues_->resume();
 }
 
 awaitable<void> EtcdBackend::adopt(const Attempts& all) {
@@ -113,12 +113,12 @@ awaitable<void> EtcdBackend::adopt(const Attempts& all) {
     auto deadline = boot_clock::time_point::min();
     std::string detail;
     for (Attempt* a : all) {
-        const PlacePtr p = place_of(a->place);
+        const OwnerStatePtr p = state_of(a->place);
         if (p->lease == leases_->waiting().id && leases_->waiting_alive()) continue;
         auto leasing = leases_->for_waiting(a->deadline, &detail);
         const result<Lease> lease = co_await std::move(leasing);
         if (!lease) co_return;
-        if (p->state == Place::State::queued && p->lease != lease->id)
+        if (p->state == OwnerState::State::queued && p->lease != lease->id)
             changes.push_back({p, *lease, p->units});
         deadline = std::max(deadline, a->deadline);
     }
@@ -126,7 +126,7 @@ awaitable<void> EtcdBackend::adopt(const Attempts& all) {
     auto task = change(changes, deadline, &detail);
     co_await std::move(task);
     for (const Change& c : changes)
-        if (c.outcome == Change::Outcome::gone) c.place->state = Place::State::gone;
+        if (c.outcome == Change::Outcome::gone) c.place->state = OwnerState::State::gone;
 }
 
 awaitable<void> EtcdBackend::take(Attempts all) {
@@ -143,7 +143,7 @@ awaitable<void> EtcdBackend::take(Attempts all) {
             a->outcome = Attempt::NoAnswer{leased[i].lease.error()};
             continue;
         }
-        changes.push_back({place_of(a->place), *leased[i].lease, a->units, true});
+        changes.push_back({state_of(a->place), *leased[i].lease, a->units, true});
         asked.push_back(a);
         deadline = std::max(deadline, a->deadline);
     }
@@ -153,7 +153,7 @@ awaitable<void> EtcdBackend::take(Attempts all) {
     const error_code why = co_await std::move(task);
     for (std::size_t i = 0; i < asked.size(); ++i) {
         Attempt& a = *asked[i];
-        Place& p = *changes[i].place;
+        OwnerState& p = *changes[i].place;
         switch (changes[i].outcome) {
             case Change::Outcome::done:
                 a.outcome = granted(a, changes[i].lease, changes[i].previous);
@@ -191,22 +191,22 @@ awaitable<void> EtcdBackend::keep_waiting() {
     const auto gate = tend_gate_;
     const auto shared = shared_;
     const auto leases = leases_;
-    const auto lines = lines_;
+    const auto queues = queues_;
     while (!*gone) {
         auto wait = gate->wait(shared->engine, boot_clock::now() + shared->options.ttl / 3);
         co_await std::move(wait);
         if (*gone) co_return;
         // A key that nobody deletes must not be kept alive: it would stand in line for ever.
-        if (lines->drop_abandoned()) leases->leave_waiting();
-        lines->tidy();
+        if (queues->drop_abandoned()) leases->leave_waiting();
+        queues->tidy();
         const std::int64_t id = leases->waiting().id;
-        if (lines->empty() || id == 0) continue;
+        if (queues->empty() || id == 0) continue;
         auto task = leases->keep_waiting(boot_clock::now() + shared->options.request_timeout);
         if (co_await std::move(task)) continue;
         if (*gone) co_return;
-        for (const PlacePtr& p : lines->waiting()) {
+        for (const OwnerStatePtr& p : queues->waiting()) {
             if (p->lease != id) continue;
-            p->state = Place::State::gone;
+            p->state = OwnerState::State::gone;
             shared->events->wake(p->owner);
         }
     }

@@ -10,14 +10,14 @@
 #include "errors.hpp"
 #include "keys.hpp"
 #include "messages.hpp"
-#include "row.hpp"
+#include "unit_queue.hpp"
 
 namespace etcd = holdfast::etcd;
 
 namespace {
 
 void read(const etcd::Result& r) {
-    etcd::Row row(r.found);
+    etcd::UnitQueue row(r.found);
     for (const etcd::KeyValue& kv : r.found) {
         if (const auto entry = etcd::read_entry(kv.value))
             if (etcd::read_entry(etcd::write_entry(*entry))->owner != entry->owner) std::abort();

@@ -7,7 +7,7 @@
 #include "identity.hpp"
 #include "keys.hpp"
 #include "messages.hpp"
-#include "row.hpp"
+#include "unit_queue.hpp"
 
 namespace etcd = holdfast::etcd;
 using holdfast::errc;
@@ -40,8 +40,8 @@ TEST_CASE("keys: no lock's keys are among those of another") {
     CHECK(!etcd::name_of(o, "/holdfast/app:a/b/c"));
     CHECK(!etcd::name_of(o, "/holdfast/app:a"));
     CHECK(!etcd::name_of(o, "/elsewhere/app:a/x"));
-    CHECK(!etcd::name_of(o, etcd::grave_of(o, "owner")));
-    CHECK(!etcd::name_of(options("", ""), etcd::grave_of(o, "owner")));
+    CHECK(!etcd::name_of(o, etcd::tombstone_of(o, "owner")));
+    CHECK(!etcd::name_of(options("", ""), etcd::tombstone_of(o, "owner")));
     CHECK(etcd::marks_of(o, "a/b") == "/holdfast/%mark/app:a%2Fb/");
     CHECK(!etcd::name_of(options("", ""), etcd::marks_of(o, "a") + "owner"));
     CHECK(etcd::after("/holdfast/a/") == "/holdfast/a0");
@@ -70,8 +70,8 @@ TEST_CASE("keys: an entry says who stands there for what, or it is somebody else
         CHECK(read->lock_delay == entry.lock_delay);
         CHECK(read->flag == entry.flag);
         if (!entry.units.exclusive()) {
-            CHECK(text > etcd::beside(entry.units));
-            CHECK(text < etcd::after(etcd::beside(entry.units)));
+            CHECK(text > etcd::compatible_prefix(entry.units));
+            CHECK(text < etcd::after(etcd::compatible_prefix(entry.units)));
         }
     }
     for (const std::string other : {"", "hf1", "hf1 ", "hf1! ", "hf2 x", "x", "hf1p", "hf1p x",
@@ -86,8 +86,8 @@ TEST_CASE("keys: an entry says who stands there for what, or it is somebody else
 namespace {
 
 /// Keys in the order of their creation, from 1 on.
-etcd::Row row_of(const std::vector<std::string>& values) {
-    etcd::Row row;
+etcd::UnitQueue row_of(const std::vector<std::string>& values) {
+    etcd::UnitQueue row;
     std::int64_t created = 0;
     for (const std::string& value : values) {
         ++created;
@@ -156,7 +156,7 @@ TEST_CASE("row: a list in any order is one line") {
     for (const std::int64_t created : {5, 2, 9, 7})
         list.push_back({"/k" + std::to_string(created), created == 7 ? "hf1 w" : "hf1s r", created,
                         created, 1});
-    const etcd::Row row(list);
+    const etcd::UnitQueue row(list);
     CHECK(row.reach() == 5);
     CHECK(row.fits(2));
     CHECK_FALSE(row.fits(9));

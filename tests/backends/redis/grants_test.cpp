@@ -1,6 +1,7 @@
 // What the scripts promise of one name: tokens that only grow, what became of the holder before, no
 // late request that takes the lock, and nothing of anybody else's overwritten.
 #include "catch.hpp"
+#include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wall_clock.hpp"
 #include "rig.hpp"

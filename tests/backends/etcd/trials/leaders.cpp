@@ -137,7 +137,7 @@ public:
     }
     /// For how many ms longer the holder believes, when it hears nothing; negative: for how long it
     /// has not believed any more. Nothing: this one still waits.
-    std::optional<long long> beside() const {
+    std::optional<long long> compatible_prefix() const {
         const std::lock_guard hold(self_->mutex);
         return self_->beside;
     }
@@ -156,7 +156,7 @@ private:
 /// What one trial showed of both holders.
 struct Seen {
     bool effective = false;                         ///< the schedule had the effect that it needs
-    std::optional<long long> kept_alive, holdfast;  ///< Next::beside()
+    std::optional<long long> kept_alive, holdfast;  ///< Next::compatible_prefix()
     bool two() const { return kept_alive && *kept_alive > 0; }
     bool two_of_holdfast() const { return holdfast && *holdfast > 0; }
 };
@@ -223,8 +223,8 @@ Seen answers_from_memory() {
     lab::wait_until([&] { return after_bare.granted() && after_ruled.granted(); }, 60s,
                     "both locks are granted to somebody else");
     Net::heal();
-    seen.kept_alive = after_bare.beside();
-    seen.holdfast = after_ruled.beside();
+    seen.kept_alive = after_bare.compatible_prefix();
+    seen.holdfast = after_ruled.compatible_prefix();
     return seen;
 }
 
@@ -264,8 +264,8 @@ Seen revokes_as_a_former_leader() {
     lab::wait_until(leads_nobody, 10s, "the former leader knows that it is none");
     Net::heal();
     (void)lab::reached([&] { return after_bare.granted(); }, 20s);
-    seen.kept_alive = after_bare.beside();
-    seen.holdfast = after_ruled.beside();
+    seen.kept_alive = after_bare.compatible_prefix();
+    seen.holdfast = after_ruled.compatible_prefix();
     return seen;
 }
 

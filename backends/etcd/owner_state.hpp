@@ -7,7 +7,7 @@
 
 namespace holdfast::etcd {
 
-struct Place {
+struct OwnerState {
     enum class State : std::uint8_t { asked, queued, held, gone };
     std::string owner, line, key;
     std::string value;  ///< made by write_entry; a change compares it
@@ -33,6 +33,6 @@ struct Place {
     /// False: the value there is not a grant of this owner, or was revoked.
     bool learn(std::string_view value_there);
 };
-using PlacePtr = std::shared_ptr<Place>;
+using OwnerStatePtr = std::shared_ptr<OwnerState>;
 
 }  // namespace holdfast::etcd

@@ -1,7 +1,7 @@
 // What this client knows of the lines of its waiters: a list, then every change through one watch
 // for all its lines. A key that once fitted beside all before it does so until it is gone (see
-// row.hpp). This is all that is concluded from here; a transaction that finds the key there turns
-// it into a grant.
+// unit_queue.hpp). This is all that is concluded from here; a transaction that finds the key there
+// turns it into a grant.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,22 +14,22 @@
 #include "leases.hpp"
 #include "members.hpp"
 #include "messages.hpp"
-#include "place.hpp"
-#include "row.hpp"
+#include "owner_state.hpp"
+#include "unit_queue.hpp"
 
 namespace holdfast::etcd {
 
 /// Engine thread only.
-class Lines : public std::enable_shared_from_this<Lines> {
+class QueueCache : public std::enable_shared_from_this<QueueCache> {
 public:
-    Lines(std::shared_ptr<Shared>, std::shared_ptr<Members>);
-    ~Lines();
+    QueueCache(std::shared_ptr<Shared>, std::shared_ptr<Members>);
+    ~QueueCache();
 
     /// Covers a request that lists a line, whatever its outcome. Make it before the request is
     /// sent.
     class Listing {
     public:
-        Listing(Lines&, const std::string& line);
+        Listing(QueueCache&, const std::string& line);
         ~Listing();
         Listing(const Listing&) = delete;
         Listing& operator=(const Listing&) = delete;
@@ -37,7 +37,7 @@ public:
         void done(const std::vector<KeyValue>&, std::int64_t revision);
 
     private:
-        std::shared_ptr<Lines> lines_;
+        std::shared_ptr<QueueCache> queues_;
         std::string line_;
     };
 
@@ -45,17 +45,17 @@ public:
     bool known(const std::string& line) const noexcept;
     /// From now on its owner is notified when it may be let in, when its key is gone, and, as a
     /// holder, when its key was changed.
-    void join(const PlacePtr&);
+    void join(const OwnerStatePtr&);
     /// The waiter has become a holder.
-    void hold(const Place&);
-    void leave(const Place&) noexcept;
+    void hold(const OwnerState&);
+    void leave(const OwnerState&) noexcept;
     /// Whether it may be let in.
-    bool fits(const Place&) const noexcept;
+    bool fits(const OwnerState&) const noexcept;
     /// Whether it is the first waiter of this client in its line, with no exclusive holder of this
     /// client before it whose lease is valid: then it checks for what the watch may have missed.
-    bool foremost(const Place&) const noexcept;
+    bool foremost(const OwnerState&) const noexcept;
     /// The key ahead of it; null: unknown.
-    const std::string* ahead(const Place&, std::int64_t* created) const noexcept;
+    const std::string* ahead(const OwnerState&, std::int64_t* created) const noexcept;
     /// The watch has missed a change: reconnects it.
     void resume() noexcept;
     /// The store has begun anew, and is at this revision: all is listed and watched anew. What was
@@ -63,8 +63,8 @@ public:
     void begin_anew(std::int64_t revision);
     /// Whether the watch works, as far as is known. Without it changes are found by requests.
     bool following() const noexcept { return following_; }
-    bool empty() const noexcept { return lines_.empty(); }
-    std::vector<PlacePtr> waiting() const;
+    bool empty() const noexcept { return queues_.empty(); }
+    std::vector<OwnerStatePtr> waiting() const;
     /// Drops places that only this object still knows: core requested their deletion and gave up
     /// without an answer. True: one of them waited, so its key may still be in line.
     bool drop_abandoned() noexcept;
@@ -74,9 +74,10 @@ public:
     void stop() noexcept;
 
 private:
-    struct Line {
-        Row row;
-        std::map<std::int64_t, PlacePtr> waiting, holding;  ///< own places, by revision of creation
+    struct Queue {
+        UnitQueue row;
+        std::map<std::int64_t, OwnerStatePtr> waiting,
+            holding;  ///< own places, by revision of creation
         bool unused() const noexcept { return waiting.empty() && holding.empty() && listings == 0; }
         bool known = false;
         unsigned listings = 0;
@@ -88,20 +89,20 @@ private:
     void take(std::string_view bytes);
     void message(const boost::json::object&);
     void event(const boost::json::object&);
-    void apply(Line&, const boost::json::object& event);
-    void wake(const Place&) noexcept;
-    void lost(Place&);
+    void apply(Queue&, const boost::json::object& event);
+    void wake(const OwnerState&) noexcept;
+    void lost(OwnerState&);
     /// If the holder belongs to this client, makes it ask what became of its key.
-    void risk(const Line&, std::int64_t created);
+    void risk(const Queue&, std::int64_t created);
     /// Notifies those that fit, among those created after this revision.
-    void look(Line&, std::int64_t beyond);
+    void look(Queue&, std::int64_t beyond);
     /// Lists everything anew.
     void forget();
     void drop_if_empty(const std::string& line) noexcept;
 
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<Members> members_;
-    std::unordered_map<std::string, Line> lines_;
+    std::unordered_map<std::string, Queue> queues_;
     std::shared_ptr<Members::Stream> stream_;
     std::string partial_;    ///< a message whose end has not come; has no line break
     std::int64_t next_ = 0;  ///< revision to continue the watch from; 0: none

@@ -1,16 +1,16 @@
-#include "place.hpp"
+#include "owner_state.hpp"
 
 namespace holdfast::etcd {
 
-std::string Place::value_with(const spi::Units& u) const {
+std::string OwnerState::value_with(const spi::Units& u) const {
     return write_entry({owner, u, lock_delay, asked ? Entry::Flag::asked : Entry::Flag::none});
 }
 
-std::string Place::revoked_value() const {
+std::string OwnerState::revoked_value() const {
     return write_entry({owner, units, lock_delay, Entry::Flag::revoked});
 }
 
-bool Place::learn(std::string_view value_there) {
+bool OwnerState::learn(std::string_view value_there) {
     const auto entry = read_entry(value_there);
     if (!entry || entry->owner != owner || entry->flag == Entry::Flag::revoked) return false;
     value = value_there;

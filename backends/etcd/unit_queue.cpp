@@ -1,4 +1,4 @@
-#include "row.hpp"
+#include "unit_queue.hpp"
 
 #include <iterator>
 
@@ -6,7 +6,7 @@
 
 namespace holdfast::etcd {
 
-Row::Row(const std::vector<KeyValue>& all) {
+UnitQueue::UnitQueue(const std::vector<KeyValue>& all) {
     for (const KeyValue& kv : all) {
         keys_[kv.created] = {kv.key, units_in(kv.value)};
         created_[kv.key] = kv.created;
@@ -14,13 +14,13 @@ Row::Row(const std::vector<KeyValue>& all) {
     extend();
 }
 
-void Row::add(const KeyValue& kv) {
+void UnitQueue::add(const KeyValue& kv) {
     keys_[kv.created] = {kv.key, units_in(kv.value)};
     created_[kv.key] = kv.created;
     extend();
 }
 
-void Row::remove(std::int64_t created) {
+void UnitQueue::remove(std::int64_t created) {
     const auto at = keys_.find(created);
     if (at == keys_.end()) return;
     if (created <= reach_) sum_ -= at->second.units.take;
@@ -30,7 +30,7 @@ void Row::remove(std::int64_t created) {
     extend();
 }
 
-void Row::change(std::int64_t created, std::string_view value) {
+void UnitQueue::change(std::int64_t created, std::string_view value) {
     const auto at = keys_.find(created);
     if (at == keys_.end()) return;
     const spi::Units units = units_in(value);
@@ -40,7 +40,7 @@ void Row::change(std::int64_t created, std::string_view value) {
 }
 
 /// Those of another limit do not fit: no line has them, unless a stranger wrote one.
-void Row::extend() {
+void UnitQueue::extend() {
     auto next = keys_.upper_bound(reach_);
     const std::uint32_t limit = keys_.empty() ? 0 : keys_.begin()->second.units.of;
     for (; next != keys_.end(); ++next) {
@@ -51,12 +51,13 @@ void Row::extend() {
     }
 }
 
-std::int64_t Row::created(const std::string& key) const noexcept {
+std::int64_t UnitQueue::created(const std::string& key) const noexcept {
     const auto at = created_.find(key);
     return at == created_.end() ? 0 : at->second;
 }
 
-const std::string* Row::ahead(std::int64_t created, std::int64_t* its_creation) const noexcept {
+const std::string* UnitQueue::ahead(std::int64_t created,
+                                    std::int64_t* its_creation) const noexcept {
     auto next = keys_.lower_bound(created);
     if (next == keys_.begin()) return nullptr;
     --next;

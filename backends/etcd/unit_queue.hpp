@@ -12,10 +12,10 @@
 
 namespace holdfast::etcd {
 
-class Row {
+class UnitQueue {
 public:
-    Row() = default;
-    explicit Row(const std::vector<KeyValue>&);
+    UnitQueue() = default;
+    explicit UnitQueue(const std::vector<KeyValue>&);
 
     void add(const KeyValue&);
     void remove(std::int64_t created);

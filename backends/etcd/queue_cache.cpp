@@ -1,4 +1,4 @@
-#include "lines.hpp"
+#include "queue_cache.hpp"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -24,64 +24,64 @@ bool is_deletion(const js::object& event) {
 
 }  // namespace
 
-Lines::Lines(std::shared_ptr<Shared> s, std::shared_ptr<Members> m)
+QueueCache::QueueCache(std::shared_ptr<Shared> s, std::shared_ptr<Members> m)
     : shared_(std::move(s)), members_(std::move(m)) {}
 
-Lines::~Lines() = default;
+QueueCache::~QueueCache() = default;
 
 // --- a list
 // ---------------------------------------------------------------------------------------
 
-Lines::Listing::Listing(Lines& l, const std::string& line)
-    : lines_(l.shared_from_this()), line_(line) {
-    ++lines_->lines_[line_].listings;
+QueueCache::Listing::Listing(QueueCache& l, const std::string& line)
+    : queues_(l.shared_from_this()), line_(line) {
+    ++queues_->queues_[line_].listings;
 }
 
-Lines::Listing::~Listing() {
-    const auto at = lines_->lines_.find(line_);
-    if (at == lines_->lines_.end()) return;
+QueueCache::Listing::~Listing() {
+    const auto at = queues_->queues_.find(line_);
+    if (at == queues_->queues_.end()) return;
     if (--at->second.listings == 0) at->second.early.clear();
-    lines_->drop_if_empty(line_);
+    queues_->drop_if_empty(line_);
 }
 
-void Lines::Listing::done(const std::vector<KeyValue>& all, std::int64_t revision) {
-    const auto at = lines_->lines_.find(line_);
-    if (at == lines_->lines_.end()) return;
-    Line& line = at->second;
+void QueueCache::Listing::done(const std::vector<KeyValue>& all, std::int64_t revision) {
+    const auto at = queues_->queues_.find(line_);
+    if (at == queues_->queues_.end()) return;
+    Queue& line = at->second;
     if (line.known && line.listed_at >= revision) return;
-    line.row = Row(all);
+    line.row = UnitQueue(all);
     line.listed_at = revision;
     line.known = true;
     for (const auto& [created, place] : line.waiting)
-        if (created <= revision && !line.row.contains(created)) lines_->lost(*place);
+        if (created <= revision && !line.row.contains(created)) queues_->lost(*place);
     for (const js::object& event : line.early)
-        lines_->apply(line, event);
-    lines_->watch_from(revision + 1);
-    lines_->look(line, 0);
+        queues_->apply(line, event);
+    queues_->watch_from(revision + 1);
+    queues_->look(line, 0);
 }
 
 // --- places
 // ---------------------------------------------------------------------------------------
 
-bool Lines::known(const std::string& line) const noexcept {
-    const auto at = lines_.find(line);
-    return at != lines_.end() && at->second.known;
+bool QueueCache::known(const std::string& line) const noexcept {
+    const auto at = queues_.find(line);
+    return at != queues_.end() && at->second.known;
 }
 
-void Lines::join(const PlacePtr& p) {
-    lines_[p->line].waiting[p->created] = p;
+void QueueCache::join(const OwnerStatePtr& p) {
+    queues_[p->line].waiting[p->created] = p;
 }
 
-void Lines::hold(const Place& p) {
-    const auto at = lines_.find(p.line);
-    if (at == lines_.end()) return;
+void QueueCache::hold(const OwnerState& p) {
+    const auto at = queues_.find(p.line);
+    if (at == queues_.end()) return;
     if (auto own = at->second.waiting.extract(p.created)) at->second.holding.insert(std::move(own));
 }
 
-void Lines::leave(const Place& p) noexcept {
-    const auto at = lines_.find(p.line);
-    if (at == lines_.end()) return;
-    Line& line = at->second;
+void QueueCache::leave(const OwnerState& p) noexcept {
+    const auto at = queues_.find(p.line);
+    if (at == queues_.end()) return;
+    Queue& line = at->second;
     for (auto* own : {&line.waiting, &line.holding}) {
         const auto one = own->find(p.created);
         if (one == own->end() || one->second.get() != &p) continue;
@@ -93,26 +93,26 @@ void Lines::leave(const Place& p) noexcept {
     }
 }
 
-void Lines::wake(const Place& p) noexcept {
-    if (p.state == Place::State::queued) shared_->events->wake(p.owner);
+void QueueCache::wake(const OwnerState& p) noexcept {
+    if (p.state == OwnerState::State::queued) shared_->events->wake(p.owner);
 }
 
-void Lines::drop_if_empty(const std::string& line) noexcept {
-    const auto at = lines_.find(line);
-    if (at == lines_.end() || !at->second.unused()) return;
-    lines_.erase(at);
+void QueueCache::drop_if_empty(const std::string& line) noexcept {
+    const auto at = queues_.find(line);
+    if (at == queues_.end() || !at->second.unused()) return;
+    queues_.erase(at);
     needed_ = boot_clock::now();
 }
 
-bool Lines::fits(const Place& p) const noexcept {
-    const auto at = lines_.find(p.line);
-    return at != lines_.end() && at->second.known && at->second.row.fits(p.created);
+bool QueueCache::fits(const OwnerState& p) const noexcept {
+    const auto at = queues_.find(p.line);
+    return at != queues_.end() && at->second.known && at->second.row.fits(p.created);
 }
 
-bool Lines::foremost(const Place& p) const noexcept {
-    const auto at = lines_.find(p.line);
-    if (at == lines_.end() || at->second.waiting.empty()) return false;
-    const Line& line = at->second;
+bool QueueCache::foremost(const OwnerState& p) const noexcept {
+    const auto at = queues_.find(p.line);
+    if (at == queues_.end() || at->second.waiting.empty()) return false;
+    const Queue& line = at->second;
     const auto now = boot_clock::now();
     const bool alone =
         std::any_of(line.holding.begin(), line.holding.end(), [now](const auto& own) {
@@ -121,31 +121,31 @@ bool Lines::foremost(const Place& p) const noexcept {
     return !alone && line.waiting.begin()->second.get() == &p;
 }
 
-const std::string* Lines::ahead(const Place& p, std::int64_t* created) const noexcept {
-    const auto at = lines_.find(p.line);
-    if (at == lines_.end() || !at->second.known) return nullptr;
+const std::string* QueueCache::ahead(const OwnerState& p, std::int64_t* created) const noexcept {
+    const auto at = queues_.find(p.line);
+    if (at == queues_.end() || !at->second.known) return nullptr;
     return at->second.row.ahead(p.created, created);
 }
 
-std::vector<PlacePtr> Lines::waiting() const {
-    std::vector<PlacePtr> out;
-    for (const auto& [name, line] : lines_)
+std::vector<OwnerStatePtr> QueueCache::waiting() const {
+    std::vector<OwnerStatePtr> out;
+    for (const auto& [name, line] : queues_)
         for (const auto& [created, place] : line.waiting)
-            if (place->state == Place::State::queued) out.push_back(place);
+            if (place->state == OwnerState::State::queued) out.push_back(place);
     return out;
 }
 
-bool Lines::drop_abandoned() noexcept {
+bool QueueCache::drop_abandoned() noexcept {
     bool waited = false;
-    std::vector<PlacePtr> all;
-    for (const auto& [name, line] : lines_)
+    std::vector<OwnerStatePtr> all;
+    for (const auto& [name, line] : queues_)
         for (const auto* own : {&line.waiting, &line.holding})
             for (const auto& [created, place] : *own)
                 if (place.use_count() == 1) {
                     waited = waited || own == &line.waiting;
                     all.push_back(place);
                 }
-    for (const PlacePtr& p : all)
+    for (const OwnerStatePtr& p : all)
         leave(*p);
     return waited;
 }
@@ -153,19 +153,19 @@ bool Lines::drop_abandoned() noexcept {
 // --- the watch
 // ------------------------------------------------------------------------------------
 
-void Lines::watch_from(std::int64_t revision) {
+void QueueCache::watch_from(std::int64_t revision) {
     if (next_ != 0 || stopped_) return;
     next_ = revision;
     gate_.open();
     if (std::exchange(watching_, true)) return;
-    auto task = [](std::shared_ptr<Lines> self) -> awaitable<void> {
+    auto task = [](std::shared_ptr<QueueCache> self) -> awaitable<void> {
         auto all = self->watch();
         co_await std::move(all);
     };
     asio::co_spawn(shared_->engine, task(shared_from_this()), asio::detached);
 }
 
-awaitable<void> Lines::watch() {
+awaitable<void> QueueCache::watch() {
     const auto self = shared_from_this();
     milliseconds pause{0};
     while (!stopped_) {
@@ -200,7 +200,7 @@ awaitable<void> Lines::watch() {
     watching_ = false;
 }
 
-void Lines::take(std::string_view bytes) {
+void QueueCache::take(std::string_view bytes) {
     std::size_t begin = 0;
     const std::size_t before = partial_.size();
     partial_ += bytes;
@@ -218,7 +218,7 @@ void Lines::take(std::string_view bytes) {
     if (partial_.size() > longest_message) Members::end(*stream_);
 }
 
-void Lines::message(const js::object& m) {
+void QueueCache::message(const js::object& m) {
     const js::value* canceled = m.if_contains("canceled");
     if (canceled != nullptr && canceled->is_bool() && canceled->get_bool()) {
         // Compacted beyond what we have seen, most likely: everything is listed anew.
@@ -239,14 +239,14 @@ void Lines::message(const js::object& m) {
     if (next_ != 0) next_ = seen;
 }
 
-void Lines::event(const js::object& e) {
+void QueueCache::event(const js::object& e) {
     const js::object* kv = object(e, "kv");
     if (kv == nullptr) return;
     const std::string key = from_base64(text(*kv, "key"));
     const auto end = key.rfind('/');
     if (end == key.npos) return;
-    const auto at = lines_.find(key.substr(0, end + 1));
-    if (at == lines_.end()) return;
+    const auto at = queues_.find(key.substr(0, end + 1));
+    if (at == queues_.end()) return;
     if (at->second.listings != 0) at->second.early.push_back(e);
     if (!at->second.known) return;
     const std::int64_t before = at->second.row.reach();
@@ -254,7 +254,7 @@ void Lines::event(const js::object& e) {
     look(at->second, before);
 }
 
-void Lines::apply(Line& line, const js::object& e) {
+void QueueCache::apply(Queue& line, const js::object& e) {
     const KeyValue kv = read_key_value(*object(e, "kv"));
     if (kv.modified <= line.listed_at) return;
     const std::int64_t known = line.row.created(kv.key);
@@ -279,19 +279,19 @@ void Lines::apply(Line& line, const js::object& e) {
         risk(line, kv.created);
 }
 
-void Lines::risk(const Line& line, std::int64_t created) {
+void QueueCache::risk(const Queue& line, std::int64_t created) {
     const auto own = line.holding.find(created);
-    if (own != line.holding.end() && own->second->state == Place::State::held)
+    if (own != line.holding.end() && own->second->state == OwnerState::State::held)
         shared_->events->at_risk(own->second->owner);
 }
 
-void Lines::lost(Place& p) {
-    if (p.state != Place::State::queued) return;
-    p.state = Place::State::gone;
+void QueueCache::lost(OwnerState& p) {
+    if (p.state != OwnerState::State::queued) return;
+    p.state = OwnerState::State::gone;
     shared_->events->wake(p.owner);
 }
 
-void Lines::look(Line& line, std::int64_t beyond) {
+void QueueCache::look(Queue& line, std::int64_t beyond) {
     // A line of mutexes always has its first one woken.
     const std::int64_t reach = line.row.reach();
     for (auto own = line.waiting.upper_bound(std::min(beyond, reach - 1));
@@ -299,16 +299,16 @@ void Lines::look(Line& line, std::int64_t beyond) {
         if (line.row.contains(own->first)) wake(*own->second);
 }
 
-void Lines::forget() {
+void QueueCache::forget() {
     next_ = 0;
-    for (auto& [name, line] : lines_) {
+    for (auto& [name, line] : queues_) {
         line.known = false;
         if (!line.waiting.empty()) wake(*line.waiting.begin()->second);
     }
 }
 
-void Lines::begin_anew(std::int64_t revision) {
-    for (auto& [name, line] : lines_) {
+void QueueCache::begin_anew(std::int64_t revision) {
+    for (auto& [name, line] : queues_) {
         line.listed_at = 0;
         line.early.clear();
         for (const auto& [created, place] : line.waiting)
@@ -320,18 +320,18 @@ void Lines::begin_anew(std::int64_t revision) {
     resume();
 }
 
-void Lines::resume() noexcept {
+void QueueCache::resume() noexcept {
     resumed_ = true;
     if (stream_) Members::end(*stream_);
 }
 
-void Lines::tidy() noexcept {
-    if (!lines_.empty() || next_ == 0 || boot_clock::now() < needed_ + kept_idle) return;
+void QueueCache::tidy() noexcept {
+    if (!queues_.empty() || next_ == 0 || boot_clock::now() < needed_ + kept_idle) return;
     next_ = 0;
     resume();
 }
 
-void Lines::stop() noexcept {
+void QueueCache::stop() noexcept {
     stopped_ = true;
     if (stream_) Members::end(*stream_);
     gate_.open();
