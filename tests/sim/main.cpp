@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "watchdog.hpp"
 #include "world.hpp"
 
 namespace {
@@ -16,13 +17,16 @@ namespace {
 using holdfast::sim::fault_named;
 using holdfast::sim::Options;
 using holdfast::sim::Report;
+using holdfast::sim::Watchdog;
 using holdfast::sim::World;
 
-constexpr std::chrono::seconds longest{180};
-
 /// On a thread of its own: no seed sees what those before it left in a thread's variables.
-Report run(const std::string& backend, const Options& options) {
+/// `expect`: some run has to fail.
+Report run(const std::string& backend, Options options, bool expect = false) {
+    Watchdog watchdog(options.seed);
+    options.steps = &watchdog.steps;
     const auto once = [&] {
+        watchdog.begin();
         auto world = std::make_unique<World>(backend, options);
         Report out = world->run();
         // What a broken run has open cannot be closed: its threads wait for ever.
@@ -30,14 +34,8 @@ Report run(const std::string& backend, const Options& options) {
         return out;
     };
     auto report = std::async(std::launch::async, once);
-    // A loop without a step is nothing that the world could count; a run takes milliseconds.
-    if (report.wait_for(longest) != std::future_status::ready) {
-        std::printf("seed %llu: it does not come to rest: no end in %lld s of real time\n",
-                    static_cast<unsigned long long>(options.seed),
-                    static_cast<long long>(longest.count()));
-        std::fflush(stdout);
-        std::_Exit(1);
-    }
+    watchdog.watch([&](auto time) { return report.wait_for(time) == std::future_status::ready; },
+                   expect);
     return report.get();
 }
 
@@ -163,7 +161,7 @@ int go(int count, char** words) {
     holdfast::sim::Nanos time = 0;
     for (options.seed = from; options.seed <= to; ++options.seed) {
         options.tracing = replay;
-        const Report out = run(backend, options);
+        const Report out = run(backend, options, expect);
         if (replay) {
             const Report again = run(backend, options);
             if (again.trace != out.trace || again.steps != out.steps) {

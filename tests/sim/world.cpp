@@ -319,6 +319,7 @@ bool World::go_until(Nanos cap, Condition condition) {
     while (violation_.empty()) {
         if (condition()) return true;
         if (kernel.now() >= until || !kernel.step()) return false;
+        if (options.steps) options.steps->store(kernel.steps(), std::memory_order_relaxed);
         if (!beliefs_.empty()) check();
         if (!owed_.empty()) check_owed();
         check_waiting();

@@ -2,6 +2,7 @@
 // after every step and at the end. All of it follows from the seed.
 #pragma once
 #include <array>
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <deque>
@@ -81,6 +82,8 @@ struct Options {
     std::set<Fault::Kind> only;
     /// Of the list of faults these are left out.
     std::set<std::size_t> without;
+    /// Where each step is counted; null: nowhere.
+    std::atomic<std::uint64_t>* steps = nullptr;
 };
 
 struct Report {
