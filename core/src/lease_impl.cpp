@@ -49,7 +49,7 @@ LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> han
       valid_until_(facts.valid_until.time_since_epoch().count()),
       granted_(facts.ttl.count()),
       asked_until_(spi::valid_until(facts.base, info_->ttl)),
-      ends_at_(after(facts.base, info_->max_hold)),
+      ends_at_(after(facts.granted, info_->max_hold)),
       retry_(std::max(engine_->timing.backoff_first, facts.ttl / 100),
              std::max(engine_->timing.backoff_first, facts.ttl / 10), true) {
     plan_renewal(facts.base, facts.ttl);

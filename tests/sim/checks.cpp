@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "history.hpp"
+#include "listener.hpp"
 
 namespace holdfast::sim {
 
@@ -12,8 +13,10 @@ void World::check() {
     for (const Belief* b : beliefs_) {
         if (b->process->dead) continue;
         kernel.look_as(b->process);
-        const bool valid = b->lease->valid();
+        const LeaseState state = b->lease->state();
+        b->listener->see(*b, state);
         kernel.look_as(nullptr);
+        const bool valid = state == LeaseState::held || state == LeaseState::at_risk;
         if (valid && b->over)
             fail(b->process->name + ": a lost lease is valid again: " + names[b->name].text);
         b->over = !valid;
@@ -89,6 +92,17 @@ void World::check_waiting() {
         if (w.user->killed || now < since + bound || w.until < now + second) continue;
         fail(w.user->process.name + " waits for " + names[w.name].text + ", which is free since " +
              std::to_string(since / ms) + " ms");
+    }
+}
+
+void World::check_told(bool all) {
+    for (auto at = listeners_.begin(); at != listeners_.end();) {
+        if (!all && !(*at)->is_due()) {
+            ++at;
+            continue;
+        }
+        if (const auto why = (*at)->wrong(); !why.empty()) fail(why);
+        at = listeners_.erase(at);
     }
 }
 

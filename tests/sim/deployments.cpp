@@ -48,6 +48,7 @@ public:
     }
     bool has(Kind kind) const override { return mode_ != plain || kind == Kind::mutex; }
     bool fences() const override { return mode_ != plain; }
+    bool tells_breaks() const override { return mode_ != plain; }
     /// Who polls stands in line where readers or permits are: a mutex knows of none.
     bool ages(const Name& n, Mode mode) const override {
         if (mode_ == polls) return n.options.kind == Kind::semaphore || mode == Mode::shared;
@@ -277,6 +278,7 @@ public:
         }
     }
     void heal() override { servers_.recover(); }
+    bool tells_breaks() const override { return false; }
     /// What is of a client lasts longer when the leader changes, and in etcd for whole seconds.
     Nanos mourning() const override { return 8 * second; }
 
@@ -302,8 +304,9 @@ protected:
     Kernel& kernel_;
     Servers servers_;
 
-private:
     const bool robust_;
+
+private:
     const std::uint16_t port_;
 };
 
@@ -325,6 +328,8 @@ public:
         return url_of("etcd", w);
     }
     std::string wrong() const override { return wrong_; }
+    /// In whole seconds, at least its leader's shortest one, and looked at now and then.
+    Nanos lasts(Nanos ttl) const override { return std::max(2 * second, ttl + second) + second; }
     /// The next leader lets leases begin anew, also those that their clients have given up.
     Nanos rest() const override {
         return 1500 * ms + (servers_.elections() == 0 ? 0 : ttl_ + 6 * second);

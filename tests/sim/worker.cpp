@@ -8,6 +8,8 @@
 #include <iterator>
 #include <stop_token>
 
+#include "listener.hpp"
+
 namespace holdfast::sim {
 namespace {
 
@@ -113,8 +115,10 @@ void Worker::cycle() {
     if (ec) return;
     Belief belief{&lease, &user_.process,           name, std::string(lease.owner_id()),
                   limit,  lease.release_requested()};
-    world_.beliefs_.push_back(&belief);
     if (const auto why = world_.history_->granted(belief, asked); !why.empty()) world_.fail(why);
+    belief.listener = std::make_shared<Listener>(world_, user_, belief, asked);
+    world_.listeners_.push_back(belief.listener);
+    world_.beliefs_.push_back(&belief);
     if (before) check_order(*before, asked, lease, n);
     hold(std::move(lease), belief);
 }
@@ -249,35 +253,59 @@ void Worker::hold(Lease lease, Belief& belief) {
         world_.highest_[name] = std::max(world_.highest_[name], token);
         if (exclusive) world_.highest_exclusive_[name] = token;
     }
+    while (random().chance(600))
+        belief.listener->ask(lease);
+    std::optional<Lease> other;  // a handle of the same grant
+    if (random().chance(150)) other = share(lease);
     const Nanos until =
         k.now() + (random().chance(500) ? random().between(0, 60 * ms)
                                         : random().between(0, 2 * world_.ttl.count() * ms));
     while (k.now() < until && lease.valid() && !world_.stopping_) {
         k.rest(std::min(until - k.now(), random().between(10 * ms, 500 * ms)));
-        if (!lease.valid() || !random().chance(150)) continue;
-        const Since since = begin();
-        Nanos bound = world_.request_timeout.count() * ms;
-        if (exclusive && n.options.kind == Kind::shared_mutex && random().chance(500)) {
-            bound *= 2;  // one renewal may be under way
-            const auto done = lease.downgrade();
-            trace("downgrades " + n.text + ": " + (done ? "done" : done.error().message()));
-        } else {
-            const auto done = lease.renew();
-            trace("renews " + n.text + ": " + (done ? "done" : done.error().message()));
-            if (!done && world_.calm && lease.valid())
-                world_.fail("a renewal failed: " + done.error().message());
-        }
-        took(since, bound, "a renewal");
+        if (random().chance(50)) belief.listener->cancel();
+        if (random().chance(150)) renew(lease, belief);
     }
     const bool bounded = n.options.max_hold < forever;
     if (world_.calm && n.options.renew && !lease.valid() && !bounded &&
         !world_.history_->may_be_broken(belief, false))
         world_.fail(user_.process.name + ": a lease was lost: " + lease.lost_reason().message());
+    if (random().chance(200)) belief.listener->ask(lease);
     // Its work stops late; until then the name is closed.
     const auto delay = n.options.lock_delay;
     if (!lease.valid() && delay > milliseconds(0) && random().chance(700))
         k.rest(random().between(0, 2 * delay.count() * ms));
+    other.reset();
     release(std::move(lease), belief);
+}
+
+std::optional<Lease> Worker::share(const Lease& lease) {
+    auto made = lease.share();
+    if (made) return std::move(*made);
+    if (lease.valid()) world_.fail("a handle was refused: " + made.error().message());
+    return std::nullopt;
+}
+
+/// By itself, or as a downgrade.
+void Worker::renew(Lease& lease, const Belief& belief) {
+    const Name& n = world_.names[belief.name];
+    if (lease.lost_reason() && lease.valid())
+        world_.fail("a valid lease is lost: " + lease.lost_reason().message());
+    if (!lease.valid()) return;
+    const Since since = begin();
+    Nanos bound = world_.request_timeout.count() * ms;
+    const bool exclusive = lease.mode() == Mode::exclusive;
+    result<void> done;
+    if (exclusive && n.options.kind == Kind::shared_mutex && random().chance(500)) {
+        bound *= 2;  // one renewal may be under way
+        done = lease.downgrade();
+        trace("downgrades " + n.text + ": " + (done ? "done" : done.error().message()));
+    } else {
+        done = lease.renew();
+        trace("renews " + n.text + ": " + (done ? "done" : done.error().message()));
+        if (!done && world_.calm && lease.valid())
+            world_.fail("a renewal failed: " + done.error().message());
+    }
+    took(since, bound, "a renewal");
 }
 
 void Worker::release(Lease lease, Belief& belief) {
@@ -286,13 +314,17 @@ void Worker::release(Lease lease, Belief& belief) {
     const bool broken = world_.history_->may_be_broken(belief, false);
     // The server keeps what is broken, or was held for too long, until its end.
     const bool kept = broken || world_.names[belief.name].options.max_hold < forever;
+    const bool valid = lease.valid();
+    const bool dropped = random().chance(200);
+    const auto outcome = !dropped && random().chance(100) ? Outcome::abandoned : Outcome::done;
     world_.history_->let_go(belief);
     std::erase(world_.beliefs_, &belief);
     const std::string text = world_.names[belief.name].text;
-    const bool valid = lease.valid();
-    const auto outcome = random().chance(100) ? Outcome::abandoned : Outcome::done;
-    if (random().chance(200)) {
+    Listener& listener = *belief.listener;
+    if (dropped) {
         trace("drops " + text);
+        lease = Lease();
+        listener.left(std::nullopt, belief);
         if (!kept) world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});
         return;
     }
@@ -316,6 +348,10 @@ void Worker::release(Lease lease, Belief& belief) {
         answer = call->released;
     }
     trace("releases " + text + ": " + std::string(to_string(answer)));
+    const error_code lost = lease.lost_reason();
+    listener.left(lost, belief);
+    if (lost && answer == ReleaseResult::released)
+        world_.fail("a lost lease was released: " + lost.message());
     took(since, world_.request_timeout.count() * ms, "a release");
     if (answer == ReleaseResult::unreachable && !kept)
         world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});

@@ -17,6 +17,8 @@ private:
     std::pair<error_code, Lease> acquire(Lock&, const AcquireOptions&, std::size_t name);
     std::pair<error_code, Lease> acquire_async(Lock&, const AcquireOptions&, Nanos cancel_after);
     void hold(Lease, Belief&);
+    std::optional<Lease> share(const Lease&);
+    void renew(Lease&, const Belief&);
     std::optional<Inspection> look(const Name&);
     void check_order(const Inspection& before, Nanos asked, const Lease&, const Name&);
     void release(Lease, Belief&);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "history.hpp"
+#include "listener.hpp"
 #include "worker.hpp"
 
 namespace holdfast::sim {
@@ -272,6 +273,7 @@ void World::live(User& u) {
             trace(u.process.name, "event: " + std::string(to_string(e.kind)) + " " + e.name + " " +
                                       e.owner.substr(0, 6) + " " +
                                       (e.reason ? e.reason.message() : std::string()) + e.text);
+            if (e.kind == Event::Kind::lost) told_[e.owner].now(u.process, e.reason);
             if (calm && e.kind == Event::Kind::at_risk)
                 fail(u.process.name + ": a lease is at risk, and nothing is wrong");
         };
@@ -323,6 +325,7 @@ bool World::go_until(Nanos cap, Condition condition) {
         if (!beliefs_.empty()) check();
         if (!owed_.empty()) check_owed();
         check_waiting();
+        if (!listeners_.empty()) check_told(false);
         if (auto why = deployment_->wrong(); !why.empty()) fail(why);
         if (kernel.now() >= last_second_ + second) {
             last_second_ = kernel.now();
@@ -341,10 +344,11 @@ void World::check_at_end() {
     });
     if (!ended) return fail("calls did not end: " + kernel.threads_left());
     // Within a second of the server being reachable, and what a killed client had by its ttl.
-    const Nanos rest = deployment_->rest() +
-                       (killed_ ? ttl.count() * ms + delay_ + deployment_->mourning() : 0) +
-                       (history_->any_break() || bounded_ ? ttl.count() * ms + delay_ : 0);
+    const Nanos rest =
+        deployment_->rest() + (killed_ ? ttl.count() * ms + delay_ + deployment_->mourning() : 0) +
+        (history_->any_break() || bounded_ ? deployment_->lasts(ttl.count() * ms + delay_) : 0);
     go_until(rest, [] { return false; });
+    check_told(true);
     if (!violation_.empty()) return;
     if (const auto left = deployment_->left(names, killed_); !left.empty())
         return fail("left behind: " + left);

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include "holdfast/lease.hpp"
 #include "holdfast/lock.hpp"
 #include "system.hpp"
+#include "told.hpp"
 
 namespace holdfast::sim {
 
@@ -60,14 +62,17 @@ struct Name {
     bool changed(Nanos now) const { return now >= changes_at; }
 };
 
+class Listener;
+
 /// A holder, as it sees itself.
 struct Belief {
     const Lease* lease = nullptr;
     Process* process = nullptr;
     std::size_t name = 0;
     std::string owner;
-    std::uint32_t limit = 0;    ///< of its semaphore
-    std::stop_token asked;      ///< to release it
+    std::uint32_t limit = 0;  ///< of its semaphore
+    std::stop_token asked;    ///< to release it
+    std::shared_ptr<Listener> listener = {};
     mutable bool over = false;  ///< its lease was seen as no longer valid
 };
 
@@ -127,12 +132,18 @@ public:
     virtual int time_outs() const { return 1; }
     /// When all is healed, what is left behind is gone after so long.
     virtual Nanos rest() const { return 1500 * ms; }
+    /// So long servers keep what was to last for this ttl.
+    virtual Nanos lasts(Nanos ttl) const { return ttl; }
     /// For so long after a fault a waiter may find no server that could keep a place for it.
     virtual Nanos recovery() const { return rest(); }
     /// What a killed client had is gone so long after its ttl.
     virtual Nanos mourning() const { return 3 * second; }
     /// What is wrong with this belief, in words, as far as a server can tell.
     virtual std::string contradicts(const Belief&, const Name&) { return {}; }
+    /// After a break with `now` the holder still hears that it was broken.
+    virtual bool tells_breaks() const { return true; }
+    /// Servers may have forgotten a lease which is valid.
+    virtual bool may_forget() const { return false; }
     /// What was wrong at a server by itself, in words.
     virtual std::string wrong() const { return {}; }
     /// Whether a server still has the part of a holder that has given it back.
@@ -182,6 +193,7 @@ public:
 
 private:
     friend class Worker;
+    friend class Listener;
     void plan();
     /// What the locks ask for besides.
     void refine();
@@ -194,6 +206,8 @@ private:
     void make_locks(User&);
     void check();
     void check_owed();
+    /// What holders were told of their ends; `all`: also of the last ones.
+    void check_told(bool all);
     /// Nobody waits for long for what is free.
     void check_waiting();
     /// Who was granted, and when it had asked.
@@ -212,6 +226,8 @@ private:
     std::vector<Fault> faults_;
     std::unique_ptr<History> history_;
     std::vector<const Belief*> beliefs_;
+    std::list<std::shared_ptr<Listener>> listeners_;
+    std::map<std::string, Told> told_;      ///< by events, of losses: by owner
     std::vector<const Belief*> believers_;  ///< in check(): those whose leases are valid now
     /// A call that has not ended.
     struct Waiting {
