@@ -15,6 +15,12 @@ namespace {
 
 constexpr milliseconds idle_limit{30'000};
 
+/// Its node outlives what was believed of it. One that is repeated was in time, or was not.
+bool is_late(const spi::Held& h, const QueueNode& p) {
+    const auto ttl = std::chrono::duration_cast<milliseconds>(p.expires - p.base);
+    return !p.leaving() && h.sent >= spi::valid_until(p.base, ttl);
+}
+
 }  // namespace
 
 ZooKeeperBackend::ZooKeeperBackend(const spi::Settings& s, spi::Context c)
@@ -254,7 +260,9 @@ awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
         h->released = ReleaseResult::unreachable;
         const QueueNodePtr p = place_of(h->place);
         const SessionPtr session = p ? p->session.lock() : nullptr;
-        if (session && !p->ended()) session->own().leave(p, h->outcome);
+        if (!session || p->ended()) continue;
+        if (is_late(*h, *p)) p->lapse();
+        session->own().leave(p, h->outcome);
     }
     for (spi::Held* h : all) {
         QueueNodePtr p = place_of(h->place);
@@ -270,11 +278,11 @@ awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
             h->detail = session->words_of(h->release_error);
             continue;
         }
-        if (p->revoked())
-            h->released = ReleaseResult::owned_by_other;
-        else
-            h->released = p->state == QueueNode::State::removed ? ReleaseResult::released
-                                                                : ReleaseResult::already_expired;
+        const bool by_us =
+            p->state == QueueNode::State::removed && p->loss == QueueNode::Loss::none;
+        h->released = p->revoked() ? ReleaseResult::owned_by_other
+                      : by_us      ? ReleaseResult::released
+                                   : ReleaseResult::already_expired;
     }
 }
 
