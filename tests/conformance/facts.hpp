@@ -54,8 +54,21 @@ struct Facts {
     bool broken_may_release = true;
     /// Each exclusive holder leaves a mark when it hears of its grant: tests/oracle/marks.hpp.
     bool marks_of_holders = false;
+    /// That the last holder has released is known for good, also where only readers have been; else
+    /// for as long as its lease would have lasted.
+    bool released_for_good = false;
     /// A break takes the place of a request to release.
     bool break_replaces_request = false;
+    /// The client knows what its lease and its release have come to, also when it is asked again.
+    bool client_remembers = false;
+    /// Its client alone knows by what a waiter is let in: it asks as soon as it is notified, as
+    /// core does.
+    bool asks_when_notified = false;
+    /// Waiters ask for permits one after the other, also those with another limit. A turn is left
+    /// just behind the grant.
+    bool permits_in_turn = false;
+    /// A renewal takes so long at the most.
+    holdfast::milliseconds renews_within{0};
 };
 
 // A server that keeps a trace of the break says so to its holder; docs/guarantees.md has the same.

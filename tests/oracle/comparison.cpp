@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 /// Nothing ends so close to a step, since the clocks of client and server are read one after the
 /// other.
-constexpr NameState::Time edge = 250'000;
+constexpr NameState::Time shortest_edge = 250'000;
 
 constexpr NameState::Time often = 1'100'000;
 
@@ -52,14 +52,18 @@ public:
     bool step(const Operation& o) {
         rules.clear();
         backend.clear();
+        const bool renews = o.kind == Kind::renew || o.kind == Kind::downgrade;
+        edge_ = shortest_edge + (renews ? spi::to_us(facts_.renews_within) : 0);
         pass(o.time);
         try {
+            if (!notified_ask()) return false;
             play(o, client_[static_cast<std::size_t>(o.client)]);
+            if (rules == backend && !notified_ask()) return false;
         } catch (const Refused& why) {
             backend = why.what();
         }
         const auto took = std::chrono::duration_cast<hf::milliseconds>(boot_clock::now() - begun_);
-        if (hf::milliseconds(edge / 1000) < took)
+        if (hf::milliseconds(edge_ / 1000) < took)
             throw Void("it took " + std::to_string(took.count()) + " ms: " + o.text());
         ++tally_.steps;
         return rules == backend;
@@ -82,6 +86,7 @@ private:
                     pass(hf::milliseconds((often - (rules_.name().now - c.asked)) / 1000 + 1));
                 if (c.phase == Phase::waits && facts_.told_within.count() > 0)
                     pass(facts_.told_within);
+                if (!notified_ask()) break;
                 c.asked = rules_.name().now;
                 attempt(o, c);
                 break;
@@ -111,21 +116,50 @@ private:
         }
     }
 
+    /// Waiters that were notified ask again, as long as there are any. False: a difference, also
+    /// where one was let in and is not notified.
+    bool notified_ask() {
+        if (!facts_.asks_when_notified) return true;
+        for (int round = 0; round < 3 * clients; ++round) {
+            const auto due = [&](const Client& c) {
+                return c.phase == Phase::waits &&
+                       (ground_.was_woken(c.real.owner) || rules_.has_not_heard(c.real.owner));
+            };
+            if (std::none_of(std::begin(client_), std::end(client_), due)) return true;
+            pass(facts_.told_within);
+            const auto one = std::find_if(
+                std::begin(client_), std::end(client_),
+                [&](const Client& c) { return due(c) && ground_.was_woken(c.real.owner); });
+            if (one == std::end(client_)) {
+                rules = "a waiter is notified";
+                backend = "none is";
+                return false;
+            }
+            Operation o;
+            o.client = static_cast<int>(one - std::begin(client_));
+            attempt(o, *one);
+            if (rules != backend) return false;
+        }
+        rules = "waiters are notified, and then no more";
+        backend = "they are notified without end";
+        return false;
+    }
+
     void pass(hf::milliseconds time) {
         if (time.count() > 0) pass_(time);
         while (close_to_an_edge(in_us(boot_clock::now())))
-            pass_(hf::milliseconds(2 * edge / 1000 + 1));
+            pass_(hf::milliseconds(2 * edge_ / 1000 + 1));
         rules_.expire(in_us(boot_clock::now()));
         begun_ = boot_clock::now();
     }
     bool close_to_an_edge(NameState::Time now) {
-        const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge; };
+        const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge_; };
         for (const Client& c : client_) {
             if (c.came != 0 && close(c.came + rules_.name().place_after)) return true;
             const auto* own = rules_.find(c.real.owner);
             if (own != nullptr && close(own->since + spi::to_us(c.real.min_hold))) return true;
         }
-        return rules_.close_to_an_edge(now, edge);
+        return rules_.close_to_an_edge(now, edge_);
     }
 
     /// A grant that has ended is not asked for again.
@@ -171,6 +205,7 @@ private:
                 pass(1ms);
                 continue;
             }
+            const bool leaves = rules_.waits_with_other_limit(r);
             const auto made = rules_.attempt(r, heard(a));
             backend = said(a, made);
             rules = said(made);
@@ -193,11 +228,14 @@ private:
                 c.phase = Phase::holds;
                 c.token = made.token;
                 ++tally_.grants;
+                if (facts_.permits_in_turn && c.real.units.permits()) pass_(20ms);
             } else if (made.broken) {
                 withdraw(o.client, c);  // as core leaves the queue
             } else if (made.kind == NameState::Attempted::Kind::of_another_kind) {
                 c.phase = Phase::ended;
                 ++tally_.refused;
+            } else if (leaves && queue) {
+                withdraw(o.client, c);
             } else if (c.phase != Phase::holds) {
                 c.phase = queue ? Phase::waits : c.phase;
             }
@@ -289,8 +327,15 @@ private:
             rules_.renew(request(c), {.base = h.renewed_base ? in_us(*h.renewed_base) : 0});
         rules = made.why ? made.why.message() : made.asked ? "renewed, asked" : "renewed";
         const bool lost = h.renewal == spi::Held::Renewal::lost;
-        backend = lost ? h.renewal_error.message() : h.asked ? "renewed, asked" : "renewed";
+        backend = lost ? reason(h.renewal_error) : h.asked ? "renewed, asked" : "renewed";
         tally_.lost += lost;
+    }
+
+    /// Without the backend's own words for it.
+    static std::string reason(const hf::error_code& why) {
+        for (const auto known : {hf::errc::lost, hf::errc::revoked})
+            if (why == known) return make_error_code(known).message();
+        return why.message();
     }
 
     void release(const Operation& o, Client& c) {
@@ -390,7 +435,8 @@ private:
     Client client_[clients];
     std::map<std::string, int, std::less<>> slots_;  ///< of all owners so far
     std::map<std::int64_t, Told> tokens_;            ///< of the rules, and what they are in truth
-    boot_clock::time_point begun_;  ///< of the answers that are compared
+    NameState::Time edge_ = shortest_edge;           ///< of the step
+    boot_clock::time_point begun_;                   ///< of the answers that are compared
 };
 
 }  // namespace

@@ -22,6 +22,8 @@ Expected::Expected(const suite::Facts& facts, const hf::Capabilities& can) : fac
 // --- time
 
 void Expected::expire(NameState::Time at) {
+    for (const auto& h : name_.holders)
+        if (h.revoked && h.expires <= at) knows_broken_.insert(h.owner);
     name_.expire(at);
     marks_.expire(at);
     if (facts_.told_within.count() > 0) hand_over();
@@ -48,8 +50,14 @@ bool Expected::starts_over(std::string_view owner) const {
     return facts_.starts_over && handed_.contains(owner) && name_.was_broken(owner);
 }
 
+bool Expected::waits_with_other_limit(const NameState::Request& r) const {
+    const auto& waiters = name_.waiters;
+    return facts_.permits_in_turn && !waiters.empty() && waiters.front().units.of != r.units.of;
+}
+
 Expected::Attempted Expected::attempt(const NameState::Request& r, const Heard& heard) {
     const std::string owner(r.owner);
+    if (first_.empty()) first_ = owner;
     if (starts_over(owner)) handed_.erase(owner);
     if (const auto handed = handed_.find(owner); handed != handed_.end()) {
         auto* own = find(owner);
@@ -59,6 +67,7 @@ Expected::Attempted Expected::attempt(const NameState::Request& r, const Heard& 
         }
         if (own != nullptr ? own->revoked : name_.was_broken(owner)) return {{}, true};
     }
+    if (waits_with_other_limit(r)) return {};
     // One of another kind is refused before the server looks at the line.
     if (NameState(name_).attempt(r).kind == NameState::Attempted::Kind::of_another_kind)
         return {name_.attempt(r)};
@@ -75,6 +84,9 @@ Expected::Attempted Expected::attempt(const NameState::Request& r, const Heard& 
         if (facts_.marks_of_holders && !r.units.permits()) {
             made.previous = marks_.before(owner);
             if (r.units.exclusive()) marks_.leave(owner);
+            const bool none = made.previous == hf::PreviousHolder::none;
+            if (none && first_ != owner && facts_.released_for_good)
+                made.previous = hf::PreviousHolder::released;
         }
     } else if (r.queue && made.kind == NameState::Attempted::Kind::busy) {
         waiting_.insert_or_assign(owner, Waiting{r.units, r.ttl, r.lock_delay, r.min_hold});
@@ -143,21 +155,24 @@ void Expected::prolonged(const NameState::Request& r, const Heard& heard) {
     auto* own = find(r.owner);
     if (!facts_.delay_in_lease || own == nullptr) return;
     own->valid = own->expires;
-    if (!facts_.whole_seconds) return;
+    if (facts_.told_within.count() == 0) return;
     const auto base = heard.base != 0 ? heard.base : name_.now;
+    own->valid = own->expires = base + spi::to_us(r.ttl + r.lock_delay);
+    believed_.erase(own->owner);
+    if (r.lock_delay.count() > 0) believed_[own->owner] = base + spi::to_us(r.ttl);
+    if (!facts_.whole_seconds) return;
     own->expires = base + whole_seconds(spi::to_us(r.ttl + r.lock_delay));
     // It is shown as closed when the seconds left, and a part of one, are within the delay.
     own->valid = own->expires - spi::to_us(r.lock_delay) / second * second;
-    believed_.erase(own->owner);
-    if (r.lock_delay.count() > 0) believed_[own->owner] = base + spi::to_us(r.ttl);
 }
 
 // --- the other verbs
 
 void Expected::withdraw(std::string_view owner) {
     if (const auto* own = find(owner); own != nullptr && own->revoked && keeps_broken()) return;
+    // Whose client has ended it before did that as for a holder that crashed.
+    if (!facts_.client_remembers || find(owner) != nullptr) marks_.take_back(owner);
     (void)name_.withdraw(owner);
-    marks_.take_back(owner);
     hand_over();
 }
 
@@ -169,12 +184,17 @@ NameState::Renewed Expected::renew(const NameState::Request& r, const Heard& hea
     if (own != nullptr && made.why) own->valid = valid;
     if (own == nullptr && made.why == hf::errc::revoked)
         made.why = make_error_code(facts_.after_break.lost_reason);
+    if (facts_.client_remembers) {
+        watches_.emplace(r.owner);
+        if (own != nullptr && own->revoked) knows_broken_.emplace(r.owner);
+        if (knows_broken_.contains(r.owner)) made.why = make_error_code(hf::errc::revoked);
+    }
     if (!made.why) {
         handed_.erase(std::string(r.owner));
         prolonged(r, heard);
     }
     if (made.freed) {
-        marks_.release(hf::Outcome::done, own->expires);
+        marks_.release(hf::Outcome::done, release_known_until(own->expires));
         hand_over();
     }
     return made;
@@ -196,13 +216,18 @@ NameState::Released Expected::release(const NameState::Request& r) {
     const auto lease_ends = holds ? own->expires : 0;
     auto made = name_.release(r);
     if (exclusive && !refused && made.result == hf::ReleaseResult::released)
-        marks_.release(r.outcome, lease_ends);
+        marks_.release(r.outcome, release_known_until(lease_ends));
     if (refused) {
         made.result = hf::ReleaseResult::owned_by_other;
     } else if (!holds && !facts_.release_remembered) {
         made.result = broken ? facts_.after_break.release : hf::ReleaseResult::already_expired;
         if (!facts_.looks_at_own_only && !name_.holders.empty())
             made.result = hf::ReleaseResult::owned_by_other;
+    }
+    if (facts_.client_remembers) {
+        if (!holds && knows_broken_.contains(r.owner))
+            made.result = hf::ReleaseResult::owned_by_other;
+        made.result = releases_.emplace(r.owner, made.result).first->second;
     }
     hand_over();
     return made;
@@ -211,6 +236,9 @@ NameState::Released Expected::release(const NameState::Request& r) {
 spi::Survey Expected::tell(const hf::HolderFilter& which, spi::Tell what) {
     std::string detail;
     auto found = name_.tell(which, what, detail);
+    if (what == spi::Tell::revoked)
+        for (const auto& m : found.holders)
+            if (watches_.contains(m.holder.owner)) knows_broken_.insert(m.holder.owner);
     if (facts_.break_replaces_request)
         for (auto& h : name_.holders)
             h.asked = h.asked && !h.revoked;

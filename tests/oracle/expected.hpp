@@ -33,6 +33,9 @@ public:
     Attempted attempt(const NameState::Request&, const Heard&);
     /// It was granted, and broken before it heard of that: it stands in line anew.
     bool starts_over(std::string_view owner) const;
+    bool waits_with_other_limit(const NameState::Request&) const;
+    /// It was granted, and has not asked since.
+    bool has_not_heard(std::string_view owner) const { return handed_.contains(owner); }
     void withdraw(std::string_view owner);
     NameState::Renewed renew(const NameState::Request&, const Heard&);
     NameState::Released release(const NameState::Request&);
@@ -52,6 +55,9 @@ private:
     bool leaves_mark(const NameState::Request&);
     /// To those at the head of the line that fit, and came before; 0: to all.
     void hand_over(NameState::Time ahead_of = 0);
+    NameState::Time release_known_until(NameState::Time lease_ends) const noexcept {
+        return facts_.released_for_good ? 0 : lease_ends;
+    }
     /// As the server keeps it.
     void prolonged(const NameState::Request&, const Heard&);
 
@@ -65,6 +71,11 @@ private:
     /// With a lock_delay: until when a holder believes in its lease.
     std::map<std::string, NameState::Time, std::less<>> believed_;
     Marks marks_;
+    std::string first_;  ///< nobody was here before
+    /// What clients remember: of what they have released, whose nodes they watch, and who was
+    /// broken by what they know.
+    std::map<std::string, hf::ReleaseResult, std::less<>> releases_;
+    std::set<std::string, std::less<>> watches_, knows_broken_;
 };
 
 }  // namespace oracle

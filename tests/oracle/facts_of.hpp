@@ -6,6 +6,7 @@
 #include "../backends/etcd/facts.hpp"
 #include "../backends/redis/facts.hpp"
 #include "../backends/redlock/facts.hpp"
+#include "../backends/zookeeper/facts.hpp"
 
 namespace oracle {
 
@@ -17,6 +18,7 @@ inline const suite::Facts& facts_of(const std::string& backend) {
         {"redis", suite::redis_facts},
         {"redlock", suite::redlock_facts},
         {"etcd", suite::etcd_facts},
+        {"zookeeper", suite::zookeeper_facts},
     };
     return all.at(backend);
 }

@@ -1,5 +1,7 @@
 #include "ground.hpp"
 
+#include <algorithm>
+
 #include <boost/asio/steady_timer.hpp>
 
 #include "holdfast/spi/owner.hpp"
@@ -180,13 +182,17 @@ void Ground::repeat(int times, const std::string& why) {
 
 bool Ground::woken(const std::string& owner) {
     for (int i = 0; i < 200; ++i) {
-        for (Client& c : clients_) {
-            const std::lock_guard hold(c.events->mutex);
-            if (c.events->woken.contains(owner)) return true;
-        }
+        if (was_woken(owner)) return true;
         settle();
     }
     return false;
+}
+
+bool Ground::was_woken(const std::string& owner) {
+    return std::any_of(clients_.begin(), clients_.end(), [&](Client& c) {
+        const std::lock_guard hold(c.events->mutex);
+        return c.events->woken.contains(owner);
+    });
 }
 
 void Ground::warm_up() {

@@ -60,6 +60,7 @@ public:
     void warm_up();
     /// Lets the backend run until it has told this owner to try again. False when it does not.
     bool woken(const std::string& owner);
+    bool was_woken(const std::string& owner);
     /// Lets it run for a moment: what it does beside the verbs ends.
     void settle();
     /// Lets it run for so long, where its clock is not moved.

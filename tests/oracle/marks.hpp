@@ -22,12 +22,12 @@ public:
         if (const auto own = owners_.find(owner); own != owners_.end()) owners_.erase(own);
     }
     /// A holder has released, or reads from now on: all marks are its own and older ones. A release
-    /// as done is known until its lease would have ended.
-    void release(holdfast::Outcome outcome, Time lease_ends) {
+    /// as done is known until then; 0: for good.
+    void release(holdfast::Outcome outcome, Time known_until) {
         const bool done = outcome == holdfast::Outcome::done;
         owners_.clear();
         last_ = done ? holdfast::PreviousHolder::released : holdfast::PreviousHolder::abandoned;
-        known_until_ = done ? lease_ends : 0;
+        known_until_ = done ? known_until : 0;
     }
     void expire(Time now) {
         if (known_until_ == 0 || now < known_until_) return;

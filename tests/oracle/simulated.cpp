@@ -42,6 +42,14 @@ struct EtcdServers final : Servers {
     sim::EtcdCluster cluster;
 };
 
+struct ZooKeeperServers final : Servers {
+    explicit ZooKeeperServers(sim::Kernel& k) : ensemble(k, 1, 100 * sim::ms) {
+        ensemble.dropped_containers = 0;  // with it the name would forget that it was ever used
+    }
+    std::vector<sim::Server*> all() override { return {&ensemble.server(0)}; }
+    sim::ZkEnsemble ensemble;
+};
+
 /// Where the backend is, and the servers there.
 struct Deployment {
     const char* url;  ///< the servers are 10.0.0.1, 10.0.0.2...
@@ -64,6 +72,11 @@ const Deployment& deployment_of(const std::string& backend) {
          {"etcd://10.0.0.1?robust=yes",
           [](sim::Kernel& k) -> std::unique_ptr<Servers> {
               return std::make_unique<EtcdServers>(k);
+          }}},
+        {"zookeeper",
+         {"zookeeper://10.0.0.1?robust=yes&tick_time=100ms",
+          [](sim::Kernel& k) -> std::unique_ptr<Servers> {
+              return std::make_unique<ZooKeeperServers>(k);
           }}},
     };
     return all.at(backend);
@@ -126,7 +139,7 @@ private:
 
 }  // namespace
 
-const char* const backends = "redis|redlock|etcd";
+const char* const backends = "redis|redlock|etcd|zookeeper";
 
 std::unique_ptr<Stage> make_stage(const std::string& backend) {
     return std::make_unique<Simulated>(backend);
