@@ -23,6 +23,10 @@ std::string mark_path(const Options& o, const std::string& name) {
     return marks_base(o) + "/" + escape(o.prefix + name, false);
 }
 
+std::string mark_of(const QueueNode& p) {
+    return std::to_string(p.czxid) + " " + p.owner;
+}
+
 std::optional<std::string> mark_left_by(const QueueNode& p) {
     // Broken or lost: whatever its holder says of it later, it may have been cut short.
     const bool granted = p.state == QueueNode::State::granted;
@@ -63,17 +67,25 @@ awaitable<error_code> ZooKeeperBackend::read_mark(SessionPtr session, QueueNodeP
 awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
                                              boot_clock::time_point deadline) {
     const std::string path = mark_path(shared_->options, p->name);
-    const std::string own = std::to_string(p->czxid) + " " + p->owner;
+    const std::string own = mark_of(*p);
+    const auto doubt = [&](PreviousHolder found) {
+        p->previous = found;
+        p->mark_doubt = true;
+        return make(Error::no_answer);
+    };
+    const auto done = [&](PreviousHolder found) {
+        p->previous = found;
+        p->marked = true;
+        p->mark_doubt = false;
+        return error_code();
+    };
     CallPtr folder;
     for (int round = 0; round < 4; ++round) {
         CallPtr made = session->handle().create(path, own, Handle::Kind::persistent);
         auto wait = finished(shared_->engine, made, deadline);
-        if (!co_await std::move(wait)) co_return make(Error::no_answer);
-        if (made->rc == ZOK) {
-            p->previous = before(*p);
-            p->marked = true;
-            co_return error_code();
-        }
+        if (!co_await std::move(wait) || unanswered(made->rc))
+            co_return doubt(p->mark_doubt ? p->previous : before(*p));
+        if (made->rc == ZOK) co_return done(before(*p));
         if (made->rc == ZNONODE) {
             if (folder && from_rc(folder->rc) == errc::denied) co_return from_rc(folder->rc);
             folder = session->handle().create(marks_base(shared_->options), {},
@@ -86,20 +98,15 @@ awaitable<error_code> ZooKeeperBackend::mark(SessionPtr session, QueueNodePtr p,
         if (!co_await std::move(look)) co_return make(Error::no_answer);
         if (seen->rc == ZNONODE) continue;
         if (seen->rc != ZOK) co_return from_rc(seen->rc);
-        if (seen->text == own) {
-            // Ours, by a request whose answer was lost; what was there before is not known any
-            // more.
-            p->marked = true;
-            co_return error_code();
-        }
+        // By a request whose answer was lost.
+        if (seen->text == own) co_return done(p->previous);
         CallPtr taken = session->handle().set(path, own, seen->version);
-        auto done = finished(shared_->engine, taken, deadline);
-        if (!co_await std::move(done)) co_return make(Error::no_answer);
+        auto taking = finished(shared_->engine, taken, deadline);
+        if (!co_await std::move(taking) || unanswered(taken->rc))
+            co_return doubt(left_in(seen->text));
         if (taken->rc == ZNONODE || taken->rc == ZBADVERSION) continue;
         if (taken->rc != ZOK) co_return from_rc(taken->rc);
-        p->previous = left_in(seen->text);
-        p->marked = true;
-        co_return error_code();
+        co_return done(left_in(seen->text));
     }
     co_return make(Error::no_answer);
 }

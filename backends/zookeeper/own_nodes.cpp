@@ -90,6 +90,7 @@ void OwnNodes::remove_node(const QueueNodePtr& p) {
     if (p->removal == QueueNode::Removal::requested || p->node.empty() || !handle_.connected())
         return;
     p->removal = QueueNode::Removal::requested;
+    if (p->mark_doubt) return find_mark(p);
     // Nobody but a holder is broken, and a break is a word in its node: a deletion that does not
     // meet what was last read finds out.
     const int version = p->state == QueueNode::State::granted ? p->version : -1;
@@ -109,6 +110,20 @@ void OwnNodes::remove_node(const QueueNodePtr& p) {
     } else {
         handle_.remove(p->path(), std::move(then), version);
     }
+}
+
+/// One that nobody takes away says that its holder crashed.
+void OwnNodes::find_mark(const QueueNodePtr& p) {
+    const std::string path = mark_path(shared_.options, p->name);
+    handle_.sync(path);
+    handle_.get(path, false, when_answered([this, p](Call& c) {
+                    if (!places_.contains(p)) return;
+                    p->end_removal_request();
+                    if (unanswered(c.rc)) return;
+                    p->mark_doubt = false;
+                    p->marked = c.rc == ZOK && c.text == mark_of(*p);
+                    remove_node(p);
+                }));
 }
 
 void OwnNodes::removed(const QueueNodePtr& p, int rc, bool with_mark, bool several) {

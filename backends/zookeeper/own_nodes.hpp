@@ -100,6 +100,8 @@ private:
 
     // --- own_nodes.cpp
     void remove_node(const QueueNodePtr&);
+    /// Whether there is a mark of its own, which goes with its node.
+    void find_mark(const QueueNodePtr&);
     void removed(const QueueNodePtr&, int rc, bool with_mark, bool several);
     void seen(const QueueNodePtr&, Call&);
     void restore(const QueueNode&);

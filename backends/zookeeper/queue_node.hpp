@@ -100,7 +100,8 @@ struct QueueNode {
 
     // --- its lease
     PreviousHolder previous = PreviousHolder::unknown;
-    bool marked = false;  ///< robust: the mark names this grant
+    bool marked = false;      ///< robust: the mark names this grant
+    bool mark_doubt = false;  ///< a request for it was not answered; `previous` is as if it was
     Loss loss = Loss::none;
     bool wanted_back = false;  ///< its release was requested
     bool renewed_before = false;

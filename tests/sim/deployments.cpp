@@ -48,6 +48,7 @@ public:
     }
     bool has(Kind kind) const override { return mode_ != plain || kind == Kind::mutex; }
     bool fences() const override { return mode_ != plain; }
+    Memory memory() const override { return {.any = mode_ != plain, .claims = false}; }
     bool tells_breaks() const override { return mode_ != plain; }
     /// Who polls stands in line where readers or permits are: a mutex knows of none.
     bool ages(const Name& n, Mode mode) const override {
@@ -161,6 +162,7 @@ public:
         return kind == Kind::mutex || (fencing_ && kind == Kind::shared_mutex);
     }
     bool fences() const override { return fencing_; }
+    Memory memory() const override { return {.any = false}; }
     /// Where nodes may forget, tokens grow as long as most clocks are right (its README).
     bool right_clocks() const override { return !durable_; }
     bool ages(const Name&, Mode mode) const override { return fencing_ && mode == Mode::shared; }
@@ -316,6 +318,7 @@ public:
 
     std::string url(const World& w) override {
         ttl_ = w.ttl.count() * ms;
+        if (w.calm) servers_.slowest = 2 * ms;
         // An owner whose key was deleted has left, and does not come back.
         servers_.store().asked_for = [this, &w](const std::string& key, bool made) {
             for (std::size_t i = 0; i < w.names.size(); ++i)
@@ -328,6 +331,8 @@ public:
         return url_of("etcd", w);
     }
     std::string wrong() const override { return wrong_; }
+    /// A release is remembered as long as the lease that it ended.
+    Memory memory() const override { return {.any = robust_, .releases = false}; }
     /// In whole seconds, at least its leader's shortest one, and looked at now and then.
     Nanos lasts(Nanos ttl) const override { return std::max(2 * second, ttl + second) + second; }
     /// The next leader lets leases begin anew, also those that their clients have given up.
@@ -383,6 +388,7 @@ public:
     }
 
     std::string url(const World& w) override {
+        world_ = &w;
         std::string named = std::to_string(tick / ms) + "ms";
         if (w.calm) {
             servers_.slowest = 2 * ms;
@@ -394,6 +400,8 @@ public:
         return url_of("zookeeper", w) + "&tick_time=" + named;
     }
     int time_outs() const override { return 2; }
+    /// Of who stood in line before only the numbers of the nodes are left.
+    Memory memory() const override { return {.any = robust_, .releases = false, .readers = true}; }
     bool changes_limits() const override { return true; }
 
     std::string contradicts(const Belief& b, const Name& n) override {
@@ -412,7 +420,8 @@ public:
             return "its session ends " + std::to_string((needed - ends) / us) + " us too early";
         LockOptions options = n.options;
         options.limit = b.limit;
-        if (order_.passed(*b.lease, b.owner, line_of(n), options))
+        // A break with `now` deletes the nodes of permits one after another.
+        if (!world_->breaks_now(b.name) && order_.passed(*b.lease, b.owner, line_of(n), options))
             return "it has passed others in line";
         return {};
     }
@@ -428,6 +437,7 @@ public:
 private:
     static constexpr Nanos tick = 100 * ms;
     ZkOrder order_;
+    const World* world_ = nullptr;
     /// Of holders and waiters; permits that are held and those that wait are in folders.
     template <class Visit>
     void nodes_of(const Name& n, Visit visit) const {
@@ -441,7 +451,7 @@ private:
 };
 
 /// No server and no network: threads that meet.
-class Memory final : public Deployment {
+class InProcess final : public Deployment {
 public:
     std::string url(const World& w) override {
         // A store lives as long as its process, so each run has its own.
@@ -461,7 +471,7 @@ std::unique_ptr<Deployment> make_deployment(const std::string& backend, Kernel& 
     if (backend == "redlock") return std::make_unique<Redlock>(k);
     if (backend == "etcd") return std::make_unique<Etcd>(k);
     if (backend == "zookeeper") return std::make_unique<ZooKeeper>(k);
-    if (backend == "memory") return std::make_unique<Memory>();
+    if (backend == "memory") return std::make_unique<InProcess>();
     return nullptr;
 }
 

@@ -392,7 +392,8 @@ void EtcdMember::watch(Session& s, const js::object& asked) {
 void EtcdMember::tell_later() {
     if (std::exchange(telling_, true)) return;
     kernel_.after(
-        kernel_.random().between(20 * us, kernel_.random().chance(50) ? 300 * ms : 2 * ms), [this] {
+        kernel_.random().between(20 * us, kernel_.random().chance(50) ? cluster_.slowest : 2 * ms),
+        [this] {
             telling_ = false;
             const Nanos now = kernel_.now();
             if (!up || now < machine.frozen_until || now < isolated_until) return;

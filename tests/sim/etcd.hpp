@@ -24,6 +24,8 @@ public:
     EtcdMember& server(std::size_t i) { return *members_[i]; }
     std::size_t size() const noexcept { return members_.size(); }
 
+    Nanos slowest = 300 * ms;  ///< a member tells of a change
+
     // --- faults, of one member
     /// Down, then up again, with its data.
     void restart(std::size_t member, Nanos down);

@@ -5,9 +5,6 @@
 namespace holdfast::sim {
 namespace {
 
-/// A request that was not answered takes effect no later.
-constexpr Nanos latest = 10 * second;
-
 /// So long a pause is at least by any clock, and cut to whole milliseconds.
 Nanos at_least(milliseconds pause) {
     const Nanos length = pause.count() * ms;

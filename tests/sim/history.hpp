@@ -10,6 +10,9 @@
 
 namespace holdfast::sim {
 
+/// A request that was not answered takes effect no later.
+inline constexpr Nanos latest = 10 * second;
+
 /// An operator's call: it takes effect at some moment from `since` to `until`.
 struct Order {
     enum class Kind : std::uint8_t { break_, break_now, ask };

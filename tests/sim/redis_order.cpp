@@ -79,14 +79,14 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
     for (const auto& [owner, units] : now.holders) {
         if (before.holders.contains(owner) || owner.starts_with('=')) continue;
         if (left_.contains(owner)) return owner.substr(0, 6) + " has left, and holds again";
-        const auto came = came_.find(owner);
+        const auto first = came_.find(owner);
         std::uint64_t sum = 0;
         // Who comes back to an earlier place in the same request may do so after this grant.
         for (const auto& [each, theirs] : now.holders)
             if (each == owner || before.holders.contains(each) || before.stands(each))
                 sum += theirs;
         for (const Waiter& w : before.waiters) {
-            if (w.owner == owner || (came != came_.end() && came->second < w.place)) break;
+            if (w.owner == owner || (first != came_.end() && first->second < w.place)) break;
             if (w.alive < server_.store().now || !now.stands(w.owner)) continue;
             // One that has ceased to listen may have been killed: nobody waits for it before it
             // looks.
@@ -157,6 +157,12 @@ void RedisOrder::note_leaving(const std::vector<std::string>& command, const std
         }
 }
 
+/// A request that was under way for long names a later place than the one after it.
+void RedisOrder::came(const std::string& owner, double place) {
+    const auto at = came_.try_emplace(owner, place).first;
+    at->second = std::min(at->second, place);
+}
+
 /// One that polls says how long ago its first request was: that is its place, also where it holds
 /// at once.
 void RedisOrder::note_coming(const std::vector<std::string>& command) {
@@ -166,8 +172,8 @@ void RedisOrder::note_coming(const std::vector<std::string>& command) {
         const std::size_t end = std::min(command.size(), at + 1 + arguments);
         for (std::size_t i = at + 1; i < end && !command[i].ends_with(".sim.4711"); ++i)
             if (command[i].size() > 1 && command[i].front() == '-')
-                came_.try_emplace(command[at], static_cast<double>(server_.store().now * 1000) +
-                                                   std::stod(command[i]));
+                came(command[at],
+                     static_cast<double>(server_.store().now * 1000) + std::stod(command[i]));
     }
 }
 
@@ -183,7 +189,7 @@ std::string RedisOrder::look(const std::vector<std::string>& command, const std:
     for (std::size_t i = 0; i < names_.size(); ++i) {
         Line now = line_of(store, names_[i]);
         for (const Waiter& w : now.waiters)
-            came_.try_emplace(w.owner, w.place);
+            came(w.owner, w.place);
         if (out.empty()) out = compare(lines_[i], now, names_[i]);
         if (out.empty()) out = compare_closed(i, lines_[i], now);
         for (const Waiter& w : lines_[i].waiters) {

@@ -44,6 +44,7 @@ private:
     std::string compare_closed(std::size_t name, const Line& before, const Line& now);
     void note_leaving(const std::vector<std::string>& command, const std::string& reply);
     void note_coming(const std::vector<std::string>& command);
+    void came(const std::string& owner, double place);
 
     Redis& server_;
     const std::vector<Name> names_;
@@ -57,8 +58,8 @@ private:
         std::uint64_t units;
     };
     std::vector<std::vector<Grant>> grants_;  ///< of each name, while they count
-    /// The first place of each owner. One that the server could not reach for a while comes back to
-    /// it, and has passed nobody who came meanwhile.
+    /// The earliest place of each owner. One that the server could not reach for a while comes back
+    /// to it, and has passed nobody who came meanwhile.
     std::map<std::string, double> came_;
     /// By the server's clock, in milliseconds.
     struct Heard {

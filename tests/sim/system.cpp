@@ -19,6 +19,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
@@ -29,6 +30,25 @@ namespace holdfast::sim {
 namespace {
 
 thread_local System* running_system = nullptr;
+
+/// Mutexes that a thread of the run has while somebody looks at its process. That thread does not
+/// run meanwhile, so who looks reads beside it.
+struct Beside {
+    std::array<pthread_mutex_t*, 4> all{};
+    std::size_t count = 0;
+
+    bool add(pthread_mutex_t* m) noexcept {
+        if (count == all.size()) return false;
+        all.at(count++) = m;
+        return true;
+    }
+    bool remove(pthread_mutex_t* m) noexcept {
+        if (count == 0 || all.at(count - 1) != m) return false;
+        --count;
+        return true;
+    }
+};
+thread_local constinit Beside beside;
 
 /// A run's thread is calling, or somebody who looks at a process: not the run's own machinery.
 Kernel* simulated() noexcept {
@@ -225,12 +245,21 @@ extern "C" int pthread_setname_np(pthread_t t, const char* name) noexcept {
 extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
     static auto* const real = next<int(pthread_mutex_t*)>("pthread_mutex_lock");
     Kernel* k = on_thread();
-    if (k == nullptr) return real(m);
+    if (k == nullptr) {
+        if (simulated() == nullptr) return real(m);
+        const int rc = ::pthread_mutex_trylock(m);
+        return rc == EBUSY && beside.add(m) ? 0 : rc;
+    }
     k->preempt();
     // Whoever has it is not running now.
     while (::pthread_mutex_trylock(m) == EBUSY)
         k->rest(5 * us);
     return 0;
+}
+
+extern "C" int pthread_mutex_unlock(pthread_mutex_t* m) noexcept {
+    static auto* const real = next<int(pthread_mutex_t*)>("pthread_mutex_unlock");
+    return beside.remove(m) ? 0 : real(m);
 }
 
 /// What std::stop_callback and other atomics wait with: whoever is to wake them is not running now.

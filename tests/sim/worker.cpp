@@ -9,6 +9,7 @@
 #include <stop_token>
 
 #include "listener.hpp"
+#include "succession.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -112,10 +113,12 @@ void Worker::cycle() {
     const Nanos asked = world_.kernel.now();
     if (world_.deployment_->one_machine() && random().chance(300)) before = look(n);
     auto [ec, lease] = acquire(*(changed ? user_.next_locks : user_.locks)[name], o, name);
-    if (ec) return;
+    if (ec) return world_.succession_->failed(name, o.mode, asked);
     Belief belief{&lease, &user_.process,           name, std::string(lease.owner_id()),
                   limit,  lease.release_requested()};
-    if (const auto why = world_.history_->granted(belief, asked); !why.empty()) world_.fail(why);
+    for (const auto& why :
+         {world_.history_->granted(belief, asked), world_.succession_->granted(belief)})
+        if (!why.empty()) world_.fail(user_.process.name + ": " + why);
     belief.listener = std::make_shared<Listener>(world_, user_, belief, asked);
     world_.listeners_.push_back(belief.listener);
     world_.beliefs_.push_back(&belief);
@@ -297,7 +300,9 @@ void Worker::renew(Lease& lease, const Belief& belief) {
     result<void> done;
     if (exclusive && n.options.kind == Kind::shared_mutex && random().chance(500)) {
         bound *= 2;  // one renewal may be under way
+        world_.succession_->downgraded(belief.owner, false);
         done = lease.downgrade();
+        if (done) world_.succession_->downgraded(belief.owner, true);
         trace("downgrades " + n.text + ": " + (done ? "done" : done.error().message()));
     } else {
         done = lease.renew();
@@ -313,10 +318,12 @@ void Worker::release(Lease lease, Belief& belief) {
     belief.lease = &lease;
     const bool broken = world_.history_->may_be_broken(belief, false);
     // The server keeps what is broken, or was held for too long, until its end.
-    const bool kept = broken || world_.names[belief.name].options.max_hold < forever;
+    const LockOptions& o = world_.names[belief.name].options;
+    const bool kept = broken || o.max_hold < forever;
     const bool valid = lease.valid();
     const bool dropped = random().chance(200);
     const auto outcome = !dropped && random().chance(100) ? Outcome::abandoned : Outcome::done;
+    world_.succession_->let_go(belief, outcome, !valid);
     world_.history_->let_go(belief);
     std::erase(world_.beliefs_, &belief);
     const std::string text = world_.names[belief.name].text;
@@ -350,6 +357,7 @@ void Worker::release(Lease lease, Belief& belief) {
     trace("releases " + text + ": " + std::string(to_string(answer)));
     const error_code lost = lease.lost_reason();
     listener.left(lost, belief);
+    world_.succession_->answered(belief.owner, answer, static_cast<bool>(lost));
     if (lost && answer == ReleaseResult::released)
         world_.fail("a lost lease was released: " + lost.message());
     took(since, world_.request_timeout.count() * ms, "a release");

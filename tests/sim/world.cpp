@@ -7,6 +7,7 @@
 
 #include "history.hpp"
 #include "listener.hpp"
+#include "succession.hpp"
 #include "worker.hpp"
 
 namespace holdfast::sim {
@@ -54,7 +55,10 @@ std::string to_string(const Fault& f) {
 }
 
 World::World(const std::string& backend, Options o)
-    : kernel(o.seed), options(std::move(o)), history_(std::make_unique<History>(*this)) {
+    : kernel(o.seed),
+      options(std::move(o)),
+      history_(std::make_unique<History>(*this)),
+      succession_(std::make_unique<Succession>(*this)) {
     kernel.tracing = options.tracing;
     deployment_ = make_deployment(backend, kernel, options);
     if (!deployment_) throw std::runtime_error("there is no simulation of " + backend);

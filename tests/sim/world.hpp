@@ -101,6 +101,7 @@ struct Report {
 
 class World;
 class History;
+class Succession;
 
 /// The servers of a run, and what is known of them.
 class Deployment {
@@ -140,6 +141,14 @@ public:
     virtual Nanos mourning() const { return 3 * second; }
     /// What is wrong with this belief, in words, as far as a server can tell.
     virtual std::string contradicts(const Belief&, const Name&) { return {}; }
+    /// What its servers remember of earlier holders (docs/guarantees.md).
+    struct Memory {
+        bool any = true;       ///< else previous_holder() is unknown
+        bool claims = true;    ///< of a grant that was handed over, whether its holder came
+        bool releases = true;  ///< for as long as the run
+        bool readers = false;  ///< one that was released, or that waited, is one as well
+    };
+    virtual Memory memory() const { return {}; }
     /// After a break with `now` the holder still hears that it was broken.
     virtual bool tells_breaks() const { return true; }
     /// Servers may have forgotten a lease which is valid.
@@ -194,6 +203,7 @@ public:
 private:
     friend class Worker;
     friend class Listener;
+    friend class Succession;
     void plan();
     /// What the locks ask for besides.
     void refine();
@@ -225,6 +235,7 @@ private:
     std::string url_;
     std::vector<Fault> faults_;
     std::unique_ptr<History> history_;
+    std::unique_ptr<Succession> succession_;
     std::vector<const Belief*> beliefs_;
     std::list<std::shared_ptr<Listener>> listeners_;
     std::map<std::string, Told> told_;      ///< by events, of losses: by owner

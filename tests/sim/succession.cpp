@@ -1,0 +1,118 @@
+#include "succession.hpp"
+
+#include <algorithm>
+
+#include "history.hpp"
+
+namespace holdfast::sim {
+namespace {
+
+using enum PreviousHolder;
+
+PreviousHolder after(Outcome o) {
+    return o == Outcome::done ? released : abandoned;
+}
+
+}  // namespace
+
+bool Succession::quiet_since(Nanos moment) const {
+    const Nanos troubled = world_.troubled_until_;
+    return troubled == 0 || troubled + world_.deployment_->recovery() < moment;
+}
+
+Succession::Writer* Succession::find(const std::string& owner) {
+    for (auto& [name, all] : writers_)
+        for (auto& [token, w] : all)
+            if (w.owner == owner) return &w;
+    return nullptr;
+}
+
+std::string Succession::granted(const Belief& b) {
+    const Lease& lease = *b.lease;
+    if (world_.options.unsafe) return {};
+    const Ends may = allowed(b);
+    const PreviousHolder told = lease.previous_holder();
+    if (lease.mode() == Mode::exclusive && lease.fencing_token().value != 0)
+        writers_[b.name][lease.fencing_token().value] = {b.owner, world_.kernel.now()};
+    if (may.contains(told)) return {};
+    std::string words;
+    for (const PreviousHolder one : may)
+        words += (words.empty() ? "" : " or ") + std::string(to_string(one));
+    return "previous_holder() is wrong: " + std::string(to_string(told)) + ", not " + words;
+}
+
+Succession::Ends Succession::allowed(const Belief& b) const {
+    const Name& n = world_.names[b.name];
+    const Deployment::Memory memory = world_.deployment_->memory();
+    if (!memory.any || n.options.kind == Kind::semaphore) return {unknown};
+    const Writer* before = nullptr;
+    if (const auto all = writers_.find(b.name); all != writers_.end())
+        for (const auto& [token, w] : all->second)
+            if (token < b.lease->fencing_token().value) before = &w;
+    Ends may = before != nullptr ? ends_of(*before) : Ends{none};
+    if (may_have_had_another(b, before != nullptr ? before->learnt : 0)) may.insert(crashed);
+    if (may.contains(crashed) && !memory.claims) may.insert(unknown);
+    if (may.contains(released) && !memory.releases) may.insert(none);
+    if (may.contains(none) && memory.readers) may.insert(released);
+    return may;
+}
+
+Succession::Ends Succession::ends_of(const Writer& w) const {
+    Ends may;
+    // It counts as released from then on, whatever became of the reader.
+    if (w.less != Writer::Less::no) may.insert(released);
+    if (w.less == Writer::Less::yes) return may;
+    if (!w.outcome) {
+        may.insert(crashed);
+        // It is given back when its time is over, and the server may still have kept it.
+        may.insert(abandoned);
+        return may;
+    }
+    if (w.lost) {
+        may.insert({crashed, abandoned});
+        return may;
+    }
+    may.insert(after(*w.outcome));
+    if (w.broken) may.insert(crashed);
+    if (w.answer == ReleaseResult::released || quiet_since(w.left)) return may;
+    may.insert(crashed);
+    return may;
+}
+
+bool Succession::may_have_had_another(const Belief& b, Nanos since) const {
+    if (world_.history_->may_be_broken(b.name, since)) return true;
+    for (const Failure& f : failures_)
+        if (f.name == b.name && !f.quiet && f.ended + latest > since) return true;
+    for (const World::Waiting& w : world_.waiting_)
+        if (w.name == b.name && w.mode == Mode::exclusive && !quiet_since(w.since)) return true;
+    return false;
+}
+
+void Succession::let_go(const Belief& b, Outcome outcome, bool lost) {
+    Writer* const w = find(b.owner);
+    if (w == nullptr) return;
+    w->outcome = outcome;
+    w->left = world_.kernel.now();
+    w->lost = lost;
+    w->broken = world_.history_->may_be_broken(b, false);
+}
+
+void Succession::answered(const std::string& owner, ReleaseResult answer, bool lost) {
+    Writer* const w = find(owner);
+    if (w == nullptr) return;
+    w->answer = answer;
+    w->lost = w->lost || lost;
+}
+
+void Succession::downgraded(const std::string& owner, bool answered) {
+    Writer* const w = find(owner);
+    if (w == nullptr) return;
+    w->less = answered || w->less == Writer::Less::yes ? Writer::Less::yes : Writer::Less::perhaps;
+}
+
+void Succession::failed(std::size_t name, Mode mode, Nanos asked) {
+    if (mode == Mode::exclusive)
+        failures_.push_back({name, world_.kernel.now(), quiet_since(asked)});
+}
+
+}  // namespace holdfast::sim

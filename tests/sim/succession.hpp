@@ -1,0 +1,62 @@
+// What each holder is told of the exclusive one before it: docs/guarantees.md says what
+// previous_holder() means, and here stands how each of them ended. Tokens give their order.
+#pragma once
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "holdfast/lease.hpp"
+#include "world.hpp"
+
+namespace holdfast::sim {
+
+class Succession {
+public:
+    explicit Succession(World& w) : world_(w) {}
+
+    /// Its client knows of this grant, asked for then. Answers what is wrong, in words.
+    std::string granted(const Belief&);
+    /// Its release begins; `lost`: too late.
+    void let_go(const Belief&, Outcome, bool lost);
+    void answered(const std::string& owner, ReleaseResult, bool lost);
+    void downgraded(const std::string& owner, bool answered);
+    /// An acquisition, asked for then, ended without a lease.
+    void failed(std::size_t name, Mode, Nanos asked);
+
+private:
+    using Ends = std::set<PreviousHolder>;
+    /// An exclusive holder.
+    struct Writer {
+        std::string owner;
+        Nanos learnt = 0;                     ///< of its grant
+        std::optional<Outcome> outcome = {};  ///< none: it has not let go
+        Nanos left = 0;                       ///< when it did
+        std::optional<ReleaseResult> answer = {};
+        bool lost = false;    ///< before that
+        bool broken = false;  ///< perhaps
+        /// Downgraded.
+        enum class Less : std::uint8_t { no, perhaps, yes } less = Less::no;
+    };
+    /// An acquisition without a lease, of which the server may have known more.
+    struct Failure {
+        std::size_t name;
+        Nanos ended;
+        bool quiet;  ///< nothing was wrong meanwhile
+    };
+    using Writers = std::map<std::uint64_t, Writer>;  ///< by token
+    Ends ends_of(const Writer&) const;
+    Ends allowed(const Belief&) const;
+    /// Another may have held it since, and was never told, or was cut short.
+    bool may_have_had_another(const Belief&, Nanos since) const;
+    bool quiet_since(Nanos) const;
+    Writer* find(const std::string& owner);
+
+    World& world_;
+    std::map<std::size_t, Writers> writers_;
+    std::vector<Failure> failures_;
+};
+
+}  // namespace holdfast::sim
