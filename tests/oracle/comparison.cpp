@@ -155,7 +155,8 @@ private:
     bool close_to_an_edge(NameState::Time now) {
         const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge_; };
         for (const Client& c : client_) {
-            if (c.came != 0 && close(c.came + rules_.name().place_after)) return true;
+            const auto after = rules_.name().place_after;
+            if (c.came != 0 && after > 0 && close(c.came + after)) return true;
             const auto* own = rules_.find(c.real.owner);
             if (own != nullptr && close(own->since + spi::to_us(c.real.min_hold))) return true;
         }
