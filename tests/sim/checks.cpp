@@ -7,6 +7,13 @@
 
 namespace holdfast::sim {
 
+namespace {
+
+/// Who asks so soon after another may come before it.
+constexpr Nanos close_by = 100 * ms;
+
+}  // namespace
+
 /// What any step may have broken.
 void World::check() {
     believers_.clear();
@@ -103,6 +110,48 @@ void World::check_told(bool all) {
         }
         if (const auto why = (*at)->wrong(); !why.empty()) fail(why);
         at = listeners_.erase(at);
+    }
+}
+
+void World::hinder(std::size_t name, Nanos since) {
+    for (Waiting& w : waiting_)
+        if (w.name == name && w.since + close_by >= since) w.hindered = kernel.now();
+}
+
+bool World::is_hindered(const Waiting& w) const {
+    const Nanos now = kernel.now();
+    const Name& n = names[w.name];
+    const bool permits = n.options.kind == Kind::semaphore;
+    const auto units = [&](Mode mode, std::uint64_t count) {
+        return permits ? count : mode == Mode::shared ? 1 : many;
+    };
+    if (std::max(history_->closed_until(w.name), lapses_[w.name]) > now) return true;
+    std::uint64_t sum = units(w.mode, w.permits);
+    for (const Belief* b : beliefs_)
+        if (b->name == w.name) sum += units(b->lease->mode(), b->lease->permits());
+    for (const Waiting& other : waiting_)
+        if (&other != &w && other.name == w.name && other.since <= w.since + close_by)
+            sum += units(other.mode, other.permits);
+    return sum > (permits ? n.options.limit : many);
+}
+
+void World::check_prompt() {
+    const Nanos now = kernel.now(), length = ttl.count() * ms;
+    if (now < prompt_looked_ + 5 * ms) return;
+    prompt_looked_ = now;
+    for (Waiting& w : waiting_) {
+        const Name& n = names[w.name];
+        // Other limits are refused, and what an operator broke is free when its server says so.
+        const bool judged = n.next_limit == 0 && !history_->may_be_broken(w.name, now - 2 * length);
+        if (!judged || is_hindered(w)) w.hindered = now;
+        const Nanos free = std::max(w.since, w.hindered);
+        // Nobody is notified of an end that comes by itself.
+        const Nanos itself = std::max(history_->closed_until(w.name), lapses_[w.name]);
+        const Nanos due = std::max(free + deployment_->hand_off(notified_),
+                                   itself + deployment_->hand_off(false));
+        if (now < due || w.until < now + 50 * ms) continue;
+        fail(w.user->process.name + " could have had " + n.text + " since " +
+             std::to_string(free / ms) + " ms");
     }
 }
 

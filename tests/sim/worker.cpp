@@ -119,6 +119,9 @@ void Worker::cycle() {
     for (const auto& why :
          {world_.history_->granted(belief, asked), world_.succession_->granted(belief)})
         if (!why.empty()) world_.fail(user_.process.name + ": " + why);
+    if (const Nanos closed = n.options.min_hold.count() * ms; closed > 0)
+        world_.lapses_[name] =
+            std::max(world_.lapses_[name], world_.kernel.now() + closed + closed / 50 + 5 * ms);
     belief.listener = std::make_shared<Listener>(world_, user_, belief, asked);
     world_.listeners_.push_back(belief.listener);
     world_.beliefs_.push_back(&belief);
@@ -190,6 +193,7 @@ std::pair<error_code, Lease> Worker::acquire(Lock& lock, const AcquireOptions& o
         out = acquire_async(lock, o, cancel_after);
     }
     world_.waiting_.erase(waits);
+    world_.hinder(name, out.first ? since.moment : 0);
     if (!out.first) world_.check_passed(out.second, name, since.moment);
     trace("acquires " + world_.names[name].text + ": " + words(out.first) +
           (out.first ? ""
@@ -301,6 +305,7 @@ void Worker::renew(Lease& lease, const Belief& belief) {
     if (exclusive && n.options.kind == Kind::shared_mutex && random().chance(500)) {
         bound *= 2;  // one renewal may be under way
         world_.succession_->downgraded(belief.owner, false);
+        world_.hinder(belief.name);
         done = lease.downgrade();
         if (done) world_.succession_->downgraded(belief.owner, true);
         trace("downgrades " + n.text + ": " + (done ? "done" : done.error().message()));
@@ -324,6 +329,13 @@ void Worker::release(Lease lease, Belief& belief) {
     const bool dropped = random().chance(200);
     const auto outcome = !dropped && random().chance(100) ? Outcome::abandoned : Outcome::done;
     world_.succession_->let_go(belief, outcome, !valid);
+    if (!valid) {
+        const Nanos ttl = world_.ttl.count() * ms, delay = o.lock_delay.count() * ms;
+        const Nanos shown = lease.valid_until().time_since_epoch().count();
+        const Nanos end = user_.process.when(shown) + world_.deployment_->lasts(ttl + delay) - ttl;
+        Nanos& lapse = world_.lapses_[belief.name];
+        lapse = std::max(lapse, end + (ttl + delay) / 50 + 5 * ms);
+    }
     world_.history_->let_go(belief);
     std::erase(world_.beliefs_, &belief);
     const std::string text = world_.names[belief.name].text;
@@ -331,6 +343,7 @@ void Worker::release(Lease lease, Belief& belief) {
     if (dropped) {
         trace("drops " + text);
         lease = Lease();
+        world_.hinder(belief.name);
         listener.left(std::nullopt, belief);
         if (!kept) world_.owed_.push_back({belief.owner, belief.name, &user_, k.now()});
         return;
@@ -355,6 +368,7 @@ void Worker::release(Lease lease, Belief& belief) {
         answer = call->released;
     }
     trace("releases " + text + ": " + std::string(to_string(answer)));
+    world_.hinder(belief.name);
     const error_code lost = lease.lost_reason();
     listener.left(lost, belief);
     world_.succession_->answered(belief.owner, answer, static_cast<bool>(lost));

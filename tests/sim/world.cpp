@@ -107,6 +107,7 @@ void World::plan() {
     highest_.resize(names.size());
     highest_exclusive_.resize(names.size());
     in_use_.resize(names.size());
+    lapses_.resize(names.size());
     const std::size_t user_count = 2 + r.below(3);
     for (std::size_t i = 0; i < user_count; ++i) {
         users.push_back(std::make_unique<User>());
@@ -154,6 +155,7 @@ bool World::breaks_now(std::size_t name) const {
 }
 
 void World::settle(const Capabilities& has) {
+    notified_ = has.has(Capability::notified);
     for (Name& n : names) {
         if (!has.has(Capability::min_hold)) n.options.min_hold = milliseconds(0);
         if (!has.has(Capability::lock_delay)) n.options.lock_delay = milliseconds(0);
@@ -329,6 +331,7 @@ bool World::go_until(Nanos cap, Condition condition) {
         if (!beliefs_.empty()) check();
         if (!owed_.empty()) check_owed();
         check_waiting();
+        if (calm) check_prompt();
         if (!listeners_.empty()) check_told(false);
         if (auto why = deployment_->wrong(); !why.empty()) fail(why);
         if (kernel.now() >= last_second_ + second) {

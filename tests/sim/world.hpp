@@ -135,6 +135,9 @@ public:
     virtual Nanos rest() const { return 1500 * ms; }
     /// So long servers keep what was to last for this ttl.
     virtual Nanos lasts(Nanos ttl) const { return ttl; }
+    /// In runs without faults a name that is free is granted so soon to one that waits: a few round
+    /// trips after a release where it is notified; else it looks each second.
+    virtual Nanos hand_off(bool notified) const { return notified ? 100 * ms : second + 200 * ms; }
     /// For so long after a fault a waiter may find no server that could keep a place for it.
     virtual Nanos recovery() const { return rest(); }
     /// What a killed client had is gone so long after its ttl.
@@ -220,6 +223,13 @@ private:
     void check_told(bool all);
     /// Nobody waits for long for what is free.
     void check_waiting();
+    /// Without faults nobody waits for longer than a hand-off takes.
+    void check_prompt();
+    struct Waiting;
+    bool is_hindered(const Waiting&) const;
+    /// Something of this name has just ended: of an acquisition that was asked for then, which may
+    /// have stood before those that came about as early or later; or of a grant (0), before all.
+    void hinder(std::size_t name, Nanos since = 0);
     /// Who was granted, and when it had asked.
     void check_passed(const Lease&, std::size_t name, Nanos asked);
     void check_at_end();
@@ -247,6 +257,7 @@ private:
         Mode mode;
         std::uint32_t permits;
         Nanos since, until;
+        Nanos hindered = 0;  ///< until then something was in its way
     };
     std::list<Waiting> waiting_;
     /// What was given back, and the server has perhaps not heard of.
@@ -258,13 +269,17 @@ private:
     };
     std::deque<Owed> owed_;      ///< in the order of `since`
     Nanos troubled_until_ = 0;   ///< by the faults so far
+    std::vector<Nanos> lapses_;  ///< until then a name may be closed by itself: by min_hold, or for
+                                 ///< leases that were lost
     std::vector<Nanos> in_use_;  ///< when a name was last held, or something of it was owed
     Nanos looked_ = 0;           ///< when that was last looked at
+    Nanos prompt_looked_ = 0;    ///< and for those that could be granted
     std::vector<std::uint64_t> highest_, highest_exclusive_;  ///< tokens, by name
     std::uint64_t grants_ = 0;
     std::string violation_;
     bool stopping_ = false, closing_ = false, killed_ = false;
     bool with_events_ = false, with_loop_ = false;
+    bool notified_ = false;  ///< waiters are
     bool operated_ = false;  ///< an operator breaks leases, and asks holders to release
     Nanos delay_ = 0;        ///< the longest lock_delay
     bool bounded_ = false;   ///< a lock has a max_hold
