@@ -109,9 +109,10 @@ void History::ended(Order& o, bool answered) {
 void History::broken(const std::string& owner, Nanos by) {
     for (Grant& g : grants_) {
         if (g.owner != owner) continue;
-        // Without renewals it need not hear of it before its end, which a server may have set
-        // later.
-        if (!world_.names[g.name].options.renew) by = std::max(by, end_of(g) + world_.slack());
+        // Where no renewal is sent or answered it need not hear of it before its end, which a
+        // server may have set later than a ttl from now.
+        if (!world_.calm || !world_.names[g.name].options.renew)
+            by = std::max(by, end_of(g) + world_.slack());
         g.lost_by = std::min(g.lost_by, by);
     }
 }
