@@ -190,7 +190,7 @@ const Reply* LaneLink::next(std::uint64_t& number) {
 // --- waiting for one server
 // --------------------------------------------------------------------------------------
 
-error_code LaneLink::open(boot_clock::time_point now, boot_clock::time_point deadline,
+error_code LaneLink::open(boot_clock::time_point& now, boot_clock::time_point deadline,
                           std::string& detail) {
     // An answer may still be to come, for instance after an exception in the exchange. The next
     // caller would take it for its own.
@@ -199,8 +199,10 @@ error_code LaneLink::open(boot_clock::time_point now, boot_clock::time_point dea
     if (state_ == State::ready) return {};
     connect(now);
     while (state_ == State::connecting || state_ == State::greeting) {
-        if (wait(events(), deadline))
-            advance(boot_clock::now());
+        const bool heard = wait(events(), deadline);
+        now = boot_clock::now();
+        if (heard)
+            advance(now);
         else
             close(make(Error::no_answer));
     }

@@ -65,8 +65,8 @@ public:
     // --- for a lane with one server: these wait
 
     /// Ready by `deadline`, without an answer to come; or why not. `now`: the present,
-    /// approximately, to save a look at the clock.
-    error_code open(boot_clock::time_point now, boot_clock::time_point deadline,
+    /// approximately, to save a look at the clock; looked at anew where it has waited.
+    error_code open(boot_clock::time_point& now, boot_clock::time_point deadline,
                     std::string& detail);
     /// Sends one command and returns its reply, which lives until the next call. Null: there is
     /// none, and the connection is closed. With a script: sends its whole text when the server has
