@@ -179,6 +179,22 @@ TEST_CASE("kinds: readers behind a writer that gives up are let in at once", "[k
     require_clean(name);
 }
 
+TEST_CASE("kinds: a writer that gave up after a long wait keeps no reader out", "[kinds][T18]") {
+    if (!has(Capability::shared)) return;
+    const auto name = fresh_name("kinds-gave-up");
+    const auto client = open(), other = open();
+    const auto lock = lock_of(client, name, shared_mutex);
+    auto reader = take_shared(*lock);
+    // Whoever polls gets a place after a second; it would outlast the reader's wait.
+    const auto writer = lock_of(other, name, shared_mutex);
+    CHECK(writer->acquire({.wait = 2100ms}).error() == errc::timed_out);
+    auto beside = lock->acquire({.wait = 1s, .mode = hf::Mode::shared});
+    REQUIRE(beside.has_value());
+    CHECK(beside->release() == hf::ReleaseResult::released);
+    CHECK(reader.release() == hf::ReleaseResult::released);
+    require_clean(name);
+}
+
 TEST_CASE("kinds: a run of readers is granted together, and no writer in it", "[kinds][T18]") {
     if (!has(Capability::shared)) return;
     const auto name = fresh_name("kinds-run");
