@@ -134,7 +134,7 @@ def check_include(tree, path, name, owned):
         return f"{mine} includes {target}"
     if theirs == "tests/deployments" and mine in ("tests/backends", "tests/soak", "bench"):
         return None
-    if theirs == "tests/conformance" and mine == "tests/backends":
+    if theirs == "tests/conformance" and mine in ("tests/backends", "tests/example-backend"):
         return None  # what a backend adds to the suite stands beside its other tests
     if mine == "tests/oracle" and (theirs == "tests/sim" or target.endswith("/facts.hpp")):
         return None  # it plays on the simulation's servers, and reads what backends declare
@@ -272,6 +272,8 @@ BAD = {
     "cli/av.cpp": "auto s = boost::json::serialize(o);\n",
     "cli/net.cpp": '#include "holdfast/spi/net/gate.hpp"\n',
     "core/include/holdfast/net.hpp": '#include "holdfast/spi/net/gate.hpp"\n',
+    "tests/example-backend/ay.cpp": '#include "../../backends/redis/c.hpp"\n',
+    "tests/example-backend/az.cpp": '#include "secret.hpp"\n',
     "examples/leader/as.cpp": '#include "../../bench/t.hpp"\n',
     "examples/leader/at.cpp": '#include <holdfast/spi/net/gate.hpp>\n',
     "docs/n.md": "look at /wo" + "rk/main\n",
@@ -296,6 +298,7 @@ GOOD = {
     STARTS_THREADS: "return std::thread(f);\n",
     "core/src/z.hpp": "std::thread thread_;\n",
     "tests/core/o.cpp": '#include "secret.hpp"\n',
+    "tests/example-backend/ax.cpp": '#include "holdfast/ok.hpp"\n#include "../conformance/j.hpp"\n',
     "tests/lab/include/holdfast/lab/h.hpp": "#include <string>\n",
     "tests/conformance/j.hpp": '#include "holdfast/lab/h.hpp"\n#include "holdfast/ok.hpp"\n',
     "examples/leader/au.cpp": '#include <holdfast/ok.hpp>\n#include <sqlite3.h>\n',
