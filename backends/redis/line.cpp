@@ -50,8 +50,7 @@ awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
     if (queues) {
         std::string detail;
         error_code unreachable;
-        if (!connection_->is_ready())
-            unreachable = co_await connection_->ready(deadline, &detail);
+        if (!connection_->is_ready()) unreachable = co_await connection_->ready(deadline, &detail);
         if (unreachable) {
             for (spi::Attempt* a : items) {
                 a->outcome = spi::Attempt::Failed{unreachable};

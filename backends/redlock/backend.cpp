@@ -28,7 +28,8 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
         tls_.push_back(tls::make_context(node->server->target.tls));
         for (const std::string& text : resp::exposures(node->server->target, "redlocks"))
             c.events.warn(text);
-        deployment_->connections.push_back(std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.back().get()));
+        deployment_->connections.push_back(
+            std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.back().get()));
     }
     Scripts::all();
     if (set_->size() % 2 == 0)
@@ -55,8 +56,8 @@ void RedlockBackend::forget_mark(const Attempt& a) {
     Keys keys;
     keys.assign(set_->options.prefix, a.name);
     const bool shared = !a.units.exclusive();
-    const Ask leave =
-        leave_ask(keys, std::string(a.owner), mark_text(p.ticket, shared, a.owner), OwnerState::never);
+    const Ask leave = leave_ask(keys, std::string(a.owner), mark_text(p.ticket, shared, a.owner),
+                                OwnerState::never);
     for (const auto& line : deployment_->connections) {
         NodeConnection::Request r{leave};
         r.done = [](const Reply*, const error_code&, bool) {};
@@ -165,7 +166,8 @@ awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
         const CorkScope together(*deployment_);
         for (const Held* h : all) {
             under_way->begin();
-            rounds.push_back(std::make_shared<ReleaseRound>(deployment_->round_context(), *h, true));
+            rounds.push_back(
+                std::make_shared<ReleaseRound>(deployment_->round_context(), *h, true));
             drive(deployment_, rounds.back(), [under_way] { under_way->end(); });
         }
     }

@@ -52,7 +52,7 @@ private:
     /// Sends one command to each node (none where it is empty) and returns the replies. With a
     /// verb, a command is its keys and arguments.
     awaitable<std::vector<NodeReply>> ask_all(std::vector<std::vector<std::string>> commands,
-                                         const ScriptCall*, boot_clock::time_point deadline);
+                                              const ScriptCall*, boot_clock::time_point deadline);
     /// The error when fewer than a majority answered; `detail` receives what each said.
     error_code no_quorum(const std::vector<NodeReply>&, std::string& detail) const;
     static bool alike(const spi::Attempt&) noexcept;

@@ -21,9 +21,10 @@ public:
         for (std::size_t i = 0; i < deployment_->connections.size(); ++i) {
             if (round_->wants(i)) continue;
             if (!deployment_->set->votes(i, now))
-                deployment_->warn(deployment_->set->where(i) +
-                              ": it started recently and does not vote until max_ttl has passed; "
-                              "if it keeps every write, durable=yes lets it vote at once");
+                deployment_->warn(
+                    deployment_->set->where(i) +
+                    ": it started recently and does not vote until max_ttl has passed; "
+                    "if it keeps every write, durable=yes lets it vote at once");
             deployment_->connections[i]->look();
         }
         timer_.expires_at(spi::net::steady(round_->deadline));
@@ -87,13 +88,14 @@ void drive(std::shared_ptr<Deployment> f, std::shared_ptr<Round> r, std::functio
 }
 
 void Deployment::owe(std::size_t node, const Ask& release, boot_clock::time_point again,
-                 milliseconds ttl) {
+                     milliseconds ttl) {
     // The key cannot outlive a request that came at the last moment.
     const auto until = std::max(boot_clock::now(), again) + ttl + milliseconds(500);
     connections[node]->owe(release, again, until);
 }
 
-void Deployment::acquire_late(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) {
+void Deployment::acquire_late(std::size_t node, const Ask& enter,
+                              const std::shared_ptr<void>& place) {
     OwnerState* const p = find_state(place);
     if (p->leaving) return OwnerState::arrived(p->repairs, node);
     NodeConnection::Request r{enter};

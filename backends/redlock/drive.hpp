@@ -22,10 +22,9 @@ public:
     virtual void stop(boot_clock::time_point now) = 0;
     Hook hook;
 };
-using ActiveRounds =
-    boost::intrusive::list<ActiveRound,
-                           boost::intrusive::member_hook<ActiveRound, ActiveRound::Hook, &ActiveRound::hook>,
-                           boost::intrusive::constant_time_size<false>>;
+using ActiveRounds = boost::intrusive::list<
+    ActiveRound, boost::intrusive::member_hook<ActiveRound, ActiveRound::Hook, &ActiveRound::hook>,
+    boost::intrusive::constant_time_size<false>>;
 
 /// A request of a lane.
 struct LaneRequest {
@@ -44,7 +43,8 @@ struct Deployment final : CleanUp {
     std::function<void(std::string)> warn;  ///< called once per text
     ActiveRounds running;
     std::mutex mutex;
-    std::vector<LaneRequest*> lane_requests;  ///< one of each lane; the mutex guards list and entries
+    std::vector<LaneRequest*>
+        lane_requests;  ///< one of each lane; the mutex guards list and entries
 
     /// Fewer than a majority are up, so nodes that are down are waited for.
     bool patient() const noexcept { return set->up() < set->quorum(); }
@@ -54,7 +54,8 @@ struct Deployment final : CleanUp {
     }
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              milliseconds ttl) override;
-    void acquire_late(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) override;
+    void acquire_late(std::size_t node, const Ask& enter,
+                      const std::shared_ptr<void>& place) override;
     /// Finishes all rounds: what they, and lanes, may have acquired is then owed.
     void stop();
 };

@@ -17,7 +17,8 @@ constexpr std::size_t most_in_a_call = 32;
 
 }  // namespace
 
-NodeConnection::NodeConnection(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node, tls::Context* tls)
+NodeConnection::NodeConnection(asio::any_io_executor e, std::shared_ptr<NodeSet> set, Node& node,
+                               tls::Context* tls)
     : executor_(std::move(e)),
       set_(std::move(set)),
       node_(node),

@@ -10,8 +10,8 @@
 
 #include "../resp/pipeline.hpp"
 #include "../resp/replica.hpp"
-#include "pending_releases.hpp"
 #include "nodes.hpp"
+#include "pending_releases.hpp"
 #include "requests.hpp"
 
 namespace holdfast::redlock {
@@ -19,7 +19,8 @@ namespace holdfast::redlock {
 /// Engine thread only. Requests are sent and answered in the order in which they come. A node that
 /// is silent for longer than node_timeout is down: requests fail at once, and the line tries now
 /// and then whether it is back.
-class NodeConnection final : public resp::Pipeline::Asker, public std::enable_shared_from_this<NodeConnection> {
+class NodeConnection final : public resp::Pipeline::Asker,
+                             public std::enable_shared_from_this<NodeConnection> {
 public:
     NodeConnection(asio::any_io_executor, std::shared_ptr<NodeSet>, Node&, tls::Context*);
 

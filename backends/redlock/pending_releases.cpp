@@ -10,11 +10,12 @@ constexpr milliseconds pause_at_most{500}, after_refusal{250};
 }  // namespace
 
 bool PendingReleases::open() const noexcept {
-    return std::any_of(all_.begin(), all_.end(), [](const PendingRelease& d) { return !d.answered; });
+    return std::any_of(all_.begin(), all_.end(),
+                       [](const PendingRelease& d) { return !d.answered; });
 }
 
 void PendingReleases::add(Ask release, boot_clock::time_point again, boot_clock::time_point until,
-                bool may_send) {
+                          bool may_send) {
     auto& values = all_.get<ByValue>();
     std::string value = release.value();
     auto at = values.find(value);
@@ -38,7 +39,7 @@ boot_clock::time_point PendingReleases::due() const noexcept {
 }
 
 void PendingReleases::answered(const std::string& value, boot_clock::time_point sent, bool refused,
-                     boot_clock::time_point now) {
+                               boot_clock::time_point now) {
     auto& values = all_.get<ByValue>();
     const auto at = values.find(value);
     if (at == values.end()) return;

@@ -57,13 +57,15 @@ private:
     struct ByValue {};
     struct ByDue {};
     boost::multi_index_container<
-        PendingRelease, boost::multi_index::indexed_by<
-                  boost::multi_index::hashed_unique<
-                      boost::multi_index::tag<ByValue>,
-                      boost::multi_index::member<PendingRelease, std::string, &PendingRelease::value>>,
-                  boost::multi_index::ordered_non_unique<
-                      boost::multi_index::tag<ByDue>,
-                      boost::multi_index::member<PendingRelease, boot_clock::time_point, &PendingRelease::due>>>>
+        PendingRelease,
+        boost::multi_index::indexed_by<
+            boost::multi_index::hashed_unique<
+                boost::multi_index::tag<ByValue>,
+                boost::multi_index::member<PendingRelease, std::string, &PendingRelease::value>>,
+            boost::multi_index::ordered_non_unique<
+                boost::multi_index::tag<ByDue>,
+                boost::multi_index::member<PendingRelease, boot_clock::time_point,
+                                           &PendingRelease::due>>>>
         all_;
 };
 

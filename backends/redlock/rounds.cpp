@@ -117,7 +117,7 @@ void AcquireRound::propose(std::uint64_t token) {
         const std::uint64_t ticket = place.ticket == 0 ? last_ticket : place.ticket;
         place.marked = place.marked || aged();
         const WaiterTicket as{shared_, mark_text(ticket, shared_, attempt_->owner),
-                          aged() ? place.mark.lasts() : milliseconds(0)};
+                              aged() ? place.mark.lasts() : milliseconds(0)};
         request_ = enter_units_ask(keys_, value, ttl_, std::move(proposal), as, deadline);
     }
 }
@@ -153,7 +153,8 @@ void AcquireRound::silent(std::size_t node, bool current, const error_code& why,
     if (finished_) {
         // Won meanwhile: what may still arrive there is undone with the release. Lost: it is owed.
         OwnerState* const p = find_state(place_);
-        if (won_ && p->value == value() && peers_[node].open == 0) OwnerState::arrived(p->loose, node);
+        if (won_ && p->value == value() && peers_[node].open == 0)
+            OwnerState::arrived(p->loose, node);
     } else if (current) {
         tally_.set(node, {.kind = Vote::Kind::missing, .why = why, .words = std::move(words)});
     }

@@ -23,7 +23,8 @@ public:
     virtual void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
                      milliseconds ttl) = 0;
     /// Acquires at one more node a lock that a majority has granted. Its bit in `repairs` is set.
-    virtual void acquire_late(std::size_t node, const Ask& enter, const std::shared_ptr<void>& place) = 0;
+    virtual void acquire_late(std::size_t node, const Ask& enter,
+                              const std::shared_ptr<void>& place) = 0;
 };
 
 /// For how long a node keeps a grant: what is renewed later has until `closed` in any case.

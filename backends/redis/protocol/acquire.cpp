@@ -47,7 +47,8 @@ milliseconds next_poll(milliseconds ttl, std::int64_t left) {
 
 Acquire::Acquire(Shared& s, const Keys& k, Attempt& a)
     : Operation(s, k,
-                first_of(s, needs_units(a) ? &ScriptCalls::enter_units : &ScriptCalls::enter, &ScriptCalls::set),
+                first_of(s, needs_units(a) ? &ScriptCalls::enter_units : &ScriptCalls::enter,
+                         &ScriptCalls::set),
                 a.ttl, a.deadline),
       attempt_(a) {}
 
@@ -134,7 +135,8 @@ void Acquire::entered(const ReplyText& answer, const ScriptCall* asked, Now now)
             return;
         }
         grant(static_cast<std::uint64_t>(token), previous_from(rest.empty() ? 'u' : rest.front()));
-        if (OwnerState* p = find_state(a.place)) p->queued = p->unclaimed = false, p->handed.reset();
+        if (OwnerState* p = find_state(a.place))
+            p->queued = p->unclaimed = false, p->handed.reset();
         begin_hold(a, now());
     } else if (what == "q") {
         queued(rest, now);

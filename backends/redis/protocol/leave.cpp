@@ -40,7 +40,8 @@ Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point 
 
 Leave::Leave(Shared& s, const Keys& k, std::string_view owner, boot_clock::time_point until,
              std::int64_t ghost)
-    : Operation(s, k, first_of(s, &ScriptCalls::leave_units, &ScriptCalls::plain_release), {}, until),
+    : Operation(s, k, first_of(s, &ScriptCalls::leave_units, &ScriptCalls::plain_release), {},
+                until),
       owner_(owner),
       place_(nullptr),
       ghost_(ghost),

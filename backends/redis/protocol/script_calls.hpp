@@ -30,7 +30,8 @@ private:
     }
 };
 
-inline const ScriptCall& first_of(const Shared& s, ScriptCall ScriptCalls::*fenced, ScriptCall ScriptCalls::*plain) {
+inline const ScriptCall& first_of(const Shared& s, ScriptCall ScriptCalls::*fenced,
+                                  ScriptCall ScriptCalls::*plain) {
     return ScriptCalls::all().*(s.options.plain ? plain : fenced);
 }
 

@@ -21,7 +21,7 @@ inline constexpr Units reader{.take = 1, .of = Units::all, .mode = holdfast::Mod
 
 struct FakeVoters final : rl::Voters {
     std::size_t n = 3;
-        std::string place = "node";
+    std::string place = "node";
     std::size_t size() const noexcept override { return n; }
     bool votes(std::size_t, boot_clock::time_point) const noexcept override { return true; }
     bool answers() const noexcept override { return true; }
@@ -59,8 +59,8 @@ public:
                 std::to_string(a.length ? std::max<std::int64_t>(ms_of(a.deadline) - ms_of(at), 0)
                                         : ms_of(a.deadline));
         store.now = ms_of(at);
-        const auto answer = lua.run(std::string(a.verb->one.text()), {words.begin(), split}, arguments,
-                                    store, wire_)
+        const auto answer = lua.run(std::string(a.verb->one.text()), {words.begin(), split},
+                                    arguments, store, wire_)
                                 .at(0);
         if (a.verb != &rl::Scripts::all().release && a.verb != &rl::Scripts::all().leave)
             return text(answer);

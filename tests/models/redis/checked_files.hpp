@@ -5,13 +5,8 @@
 namespace redis_model {
 
 /// Paths from backends/redis/protocol.
-inline constexpr std::array checked_files{"acquire.cpp",
-                                          "leave.cpp",
-                                          "operations.cpp",
-                                          "operations.hpp",
-                                          "owner_state.cpp",
-                                          "owner_state.hpp",
-                                          "script_calls.hpp",
-                                          "../../resp/poll_mark.hpp"};
+inline constexpr std::array checked_files{
+    "acquire.cpp",     "leave.cpp",       "operations.cpp",   "operations.hpp",
+    "owner_state.cpp", "owner_state.hpp", "script_calls.hpp", "../../resp/poll_mark.hpp"};
 
 }  // namespace redis_model
