@@ -17,7 +17,7 @@
 namespace holdfast::redlock {
 
 /// Engine thread only. Requests are sent and answered in the order in which they come. A node that
-/// is silent for longer than node_timeout is down: requests fail at once, and the line tries now
+/// is silent for longer than node_timeout is down: requests fail at once, and it is tried now
 /// and then whether it is back.
 class NodeConnection final : public resp::Pipeline::Asker,
                              public std::enable_shared_from_this<NodeConnection> {

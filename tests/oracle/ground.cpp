@@ -1,7 +1,6 @@
 #include "ground.hpp"
 
 #include <algorithm>
-
 #include <boost/asio/steady_timer.hpp>
 
 #include "holdfast/spi/owner.hpp"
