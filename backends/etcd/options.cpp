@@ -45,6 +45,7 @@ const std::vector<spi::OptionSpec>& option_table() {
           .identity = spi::Identity::apart}});
     return table;
 }
+[[maybe_unused]] const auto& option_table_at_load = option_table();
 
 void check(const spi::Settings& s, Diagnostics& d) {
     if (!proper_path(s.path))

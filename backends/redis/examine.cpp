@@ -32,6 +32,7 @@ const std::vector<spi::Check>& server_checks() {
     });
     return all;
 }
+[[maybe_unused]] const auto& server_checks_at_load = server_checks();
 
 Examination of_a_replica(const std::string& where, const Capabilities& promised) {
     // The only thing that matters is known.

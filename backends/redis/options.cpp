@@ -53,6 +53,7 @@ const std::vector<spi::OptionSpec>& option_table() {
     });
     return table;
 }
+[[maybe_unused]] const auto& option_table_at_load = option_table();
 
 void check(const spi::Settings& s, Diagnostics& d) {
     if (!resp::database_of(s.path))

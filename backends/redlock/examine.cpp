@@ -44,6 +44,7 @@ const std::vector<spi::Check>& node_checks() {
     });
     return all;
 }
+[[maybe_unused]] const auto& node_checks_at_load = node_checks();
 
 std::optional<spi::Judgement> judge_skew(const spi::Facts& f) {
     const auto skew = f.number("skew_ms");

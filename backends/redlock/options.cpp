@@ -105,6 +105,7 @@ const std::vector<spi::OptionSpec>& option_table() {
     });
     return table;
 }
+[[maybe_unused]] const auto& option_table_at_load = option_table();
 
 void check(const spi::Settings& s, Diagnostics& d) {
     const std::size_t n = s.hosts.size();

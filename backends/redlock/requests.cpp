@@ -29,6 +29,7 @@ const Scripts& Scripts::all() {
     };
     return scripts;
 }
+[[maybe_unused]] const auto& scripts_at_load = Scripts::all();
 
 void Keys::assign(std::string_view prefix, std::string_view name) {
     lock.assign(prefix);

@@ -65,5 +65,6 @@ Greeting& usable() noexcept {
     static Usable one;
     return one;
 }
+[[maybe_unused]] const auto& usable_at_load = usable();
 
 }  // namespace holdfast::resp

@@ -85,7 +85,7 @@ std::string_view remedy(const error_code& ec) noexcept {
 }  // namespace
 
 const boost::system::error_category& category() noexcept {
-    static const Category instance;
+    static constinit const Category instance;
     return instance;
 }
 

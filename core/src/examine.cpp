@@ -101,6 +101,7 @@ const std::vector<spi::Check>& spi::local_checks() {
     };
     return all;
 }
+[[maybe_unused]] const auto& local_checks_at_load = spi::local_checks();
 
 spi::Facts local_facts(const Engine& engine) {
     const spi::Settings& s = engine.resolved.settings;

@@ -17,7 +17,7 @@ std::atomic<std::uint64_t> generation{0};
 // however the child was made, unless it shares its parent's memory. Kernels without it: only after
 // fork(), by the handler.
 std::atomic<unsigned>& this_process() noexcept {
-    static std::atomic<unsigned> unwiped{unknown};
+    static constinit std::atomic<unsigned> unwiped{unknown};
     static std::atomic<unsigned>& word = []() -> std::atomic<unsigned>& {
         const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
         void* page =
@@ -30,6 +30,7 @@ std::atomic<unsigned>& this_process() noexcept {
     }();
     return word;
 }
+[[maybe_unused]] const auto& this_process_at_load = this_process();
 
 }  // namespace
 

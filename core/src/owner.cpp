@@ -79,6 +79,7 @@ const std::string& host_name() {
     }();
     return host;
 }
+[[maybe_unused]] const auto& host_name_at_load = host_name();
 
 // What belongs to one process: a child has a copy of its parent's and must not use it.
 struct Process {

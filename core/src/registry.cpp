@@ -35,5 +35,6 @@ Registry& Registry::linked() {
     static Registry* const registry = new Registry;
     return *registry;
 }
+[[maybe_unused]] const auto& linked_at_load = Registry::linked();
 
 }  // namespace holdfast::spi

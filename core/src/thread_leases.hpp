@@ -19,11 +19,10 @@ public:
                 {std::move(lease), std::uncaught_exceptions()});
     }
     const Lease& top() const {
-        static const Lease none;
         const auto all = of_.access();
-        if (!all) return none;
+        if (!all) return none_;
         const auto mine = all->find(std::this_thread::get_id());
-        return mine == all->end() ? none : mine->second.back().lease;
+        return mine == all->end() ? none_ : mine->second.back().lease;
     }
     /// Releases the calling thread's last lease; does nothing when it has none.
     void pop() noexcept {
@@ -47,6 +46,7 @@ private:
         int exceptions = 0;  ///< in flight when the thread locked
     };
     ForkGuarded<std::map<std::thread::id, std::vector<Locked>>> of_;
+    const Lease none_;
 };
 
 /// False when another client holds the lock. Throws on faults.

@@ -178,6 +178,44 @@ def requires_in_handlers(text):
             yield text.count("\n", 0, found.start()) + 1
 
 
+# A fork() may find it half made by another thread: its child would wait for that thread for ever.
+LAZY_STATIC = re.compile(r"^\s+static (?!constexpr|constinit|thread_local|inline|_)[^(]*?(\w+)( =|\{|;)")
+FUNCTION_HEAD = re.compile(r"^\w[^;=]*?((?:\w+::)*\w+)\(.*\{$")
+
+
+def lazy_statics(text):
+    """The numbers of the lines with a static of a function that is neither constant nor made at load."""
+    lines = text.splitlines()
+    head = None
+    for number, line in enumerate(lines, 1):
+        function = FUNCTION_HEAD.match(line)
+        if function:
+            head = function.group(1)
+        elif line.startswith("}"):
+            head = None
+        elif LAZY_STATIC.match(line) and (head or line.startswith(" " * 8)):  # there it is in a function of a class
+            at_load = r"^\[\[maybe_unused\]\] const auto& \w+_at_load = " + re.escape(head or "none") + r"\("
+            if not re.search(at_load, text, re.M):
+                yield number
+
+
+# A project of its own, which only a build by clang reads.
+FUZZ_PROJECT = "tests/fuzz/CMakeLists.txt"
+
+
+def absent_sources(tree, text):
+    """The sources that the fuzz targets name and that are not there, each with the number of its line."""
+    folders = {"tree": tree.resolve().as_posix()}
+    for number, line in enumerate(text.splitlines(), 1):
+        line = re.sub(r"\$\{(\w+)\}", lambda v: folders.get(v.group(1), v.group(0)), line.split("#")[0])
+        assigned = re.match(r"set\((\w+) (\S+)\)", line)
+        if assigned:
+            folders[assigned.group(1)] = assigned.group(2)
+        for name in re.findall(r"[^\s()]+\.cpp\b", line):
+            if "$" not in name and "*" not in name and not (tree / "tests/fuzz" / name).is_file():
+                yield number, name
+
+
 # The one place that starts threads.
 STARTS_THREADS = "core/include/holdfast/spi/signal_masked_thread.hpp"
 # The one place that writes JSON for people's terminals.
@@ -219,6 +257,8 @@ def check(tree):
                 mistake = check_include(tree, path, name, owned)
                 if mistake:
                     mistakes.append(f"{path}:{number}: {mistake}")
+        if path == FUZZ_PROJECT:
+            mistakes += [f"{path}:{number}: there is no {name}" for number, name in absent_sources(tree, text)]
         for pattern, folders, suffixes, meaning in WORDS:
             if file.suffix not in suffixes or not path.startswith(folders):
                 continue
@@ -232,6 +272,9 @@ def check(tree):
         if path.startswith("tests/") and file.suffix in SOURCES:
             mistakes += [f"{path}:{number}: REQUIRE in a handler ends the suite: record there, and check outside"
                          for number in requires_in_handlers(text)]
+        if path.startswith(("core/", "backends/")) and file.suffix in SOURCES:
+            mistakes += [f"{path}:{number}: a child of fork() may wait for ever for this static: constinit, a member, or "
+                         f"made at load" for number in lazy_statics(text)]
     return mistakes
 
 
@@ -269,6 +312,11 @@ BAD = {
     "tests/core/au.cpp": "void f() { lock->async_acquire({}, [&](error_code ec, Lease) { if (x) { REQ" + "UIRE(!ec); } }); }\n",
     "core/src/m.cpp": "// TO" + "DO later\n",
     "backends/memory/z.cpp": "auto t = std::thread([] {});\n",
+    "core/src/ba.hpp": "class A {\n    int f() {\n        static const Lease none;\n        return 1;\n    }\n};\n",
+    "core/src/bb.cpp": "const A& a() {\n    static const A one = make(1);\n    return one;\n}\n",
+    "core/src/bc.cpp": "const A& A::a() {\n    static const A one{make()};\n    return one;\n}\n"
+                       "[[maybe_unused]] const auto& b_at_load = B::a();\n",
+    FUZZ_PROJECT: "set(etcd ${tree}/backends/etcd)\nadd_executable(a ${etcd}/d.cpp)\n",
     "cli/av.cpp": "auto s = boost::json::serialize(o);\n",
     "cli/net.cpp": '#include "holdfast/spi/net/gate.hpp"\n',
     "core/include/holdfast/net.hpp": '#include "holdfast/spi/net/gate.hpp"\n',
@@ -296,6 +344,10 @@ GOOD = {
     "backends/sql/postgresql/ag.hpp": '#include "../common/ab.hpp"\n#include <pqxx/pqxx>\n',
     WRITES_JSON: "return boost::json::serialize(o);\n",
     STARTS_THREADS: "return std::thread(f);\n",
+    "core/src/bd.cpp": "const A& A::a() {\n    static const A one{make()};\n    return one;\n}\n"
+                       "[[maybe_unused]] const auto& a_at_load = A::a();\n",
+    "core/src/be.cpp": "const A& a() {\n    static constinit const A one;\n    return one;\n}\n"
+                       "struct B {\n    static A f(int);\n    static B b;\n};\n",
     "core/src/z.hpp": "std::thread thread_;\n",
     "tests/core/o.cpp": '#include "secret.hpp"\n',
     "tests/example-backend/ax.cpp": '#include "holdfast/ok.hpp"\n#include "../conformance/j.hpp"\n',

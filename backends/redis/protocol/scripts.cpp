@@ -30,6 +30,7 @@ const Scripts& Scripts::all() {
     };
     return scripts;
 }
+[[maybe_unused]] const auto& scripts_at_load = Scripts::all();
 
 std::vector<std::pair<std::string_view, const Script*>> checked_scripts() {
     const Scripts& s = Scripts::all();

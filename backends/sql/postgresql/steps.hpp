@@ -19,9 +19,8 @@ struct OwnerState {
     std::int64_t ghost = 0;  ///< until when an unanswered request of this owner may act
     boot_clock::time_point since = boot_clock::now();
 
-    static const OwnerState& of(const std::shared_ptr<void>& place) noexcept {
-        static const OwnerState none;
-        return place ? *static_cast<const OwnerState*>(place.get()) : none;
+    static OwnerState of(const std::shared_ptr<void>& place) noexcept {
+        return place ? *static_cast<const OwnerState*>(place.get()) : OwnerState();
     }
 };
 
@@ -29,9 +28,10 @@ struct Step : sql::Step {
     Step() = default;
     template <class Item>
     Step(Kind k, const std::string& prefix, const Item& item) : sql::Step(k, prefix, item) {
-        ghost = OwnerState::of(item.place).ghost;
-        if (queue) came = OwnerState::of(item.place).since;
-        marked = OwnerState::of(item.place).marked;
+        const OwnerState owner_state = OwnerState::of(item.place);
+        ghost = owner_state.ghost;
+        if (queue) came = owner_state.since;
+        marked = owner_state.marked;
     }
 
     boot_clock::time_point came{};  ///< since when the caller waits

@@ -81,6 +81,7 @@ const std::string& boot_id() {
     }();
     return id;
 }
+[[maybe_unused]] const auto& boot_id_at_load = boot_id();
 
 std::int64_t (*wall_us)() noexcept = real_wall_us;
 

@@ -106,7 +106,7 @@ public:
 }  // namespace
 
 const boost::system::error_category& category() noexcept {
-    static const Category instance;
+    static constinit const Category instance;
     return instance;
 }
 

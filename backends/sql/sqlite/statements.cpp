@@ -60,6 +60,7 @@ const std::string& text_of(Sql s) noexcept {
     }();
     return all[static_cast<std::size_t>(s)];
 }
+[[maybe_unused]] const auto& text_of_at_load = text_of(Sql{});
 
 std::string create_schema() {
     return sql::one_line(section::create_schema);

@@ -59,6 +59,7 @@ const std::vector<OptionSpec>& common_options() {
     };
     return options;
 }
+[[maybe_unused]] const auto& common_options_at_load = common_options();
 
 const std::vector<OptionSpec>& credential_options() {
     static const std::vector<OptionSpec> options{
@@ -77,6 +78,7 @@ const std::vector<OptionSpec>& credential_options() {
     };
     return options;
 }
+[[maybe_unused]] const auto& credential_options_at_load = credential_options();
 
 std::string_view Settings::text(std::string_view option) const {
     if (const auto found = values.find(option); found != values.end()) return found->second;
