@@ -37,9 +37,10 @@ int check(const Globals& g, const std::string& argument) {
     }
     bool readable = true;
     for (const ResolvedBackend& c : file->backends) {
-        std::string why;
-        if (c.settings.password.read(&why)) continue;
-        complain(fmt::format("{}: backend {}: {}", shown(path), in_quotes(c.settings.name), why));
+        const auto password = c.settings.password.read();
+        if (password) continue;
+        complain(fmt::format("{}: backend {}: {}", shown(path), in_quotes(c.settings.name),
+                             password.error().detail));
         readable = false;
     }
     if (!readable) return exit_config;

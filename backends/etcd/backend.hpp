@@ -31,19 +31,16 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
-                                          std::string& detail) override;
-    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
-                                                     boot_clock::time_point deadline,
-                                                     std::string& detail) override;
-    awaitable<result<Examination>> examine(boot_clock::time_point deadline,
-                                           std::string& detail) override;
+    awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
+                                               boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::vector<std::string>>> list(std::string_view prefix,
+                                                          std::size_t limit,
+                                                          boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override {
         return shared_->requests.load(std::memory_order_relaxed);
@@ -155,13 +152,12 @@ private:
     /// The time left of the leases; nullopt where it is not known.
     awaitable<std::map<std::int64_t, std::optional<milliseconds>>> left_of(
         std::vector<KeyValue>, boot_clock::time_point deadline);
-    awaitable<result<QueueSnapshot>> standing(std::string_view name,
-                                              boot_clock::time_point deadline, std::string& detail);
+    awaitable<spi::Answer<QueueSnapshot>> standing(std::string_view name,
+                                                   boot_clock::time_point deadline);
     /// Writes a request to holders into their keys, or deletes the keys. Returns the holders
     /// reached.
-    awaitable<result<std::vector<KeyValue>>> reach(std::string_view name, HolderFilter, spi::Tell,
-                                                   boot_clock::time_point deadline,
-                                                   std::string& detail);
+    awaitable<spi::Answer<std::vector<KeyValue>>> reach(std::string_view name, HolderFilter,
+                                                        spi::Tell, boot_clock::time_point deadline);
     /// Facts that one member reports; "silent" if it does not answer.
     awaitable<spi::Facts> member_facts(spi::Endpoint, boot_clock::time_point deadline);
     /// What the user may not do, as Rights::missing; nullopt where nobody says.

@@ -238,20 +238,19 @@ awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::ti
     co_return rights.missing(shared_->options.root);
 }
 
-awaitable<result<Examination>> EtcdBackend::examine(boot_clock::time_point deadline,
-                                                    std::string& detail) {
+awaitable<spi::Answer<Examination>> EtcdBackend::examine(boot_clock::time_point deadline) {
     spi::Facts cluster;
+    std::string detail;
     auto task = members_->post("cluster/member/list", "{}", deadline, &detail);
     const Members::Answer members = co_await std::move(task);
-    if (members.why) co_return members.why;
+    if (members.why) co_return spi::Failure(members.why, std::move(detail));
     note_members(cluster, members.body);
     // What the user may not read it may not lock either.
     RequestInfo went;
     auto reading =
         ask(shared_->options.root, after(shared_->options.root), 1, true, deadline, went);
     const auto readable = co_await std::move(reading);
-    detail = went.detail;
-    if (!readable) co_return readable.error();
+    if (!readable) co_return spi::Failure(readable.error(), went.detail);
     std::string ignored;
     auto alarming = members_->post("maintenance/alarm", "{\"action\":\"GET\"}", deadline, &ignored);
     const Members::Answer alarms = co_await std::move(alarming);

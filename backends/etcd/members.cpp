@@ -204,15 +204,16 @@ awaitable<error_code> Members::connect(ConnectionPtr c, boot_clock::time_point d
     std::vector<tcp::endpoint> all;
     for (const auto& address : *found.front())
         all.emplace_back(address, host.port);
-    auto task = spi::net::connect(c->socket, all, deadline, detail);
+    auto task = spi::net::connect(c->socket, all, deadline);
     const auto reached = co_await std::move(task);
+    if (!reached) *detail = reached.error().detail;
     if (!reached) co_return make(Error::unreachable);
     if (!tls_) co_return error_code();
-    auto shaking = tls::secure(c->secure, c->socket, *tls_, host.host, detail);
-    const error_code ec = co_await std::move(shaking);
-    if (!ec) co_return ec;
+    auto shaking = tls::secure(c->secure, c->socket, *tls_, host.host);
+    const spi::Failure failed = co_await std::move(shaking);
+    if (!failed) co_return error_code();
     c->close();
-    *detail = host.host + ": " + *detail;
+    *detail = host.host + ": " + failed.detail;
     co_return make(Error::tls);
 }
 
@@ -366,11 +367,10 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     }
     if (!token_.empty() || no_users_) co_return error_code();
     if (authenticating_) co_return make(Error::no_answer);
-    std::string why;
-    const auto password = shared_->options.password.read(&why);
+    const auto password = shared_->options.password.read();
     if (!password) {
-        *detail = why;
-        co_return password.error();
+        *detail = password.error().detail;
+        co_return password.error().why;
     }
     boost::json::object named;
     named["name"] = shared_->options.user;

@@ -83,9 +83,8 @@ awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left
     co_return out;
 }
 
-awaitable<result<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(std::string_view name,
-                                                                    boot_clock::time_point deadline,
-                                                                    std::string& detail) {
+awaitable<spi::Answer<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(
+    std::string_view name, boot_clock::time_point deadline) {
     const std::string line = line_of(shared_->options, name);
     Transaction both;
     both.success = {etcd::range(line, after(line), 0), etcd::range(name_key(line))};
@@ -93,8 +92,7 @@ awaitable<result<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(std::string_
     RequestInfo went;
     auto task = transact(std::move(one), deadline, went, Members::Length::list);
     const auto found = co_await std::move(task);
-    detail = went.detail;
-    if (!found) co_return found.error();
+    if (!found) co_return spi::Failure(found.error(), went.detail);
     const std::vector<Result>& there = found->front().results;
     if (there.size() != 2) co_return make(Error::protocol);
     QueueSnapshot out;
@@ -109,10 +107,9 @@ awaitable<result<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(std::string_
     co_return out;
 }
 
-awaitable<result<spi::Survey>> EtcdBackend::survey(std::string_view name,
-                                                   boot_clock::time_point deadline,
-                                                   std::string& detail) {
-    auto task = standing(name, deadline, detail);
+awaitable<spi::Answer<spi::Survey>> EtcdBackend::survey(std::string_view name,
+                                                        boot_clock::time_point deadline) {
+    auto task = standing(name, deadline);
     const auto found = co_await std::move(task);
     if (!found) co_return found.error();
     const auto first_waiter = found->all.begin() + static_cast<std::ptrdiff_t>(found->holders);
@@ -141,10 +138,8 @@ awaitable<result<spi::Survey>> EtcdBackend::survey(std::string_view name,
     co_return out;
 }
 
-awaitable<result<std::vector<std::string>>> EtcdBackend::list(std::string_view prefix,
-                                                              std::size_t limit,
-                                                              boot_clock::time_point deadline,
-                                                              std::string& detail) {
+awaitable<spi::Answer<std::vector<std::string>>> EtcdBackend::list(
+    std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) {
     constexpr std::int64_t page = 3000;  // the longest names fit into an answer
     const std::string from = names_from(shared_->options, prefix);
     std::string begin = from;
@@ -153,8 +148,7 @@ awaitable<result<std::vector<std::string>>> EtcdBackend::list(std::string_view p
         RequestInfo went;
         auto task = ask(begin, after(from), page, true, deadline, went);
         const auto found = co_await std::move(task);
-        detail = went.detail;
-        if (!found) co_return found.error();
+        if (!found) co_return spi::Failure(found.error(), went.detail);
         for (const KeyValue& kv : found->found) {
             begin = kv.key + '\0';
             if (auto name = name_of(shared_->options, kv.key)) names.insert(std::move(*name));
@@ -166,17 +160,16 @@ awaitable<result<std::vector<std::string>>> EtcdBackend::list(std::string_view p
     co_return out;
 }
 
-awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view name,
-                                                            HolderFilter which, spi::Tell what,
-                                                            boot_clock::time_point deadline,
-                                                            std::string& detail) {
+awaitable<spi::Answer<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view name,
+                                                                 HolderFilter which, spi::Tell what,
+                                                                 boot_clock::time_point deadline) {
     constexpr int most_rounds = 5;
     const std::size_t most = max_batch(spi::Verb::release);
     const std::string line = line_of(shared_->options, name);
     std::vector<KeyValue> told;
     std::optional<std::int64_t> last;  // those behind it come to hold it by what is done here
     for (int round = 0; round < most_rounds; ++round) {
-        auto task = standing(name, deadline, detail);
+        auto task = standing(name, deadline);
         const auto found = co_await std::move(task);
         if (!found) co_return found.error();
         if (!last) last = found->holders == 0 ? 0 : found->all[found->holders - 1].created;
@@ -188,8 +181,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
             if (kv.created > *last || !is_meant(kv, which) || is_one_of(told, kv)) continue;
             const auto entry = read_entry(kv.value);
             if (what != spi::Tell::gone && shown(kv).holder.foreign) {
-                detail = spi::foreign_holder(what, "key");
-                co_return make_error_code(errc::not_supported);
+                co_return spi::Failure(errc::not_supported, spi::foreign_holder(what, "key"));
             }
             // There is nothing to add for who is asked, or has to stop in any case.
             if (what == spi::Tell::asked && entry->flag != Entry::Flag::none) {
@@ -203,7 +195,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
         }
         if (requests.empty()) {
             if (found->holders != 0 && which.if_token && told.empty())
-                detail = "it is held with another token";
+                co_return spi::Failure(errc::not_held, "it is held with another token");
             break;
         }
         if (what == spi::Tell::gone) {
@@ -215,8 +207,7 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
         RequestInfo went;
         auto sending = transact(std::move(requests), deadline, went);
         const auto results = co_await std::move(sending);
-        detail = went.detail;
-        if (!results) co_return results.error();
+        if (!results) co_return spi::Failure(results.error(), went.detail);
         const std::size_t before = told.size();
         for (std::size_t i = 0; i < meant.size(); ++i)
             if ((*results)[i].succeeded) told.push_back(meant[i]);
@@ -227,10 +218,10 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
     co_return told;
 }
 
-awaitable<result<spi::Survey>> EtcdBackend::tell(std::string_view name, const HolderFilter& which,
-                                                 spi::Tell what, boot_clock::time_point deadline,
-                                                 std::string& detail) {
-    auto task = reach(name, which, what, deadline, detail);
+awaitable<spi::Answer<spi::Survey>> EtcdBackend::tell(std::string_view name,
+                                                      const HolderFilter& which, spi::Tell what,
+                                                      boot_clock::time_point deadline) {
+    auto task = reach(name, which, what, deadline);
     const auto told = co_await std::move(task);
     if (!told) co_return told.error();
     spi::Survey out;
@@ -240,7 +231,7 @@ awaitable<result<spi::Survey>> EtcdBackend::tell(std::string_view name, const Ho
     // A renewal may have come between: the key says to which lease it is attached now.
     std::vector<KeyValue> there = *told;
     if (what == spi::Tell::revoked) {
-        auto asking = standing(name, deadline, detail);
+        auto asking = standing(name, deadline);
         const auto found = co_await std::move(asking);
         if (!found) co_return found.error();
         there.clear();
@@ -263,29 +254,26 @@ awaitable<result<spi::Survey>> EtcdBackend::tell(std::string_view name, const Ho
     co_return out;
 }
 
-awaitable<result<std::string>> EtcdBackend::note(std::string_view name,
-                                                 std::optional<std::string> text,
-                                                 boot_clock::time_point deadline,
-                                                 std::string& detail) {
+awaitable<spi::Answer<std::string>> EtcdBackend::note(std::string_view name,
+                                                      std::optional<std::string> text,
+                                                      boot_clock::time_point deadline) {
     const std::string key = record_of(shared_->options, name);
     RequestInfo went;
     if (!text) {
         auto asking = ask(key, key + '\0', 1, false, deadline, went);
         const auto found = co_await std::move(asking);
-        detail = went.detail;
-        if (!found) co_return found.error();
+        if (!found) co_return spi::Failure(found.error(), went.detail);
         co_return found->found.empty() ? std::string() : found->found.front().value;
     }
-    auto leasing = leases_->young(std::chrono::hours(24), deadline, &detail);
+    auto leasing = leases_->young(std::chrono::hours(24), deadline, &went.detail);
     const auto lease = co_await std::move(leasing);
-    if (!lease) co_return lease.error();
+    if (!lease) co_return spi::Failure(lease.error(), went.detail);
     Transaction t;
     t.success = {put(key, *text, lease->id)};
     std::vector<Transaction> one{std::move(t)};
     auto task = transact(std::move(one), deadline, went);
     const auto done = co_await std::move(task);
-    detail = went.detail;
-    if (!done) co_return done.error();
+    if (!done) co_return spi::Failure(done.error(), went.detail);
     co_return std::move(*text);
 }
 

@@ -52,11 +52,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
         d.add("", "The path must be the beginning of a key: /locks or /app/locks.",
               "Use printable characters without blanks, and no empty part.");
     tls::check(s, "etcd", "etcds", d);
-    if (s.user.empty() != s.password.empty())
-        d.add(s.display(),
-              s.user.empty() ? "There is a password but no user."
-                             : "There is a user but no password.",
-              "Give both: etcd://user@host with password_file or password_env, or neither.");
+    spi::check_credentials(s, true, d);
 }
 
 std::string identity(const spi::Settings& s) {

@@ -62,22 +62,22 @@ public:
             store_->release(*h, prefix_ + std::string(h->name));
         co_return;
     }
-    spi::awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point,
-                                               std::string&) override {
+    spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
+                                                    boot_clock::time_point) override {
         co_return store_->survey(prefix_ + std::string(name));
     }
-    spi::awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
-                                             spi::Tell what, boot_clock::time_point,
-                                             std::string& detail) override {
-        co_return store_->tell(prefix_ + std::string(name), which, what, detail);
+    spi::awaitable<spi::Answer<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
+                                                  spi::Tell what, boot_clock::time_point) override {
+        co_return store_->tell(prefix_ + std::string(name), which, what);
     }
-    spi::awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
-                                             boot_clock::time_point, std::string&) override {
+    spi::awaitable<spi::Answer<std::string>> note(std::string_view name,
+                                                  std::optional<std::string> text,
+                                                  boot_clock::time_point) override {
         co_return store_->note(prefix_ + std::string(name), std::move(text));
     }
-    spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
-                                                          std::size_t limit, boot_clock::time_point,
-                                                          std::string&) override {
+    spi::awaitable<spi::Answer<std::vector<std::string>>> list(std::string_view prefix,
+                                                               std::size_t limit,
+                                                               boot_clock::time_point) override {
         auto names = store_->list(prefix_ + std::string(prefix), limit);
         for (std::string& n : names)
             n.erase(0, prefix_.size());

@@ -209,15 +209,15 @@ std::vector<std::string> Store::list(const std::string& prefix, std::size_t limi
     return out;
 }
 
-result<spi::Survey> Store::tell(const std::string& key, const HolderFilter& which, spi::Tell what,
-                                std::string& detail) {
+spi::Answer<spi::Survey> Store::tell(const std::string& key, const HolderFilter& which,
+                                     spi::Tell what) {
     Turn turn(*this);
     Entry* e = find(key);
-    if (e == nullptr) return make_error_code(errc::not_held);
-    auto reached = e->state.tell(which, what, detail);
-    if (reached.holders.empty()) return make_error_code(errc::not_held);
+    if (e == nullptr) return spi::Failure(errc::not_held);
+    auto reached = e->state.tell(which, what);
+    if (!reached) return reached;
     if (what == spi::Tell::asked) {
-        for (const spi::Survey::Member& m : reached.holders)
+        for (const spi::Survey::Member& m : reached->holders)
             turn.ask(*e, m.holder.owner);
     } else {
         turn.wake(*e);

@@ -48,8 +48,7 @@ public:
     void release(spi::Held&, const std::string& key);
     spi::Survey survey(const std::string& key);
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
-    result<spi::Survey> tell(const std::string& key, const HolderFilter&, spi::Tell,
-                             std::string& detail);
+    spi::Answer<spi::Survey> tell(const std::string& key, const HolderFilter&, spi::Tell);
     std::string note(const std::string& key, std::optional<std::string> text);
     /// Forgets the waiters of a client that closes. Afterwards nothing calls these events.
     void forget(const spi::BackendEvents&);

@@ -123,15 +123,14 @@ awaitable<void> RedisBackend::drive(Operations open) {
         const auto end = std::stable_partition(
             open.begin(), open.end(), [verb](const Operation* o) { return o->wants() == verb; });
         const std::span<Operation* const> part(open.begin(), end);
-        std::string detail;
         // A second step counts for the connection of the first one only.
-        auto task = exchange(part, verb == first ? 0 : link, &detail);
+        auto task = exchange(part, verb == first ? 0 : link);
         const Answer answer = co_await std::move(task);
         link = answer.link;
         Operations granted;
         for (std::size_t i = 0; i < part.size(); ++i) {
-            if (answer.why) {
-                part[i]->missing(answer.why, answer.sent, detail);
+            if (answer.failed) {
+                part[i]->missing(answer.failed, answer.sent);
                 continue;
             }
             const ReplyText words = text_of(answer.replies[i], *verb);
@@ -148,7 +147,7 @@ awaitable<void> RedisBackend::drive(Operations open) {
 }
 
 awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* const> all,
-                                                       std::uint64_t link, std::string* detail) {
+                                                       std::uint64_t link) {
     const ScriptCall& verb = *all.front()->wants();
     const std::size_t n = all.size();
     auto deadline = all.front()->deadline;
@@ -156,8 +155,8 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
         deadline = std::max(deadline, o->deadline);
     Answer answer;
     // First of all: what is asked has the server's time in it, which is known once it is connected.
-    if (!connection_->is_ready()) answer.why = co_await connection_->ready(deadline, detail);
-    if (answer.why) co_return answer;
+    if (!connection_->is_ready()) answer.failed = co_await connection_->ready(deadline);
+    if (answer.failed) co_return answer;
     const auto calls_of = [&](std::size_t of_each) {
         std::vector<Command> calls(n / of_each);
         for (std::size_t i = 0; i < calls.size(); ++i)
@@ -167,17 +166,17 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
     const bool shares = n > 1 && verb.many != nullptr;
     auto calls = calls_of(shares ? n : 1);
     const Script* const script = shares ? verb.many : verb.one;
-    auto task = run(calls, script, deadline, detail, link);
+    auto task = run(calls, script, deadline, link);
     answer = co_await std::move(task);
-    if (answer.why || !shares) co_return answer;
+    if (answer.failed || !shares) co_return answer;
     Reply whole = std::move(answer.replies.front());
     if (whole.is(Reply::Type::error) && of_one_key(from_reply(whole.text))) {
         // The server refuses all because of one.
         answer = {};
-        if (!connection_->is_ready()) answer.why = co_await connection_->ready(deadline, detail);
-        if (answer.why) co_return answer;
+        if (!connection_->is_ready()) answer.failed = co_await connection_->ready(deadline);
+        if (answer.failed) co_return answer;
         calls = calls_of(1);
-        auto again = run(calls, verb.one, deadline, detail, link);
+        auto again = run(calls, verb.one, deadline, link);
         co_return co_await std::move(again);
     }
     if (whole.is(Reply::Type::array) && whole.count == n) {
@@ -191,13 +190,13 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
 
 awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Command> calls, const Script* script,
                                                   boot_clock::time_point deadline,
-                                                  std::string* detail, std::uint64_t link) {
+                                                  std::uint64_t link) {
     std::string bytes;
     for (const Command& c : calls)
         c.encode(bytes);
     Answer all = co_await connection_->exchange(std::move(bytes), calls.size(), deadline, link);
     std::vector<std::size_t> again;
-    for (std::size_t i = 0; script != nullptr && !all.why && i < calls.size(); ++i)
+    for (std::size_t i = 0; script != nullptr && !all.failed && i < calls.size(); ++i)
         if (forgotten(all.replies[i])) again.push_back(i);
     if (!again.empty()) {
         bytes.clear();
@@ -208,12 +207,13 @@ awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Command> calls, cons
         // What was answered already counts for one connection only.
         Answer rest =
             co_await connection_->exchange(std::move(bytes), again.size(), deadline, all.link);
-        all.why = rest.why;
+        all.failed = std::move(rest.failed);
         all.sent = rest.sent || again.size() < calls.size();
-        for (std::size_t i = 0; !all.why && i < again.size(); ++i)
+        for (std::size_t i = 0; !all.failed && i < again.size(); ++i)
             all.replies[again[i]] = std::move(rest.replies[i]);
     }
-    if (all.why && detail->empty()) *detail = shared_->target.display + ": " + all.why.message();
+    if (all.failed && all.failed.detail.empty())
+        all.failed.detail = shared_->target.display + ": " + all.failed.why.message();
     co_return all;
 }
 
@@ -221,44 +221,39 @@ void RedisBackend::notice(const error_code& why) {
     if (why == make(Error::read_only) && connection_->retire()) demoted();
 }
 
-awaitable<result<Reply>> RedisBackend::ask(Command& c, const Script* script,
-                                           boot_clock::time_point deadline, std::string* detail) {
+awaitable<spi::Answer<Reply>> RedisBackend::ask(Command& c, const Script* script,
+                                                boot_clock::time_point deadline) {
     if (!connection_->is_ready()) {
-        const error_code unreachable = co_await connection_->ready(deadline, detail);
+        auto unreachable = co_await connection_->ready(deadline);
         if (unreachable) co_return unreachable;
     }
     const std::span<Command> one(&c, 1);
-    auto task = run(one, script, deadline, detail);
+    auto task = run(one, script, deadline);
     Answer answer = co_await std::move(task);
-    if (answer.why) co_return answer.why;
+    if (answer.failed) co_return std::move(answer.failed);
     Reply& r = answer.replies.front();
     if (r.is(Reply::Type::error)) {
-        *detail = script == nullptr ? std::string(shown(r.text)) : shown(r.text, *script);
         notice(from_reply(r.text));
-        co_return from_reply(r.text);
+        co_return spi::Failure(from_reply(r.text), script == nullptr ? std::string(shown(r.text))
+                                                                     : shown(r.text, *script));
     }
     co_return std::move(r);
 }
 
-awaitable<error_code> RedisBackend::still_usable(boot_clock::time_point deadline,
-                                                 std::string* detail) {
+awaitable<spi::Failure> RedisBackend::still_usable(boot_clock::time_point deadline) {
     Command c;
     c.add("HELLO");
-    const auto reply = co_await ask(c, nullptr, deadline, detail);
-    error_code why;
-    if (reply)
-        why = usable().answered(0, *reply, *detail);
-    else if (reply.error() == errc::unavailable)
-        why = reply.error();
-    if (reply) notice(why);
-    co_return why;
+    const auto reply = co_await ask(c, nullptr, deadline);
+    if (!reply) co_return reply.error().why == errc::unavailable ? reply.error() : spi::Failure();
+    auto failed = usable().answered(0, *reply);
+    notice(failed.why);
+    co_return failed;
 }
 
 awaitable<void> RedisBackend::take_back(std::vector<InFlight::Open> open) {
     if (open.empty()) co_return;
     const auto deadline = boot_clock::now() + milliseconds(150);
-    std::string detail;
-    const error_code unreachable = co_await connection_->ready(deadline, &detail);
+    const auto unreachable = co_await connection_->ready(deadline);
     if (unreachable) co_return;
     // Behind the requests themselves, or with a mark for one that comes by a lane's connection.
     // Their answers may not come, so the script is sent whole: nobody could repeat it.

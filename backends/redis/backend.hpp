@@ -33,19 +33,16 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
-                                          std::string& detail) override;
-    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
-                                                     boot_clock::time_point deadline,
-                                                     std::string& detail) override;
-    awaitable<result<Examination>> examine(boot_clock::time_point deadline,
-                                           std::string& detail) override;
+    awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
+                                               boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::vector<std::string>>> list(std::string_view prefix,
+                                                          std::size_t limit,
+                                                          boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override {
@@ -59,20 +56,18 @@ protected:
     awaitable<void> drive(Operations);
     /// Sends one request for all of these, or one for each, together. Returns a reply, or part of
     /// one, for each. With `link`, by that connection only.
-    awaitable<Answer> exchange(std::span<Operation* const>, std::uint64_t link,
-                               std::string* detail);
+    awaitable<Answer> exchange(std::span<Operation* const>, std::uint64_t link);
     /// Runs these commands, sent together, on the connection that is ready; one reply for each.
-    /// Sends a script again when the server has forgotten it. `why` is set when the connection
-    /// broke; an error reply is a reply.
+    /// Sends a script again when the server has forgotten it. `failed` is set when the
+    /// connection broke; an error reply is a reply.
     awaitable<Answer> run(std::span<Command> calls, const Script* script,
-                          boot_clock::time_point deadline, std::string* detail,
-                          std::uint64_t link = 0);
+                          boot_clock::time_point deadline, std::uint64_t link = 0);
     /// One reply, or its error for the caller.
-    awaitable<result<Reply>> ask(Command& c, const Script* script, boot_clock::time_point deadline,
-                                 std::string* detail);
+    awaitable<spi::Answer<Reply>> ask(Command& c, const Script* script,
+                                      boot_clock::time_point deadline);
     /// Whether this server, which may have changed since the connection was made, is one whose data
     /// is the truth: a replica's may be older.
-    awaitable<error_code> still_usable(boot_clock::time_point deadline, std::string* detail);
+    awaitable<spi::Failure> still_usable(boot_clock::time_point deadline);
     /// min_replicas_ack: once the server has answered writes on connection `link`, takes back those
     /// that too few replicas have. WAIT covers only writes of its own connection. It waits a tenth
     /// of the ttl, at most a second, during which the connection does nothing else.
@@ -95,7 +90,7 @@ protected:
 private:
     /// Withdraws wherever an abandoned request may still bring a grant.
     awaitable<void> take_back(std::vector<InFlight::Open>);
-    awaitable<error_code> replicated(const Operations&, std::uint64_t link, std::string* detail);
+    awaitable<spi::Failure> replicated(const Operations&, std::uint64_t link);
 };
 
 /// wait=queue: a queue of waiters, and grants by message.

@@ -21,21 +21,16 @@ constexpr milliseconds longest_silence{1000};
 Connection::Connection(asio::any_io_executor e, std::shared_ptr<Server> s, tls::Context* tls)
     : executor_(std::move(e)), server_(std::move(s)), tls_(tls), watch_(executor_) {}
 
-asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
-                                              std::string* detail) {
+asio::awaitable<spi::Failure> Connection::ready(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     const unsigned failures_before = failures_;
     while (!is_ready()) {
         if (closed_) co_return make_error_code(errc::closed);
-        if (failures_ != failures_before) {
-            *detail = last_detail_;
-            co_return last_error_;
-        }
-        if (boot_clock::now() >= deadline) {
-            *detail =
-                opening_ ? opening_->unanswered() : "no answer from " + server_->target.display;
-            co_return make(Error::no_answer);
-        }
+        if (failures_ != failures_before) co_return last_failure_;
+        if (boot_clock::now() >= deadline)
+            co_return spi::Failure(
+                make(Error::no_answer),
+                opening_ ? opening_->unanswered() : "no answer from " + server_->target.display);
         if (!pipeline_ && !opening_) {
             opening_ = std::make_shared<Link>(executor_, server_, tls_);
             auto task = connect(spi::net::connect_until(deadline));
@@ -45,28 +40,25 @@ asio::awaitable<error_code> Connection::ready(boot_clock::time_point deadline,
         auto wait = gate_.wait(executor_, deadline);
         co_await std::move(wait);
     }
-    co_return error_code();
+    co_return spi::Failure();
 }
 
 asio::awaitable<void> Connection::connect(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     const auto link = opening_;
     std::shared_ptr<Pipeline> opened;
-    std::string detail;
-    error_code ec;
+    spi::Failure failed;
     try {
-        ec = co_await link->open(deadline, &detail);
-        if (!ec) opened = std::make_shared<Pipeline>(link, self);
+        failed = co_await link->open(deadline);
+        if (!failed) opened = std::make_shared<Pipeline>(link, self);
     } catch (const std::exception& e) {
-        ec = make(Error::refused);
-        detail = e.what();
+        failed = {make(Error::refused), e.what()};
     }
     opening_.reset();
     if (closed_) {
         link->close();
-    } else if (ec) {
-        last_error_ = ec;
-        last_detail_ = std::move(detail);
+    } else if (failed) {
+        last_failure_ = std::move(failed);
         ++failures_;
     } else {
         pipeline_ = std::move(opened);
@@ -82,7 +74,7 @@ asio::awaitable<Connection::Answer> Connection::exchange(std::string bytes, std:
     const auto self = shared_from_this();
     const auto p = std::make_shared<Pending>();
     if (!pipeline_ || (link != 0 && link != links_)) {
-        p->answer.why = closed_ ? make_error_code(errc::closed) : make(Error::closed);
+        p->answer.failed = closed_ ? make_error_code(errc::closed) : make(Error::closed);
         co_return std::move(p->answer);
     }
     p->commands = commands;
@@ -171,7 +163,7 @@ void Connection::fail(error_code why) {
 
 void Connection::tell(Pending& p, error_code why) {
     if (std::exchange(p.told, true)) return;
-    p.answer.why = why;
+    p.answer.failed = why;
     p.answer.replies.clear();
     if (p.complete) asio::post(executor_, std::move(*p.complete));
 }
@@ -185,7 +177,7 @@ bool Connection::retire() {
 
 void Connection::close() noexcept {
     closed_ = true;
-    last_error_ = make_error_code(errc::closed);
+    last_failure_ = errc::closed;
     if (opening_) opening_->close();
     fail(make_error_code(errc::closed));
     watch_.cancel();

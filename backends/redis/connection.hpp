@@ -24,10 +24,10 @@ public:
     /// Nothing to wait for: ready() would return at once.
     bool is_ready() const noexcept { return pipeline_ && !retiring_; }
     /// Connects by `deadline`, or returns why not.
-    asio::awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
+    asio::awaitable<spi::Failure> ready(boot_clock::time_point deadline);
 
     struct Answer {
-        error_code why;          ///< set: no answer
+        spi::Failure failed;     ///< set: no answer
         bool sent = false;       ///< the server may have seen it
         std::uint64_t link = 0;  ///< number of the connection that it used
         std::vector<Reply> replies;
@@ -66,8 +66,7 @@ private:
     tls::Context* tls_;
     std::shared_ptr<Pipeline> pipeline_;  // when connected
     std::shared_ptr<Link> opening_;       // while connecting
-    error_code last_error_;
-    std::string last_detail_;
+    spi::Failure last_failure_;
     unsigned failures_ = 0;
     std::uint64_t links_ = 0;  // made so far
     LeftReplica left_;

@@ -54,10 +54,9 @@ std::vector<spi::Check> all_checks() {
     return server_checks();
 }
 
-awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point deadline,
-                                                     std::string& detail) {
-    const error_code unreachable = co_await connection_->ready(deadline, &detail);
-    if (unreachable == make(Error::read_only))
+awaitable<spi::Answer<Examination>> RedisBackend::examine(boot_clock::time_point deadline) {
+    const auto unreachable = co_await connection_->ready(deadline);
+    if (unreachable.why == make(Error::read_only))
         co_return of_a_replica(shared_->target.display, capabilities_);
     if (unreachable) co_return unreachable;
     Keys keys;
@@ -72,9 +71,9 @@ awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point dead
             calls[i].add(word);
     const auto before = std::chrono::system_clock::now();
     const auto sent = boot_clock::now();
-    auto asking = run(calls, nullptr, deadline, &detail);
+    auto asking = run(calls, nullptr, deadline);
     const Answer answer = co_await std::move(asking);
-    if (answer.why) co_return answer.why;
+    if (answer.failed) co_return answer.failed;
     spi::Facts facts;
     spi::note_round_trip(facts, boot_clock::now() - sent, shared_->options.ttl);
     for (std::size_t i = 0; i < calls.size(); ++i)
@@ -83,18 +82,13 @@ awaitable<result<Examination>> RedisBackend::examine(boot_clock::time_point dead
     // Without the right to ask, nothing is known, and the lowest class it is.
     if (const Reply& info = answer.replies.front();
         info.is(Reply::Type::error) && !info.text.starts_with("NOPERM")) {
-        detail = shown(info.text);
         notice(from_reply(info.text));
-        co_return from_reply(info.text);
+        co_return spi::Failure(from_reply(info.text), std::string(shown(info.text)));
     }
-    if (facts.text("cluster_enabled") == "1") {
-        detail = "this is a Redis Cluster";
-        co_return make(Error::cluster);
-    }
-    if (const auto version = facts.text("redis_version"); !version.empty() && too_old(version)) {
-        detail = "the server is Redis " + std::string(version);
-        co_return make(Error::too_old);
-    }
+    if (facts.text("cluster_enabled") == "1")
+        co_return spi::Failure(make(Error::cluster), "this is a Redis Cluster");
+    if (const auto version = facts.text("redis_version"); !version.empty() && too_old(version))
+        co_return spi::Failure(make(Error::too_old), "the server is Redis " + std::string(version));
     Examination found;
     facts.where = shared_->target.display;
     spi::judge(server_checks(), facts, found.findings);

@@ -24,23 +24,22 @@ const Keys& Lane::keys(std::string_view name) {
 
 void Lane::drive(Operation& op, boot_clock::time_point now) {
     Operation* const one = &op;
-    std::string detail;
     bool sent = false;
-    error_code why;
+    spi::Failure failed;
     try {
-        why = link_.open(now, op.deadline, detail);
-        while (!why && op.wants() != nullptr) {
+        failed = link_.open(now, op.deadline);
+        while (!failed && op.wants() != nullptr) {
             const Script* const script = op.wants()->one;
             write(command_, {&one, 1}, {});
             const auto begun = sent ? boot_clock::now() : now;
             sent = true;
-            const Reply* const r = link_.exchange(command_, script, begun, op.deadline, why);
+            const Reply* const r = link_.exchange(command_, script, begun, op.deadline, failed.why);
             if (r != nullptr) op.answered(*r, &boot_clock::now);
         }
     } catch (const std::exception&) {
-        why = out_of_memory();
+        failed = out_of_memory();
     }
-    if (why) op.missing(why, sent, detail);
+    if (failed) op.missing(failed, sent);
 }
 
 void Lane::attempt(spi::Attempt& a) noexcept {

@@ -48,13 +48,12 @@ awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
     // Subscribed before queued, so that the server can notify us; without a subscription a place in
     // the queue is still better than none.
     if (queues) {
-        std::string detail;
-        error_code unreachable;
-        if (!connection_->is_ready()) unreachable = co_await connection_->ready(deadline, &detail);
+        spi::Failure unreachable;
+        if (!connection_->is_ready()) unreachable = co_await connection_->ready(deadline);
         if (unreachable) {
             for (spi::Attempt* a : items) {
-                a->outcome = spi::Attempt::Failed{unreachable};
-                a->detail = detail;
+                a->outcome = spi::Attempt::Failed{unreachable.why};
+                a->detail = unreachable.detail;
             }
             co_return;
         }

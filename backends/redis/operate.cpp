@@ -83,20 +83,13 @@ struct Told {
 };
 
 /// Why no holder was reached, by the first word of the script's answer.
-error_code not_told(std::string_view said, spi::Tell tell, std::string& detail) {
+spi::Failure not_told(std::string_view said, spi::Tell tell) {
     if (said == "d" || said == "m") return {};
-    if (said == "n" || said == "t") {
-        if (said == "t") detail = "it is held by another owner, or with another token";
-        return make_error_code(errc::not_held);
-    }
-    if (said == "f") {
-        detail = spi::foreign_holder(tell, "key");
-        return make_error_code(errc::not_supported);
-    }
-    if (said == "k") {
-        detail = "a key of this name holds something other than a lock";
-        return make(Error::wrong_type);
-    }
+    if (said == "n") return errc::not_held;
+    if (said == "t") return {errc::not_held, "it is held by another owner, or with another token"};
+    if (said == "f") return {errc::not_supported, spi::foreign_holder(tell, "key")};
+    if (said == "k")
+        return {make(Error::wrong_type), "a key of this name holds something other than a lock"};
     return make(Error::protocol);
 }
 
@@ -110,32 +103,28 @@ spi::Survey::Member waiter(std::string_view row) {
 
 }  // namespace
 
-awaitable<result<spi::Survey>> RedisBackend::survey(std::string_view name,
-                                                    boot_clock::time_point deadline,
-                                                    std::string& detail) {
+awaitable<spi::Answer<spi::Survey>> RedisBackend::survey(std::string_view name,
+                                                         boot_clock::time_point deadline) {
     Keys keys;
     std::string parts;
     keys.assign(shared_->options.prefix, name);
-    const error_code unusable = co_await still_usable(deadline, &detail);
+    auto unusable = co_await still_usable(deadline);
     if (unusable) co_return unusable;
-    detail.clear();
     const Script& script = Scripts::all().inspect;
     // A script that only reads may be asked for with rights to read only, from Redis 7.0 on.
     Command c;
     c.add("EVAL_RO").add(script.text()).add_number(6);
     keys.add_all_to(c, parts);
-    auto reply = co_await ask(c, nullptr, deadline, &detail);
-    if (!reply && (reply.error() == errc::not_supported || reply.error() == errc::denied)) {
-        detail.clear();
+    auto reply = co_await ask(c, nullptr, deadline);
+    if (!reply && (reply.error().why == errc::not_supported || reply.error().why == errc::denied)) {
         begin(c, script, 6);
         keys.add_all_to(c, parts);
-        reply = co_await ask(c, &script, deadline, &detail);
+        reply = co_await ask(c, &script, deadline);
     }
     if (!reply) co_return reply.error();
-    if (reply->is_text()) {
-        detail = "a key of this name holds something other than a lock";
-        co_return make(Error::wrong_type);
-    }
+    if (reply->is_text())
+        co_return spi::Failure(make(Error::wrong_type),
+                               "a key of this name holds something other than a lock");
     if (!reply->is(Reply::Type::array) || reply->count < 5) co_return make(Error::protocol);
     const auto items = reply->items();
     const Told told{number(items[0].text), items[1].text, items[2].text, shared_->options.plain};
@@ -155,24 +144,21 @@ awaitable<result<spi::Survey>> RedisBackend::survey(std::string_view name,
     co_return out;
 }
 
-awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view prefix,
-                                                               std::size_t limit,
-                                                               boot_clock::time_point deadline,
-                                                               std::string& detail) {
+awaitable<spi::Answer<std::vector<std::string>>> RedisBackend::list(
+    std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) {
     const bool plain = shared_->options.plain;
     const std::string& ns = shared_->options.prefix;
     const std::string wanted = ns + std::string(prefix);
     const std::string pattern = plain ? literal_pattern(wanted) + "*" : "{*}:hf:s*";
-    const error_code unusable = co_await still_usable(deadline, &detail);
+    auto unusable = co_await still_usable(deadline);
     if (unusable) co_return unusable;
-    detail.clear();
     std::vector<std::string> names;
     std::string cursor = "0";
     do {
         Command c;
         c.add("SCAN").add(cursor).add("MATCH").add(pattern).add("COUNT").add("1000");
         if (plain) c.add("TYPE").add("string");
-        const auto page = co_await ask(c, nullptr, deadline, &detail);
+        const auto page = co_await ask(c, nullptr, deadline);
         if (!page) co_return page.error();
         if (!page->is(Reply::Type::array) || page->count != 2 || !page->elements[0].is_text() ||
             !page->elements[1].is(Reply::Type::array))
@@ -192,7 +178,7 @@ awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view 
         c.add("MGET");
         for (const std::string& lock : locks)
             c.add(lock);
-        const auto values = co_await ask(c, nullptr, deadline, &detail);
+        const auto values = co_await ask(c, nullptr, deadline);
         if (!values) co_return values.error();
         if (!values->is(Reply::Type::array) || values->count != locks.size())
             co_return make(Error::protocol);
@@ -212,9 +198,9 @@ awaitable<result<std::vector<std::string>>> RedisBackend::list(std::string_view 
     co_return names;
 }
 
-awaitable<result<spi::Survey>> RedisBackend::tell(std::string_view name, const HolderFilter& which,
-                                                  spi::Tell tell, boot_clock::time_point deadline,
-                                                  std::string& detail) {
+awaitable<spi::Answer<spi::Survey>> RedisBackend::tell(std::string_view name,
+                                                       const HolderFilter& which, spi::Tell tell,
+                                                       boot_clock::time_point deadline) {
     const char what = tell == spi::Tell::asked ? '?' : tell == spi::Tell::revoked ? '0' : '1';
     const bool plain = shared_->options.plain;
     Keys keys;
@@ -237,7 +223,7 @@ awaitable<result<spi::Survey>> RedisBackend::tell(std::string_view name, const H
     const std::string anybody = which.owner.value_or("");
     call({&anybody, 1});
     for (;;) {
-        const auto reply = co_await ask(c, &script, deadline, &detail);
+        const auto reply = co_await ask(c, &script, deadline);
         if (!reply) co_return reply.error();
         if (!reply->is(Reply::Type::array) || reply->count < 1) co_return make(Error::protocol);
         const auto items = reply->items();
@@ -245,7 +231,7 @@ awaitable<result<spi::Survey>> RedisBackend::tell(std::string_view name, const H
         // Of a crowd some have left meanwhile.
         const bool gone = said == "n" || said == "t";
         if (!gone || crowd.empty())
-            if (const error_code refused = not_told(said, tell, detail)) co_return refused;
+            if (auto refused = not_told(said, tell)) co_return refused;
         if (!gone && items.size() < 5) co_return make(Error::protocol);
         if (said == "m" && !crowd.empty()) co_return make(Error::protocol);
         if (!gone) {
@@ -266,10 +252,9 @@ awaitable<result<spi::Survey>> RedisBackend::tell(std::string_view name, const H
     co_return out;
 }
 
-awaitable<result<std::string>> RedisBackend::note(std::string_view name,
-                                                  std::optional<std::string> text,
-                                                  boot_clock::time_point deadline,
-                                                  std::string& detail) {
+awaitable<spi::Answer<std::string>> RedisBackend::note(std::string_view name,
+                                                       std::optional<std::string> text,
+                                                       boot_clock::time_point deadline) {
     // In this mode there is no key but the lock's.
     if (shared_->options.plain) co_return make_error_code(errc::not_supported);
     const std::string key = record_key(shared_->options.prefix, name);
@@ -278,7 +263,7 @@ awaitable<result<std::string>> RedisBackend::note(std::string_view name,
         c.add("SET").add(key).add(*text).add("EX").add(record_seconds);
     else
         c.add("GET").add(key);
-    auto reply = co_await ask(c, nullptr, deadline, &detail);
+    auto reply = co_await ask(c, nullptr, deadline);
     if (!reply) co_return reply.error();
     if (text) co_return std::move(*text);
     co_return reply->is_text() ? std::move(reply->text) : std::string();

@@ -66,9 +66,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
         d.add(s.display(), "handover has no effect without a queue.",
               "Leave it out, or leave out mode=plain and wait=poll.");
     tls::check(s, "redis", "rediss", d);
-    if (!s.user.empty() && s.password.empty())
-        d.add(s.display(), "There is a user but no password.",
-              "Add password_file or password_env, or leave the user out.");
+    spi::check_credentials(s, false, d);
 }
 
 std::string identity(const spi::Settings& s) {

@@ -8,8 +8,7 @@
 #include "backend.hpp"
 
 namespace holdfast::redis {
-awaitable<error_code> RedisBackend::replicated(const Operations& all, std::uint64_t link,
-                                               std::string* detail) {
+awaitable<spi::Failure> RedisBackend::replicated(const Operations& all, std::uint64_t link) {
     auto ttl = all.front()->ttl;
     auto deadline = all.front()->deadline;
     for (const Operation* o : all) {
@@ -22,9 +21,9 @@ awaitable<error_code> RedisBackend::replicated(const Operations& all, std::uint6
         std::chrono::floor<milliseconds>(deadline - boot_clock::now()) - milliseconds(150);
     const auto patience = std::min({ttl / 10, left, milliseconds(1000)});
     if (patience < milliseconds(1)) {  // 0 would be for ever
-        *detail = shared_->target.display +
-                  ": no time was left to hear of the replicas (min_replicas_ack)";
-        co_return make(Error::not_replicated);
+        co_return spi::Failure(make(Error::not_replicated),
+                               shared_->target.display +
+                                   ": no time was left to hear of the replicas (min_replicas_ack)");
     }
     Command c;
     c.add("WAIT").add_number(shared_->options.replicas);
@@ -32,30 +31,26 @@ awaitable<error_code> RedisBackend::replicated(const Operations& all, std::uint6
     std::string bytes;
     c.encode(bytes);
     const Answer answer = co_await connection_->exchange(std::move(bytes), 1, deadline, link);
-    if (answer.why) {
-        *detail = shared_->target.display + ": " + answer.why.message();
-        co_return answer.why;
-    }
+    if (answer.failed)
+        co_return spi::Failure(answer.failed.why,
+                               shared_->target.display + ": " + answer.failed.why.message());
     const Reply& reply = answer.replies.front();
-    if (reply.is(Reply::Type::error)) {
-        *detail = shown(reply.text);
-        co_return from_reply(reply.text);
-    }
+    if (reply.is(Reply::Type::error))
+        co_return spi::Failure(from_reply(reply.text), std::string(shown(reply.text)));
     if (!reply.is(Reply::Type::integer)) co_return make(Error::protocol);
-    if (reply.integer >= shared_->options.replicas) co_return error_code();
-    *detail = shared_->target.display + ": " + std::to_string(reply.integer) + " of " +
-              std::to_string(shared_->options.replicas) +
-              " replicas have confirmed it (min_replicas_ack)";
-    co_return make(Error::not_replicated);
+    if (reply.integer >= shared_->options.replicas) co_return spi::Failure();
+    co_return spi::Failure(make(Error::not_replicated),
+                           shared_->target.display + ": " + std::to_string(reply.integer) + " of " +
+                               std::to_string(shared_->options.replicas) +
+                               " replicas have confirmed it (min_replicas_ack)");
 }
 
 awaitable<void> RedisBackend::confirm(const Operations& granted, std::uint64_t link) {
-    std::string detail;
-    auto asking = replicated(granted, link, &detail);
-    const error_code why = co_await std::move(asking);
-    if (!why) co_return;
+    auto asking = replicated(granted, link);
+    const spi::Failure failed = co_await std::move(asking);
+    if (!failed) co_return;
     for (Operation* o : granted)
-        o->unconfirmed(why, detail);
+        o->unconfirmed(failed);
 }
 
 }  // namespace holdfast::redis

@@ -63,13 +63,12 @@ asio::awaitable<void> Subscriber::run() {
     while (!closed_) {
         const auto link = std::make_shared<Link>(executor_, shared_, tls_);
         link_ = link;
-        std::string detail;
         const auto deadline = boot_clock::now() + connect_time;
         error_code ec;
         Ended ended = Ended::lost;
         try {
-            ec = co_await link->open(deadline, &detail);
-            if (!ec && !closed_) ended = co_await listen(link);
+            const auto failed = co_await link->open(deadline);
+            if (!failed && !closed_) ended = co_await listen(link);
         } catch (const std::exception&) {
             // Out of memory or of descriptors: tried again below.
         }

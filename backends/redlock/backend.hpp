@@ -27,19 +27,16 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
-                                          std::string& detail) override;
-    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
-                                                     boot_clock::time_point deadline,
-                                                     std::string& detail) override;
-    awaitable<result<Examination>> examine(boot_clock::time_point deadline,
-                                           std::string& detail) override;
+    awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
+                                               boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::vector<std::string>>> list(std::string_view prefix,
+                                                          std::size_t limit,
+                                                          boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override { return deployment_->set->requests(); }
@@ -53,18 +50,18 @@ private:
     /// verb, a command is its keys and arguments.
     awaitable<std::vector<NodeReply>> ask_all(std::vector<std::vector<std::string>> commands,
                                               const ScriptCall*, boot_clock::time_point deadline);
-    /// The error when fewer than a majority answered; `detail` receives what each said.
-    error_code no_quorum(const std::vector<NodeReply>&, std::string& detail) const;
+    /// Set when fewer than a majority answered, with what each said.
+    spi::Failure no_quorum(const std::vector<NodeReply>&) const;
     static bool alike(const spi::Attempt&) noexcept;
     void forget_mark(const spi::Attempt&);
     /// The value of each holder of a Survey at the nodes.
     using Values = std::vector<std::string>;
-    awaitable<result<spi::Survey>> look(std::string_view name, boot_clock::time_point deadline,
-                                        std::string& detail, Values& held);
+    awaitable<spi::Answer<spi::Survey>> look(std::string_view name, boot_clock::time_point deadline,
+                                             Values& held);
     /// `free_in` stays empty when no node has the value any more.
-    awaitable<error_code> break_one(std::string_view name, const std::string& value, bool now,
-                                    boot_clock::time_point deadline, std::string& detail,
-                                    std::optional<milliseconds>& free_in);
+    awaitable<spi::Failure> break_one(std::string_view name, const std::string& value, bool now,
+                                      boot_clock::time_point deadline,
+                                      std::optional<milliseconds>& free_in);
     awaitable<result<std::vector<std::string>>> scan(std::size_t node, std::string pattern,
                                                      boot_clock::time_point deadline);
 

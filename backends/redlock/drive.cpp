@@ -59,7 +59,7 @@ private:
             if (reply != nullptr)
                 self->round_->answered(node, number, *reply, boot_clock::now());
             else
-                self->round_->missing(node, number, why, {}, sent);
+                self->round_->missing(node, number, why, sent);
             if (!self->busy_ && !self->over_) self->advance();
         };
         if (round_->ages())

@@ -89,12 +89,11 @@ std::vector<spi::Check> all_checks() {
     return all;
 }
 
-awaitable<result<Examination>> RedlockBackend::examine(boot_clock::time_point deadline,
-                                                       std::string& detail) {
+awaitable<spi::Answer<Examination>> RedlockBackend::examine(boot_clock::time_point deadline) {
     const std::size_t count = set_->size();
     std::vector<spi::Facts> facts(count);
     std::size_t question = 0;
-    error_code few;
+    spi::Failure few;
     Keys keys;
     keys.assign(set_->options.prefix, resp::unused_name());
     resp::Touched touched{std::move(keys.lock), {}, {}};
@@ -108,7 +107,7 @@ awaitable<result<Examination>> RedlockBackend::examine(boot_clock::time_point de
         const auto took = boot_clock::now() - sent;
         const auto after = std::chrono::system_clock::now();
         // The first question connects as well.
-        if (question == 0) few = no_quorum(said, detail);
+        if (question == 0) few = no_quorum(said);
         for (std::size_t i = 0; i < count; ++i) {
             resp::note_answer(facts[i], question, said[i].reply.get());
             if (question == 0 && (said[i].why || !said[i].reply->is_text()))

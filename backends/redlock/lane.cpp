@@ -74,7 +74,7 @@ void Lane::open_links(boot_clock::time_point now) {
         link->drain(now);
         if (link->overdue(now, deployment_->set->options.patience)) {
             link->close(resp::make(resp::Error::no_answer));
-            node(i).set_down(link->why(), {});
+            node(i).set_down(link->why().why);
             look(i, now);
         }
         if (link->state() != LaneLink::State::closed || node(i).down()) continue;
@@ -85,14 +85,14 @@ void Lane::open_links(boot_clock::time_point now) {
 void Lane::broke(Round& round, std::size_t i, boot_clock::time_point now) {
     LaneLink& link = *links_[i];
     Part& part = parts_[i];
-    const auto& why = link.why();
+    const spi::Failure& why = link.why();
     // Cut off in the middle is one thing; not to be reached, or silent, another.
-    if (!part.asked || why != resp::make(resp::Error::closed)) {
-        if (why != resp::make(resp::Error::unresolved)) node(i).set_down(why, link.words());
+    if (!part.asked || why.why != resp::make(resp::Error::closed)) {
+        if (why.why != resp::make(resp::Error::unresolved)) node(i).set_down(why);
         look(i, now);
     }
-    if (std::exchange(part.asked, false)) round.missing(i, part.number, why, link.words(), true);
-    if (round.wants(i)) round.missing(i, round.asked(i), why, link.words(), false);
+    if (std::exchange(part.asked, false)) round.missing(i, part.number, why, true);
+    if (round.wants(i)) round.missing(i, round.asked(i), why, false);
 }
 
 void Lane::send(Round& round, std::size_t i, unsigned number, bool text,
@@ -110,13 +110,13 @@ bool Lane::ask(Round& round, boot_clock::time_point now) {
         if (!round.wants(i)) continue;
         LaneLink& link = *links_[i];
         if (link.ready() && !round.useful(i, now)) {
-            round.missing(i, round.asked(i), {}, {}, false);
+            round.missing(i, round.asked(i), {}, false);
         } else if (link.ready()) {
             parts_[i] = {true, false, round.asked(i)};
             send(round, i, parts_[i].number, false, now);
         } else if (node(i).down()) {
             // A connection of our own that works is better news than what others found out.
-            round.missing(i, round.asked(i), node(i).why(), {}, false);
+            round.missing(i, round.asked(i), node(i).why(), false);
             look(i, now);
         }
         if (link.state() == LaneLink::State::closed) broke(round, i, now);
@@ -211,15 +211,14 @@ void Lane::drive(Round& round, boot_clock::time_point now) {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (!parts_[i].asked) continue;
         if (decided_ != boot_clock::time_point{}) node(i).set_slow(now);
-        round.missing(i, parts_[i].number, {}, {}, true);
+        round.missing(i, parts_[i].number, {}, true);
     }
 }
 
 void Lane::attempt(Attempt& a) noexcept {
     try {
         NodeSet& set = *deployment_->set;
-        if (kept_for(a) > set.options.max_ttl || set.refused(&a.detail) ||
-            set.up() < set.quorum()) {
+        if (kept_for(a) > set.options.max_ttl || set.refused() || set.up() < set.quorum()) {
             // The engine finds the words for it.
             a.outcome = Attempt::Failed{make(Error::no_quorum)};
             return;

@@ -87,19 +87,17 @@ void NodeConnection::start_open() {
 asio::awaitable<void> NodeConnection::open(std::shared_ptr<resp::Link> link) {
     const auto self = shared_from_this();
     std::shared_ptr<resp::Pipeline> made;
-    std::string words;
-    error_code ec;
+    spi::Failure failed;
     const auto deadline = boot_clock::now() + set_->options.connecting;
     try {
-        ec = co_await link->open(deadline, &words);
-        if (!ec) made = std::make_shared<resp::Pipeline>(link, self);
+        failed = co_await link->open(deadline);
+        if (!failed) made = std::make_shared<resp::Pipeline>(link, self);
     } catch (const std::exception& e) {
-        ec = resp::make(resp::Error::refused);
-        words = e.what();
+        failed = {resp::make(resp::Error::refused), e.what()};
     }
     if (opening_ != link) co_return;
-    if (ec)
-        fail(ec, words, true);
+    if (failed)
+        fail(failed, true);
     else
         opened(std::move(made));
 }
@@ -198,7 +196,7 @@ void NodeConnection::post(Call call) {
         pipeline_->send();
         if (!watching_) watch_silence();
     } catch (const std::exception&) {
-        fail(resp::make(resp::Error::closed), "", false);
+        fail(resp::make(resp::Error::closed), false);
     }
 }
 
@@ -212,12 +210,12 @@ bool NodeConnection::take(Reply& reply) {
 
 void NodeConnection::settled() {
     if (!std::exchange(demoted_, false) || !left_.due(boot_clock::now())) return;
-    fail(resp::make(resp::Error::read_only), "", false);
+    fail(resp::make(resp::Error::read_only), false);
 }
 
 void NodeConnection::broke(resp::Error why) {
     const bool foreign = why == resp::Error::protocol;
-    fail(resp::make(why), foreign ? "not the answers of a Redis server" : "", foreign);
+    fail({resp::make(why), foreign ? "not the answers of a Redis server" : ""}, foreign);
 }
 
 bool NodeConnection::Call::fits(const Reply& r) const noexcept {
@@ -266,14 +264,14 @@ void NodeConnection::watch_silence() {
             return asio::post(self->executor_, [self, heard = self->heard_] {
                 if (self->pending_.empty()) return;
                 if (self->heard_ != heard) return self->watching_ ? void() : self->watch_silence();
-                self->fail(resp::make(resp::Error::no_answer), "", true);
+                self->fail(resp::make(resp::Error::no_answer), true);
             });
         }
         self->watch_silence();
     });
 }
 
-void NodeConnection::fail(const error_code& why, const std::string& words, bool down) {
+void NodeConnection::fail(const spi::Failure& failed, bool down) {
     if (state_ == State::closed) return;
     const auto self = shared_from_this();
     const auto now = boot_clock::now();
@@ -283,7 +281,7 @@ void NodeConnection::fail(const error_code& why, const std::string& words, bool 
     demoted_ = false;
     state_ = down || !was_open ? State::down : State::broken;
     if (state_ == State::down) {
-        node_.set_down(why, words);
+        node_.set_down(failed);
         next_try_ = now + pause_;
         pause_ = std::min(pause_ * 2, longest_pause);
     }
@@ -291,16 +289,16 @@ void NodeConnection::fail(const error_code& why, const std::string& words, bool 
     releases_.suspend();
     for (Call& call : std::exchange(pending_, {}))
         for (Request& r : call.requests)
-            r.done(nullptr, why, true);
+            r.done(nullptr, failed.why, true);
     for (std::vector<Request>* waiting : {&gathered_, &queued_})
         for (Request& r : std::exchange(*waiting, {}))
-            r.done(nullptr, why, false);
+            r.done(nullptr, failed.why, false);
     arm_chores();
 }
 
 void NodeConnection::close() noexcept {
     if (state_ == State::closed) return;
-    fail(make_error_code(errc::closed), "", true);
+    fail(errc::closed, true);
     state_ = State::closed;
     releases_.clear();
     error_code ignored;

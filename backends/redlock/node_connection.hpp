@@ -75,7 +75,7 @@ private:
     void broke(resp::Error) override;
     void answer(Call, const Reply&);
     void answer(Request, const Reply&);
-    void fail(const error_code& why, const std::string& words, bool down);
+    void fail(const spi::Failure&, bool down);
     void watch_silence();
     void send_pending();
     void arm_chores();

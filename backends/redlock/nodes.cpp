@@ -74,18 +74,17 @@ Node::Node(const spi::Settings& s, const spi::Endpoint& e, NodeSet& set, unsigne
     server->greeting = this;
 }
 
-void Node::set_down(const error_code& why, const std::string& words) {
+void Node::set_down(const spi::Failure& why) {
     {
         const std::lock_guard hold(mutex_);
         why_ = why;
-        words_ = words;
     }
     down_.store(true, std::memory_order_relaxed);
 }
 
 error_code Node::why() const {
     const std::lock_guard hold(mutex_);
-    return why_;
+    return why_.why;
 }
 
 std::string Node::words(boot_clock::time_point now) const {
@@ -93,13 +92,13 @@ std::string Node::words(boot_clock::time_point now) const {
         return "started not long ago, and votes in " + seconds(votes_from_.load() - now);
     const std::lock_guard hold(mutex_);
     // What a connection says begins with its own place, which is in front of this already.
-    std::string_view said = words_;
+    std::string_view said = why_.detail;
     for (const std::string_view place :
          {std::string_view(server->target.display), std::string_view(where)})
         if (said.starts_with(place)) said.remove_prefix(place.size());
     while (said.starts_with(':') || said.starts_with(' '))
         said.remove_prefix(1);
-    return said.empty() ? why_.message() : std::string(said);
+    return said.empty() ? why_.why.message() : std::string(said);
 }
 
 unsigned Node::ask(std::string& out) {
@@ -115,42 +114,37 @@ unsigned Node::ask(std::string& out) {
     return 3;
 }
 
-error_code Node::answered(unsigned which, const Reply& r, std::string& detail) {
-    if (which == 0) return introduced(r, detail);
+spi::Failure Node::answered(unsigned which, const Reply& r) {
+    if (which == 0) return introduced(r);
     // A node that takes no writes at present can still be read, and be given releases; a replica
     // shows what others have.
     if (which == 1) {
         if (!r.is(Reply::Type::error) ||
             resp::from_reply(r.text) != resp::make(resp::Error::read_only))
             return {};
-        detail = std::string(resp::shown(r.text)) + " Name the primary in the URL.";
-        return resp::make(resp::Error::read_only);
+        return {resp::make(resp::Error::read_only),
+                std::string(resp::shown(r.text)) + " Name the primary in the URL."};
     }
-    return marked(r, detail);
+    return marked(r);
 }
 
-error_code Node::introduced(const Reply& info, std::string& detail) {
+spi::Failure Node::introduced(const Reply& info) {
     if (info.is(Reply::Type::error)) {
-        if (!set_.options.durable) {
-            detail = std::string(resp::shown(info.text)) +
-                     ": INFO is required to notice a restarted node (or set durable=yes)";
-            return resp::from_reply(info.text);
-        }
+        if (!set_.options.durable)
+            return {resp::from_reply(info.text),
+                    std::string(resp::shown(info.text)) +
+                        ": INFO is required to notice a restarted node (or set durable=yes)"};
         met_.store(true, std::memory_order_release);
         return {};
     }
     if (!info.is_text()) return resp::make(resp::Error::protocol);
     using resp::fact;
     // Valkey has another word for it.
-    if (fact(info.text, "redis_mode") == "cluster" || fact(info.text, "server_mode") == "cluster") {
-        detail = "this is a Redis Cluster";
-        return resp::make(resp::Error::cluster);
-    }
+    if (fact(info.text, "redis_mode") == "cluster" || fact(info.text, "server_mode") == "cluster")
+        return {resp::make(resp::Error::cluster), "this is a Redis Cluster"};
     const std::string_view version = fact(info.text, "redis_version");
-    if (!version.empty() && resp::too_old(version)) {
-        detail = "the server is Redis " + std::string(version);
-        return resp::make(resp::Error::too_old);
-    }
+    if (!version.empty() && resp::too_old(version))
+        return {resp::make(resp::Error::too_old), "the server is Redis " + std::string(version)};
     const std::string_view id = fact(info.text, "run_id");
     const std::string_view uptime = fact(info.text, "uptime_in_seconds");
     long long up_for = 0;
@@ -173,18 +167,15 @@ error_code Node::introduced(const Reply& info, std::string& detail) {
     return {};
 }
 
-error_code Node::marked(const Reply& r, std::string& detail) {
-    if (r.is(Reply::Type::error)) {
-        detail = resp::shown(r.text);
-        return resp::from_reply(r.text);
-    }
+spi::Failure Node::marked(const Reply& r) {
+    if (r.is(Reply::Type::error))
+        return {resp::from_reply(r.text), std::string(resp::shown(r.text))};
     const std::lock_guard hold(set_.mutex_);
     const bool right = r.is(Reply::Type::nil) || (r.is_text() && r.text == set_.mark);
     foreign_mark_ = right ? std::string() : r.is_text() ? r.text.substr(0, 400) : "?";
     set_.judge();
     if (right) return {};
-    detail = set_.wrong_words_;
-    return make(Error::other_nodes);
+    return {make(Error::other_nodes), set_.wrong_why_.detail};
 }
 
 // --- all of them
@@ -209,28 +200,25 @@ bool NodeSet::answers() const noexcept {
 
 // A single wrong node is enough: two majorities need not meet in it.
 void NodeSet::judge() {
-    error_code why;
-    std::string words;
+    spi::Failure why;
     for (std::size_t i = 0; i < nodes.size() && !why; ++i) {
-        if (!nodes[i]->foreign_mark_.empty()) {
-            why = make(Error::other_nodes);
-            words = nodes[i]->where + reason(Mark(nodes[i]->foreign_mark_), Mark(mark), mark_key);
-        }
+        if (!nodes[i]->foreign_mark_.empty())
+            why = {make(Error::other_nodes),
+                   nodes[i]->where + reason(Mark(nodes[i]->foreign_mark_), Mark(mark), mark_key)};
         for (std::size_t j = 0; j < i && !why; ++j) {
             if (nodes[i]->run_id_.empty() || nodes[i]->run_id_ != nodes[j]->run_id_) continue;
-            why = make(Error::same_server);
-            words = nodes[j]->where + " and " + nodes[i]->where + " are one server";
+            why = {make(Error::same_server),
+                   nodes[j]->where + " and " + nodes[i]->where + " are one server"};
         }
     }
-    wrong_why_ = why;
-    wrong_words_ = words;
-    wrong_.store(static_cast<bool>(why), std::memory_order_release);
+    const bool any = static_cast<bool>(why);
+    wrong_why_ = std::move(why);
+    wrong_.store(any, std::memory_order_release);
 }
 
-error_code NodeSet::refused(std::string* detail) const {
+spi::Failure NodeSet::refused() const {
     if (!wrong_.load(std::memory_order_acquire)) return {};
     const std::lock_guard hold(mutex_);
-    *detail = wrong_words_;
     return wrong_why_;
 }
 

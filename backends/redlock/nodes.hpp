@@ -31,7 +31,7 @@ public:
 
     /// It was silent or unreachable when last tried, and counts as missing at once.
     bool down() const noexcept { return down_.load(std::memory_order_relaxed); }
-    void set_down(const error_code& why, const std::string& words);
+    void set_down(const spi::Failure&);
     void set_up() noexcept { down_.store(false, std::memory_order_relaxed); }
     /// It answered later than the others: for a while no round waits for it.
     bool slow(boot_clock::time_point now) const noexcept {
@@ -51,20 +51,19 @@ public:
 
     // --- resp::Greeting
     unsigned ask(std::string& out) override;
-    error_code answered(unsigned which, const Reply&, std::string& detail) override;
+    spi::Failure answered(unsigned which, const Reply&) override;
 
 private:
     friend class NodeSet;
-    error_code introduced(const Reply& info, std::string& detail);
-    error_code marked(const Reply&, std::string& detail);
+    spi::Failure introduced(const Reply& info);
+    spi::Failure marked(const Reply&);
 
     NodeSet& set_;
     std::atomic<bool> down_{false}, met_{false};
     std::atomic<boot_clock::time_point> votes_from_{boot_clock::time_point::min()},
         slow_until_{boot_clock::time_point::min()};
     mutable std::mutex mutex_;
-    error_code why_;
-    std::string words_;
+    spi::Failure why_;
     // Guarded by the mutex of the set.
     std::string run_id_, foreign_mark_;
 };
@@ -90,7 +89,7 @@ public:
         return nodes[node]->votes(now);
     }
     bool answers() const noexcept override;
-    error_code refused(std::string* detail) const override;
+    spi::Failure refused() const override;
     std::uint64_t propose(boot_clock::time_point now) const override;
     void saw(std::uint64_t token) noexcept override;
     const std::string& where(std::size_t node) const noexcept override {
@@ -107,8 +106,7 @@ private:
 
     mutable std::mutex mutex_;
     std::atomic<bool> wrong_{false};
-    error_code wrong_why_;
-    std::string wrong_words_;
+    spi::Failure wrong_why_;
     std::atomic<std::uint64_t> last_token_{0};
 };
 

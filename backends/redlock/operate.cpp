@@ -149,12 +149,8 @@ awaitable<std::vector<RedlockBackend::NodeReply>> RedlockBackend::ask_all(
     co_return std::move(*answers);
 }
 
-error_code RedlockBackend::no_quorum(const std::vector<NodeReply>& all, std::string& detail) const {
-    std::string ignored;
-    if (const error_code wrong = set_->refused(&ignored)) {
-        detail = ignored;
-        return wrong;
-    }
+spi::Failure RedlockBackend::no_quorum(const std::vector<NodeReply>& all) const {
+    if (auto wrong = set_->refused()) return wrong;
     Tally tally;
     tally.begin(all.size());
     std::size_t answered = 0;
@@ -164,28 +160,28 @@ error_code RedlockBackend::no_quorum(const std::vector<NodeReply>& all, std::str
             i, {.kind = all[i].why ? Vote::Kind::missing : Vote::Kind::granted, .why = all[i].why});
     }
     if (answered >= set_->quorum()) return {};
-    const error_code why = tally.why();
-    detail = std::to_string(answered) + " of " + std::to_string(all.size()) + " nodes answered, " +
-             std::to_string(set_->quorum()) + " are needed";
+    spi::Failure few(tally.why(), std::to_string(answered) + " of " + std::to_string(all.size()) +
+                                      " nodes answered, " + std::to_string(set_->quorum()) +
+                                      " are needed");
     const auto now = boot_clock::now();
     for (std::size_t i = 0; i < all.size(); ++i)
         if (all[i].why)
-            detail += "; " + set_->nodes[i]->where + ": " +
-                      (set_->nodes[i]->down() ? set_->nodes[i]->words(now) : all[i].why.message());
-    return why;
+            few.detail +=
+                "; " + set_->nodes[i]->where + ": " +
+                (set_->nodes[i]->down() ? set_->nodes[i]->words(now) : all[i].why.message());
+    return few;
 }
 
-awaitable<result<spi::Survey>> RedlockBackend::survey(std::string_view name,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail) {
+awaitable<spi::Answer<spi::Survey>> RedlockBackend::survey(std::string_view name,
+                                                           boot_clock::time_point deadline) {
     Values ignored;
-    auto task = look(name, deadline, detail, ignored);
+    auto task = look(name, deadline, ignored);
     co_return co_await std::move(task);
 }
 
-awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
-                                                    boot_clock::time_point deadline,
-                                                    std::string& detail, Values& held) {
+awaitable<spi::Answer<spi::Survey>> RedlockBackend::look(std::string_view name,
+                                                         boot_clock::time_point deadline,
+                                                         Values& held) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
     // A script that only reads may be asked for with permission to read only, from Redis 7.0 on.
@@ -203,7 +199,7 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
     auto again = co_await std::move(second);
     for (std::size_t i = 0; i < said.size(); ++i)
         if (!others[i].empty()) said[i] = std::move(again[i]);
-    const error_code few = no_quorum(said, detail);
+    auto few = no_quorum(said);
     if (few) co_return few;
     spi::Survey out;
     Sum sum;
@@ -223,10 +219,9 @@ awaitable<result<spi::Survey>> RedlockBackend::look(std::string_view name,
         out.nodes.push_back(std::move(view));
     }
     out.last_token.value = sum.last_token;
-    if (sum.strange >= set_->quorum()) {
-        detail = "a key of this name holds something other than a lock";
-        co_return make(Error::sealed);
-    }
+    if (sum.strange >= set_->quorum())
+        co_return spi::Failure(make(Error::sealed),
+                               "a key of this name holds something other than a lock");
     if (sum.closed > 0 && sum.closed + sum.silent >= set_->quorum()) {
         out.closed_for = sum.closed_for;
         out.units = sum.closed_units;
@@ -286,10 +281,8 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::scan(std::size_t nod
     co_return found;
 }
 
-awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_view prefix,
-                                                                 std::size_t limit,
-                                                                 boot_clock::time_point deadline,
-                                                                 std::string& detail) {
+awaitable<spi::Answer<std::vector<std::string>>> RedlockBackend::list(
+    std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) {
     const std::string& ns = set_->options.prefix;
     const std::string pattern = resp::literal_pattern(ns + std::string(prefix)) + "*";
     std::map<std::string, std::size_t> counts;
@@ -306,7 +299,7 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_vie
         for (const std::string& key : *found)
             ++counts[key.substr(ns.size())];
     }
-    const error_code few = no_quorum(said, detail);
+    auto few = no_quorum(said);
     if (few) co_return few;
     std::vector<std::string> names;
     for (const auto& [name, n] : counts)
@@ -314,45 +307,42 @@ awaitable<result<std::vector<std::string>>> RedlockBackend::list(std::string_vie
     co_return names;
 }
 
-awaitable<result<spi::Survey>> RedlockBackend::tell(std::string_view name,
-                                                    const HolderFilter& which, spi::Tell what,
-                                                    boot_clock::time_point deadline,
-                                                    std::string& detail) {
+awaitable<spi::Answer<spi::Survey>> RedlockBackend::tell(std::string_view name,
+                                                         const HolderFilter& which, spi::Tell what,
+                                                         boot_clock::time_point deadline) {
     if (what == spi::Tell::asked) {
-        auto refusing = spi::Backend::tell(name, which, what, deadline, detail);
+        auto refusing = spi::Backend::tell(name, which, what, deadline);
         co_return co_await std::move(refusing);
     }
     Values held;
-    auto first = look(name, deadline, detail, held);
+    auto first = look(name, deadline, held);
     auto seen = co_await std::move(first);
     if (!seen) co_return seen.error();
     if (seen->holders.empty()) co_return make_error_code(errc::not_held);
     spi::Survey out;
     for (std::size_t i = 0; i < held.size(); ++i) {
         spi::Survey::Member& m = seen->holders[i];
-        if (which.if_token && m.units.mode == Mode::shared) {
-            detail = "the nodes do not keep the tokens of readers: name the owner instead";
-            co_return make_error_code(errc::not_supported);
-        }
+        if (which.if_token && m.units.mode == Mode::shared)
+            co_return spi::Failure(
+                make_error_code(errc::not_supported),
+                "the nodes do not keep the tokens of readers: name the owner instead");
         if (!spi::is_meant(which, m.holder.owner, m.holder.token)) continue;
         std::optional<milliseconds> free_in;
         const bool now = what == spi::Tell::gone;
-        auto task = break_one(name, held[i], now, deadline, detail, free_in);
-        const error_code few = co_await std::move(task);
+        auto task = break_one(name, held[i], now, deadline, free_in);
+        auto few = co_await std::move(task);
         if (few) co_return few;
         if (!free_in) continue;
         m.free_in = *free_in;
         out.holders.push_back(std::move(m));
     }
     if (!out.holders.empty()) co_return out;
-    detail = "it is held by another owner, or with another token";
-    co_return make_error_code(errc::not_held);
+    co_return spi::Failure(errc::not_held, "it is held by another owner, or with another token");
 }
 
-awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std::string& value,
-                                                bool now, boot_clock::time_point deadline,
-                                                std::string& detail,
-                                                std::optional<milliseconds>& free_in) {
+awaitable<spi::Failure> RedlockBackend::break_one(std::string_view name, const std::string& value,
+                                                  bool now, boot_clock::time_point deadline,
+                                                  std::optional<milliseconds>& free_in) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
     const std::vector<std::string> command{keys.lock,
@@ -365,7 +355,7 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), &Scripts::all().break_lock, deadline);
     const auto said = co_await std::move(task);
-    const error_code few = no_quorum(said, detail);
+    auto few = no_quorum(said);
     if (few) co_return few;
     std::size_t found = 0, kept_out = 0;
     for (const NodeReply& s : said) {
@@ -379,16 +369,16 @@ awaitable<error_code> RedlockBackend::break_one(std::string_view name, const std
     // A request of the holder may still be on its way to a node that does not have it. A client
     // with fencing=off takes no notice of marks.
     const bool held_out = set_->options.fencing && kept_out >= set_->quorum();
-    if (found == 0 || held_out || found > set_->size() - set_->quorum()) co_return error_code();
-    detail = "it was broken at " + std::to_string(found) + " of " + std::to_string(set_->size()) +
-             " nodes, and may still come to a majority of them: repeat it";
-    co_return make(Error::no_quorum);
+    if (found == 0 || held_out || found > set_->size() - set_->quorum()) co_return spi::Failure();
+    co_return spi::Failure(make(Error::no_quorum),
+                           "it was broken at " + std::to_string(found) + " of " +
+                               std::to_string(set_->size()) +
+                               " nodes, and may still come to a majority of them: repeat it");
 }
 
-awaitable<result<std::string>> RedlockBackend::note(std::string_view name,
-                                                    std::optional<std::string> text,
-                                                    boot_clock::time_point deadline,
-                                                    std::string& detail) {
+awaitable<spi::Answer<std::string>> RedlockBackend::note(std::string_view name,
+                                                         std::optional<std::string> text,
+                                                         boot_clock::time_point deadline) {
     const std::string key = resp::record_key(set_->options.prefix, name);
     std::vector<std::string> command{"GET", key};
     if (text) command = {"SET", key, *text, "EX", resp::record_seconds};
@@ -396,7 +386,7 @@ awaitable<result<std::string>> RedlockBackend::note(std::string_view name,
     auto task = ask_all(std::move(commands), nullptr, deadline);
     const auto said = co_await std::move(task);
     if (text) {
-        const error_code few = no_quorum(said, detail);
+        auto few = no_quorum(said);
         if (few) co_return few;
         co_return std::move(*text);
     }

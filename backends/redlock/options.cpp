@@ -127,9 +127,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
                   " is longer than max_ttl = " + std::string(s.text("max_ttl")) + ".",
               "Lower ttl, or raise max_ttl for every client of these nodes.");
     tls::check(s, "redlock", "redlocks", d);
-    if (!s.user.empty() && s.password.empty())
-        d.add(s.display(), "There is a user but no password.",
-              "Add password_file or password_env, or leave the user out.");
+    spi::check_credentials(s, false, d);
 }
 
 std::string identity(const spi::Settings& s) {

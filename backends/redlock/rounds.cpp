@@ -49,10 +49,9 @@ void Round::answered(std::size_t node, unsigned number, const Reply& r, boot_clo
     said(node, number == number_, r, now, in_order);
 }
 
-void Round::missing(std::size_t node, unsigned number, const error_code& why, std::string words,
-                    bool sent) {
+void Round::missing(std::size_t node, unsigned number, const spi::Failure& why, bool sent) {
     if (!sent) --peers_[node].open;
-    silent(node, number == number_, why, std::move(words));
+    silent(node, number == number_, why);
 }
 
 void Round::owe(std::size_t node, boot_clock::time_point again) {
@@ -96,8 +95,7 @@ void AcquireRound::begin(boot_clock::time_point now) {
     begun_ = now;
     waited_ = std::chrono::floor<milliseconds>(now - place.since);
     propose(context_.fencing ? context_.voters.propose(now) : 0);
-    std::string ignored;
-    const bool wrong = static_cast<bool>(context_.voters.refused(&ignored));
+    const bool wrong = static_cast<bool>(context_.voters.refused());
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         peers_[i].wanted = !wrong && context_.voters.votes(i, now);
         if (!peers_[i].wanted) tally_.set(i, {.kind = Vote::Kind::missing});
@@ -140,7 +138,7 @@ void AcquireRound::said(std::size_t node, bool current, const Reply& r, boot_clo
         v = {.kind = refused,
              .why = make(Error::same_server),
              .words = "it is the same server as another of the nodes"};
-    if (finished_) return silent(node, current, {}, {});
+    if (finished_) return silent(node, current, {});
     if (!current) return;
     // After its connection or the node's start changed, this answer may be from one that may not
     // vote.
@@ -148,15 +146,14 @@ void AcquireRound::said(std::size_t node, bool current, const Reply& r, boot_clo
     tally_.set(node, std::move(v));
 }
 
-void AcquireRound::silent(std::size_t node, bool current, const error_code& why,
-                          std::string words) {
+void AcquireRound::silent(std::size_t node, bool current, const spi::Failure& why) {
     if (finished_) {
         // Won meanwhile: what may still arrive there is undone with the release. Lost: it is owed.
         OwnerState* const p = find_state(place_);
         if (won_ && p->value == value() && peers_[node].open == 0)
             OwnerState::arrived(p->loose, node);
     } else if (current) {
-        tally_.set(node, {.kind = Vote::Kind::missing, .why = why, .words = std::move(words)});
+        tally_.set(node, {.kind = Vote::Kind::missing, .why = why.why, .words = why.detail});
     }
 }
 
@@ -202,11 +199,10 @@ void AcquireRound::finish(boot_clock::time_point now) {
     finished_ = true;
     OwnerState& place = *find_state(place_);
     place.mark.answered(now - begun_);
-    std::string words;
-    const error_code wrong = context_.voters.refused(&words);
+    const spi::Failure wrong = context_.voters.refused();
     const bool in_time = now < attempt_->sent + attempt_->ttl - spi::drift(attempt_->ttl);
     if (verdict == Tally::Verdict::granted && !wrong && in_time) return win(now);
-    lose(verdict == Tally::Verdict::contended, wrong, std::move(words), now);
+    lose(verdict == Tally::Verdict::contended, wrong, now);
 }
 
 void AcquireRound::win(boot_clock::time_point now) {
@@ -229,12 +225,11 @@ void AcquireRound::win(boot_clock::time_point now) {
     context_.voters.saw(token_);
 }
 
-void AcquireRound::lose(bool contended, const error_code& wrong, std::string words,
-                        boot_clock::time_point now) {
+void AcquireRound::lose(bool contended, const spi::Failure& wrong, boot_clock::time_point now) {
     Attempt& a = *attempt_;
     if (wrong) {
-        a.outcome = Attempt::Failed{wrong};
-        a.detail = std::move(words);
+        a.outcome = Attempt::Failed{wrong.why};
+        a.detail = wrong.detail;
     } else if (contended) {
         auto look = std::min(a.ttl / 3, milliseconds(1000));
         if (aged())
@@ -306,10 +301,10 @@ void RenewRound::said(std::size_t node, bool, const Reply& r, boot_clock::time_p
     if (finished_ && renewed_ && say == Say::empty) repair(node, now);
 }
 
-void RenewRound::silent(std::size_t node, bool, const error_code& why, std::string words) {
+void RenewRound::silent(std::size_t node, bool, const spi::Failure& why) {
     said_[node] = Say::missing;
     if (!finished_)
-        votes_.set(node, {.kind = Vote::Kind::missing, .why = why, .words = std::move(words)});
+        votes_.set(node, {.kind = Vote::Kind::missing, .why = why.why, .words = why.detail});
 }
 
 std::size_t RenewRound::count(Say s) const noexcept {
@@ -411,7 +406,7 @@ void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time
     const std::size_t before = tally_.answered();
     tally_.add(r);
     if (tally_.answered() == before) {
-        silent(node, true, {}, {});
+        silent(node, true, {});
         return votes_.set(node, vote_from(r, false));
     }
     votes_.set(node, {.kind = Vote::Kind::granted});
@@ -424,9 +419,9 @@ void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time
     if (again > begun_) owe(node, request_, again);
 }
 
-void ReleaseRound::silent(std::size_t node, bool, const error_code& why, std::string words) {
+void ReleaseRound::silent(std::size_t node, bool, const spi::Failure& why) {
     --waiting_;
-    votes_.set(node, {.kind = Vote::Kind::missing, .why = why, .words = std::move(words)});
+    votes_.set(node, {.kind = Vote::Kind::missing, .why = why.why, .words = why.detail});
     owe(node, request_, under_way_[node].any);
 }
 

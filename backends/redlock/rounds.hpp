@@ -64,8 +64,7 @@ public:
     void answered(std::size_t node, unsigned number, const Reply&, boot_clock::time_point now,
                   bool in_order = false);
     /// No answer will come. `sent`: the request may have acted, or may act later.
-    void missing(std::size_t node, unsigned number, const error_code& why, std::string words,
-                 bool sent);
+    void missing(std::size_t node, unsigned number, const spi::Failure&, bool sent);
     /// May begin another request: then wants() is true for some nodes.
     virtual Phase phase(boot_clock::time_point now) = 0;
     /// Writes the outcome, which is final.
@@ -82,8 +81,7 @@ protected:
           milliseconds ttl, boot_clock::time_point deadline);
     virtual void said(std::size_t node, bool current, const Reply&, boot_clock::time_point now,
                       bool in_order) = 0;
-    virtual void silent(std::size_t node, bool current, const error_code& why,
-                        std::string words) = 0;
+    virtual void silent(std::size_t node, bool current, const spi::Failure&) = 0;
     /// Undoes at one node what this round did, or may still do until `again`.
     void owe(std::size_t node, boot_clock::time_point again);
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again);
@@ -121,13 +119,12 @@ public:
 
 private:
     void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
-    void silent(std::size_t, bool, const error_code&, std::string) override;
+    void silent(std::size_t, bool, const spi::Failure&) override;
     void propose(std::uint64_t token);
     void ask_again();
     bool aged() const noexcept;
     void win(boot_clock::time_point now);
-    void lose(bool contended, const error_code& wrong, std::string words,
-              boot_clock::time_point now);
+    void lose(bool contended, const spi::Failure& wrong, boot_clock::time_point now);
 
     spi::Attempt* attempt_;
     std::uint64_t token_ = 0;
@@ -155,7 +152,7 @@ private:
         missing
     };
     void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
-    void silent(std::size_t, bool, const error_code&, std::string) override;
+    void silent(std::size_t, bool, const spi::Failure&) override;
     std::size_t count(Say) const noexcept;
     std::size_t over() const noexcept;
     void repair(std::size_t node, boot_clock::time_point now);
@@ -184,7 +181,7 @@ public:
 
 private:
     void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
-    void silent(std::size_t, bool, const error_code&, std::string) override;
+    void silent(std::size_t, bool, const spi::Failure&) override;
 
     struct UnderWay {
         boot_clock::time_point any, in_order;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "holdfast/clock.hpp"
-#include "holdfast/error.hpp"
+#include "holdfast/spi/failure.hpp"
 
 namespace holdfast::redlock {
 
@@ -22,9 +22,8 @@ public:
     virtual bool votes(std::size_t node, boot_clock::time_point now) const noexcept = 0;
     /// A majority answers, even if it cannot grant now (nodes that may not vote yet).
     virtual bool answers() const noexcept = 0;
-    /// Set when the configuration does not fit the servers, so nothing may be granted; `detail`
-    /// says why.
-    virtual error_code refused(std::string* detail) const = 0;
+    /// Set when the configuration does not fit the servers, so nothing may be granted.
+    virtual spi::Failure refused() const = 0;
     /// A token that is probably higher than any before: the nodes' time, and above the last one
     /// that this client has seen. The nodes decide. 0: the time is not known yet.
     virtual std::uint64_t propose(boot_clock::time_point now) const = 0;

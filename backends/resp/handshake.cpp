@@ -4,12 +4,12 @@
 
 namespace holdfast::resp {
 
-error_code Handshake::begin(Server& server, std::string& out, std::string& detail) {
+spi::Failure Handshake::begin(Server& server, std::string& out) {
     const Target& o = server.target;
     Command c;
     std::string password;
     if (!o.password.empty()) {
-        auto read = o.password.read(&detail);
+        auto read = o.password.read();
         if (!read) return read.error();
         password = std::move(*read);
         c.add("AUTH");
@@ -35,9 +35,9 @@ error_code Handshake::begin(Server& server, std::string& out, std::string& detai
     return {};
 }
 
-error_code Handshake::take(const Reply& r, Server& server, std::string& detail) {
+spi::Failure Handshake::take(const Reply& r, Server& server) {
     --left_;
-    if (left_ < greeting_) return server.greeting->answered(greeted_++, r, detail);
+    if (left_ < greeting_) return server.greeting->answered(greeted_++, r);
     const bool was_auth = std::exchange(auth_, false);
     const bool was_select = !was_auth && std::exchange(select_, false);
     if (r.is(Reply::Type::error)) {
@@ -45,22 +45,20 @@ error_code Handshake::take(const Reply& r, Server& server, std::string& detail) 
         if (was_auth) {
             // Whatever a server answers to AUTH may repeat the password: only what is known is
             // shown.
-            detail = r.text.starts_with("WRONGPASS") || ec == make(Error::denied)
-                         ? "wrong user or password"
-                     : r.text.find("without any password") != r.text.npos ||
-                             r.text.find("no password is set") != r.text.npos
-                         ? "the server asks for no password, but the configuration has one"
-                         : "AUTH was refused";
-            return ec == errc::unavailable ? ec : make(Error::denied);
+            const bool needless = r.text.find("without any password") != r.text.npos ||
+                                  r.text.find("no password is set") != r.text.npos;
+            return {ec == errc::unavailable ? ec : make(Error::denied),
+                    r.text.starts_with("WRONGPASS") || ec == make(Error::denied)
+                        ? "wrong user or password"
+                    : needless ? "the server asks for no password, but the configuration has one"
+                               : "AUTH was refused"};
         }
-        detail = r.text.starts_with("NOAUTH")
-                     ? "the server asks for a password, and the configuration has none"
-                     : std::string(shown(r.text));
-        if (was_select && ec == make(Error::refused_command)) {
-            detail = "there is no database " + std::to_string(server.target.database);
-            return make_error_code(errc::bad_config);
-        }
-        return ec;
+        if (was_select && ec == make(Error::refused_command))
+            return {errc::bad_config,
+                    "there is no database " + std::to_string(server.target.database)};
+        if (r.text.starts_with("NOAUTH"))
+            return {ec, "the server asks for a password, and the configuration has none"};
+        return {ec, std::string(shown(r.text))};
     }
     if (was_auth || was_select || !server.target.asks_time)
         return r.is(Reply::Type::status) ? error_code() : make(Error::protocol);

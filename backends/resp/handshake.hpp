@@ -12,10 +12,10 @@ namespace holdfast::resp {
 class Handshake {
 public:
     /// Appends the commands to `out`. Errors: bad_config when the password cannot be read.
-    error_code begin(Server&, std::string& out, std::string& detail);
+    spi::Failure begin(Server&, std::string& out);
     /// Number of replies still to come.
     unsigned left() const noexcept { return left_; }
-    error_code take(const Reply&, Server&, std::string& detail);
+    spi::Failure take(const Reply&, Server&);
 
 private:
     bool auth_ = false, select_ = false;

@@ -32,15 +32,14 @@ LaneLink::~LaneLink() {
     if (fd_ >= 0) ::close(fd_);
 }
 
-void LaneLink::close(const error_code& why, std::string words) {
+void LaneLink::close(spi::Failure why) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;
     state_ = State::closed;
     pending_ = 0;
     out_.clear();
     sent_ = 0;
-    why_ = why;
-    words_ = std::move(words);
+    why_ = std::move(why);
 }
 
 void LaneLink::leave_replica(boot_clock::time_point now) {
@@ -51,7 +50,7 @@ bool LaneLink::connect(boot_clock::time_point now) {
     const auto where = server_.reached();
     if (!where) return close(make(Error::unresolved)), false;
     fd_ = spi::net::open_socket(where->protocol());
-    if (fd_ < 0) return close(make(Error::refused), system_words(errno)), false;
+    if (fd_ < 0) return close({make(Error::refused), system_words(errno)}), false;
     heard_ = now;
     ++generation_;
     used_.clear();
@@ -60,7 +59,7 @@ bool LaneLink::connect(boot_clock::time_point now) {
     if (::connect(fd_, where->data(), static_cast<socklen_t>(where->size())) == 0)
         return greet(now);
     if (errno == EINPROGRESS || errno == EINTR) return true;
-    close(make(Error::refused), system_words(errno));
+    close({make(Error::refused), system_words(errno)});
     return false;
 }
 
@@ -69,9 +68,8 @@ bool LaneLink::greet(boot_clock::time_point now) {
     handshake_ = std::make_unique<Handshake>();
     out_.clear();
     sent_ = 0;
-    std::string words;
-    const error_code ec = handshake_->begin(server_, out_, words);
-    if (ec) return close(ec, std::move(words)), false;
+    if (spi::Failure failed = handshake_->begin(server_, out_))
+        return close(std::move(failed)), false;
     heard_ = now;
     state_ = State::greeting;
     flush();
@@ -140,7 +138,7 @@ short LaneLink::events() const noexcept {
 bool LaneLink::advance(boot_clock::time_point now) {
     if (state_ == State::connecting) {
         if (const int failed = spi::net::connect_error(fd_); failed != 0)
-            close(make(Error::refused), system_words(failed));
+            close({make(Error::refused), system_words(failed)});
         else
             greet(now);
         return false;
@@ -151,9 +149,8 @@ bool LaneLink::advance(boot_clock::time_point now) {
     for (auto next = codec_->next(); next != Codec::Next::more; next = codec_->next()) {
         if (next == Codec::Next::broken || handshake_->left() == 0)
             return close(make(Error::protocol)), false;
-        std::string words;
-        const error_code ec = handshake_->take(codec_->reply(), server_, words);
-        if (ec) return close(ec, std::move(words)), false;
+        if (spi::Failure failed = handshake_->take(codec_->reply(), server_))
+            return close(std::move(failed)), false;
     }
     if (handshake_->left() > 0) return false;
     state_ = State::ready;
@@ -190,8 +187,7 @@ const Reply* LaneLink::next(std::uint64_t& number) {
 // --- waiting for one server
 // --------------------------------------------------------------------------------------
 
-error_code LaneLink::open(boot_clock::time_point& now, boot_clock::time_point deadline,
-                          std::string& detail) {
+spi::Failure LaneLink::open(boot_clock::time_point& now, boot_clock::time_point deadline) {
     // An answer may still be to come, for instance after an exception in the exchange. The next
     // caller would take it for its own.
     if (fd_ >= 0 && waits()) close(make(Error::closed));
@@ -206,10 +202,12 @@ error_code LaneLink::open(boot_clock::time_point& now, boot_clock::time_point de
         else
             close(make(Error::no_answer));
     }
-    if (state_ == State::ready && !block()) close(make(Error::refused), system_words(errno));
+    if (state_ == State::ready && !block()) close({make(Error::refused), system_words(errno)});
     if (state_ == State::ready) return {};
-    detail = why_ == make(Error::refused) ? server_.target.display + ": " + words_ : words_;
-    return why_;
+    spi::Failure failed = why_;
+    if (failed.why == make(Error::refused))
+        failed.detail = server_.target.display + ": " + failed.detail;
+    return failed;
 }
 
 const Reply* LaneLink::exchange(Command& c, const Script* script, boot_clock::time_point now,
@@ -217,7 +215,7 @@ const Reply* LaneLink::exchange(Command& c, const Script* script, boot_clock::ti
     for (bool whole = false;; whole = true) {
         put(c, 0, now);
         const Reply* const r = receive(now, deadline);
-        why = r == nullptr ? why_ : error_code();
+        why = r == nullptr ? why_.why : error_code();
         if (r == nullptr) return nullptr;
         if (r->is(Reply::Type::error) && from_reply(r->text) == make(Error::read_only))
             leave_replica(now);

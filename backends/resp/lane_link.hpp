@@ -54,20 +54,18 @@ public:
     bool waits() const noexcept { return pending_ > 0 || state_ != State::ready; }
     /// Since when it owes an answer and nothing has come.
     boot_clock::time_point quiet_since() const noexcept { return heard_; }
-    void close(const error_code& why, std::string words = {});
+    void close(spi::Failure);
     /// The server is a replica: closes, unless it did so a moment ago.
     void leave_replica(boot_clock::time_point now);
     /// Changes with each connect. Requests of one generation are executed in their order.
     unsigned generation() const noexcept { return generation_; }
-    const error_code& why() const noexcept { return why_; }
-    const std::string& words() const noexcept { return words_; }
+    const spi::Failure& why() const noexcept { return why_; }
 
     // --- for a lane with one server: these wait
 
     /// Ready by `deadline`, without an answer to come; or why not. `now`: the present,
     /// approximately, to save a look at the clock; looked at anew where it has waited.
-    error_code open(boot_clock::time_point& now, boot_clock::time_point deadline,
-                    std::string& detail);
+    spi::Failure open(boot_clock::time_point& now, boot_clock::time_point deadline);
     /// Sends one command and returns its reply, which lives until the next call. Null: there is
     /// none, and the connection is closed. With a script: sends its whole text when the server has
     /// forgotten it. In the steady state one send and one receive, which allocate nothing.
@@ -97,8 +95,7 @@ private:
     boot_clock::time_point heard_{}, checked_{};
     LeftReplica left_;
     std::chrono::nanoseconds limit_{0};  // of a receive that waits; 0: none waits yet
-    error_code why_;
-    std::string words_;
+    spi::Failure why_;
     std::array<char, 4096> in_{};
 };
 

@@ -34,18 +34,16 @@ void Link::close() noexcept {
     socket_.close(ignored);
 }
 
-asio::awaitable<error_code> Link::open(boot_clock::time_point deadline, std::string* detail) {
+asio::awaitable<spi::Failure> Link::open(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     const spi::net::Watchdog<Link> watchdog(executor_, deadline, self);
-    error_code ec = co_await connect(deadline, detail);
-    if (!ec && context_ != nullptr) ec = co_await secure(detail);
-    if (!ec) ec = co_await introduce(detail);
-    if (ec && watchdog.fired()) {
-        ec = make(Error::no_answer);
-        *detail = words("no answer from", server_->target.display);
-    }
-    if (ec) close();
-    co_return ec;
+    spi::Failure failed = co_await connect(deadline);
+    if (!failed && context_ != nullptr) failed = co_await secure();
+    if (!failed) failed = co_await introduce();
+    if (failed && watchdog.fired())
+        failed = {make(Error::no_answer), words("no answer from", server_->target.display)};
+    if (failed) close();
+    co_return failed;
 }
 
 std::string Link::unanswered() const {
@@ -54,7 +52,7 @@ std::string Link::unanswered() const {
     return words("no answer from", server_->target.display);
 }
 
-asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::string* detail) {
+asio::awaitable<spi::Failure> Link::connect(boot_clock::time_point deadline) {
     const Target& o = server_->target;
     std::vector<std::string> hosts{o.host};
     // A little less than all, so that the error can name the server that did not answer.
@@ -63,32 +61,32 @@ asio::awaitable<error_code> Link::connect(boot_clock::time_point deadline, std::
     resolving_ = true;
     const auto found = co_await std::move(looking);
     resolving_ = false;
-    if (!found.front()) {
-        *detail = o.host + ": " + spi::HostNames::words(found.front().error());
-        co_return make(Error::unresolved);
-    }
+    if (!found.front())
+        co_return spi::Failure(make(Error::unresolved),
+                               o.host + ": " + spi::HostNames::words(found.front().error()));
     std::vector<tcp::endpoint> all;
     for (const auto& address : *found.front())
         all.emplace_back(address, o.port);
     if (closed_) co_return make(Error::refused);
-    auto task = spi::net::connect(socket_, all, deadline, detail);
+    auto task = spi::net::connect(socket_, all, deadline);
     const auto reached = co_await std::move(task);
-    if (!reached) co_return make(Error::refused);
+    if (!reached) co_return spi::Failure(make(Error::refused), reached.error().detail);
     server_->reached(*reached);
-    co_return error_code();
+    co_return spi::Failure();
 }
 
-asio::awaitable<error_code> Link::secure(std::string* detail) {
-    auto shaking = tls::secure(tls_, socket_, *context_, server_->target.host, detail);
-    const error_code ec = co_await std::move(shaking);
-    co_return ec ? make(Error::tls) : ec;
+asio::awaitable<spi::Failure> Link::secure() {
+    auto shaking = tls::secure(tls_, socket_, *context_, server_->target.host);
+    spi::Failure failed = co_await std::move(shaking);
+    if (failed) failed.why = make(Error::tls);
+    co_return failed;
 }
 
-asio::awaitable<error_code> Link::introduce(std::string* detail) {
+asio::awaitable<spi::Failure> Link::introduce() {
     Handshake handshake;
     std::string bytes;
-    error_code ec = handshake.begin(*server_, bytes, *detail);
-    if (ec) co_return ec;
+    if (auto failed = handshake.begin(*server_, bytes)) co_return failed;
+    error_code ec;
     auto token = asio::redirect_error(asio::use_awaitable, ec);
     const auto out = asio::buffer(bytes);
     if (tls_)
@@ -106,19 +104,15 @@ asio::awaitable<error_code> Link::introduce(std::string* detail) {
         if (ec) break;
         if (!codec_.feed({in.data(), n})) co_return make(Error::protocol);
         for (auto next = codec_.next(); next != Codec::Next::more; next = codec_.next()) {
-            if (next == Codec::Next::broken || handshake.left() == 0) {
-                *detail = words("no Redis server at", server_->target.display);
-                co_return make(Error::protocol);
-            }
-            const error_code refused = handshake.take(codec_.reply(), *server_, *detail);
-            if (refused) co_return refused;
+            if (next == Codec::Next::broken || handshake.left() == 0)
+                co_return spi::Failure(make(Error::protocol),
+                                       words("no Redis server at", server_->target.display));
+            if (auto refused = handshake.take(codec_.reply(), *server_)) co_return refused;
         }
     }
-    if (ec) {
-        *detail = server_->target.display + ": " + ec.message();
-        co_return make(Error::closed);
-    }
-    co_return error_code();
+    if (ec)
+        co_return spi::Failure(make(Error::closed), server_->target.display + ": " + ec.message());
+    co_return spi::Failure();
 }
 
 }  // namespace holdfast::resp

@@ -21,7 +21,7 @@ public:
     Link(asio::any_io_executor executor, std::shared_ptr<Server> server, tls::Context* tls);
 
     /// Resolves names and tries all addresses; ends at `deadline`.
-    asio::awaitable<error_code> open(boot_clock::time_point deadline, std::string* detail);
+    asio::awaitable<spi::Failure> open(boot_clock::time_point deadline);
     void close() noexcept;
 
     template <class Handler>
@@ -39,9 +39,9 @@ public:
     std::string unanswered() const;
 
 private:
-    asio::awaitable<error_code> connect(boot_clock::time_point deadline, std::string* detail);
-    asio::awaitable<error_code> secure(std::string* detail);
-    asio::awaitable<error_code> introduce(std::string* detail);
+    asio::awaitable<spi::Failure> connect(boot_clock::time_point deadline);
+    asio::awaitable<spi::Failure> secure();
+    asio::awaitable<spi::Failure> introduce();
 
     asio::any_io_executor executor_;
     std::shared_ptr<Server> server_;

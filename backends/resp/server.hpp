@@ -31,7 +31,7 @@ public:
     /// Appends commands; returns their number.
     virtual unsigned ask(std::string& out) = 0;
     /// An error ends the connection.
-    virtual error_code answered(unsigned which, const Reply&, std::string& detail) = 0;
+    virtual spi::Failure answered(unsigned which, const Reply&) = 0;
 };
 
 /// The server's clock as seen from here. Requests carry a deadline in the server's own time, so

@@ -23,21 +23,17 @@ public:
         c.encode(out);
         return 1;
     }
-    error_code answered(unsigned, const Reply& r, std::string& detail) override {
+    spi::Failure answered(unsigned, const Reply& r) override {
         if (!r.is(Reply::Type::array)) return {};
-        if (value_of(r, "mode") == "cluster") {
-            detail = "this is a Redis Cluster; give the URL of a single server";
-            return make(Error::cluster);
-        }
+        if (value_of(r, "mode") == "cluster")
+            return {make(Error::cluster),
+                    "this is a Redis Cluster; give the URL of a single server"};
         const auto version = value_of(r, "version");
-        if (value_of(r, "role") == "replica") {
-            detail = "READONLY: this server is a replica; give the URL of its primary";
-            return make(Error::read_only);
-        }
-        if (value_of(r, "server") == "redis" && !version.empty() && too_old(version)) {
-            detail = "the server is Redis " + std::string(version);
-            return make(Error::too_old);
-        }
+        if (value_of(r, "role") == "replica")
+            return {make(Error::read_only),
+                    "READONLY: this server is a replica; give the URL of its primary"};
+        if (value_of(r, "server") == "redis" && !version.empty() && too_old(version))
+            return {make(Error::too_old), "the server is Redis " + std::string(version)};
         return {};
     }
 };

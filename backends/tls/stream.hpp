@@ -140,9 +140,8 @@ inline std::unique_ptr<Context> make_context(const Options& o) {
 }
 
 /// The client's handshake with `host`. Checks the certificate if the context demands it. Has no
-/// deadline: closing the socket ends it. `detail` receives the reason of a failure.
-inline asio::awaitable<error_code> shake_hands(Stream& stream, const std::string& host,
-                                               std::string* detail) {
+/// deadline: closing the socket ends it.
+inline asio::awaitable<spi::Failure> shake_hands(Stream& stream, const std::string& host) {
     const asio::ssl::host_name_verification same_name(host);
     SSL* const native = stream.native_handle();
     if ((SSL_get_verify_mode(native) & SSL_VERIFY_PEER) != 0) stream.set_verify_callback(same_name);
@@ -156,28 +155,26 @@ inline asio::awaitable<error_code> shake_hands(Stream& stream, const std::string
     error_code ec;
     auto token = asio::redirect_error(asio::use_awaitable, ec);
     co_await stream.async_handshake(asio::ssl::stream_base::client, token);
-    if (!ec) co_return ec;
+    if (!ec) co_return spi::Failure();
     const long verified = SSL_get_verify_result(native);
     // A failed check of the host name leaves no reason of its own.
     const bool refused =
         ec.category() == asio::error::get_ssl_category() &&
         ERR_GET_REASON(static_cast<unsigned long>(ec.value())) == SSL_R_CERTIFICATE_VERIFY_FAILED;
     if (refused && (verified == X509_V_OK || verified == X509_V_ERR_UNSPECIFIED))
-        *detail = "the certificate is not for the host " + host;
-    else
-        *detail = refused ? X509_verify_cert_error_string(verified) : ec.message();
-    co_return ec;
+        co_return spi::Failure(ec, "the certificate is not for the host " + host);
+    co_return spi::Failure(ec, refused ? X509_verify_cert_error_string(verified) : ec.message());
 }
 
 /// Makes `stream` over the connected `socket` and shakes hands with `host`, as above.
-inline asio::awaitable<error_code> secure(std::optional<Stream>& stream,
-                                          asio::ip::tcp::socket& socket, Context& context,
-                                          const std::string& host, std::string* detail) {
+inline asio::awaitable<spi::Failure> secure(std::optional<Stream>& stream,
+                                            asio::ip::tcp::socket& socket, Context& context,
+                                            const std::string& host) {
     stream.emplace(socket, context.current());
-    auto shaking = shake_hands(*stream, host, detail);
-    const error_code ec = co_await std::move(shaking);
-    if (ec && !context.trouble().empty()) *detail += "; " + context.trouble();
-    co_return ec;
+    auto shaking = shake_hands(*stream, host);
+    spi::Failure failed = co_await std::move(shaking);
+    if (failed && !context.trouble().empty()) failed.detail += "; " + context.trouble();
+    co_return failed;
 }
 
 }  // namespace holdfast::tls

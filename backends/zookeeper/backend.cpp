@@ -141,8 +141,8 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
         } else if (step == Step::ask_strangers || step == Step::agree) {
             auto asking = step == Step::agree ? agree(a, s.place, s.session)
                                               : no_claims_beside(a, s.at, s.session);
-            const error_code why = co_await std::move(asking);
-            step = s.agreed(why);
+            const spi::Failure failed = co_await std::move(asking);
+            step = s.agreed(failed);
         } else if (step == Step::grant) {
             auto grant = granted(a, s.place, s.session);
             co_await std::move(grant);
@@ -154,10 +154,9 @@ awaitable<void> ZooKeeperBackend::settle(spi::Attempt* a, QueueNodePtr p) {
             a->place.reset();
             co_return;
         } else if (step == Step::reconnect) {
-            std::string detail;
-            auto ready = s.session->ready(s.until, &detail);
-            const error_code why = co_await std::move(ready);
-            step = s.reconnected(why, detail);
+            auto ready = s.session->ready(s.until);
+            const spi::Failure failed = co_await std::move(ready);
+            step = s.reconnected(failed);
         } else {
             auto wait = s.at->gate.wait(shared_->engine, s.until);
             co_await std::move(wait);

@@ -21,19 +21,16 @@ public:
     awaitable<void> renew(std::span<spi::Held* const>) override;
     awaitable<void> release(std::span<spi::Held* const>) override;
 
-    awaitable<result<spi::Survey>> survey(std::string_view name, boot_clock::time_point deadline,
-                                          std::string& detail) override;
-    awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
-                                        boot_clock::time_point deadline,
-                                        std::string& detail) override;
-    awaitable<result<std::vector<std::string>>> list(std::string_view prefix, std::size_t limit,
-                                                     boot_clock::time_point deadline,
-                                                     std::string& detail) override;
-    awaitable<result<Examination>> examine(boot_clock::time_point deadline,
-                                           std::string& detail) override;
+    awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
+                                               boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<spi::Survey>> tell(std::string_view name, const HolderFilter&, spi::Tell,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::string>> note(std::string_view name, std::optional<std::string> text,
+                                             boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<std::vector<std::string>>> list(std::string_view prefix,
+                                                          std::size_t limit,
+                                                          boot_clock::time_point deadline) override;
+    awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override { return shared_->requests.load(); }
 
@@ -55,26 +52,26 @@ private:
     /// No error if none of these nodes belongs to a session, so that no client holds by them. Else
     /// kind_mismatch, with text.
     awaitable<void> forget_records(SessionPtr, std::string newest, boot_clock::time_point deadline);
-    awaitable<error_code> no_claims(SessionPtr, std::string parent,
-                                    std::vector<std::string> strangers,
-                                    boot_clock::time_point deadline, std::string* detail);
+    awaitable<spi::Failure> no_claims(SessionPtr, std::string parent,
+                                      std::vector<std::string> strangers,
+                                      boot_clock::time_point deadline);
     /// The same for the strangers in the place's last list.
-    awaitable<error_code> no_claims_beside(spi::Attempt*, QueueNodePtr, SessionPtr);
+    awaitable<spi::Failure> no_claims_beside(spi::Attempt*, QueueNodePtr, SessionPtr);
     /// Whether its nodes count beside those of the other kind. If the limit differs and no client
     /// holds by it, enters anew: a->place is then another place.
-    awaitable<error_code> agree(spi::Attempt*, QueueNodePtr, SessionPtr);
-    awaitable<error_code> agree_on_limit(spi::Attempt*, QueueNodePtr, SessionPtr);
-    awaitable<error_code> no_permits(QueueNodePtr, SessionPtr, boot_clock::time_point deadline);
+    awaitable<spi::Failure> agree(spi::Attempt*, QueueNodePtr, SessionPtr);
+    awaitable<spi::Failure> agree_on_limit(spi::Attempt*, QueueNodePtr, SessionPtr);
+    awaitable<spi::Failure> no_permits(QueueNodePtr, SessionPtr, boot_clock::time_point deadline);
     /// Removes the folders of permits after a semaphore was refused.
     void remove_folders(const SessionPtr&, const std::string& name);
     awaitable<error_code> read_mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<error_code> mark(SessionPtr, QueueNodePtr, boot_clock::time_point deadline);
     awaitable<bool> left(QueueNodePtr, boot_clock::time_point deadline);
     /// kind_mismatch, with text, if a client claims the name by another layout.
-    awaitable<result<QueueSnapshot>> standing(SessionPtr, std::string name,
-                                              boot_clock::time_point deadline, std::string& detail);
-    awaitable<result<QueueSnapshot>> standing_for_permits(SessionPtr, std::string parent,
-                                                          boot_clock::time_point deadline);
+    awaitable<spi::Answer<QueueSnapshot>> standing(SessionPtr, std::string name,
+                                                   boot_clock::time_point deadline);
+    awaitable<spi::Answer<QueueSnapshot>> standing_for_permits(SessionPtr, std::string parent,
+                                                               boot_clock::time_point deadline);
     awaitable<result<std::vector<std::string>>> children(SessionPtr, std::string path,
                                                          boot_clock::time_point deadline);
     awaitable<result<std::vector<QueuedNode>>> read_nodes(SessionPtr, std::string parent,
@@ -83,9 +80,9 @@ private:
     /// How many of them, from the head, hold the lock.
     static std::size_t holders_among(const std::vector<QueuedNode>&);
     /// The holders that the filter selects; not_held if there are none.
-    awaitable<result<std::vector<QueuedNode>>> holding(SessionPtr, std::string name, HolderFilter,
-                                                       boot_clock::time_point deadline,
-                                                       std::string& detail);
+    awaitable<spi::Answer<std::vector<QueuedNode>>> holding(SessionPtr, std::string name,
+                                                            HolderFilter,
+                                                            boot_clock::time_point deadline);
     /// Writes `what` into their nodes; returns those that still exist.
     awaitable<result<std::vector<QueuedNode>>> mark_nodes(SessionPtr, std::vector<QueuedNode>,
                                                           bool NodeData::*what,

@@ -69,12 +69,11 @@ awaitable<spi::Facts> ZooKeeperBackend::server_facts(spi::Endpoint server,
     co_return facts;
 }
 
-awaitable<result<Examination>> ZooKeeperBackend::examine(boot_clock::time_point deadline,
-                                                         std::string& detail) {
+awaitable<spi::Answer<Examination>> ZooKeeperBackend::examine(boot_clock::time_point deadline) {
     const SessionPtr session = session_for(shared_->options.ttl);
-    auto ready = session->ready(deadline, &detail);
-    const error_code why = co_await std::move(ready);
-    if (why) co_return why;
+    auto ready = session->ready(deadline);
+    const spi::Failure failed = co_await std::move(ready);
+    if (failed) co_return failed;
     const auto sent = boot_clock::now();
     CallPtr config = session->handle().get("/zookeeper/config", false);
     auto wait = finished(shared_->engine, config, deadline);

@@ -37,8 +37,7 @@ boost::asio::awaitable<std::string> four_letters(std::shared_ptr<Shared> shared,
         all.emplace_back(address, server.port);
     const auto connection = std::make_shared<Connection>(shared->engine);
     const spi::net::Watchdog<Connection> watchdog(shared->engine, deadline, connection);
-    std::string ignored;
-    auto connecting = spi::net::connect(connection->socket, all, deadline, &ignored);
+    auto connecting = spi::net::connect(connection->socket, all, deadline);
     const auto reached = co_await std::move(connecting);
     if (!reached) co_return text;
     error_code ec;

@@ -156,8 +156,7 @@ void Handle::turn(int events) {
     if (!connected_) {
         const std::chrono::nanoseconds rest = connect_sent_ + connect_limit() - boot_clock::now();
         if (rest <= rest.zero() && fd_ >= 0) {
-            trouble_ = hosts_text(shared_->options) + ": no answer";
-            trouble_code_ = make(Error::no_answer);
+            trouble_ = {make(Error::no_answer), hosts_text(shared_->options) + ": no answer"};
             ++silences_;
             return cut();
         }
@@ -219,10 +218,9 @@ void Handle::failed(int system_error) {
     const bool was = std::exchange(connected_, false);
     if (was && listener_ != nullptr) listener_->disconnected();
     if (!was && system_error != 0 && system_error != EAGAIN && system_error != EINPROGRESS) {
-        trouble_ =
-            hosts_text(shared_->options) + ": " +
-            std::generic_category().message(system_error == EHOSTDOWN ? ECONNRESET : system_error);
-        trouble_code_ = make(Error::unreachable);
+        const int shown = system_error == EHOSTDOWN ? ECONNRESET : system_error;
+        trouble_ = {make(Error::unreachable),
+                    hosts_text(shared_->options) + ": " + std::generic_category().message(shown)};
     }
     ++failures_;
     retry_pending_ = true;
@@ -309,8 +307,7 @@ void Handle::session_event(int state) {
         unanswered_ = 0;
         connected_since_ = boot_clock::now();
         note_latency(connected_since_ - connect_sent_);
-        trouble_.clear();
-        trouble_code_ = {};
+        trouble_ = {};
         // Servers may differ in what they grant. What is proved was granted before.
         const milliseconds granted(zoo_recv_timeout(zh_));
         timeout_ = seen_ ? std::min(timeout_, granted) : granted;

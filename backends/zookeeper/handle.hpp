@@ -57,9 +57,8 @@ public:
     /// The negotiated time-out: the shortest that a server has granted since the session began.
     milliseconds timeout() const noexcept { return timeout_; }
     std::int64_t session() const noexcept;
-    /// Why there is no connection, as text; empty if none was tried.
-    const std::string& trouble() const noexcept { return trouble_; }
-    error_code trouble_code() const noexcept { return trouble_code_; }
+    /// Why there is no connection; none: none was tried, or there is one.
+    const spi::Failure& trouble() const noexcept { return trouble_; }
 
     using Then = std::function<void(Call&)>;
     enum class Kind : std::uint8_t { persistent, container, ephemeral, sequential };
@@ -154,8 +153,7 @@ private:
     std::vector<spi::HostNames::Addresses> addresses_;  // of each host, as last answered
     milliseconds timeout_;
     boot_clock::time_point connect_sent_, connected_since_, failed_at_;
-    std::string trouble_;
-    error_code trouble_code_;
+    spi::Failure trouble_;
 };
 
 }  // namespace holdfast::zookeeper

@@ -144,9 +144,9 @@ void Heartbeat::on_answer(boot_clock::time_point sent, bool chained, bool creati
     } else if (rc == ZNONODE) {
         has_beacon_ = false;
         if (const error_code why = session_.own().no_parent(); creating && why)
-            session_.refuse(why,
-                            "the node " + shared_.options.base +
-                                " does not exist, and the server denied permission to make it");
+            session_.refuse({why, "the node " + shared_.options.base +
+                                      " does not exist, and the server denied permission to make "
+                                      "it"});
     } else if (const error_code why = from_rc(rc); rc != ZNODEEXISTS && why != errc::unavailable) {
         session_.refuse(why);
     }

@@ -72,8 +72,8 @@ void Handle::resolved(const std::vector<result<spi::HostNames::Addresses>>& answ
             found.emplace_back(address, hosts[i].port);
     }
     if (found.empty()) {
-        trouble_ = hosts_text(shared_->options) + ": " + spi::HostNames::words(ec);
-        trouble_code_ = make(Error::unresolved);
+        trouble_ = {make(Error::unresolved),
+                    hosts_text(shared_->options) + ": " + spi::HostNames::words(ec)};
         retry_pending_ = true;
         arm_timer(some_of(milliseconds(1000)));
         return;
@@ -100,19 +100,16 @@ void Handle::open(const std::string& servers) {
     zh_ = zookeeper_init2(servers.c_str(), &Handle::on_event, static_cast<int>(asked_.count()),
                           nullptr, this, ZOO_NO_LOG_CLIENTENV, [](const char*) {});
     if (zh_ == nullptr) {
-        trouble_ = std::generic_category().message(errno);
-        trouble_code_ = make(Error::unreachable);
+        trouble_ = {make(Error::unreachable), std::generic_category().message(errno)};
         retry_pending_ = true;
         return arm_timer(milliseconds(1000));
     }
     zoo_set_servers_resolution_delay(zh_, -1);
     const Options& o = shared_->options;
     if (!o.user.empty()) {
-        std::string why;
-        const auto password = o.password.read(&why);
+        const auto password = o.password.read();
         if (!password) {
-            trouble_ = why;
-            trouble_code_ = password.error();
+            trouble_ = password.error();
             over_ = true;
             if (listener_ != nullptr) listener_->ended(ZAUTHFAILED);
             return;

@@ -109,8 +109,8 @@ awaitable<result<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::r
     co_return there;
 }
 
-awaitable<result<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing(
-    SessionPtr session, std::string name, boot_clock::time_point deadline, std::string& detail) {
+awaitable<spi::Answer<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing(
+    SessionPtr session, std::string name, boot_clock::time_point deadline) {
     const std::string parent = parent_path(shared_->options, name);
     QueueSnapshot out;
     auto listing = children(session, parent, deadline);
@@ -119,8 +119,9 @@ awaitable<result<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing(
     std::vector<std::string> strangers;
     for (const std::string& n : *nodes)
         if (is_stranger(n, false)) strangers.push_back(n);
-    auto looking = no_claims(session, parent, std::move(strangers), deadline, &detail);
-    if (const error_code why = co_await std::move(looking)) co_return why;
+    auto looking = no_claims(session, parent, std::move(strangers), deadline);
+    const spi::Failure failed = co_await std::move(looking);
+    if (failed) co_return failed;
     std::erase_if(*nodes,
                   [](const std::string& n) { return n != permits_folder && !stands_in_line(n); });
     const bool folder = std::find(nodes->begin(), nodes->end(), permits_folder) != nodes->end();
@@ -136,7 +137,7 @@ awaitable<result<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing(
     co_return co_await std::move(permits);
 }
 
-awaitable<result<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing_for_permits(
+awaitable<spi::Answer<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing_for_permits(
     SessionPtr session, std::string parent, boot_clock::time_point deadline) {
     QueueSnapshot out;
     std::vector<QueuedNode> found[2];
@@ -190,10 +191,9 @@ awaitable<result<ZooKeeperBackend::QueueSnapshot>> ZooKeeperBackend::standing_fo
     co_return out;
 }
 
-awaitable<result<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::holding(
-    SessionPtr session, std::string name, HolderFilter which, boot_clock::time_point deadline,
-    std::string& detail) {
-    auto asking = standing(std::move(session), std::move(name), deadline, detail);
+awaitable<spi::Answer<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::holding(
+    SessionPtr session, std::string name, HolderFilter which, boot_clock::time_point deadline) {
+    auto asking = standing(std::move(session), std::move(name), deadline);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     found->all.resize(found->holders);
@@ -209,15 +209,14 @@ std::size_t ZooKeeperBackend::holders_among(const std::vector<QueuedNode>& line)
     return static_cast<std::size_t>(writer - line.begin());
 }
 
-awaitable<result<spi::Survey>> ZooKeeperBackend::survey(std::string_view name,
-                                                        boot_clock::time_point deadline,
-                                                        std::string& detail) {
+awaitable<spi::Answer<spi::Survey>> ZooKeeperBackend::survey(std::string_view name,
+                                                             boot_clock::time_point deadline) {
     const SessionPtr session = session_for(shared_->options.ttl);
-    auto ready = session->ready(deadline, &detail);
-    const error_code why = co_await std::move(ready);
-    if (why) co_return why;
+    auto ready = session->ready(deadline);
+    const spi::Failure failed = co_await std::move(ready);
+    if (failed) co_return failed;
     std::string wanted(name);
-    auto asking = standing(session, std::move(wanted), deadline, detail);
+    auto asking = standing(session, std::move(wanted), deadline);
     const auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     spi::Survey out;
@@ -229,16 +228,14 @@ awaitable<result<spi::Survey>> ZooKeeperBackend::survey(std::string_view name,
     co_return out;
 }
 
-awaitable<result<std::vector<std::string>>> ZooKeeperBackend::list(std::string_view prefix,
-                                                                   std::size_t limit,
-                                                                   boot_clock::time_point deadline,
-                                                                   std::string& detail) {
+awaitable<spi::Answer<std::vector<std::string>>> ZooKeeperBackend::list(
+    std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) {
     const SessionPtr session = session_for(shared_->options.ttl);
     const Options& o = shared_->options;
     const std::string wanted = o.prefix + std::string(prefix);
-    auto ready = session->ready(deadline, &detail);
-    const error_code why = co_await std::move(ready);
-    if (why) co_return why;
+    auto ready = session->ready(deadline);
+    const spi::Failure failed = co_await std::move(ready);
+    if (failed) co_return failed;
     const std::string base = o.base.empty() ? std::string("/") : o.base;
     session->handle().sync(base);
     CallPtr all = session->handle().list(base);
@@ -344,16 +341,16 @@ awaitable<result<std::vector<ZooKeeperBackend::QueuedNode>>> ZooKeeperBackend::d
     co_return gone;
 }
 
-awaitable<result<spi::Survey>> ZooKeeperBackend::tell(std::string_view name,
-                                                      const HolderFilter& which, spi::Tell what,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail) {
+awaitable<spi::Answer<spi::Survey>> ZooKeeperBackend::tell(std::string_view name,
+                                                           const HolderFilter& which,
+                                                           spi::Tell what,
+                                                           boot_clock::time_point deadline) {
     const SessionPtr session = session_for(shared_->options.ttl);
-    auto ready = session->ready(deadline, &detail);
-    const error_code why = co_await std::move(ready);
-    if (why) co_return why;
+    auto ready = session->ready(deadline);
+    const spi::Failure failed = co_await std::move(ready);
+    if (failed) co_return failed;
     std::string wanted(name);
-    auto asking = holding(session, std::move(wanted), which, deadline, detail);
+    auto asking = holding(session, std::move(wanted), which, deadline);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     // Of other libraries only Curator's locks hear a request, and none a break.
@@ -363,10 +360,8 @@ awaitable<result<spi::Survey>> ZooKeeperBackend::tell(std::string_view name,
     };
     const bool foreign = std::any_of(found->begin(), found->end(), deaf);
     if (what == spi::Tell::asked) std::erase_if(*found, deaf);
-    if ((what == spi::Tell::revoked && foreign) || found->empty()) {
-        detail = spi::foreign_holder(what, "node");
-        co_return make_error_code(errc::not_supported);
-    }
+    if ((what == spi::Tell::revoked && foreign) || found->empty())
+        co_return spi::Failure(errc::not_supported, spi::foreign_holder(what, "node"));
     // A revoked holder's session sees the change before any later write of its own is acknowledged,
     // so no renewal that begins now succeeds; its client deletes the node when the lease has run
     // out, and without that client the servers do.

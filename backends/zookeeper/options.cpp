@@ -138,11 +138,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
         d.add(
             "", "The path must be that of a node: /locks or /app/locks.",
             "Use printable characters without blanks, and not /zookeeper, which is the server's.");
-    if (!s.user.empty() && s.password.empty())
-        d.add("", "There is a user but no password.",
-              "Add password_file or password_env, or leave the user out.");
-    if (s.user.empty() && !s.password.empty())
-        d.add("", "There is a password but no user.", "Write zookeeper://user@host/...");
+    spi::check_credentials(s, true, d);
     if (s.user.find(':') != std::string::npos)
         d.add("", "A user's name cannot contain a colon: digest authentication ends it there.",
               "Choose another user.");

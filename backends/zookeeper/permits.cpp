@@ -15,10 +15,9 @@ constexpr milliseconds passing{20};
 
 }  // namespace
 
-awaitable<error_code> ZooKeeperBackend::no_claims(SessionPtr session, std::string parent,
-                                                  std::vector<std::string> strangers,
-                                                  boot_clock::time_point deadline,
-                                                  std::string* detail) {
+awaitable<spi::Failure> ZooKeeperBackend::no_claims(SessionPtr session, std::string parent,
+                                                    std::vector<std::string> strangers,
+                                                    boot_clock::time_point deadline) {
     for (std::size_t from = 0; from < strangers.size(); from += asked_at_once) {
         const std::size_t to = std::min(from + asked_at_once, strangers.size());
         std::vector<CallPtr> asked;
@@ -33,21 +32,21 @@ awaitable<error_code> ZooKeeperBackend::no_claims(SessionPtr session, std::strin
             if (call->rc == ZOK && call->session == 0) continue;
             // One that may not be read may be a session's.
             if (call->rc != ZOK && call->rc != ZNOAUTH) co_return from_rc(call->rc);
-            *detail = words_for_stranger(parent + "/" + strangers[i]);
-            co_return make_error_code(errc::kind_mismatch);
+            co_return spi::Failure(errc::kind_mismatch,
+                                   words_for_stranger(parent + "/" + strangers[i]));
         }
     }
-    co_return error_code();
+    co_return spi::Failure();
 }
 
-awaitable<error_code> ZooKeeperBackend::no_claims_beside(spi::Attempt* a, QueueNodePtr p,
-                                                         SessionPtr session) {
+awaitable<spi::Failure> ZooKeeperBackend::no_claims_beside(spi::Attempt* a, QueueNodePtr p,
+                                                           SessionPtr session) {
     p->strangers = false;  // the next list may bring others
-    auto looking = no_claims(session, p->parent, session->queues().strangers_beside(*p),
-                             a->deadline, &a->detail);
-    const error_code why = co_await std::move(looking);
-    if (why && why != errc::kind_mismatch) p->strangers = true;
-    co_return why;
+    auto looking =
+        no_claims(session, p->parent, session->queues().strangers_beside(*p), a->deadline);
+    const spi::Failure failed = co_await std::move(looking);
+    if (failed && failed.why != errc::kind_mismatch) p->strangers = true;
+    co_return failed;
 }
 
 void ZooKeeperBackend::remove_folders(const SessionPtr& session, const std::string& name) {
@@ -56,14 +55,15 @@ void ZooKeeperBackend::remove_folders(const SessionPtr& session, const std::stri
         session->handle().remove(parent_path(shared_->options, name) + "/" + std::string(folder));
 }
 
-awaitable<error_code> ZooKeeperBackend::agree(spi::Attempt* a, QueueNodePtr p, SessionPtr session) {
+awaitable<spi::Failure> ZooKeeperBackend::agree(spi::Attempt* a, QueueNodePtr p,
+                                                SessionPtr session) {
     auto asking =
         p->limit > 0 ? agree_on_limit(a, p, session) : no_permits(p, session, a->deadline);
     co_return co_await std::move(asking);
 }
 
-awaitable<error_code> ZooKeeperBackend::no_permits(QueueNodePtr p, SessionPtr session,
-                                                   boot_clock::time_point deadline) {
+awaitable<spi::Failure> ZooKeeperBackend::no_permits(QueueNodePtr p, SessionPtr session,
+                                                     boot_clock::time_point deadline) {
     std::vector<std::string> before;
     for (int look = 0; look < 2; ++look) {
         std::string folder = p->parent + "/";
@@ -82,7 +82,7 @@ awaitable<error_code> ZooKeeperBackend::no_permits(QueueNodePtr p, SessionPtr se
         if (now.empty()) {
             p->to_agree = false;
             p->waited = true;  // the next one has to look as well
-            co_return error_code();
+            co_return spi::Failure();
         }
         before = std::move(now);
         if (look > 0) break;
@@ -93,8 +93,8 @@ awaitable<error_code> ZooKeeperBackend::no_permits(QueueNodePtr p, SessionPtr se
     co_return make_error_code(errc::kind_mismatch);
 }
 
-awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNodePtr p,
-                                                       SessionPtr session) {
+awaitable<spi::Failure> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNodePtr p,
+                                                         SessionPtr session) {
     const std::string name = parent_path(shared_->options, p->name);
     for (int round = 0; round < most_rounds; ++round) {
         if (!p->own_node) session->own().read_name(*p);
@@ -114,19 +114,21 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
                                          [](const std::string& n) { return stands_in_line(n); });
         const bool ours = node->text.empty() || read_limit(node->text);
         if (!ours)
-            a->detail = "the data of the node " + name +
-                        " are no limit of Holdfast's; kazoo's Semaphore keeps its own there";
-        if (in_line || !ours) co_return make_error_code(errc::kind_mismatch);
+            co_return spi::Failure(errc::kind_mismatch, "the data of the node " + name +
+                                                            " are no limit of Holdfast's; kazoo's "
+                                                            "Semaphore keeps its own there");
+        if (in_line) co_return spi::Failure(errc::kind_mismatch);
         std::vector<std::string> strangers;
         for (const std::string& n : line->children)
             if (is_stranger(n, false)) strangers.push_back(n);
         if (!strangers.empty()) {
-            auto looking = no_claims(session, name, std::move(strangers), a->deadline, &a->detail);
-            if (const error_code why = co_await std::move(looking)) co_return why;
+            auto looking = no_claims(session, name, std::move(strangers), a->deadline);
+            const spi::Failure failed = co_await std::move(looking);
+            if (failed) co_return failed;
         }
         if (node->text == p->name_says) {
             p->to_agree = false;
-            co_return error_code();
+            co_return spi::Failure();
         }
         // None yet, so nobody of ours holds; what is in the folder is Curator's, which keeps none.
         std::vector<std::string> folders;
@@ -147,7 +149,7 @@ awaitable<error_code> ZooKeeperBackend::agree_on_limit(spi::Attempt* a, QueueNod
         p = session->own().make_place(*a);
         a->place = p;
         session->own().enter(p->turn);
-        co_return error_code();
+        co_return spi::Failure();
     }
     co_return make_error_code(errc::kind_mismatch);
 }

@@ -20,14 +20,14 @@ std::string record_path(const Options& o, std::string_view name) {
 
 }  // namespace
 
-awaitable<result<std::string>> ZooKeeperBackend::note(std::string_view name,
-                                                      std::optional<std::string> text,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail) {
+awaitable<spi::Answer<std::string>> ZooKeeperBackend::note(std::string_view name,
+                                                           std::optional<std::string> text,
+                                                           boot_clock::time_point deadline) {
     const SessionPtr session = session_for(shared_->options.ttl);
     const std::string path = record_path(shared_->options, name);
-    auto ready = session->ready(deadline, &detail);
-    if (const error_code why = co_await std::move(ready)) co_return why;
+    auto ready = session->ready(deadline);
+    const spi::Failure failed = co_await std::move(ready);
+    if (failed) co_return failed;
     if (!text) {
         CallPtr seen = session->handle().get(path, false);
         auto wait = finished(shared_->engine, seen, deadline);

@@ -39,17 +39,17 @@ bool Session::outlives_change(boot_clock::duration answer) const {
 }
 
 error_code Session::why_silent() const {
-    if (refused_) return refused_;
-    const error_code trouble = handle_->trouble_code();
+    if (refused_) return refused_.why;
+    const error_code trouble = handle_->trouble().why;
     return trouble ? trouble : make(Error::no_answer);
 }
 
 std::string Session::words_of(error_code why) const {
-    if (why == refused_) return refusal_words();
-    return why == handle_->trouble_code() ? handle_->trouble() : why.message();
+    if (why == refused_.why) return refused_.text();
+    return why == handle_->trouble().why ? handle_->trouble().detail : why.message();
 }
 
-awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::string* detail) {
+awaitable<spi::Failure> Session::ready(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     touch();
     if (!handle_->connected()) handle_->hurry();
@@ -58,12 +58,12 @@ awaitable<error_code> Session::ready(boot_clock::time_point deadline, std::strin
         auto wait = state_gate_.wait(shared_->engine, deadline);
         co_await std::move(wait);
     }
-    if (detail != nullptr) *detail = refusal_words_.empty() ? handle_->trouble() : refusal_words_;
-    if (refused_) co_return refused_;
-    if (over_) co_return from_rc(ZSESSIONEXPIRED);
-    if (is_ready()) co_return error_code();
-    if (handle_->trouble_code()) co_return handle_->trouble_code();
-    co_return make(Error::no_answer);
+    if (is_ready() && !refused_ && !over_) co_return spi::Failure();
+    const spi::Failure& trouble = handle_->trouble();
+    std::string words = refused_.detail.empty() ? trouble.detail : refused_.detail;
+    if (refused_) co_return spi::Failure(refused_.why, std::move(words));
+    if (over_) co_return spi::Failure(from_rc(ZSESSIONEXPIRED), std::move(words));
+    co_return trouble ? trouble : spi::Failure(make(Error::no_answer), std::move(words));
 }
 
 // --- what the handle says
@@ -80,7 +80,7 @@ void Session::connected(bool first) {
         if (lock_delay_ > milliseconds::zero())
             words += " beside a lock_delay of " + spi::format_duration(lock_delay_);
         words += ": see their maxSessionTimeout.";
-        return refuse(make(Error::too_short), std::move(words));
+        return refuse({make(Error::too_short), std::move(words)});
     }
     if (first && length > ttl_ && length / 2 > tick)
         shared_->events->warn("The servers grant no session shorter than " +
@@ -97,9 +97,8 @@ void Session::connected(bool first) {
     state_gate_.open();
 }
 
-void Session::refuse(error_code why, std::string words) {
-    refused_ = why;
-    refusal_words_ = std::move(words);
+void Session::refuse(spi::Failure why) {
+    refused_ = std::move(why);
     state_gate_.open();
 }
 
@@ -113,10 +112,10 @@ void Session::ask_for_ensemble() {
         const auto one = c.text.find("server.");
         if (c.rc != ZOK || (one != c.text.npos && c.text.find("server.", one + 1) != c.text.npos))
             return;
-        self->refuse(make(Error::no_ensemble),
-                     "The server that answered, one of " + hosts_text(self->shared_->options) +
-                         ", is in no ensemble, so the others would grant the same lock. Name only "
-                         "that server, or make them one ensemble.");
+        self->refuse({make(Error::no_ensemble),
+                      "The server that answered, one of " + hosts_text(self->shared_->options) +
+                          ", is in no ensemble, so the others would grant the same lock. Name only "
+                          "that server, or make them one ensemble."});
     });
 }
 
@@ -133,8 +132,7 @@ void Session::disconnected() {
 void Session::ended(int rc) {
     if (std::exchange(over_, true)) return;
     if (rc == ZAUTHFAILED) {
-        refused_ = from_rc(ZAUTHFAILED);
-        if (handle_->trouble_code()) refused_ = handle_->trouble_code();
+        refused_ = handle_->trouble() ? handle_->trouble() : spi::Failure(from_rc(ZAUTHFAILED));
     }
     heartbeat_.stop();
     fail_all(make(Error::session_over));

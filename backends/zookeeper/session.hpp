@@ -30,16 +30,13 @@ public:
     bool usable() const;
     bool over() const noexcept { return over_; }
     /// Why the servers refuse what every session needs; no error while they do not.
-    error_code refusal() const noexcept { return refused_; }
-    std::string refusal_words() const {
-        return refusal_words_.empty() ? refused_.message() : refusal_words_;
-    }
+    const spi::Failure& refusal() const noexcept { return refused_; }
     /// Why its requests have no effect, as far as it knows, and the words for that or another
     /// error.
     error_code why_silent() const;
     std::string words_of(error_code) const;
     /// Connects and authenticates by `deadline`, or returns why not.
-    awaitable<error_code> ready(boot_clock::time_point deadline, std::string* detail);
+    awaitable<spi::Failure> ready(boot_clock::time_point deadline);
     bool idle() const noexcept { return own_.none(); }
     boot_clock::time_point last_used() const noexcept { return last_used_; }
     /// No new acquisition begins on it.
@@ -49,7 +46,7 @@ public:
 
     // --- for its parts
     void touch() { last_used_ = boot_clock::now(); }
-    void refuse(error_code, std::string words = {});
+    void refuse(spi::Failure);
     /// What is due with each heartbeat, and the heartbeat itself.
     void beat();
 
@@ -73,8 +70,7 @@ private:
     QueueView queues_;
     OwnNodes own_;
     bool over_ = false, retired_ = false, gave_up_ = false;
-    error_code refused_;
-    std::string refusal_words_;
+    spi::Failure refused_;
     spi::net::Gate state_gate_;
     boot_clock::time_point last_used_;
     bool ensemble_known_;  ///< several hosts are one ensemble, or cannot be asked

@@ -24,11 +24,11 @@ Settling::Step Settling::next() {
     return session->handle().connected() ? Step::wait : Step::reconnect;
 }
 
-Settling::Step Settling::fail(error_code why, std::string detail) {
+Settling::Step Settling::fail(const spi::Failure& failed) {
     session->own().leave(place, Outcome::abandoned);
     a->place.reset();
-    a->outcome = spi::Attempt::Failed{why};
-    a->detail = std::move(detail);
+    a->outcome = spi::Attempt::Failed{failed.why};
+    a->detail = failed.text();
     return Step::done;
 }
 
@@ -52,9 +52,8 @@ Settling::Exit Settling::over() {
 }
 
 Settling::Exit Settling::session_refused() {
-    const error_code why = session->refusal();
-    if (!why) return {};
-    return fail(why, session->refusal_words());
+    if (!session->refusal()) return {};
+    return fail(session->refusal());
 }
 
 Settling::Exit Settling::beside_others() {
@@ -64,15 +63,16 @@ Settling::Exit Settling::beside_others() {
     return Step::agree;
 }
 
-Settling::Step Settling::agreed(error_code why) {
-    if (why == errc::kind_mismatch) {
+Settling::Step Settling::agreed(const spi::Failure& failed) {
+    if (failed.why == errc::kind_mismatch) {
         session->own().leave(place, Outcome::abandoned);
-        a->outcome = spi::Attempt::Failed{why};
+        a->outcome = spi::Attempt::Failed{failed.why};
+        a->detail = failed.detail;
         return place->limit > 0 ? Step::leave_folders : Step::leave;
     }
-    if (why) {
-        a->outcome = spi::Attempt::NoAnswer{why};
-        a->detail = why.message();
+    if (failed) {
+        a->outcome = spi::Attempt::NoAnswer{failed.why};
+        a->detail = failed.why.message();
         return Step::done;
     }
     place = place_of(a->place);  // perhaps another, which was entered anew
@@ -117,20 +117,19 @@ Settling::Exit Settling::late() {
     if (hangs) handle.cut();
     if (at->unsent() && (at == place->turn || !place->turn)) {
         // Not even sent.
-        const error_code why = handle.trouble_code();
-        return fail(why ? why : make(Error::no_answer), handle.trouble());
+        return fail(handle.trouble() ? handle.trouble() : make(Error::no_answer));
     }
     a->outcome = spi::Attempt::NoAnswer{make(Error::no_answer)};
-    a->detail = handle.trouble();
+    a->detail = handle.trouble().detail;
     return Step::done;
 }
 
-Settling::Step Settling::reconnected(error_code why, const std::string& detail) {
-    if (!why) {
+Settling::Step Settling::reconnected(const spi::Failure& failed) {
+    if (!failed) {
         session->own().enter(at);
     } else if (boot_clock::now() < until) {
         // It will not get better by waiting: the session has ended, or was refused.
-        return fail(why, detail.empty() ? why.message() : detail);
+        return fail(failed);
     }
     return Step::again;
 }

@@ -28,8 +28,8 @@ public:
     Settling(spi::Attempt* attempt, QueueNodePtr p)
         : a(attempt), place(std::move(p)), session(place->session.lock()) {}
     Step next();
-    Step agreed(error_code);
-    Step reconnected(error_code, const std::string& detail);
+    Step agreed(const spi::Failure&);
+    Step reconnected(const spi::Failure&);
 
     spi::Attempt* const a;
     QueueNodePtr place;
@@ -49,7 +49,7 @@ private:
     Exit late();
     /// Until when its answer is awaited.
     void set_time();
-    Step fail(error_code, std::string detail);
+    Step fail(const spi::Failure&);
 };
 
 }  // namespace holdfast::zookeeper

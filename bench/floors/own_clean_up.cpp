@@ -30,9 +30,8 @@ RedisContext log_in(const spi::Settings& settings) {
     if (!context || context->err != 0)
         throw SelfCheck(std::string("clean-up: ") + (context ? context->errstr : "no memory"));
     if (!settings.password.empty()) {
-        std::string why;
-        const auto password = settings.password.read(&why);
-        if (!password) throw SelfCheck("clean-up: " + why);
+        const auto password = settings.password.read();
+        if (!password) throw SelfCheck("clean-up: " + password.error().detail);
         std::vector<std::string> login{"AUTH"};
         if (!settings.user.empty()) login.push_back(settings.user);
         login.push_back(*password);

@@ -82,11 +82,10 @@ std::string this_user() {
     return "uid " + std::to_string(uid);
 }
 
-spi::awaitable<result<std::vector<Broken>>> break_and_record(Engine& engine, std::string name,
-                                                             BreakOptions options,
-                                                             boot_clock::time_point deadline,
-                                                             std::string& detail) {
-    auto breaking = engine.backend().break_lock(name, options, deadline, detail);
+spi::awaitable<spi::Answer<std::vector<Broken>>> break_and_record(Engine& engine, std::string name,
+                                                                  BreakOptions options,
+                                                                  boot_clock::time_point deadline) {
+    auto breaking = engine.backend().break_lock(name, options, deadline);
     auto broken = co_await std::move(breaking);
     if (!broken || broken->empty()) co_return broken;
     BreakRecord record;
@@ -95,24 +94,20 @@ spi::awaitable<result<std::vector<Broken>>> break_and_record(Engine& engine, std
     record.token = broken->front().holder.token;
     record.now = options.now;
     std::string text = to_text(record, spi::make_owner(options.note));
-    std::string why;
-    auto keeping = engine.backend().note(name, std::move(text), deadline, why);
+    auto keeping = engine.backend().note(name, std::move(text), deadline);
     const auto kept = co_await std::move(keeping);
-    const error_code ec = kept ? error_code() : kept.error();
-    if (ec && ec != errc::not_supported)
+    if (!kept && kept.error().why != errc::not_supported)
         engine.events->warn("the break of " + spi::quoted_name(name) +
-                            " was not recorded: " + (why.empty() ? ec.message() : why));
+                            " was not recorded: " + kept.error().text());
     co_return broken;
 }
 
-spi::awaitable<result<Inspection>> inspect_with_record(spi::Backend& backend, std::string name,
-                                                       boot_clock::time_point deadline,
-                                                       std::string& detail) {
-    auto looking = backend.inspect(name, deadline, detail);
+spi::awaitable<spi::Answer<Inspection>> inspect_with_record(spi::Backend& backend, std::string name,
+                                                            boot_clock::time_point deadline) {
+    auto looking = backend.inspect(name, deadline);
     auto found = co_await std::move(looking);
     if (!found) co_return found;
-    std::string ignored;
-    auto reading = backend.note(name, std::nullopt, deadline, ignored);
+    auto reading = backend.note(name, std::nullopt, deadline);
     const auto text = co_await std::move(reading);
     if (!text) co_return found;
     auto record = read_break_record(*text);

@@ -17,13 +17,11 @@ std::optional<BreakRecord> read_break_record(std::string_view text);
 std::string this_user();
 
 /// The backend's break_lock(), then its record. BreakOptions::note names the breaker.
-spi::awaitable<result<std::vector<Broken>>> break_and_record(Engine&, std::string name,
-                                                             BreakOptions,
-                                                             boot_clock::time_point deadline,
-                                                             std::string& detail);
+spi::awaitable<spi::Answer<std::vector<Broken>>> break_and_record(Engine&, std::string name,
+                                                                  BreakOptions,
+                                                                  boot_clock::time_point deadline);
 /// The backend's inspect(), with the record of a break within the last day.
-spi::awaitable<result<Inspection>> inspect_with_record(spi::Backend&, std::string name,
-                                                       boot_clock::time_point deadline,
-                                                       std::string& detail);
+spi::awaitable<spi::Answer<Inspection>> inspect_with_record(spi::Backend&, std::string name,
+                                                            boot_clock::time_point deadline);
 
 }  // namespace holdfast

@@ -108,9 +108,7 @@ error_code out_of_range(const LockInfo& lock, const LockOptions& o, Diagnostics*
 result<Examination> examine_server(Engine& engine, Diagnostics* diagnostics) {
     return operator_call<Examination>(
         engine,
-        [](spi::Backend& b, boot_clock::time_point deadline, std::string& detail) {
-            return b.examine(deadline, detail);
-        },
+        [](spi::Backend& b, boot_clock::time_point deadline) { return b.examine(deadline); },
         diagnostics);
 }
 
@@ -187,9 +185,8 @@ result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnosti
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     return operator_call<Inspection>(
         e,
-        [n = std::string(name)](spi::Backend& b, boot_clock::time_point deadline,
-                                std::string& detail) {
-            return inspect_with_record(b, n, deadline, detail);
+        [n = std::string(name)](spi::Backend& b, boot_clock::time_point deadline) {
+            return inspect_with_record(b, n, deadline);
         },
         diagnostics);
 }
@@ -198,9 +195,8 @@ result<std::vector<std::string>> Client::list(std::string_view prefix, std::size
                                               Diagnostics* diagnostics) const {
     auto names = operator_call<std::vector<std::string>>(
         impl_->engine(),
-        [p = std::string(prefix), limit](spi::Backend& b, boot_clock::time_point deadline,
-                                         std::string& detail) {
-            return b.list(p, limit, deadline, detail);
+        [p = std::string(prefix), limit](spi::Backend& b, boot_clock::time_point deadline) {
+            return b.list(p, limit, deadline);
         },
         diagnostics);
     if (names) std::sort(names->begin(), names->end());
@@ -216,9 +212,9 @@ result<std::vector<Broken>> Client::break_lock(std::string_view name, const Brea
     if (o.note.empty()) o.note = this_user();
     return operator_call<std::vector<Broken>>(
         e,
-        [&e, n = std::string(name), o = std::move(o)](
-            spi::Backend&, boot_clock::time_point deadline, std::string& detail) {
-            return break_and_record(e, n, o, deadline, detail);
+        [&e, n = std::string(name), o = std::move(o)](spi::Backend&,
+                                                      boot_clock::time_point deadline) {
+            return break_and_record(e, n, o, deadline);
         },
         diagnostics);
 }
@@ -231,9 +227,8 @@ result<std::vector<Holder>> Client::request_release(std::string_view name,
     if (const auto ec = refuse_filter(which, name, diagnostics)) return ec;
     return operator_call<std::vector<Holder>>(
         e,
-        [n = std::string(name), w = which](spi::Backend& b, boot_clock::time_point deadline,
-                                           std::string& detail) {
-            return b.request_release(n, w, deadline, detail);
+        [n = std::string(name), w = which](spi::Backend& b, boot_clock::time_point deadline) {
+            return b.request_release(n, w, deadline);
         },
         diagnostics);
 }

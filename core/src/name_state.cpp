@@ -246,7 +246,7 @@ Survey NameState::survey() const {
     return found;
 }
 
-Survey NameState::tell(const HolderFilter& which, Tell what, std::string& detail) {
+Answer<Survey> NameState::tell(const HolderFilter& which, Tell what) {
     Survey reached;
     for (Holding& h : holders) {
         if (!is_meant(h, which)) continue;
@@ -259,7 +259,7 @@ Survey NameState::tell(const HolderFilter& which, Tell what, std::string& detail
     }
     if (what == Tell::gone)
         std::erase_if(holders, [&](const Holding& h) { return is_meant(h, which); });
-    if (reached.holders.empty()) detail = why_none(holders, which);
+    if (reached.holders.empty()) return Failure(errc::not_held, why_none(holders, which));
     return reached;
 }
 

@@ -9,21 +9,18 @@
 
 namespace holdfast {
 
-/// A result, and the backend's text for an error.
 template <class T>
-using OperatorAnswer = OneShot<std::pair<result<T>, std::string>>;
+using OperatorAnswer = OneShot<spi::Answer<T>>;
 
 template <class T, class Verb>
 spi::awaitable<void> run_operator_verb(std::shared_ptr<Engine> engine, Verb verb,
                                        boot_clock::time_point deadline,
                                        std::shared_ptr<OperatorAnswer<T>> answer) {
-    std::string detail;
     try {
-        auto asking = verb(engine->backend(), deadline, detail);
-        result<T> r = co_await std::move(asking);
-        answer->set({std::move(r), std::move(detail)});
+        auto asking = verb(engine->backend(), deadline);
+        answer->set(co_await std::move(asking));
     } catch (const std::exception& e) {
-        answer->set({make_error_code(errc::unavailable), e.what()});
+        answer->set(spi::Failure(errc::unavailable, e.what()));
     }
 }
 
@@ -39,10 +36,10 @@ result<T> operator_call(Engine& engine, Verb verb, Diagnostics* diagnostics) {
         run_operator_verb<T, Verb>(engine.shared_from_this(), std::move(verb), deadline, answer);
     asio::co_spawn(engine.executor(), std::move(run), asio::detached);
     auto got = answer->take_until(deadline + std::chrono::seconds(1));
-    if (!got) got.emplace(make_error_code(errc::unavailable), std::string());
-    if (!got->first && diagnostics != nullptr)
-        explain(*diagnostics, engine.resolved, got->first.error(), got->second);
-    return std::move(got->first);
+    if (got && *got) return std::move(**got);
+    const spi::Failure failed = got ? std::move(*got).error() : spi::Failure(errc::unavailable);
+    if (diagnostics != nullptr) explain(*diagnostics, engine.resolved, failed.why, failed.detail);
+    return failed.why;
 }
 
 }  // namespace holdfast

@@ -60,32 +60,29 @@ std::vector<Holder> Survey::asked() && {
     return out;
 }
 
-awaitable<result<Inspection>> Backend::inspect(std::string_view name,
-                                               boot_clock::time_point deadline,
-                                               std::string& detail) {
-    auto asking = survey(name, deadline, detail);
+awaitable<Answer<Inspection>> Backend::inspect(std::string_view name,
+                                               boot_clock::time_point deadline) {
+    auto asking = survey(name, deadline);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
     co_return std::move(*found).inspection(name);
 }
 
-awaitable<result<std::vector<Broken>>> Backend::break_lock(std::string_view name,
+awaitable<Answer<std::vector<Broken>>> Backend::break_lock(std::string_view name,
                                                            const BreakOptions& options,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail) {
+                                                           boot_clock::time_point deadline) {
     const Tell what = options.now ? Tell::gone : Tell::revoked;
     const HolderFilter which = options.which();
-    auto telling = tell(name, which, what, deadline, detail);
+    auto telling = tell(name, which, what, deadline);
     auto reached = co_await std::move(telling);
     if (!reached) co_return reached.error();
     co_return std::move(*reached).broken(what);
 }
 
-awaitable<result<std::vector<Holder>>> Backend::request_release(std::string_view name,
+awaitable<Answer<std::vector<Holder>>> Backend::request_release(std::string_view name,
                                                                 const HolderFilter& which,
-                                                                boot_clock::time_point deadline,
-                                                                std::string& detail) {
-    auto telling = tell(name, which, Tell::asked, deadline, detail);
+                                                                boot_clock::time_point deadline) {
+    auto telling = tell(name, which, Tell::asked, deadline);
     auto reached = co_await std::move(telling);
     if (!reached) co_return reached.error();
     co_return std::move(*reached).asked();

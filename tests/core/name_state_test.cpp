@@ -219,8 +219,7 @@ TEST_CASE("name: a broken holder hears why until its lease would have ended") {
             return NameState::Request{.owner = owner, .units = units, .ttl = 10s, .token = token};
         };
         const auto renewal = [&](const char* owner) { return t.state.renew(request(owner)).why; };
-        std::string detail;
-        REQUIRE(t.state.tell({}, Tell::gone, detail).holders.size() == 1);
+        REQUIRE(t.state.tell({}, Tell::gone)->holders.size() == 1);
         CHECK(t.state.survey().holders.empty());
         CHECK(renewal("a") == errc::revoked);
         CHECK(t.state.release(request("a")).result == ReleaseResult::owned_by_other);

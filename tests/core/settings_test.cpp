@@ -67,32 +67,36 @@ TEST_CASE("a secret is read anew each time, and its absence is named", "[setting
     folder.write("secret", "second");
     CHECK(file.read().value() == "second");
 
-    std::string why;
     folder.write("secret", "\xef\xbb\xbfthird\r\n");  // as some editors begin a file
     CHECK(file.read().value() == "third");
     folder.write("secret", "\xef\xbb\xbf\n");
-    CHECK(file.read(&why).error() == errc::bad_config);
+    CHECK(file.read().error().why == errc::bad_config);
     folder.write("secret", "\n");
-    CHECK(file.read(&why).error() == errc::bad_config);
-    CHECK(why == "The password file \"" + path + "\" has an empty first line.");
+    CHECK(file.read().error().why == errc::bad_config);
+    CHECK(file.read().error().detail ==
+          "The password file \"" + path + "\" has an empty first line.");
     std::filesystem::remove(path);
-    CHECK_FALSE(file.read(&why).has_value());
-    CHECK(why == "The password file \"" + path + "\" cannot be read (No such file or directory).");
+    REQUIRE_FALSE(file.read().has_value());
+    CHECK(file.read().error().detail ==
+          "The password file \"" + path + "\" cannot be read (No such file or directory).");
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-    CHECK_FALSE(file.read(&why).has_value());  // and does not hang
-    CHECK(why == "The password file \"" + path + "\" is not a regular file.");
+    REQUIRE_FALSE(file.read().has_value());  // and does not hang
+    CHECK(file.read().error().detail ==
+          "The password file \"" + path + "\" is not a regular file.");
 
     const Secret variable(Secret::Source::environment, "HOLDFAST_TEST_SECRET");
     const Variable unset("HOLDFAST_TEST_SECRET", nullptr);
-    CHECK_FALSE(variable.read(&why).has_value());
-    CHECK(why == "The environment variable HOLDFAST_TEST_SECRET is not set.");
+    REQUIRE_FALSE(variable.read().has_value());
+    CHECK(variable.read().error().detail ==
+          "The environment variable HOLDFAST_TEST_SECRET is not set.");
     const Variable set("HOLDFAST_TEST_SECRET", "x");
     CHECK(variable.read().value() == "x");
     const Variable line("HOLDFAST_TEST_SECRET", "\xef\xbb\xbfy\r\n");
     CHECK(variable.read().value() == "y");
     const Variable empty("HOLDFAST_TEST_SECRET", "\n");
-    CHECK_FALSE(variable.read(&why).has_value());
-    CHECK(why == "The environment variable HOLDFAST_TEST_SECRET has an empty first line.");
+    REQUIRE_FALSE(variable.read().has_value());
+    CHECK(variable.read().error().detail ==
+          "The environment variable HOLDFAST_TEST_SECRET has an empty first line.");
     CHECK(Secret().empty());
     CHECK(Secret().read().value().empty());
     CHECK(Secret(Secret::Source::literal, "y").read().value() == "y");
@@ -114,16 +118,16 @@ TEST_CASE("a password file that every user may write is refused", "[settings]") 
     const Folder folder;
     const std::string path = folder.write("secret", "word\n");
     const Secret file(Secret::Source::file, path);
-    std::string why;
     for (const mode_t mode : {0600, 0640, 0660, 0644}) {
         REQUIRE(::chmod(path.c_str(), mode) == 0);
-        CHECK(file.read(&why).value() == "word");
+        CHECK(file.read().value() == "word");
     }
     for (const mode_t mode : {0602, 0666, 0777}) {
         REQUIRE(::chmod(path.c_str(), mode) == 0);
-        CHECK(file.read(&why).error() == errc::bad_config);
-        CHECK(why == "The password file \"" + path +
-                         "\" may be written by every user of this machine (chmod 600 it).");
+        CHECK(file.read().error().why == errc::bad_config);
+        CHECK(file.read().error().detail ==
+              "The password file \"" + path +
+                  "\" may be written by every user of this machine (chmod 600 it).");
     }
 }
 

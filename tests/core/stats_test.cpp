@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using hf::boot_clock;
 using hf::errc;
 using scripted::Server;
-using Answer = spi::Held::Renewal;
+using Renewal = spi::Held::Renewal;
 
 namespace {
 
@@ -24,7 +24,7 @@ std::vector<std::uint64_t> losses_of(const hf::Stats& s) {
             s.losses.max_hold, s.losses.closed, s.losses.other};
 }
 
-void answers_renewals(Server& server, Answer outcome, hf::error_code why) {
+void answers_renewals(Server& server, Renewal outcome, hf::error_code why) {
     server.renew = [outcome, why](spi::Held& h) {
         h.renewal = outcome;
         h.renewal_error = why;
@@ -139,7 +139,7 @@ TEST_CASE("Stats: a renewal's time is that of its answer", "[core]") {
     CHECK(s.renewal_time.sum >= long_enough);
     CHECK(s.renewal_time.sum <= took);
 
-    answers_renewals(*server, Answer::unknown, make_error_code(errc::unavailable));
+    answers_renewals(*server, Renewal::unknown, make_error_code(errc::unavailable));
     CHECK_FALSE(lease.renew());
     s = client.stats();
     CHECK(s.renewals_failed == 1);
@@ -154,7 +154,7 @@ TEST_CASE("Stats: losses by their reason", "[core]") {
         errc condition;
         hf::LockOptions options = {};
     };
-    const auto renewal = [](Answer outcome, hf::error_code why) {
+    const auto renewal = [](Renewal outcome, hf::error_code why) {
         return [=](Server& server, const hf::Client&, hf::Lease& lease) {
             answers_renewals(server, outcome, why);
             (void)lease.renew();
@@ -166,21 +166,21 @@ TEST_CASE("Stats: losses by their reason", "[core]") {
         {"fixed", 0, nothing, errc::lost, {.ttl = 1s, .renew = false}},
         {"unanswered",
          0,
-         renewal(Answer::unknown, make_error_code(errc::unavailable)),
+         renewal(Renewal::unknown, make_error_code(errc::unavailable)),
          errc::lost,
          {.ttl = 1s}},
-        {"the server does not have it", 1, renewal(Answer::lost, {}), errc::lost},
+        {"the server does not have it", 1, renewal(Renewal::lost, {}), errc::lost},
         {"the backend reports it", 1,
          [](Server& server, const hf::Client&, hf::Lease& lease) {
              server.events.load()->lost(lease.owner_id(), make_error_code(errc::lost));
          },
          errc::lost},
-        {"broken", 2, renewal(Answer::lost, make_error_code(errc::revoked)), errc::revoked},
+        {"broken", 2, renewal(Renewal::lost, make_error_code(errc::revoked)), errc::revoked},
         {"max_hold", 3, nothing, errc::lost, {.max_hold = 100ms}},
         {"closed", 4,
          [](Server&, const hf::Client& client, hf::Lease&) { hf::Client(client).close(); },
          errc::closed},
-        {"another error", 5, renewal(Answer::lost, native), errc{}}};
+        {"another error", 5, renewal(Renewal::lost, native), errc{}}};
     for (const Row& row : rows) {
         INFO(row.name);
         const auto server = std::make_shared<Server>();

@@ -179,49 +179,47 @@ public:
         co_await each(items, release_one, failed);
     }
 
-    spi::awaitable<result<spi::Survey>> survey(std::string_view name,
-                                               boot_clock::time_point deadline,
-                                               std::string& detail) override {
-        result<spi::Survey> out = make_error_code(errc::kind_mismatch);
+    spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
+                                                    boot_clock::time_point deadline) override {
+        spi::Answer<spi::Survey> out = spi::Failure(errc::kind_mismatch);
         const std::function<void(Names&)> turn = [&](Names& names) {
             if (const NameState* state = names.find(name)) out = state->survey();
         };
-        if (const error_code why = co_await transact(deadline, detail, turn, false)) co_return why;
+        auto failed = co_await transact(deadline, turn, false);
+        if (failed) co_return failed;
         co_return out;
     }
-    spi::awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
-                                             spi::Tell what, boot_clock::time_point deadline,
-                                             std::string& detail) override {
-        result<spi::Survey> out = make_error_code(errc::not_held);
+    spi::awaitable<spi::Answer<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
+                                                  spi::Tell what,
+                                                  boot_clock::time_point deadline) override {
+        spi::Answer<spi::Survey> out = spi::Failure(errc::not_held);
         const std::function<void(Names&)> turn = [&](Names& names) {
-            out = make_error_code(errc::not_held);
             NameState* state = names.find(name);
-            if (state == nullptr) return;
-            spi::Survey told = state->tell(which, what, detail);
-            if (!told.holders.empty()) out = std::move(told);
+            out = state != nullptr ? state->tell(which, what) : spi::Failure(errc::not_held);
         };
-        if (const error_code why = co_await transact(deadline, detail, turn)) co_return why;
+        auto failed = co_await transact(deadline, turn);
+        if (failed) co_return failed;
         co_return out;
     }
-    spi::awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
-                                             boot_clock::time_point deadline,
-                                             std::string& detail) override {
+    spi::awaitable<spi::Answer<std::string>> note(std::string_view name,
+                                                  std::optional<std::string> text,
+                                                  boot_clock::time_point deadline) override {
         std::string out;
         const std::function<void(Names&)> turn = [&](Names& names) {
             out = names.note(name, text);
         };
-        if (const error_code why = co_await transact(deadline, detail, turn)) co_return why;
+        auto failed = co_await transact(deadline, turn);
+        if (failed) co_return failed;
         co_return out;
     }
-    spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
-                                                          std::size_t limit,
-                                                          boot_clock::time_point deadline,
-                                                          std::string& detail) override {
+    spi::awaitable<spi::Answer<std::vector<std::string>>> list(
+        std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) override {
         std::vector<std::string> out;
         const std::function<void(Names&)> turn = [&](Names& names) {
             out = names.held(prefix, limit);
         };
-        if (const error_code why = co_await transact(deadline, detail, turn, false)) co_return why;
+        auto failed = co_await transact(deadline, turn, false);
+        if (failed) co_return failed;
         co_return out;
     }
 
@@ -237,25 +235,25 @@ private:
         auto deadline = items.front()->deadline;
         for (const Item* item : items)
             deadline = std::max(deadline, item->deadline);
-        std::string detail;
         const std::function<void(Names&)> turn = [&](Names& names) {
             for (Item* item : items)
                 one(*item, names.find(item->name));
         };
-        const error_code why = co_await transact(deadline, detail, turn);
+        const spi::Failure why = co_await transact(deadline, turn);
         if (!why) co_return;
         for (Item* item : items) {
-            failed(*item, why);
-            item->detail = detail;
+            failed(*item, why.why);
+            item->detail = why.detail;
         }
     }
 
     /// Runs `turn` on what the store has, again while another transaction comes between. With an
     /// error, nothing is written.
-    spi::awaitable<error_code> transact(boot_clock::time_point deadline, std::string& detail,
-                                        const std::function<void(Names&)>& turn,
-                                        bool writes = true) {
+    spi::awaitable<spi::Failure> transact(boot_clock::time_point deadline,
+                                          const std::function<void(Names&)>& turn,
+                                          bool writes = true) {
         asio::steady_timer pause(engine_);
+        std::string detail = "another process is writing";
         while (!closed_) {
             ++requests_;
             Commit made = Commit::done;
@@ -264,19 +262,18 @@ private:
                 turn(names);
                 if (const auto changes = names.writes(); writes && !changes.empty())
                     made = store_.commit(changes);
+                if (made == Commit::refused) detail = "the file cannot be written";
             } catch (const std::exception& e) {
                 detail = e.what();
                 made = Commit::refused;
             }
-            if (made == Commit::done) co_return error_code();
-            if (made == Commit::refused && detail.empty()) detail = "the file cannot be written";
+            if (made == Commit::done) co_return spi::Failure();
             if (made == Commit::refused || boot_clock::now() >= deadline) break;
             pause.expires_after(milliseconds(made == Commit::busy ? 1 : 0));
             error_code ignored;
             co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
         }
-        if (detail.empty()) detail = "another process is writing";
-        co_return make_error_code(closed_ ? errc::closed : errc::unavailable);
+        co_return spi::Failure(closed_ ? errc::closed : errc::unavailable, std::move(detail));
     }
 
     const Capabilities capabilities_ = promises();

@@ -384,7 +384,7 @@ private:
         const auto made = rules_.tell(filter, what).broken(what);
         const auto real = ground_.break_lock(name_, options);
         rules = list(made);
-        backend = real ? list(*real) : said(real.error());
+        backend = real ? list(*real) : said(real.error().why);
     }
     void request_release(const Operation& o, const Client& c) {
         const auto list = [&](const std::vector<hf::Holder>& all) {
@@ -396,7 +396,7 @@ private:
         const auto made = rules_.tell(which(o, c), hf::spi::Tell::asked).asked();
         const auto real = ground_.request_release(name_, which(o, c));
         rules = list(made);
-        backend = real ? list(*real) : said(real.error(), "asked: ");
+        backend = real ? list(*real) : said(real.error().why, "asked: ");
     }
     static std::string said(const hf::error_code& why, const char* none = "broken: ") {
         if (why == hf::errc::not_held) return none;

@@ -234,8 +234,8 @@ NameState::Released Expected::release(const NameState::Request& r) {
 }
 
 spi::Survey Expected::tell(const hf::HolderFilter& which, spi::Tell what) {
-    std::string detail;
-    auto found = name_.tell(which, what, detail);
+    auto told = name_.tell(which, what);
+    auto found = told ? std::move(*told) : spi::Survey();
     if (what == spi::Tell::revoked)
         for (const auto& m : found.holders)
             if (watches_.contains(m.holder.owner)) knows_broken_.insert(m.holder.owner);

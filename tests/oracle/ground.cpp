@@ -152,25 +152,22 @@ spi::Held Ground::release(int client, const std::string& name, Acquisition& of, 
     }
 }
 
-hf::result<std::vector<hf::Broken>> Ground::break_lock(const std::string& name,
-                                                       const hf::BreakOptions& options) {
-    std::string detail;
-    return run(clients_.front().backend->break_lock(name, options, boot_clock::now() + request_time,
-                                                    detail));
+spi::Answer<std::vector<hf::Broken>> Ground::break_lock(const std::string& name,
+                                                        const hf::BreakOptions& options) {
+    return run(
+        clients_.front().backend->break_lock(name, options, boot_clock::now() + request_time));
 }
 
-hf::result<std::vector<hf::Holder>> Ground::request_release(const std::string& name,
-                                                            const hf::HolderFilter& which) {
-    std::string detail;
-    return run(clients_.front().backend->request_release(name, which,
-                                                         boot_clock::now() + request_time, detail));
+spi::Answer<std::vector<hf::Holder>> Ground::request_release(const std::string& name,
+                                                             const hf::HolderFilter& which) {
+    return run(
+        clients_.front().backend->request_release(name, which, boot_clock::now() + request_time));
 }
 
 hf::Inspection Ground::inspect(const std::string& name) {
-    std::string detail;
-    auto found =
-        run(clients_.front().backend->inspect(name, boot_clock::now() + request_time, detail));
-    if (!found) throw Refused("inspect: " + found.error().message() + " " + detail);
+    auto found = run(clients_.front().backend->inspect(name, boot_clock::now() + request_time));
+    if (!found)
+        throw Refused("inspect: " + found.error().why.message() + " " + found.error().detail);
     return *found;
 }
 

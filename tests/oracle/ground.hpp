@@ -50,10 +50,10 @@ public:
     spi::Held release(int client, const std::string& name, Acquisition&, bool abandon, bool lane);
 
     /// The operators' calls.
-    hf::result<std::vector<hf::Broken>> break_lock(const std::string& name,
-                                                   const hf::BreakOptions&);
-    hf::result<std::vector<hf::Holder>> request_release(const std::string& name,
-                                                        const hf::HolderFilter&);
+    spi::Answer<std::vector<hf::Broken>> break_lock(const std::string& name,
+                                                    const hf::BreakOptions&);
+    spi::Answer<std::vector<hf::Holder>> request_release(const std::string& name,
+                                                         const hf::HolderFilter&);
     hf::Inspection inspect(const std::string& name);
 
     /// Each client uses another name once: it is connected, and knows its servers' clocks.

@@ -227,32 +227,33 @@ void Acquire::refused(std::string_view text) {
         attempt_.outcome = Attempt::NoAnswer{ec};
 }
 
-void Acquire::missing(const error_code& why, bool sent, const std::string& detail) {
+void Acquire::missing(const spi::Failure& failed, bool sent) {
     const ScriptCalls& v = ScriptCalls::all();
     Attempt& a = attempt_;
     const ScriptCall* const asked = std::exchange(call_, nullptr);
     if (asked == &v.get) return;  // busy all the same
     if (!sent && asked != &v.plain_renew) {
-        a.outcome = Attempt::Failed{why};
-        a.detail = detail;
+        a.outcome = Attempt::Failed{failed.why};
+        a.detail = failed.detail;
         return;
     }
-    a.outcome = Attempt::NoAnswer{why};
+    a.outcome = Attempt::NoAnswer{failed.why};
     OwnerState& p = state_of(a.place);
     p.unanswered = true;
     // At least the deadline that was sent, whatever we have learnt of the clock since.
     p.ghost = std::max(p.ghost, shared_.clock.latest_server_ms(a.deadline) + 1);
-    a.detail = detail.empty() ? shared_.target.display + ": " + why.message() : detail;
+    a.detail = failed.detail.empty() ? shared_.target.display + ": " + failed.why.message()
+                                     : failed.detail;
 }
 
 bool Acquire::granted() const noexcept {
     return std::holds_alternative<Attempt::Granted>(attempt_.outcome);
 }
 
-void Acquire::unconfirmed(const error_code& why, const std::string& detail) {
+void Acquire::unconfirmed(const spi::Failure& failed) {
     state_of(attempt_.place).unanswered = true;  // the next attempt finds our own owner there
-    attempt_.outcome = Attempt::NoAnswer{why};
-    attempt_.detail = detail;
+    attempt_.outcome = Attempt::NoAnswer{failed.why};
+    attempt_.detail = failed.detail;
 }
 
 }  // namespace holdfast::redis

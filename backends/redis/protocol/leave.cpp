@@ -107,14 +107,13 @@ void Leave::answered(const Reply& r, Now) {
         // What is kept under that name is no lock: nothing of ours can be held there.
         const error_code ec = from_reply(answer.text);
         if (ec == make(Error::wrong_type)) return end(ReleaseResult::owned_by_other);
-        error_ = ec;
-        detail_ = words(answer.text);
+        failed_ = {ec, words(answer.text)};
     } else if (asked == &v.get) {
         if (r.is(Reply::Type::nil)) end(ReleaseResult::already_expired);
         if (r.is(Reply::Type::bulk)) end(ReleaseResult::owned_by_other);
     } else if (asked == &v.plain_release) {
         if (!r.is(Reply::Type::integer)) {
-            error_ = make(Error::protocol);
+            failed_ = make(Error::protocol);
         } else if (r.integer == 1) {
             end(ReleaseResult::released);
         } else if (find_out_) {
@@ -132,24 +131,23 @@ void Leave::answered(const Reply& r, Now) {
         else if (what == "o" || what == "k")
             end(ReleaseResult::owned_by_other);
         else
-            error_ = make(Error::protocol);
+            failed_ = make(Error::protocol);
         // More waiters can be granted than one request does.
         if (rest == "m") call_ = asked;
     }
 }
 
-void Leave::missing(const error_code& why, bool, const std::string& detail) {
+void Leave::missing(const spi::Failure& failed, bool) {
     call_ = nullptr;
     if (ended_) return;
-    error_ = why;
-    detail_ = detail;
+    failed_ = failed;
 }
 
 void Leave::tell(Held& h) const {
     h.released = result_;
     const bool unknown = result_ == ReleaseResult::unreachable;
-    h.release_error = unknown ? error_ : error_code();
-    h.detail = unknown ? detail_ : std::string();
+    h.release_error = unknown ? failed_.why : error_code();
+    h.detail = unknown ? failed_.detail : std::string();
 }
 
 }  // namespace holdfast::redis

@@ -130,20 +130,20 @@ void Renew::answered(const Reply& r, Now now) {
     }
 }
 
-void Renew::missing(const error_code& why, bool, const std::string& detail) {
+void Renew::missing(const spi::Failure& failed, bool) {
     call_ = nullptr;
-    held_.renewal_error = why;
-    held_.detail = detail;
+    held_.renewal_error = failed.why;
+    held_.detail = failed.detail;
 }
 
 bool Renew::granted() const noexcept {
     return held_.renewal == Held::Renewal::renewed;
 }
 
-void Renew::unconfirmed(const error_code& why, const std::string& detail) {
+void Renew::unconfirmed(const spi::Failure& failed) {
     held_.renewal = Held::Renewal::unknown;
-    held_.renewal_error = why;
-    held_.detail = detail;
+    held_.renewal_error = failed.why;
+    held_.detail = failed.detail;
 }
 
 }  // namespace holdfast::redis

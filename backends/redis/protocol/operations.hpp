@@ -41,12 +41,12 @@ public:
     /// What came back for it: a reply, or its part of one.
     virtual void answered(const Reply&, Now) = 0;
     /// No answer will come; `sent`: the request may have acted, or may still.
-    virtual void missing(const error_code& why, bool sent, const std::string& detail) = 0;
+    virtual void missing(const spi::Failure&, bool sent) = 0;
 
     /// The server has written what min_replicas_ack is about.
     virtual bool granted() const noexcept { return false; }
     /// Too few replicas have it.
-    virtual void unconfirmed(const error_code&, const std::string&) {}
+    virtual void unconfirmed(const spi::Failure&) {}
 
     const milliseconds ttl;
     const boot_clock::time_point deadline;
@@ -88,9 +88,9 @@ public:
     void add_arguments(Command&) override;
     bool queues() const noexcept override;
     void answered(const Reply&, Now) override;
-    void missing(const error_code&, bool, const std::string&) override;
+    void missing(const spi::Failure&, bool sent) override;
     bool granted() const noexcept override;
-    void unconfirmed(const error_code&, const std::string&) override;
+    void unconfirmed(const spi::Failure&) override;
 
 private:
     void entered(const ReplyText&, const ScriptCall* asked, Now);
@@ -111,9 +111,9 @@ public:
     Renew(Shared&, const Keys&, spi::Held&);
     void add_arguments(Command&) override;
     void answered(const Reply&, Now) override;
-    void missing(const error_code&, bool, const std::string&) override;
+    void missing(const spi::Failure&, bool sent) override;
     bool granted() const noexcept override;
-    void unconfirmed(const error_code&, const std::string&) override;
+    void unconfirmed(const spi::Failure&) override;
 
 private:
     spi::Held& held_;
@@ -130,11 +130,11 @@ public:
           std::int64_t ghost = 0);
     void add_arguments(Command&) override;
     void answered(const Reply&, Now) override;
-    void missing(const error_code&, bool, const std::string&) override;
+    void missing(const spi::Failure&, bool sent) override;
 
     ReleaseResult result() const noexcept { return result_; }
     /// Why something of this owner may be left.
-    const error_code& error() const noexcept { return error_; }
+    const error_code& error() const noexcept { return failed_.why; }
     /// Writes the result of a release, and why there is none.
     void tell(spi::Held&) const;
 
@@ -152,8 +152,7 @@ private:
     const bool find_out_;  // what else is there
     bool ended_ = false;
     ReleaseResult result_ = ReleaseResult::unreachable;
-    error_code error_;
-    std::string detail_;
+    spi::Failure failed_;
     std::array<char, 32> state_{}, till_{};
     std::size_t state_size_ = 0, till_size_ = 0;
 };

@@ -20,48 +20,39 @@ public:
     spi::awaitable<void> renew(std::span<spi::Held* const>) final;
     spi::awaitable<void> release(std::span<spi::Held* const>) final;
 
-    spi::awaitable<result<spi::Survey>> survey(std::string_view name,
-                                               boot_clock::time_point deadline,
-                                               std::string& detail) final {
-        auto ask = [name = std::string(name), deadline](Connection& c, std::string& words) {
-            return Questions::survey(c, name, deadline, words);
+    spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
+                                                    boot_clock::time_point deadline) final {
+        auto ask = [name = std::string(name), deadline](Connection& c) {
+            return Questions::survey(c, name, deadline);
         };
-        return question<spi::Survey>(std::move(ask), deadline, &detail);
+        return question<spi::Survey>(std::move(ask), deadline);
     }
-    spi::awaitable<result<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
-                                             spi::Tell what, boot_clock::time_point deadline,
-                                             std::string& detail) final {
-        auto ask = [name = std::string(name), which, what, deadline](Connection& c,
-                                                                     std::string& words) {
-            return Questions::tell(c, name, which, what, deadline, words);
+    spi::awaitable<spi::Answer<spi::Survey>> tell(std::string_view name, const HolderFilter& which,
+                                                  spi::Tell what,
+                                                  boot_clock::time_point deadline) final {
+        auto ask = [name = std::string(name), which, what, deadline](Connection& c) {
+            return Questions::tell(c, name, which, what, deadline);
         };
-        return question<spi::Survey>(std::move(ask), deadline, &detail);
+        return question<spi::Survey>(std::move(ask), deadline);
     }
-    spi::awaitable<result<std::string>> note(std::string_view name, std::optional<std::string> text,
-                                             boot_clock::time_point deadline,
-                                             std::string& detail) final {
-        auto ask = [name = std::string(name), text = std::move(text), deadline](
-                       Connection& c, std::string& words) {
-            return Questions::note(c, name, text, deadline, words);
+    spi::awaitable<spi::Answer<std::string>> note(std::string_view name,
+                                                  std::optional<std::string> text,
+                                                  boot_clock::time_point deadline) final {
+        auto ask = [name = std::string(name), text = std::move(text), deadline](Connection& c) {
+            return Questions::note(c, name, text, deadline);
         };
-        return question<std::string>(std::move(ask), deadline, &detail);
+        return question<std::string>(std::move(ask), deadline);
     }
-    spi::awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
-                                                          std::size_t limit,
-                                                          boot_clock::time_point deadline,
-                                                          std::string& detail) final {
-        auto ask = [prefix = std::string(prefix), limit, deadline](Connection& c,
-                                                                   std::string& words) {
-            return Questions::list(c, prefix, limit, deadline, words);
+    spi::awaitable<spi::Answer<std::vector<std::string>>> list(
+        std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) final {
+        auto ask = [prefix = std::string(prefix), limit, deadline](Connection& c) {
+            return Questions::list(c, prefix, limit, deadline);
         };
-        return question<std::vector<std::string>>(std::move(ask), deadline, &detail);
+        return question<std::vector<std::string>>(std::move(ask), deadline);
     }
-    spi::awaitable<result<Examination>> examine(boot_clock::time_point deadline,
-                                                std::string& detail) final {
-        auto ask = [deadline](Connection& c, std::string& words) {
-            return Questions::examine(c, deadline, words);
-        };
-        return question<Examination>(std::move(ask), deadline, &detail);
+    spi::awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) final {
+        auto ask = [deadline](Connection& c) { return Questions::examine(c, deadline); };
+        return question<Examination>(std::move(ask), deadline);
     }
 
 protected:
@@ -95,8 +86,7 @@ protected:
 
 private:
     template <class T, class Ask>
-    spi::awaitable<result<T>> question(Ask ask, boot_clock::time_point deadline,
-                                       std::string* detail);
+    spi::awaitable<spi::Answer<T>> question(Ask ask, boot_clock::time_point deadline);
 };
 
 template <class Step, class Connection, class Questions>
@@ -136,30 +126,24 @@ spi::awaitable<void> Backend<Step, Connection, Questions>::release(
 
 template <class Step, class Connection, class Questions>
 template <class T, class Ask>
-spi::awaitable<result<T>> Backend<Step, Connection, Questions>::question(
-    Ask ask, boot_clock::time_point deadline, std::string* detail) {
-    // The caller may give up while the thread still writes.
-    struct Answer {
-        result<T> value = make_error_code(errc::closed);  // a closing client asks no server
-        std::string detail;
-    };
-    auto answer = std::make_shared<Answer>();
+spi::awaitable<spi::Answer<T>> Backend<Step, Connection, Questions>::question(
+    Ask ask, boot_clock::time_point deadline) {
+    // The caller may give up while the thread still writes. A closing client asks no server.
+    auto answer = std::make_shared<spi::Answer<T>>(spi::Failure(errc::closed));
     auto work = job();
     work->deadline = deadline;
     work->ask = [answer, ask = std::move(ask)](Connection& c) {
         try {
-            answer->value = ask(c, answer->detail);
+            *answer = ask(c);
         } catch (const std::exception& e) {
             c.close();
-            answer->value = make_error_code(errc::unavailable);
-            answer->detail = e.what();
+            *answer = spi::Failure(errc::unavailable, e.what());
         }
     };
     auto run = asking_->run(work);
     const bool answered = co_await std::move(run);
     if (!answered) co_return gone();
-    *detail = std::move(answer->detail);
-    co_return std::move(answer->value);
+    co_return std::move(*answer);
 }
 
 }  // namespace holdfast::sql

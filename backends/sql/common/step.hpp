@@ -88,10 +88,9 @@ struct Step {
         released = ReleaseResult::already_expired;
     }
     /// An error of the whole statement, or on the way to it.
-    void refused(error_code why, const std::string& words,
-                 const decltype(spi::Attempt::outcome)& attempted) {
-        error = why;
-        detail = words;
+    void refused(const spi::Failure& failed, const decltype(spi::Attempt::outcome)& attempted) {
+        error = failed.why;
+        detail = failed.detail;
         outcome = attempted;
         renewal = spi::Held::Renewal::unknown;
         released = ReleaseResult::unreachable;
@@ -105,7 +104,7 @@ struct Step {
     }
     /// It may have been executed: the engine finds out.
     void unknown(error_code why) {
-        refused(why, {}, spi::Attempt::NoAnswer{why});
+        refused(why, spi::Attempt::NoAnswer{why});
         freed = false;
     }
 };

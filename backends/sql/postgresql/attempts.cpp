@@ -29,11 +29,11 @@ void grant(Connection& c, Steps steps) {
     const auto deadline = [&](const Step& s) { return c.shared().server_us(s.deadline); };
     // First of all, as the server's clock is known from the connection.
     Said said;
-    said.error = c.open(last_deadline(steps), said.detail);
+    said.failed = c.open(last_deadline(steps));
     if (!went_well(said, steps)) return;
     Steps off;
     const Shared::InFlight asking(c.shared(), steps, off);
-    said.error = make_error_code(errc::closed);
+    said.failed = make_error_code(errc::closed);
     went_well(said, off);
     if (steps.size() > 1) {
         exchange(c, Sql::grant_many, steps,
@@ -120,7 +120,7 @@ void stand(Connection& c, const Steps& unplaced, TableRows& known) {
             for (Step* s : unplaced)
                 if (s->key == column(r, 0)) s->placed = true;
         }
-        return stood.error;
+        return stood.failed.why;
     };
     Steps heard = unplaced;
     if (const error_code failed = register_in(one_each)) {

@@ -35,21 +35,22 @@ bool on_this_machine(const std::string& address) {
 constexpr milliseconds patience_with_names{750};
 
 /// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
-std::vector<std::string> targets(Shared& shared, std::optional<boot_clock::time_point> look_up,
-                                 std::string& detail) {
+spi::Answer<std::vector<std::string>> targets(Shared& shared,
+                                              std::optional<boot_clock::time_point> look_up) {
     const Options& o = shared.options;
-    if (!o.socket.empty()) return {std::string()};
-    if (is_address(o.host)) return {o.host};
+    if (!o.socket.empty()) return std::vector<std::string>(1);
+    if (is_address(o.host)) return std::vector<std::string>{o.host};
+    const std::string nowhere = "no address for " + o.host;
     std::vector<std::string> known;
     if (auto reached = shared.reached(); !reached.empty()) known.push_back(std::move(reached));
-    if (!look_up) return known;
+    if (!look_up && !known.empty()) return known;
+    if (!look_up) return spi::Failure(make(Error::unresolved), nowhere);
     if (!known.empty()) look_up = std::min(*look_up, boot_clock::now() + patience_with_names);
     const auto found = shared.names.wait_for(o.host, *look_up);
     if (!found && !known.empty()) return known;
-    if (!found) {
-        detail += ": " + spi::HostNames::words(found.error());
-        return {};
-    }
+    if (!found)
+        return spi::Failure(make(Error::unresolved),
+                            nowhere + ": " + spi::HostNames::words(found.error()));
     std::vector<std::string> out;
     for (const auto& address : *found)
         out.push_back(address.to_string());
@@ -73,24 +74,22 @@ public:
     Attempt(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline)
         : shared_(shared), opening_(opening), until_(deadline) {}
 
-    PgHandle run(const std::string& address, const std::string& password, error_code& why,
-                 std::string& detail) {
+    spi::Answer<PgHandle> run(const std::string& address, const std::string& password) {
         PgHandle h = start(address, password);
-        why = h ? drive(h.get()) : make(Error::no_resources);
+        error_code why = h ? drive(h.get()) : make(Error::no_resources);
         if (!why && PQserverVersion(h.get()) < 120000) why = make(Error::too_old);
         if (!why) return h;
-        if (h && why != make(Error::no_answer)) {
-            const std::string_view message = PQerrorMessage(h.get());
-            const auto state = state_in(message);
-            if (!state.empty()) why = make(from_state(state));
-            detail = words_of(message);
-            if (why == make(Error::refused) && PQsslInUse(h.get()) == 0 &&
-                !shared_.options.tls_chosen && message.find("SSL was required") != message.npos)
-                detail +=
-                    "; sslmode=prefer in the URL does without, and shows everybody on the "
-                    "way the password";
-        }
-        return {nullptr, &PQfinish};
+        if (!h || why == make(Error::no_answer)) return spi::Failure(why);
+        const std::string_view message = PQerrorMessage(h.get());
+        const auto state = state_in(message);
+        if (!state.empty()) why = make(from_state(state));
+        spi::Failure failed(why, words_of(message));
+        if (why == make(Error::refused) && PQsslInUse(h.get()) == 0 &&
+            !shared_.options.tls_chosen && message.find("SSL was required") != message.npos)
+            failed.detail +=
+                "; sslmode=prefer in the URL does without, and shows everybody on the "
+                "way the password";
+        return failed;
     }
 
 private:
@@ -182,37 +181,31 @@ std::string words_of(std::string_view message) {
     return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
 }
 
-PgHandle connect(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline,
-                 std::optional<boot_clock::time_point> look_up, error_code& why,
-                 std::string& detail) {
-    PgHandle none{nullptr, &PQfinish};
+spi::Answer<PgHandle> connect(Shared& shared, Shared::Opening& opening,
+                              boot_clock::time_point deadline,
+                              std::optional<boot_clock::time_point> look_up) {
     std::string password;
     if (!shared.options.password.empty()) {
-        auto secret = shared.options.password.read(&detail);
-        if (!secret) {
-            why = secret.error();
-            return none;
-        }
+        auto secret = shared.options.password.read();
+        if (!secret) return std::move(secret).error();
         password = std::move(*secret);
     }
-    why = make(Error::unresolved);
-    std::string nowhere = "no address for " + shared.options.host;
-    const auto where = targets(shared, look_up, nowhere);
-    if (where.empty()) {
-        detail = std::move(nowhere);
-        return none;
-    }
-    for (std::size_t i = 0; i < where.size(); ++i) {
+    const auto where = targets(shared, look_up);
+    if (!where) return where.error();
+    spi::Failure last(make(Error::unresolved));
+    for (std::size_t i = 0; i < where->size(); ++i) {
+        const std::string& address = (*where)[i];
         // Each address gets its share of the time, so that a dead one does not take all of it.
         const auto now = boot_clock::now();
-        const auto share = (deadline - now) / static_cast<std::int64_t>(where.size() - i);
-        PgHandle h = Attempt(shared, opening, now + share).run(where[i], password, why, detail);
-        if (h) {
-            shared.reach(where[i]);
-            return h;
+        const auto share = (deadline - now) / static_cast<std::int64_t>(where->size() - i);
+        auto connected = Attempt(shared, opening, now + share).run(address, password);
+        if (connected) {
+            shared.reach(address);
+            return connected;
         }
+        last = std::move(connected).error();
     }
-    return none;
+    return last;
 }
 
 }  // namespace holdfast::postgresql

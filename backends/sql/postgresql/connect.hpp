@@ -2,18 +2,16 @@
 #pragma once
 #include <optional>
 
-#include "holdfast/error.hpp"
+#include "holdfast/spi/failure.hpp"
 #include "session.hpp"
 #include "shared.hpp"
 
 namespace holdfast::postgresql {
 
-/// Returns a connected handle by `deadline`, or null with the reason in `why` and its text in
-/// `detail`. `look_up`: until when to wait for the host's address, whose look-up nothing can bound;
-/// none: no look-up.
-PgHandle connect(Shared&, Shared::Opening&, boot_clock::time_point deadline,
-                 std::optional<boot_clock::time_point> look_up, error_code& why,
-                 std::string& detail);
+/// Returns a connected handle by `deadline`. `look_up`: until when to wait for the host's address,
+/// whose look-up nothing can bound; none: no look-up.
+spi::Answer<PgHandle> connect(Shared&, Shared::Opening&, boot_clock::time_point deadline,
+                              std::optional<boot_clock::time_point> look_up);
 
 /// The SQLSTATE in a message of libpq in its verbose form; empty if there is none.
 std::string_view state_in(std::string_view message) noexcept;

@@ -40,6 +40,11 @@ std::string_view text_of(const pqxx::field& f) {
     return f.is_null() ? std::string_view() : std::string_view(f.c_str());
 }
 
+/// Two make the table at the same moment: then it is there.
+bool made_by_another(std::string_view state) noexcept {
+    return state == "23505" || state == "42P07" || state == "42710" || state == "XX000";
+}
+
 }  // namespace
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
@@ -66,43 +71,45 @@ bool Connection::stale() const noexcept {
     return n == 0 || (byte == 'E' && PQsslInUse(session_->raw()) == 0);
 }
 
-error_code Connection::open(boot_clock::time_point deadline, std::string& detail) {
+spi::Failure Connection::open(boot_clock::time_point deadline) {
     const auto now = boot_clock::now();
     if (session_ && now - used_ > idle_unchecked && stale()) close();
     used_ = now;
     if (session_) return {};
-    error_code why;
     const bool spare = resolve_ == Resolve::no;
-    if (spare && now < shared_->crowded_until()) {
-        detail = "the server has no connection to spare";
-        return make(Error::too_many);
-    }
+    if (spare && now < shared_->crowded_until())
+        return {make(Error::too_many), "the server has no connection to spare"};
     Shared::Opening opening(*shared_);
     // A caller's own thread has no time beyond its caller's.
     const auto until = spare ? deadline : spi::net::connect_until(deadline);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
-    PgHandle h = connect(*shared_, opening, until, look_up, why, detail);
-    if (!h && why == make(Error::too_many)) {
+    auto connected = connect(*shared_, opening, until, look_up);
+    if (!connected && connected.error().why == make(Error::too_many)) {
         // The engine's connections matter more than those that save callers a thread switch.
         shared_->crowd(now + crowded_for);
         if (!spare) shared_->watchdog->end_spares();
     }
     const auto late = [&] { return opening.answered() && boot_clock::now() >= deadline; };
-    if (!h) return why == make(Error::no_answer) && late() ? make(Error::connecting) : why;
-    guard_.watch(PQsocket(h.get()));
+    spi::Failure failed;
+    if (!connected) {
+        failed = std::move(connected).error();
+        if (failed.why == make(Error::no_answer) && late()) failed.why = make(Error::connecting);
+        return failed;
+    }
+    guard_.watch(PQsocket(connected->get()));
     try {
-        session_ = std::make_unique<Session>(std::move(h));
-        why = introduce(until, detail);
+        session_ = std::make_unique<Session>(std::move(*connected));
+        failed = introduce(until);
     } catch (const std::bad_alloc&) {  // says nothing about the server
         close();
         throw;
     } catch (const std::exception& e) {  // a number that is none, for instance
-        detail = words_of(e.what());
-        why = make(session_ ? Error::strange_answer : Error::closed);
+        failed = {make(session_ ? Error::strange_answer : Error::closed), words_of(e.what())};
     }
-    if (why) close();
-    const bool unanswered = !why || why == make(Error::no_answer);
-    return unanswered && late() ? make(Error::connecting) : why;
+    if (failed) close();
+    const bool unanswered = !failed || failed.why == make(Error::no_answer);
+    if (unanswered && late()) failed.why = make(Error::connecting);
+    return failed;
 }
 
 template <class F>
@@ -110,13 +117,12 @@ Said Connection::guarded(boot_clock::time_point deadline, Shape shape, F&& state
     Said said;
     state_.clear();
     const auto failed = [&](Error e, bool nothing_done, std::string words) {
-        said.error = make(e);
+        said.failed = {make(e), std::move(words)};
         said.nothing_done = nothing_done;
-        said.detail = std::move(words);
     };
     if (!guard_.begin(deadline)) {
         guard_.end();
-        said.error = make_error_code(errc::closed);
+        said.failed = make_error_code(errc::closed);
         return said;
     }
     shared_->requests.fetch_add(1, std::memory_order_relaxed);
@@ -141,69 +147,64 @@ Said Connection::guarded(boot_clock::time_point deadline, Shape shape, F&& state
         failed(Error::refused_statement, false, words_of(e.what()));
     }
     const bool overdue = guard_.end();
-    if (!said.error) {
+    if (!said.failed) {
         if (overdue) close();  // answered just in time, but the socket is gone
         return said;
     }
     if (overdue) failed(Error::no_answer, false, {});
-    if (state_ == "57014") said.detail += "; see statement_timeout of this role and database";
+    if (state_ == "57014")
+        said.failed.detail += "; see statement_timeout of this role and database";
     // Ours for a row; theirs for the table, which a statement locks before it has set its own.
     if (state_ == "55P03")
-        said.detail +=
+        said.failed.detail +=
             "; another transaction has locked the row, or the table (then see also lock_timeout of "
             "this role and database): pg_locks shows it";
     if (state_ == "42P10")
-        said.detail += "; ALTER TABLE holdfast_lease ADD PRIMARY KEY (name, slot)";
-    if (state_ == "42501" && said.detail.find("holdfast_lease") != std::string::npos)
-        said.detail += "; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
+        said.failed.detail += "; ALTER TABLE holdfast_lease ADD PRIMARY KEY (name, slot)";
+    if (state_ == "42501" && said.failed.detail.find("holdfast_lease") != std::string::npos)
+        said.failed.detail +=
+            "; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
     if (overdue || !said.nothing_done || !session_->usable()) close();
     return said;
 }
 
-error_code Connection::judge_table(const pqxx::row& hello, boot_clock::time_point deadline,
-                                   std::string& detail) {
+spi::Failure Connection::judge_table(const pqxx::row& hello, boot_clock::time_point deadline) {
     constexpr std::string_view before = comment_before_format;
     const std::string which(text_of(hello[5]));
     statements_ = shared_->statements_in(std::string(text_of(hello[8])));
     const bool ours_alone = text_of(hello[6]) == "t";
     if (!ours_alone && !shared_->audited(which))
-        if (const auto why = audit(deadline, detail)) return why;
+        if (auto failed = audit(deadline)) return failed;
     const auto comment = text_of(hello[4]);
-    if (!comment.starts_with(before)) {
-        detail = "its comment is not \"" + table_comment() + "\": see `holdfast schema postgresql`";
-        return make(Error::foreign_table);
-    }
+    if (!comment.starts_with(before))
+        return {make(Error::foreign_table),
+                "its comment is not \"" + table_comment() + "\": see `holdfast schema postgresql`"};
     const std::string number(comment.substr(before.size()));
     const long format = std::strtol(number.c_str(), nullptr, 10);
     if (format > table_format) return make(Error::newer_format);
-    if (format < table_format) {
-        detail = "when nothing is held any more, drop it: it is made again";
-        return make(Error::older_format);
-    }
+    if (format < table_format)
+        return {make(Error::older_format),
+                "when nothing is held any more, drop it: it is made again"};
     if (!ours_alone) shared_->audit_passed(which);
     return {};
 }
 
-error_code Connection::audit(boot_clock::time_point deadline, std::string& detail) {
+spi::Failure Connection::audit(boot_clock::time_point deadline) {
     Said said = guarded(deadline, {3, true},
                         [&](pqxx::nontransaction& tx) { return tx.exec(statements_->audit()); });
-    if (said.error) {
-        detail = std::move(said.detail);
-        return said.error;
-    }
+    if (said.failed) return said.failed;
     const auto found = said.rows[0];
-    if (const auto owner = text_of(found[0]); !owner.empty()) {
-        detail = "it belongs to the role " + std::string(owner) +
-                 ", which is neither this role, nor one that it is a member of, nor the database's "
-                 "owner, nor a superuser (and for a superuser only the last will do); drop it if "
-                 "you do not know it, or ALTER TABLE holdfast_lease OWNER TO one of these, or "
-                 "connect as its owner, or use a schema of this role's own (schema=NAME)";
-        return make(Error::untrusted_table);
-    }
-    if (const auto code = text_of(found[1]); !code.empty()) {
-        detail = "it has what Holdfast did not make: " + std::string(code) + "; drop that";
-        return make(Error::untrusted_table);
-    }
+    if (const auto owner = text_of(found[0]); !owner.empty())
+        return {
+            make(Error::untrusted_table),
+            "it belongs to the role " + std::string(owner) +
+                ", which is neither this role, nor one that it is a member of, nor the database's "
+                "owner, nor a superuser (and for a superuser only the last will do); drop it if "
+                "you do not know it, or ALTER TABLE holdfast_lease OWNER TO one of these, or "
+                "connect as its owner, or use a schema of this role's own (schema=NAME)"};
+    if (const auto code = text_of(found[1]); !code.empty())
+        return {make(Error::untrusted_table),
+                "it has what Holdfast did not make: " + std::string(code) + "; drop that"};
     if (const auto others = text_of(found[2]); !others.empty())
         shared_->warnings.tell("the permission TRIGGER on holdfast_lease lets " +
                                std::string(others) +
@@ -211,7 +212,8 @@ error_code Connection::audit(boot_clock::time_point deadline, std::string& detai
     return {};
 }
 
-error_code Connection::introduce(boot_clock::time_point deadline, std::string& detail) {
+spi::Failure Connection::introduce(boot_clock::time_point deadline) {
+    spi::Failure made;
     for (int round = 0;; ++round) {
         const int pid = PQbackendPID(session_->raw());
         const Options& o = shared_->options;
@@ -221,21 +223,15 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
         Said said = guarded(deadline, {10, true}, [&](pqxx::nontransaction& tx) {
             return execute(tx, false, shared_->statements.hello(), parameters);
         });
-        if (said.error) {
-            detail = std::move(said.detail);
-            return said.error;
-        }
+        if (said.failed) return said.failed;
         const auto row = said.rows[0];
         pooled_ = row[0].as<int>() != pid;
         shared_->heard_clock(row[3].as<std::int64_t>());
-        if (text_of(row[1]) == "t") {
-            detail = "it is a standby: connect to the primary";
-            return make(Error::read_only);
-        }
-        if (text_of(row[2]) == "on") {
-            detail = "default_transaction_read_only is on for this role or database";
-            return make(Error::read_only);
-        }
+        if (text_of(row[1]) == "t")
+            return {make(Error::read_only), "it is a standby: connect to the primary"};
+        if (text_of(row[2]) == "on")
+            return {make(Error::read_only),
+                    "default_transaction_read_only is on for this role or database"};
         if (pooled_)
             shared_->warnings.tell(
                 "behind a connection pooler, waiters are not notified and look once a "
@@ -244,34 +240,28 @@ error_code Connection::introduce(boot_clock::time_point deadline, std::string& d
         if (forgetful_)
             shared_->warnings.tell(std::string(text_of(row[7])) +
                                    ": a crash of the server's machine forgets grants");
-        if (!row[5].is_null()) {
-            detail.clear();
-            return judge_table(row, deadline, detail);
-        }
+        if (!row[5].is_null()) return judge_table(row, deadline);
         if (round > 0) {
-            if (detail.empty())
-                detail = "the table was made and is not there: look at the schemas of search_path";
-            return make(Error::no_table);
+            if (made.detail.empty())
+                made.detail =
+                    "the table was made and is not there: look at the schemas of search_path";
+            return {make(Error::no_table), std::move(made.detail)};
         }
-        if (const auto why = create(deadline, detail)) return why;
+        made = create(deadline);
+        if (made && !made_by_another(state_)) return made;
     }
 }
 
-error_code Connection::create(boot_clock::time_point deadline, std::string& detail) {
+spi::Failure Connection::create(boot_clock::time_point deadline) {
     Said said = guarded(deadline, {}, [&](pqxx::nontransaction& tx) {
         return tx.exec(shared_->statements.create());
     });
-    if (!said.error) return {};
-    detail = said.detail;
-    // Others make it at the same moment: then it is there.
-    if (state_ == "23505" || state_ == "42P07" || state_ == "42710" || state_ == "XX000") return {};
-    if (state_ == "42501" || state_ == "3F000") {
-        detail +=
-            "; let its owner run what `holdfast schema postgresql` prints, and "
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
-        return make(Error::no_table);
-    }
-    return said.error;
+    if (state_ == "42501" || state_ == "3F000")
+        return {make(Error::no_table),
+                said.failed.detail +
+                    "; let its owner run what `holdfast schema postgresql` prints, and "
+                    "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role"};
+    return said.failed;
 }
 
 Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
@@ -294,10 +284,10 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
                      boot_clock::time_point deadline) {
     for (bool dropped = false, broken = false;;) {
         Said said;
-        said.error = open(deadline, said.detail);
-        if (said.error) return said;
+        said.failed = open(deadline);
+        if (said.failed) return said;
         said = once(sql, parameters, deadline);
-        if (!said.error) return said;
+        if (!said.failed) return said;
         const bool time_left = boot_clock::now() < deadline;
         // A pooler that hides itself: the prepared statement belongs to another session.
         const bool unknown_name = state_ == "26000" || state_ == "42P05";
@@ -312,7 +302,7 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
         }
         // Ended by the server since it was last used. A renewal may be said twice: it names its
         // grant.
-        if (sql == Sql::renew && said.error == make(Error::closed) && time_left &&
+        if (sql == Sql::renew && said.failed.why == make(Error::closed) && time_left &&
             !std::exchange(broken, true))
             continue;
         if (!worth_repeating(state_) || !time_left) return said;
@@ -321,23 +311,19 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
 
 Said Connection::run_text(const std::string& sql, boot_clock::time_point deadline, Shape shape) {
     Said said;
-    said.error = open(deadline, said.detail);
-    if (said.error) return said;
+    said.failed = open(deadline);
+    if (said.failed) return said;
     return guarded(deadline, shape, [&](pqxx::nontransaction& tx) { return tx.exec(sql); });
 }
 
-error_code Connection::listen(boot_clock::time_point deadline, std::string& detail) {
-    if (const auto why = open(deadline, detail)) return why;
-    if (pooled_) {
-        detail = "behind a connection pooler";
-        return make_error_code(errc::not_supported);
-    }
+spi::Failure Connection::listen(boot_clock::time_point deadline) {
+    if (auto failed = open(deadline)) return failed;
+    if (pooled_) return {errc::not_supported, "behind a connection pooler"};
     // Not as libpqxx does it: that says UNLISTEN at the end, and waits for the answer of a server
     // that may hang.
     Said said = run_text("LISTEN \"" + (channel + shared_->me) + '"', deadline, {0});
-    listening_ = !said.error;
-    detail = std::move(said.detail);
-    return said.error;
+    listening_ = !said.failed;
+    return said.failed;
 }
 
 bool Connection::heard(std::vector<std::string>& names) noexcept {

@@ -12,9 +12,8 @@ namespace holdfast::postgresql {
 
 /// The outcome of one statement.
 struct Said {
-    error_code error;          ///< none: the answer is in `rows`
-    bool nothing_done = true;  ///< with an error: surely nothing was changed
-    std::string detail;        ///< text of the error
+    spi::Failure failed;       ///< none: the answer is in `rows`
+    bool nothing_done = true;  ///< with a failure: surely nothing was changed
     pqxx::result rows;
 };
 
@@ -36,7 +35,7 @@ public:
     Shared& shared() const noexcept { return *shared_; }
     /// Connects unless connected, and makes the table on demand. Errors: connecting, where that is
     /// not done by `deadline`; it is then done for the next call, unless only this caller uses it.
-    error_code open(boot_clock::time_point deadline, std::string& detail);
+    spi::Failure open(boot_clock::time_point deadline);
     bool is_open() const noexcept { return session_ != nullptr; }
     /// Whether a pooler is in between, so that the session is not ours alone.
     bool pooled() const noexcept { return pooled_; }
@@ -52,7 +51,7 @@ public:
     Said run_text(const std::string& sql, boot_clock::time_point deadline, Shape = Shape{-1});
 
     /// Subscribes to notifications of releases. Not behind a pooler.
-    error_code listen(boot_clock::time_point deadline, std::string& detail);
+    spi::Failure listen(boot_clock::time_point deadline);
     /// The names notified since, without waiting. False: the connection broke.
     bool heard(std::vector<std::string>& names) noexcept;
     /// A duplicate of the socket; -1 when it is not open.
@@ -62,10 +61,10 @@ private:
     template <class F>
     Said guarded(boot_clock::time_point deadline, Shape shape, F&& statement);
     bool stale() const noexcept;
-    error_code judge_table(const pqxx::row& hello, boot_clock::time_point, std::string& detail);
-    error_code audit(boot_clock::time_point, std::string& detail);
-    error_code introduce(boot_clock::time_point deadline, std::string& detail);
-    error_code create(boot_clock::time_point deadline, std::string& detail);
+    spi::Failure judge_table(const pqxx::row& hello, boot_clock::time_point);
+    spi::Failure audit(boot_clock::time_point);
+    spi::Failure introduce(boot_clock::time_point deadline);
+    spi::Failure create(boot_clock::time_point deadline);
     Said once(Sql, const std::vector<std::string>&, boot_clock::time_point deadline);
 
     const std::shared_ptr<Shared> shared_;

@@ -178,18 +178,14 @@ std::vector<spi::Check> all_checks() {
     return {std::begin(checks), std::end(checks)};
 }
 
-result<Examination> Questions::examine(Connection& c, boot_clock::time_point deadline,
-                                       std::string& detail) {
+spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_point deadline) {
     // A fresh look: settings and poolers change.
     c.close();
-    if (const auto why = c.open(deadline, detail)) return why;
+    if (auto failed = c.open(deadline)) return failed;
     const auto before = std::chrono::system_clock::now();
     const auto sent = boot_clock::now();
     Said said = c.run_text(c.shared().statements.facts(), deadline, {-1, true});
-    if (said.error) {
-        detail = std::move(said.detail);
-        return said.error;
-    }
+    if (said.failed) return said.failed;
     spi::Facts facts;
     spi::note_round_trip(facts, boot_clock::now() - sent, c.shared().options.ttl);
     const auto after = std::chrono::system_clock::now();
@@ -202,10 +198,7 @@ result<Examination> Questions::examine(Connection& c, boot_clock::time_point dea
     facts.set("pooled", c.pooled() ? 1 : 0);
     // Only a write proves the right to write.
     said = c.run(Sql::stand, {"{}", "{}", c.shared().me, "{}"}, deadline);
-    if (said.error) {
-        detail = std::move(said.detail);
-        return said.error;
-    }
+    if (said.failed) return said.failed;
     Examination found;
     spi::judge(checks, facts, found.findings);
     found.capabilities = promises();

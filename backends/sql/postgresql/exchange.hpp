@@ -30,18 +30,17 @@ inline std::int64_t number(const pqxx::row& r, int at) {
 
 inline void refuse(Step& s, const Said& said) {
     if (said.nothing_done)
-        s.refused(said.error, said.detail,
-                  spi::Attempt::Failed{said.error, cannot_now(said.error)});
+        s.refused(said.failed, spi::Attempt::Failed{said.failed.why, cannot_now(said.failed.why)});
     else
-        s.refused(said.error, said.detail, spi::Attempt::NoAnswer{said.error});
+        s.refused(said.failed, spi::Attempt::NoAnswer{said.failed.why});
 }
 
 /// False: there is an error, which is now in all of them.
 inline bool went_well(const Said& said, const Steps& steps) {
-    if (said.error)
+    if (said.failed)
         for (Step* s : steps)
             refuse(*s, said);
-    return !said.error;
+    return !said.failed;
 }
 
 inline boot_clock::time_point last_deadline(const Steps& steps) {

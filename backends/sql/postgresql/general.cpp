@@ -108,9 +108,9 @@ void write_out(Connection& c, Groups& groups, const std::vector<Change>& changes
     std::vector<std::string> told;
     for (const Change& change : changes) {
         Group& g = groups[change.key];
-        if (said.error && said.nothing_done && said.error == make(Error::timed_out)) {
+        if (said.failed && said.nothing_done && said.failed.why == make(Error::timed_out)) {
             missed(g.steps, said);
-        } else if (said.error) {
+        } else if (said.failed) {
             went_well(said, g.steps);
         } else if (const auto at = written.find(change.key); at != written.end()) {
             settle(g, true);
@@ -132,8 +132,7 @@ void write_locked(Connection& c, Groups& groups, const std::vector<Change>& chan
     constexpr milliseconds all{100}, each{20};
     const auto until = boot_clock::now() + all;
     Said locked;
-    locked.error = make(Error::timed_out);
-    locked.detail = "somebody else has locked the row";
+    locked.failed = {make(Error::timed_out), "somebody else has locked the row"};
     for (const Change& change : changes) {
         if (boot_clock::now() < until)
             write_out(c, groups, {change}, steps, changes.size() > 1 ? each : all);
@@ -167,7 +166,7 @@ void one_round(Connection& c, const Steps& steps, LeftOut& left_out) {
     if (!absent.empty()) {
         said = c.run(Sql::ensure, {array_of(absent)}, last_deadline(steps));
         said.nothing_done = true;  // a free row at most
-        if (said.error) {
+        if (said.failed) {
             for (const auto& key : absent)
                 went_well(said, groups[key].steps);
         }
@@ -227,7 +226,7 @@ Said read(Connection& c, const std::vector<std::string>& keys, boot_clock::time_
     for (const auto& key : keys)
         rows[key];
     Said said = c.run(Sql::read, {array_of(keys), c.shared().me}, deadline);
-    if (said.error) return said;
+    if (said.failed) return said;
     for (const auto& r : said.rows) {
         TableRow& row = rows[std::string(column(r, 0))];
         row.present = true;
@@ -290,19 +289,19 @@ void run_general(Connection& c, Steps steps) {
         s->open_again();
     // The clock of the server is known from the connection.
     Said said;
-    said.error = c.open(last_deadline(steps), said.detail);
+    said.failed = c.open(last_deadline(steps));
     if (!went_well(said, steps)) return;
     Steps asking, off;
     std::copy_if(steps.begin(), steps.end(), std::back_inserter(asking), is_attempt);
     const Shared::InFlight until_answered(c.shared(), asking, off);
-    said.error = make_error_code(errc::closed);
+    said.failed = make_error_code(errc::closed);
     went_well(said, off);
     if (const Steps on = still_open(steps); on.size() == 1 && alone(c, *on.front())) return;
     for (LeftOut left_out;;) {
         const auto now = boot_clock::now();
         Steps open;
         for (Step* s : still_open(steps)) {
-            said.error = make(Error::no_answer);
+            said.failed = make(Error::no_answer);
             if (now < s->deadline)
                 open.push_back(s);
             else

@@ -31,10 +31,9 @@ spi::awaitable<void> Listener::connect() {
     job->deadline = boot_clock::now() + listener_patience;
     const auto deadline = job->deadline;
     job->ask = [made, shared = shared_, deadline](Connection&) {
-        std::string detail;
         try {
             made->connection = std::make_unique<Connection>(shared, Connection::Resolve::yes);
-            made->why = made->connection->listen(deadline, detail);
+            made->why = made->connection->listen(deadline).why;
         } catch (const std::exception&) {
             made->why = make_error_code(errc::unavailable);
         }

@@ -5,37 +5,35 @@
 
 namespace holdfast::postgresql {
 
-result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
-                                      boot_clock::time_point deadline, std::string& detail) {
+spi::Answer<spi::Survey> Questions::survey(Connection& c, const std::string& name,
+                                           boot_clock::time_point deadline) {
     const std::string key = c.shared().options.prefix + name;
     TableRows rows;
     Said said = read(c, {key}, deadline, rows);
-    detail = std::move(said.detail);
-    if (said.error) return said.error;
+    if (said.failed) return said.failed;
     const auto state = rows[key].state();
     return state ? state->survey() : spi::Survey();
 }
 
-result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
-                                    const HolderFilter& which, spi::Tell what,
-                                    boot_clock::time_point deadline, std::string& detail) {
+spi::Answer<spi::Survey> Questions::tell(Connection& c, const std::string& name,
+                                         const HolderFilter& which, spi::Tell what,
+                                         boot_clock::time_point deadline) {
     const std::string key = c.shared().options.prefix + name;
     spi::Survey reached;
     for (bool written = false; !written;) {
         TableRows rows;
         Said said = read(c, {key}, deadline, rows);
-        detail = std::move(said.detail);
-        if (said.error) return said.error;
+        if (said.failed) return said.failed;
         const TableRow& row = rows[key];
         auto state = row.state();
         if (!state) return make(Error::foreign_row);
-        reached = state->tell(which, what, detail);
-        if (reached.holders.empty()) return make_error_code(errc::not_held);
+        auto told = state->tell(which, what);
+        if (!told) return told;
+        reached = std::move(*told);
         if (!state->changed) break;
         std::map<std::string, bool, std::less<>> done;
         said = write(c, {{key, &row, sql::columns_of(*state, row.columns), deadline, true}}, done);
-        detail = std::move(said.detail);
-        if (said.error) return said.error;
+        if (said.failed) return said.failed;
         written = !done.empty();
         if (!written && boot_clock::now() >= deadline) return make(Error::no_answer);
     }
@@ -45,14 +43,13 @@ result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
     return reached;
 }
 
-result<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
-                                                 std::size_t limit, boot_clock::time_point deadline,
-                                                 std::string& detail) {
+spi::Answer<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
+                                                      std::size_t limit,
+                                                      boot_clock::time_point deadline) {
     const std::string& space = c.shared().options.prefix;
     constexpr std::size_t most = 1'000'000'000;
     Said said = c.run(Sql::list, {space + prefix, std::to_string(std::min(limit, most))}, deadline);
-    detail = std::move(said.detail);
-    if (said.error) return said.error;
+    if (said.failed) return said.failed;
     std::vector<std::string> names;
     for (const auto& row : said.rows)
         if (const auto key = column(row, 0); key.starts_with(space))
@@ -60,14 +57,13 @@ result<std::vector<std::string>> Questions::list(Connection& c, const std::strin
     return names;
 }
 
-result<std::string> Questions::note(Connection& c, const std::string& name,
-                                    const std::optional<std::string>& text,
-                                    boot_clock::time_point deadline, std::string& detail) {
+spi::Answer<std::string> Questions::note(Connection& c, const std::string& name,
+                                         const std::optional<std::string>& text,
+                                         boot_clock::time_point deadline) {
     const std::string key = c.shared().options.prefix + name;
     Said said = text ? c.run(Sql::record, {key, sql::record_text(*text)}, deadline)
                      : c.run(Sql::recorded, {key}, deadline);
-    detail = std::move(said.detail);
-    if (said.error) return said.error;
+    if (said.failed) return said.failed;
     if (text) return *text;
     return said.rows.empty() ? std::string() : sql::read_record(column(said.rows[0], 0));
 }

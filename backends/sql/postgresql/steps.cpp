@@ -12,7 +12,7 @@ int mark(const Step& s) {
 /// Somebody else has locked the row: once more, soon.
 void locked_now(Step& s) {
     Said said;
-    said.error = make(Error::conflict);
+    said.failed = make(Error::conflict);
     refuse(s, said);
     s.freed = false;
 }
@@ -110,7 +110,7 @@ void withdraw_all(Connection& c, const Steps& steps) {
     const Said said =
         c.run(Sql::withdraw, {key.take(), owner.take(), last.take()}, last_deadline(steps));
     if (!went_well(said, steps)) {
-        if (steps.size() > 1 && said.error == make(Error::timed_out))
+        if (steps.size() > 1 && said.failed.why == make(Error::timed_out))
             one_by_one(steps, [&](const Steps& one) { withdraw_all(c, one); });
         return;
     }
@@ -194,7 +194,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
                 continue;
             }
             Said late;
-            late.error = make(Error::no_answer);
+            late.failed = make(Error::no_answer);
             refuse(*s, late);
         }
         return steps;
@@ -222,7 +222,7 @@ void sweep(Connection& c, boot_clock::time_point deadline, std::string& cursor) 
     try {
         const Said said = c.run(Sql::sweep, {cursor}, deadline);
         cursor.clear();
-        if (said.error || said.rows.empty() || number(said.rows[0], 1) < 1000) return;
+        if (said.failed || said.rows.empty() || number(said.rows[0], 1) < 1000) return;
         cursor = column(said.rows[0], 0);
     } catch (const std::exception&) {
         cursor.clear();

@@ -119,35 +119,32 @@ int Connection::wait_for_lock(void* self, int times) noexcept {
     return 1;
 }
 
-error_code Connection::open(boot_clock::time_point deadline, std::string& detail) {
+spi::Failure Connection::open(boot_clock::time_point deadline) {
     if (db_ != nullptr && intact()) return {};
     close();
     if (!Others::here().usable) return make_error(Finding::forked_inside);
-    if (!boot_clock_known()) {
-        detail =
+    if (!boot_clock_known())
+        return {
+            make_error(Finding::unknown_clock),
             "/proc/self cannot be read, and without it two processes may have different clocks; "
-            "mount /proc for this process";
-        return make_error(Finding::unknown_clock);
-    }
-    if (const auto ec = check_place(database_->path, detail)) return ec;
+            "mount /proc for this process"};
+    if (auto failed = check_place(database_->path)) return failed;
     if (database_->personal)
-        if (const auto ec = check_private(database_->path, detail)) return ec;
+        if (auto failed = check_private(database_->path)) return failed;
     make_file(database_->path);
     if (database_->personal) {
         make_private(database_->path);
-        if (const auto name = readers_only(database_->path); !name.empty()) {
-            detail = "private=yes: " + readers_words(name);
-            return make_error(Finding::not_private);
-        }
+        if (const auto name = readers_only(database_->path); !name.empty())
+            return {make_error(Finding::not_private), "private=yes: " + readers_words(name)};
     }
     deadline_ = deadline;
     const int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     const int rc = sqlite3_open_v2(database_->path.c_str(), &db_, flags, nullptr);
     if (rc != SQLITE_OK) {
-        const auto ec = fail(rc, detail);
+        auto failed = fail(rc);
         close();
-        return ec;
+        return failed;
     }
     sqlite3_busy_handler(db_, wait_for_lock, this);
     // Whoever may write the file can put code into its schema, which would run here.
@@ -163,9 +160,9 @@ error_code Connection::open(boot_clock::time_point deadline, std::string& detail
     }
     file_ = *id;
     sqlite3_wal_hook(db_, after_commit, this);
-    if (const auto ec = set_up(detail)) {
+    if (auto failed = set_up()) {
         close();
-        return ec;
+        return failed;
     }
     ++openings_;
     for (std::string& text : doubts_about(database_->path))
@@ -261,7 +258,7 @@ int Connection::ask(const char* sql, std::string& answer) {
     }
 }
 
-error_code Connection::set_up(std::string& detail) {
+spi::Failure Connection::set_up() {
     std::string answer;
     int rc = ask("PRAGMA journal_mode = WAL", answer);
     // The log is there after the first reading. An index of one that is gone is an
@@ -272,25 +269,22 @@ error_code Connection::set_up(std::string& detail) {
     if (!any.empty() && !find_log()) {
         close_without_log();
         wait_for_lock(this, 10);
-        detail = "the -wal or -shm of " + database_->path +
-                 " was removed while this process had it open; close its other connections to it";
-        return make_error(SQLITE_BUSY);
+        return {
+            make_error(SQLITE_BUSY),
+            "the -wal or -shm of " + database_->path +
+                " was removed while this process had it open; close its other connections to it"};
     }
-    if (rc != SQLITE_OK) return fail(rc, detail);
-    if (answer != "wal") {
-        detail = database_->path + " stays in journal mode " + answer +
-                 "; write-ahead logging needs "
-                 "shared memory beside the file";
-        return make_error(Finding::no_wal);
-    }
+    if (rc != SQLITE_OK) return fail(rc);
+    if (answer != "wal")
+        return {make_error(Finding::no_wal), database_->path + " stays in journal mode " + answer +
+                                                 "; write-ahead logging needs "
+                                                 "shared memory beside the file"};
     rc = execute(database_->extra ? "PRAGMA synchronous = EXTRA" : "PRAGMA synchronous = FULL");
     if (rc == SQLITE_OK) rc = ask("PRAGMA synchronous", answer);
-    if (rc != SQLITE_OK) return fail(rc, detail);
-    if (answer != (database_->extra ? "3" : "2")) {
-        detail = "SQLite does not accept the synchronous setting";
-        return make_error(Finding::no_wal);
-    }
-    return create_tables(detail);
+    if (rc != SQLITE_OK) return fail(rc);
+    if (answer != (database_->extra ? "3" : "2"))
+        return {make_error(Finding::no_wal), "SQLite does not accept the synchronous setting"};
+    return create_tables();
 }
 
 sqlite3_stmt* Connection::statement(Sql which) noexcept {
@@ -324,10 +318,10 @@ bool Connection::may_have_committed(int rc) noexcept {
     return kind_of(rc) == SQLITE_FULL && undisturbed == 0;
 }
 
-error_code Connection::fail(int rc, std::string& detail) {
+spi::Failure Connection::fail(int rc) {
     const int system_error = db_ != nullptr ? sqlite3_system_errno(db_) : 0;
-    detail = words(rc, database_->path, db_ != nullptr ? sqlite3_errmsg(db_) : "", system_error);
-    return make_error(rc);
+    return {make_error(rc),
+            words(rc, database_->path, db_ != nullptr ? sqlite3_errmsg(db_) : "", system_error)};
 }
 
 }  // namespace holdfast::sqlite

@@ -73,8 +73,8 @@ public:
 
     DatabaseFile& database() const noexcept { return *database_; }
     /// Opens unless open and intact; makes file and tables on demand. Blocks until `deadline` at
-    /// the latest. Errors: see Finding, and SQLite's own; `detail` receives the text.
-    error_code open(boot_clock::time_point deadline, std::string& detail);
+    /// the latest. Errors: see Finding, and SQLite's own.
+    spi::Failure open(boot_clock::time_point deadline);
     bool is_open() const noexcept { return db_ != nullptr; }
     /// False when the path now leads to another file, or to none.
     bool still_there() const noexcept;
@@ -101,21 +101,21 @@ public:
     /// Runs a statement without parameters and results.
     int run(Sql) noexcept;
 
-    /// The code, with its text in `detail`. Closes the connection if the file is not to be trusted.
-    error_code fail(int sqlite_code, std::string& detail);
+    /// The code with its text. Closes the connection if the file is not to be trusted.
+    spi::Failure fail(int sqlite_code);
 
 private:
     class Others;
     /// `may_write`: as the last connection, copies the log into the file.
     void shut(bool may_write) noexcept;
-    error_code set_up(std::string& detail);
+    spi::Failure set_up();
     bool find_log();
     void close_without_log() noexcept;
-    error_code create_tables(std::string& detail);
+    spi::Failure create_tables();
     int make_tables(std::string& found);
     /// `format`: the format afterwards; `held`: how many leases of layout 1 prevented the change.
     int take_over(std::string& format, std::int64_t& held);
-    error_code failed(int rc, std::string& detail);
+    spi::Failure failed(int rc);
     int execute(const char* sql) noexcept;
     int ask(const char* sql, std::string& answer);
     static int wait_for_lock(void* self, int times) noexcept;

@@ -67,15 +67,14 @@ std::vector<spi::Check> all_checks() {
     return {std::begin(checks), std::end(checks)};
 }
 
-result<Examination> Questions::examine(Connection& c, boot_clock::time_point deadline,
-                                       std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
+spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_point deadline) {
+    if (auto failed = c.open(deadline)) return failed;
     // Only the write lock proves that the file can be written.
     const int rc = c.begin(deadline);
     if (rc != SQLITE_OK) {
-        const error_code ec = c.fail(rc, detail);
+        auto failed = c.fail(rc);
         c.rollback();
-        return ec;
+        return failed;
     }
     c.rollback();
     const std::string& path = c.database().path;

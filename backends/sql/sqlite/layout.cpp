@@ -16,10 +16,10 @@ bool is_failure(int rc) noexcept {
 
 }  // namespace
 
-error_code Connection::failed(int rc, std::string& detail) {
-    const auto ec = fail(rc, detail);
+spi::Failure Connection::failed(int rc) {
+    auto why = fail(rc);
     if (sqlite3_get_autocommit(db_) == 0) execute("ROLLBACK");
-    return ec;
+    return why;
 }
 
 int Connection::make_tables(std::string& found) {
@@ -54,40 +54,39 @@ int Connection::take_over(std::string& format, std::int64_t& held) {
     return rc == SQLITE_OK ? execute("COMMIT") : rc;
 }
 
-error_code Connection::create_tables(std::string& detail) {
+spi::Failure Connection::create_tables() {
     std::string found, format;
     int rc = ask(sql::one_line(section::which_tables).c_str(), found);
     if (rc == SQLITE_OK && found.empty()) rc = make_tables(found);
-    if (rc != SQLITE_OK) return failed(rc, detail);
+    if (rc != SQLITE_OK) return failed(rc);
     if (found == "3" || found == "2")
         rc = ask(sql::one_line(section::which_format).c_str(), format);
     std::int64_t held = 0;
     if (rc == SQLITE_OK && format == "1") rc = take_over(format, held);
-    if (is_failure(rc)) return failed(rc, detail);
+    if (is_failure(rc)) return failed(rc);
     bool ours = rc == SQLITE_OK && found == "3" && !format.empty();
-    if (held > 0) {
-        detail = std::to_string(held) + " lease(s) in " + database_->path +
-                 " are held by programs with an older Holdfast, which could not renew them in the "
-                 "tables of this version; wait until they end, or use another file";
-        return make_error(Finding::older_leases);
-    }
-    if (ours && format != std::to_string(layout_format)) {
-        detail = "the tables in " + database_->path + " have format " + format +
-                 ", and this version knows format " + std::to_string(layout_format) +
-                 "; use a newer Holdfast, or another file";
-        return make_error(Finding::newer_format);
-    }
+    if (held > 0)
+        return {
+            make_error(Finding::older_leases),
+            std::to_string(held) + " lease(s) in " + database_->path +
+                " are held by programs with an older Holdfast, which could not renew them in the "
+                "tables of this version; wait until they end, or use another file"};
+    if (ours && format != std::to_string(layout_format))
+        return {make_error(Finding::newer_format),
+                "the tables in " + database_->path + " have format " + format +
+                    ", and this version knows format " + std::to_string(layout_format) +
+                    "; use a newer Holdfast, or another file"};
     for (std::size_t i = 0; ours && i < cache_.size(); ++i) {
         const std::string& text = text_of(static_cast<Sql>(i));
         rc = sqlite3_prepare_v3(db_, text.c_str(), static_cast<int>(text.size()),
                                 SQLITE_PREPARE_PERSISTENT, &cache_[i], nullptr);
-        if (is_failure(rc)) return failed(rc, detail);
+        if (is_failure(rc)) return failed(rc);
         ours = rc == SQLITE_OK;
     }
     if (ours) return {};
-    detail = "a table holdfast_lease or holdfast_format in " + database_->path +
-             " was not made by Holdfast; choose another file";
-    return make_error(Finding::foreign_table);
+    return {make_error(Finding::foreign_table),
+            "a table holdfast_lease or holdfast_format in " + database_->path +
+                " was not made by Holdfast; choose another file"};
 }
 
 }  // namespace holdfast::sqlite

@@ -141,60 +141,54 @@ bool open_in_this_process(const FileId& file) noexcept {
     return found;
 }
 
-error_code check_place(const std::string& path, std::string& detail) {
+spi::Failure check_place(const std::string& path) {
     const std::string folder = folder_of(real_path(path));
     struct stat s {};
     if (::stat(folder.c_str(), &s) != 0 || !S_ISDIR(s.st_mode)) {
         const int why = errno;
-        if (why == EACCES) {
-            detail = "no permission to enter the directory " + folder;
-            return make_error(Finding::no_permission);
-        }
-        detail = "the directory " + folder + " does not exist; create it, or choose another path";
-        return make_error(Finding::missing_folder);
+        if (why == EACCES)
+            return {make_error(Finding::no_permission),
+                    "no permission to enter the directory " + folder};
+        return {make_error(Finding::missing_folder),
+                "the directory " + folder + " does not exist; create it, or choose another path"};
     }
     const bool there = ::stat(path.c_str(), &s) == 0;
     struct stat link {};
-    if (!there && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
-        detail = path + " is a symbolic link that leads nowhere; remove it";
-        return make_error(Finding::not_a_file);
-    }
-    if (there && !S_ISREG(s.st_mode)) {
-        detail = path + " is not a file; name a file that Holdfast may create";
-        return make_error(Finding::not_a_file);
-    }
-    if (there && s.st_nlink > 1) {
-        detail = path +
-                 " has more than one hard link, and SQLite's log belongs to one name only; "
-                 "remove the other links";
-        return make_error(Finding::linked_twice);
-    }
-    if (there && mount_of(path) != mount_of(folder)) {
-        detail = path +
-                 " is mounted without its directory, so SQLite's log beside it is not the others'; "
-                 "mount its directory instead (with docker: -v DIRECTORY:DIRECTORY)";
-        return make_error(Finding::mounted_alone);
-    }
+    if (!there && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode))
+        return {make_error(Finding::not_a_file),
+                path + " is a symbolic link that leads nowhere; remove it"};
+    if (there && !S_ISREG(s.st_mode))
+        return {make_error(Finding::not_a_file),
+                path + " is not a file; name a file that Holdfast may create"};
+    if (there && s.st_nlink > 1)
+        return {make_error(Finding::linked_twice),
+                path +
+                    " has more than one hard link, and SQLite's log belongs to one name only; "
+                    "remove the other links"};
+    if (there && mount_of(path) != mount_of(folder))
+        return {
+            make_error(Finding::mounted_alone),
+            path +
+                " is mounted without its directory, so SQLite's log beside it is not the others'; "
+                "mount its directory instead (with docker: -v DIRECTORY:DIRECTORY)"};
     struct statfs fs {};
-    if (::statfs((there ? path : folder).c_str(), &fs) != 0) {
-        detail = std::string("cannot ask for the file system: ") + ::strerror(errno);
-        return make_error(Finding::no_permission);
-    }
-    if (std::find(local_types.begin(), local_types.end(), type_of(fs)) == local_types.end()) {
-        detail = path + " is on a file system that is not known to be local (" +
-                 name_of(type_of(fs)) +
-                 "); leases in a file are safe on one machine only: use a local disk, or a server "
-                 "backend such as redis://";
-        return make_error(Finding::network_file_system);
-    }
+    if (::statfs((there ? path : folder).c_str(), &fs) != 0)
+        return {make_error(Finding::no_permission),
+                std::string("cannot ask for the file system: ") + ::strerror(errno)};
+    if (std::find(local_types.begin(), local_types.end(), type_of(fs)) == local_types.end())
+        return {
+            make_error(Finding::network_file_system),
+            path + " is on a file system that is not known to be local (" + name_of(type_of(fs)) +
+                "); leases in a file are safe on one machine only: use a local disk, or a server "
+                "backend such as redis://"};
     if (::access((there ? path : folder).c_str(), R_OK | W_OK) != 0 ||
         (there && ::access(folder.c_str(), W_OK) != 0)) {
         const std::string what = there && ::access(path.c_str(), R_OK | W_OK) != 0
                                      ? "the file " + path
                                      : "the directory " + folder;
-        detail = errno == EROFS ? what + " is on a read-only file system"
-                                : "no permission to write " + what;
-        return make_error(Finding::no_permission);
+        return {make_error(Finding::no_permission), errno == EROFS
+                                                        ? what + " is on a read-only file system"
+                                                        : "no permission to write " + what};
     }
     return {};
 }
@@ -258,13 +252,13 @@ std::vector<std::string> doubts_about(const std::string& path) {
     return doubts;
 }
 
-error_code check_private(const std::string& path, std::string& detail) {
+spi::Failure check_private(const std::string& path) {
     const uid_t me = ::geteuid();
-    const auto refuse = [&](const std::string& what) {
-        detail = "private=yes: " + what +
-                 "; choose a directory of your own (--local: by HOME or "
-                 "XDG_STATE_HOME)";
-        return make_error(Finding::not_private);
+    const auto refuse = [&](const std::string& what) -> spi::Failure {
+        return {make_error(Finding::not_private),
+                "private=yes: " + what +
+                    "; choose a directory of your own (--local: by HOME or "
+                    "XDG_STATE_HOME)"};
     };
     struct stat s {};
     if (::lstat(path.c_str(), &s) == 0) {

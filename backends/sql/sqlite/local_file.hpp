@@ -27,9 +27,8 @@ bool open_in_this_process(const FileId&) noexcept;
 
 /// Refuses, before SQLite touches it, what no lock can rely on: a missing directory, a file system
 /// that is not known to be local, a second hard link, a mount of the file alone, a path that is no
-/// file. Never opens the file, since closing a descriptor of it would drop SQLite's locks. `detail`
-/// receives the text.
-error_code check_place(const std::string& path, std::string& detail);
+/// file. Never opens the file, since closing a descriptor of it would drop SQLite's locks.
+spi::Failure check_place(const std::string& path);
 
 /// Makes an empty file, writable for its group if the umask lets it: a user that may only read the
 /// file could block every lock in it. Does nothing if it exists.
@@ -37,7 +36,7 @@ void make_file(const std::string& path) noexcept;
 
 /// Refuses a file that another user could replace: not owned by this user, a symbolic link, a
 /// directory that others may write, or a way to it through directories of others.
-error_code check_private(const std::string& path, std::string& detail);
+spi::Failure check_private(const std::string& path);
 
 /// Removes other users' permissions on the file, its log and the log's index, if this user owns
 /// them.

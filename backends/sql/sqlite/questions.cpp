@@ -10,10 +10,10 @@
 namespace holdfast::sqlite {
 namespace {
 
-error_code step_error(Connection& c, int rc, std::string& detail) {
-    const error_code ec = c.fail(rc, detail);
+spi::Failure step_error(Connection& c, int rc) {
+    auto failed = c.fail(rc);
     c.rollback();
-    return ec;
+    return failed;
 }
 
 }  // namespace
@@ -34,48 +34,47 @@ bool may_lose_commits(int version) noexcept {
            !within(3'050'007, 3'050'999);
 }
 
-result<spi::Survey> Questions::survey(Connection& c, const std::string& name,
-                                      boot_clock::time_point deadline, std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
+spi::Answer<spi::Survey> Questions::survey(Connection& c, const std::string& name,
+                                           boot_clock::time_point deadline) {
+    if (auto failed = c.open(deadline)) return failed;
     TableRow row;
     const std::string key = c.database().name_prefix + name;
-    if (const int rc = look(c, key, row); rc != SQLITE_OK) return step_error(c, rc, detail);
+    if (const int rc = look(c, key, row); rc != SQLITE_OK) return step_error(c, rc);
     const auto state = row.state();
     return state ? state->survey() : spi::Survey();
 }
 
-result<spi::Survey> Questions::tell(Connection& c, const std::string& name,
-                                    const HolderFilter& which, spi::Tell what,
-                                    boot_clock::time_point deadline, std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
+spi::Answer<spi::Survey> Questions::tell(Connection& c, const std::string& name,
+                                         const HolderFilter& which, spi::Tell what,
+                                         boot_clock::time_point deadline) {
+    if (auto failed = c.open(deadline)) return failed;
     int rc = c.begin(deadline);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    if (rc != SQLITE_OK) return step_error(c, rc);
     TableRow row;
     const std::string key = c.database().name_prefix + name;
     rc = look(c, key, row);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    if (rc != SQLITE_OK) return step_error(c, rc);
     auto state = row.state();
-    error_code refused;
-    if (row.format != layout_format) refused = make_error(Finding::newer_format);
-    if (!refused && !state) refused = make_error(Finding::foreign_row);
-    spi::Survey reached;
-    if (!refused) reached = state->tell(which, what, detail);
-    if (!refused && reached.holders.empty()) refused = make_error_code(errc::not_held);
-    if (refused) {
+    spi::Answer<spi::Survey> reached = spi::Failure(make_error(Finding::foreign_row));
+    if (row.format != layout_format)
+        reached = spi::Failure(make_error(Finding::newer_format));
+    else if (state)
+        reached = state->tell(which, what);
+    if (!reached) {
         c.rollback();
-        return refused;
+        return reached;
     }
     if (state->changed) rc = write(c, key, row, *state);
     if (rc == SQLITE_OK) rc = c.commit();
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    if (rc != SQLITE_OK) return step_error(c, rc);
     if (what == spi::Tell::gone) kick_neighbours(c.file());
     return reached;
 }
 
-result<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
-                                                 std::size_t limit, boot_clock::time_point deadline,
-                                                 std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
+spi::Answer<std::vector<std::string>> Questions::list(Connection& c, const std::string& prefix,
+                                                      std::size_t limit,
+                                                      boot_clock::time_point deadline) {
+    if (auto failed = c.open(deadline)) return failed;
     const std::string& space = c.database().name_prefix;
     const std::string key = space + prefix;
     std::vector<std::string> names;
@@ -94,25 +93,25 @@ result<std::vector<std::string>> Questions::list(Connection& c, const std::strin
             break;
         }
     }
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE) return step_error(c, rc, detail);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) return step_error(c, rc);
     std::sort(names.begin(), names.end());
     return names;
 }
 
-result<std::string> Questions::note(Connection& c, const std::string& name,
-                                    const std::optional<std::string>& text,
-                                    boot_clock::time_point deadline, std::string& detail) {
-    if (const auto ec = c.open(deadline, detail)) return ec;
+spi::Answer<std::string> Questions::note(Connection& c, const std::string& name,
+                                         const std::optional<std::string>& text,
+                                         boot_clock::time_point deadline) {
+    if (auto failed = c.open(deadline)) return failed;
     const std::string key = c.database().name_prefix + name;
     if (!text) {
         Query q(c.statement(Sql::recorded));
         const int rc = q.bind(1, std::string_view(key)).step();
         if (rc == SQLITE_ROW) return sql::read_record(q.text(0));
         if (rc == SQLITE_DONE) return std::string();
-        return step_error(c, rc, detail);
+        return step_error(c, rc);
     }
     int rc = c.begin(deadline);
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    if (rc != SQLITE_OK) return step_error(c, rc);
     TableRow row;
     rc = look(c, key, row);
     if (rc == SQLITE_OK && row.format != layout_format) {
@@ -121,7 +120,7 @@ result<std::string> Questions::note(Connection& c, const std::string& name,
     }
     if (rc == SQLITE_OK) rc = record(c, key, *text);
     if (rc == SQLITE_OK) rc = c.commit();
-    if (rc != SQLITE_OK) return step_error(c, rc, detail);
+    if (rc != SQLITE_OK) return step_error(c, rc);
     return *text;
 }
 

@@ -11,21 +11,21 @@
 
 namespace holdfast::sqlite {
 
-/// Operators' calls for sql::Backend, on a connection; `detail` receives the text for an error.
+/// Operators' calls for sql::Backend, on a connection.
 struct Questions {
-    static result<spi::Survey> survey(Connection&, const std::string& name,
-                                      boot_clock::time_point deadline, std::string& detail);
-    static result<spi::Survey> tell(Connection&, const std::string& name, const HolderFilter& which,
-                                    spi::Tell what, boot_clock::time_point deadline,
-                                    std::string& detail);
-    static result<std::string> note(Connection&, const std::string& name,
-                                    const std::optional<std::string>& text,
-                                    boot_clock::time_point deadline, std::string& detail);
-    static result<std::vector<std::string>> list(Connection&, const std::string& prefix,
-                                                 std::size_t limit, boot_clock::time_point deadline,
-                                                 std::string& detail);
-    static result<Examination> examine(Connection&, boot_clock::time_point deadline,
-                                       std::string& detail);  // examine.cpp
+    static spi::Answer<spi::Survey> survey(Connection&, const std::string& name,
+                                           boot_clock::time_point deadline);
+    static spi::Answer<spi::Survey> tell(Connection&, const std::string& name,
+                                         const HolderFilter& which, spi::Tell what,
+                                         boot_clock::time_point deadline);
+    static spi::Answer<std::string> note(Connection&, const std::string& name,
+                                         const std::optional<std::string>& text,
+                                         boot_clock::time_point deadline);
+    static spi::Answer<std::vector<std::string>> list(Connection&, const std::string& prefix,
+                                                      std::size_t limit,
+                                                      boot_clock::time_point deadline);
+    static spi::Answer<Examination> examine(Connection&,
+                                            boot_clock::time_point deadline);  // examine.cpp
 };
 
 /// What a file promises before it was examined.

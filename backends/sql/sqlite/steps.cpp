@@ -23,8 +23,8 @@ bool cannot_now(const error_code& why) noexcept {
 }
 
 /// Surely nothing was done.
-void refuse(Step& s, error_code why, const std::string& detail) {
-    s.refused(why, detail, spi::Attempt::Failed{why, cannot_now(why)});
+void refuse(Step& s, const spi::Failure& failed) {
+    s.refused(failed, spi::Attempt::Failed{failed.why, cannot_now(failed.why)});
     s.freed = false;
 }
 
@@ -45,8 +45,8 @@ int run_step(Transaction& t, Step& s, TableRow& row) {
     const int rc = look(t.c, s.key, row);
     if (rc != SQLITE_OK) return rc;
     if (row.format != layout_format) {
-        refuse(s, make_error(Finding::newer_format),
-               "the tables have another format since this connection was opened");
+        refuse(s, {make_error(Finding::newer_format),
+                   "the tables have another format since this connection was opened"});
         return SQLITE_OK;
     }
     row.last = std::max(row.last, t.last);
@@ -86,7 +86,7 @@ void run_locked(Connection& c, std::span<Step* const> steps) {
     for (Step* s : steps) {
         if (s->done) continue;
         if (boot_clock::now() >= s->deadline) {
-            refuse(*s, make_error(Finding::bad_deadline), "the deadline passed while waiting");
+            refuse(*s, {make_error(Finding::bad_deadline), "the deadline passed while waiting"});
             continue;
         }
         rc = run_step(t, *s, row);
@@ -99,14 +99,13 @@ void run_locked(Connection& c, std::span<Step* const> steps) {
         committing = rc != SQLITE_OK && t.wrote && c.may_have_committed(rc);
     }
     if (rc == SQLITE_OK) return;
-    std::string detail;
-    const error_code why = c.fail(rc, detail);
+    const spi::Failure failed = c.fail(rc);
     c.rollback();
     if (is_fatal(rc)) c.close();
     for (Step* s : steps) {
-        refuse(*s, why, detail);
+        refuse(*s, failed);
         // An unsure sync: the record of the commit may be in the log and come back.
-        if (committing) s->outcome = spi::Attempt::NoAnswer{why};
+        if (committing) s->outcome = spi::Attempt::NoAnswer{failed.why};
     }
 }
 
@@ -118,13 +117,13 @@ boot_clock::time_point first_deadline(std::span<Step* const> steps) noexcept {
 }
 
 /// Those whose deadline has passed have surely done nothing. False when none is left.
-bool drop_late(std::span<Step* const> steps, error_code why, const std::string& detail) {
+bool drop_late(std::span<Step* const> steps, const spi::Failure& failed) {
     const auto now = boot_clock::now();
     bool left = false;
     for (Step* s : steps) {
         if (s->done) continue;
         if (now >= s->deadline)
-            refuse(*s, why, detail);
+            refuse(*s, failed);
         else
             left = true;
     }
@@ -133,22 +132,21 @@ bool drop_late(std::span<Step* const> steps, error_code why, const std::string& 
 
 bool run_once(Connection& c, std::span<Step* const> steps) {
     for (;;) {
-        std::string detail;
-        error_code why;
-        if (!c.is_open()) why = c.open(first_deadline(steps), detail);
-        if (!why) {
+        spi::Failure failed;
+        if (!c.is_open()) failed = c.open(first_deadline(steps));
+        if (!failed) {
             const int rc = c.begin(first_deadline(steps));
             if (rc == SQLITE_OK) {
                 run_locked(c, steps);
                 // It counts for every process that uses that path.
                 return !c.is_open() || c.intact();
             }
-            why = c.fail(rc, detail);
+            failed = c.fail(rc);
             if (is_fatal(rc) || !c.intact()) c.close();
         }
-        if (is_busy(why) && !c.database().closing && drop_late(steps, why, detail)) continue;
+        if (is_busy(failed.why) && !c.database().closing && drop_late(steps, failed)) continue;
         for (Step* s : steps)
-            if (!s->done) refuse(*s, why, detail);
+            if (!s->done) refuse(*s, failed);
         return true;
     }
 }
@@ -224,7 +222,7 @@ void run_steps(Connection& c, std::span<Step* const> steps) {
     if (!run_once(c, steps)) {
         for (Step* s : steps) {
             if (std::holds_alternative<spi::Attempt::Granted>(s->outcome)) granted.push_back(s);
-            refuse(*s, make_error(SQLITE_BUSY), "the database file is being replaced");
+            refuse(*s, {make_error(SQLITE_BUSY), "the database file is being replaced"});
         }
     }
     for (Step* s : granted)

@@ -82,7 +82,7 @@ void Worker::answer_waiters(std::vector<Step*>& steps) {
 void Worker::refuse_attempts(const std::vector<Step*>& steps) const {
     const auto closed = make_error_code(errc::closed);
     for (Step* s : steps)
-        if (s->kind == Step::Kind::attempt) s->refused(closed, {}, spi::Attempt::Failed{closed});
+        if (s->kind == Step::Kind::attempt) s->refused(closed, spi::Attempt::Failed{closed});
 }
 
 void Worker::run_all(std::vector<Step*>& steps) {

@@ -99,7 +99,7 @@ std::string key_exposure(const Settings& settings) {
     return readable_by_all("private key", file->second);
 }
 
-result<std::string> Secret::read(std::string* why) const {
+Answer<std::string> Secret::read() const {
     std::string problem, secret;
     switch (source_) {
         case Source::none:
@@ -120,8 +120,7 @@ result<std::string> Secret::read(std::string* why) const {
         }
     }
     if (problem.empty()) return secret;
-    if (why) *why = std::move(problem);
-    return make_error_code(errc::bad_config);
+    return Failure(errc::bad_config, std::move(problem));
 }
 
 }  // namespace holdfast::spi

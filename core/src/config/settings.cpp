@@ -80,6 +80,15 @@ const std::vector<OptionSpec>& credential_options() {
 }
 [[maybe_unused]] const auto& credential_options_at_load = credential_options();
 
+void check_credentials(const Settings& s, bool user_needed, Diagnostics& d) {
+    if (!s.user.empty() && s.password.empty())
+        d.add(s.display(), "There is a user but no password.",
+              "Add password_file or password_env, or leave the user out.");
+    if (user_needed && s.user.empty() && !s.password.empty())
+        d.add(s.display(), "There is a password but no user.",
+              "Write " + s.scheme + "://user@host, or leave the password out.");
+}
+
 std::string_view Settings::text(std::string_view option) const {
     if (const auto found = values.find(option); found != values.end()) return found->second;
     for (const auto* table : {&common_options(), &credential_options()})

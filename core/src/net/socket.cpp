@@ -32,13 +32,12 @@ int connect_error(int fd) noexcept {
     return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size) == 0 ? failed : errno;
 }
 
-asio::awaitable<result<tcp::endpoint>> connect(tcp::socket& socket,
+asio::awaitable<Answer<tcp::endpoint>> connect(tcp::socket& socket,
                                                const std::vector<tcp::endpoint>& all,
-                                               boot_clock::time_point deadline,
-                                               std::string* detail) {
+                                               boot_clock::time_point deadline) {
     const auto parts = static_cast<int>(std::max<std::size_t>(all.size(), 1));
     const auto share = (deadline - boot_clock::now()) / parts;
-    detail->clear();
+    std::string said;
     for (const tcp::endpoint& e : all) {
         error_code failed;
         error_code ignored;
@@ -66,12 +65,11 @@ asio::awaitable<result<tcp::endpoint>> connect(tcp::socket& socket,
         }
         if (!failed) co_return e;
         const bool aborted = failed == asio::error::operation_aborted;
-        *detail += (detail->empty() ? "" : "; ") +
-                   text_of(Endpoint{e.address().to_string(), e.port()}) + ": " +
-                   (aborted ? "no answer" : failed.message());
+        said += (said.empty() ? "" : "; ") + text_of(Endpoint{e.address().to_string(), e.port()}) +
+                ": " + (aborted ? "no answer" : failed.message());
         if (aborted && !socket.is_open()) break;
     }
-    co_return error_code(asio::error::host_unreachable);
+    co_return Failure(asio::error::host_unreachable, std::move(said));
 }
 
 }  // namespace holdfast::spi::net

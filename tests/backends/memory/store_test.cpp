@@ -107,8 +107,7 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     Owner a{store, events, "N", "a"}, b{store, events, "N", "b"};
     REQUIRE(a.take());
     CHECK_FALSE(b.take(true));
-    std::string detail;
-    REQUIRE(store.tell("N", {}, spi::Tell::asked, detail).has_value());
+    REQUIRE(store.tell("N", {}, spi::Tell::asked).has_value());
     CHECK(events.asked_of == std::vector<std::string>{"a"});
     CHECK(a.release() == ReleaseResult::released);
     CHECK(events.woken == std::vector<std::string>{"b"});
@@ -204,8 +203,7 @@ TEST_CASE("memory: after a break a holder hears why, however soon the next one h
         REQUIRE(a.take());
         CHECK_FALSE(b.take(true));
         events.woken.clear();
-        std::string detail;
-        REQUIRE(store.tell("N", {}, spi::Tell::gone, detail).has_value());
+        REQUIRE(store.tell("N", {}, spi::Tell::gone).has_value());
         CHECK(events.woken == std::vector<std::string>{"b"});
         CHECK(a.renew() == errc::revoked);
         REQUIRE(b.take());

@@ -426,10 +426,9 @@ TEST_CASE("a name that cannot be looked up any more leads to the address that wa
     Direct direct("postgresql://holdfast@nowhere.invalid:" + std::to_string(server().port()) +
                   "/holdfast");
     direct.shared->reach("127.0.0.1");
-    std::string detail;
-    const auto why = direct.connection->open(boot_clock::now() + 10s, detail);
-    INFO(detail);
-    CHECK_FALSE(why);
+    const auto failed = direct.connection->open(boot_clock::now() + 10s);
+    INFO(failed.detail);
+    CHECK_FALSE(failed);
 }
 
 TEST_CASE("host names are resolved, and one that has no address is named") {

@@ -35,7 +35,7 @@ pg::Step reads(const Direct& d, const std::string& name, char letter) {
 /// What a reader would write into the row as it is now.
 struct Prepared {
     Prepared(Direct& d, const std::string& name, char letter) {
-        CHECK_FALSE(pg::read(*d.connection, {name}, boot_clock::now() + 5s, rows).error);
+        CHECK_FALSE(pg::read(*d.connection, {name}, boot_clock::now() + 5s, rows).failed);
         const pg::TableRow& found = rows[name];
         auto state = found.state();
         REQUIRE(state.has_value());
@@ -47,7 +47,7 @@ struct Prepared {
     }
     bool write(Direct& d, hf::error_code& why) const {
         std::map<std::string, bool, std::less<>> done;
-        why = pg::write(*d.connection, {change}, done).error;
+        why = pg::write(*d.connection, {change}, done).failed.why;
         return !done.empty();
     }
     pg::TableRows rows;
@@ -85,7 +85,7 @@ TEST_CASE("kinds: what another one is about to commit is waited for, and counts"
                                      "name = '" +
                                          name + "'",
                                      soon)
-                          .error);
+                          .failed);
         hf::error_code why;
         auto written = std::async(std::launch::async, [&] { return late.write(d, why); });
         lab::wait_until(
@@ -94,7 +94,7 @@ TEST_CASE("kinds: what another one is about to commit is waited for, and counts"
                        server().value("SELECT count(*) FROM pg_locks WHERE NOT granted") != "0";
             },
             10s, "it waits for the row");
-        REQUIRE_FALSE(other.connection->run_text("COMMIT", soon).error);
+        REQUIRE_FALSE(other.connection->run_text("COMMIT", soon).failed);
         CHECK_FALSE(written.get());
         if (!why) return;  // it was not the time that ended it
     }
@@ -407,7 +407,7 @@ TEST_CASE("rows that somebody else has locked cost the leases of other rows noth
                                          space + "/%' AND name < '" + space + "/" +
                                          std::to_string(100 + locked) + "' FOR UPDATE",
                                      soon)
-                          .error);
+                          .failed);
         run(Step::Kind::renew);
         for (int i = 0; i < n; ++i)
             CHECK((steps[static_cast<std::size_t>(i)].renewal == hf::spi::Held::Renewal::renewed) ==
@@ -416,7 +416,7 @@ TEST_CASE("rows that somebody else has locked cost the leases of other rows noth
         for (int i = 0; i < n; ++i)
             CHECK(steps[static_cast<std::size_t>(i)].released ==
                   (i >= locked ? ReleaseResult::released : ReleaseResult::unreachable));
-        REQUIRE_FALSE(application.connection->run_text("COMMIT", soon).error);
+        REQUIRE_FALSE(application.connection->run_text("COMMIT", soon).failed);
         run(Step::Kind::release);
         for (const Step& s : steps)
             CHECK(s.released == (units.permits() && &s - steps.data() >= locked

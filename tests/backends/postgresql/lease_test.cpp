@@ -64,7 +64,7 @@ TEST_CASE("a request that arrives after its deadline takes nothing") {
     const auto late = std::to_string(direct.shared->server_us(boot_clock::now() - 10ms));
     const auto said = direct.connection->run(
         pg::Sql::grant, {name, warm.owner, "10000", late, "", "-1"}, boot_clock::now() + 5s);
-    CHECK_FALSE(said.error);
+    CHECK_FALSE(said.failed);
     CHECK(said.rows.empty());
     CHECK(row("owner IS NULL", name) == "t");
 }
@@ -86,7 +86,7 @@ TEST_CASE("in a batch, too, a request that arrives after its deadline takes noth
                                {"{" + late + "," + timely + "}", "{H.h.1,H.h.2}", "{10000,10000}",
                                 "{" + us(-10ms) + "," + us(5s) + "}", "", "{-1,-1}"},
                                boot_clock::now() + 5s);
-    CHECK_FALSE(said.error);
+    CHECK_FALSE(said.failed);
     REQUIRE(said.rows.size() == 1);
     CHECK(said.rows[0][0].c_str() == timely);
     CHECK(row("owner IS NULL", late) == "t");
@@ -97,8 +97,7 @@ TEST_CASE("an owner that leaves is marked for as long as its own request may act
     hf::spi::Attempt a;
     a.name = "N", a.owner = "IIIIIIIIIIIIIIIIIIIIII.h.1";
     a.deadline = boot_clock::now() + 2s;
-    std::string detail;
-    REQUIRE_FALSE(direct.connection->open(boot_clock::now() + 5s, detail));
+    REQUIRE_FALSE(direct.connection->open(boot_clock::now() + 5s));
     const auto sent_with = direct.shared->server_us(a.deadline);
     // The clock is read again meanwhile, by an answer that took a second, or after a step back.
     direct.shared->heard_clock(direct.shared->server_us(boot_clock::now()) - 1'000'000);
@@ -128,7 +127,7 @@ TEST_CASE("a session that forgets prepared statements, as behind an unknown pool
     auto first = direct.step(pg::Step::Kind::attempt, name, "FFFFFFFFFFFFFFFFFFFFFF.h.1");
     REQUIRE(granted(direct.run(first)));
     CHECK_FALSE(direct.connection->pooled());
-    CHECK_FALSE(direct.connection->run_text("DEALLOCATE ALL", boot_clock::now() + 5s).error);
+    CHECK_FALSE(direct.connection->run_text("DEALLOCATE ALL", boot_clock::now() + 5s).failed);
     auto again = direct.step(pg::Step::Kind::attempt, name, first.owner);
     CHECK(granted(direct.run(again)));
     CHECK(direct.connection->pooled());

@@ -51,7 +51,7 @@ TEST_CASE("functions and operators of other schemas do not run, whatever fits th
         // The shadows do come before the server's own.
         const auto of_us = [&](const std::string& sql) {
             Direct direct(own.url());
-            return direct.connection->run_text(sql, boot_clock::now() + 5s).detail;
+            return direct.connection->run_text(sql, boot_clock::now() + 5s).failed.detail;
         };
         CHECK_THAT(of_us("SELECT 1.0::float8 * 1"), ContainsSubstring("shadow"));
         CHECK_THAT(of_us("SELECT concat_ws(', ', 'a', 'b', 'c')"), ContainsSubstring("concat_ws"));
@@ -102,8 +102,8 @@ TEST_CASE("functions and operators of other schemas do not run, whatever fits th
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const auto said =
             direct.connection->run(static_cast<pg::Sql>(i), parameters[i], boot_clock::now() + 5s);
-        INFO("statement " << i << ": " << said.detail);
-        CHECK_FALSE(said.error);
+        INFO("statement " << i << ": " << said.failed.detail);
+        CHECK_FALSE(said.failed);
     }
 }
 
@@ -119,8 +119,7 @@ TEST_CASE("a table that is put before ours in search_path is not used by who has
     }
     REQUIRE(own.value("SELECT count(*) FROM public.holdfast_lease") == "1");
     Direct direct(own.url());  // the connection of the engine
-    std::string detail;
-    REQUIRE_FALSE(direct.connection->open(boot_clock::now() + 5s, detail));
+    REQUIRE_FALSE(direct.connection->open(boot_clock::now() + 5s));
     own.sql(
         "CREATE TABLE first.holdfast_lease (LIKE public.holdfast_lease INCLUDING ALL); "
         "GRANT ALL ON first.holdfast_lease TO PUBLIC; CREATE FUNCTION first.take() RETURNS trigger "
@@ -130,8 +129,8 @@ TEST_CASE("a table that is put before ours in search_path is not used by who has
     CHECK(lease.renew().has_value());
     CHECK(lease.release() == ReleaseResult::released);
     const auto said = direct.connection->run(pg::Sql::ensure, {"{new}"}, boot_clock::now() + 5s);
-    INFO(said.detail);
-    CHECK_FALSE(said.error);
+    INFO(said.failed.detail);
+    CHECK_FALSE(said.failed);
     CHECK(own.value("SELECT count(*) FROM first.holdfast_lease") == "0");
     CHECK(own.value("SELECT count(*) FROM public.holdfast_lease") == "2");
     // Who comes new is led there, and refuses it.

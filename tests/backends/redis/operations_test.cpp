@@ -281,12 +281,12 @@ TEST_CASE("operations: no answer is a doubt only where something was sent, and i
         Desk desk(mode);
         Try t("a");
         Acquire unsent(desk.shared, desk.keys, timed(t).a);
-        unsent.missing(make(Error::refused), false, "nobody there");
+        unsent.missing({make(Error::refused), "nobody there"}, false);
         CHECK_FALSE(t.in_doubt());
         CHECK(t.error() == make(Error::refused));
         CHECK(t.a.detail == "nobody there");
         Acquire op(desk.shared, desk.keys, timed(t).a);
-        op.missing(make(Error::no_answer), true, {});
+        op.missing(make(Error::no_answer), true);
         CHECK(op.wants() == nullptr);
         CHECK(t.in_doubt());
         CHECK_FALSE(t.a.detail.empty());
@@ -297,7 +297,7 @@ TEST_CASE("operations: no answer is a doubt only where something was sent, and i
         Leave op2(desk.shared, desk.keys, t.a, boot_clock::now());
         CHECK(asked(op2).at(7) == "u");
         CHECK(asked(op2).at(8) == std::to_string(find_state(t.a.place)->ghost));
-        op2.missing(make(Error::no_answer), true, {});
+        op2.missing(make(Error::no_answer), true);
         CHECK(op2.error() == make(Error::no_answer));
     }
 }
@@ -309,7 +309,7 @@ TEST_CASE("operations: the mark lasts as long as the request that it is to refus
     const auto sent = std::stoll(asked(op).at(10));
     // Before its silence is noticed another answer has told that the server's clock was set back.
     desk.shared.clock.sample(1'000'000'000'000 - 10'000'000, boot_clock::now());
-    op.missing(make_error_code(errc::unavailable), true, {});
+    op.missing(make_error_code(errc::unavailable), true);
     CHECK(find_state(t.a.place)->ghost > sent);
 }
 
@@ -377,7 +377,7 @@ TEST_CASE("operations: each answer to a release, a withdrawal and a renewal") {
     CHECK_FALSE(find_state(t.a.place)->unclaimed);
     auto h = held(t);
     Renew silent(desk.shared, desk.keys, h);
-    silent.missing(make(Error::no_answer), true, {});
+    silent.missing(make(Error::no_answer), true);
     CHECK(h.renewal == Renewal::unknown);
     CHECK(h.renewal_error == make(Error::no_answer));
 }
@@ -388,14 +388,14 @@ TEST_CASE("operations: too few replicas make a doubt of a grant, and nothing of 
     Acquire op(desk.shared, desk.keys, timed(t).a);
     answer(op, text("g 1000000000000 n"));
     REQUIRE(op.granted());
-    op.unconfirmed(make(Error::not_replicated), "0 of 1");
+    op.unconfirmed({make(Error::not_replicated), "0 of 1"});
     CHECK(t.in_doubt());
     CHECK(find_state(t.a.place)->unanswered);
     auto h = held(t);
     Renew renew(desk.shared, desk.keys, h);
     answer(renew, text("y"));
     REQUIRE(renew.granted());
-    renew.unconfirmed(make(Error::not_replicated), "0 of 1");
+    renew.unconfirmed({make(Error::not_replicated), "0 of 1"});
     CHECK(h.renewal == Renewal::unknown);
 }
 
@@ -427,7 +427,7 @@ TEST_CASE("operations: plain, step by step") {
 
     Try lost("a", 10s, true);  // its answer was lost: the next attempt finds our own lock
     Acquire silent(desk.shared, desk.keys, timed(lost).a);
-    silent.missing(make(Error::no_answer), true, {});
+    silent.missing(make(Error::no_answer), true);
     Acquire again(desk.shared, desk.keys, timed(lost).a);
     answer(again, nil());
     CHECK(asked(again) == std::vector<std::string>{"1", "a", lost.owner, "10000"});
@@ -441,7 +441,7 @@ TEST_CASE("operations: plain, step by step") {
     CHECK(lost.busy());
     Acquire unsure(desk.shared, desk.keys, timed(lost).a);
     answer(unsure, nil());
-    unsure.missing(make(Error::closed), false, {});
+    unsure.missing(make(Error::closed), false);
     CHECK(lost.in_doubt());
     // Its own deadline over, the lost request is asked about once more and no longer.
     timed(lost).a.deadline = boot_clock::now() - 1ms;

@@ -128,29 +128,25 @@ int Rig::release(const std::vector<Try*>& all) {
 }
 
 holdfast::result<holdfast::Inspection> Rig::inspect(const std::string& name) {
-    detail.clear();
-    return run(backend->inspect(name, boot_clock::now() + 2s, detail));
+    return told(run(backend->inspect(name, boot_clock::now() + 2s)));
 }
 holdfast::result<std::vector<std::string>> Rig::list(const std::string& prefix, std::size_t limit) {
-    detail.clear();
-    return run(backend->list(prefix, limit, boot_clock::now() + 2s, detail));
+    return told(run(backend->list(prefix, limit, boot_clock::now() + 2s)));
 }
 holdfast::result<holdfast::Broken> Rig::break_lock(const std::string& name, bool now,
                                                    std::optional<holdfast::FencingToken> token) {
-    detail.clear();
     const holdfast::BreakOptions options{token, now};
-    const auto all = run(backend->break_lock(name, options, boot_clock::now() + 2s, detail));
+    const auto all = told(run(backend->break_lock(name, options, boot_clock::now() + 2s)));
     if (!all) return all.error();
     REQUIRE(all->size() == 1);
     return all->front();
 }
 holdfast::result<holdfast::Capabilities> Rig::probe() {
-    detail.clear();
     holdfast::result<holdfast::Capabilities> promised = make_error_code(holdfast::errc::closed);
     // Not through co_spawn: g++ 12 takes what it returns for uninitialised.
     const auto examine = [this, &promised]() -> spi::awaitable<void> {
-        auto asking = backend->examine(boot_clock::now() + 2s, detail);
-        const auto found = co_await std::move(asking);
+        auto asking = backend->examine(boot_clock::now() + 2s);
+        const auto found = told(co_await std::move(asking));
         if (!found) {
             promised = found.error();
             co_return;

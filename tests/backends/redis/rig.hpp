@@ -94,7 +94,16 @@ public:
     boost::asio::io_context io;
     FakeSink events;
     std::unique_ptr<spi::Backend> backend;
+    /// Of the last operator's call.
     std::string detail;
+
+private:
+    template <class T>
+    holdfast::result<T> told(holdfast::spi::Answer<T> answer) {
+        detail = answer ? std::string() : answer.error().detail;
+        if (!answer) return answer.error().why;
+        return std::move(*answer);
+    }
 };
 
 }  // namespace redis_tests

@@ -306,20 +306,19 @@ TEST_CASE("units: one of several is broken or asked by its owner, all by their t
     REQUIRE(rig.attempt(b).granted());
     const auto deadline = [] { return boot_clock::now() + 2s; };
     for (int twice = 0; twice < 2; ++twice) {
-        const auto asked = rig.run(rig.backend->request_release(
-            "a", {FencingToken{a.token()}, a.owner}, deadline(), rig.detail));
+        const auto asked = rig.run(
+            rig.backend->request_release("a", {FencingToken{a.token()}, a.owner}, deadline()));
         REQUIRE(asked.has_value());
         REQUIRE(asked->size() == 1);
         CHECK(asked->front().asked);
         CHECK(rig.renew(a).asked);
         CHECK_FALSE(rig.renew(b).asked);
     }
-    CHECK(rig.run(rig.backend->request_release("a", {FencingToken{a.token() + 1}, {}}, deadline(),
-                                               rig.detail))
-              .error() == errc::not_held);
+    CHECK(rig.run(rig.backend->request_release("a", {FencingToken{a.token() + 1}, {}}, deadline()))
+              .error()
+              .why == errc::not_held);
     for (int twice = 0; twice < 2; ++twice) {
-        const auto broken =
-            rig.run(rig.backend->break_lock("a", {.owner = b.owner}, deadline(), rig.detail));
+        const auto broken = rig.run(rig.backend->break_lock("a", {.owner = b.owner}, deadline()));
         REQUIRE(broken.has_value());
         REQUIRE(broken->size() == 1);
         CHECK(broken->front().free_in > 5s);
@@ -330,7 +329,7 @@ TEST_CASE("units: one of several is broken or asked by its owner, all by their t
     }
     CHECK(rig.attempt(b).error() == errc::revoked);
     const auto both = rig.run(rig.backend->break_lock(
-        "a", {.if_token = FencingToken{a.token()}, .now = true}, deadline(), rig.detail));
+        "a", {.if_token = FencingToken{a.token()}, .now = true}, deadline()));
     REQUIRE(both.has_value());
     CHECK(both->size() == 2);
     CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
@@ -338,7 +337,7 @@ TEST_CASE("units: one of several is broken or asked by its owner, all by their t
 
     Try mutex("a");
     REQUIRE(rig.attempt(mutex).granted());
-    CHECK(rig.run(rig.backend->request_release("a", {}, deadline(), rig.detail)).has_value());
+    CHECK(rig.run(rig.backend->request_release("a", {}, deadline())).has_value());
     CHECK(rig.renew(mutex).asked);
     CHECK(rig.inspect("a")->holders.at(0).asked);
 }
@@ -438,26 +437,24 @@ TEST_CASE("units: thousands of readers are broken, or asked, in steps that keep 
     server.cli({"CONFIG", "SET", "slowlog-log-slower-than", "500000"});
     server.cli({"SLOWLOG", "RESET"});
     const auto deadline = [] { return boot_clock::now() + 10s; };
-    const auto asked = rig.run(rig.backend->request_release("a", {}, deadline(), rig.detail));
+    const auto asked = rig.run(rig.backend->request_release("a", {}, deadline()));
     REQUIRE(asked.has_value());
     CHECK(asked->size() == crowd);
     CHECK(std::all_of(asked->begin(), asked->end(), [](const auto& h) { return h.asked; }));
     const auto before = rig.backend->requests();
-    const auto told = rig.run(rig.backend->break_lock("a", {}, deadline(), rig.detail));
+    const auto told = rig.run(rig.backend->break_lock("a", {}, deadline()));
     REQUIRE(told.has_value());
     CHECK(told->size() == crowd);
     CHECK(rig.backend->requests() - before > crowd / 128);
     CHECK(rig.renew(one).renewal_error == errc::revoked);
-    const auto broken =
-        rig.run(rig.backend->break_lock("a", {.now = true}, deadline(), rig.detail));
+    const auto broken = rig.run(rig.backend->break_lock("a", {.now = true}, deadline()));
     REQUIRE(broken.has_value());
     CHECK(broken->size() == crowd);
     CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
     const auto slow = server.cli({"SLOWLOG", "GET", "1"});
     INFO(holdfast::lab::to_string(slow).substr(0, 400));
     CHECK(slow.elements.empty());
-    CHECK(rig.run(rig.backend->break_lock("a", {}, deadline(), rig.detail)).error() ==
-          errc::not_held);
+    CHECK(rig.run(rig.backend->break_lock("a", {}, deadline())).error().why == errc::not_held);
 }
 
 TEST_CASE("units: one that has polled for a second is ahead of those that come later") {

@@ -25,7 +25,7 @@ struct FakeVoters final : rl::Voters {
     std::size_t size() const noexcept override { return n; }
     bool votes(std::size_t, boot_clock::time_point) const noexcept override { return true; }
     bool answers() const noexcept override { return true; }
-    holdfast::error_code refused(std::string*) const override { return {}; }
+    holdfast::spi::Failure refused() const override { return {}; }
     std::uint64_t propose(boot_clock::time_point) const override { return 1'000'000'000'000'000; }
     void saw(std::uint64_t) noexcept override {}
     const std::string& where(std::size_t) const noexcept override { return place; }

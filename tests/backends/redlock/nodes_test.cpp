@@ -30,8 +30,9 @@ struct Met {
             node);
     }
     hf::error_code say(unsigned which, const Reply& r, std::size_t node = 0) {
-        words.clear();
-        return set->nodes[node]->answered(which, r, words);
+        const auto failed = set->nodes[node]->answered(which, r);
+        words = failed.detail;
+        return failed.why;
     }
     bool votes(hf::milliseconds later = 0ms) const { return set->votes(0, now() + later); }
     std::optional<rl::NodeSet> set;

@@ -53,7 +53,7 @@ struct Stepped {
         round->answered(i, number, text(words), start);
     }
     void cut(std::size_t i, unsigned number, bool sent) {
-        round->missing(i, number, holdfast::resp::make(holdfast::resp::Error::closed), {}, sent);
+        round->missing(i, number, holdfast::resp::make(holdfast::resp::Error::closed), sent);
     }
     const boot_clock::time_point start{std::chrono::hours(1)};
     FakeVoters voters;

@@ -158,10 +158,9 @@ std::string refused_at(const std::string& path, bool personal) {
     database->path = path;
     database->personal = personal;
     Connection c(database);
-    std::string detail;
-    const auto ec = c.open(boot_clock::now() + 2s, detail);
-    if (ec && personal) CHECK(ec == errc::denied);
-    return ec ? detail : std::string();
+    const auto failed = c.open(boot_clock::now() + 2s);
+    if (failed && personal) CHECK(failed.why == errc::denied);
+    return failed.detail;
 }
 
 TEST_CASE("nobody may only read a new file, and one that somebody may is told") {

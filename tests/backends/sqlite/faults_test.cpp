@@ -278,9 +278,8 @@ TEST_CASE("paths that cannot work are refused with their reason") {
         auto database = file.database();
         database->path = path;
         Connection c(database);
-        std::string detail;
-        const auto ec = c.open(boot_clock::now() + 1s, detail);
-        return std::pair(ec, detail);
+        const auto failed = c.open(boot_clock::now() + 1s);
+        return std::pair(failed.why, failed.detail);
     };
     const auto [folder, folder_words] = refused(file.dir / "missing/locks.db");
     CHECK(folder == errc::bad_config);

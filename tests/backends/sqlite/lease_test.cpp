@@ -99,7 +99,6 @@ TEST_CASE("the wall clock decides nothing about who holds") {
 TEST_CASE("a lease from before a restart of the machine keeps others out for its ttl at most") {
     const File file;
     Table t(file);
-    std::string detail;
     const auto soon = boot_clock::now() + 10s;
     t.grant("a", "one", 10s);
     // The clock began again at 0, so such a row ends at any time of the clock of now.
@@ -107,11 +106,11 @@ TEST_CASE("a lease from before a restart of the machine keeps others out for its
         file.sql("UPDATE holdfast_lease SET boot_id = 'another', expires = " +
                  std::to_string(boot_us() + left.count()));
     };
-    const auto listed = [&] { return Questions::list(t.connection, "", 10, soon, detail)->size(); };
+    const auto listed = [&] { return Questions::list(t.connection, "", 10, soon)->size(); };
     SECTION("it ended long ago, or will in a long time") {
         ends_in(GENERATE(-1h, 1h));
         CHECK(listed() == 0);
-        CHECK(Questions::survey(t.connection, "a", soon, detail)->holders.empty());
+        CHECK(Questions::survey(t.connection, "a", soon)->holders.empty());
         CHECK(t.grant("a", "two").previous == PreviousHolder::crashed);
     }
     SECTION("it may be somebody's of now, with a boot id of his own") {
@@ -229,15 +228,13 @@ TEST_CASE("names are data, and nearly equal ones are kept apart") {
     }
     for (const auto& name : names)
         CHECK(t.busy(name, "two"));
-    std::string detail;
     const auto soon = boot_clock::now() + 2s;
-    CHECK(Questions::list(t.connection, "", 1000, soon, detail)->size() == names.size());
-    CHECK(*Questions::list(t.connection, "100%", 10, soon, detail) ==
-          std::vector<std::string>{"100%"});
-    CHECK(*Questions::list(t.connection, "a%", 10, soon, detail) == std::vector<std::string>{"a%"});
-    CHECK(Questions::list(t.connection, "", 3, soon, detail)->size() == 3);
-    CHECK(Questions::list(t.connection, "zzz", 3, soon, detail)->empty());
-    const auto found = Questions::survey(t.connection, names[0], soon, detail);
+    CHECK(Questions::list(t.connection, "", 1000, soon)->size() == names.size());
+    CHECK(*Questions::list(t.connection, "100%", 10, soon) == std::vector<std::string>{"100%"});
+    CHECK(*Questions::list(t.connection, "a%", 10, soon) == std::vector<std::string>{"a%"});
+    CHECK(Questions::list(t.connection, "", 3, soon)->size() == 3);
+    CHECK(Questions::list(t.connection, "zzz", 3, soon)->empty());
+    const auto found = Questions::survey(t.connection, names[0], soon);
     REQUIRE(found.has_value());
     REQUIRE(found->holders.size() == 1);
     CHECK(found->holders[0].holder.owner == "one");

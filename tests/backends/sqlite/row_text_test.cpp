@@ -46,13 +46,12 @@ struct RowOnly {
     /// Breaks one of the holders, or asks it to release.
     void operate(const std::string& owner, bool breaks, bool now_too) {
         NameState state = read();
-        std::string detail;
         HolderFilter which;
         which.owner = owner;
         const spi::Tell what = !breaks   ? spi::Tell::asked
                                : now_too ? spi::Tell::gone
                                          : spi::Tell::revoked;
-        CHECK(state.tell(which, what, detail).holders.size() == 1);
+        CHECK(state.tell(which, what)->holders.size() == 1);
         keep(state);
     }
     Step attempt(const std::string& owner, const spi::Units& units, std::int64_t ticket = 0,

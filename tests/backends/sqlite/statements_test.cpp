@@ -77,8 +77,7 @@ TEST_CASE("what durability rests on is really set") {
     auto database = file.database();
     database->extra = true;
     Connection extra(database);
-    std::string detail;
-    CHECK_FALSE(extra.open(boot_clock::now() + 2s, detail));
+    CHECK_FALSE(extra.open(boot_clock::now() + 2s));
 }
 
 }  // namespace

@@ -111,9 +111,8 @@ TEST_CASE("what was known of the file is forgotten when it is opened anew") {
     t.grant("a", "holder");
     Watch watch;
     const auto reopen = [&] {
-        std::string detail;
         t.connection.close();
-        REQUIRE_FALSE(t.connection.open(boot_clock::now() + 2s, detail));
+        REQUIRE_FALSE(t.connection.open(boot_clock::now() + 2s));
     };
     reopen();
     watch.refresh(t.connection);

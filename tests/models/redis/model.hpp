@@ -305,7 +305,7 @@ private:
             auto a = attempt_of(s, i, id);
             a.deadline = at(c.request.deadline);
             redis::Acquire op(shared(s), keys_, a);
-            op.missing(make_error_code(errc::unavailable), true, {});
+            op.missing(errc::unavailable, true);
             c.place = *redis::find_state(a.place);
         }
         c.out = c.answered = false;

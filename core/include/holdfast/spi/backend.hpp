@@ -26,6 +26,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/examination.hpp"
 #include "holdfast/export.hpp"
+#include "holdfast/spi/failure.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::spi {
@@ -212,48 +213,42 @@ public:
     virtual awaitable<void> release(std::span<Held* const>) = 0;
 
     // Operators' calls. Each takes at most one request time-out, until `deadline`. The arguments
-    // live until the answer; `detail` receives the text for an error. A backend that leaves one out
-    // answers not_supported, and must not declare the capability of that name.
+    // live until the answer. A backend that leaves one out answers not_supported, and must not
+    // declare the capability of that name.
 
     /// Returns what the server has of the name. A free name is no error: it has neither holders nor
     /// waiters. Changes nothing at the server.
-    virtual awaitable<result<Survey>> survey(std::string_view name, boot_clock::time_point deadline,
-                                             std::string& detail);
+    virtual awaitable<Answer<Survey>> survey(std::string_view name,
+                                             boot_clock::time_point deadline);
     /// Tells the holders that the filter means, and returns these alone. Whether there are any is
     /// judged in the same step that tells them. Errors: not_held (there is
     /// none), not_supported (foreign_holder()).
-    virtual awaitable<result<Survey>> tell(std::string_view name, const HolderFilter&, Tell,
-                                           boot_clock::time_point deadline, std::string& detail);
-    /// Keeps `text` beside the name for a day, in place of an earlier one, whether the name is held
-    /// or not, and returns it. Without a text, returns the one kept, or an empty one. At most 2 kB,
-    /// printable ASCII. Newer texts compare greater.
-    virtual awaitable<result<std::string>> note(std::string_view name,
+    virtual awaitable<Answer<Survey>> tell(std::string_view name, const HolderFilter&, Tell,
+                                           boot_clock::time_point deadline);
+    /// Keeps `text` beside the name for at least a day, in place of an earlier one, whether the
+    /// name is held or not, and returns it. Without a text, returns the one kept, or an empty one.
+    /// At most 2 kB, printable ASCII. Newer texts compare greater.
+    virtual awaitable<Answer<std::string>> note(std::string_view name,
                                                 std::optional<std::string> text,
-                                                boot_clock::time_point deadline,
-                                                std::string& detail);
+                                                boot_clock::time_point deadline);
     /// Returns names that are held, without the namespace, in any order; at most `limit`.
-    virtual awaitable<result<std::vector<std::string>>> list(std::string_view prefix,
+    virtual awaitable<Answer<std::vector<std::string>>> list(std::string_view prefix,
                                                              std::size_t limit,
-                                                             boot_clock::time_point deadline,
-                                                             std::string& detail);
+                                                             boot_clock::time_point deadline);
     /// Connects, examines this deployment, and returns what it really promises, with a finding for
     /// each check that applies (check.hpp). Core reports what is not sound. Default:
     /// capabilities(), without connecting.
-    virtual awaitable<result<Examination>> examine(boot_clock::time_point deadline,
-                                                   std::string& detail);
+    virtual awaitable<Answer<Examination>> examine(boot_clock::time_point deadline);
 
     // What core makes of survey() and tell(), the same for every backend.
 
-    awaitable<result<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline,
-                                          std::string& detail);
+    awaitable<Answer<Inspection>> inspect(std::string_view name, boot_clock::time_point deadline);
     /// Broken::free_in counts from the answer, and is zero with BreakOptions::now.
-    awaitable<result<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
-                                                      boot_clock::time_point deadline,
-                                                      std::string& detail);
-    awaitable<result<std::vector<Holder>>> request_release(std::string_view name,
+    awaitable<Answer<std::vector<Broken>>> break_lock(std::string_view name, const BreakOptions&,
+                                                      boot_clock::time_point deadline);
+    awaitable<Answer<std::vector<Holder>>> request_release(std::string_view name,
                                                            const HolderFilter&,
-                                                           boot_clock::time_point deadline,
-                                                           std::string& detail);
+                                                           boot_clock::time_point deadline);
 
     /// Null: the backend has no blocking path. Any thread; the lane connects on first use.
     virtual std::unique_ptr<Lane> open_lane() { return nullptr; }

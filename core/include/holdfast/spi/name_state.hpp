@@ -120,9 +120,8 @@ public:
     // --- operators' calls
 
     Survey survey() const;
-    /// Tells holders, and returns these alone: none when there is no such holder, and `detail`
-    /// receives the reason.
-    Survey tell(const HolderFilter&, Tell, std::string& detail);
+    /// Tells holders, and returns these alone. Errors: not_held (there is no such holder).
+    Answer<Survey> tell(const HolderFilter&, Tell);
 
     // --- questions
 

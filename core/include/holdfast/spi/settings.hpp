@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "holdfast/clock.hpp"
-#include "holdfast/error.hpp"
+#include "holdfast/spi/failure.hpp"
 
 namespace holdfast::spi {
 
@@ -42,8 +42,8 @@ public:
     Secret(Source s, std::string where) : source_(s), where_(std::move(where)) {}
     bool empty() const noexcept { return source_ == Source::none; }
     /// The secret as it is now: a file's first line, or an environment variable. Errors: bad_config
-    /// when the file or the variable is missing; `why` then names it (never the content).
-    result<std::string> read(std::string* why = nullptr) const;
+    /// when the file or the variable is missing; the text names it (never the content).
+    Answer<std::string> read() const;
     Source source() const noexcept { return source_; }
 
 private:
@@ -83,6 +83,9 @@ public:
 HOLDFAST_EXPORT const std::vector<OptionSpec>& common_options();
 /// The options of every backend that takes credentials: password_file, password_env.
 HOLDFAST_EXPORT const std::vector<OptionSpec>& credential_options();
+/// Adds a mistake where there is a user without a password, and with `user_needed` where there is a
+/// password without a user.
+HOLDFAST_EXPORT void check_credentials(const Settings&, bool user_needed, Diagnostics&);
 
 /// "10s", "250ms", "1m30s", "1.5s", "2h". Refuses a bare number, since its unit would be a guess.
 /// Errors: bad_config.

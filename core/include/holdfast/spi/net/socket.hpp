@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "holdfast/clock.hpp"
-#include "holdfast/error.hpp"
 #include "holdfast/export.hpp"
+#include "holdfast/spi/failure.hpp"
 
 namespace holdfast::spi::net {
 
@@ -21,9 +21,8 @@ HOLDFAST_EXPORT int connect_error(int fd) noexcept;
 
 /// Connects to the first of these that can be reached, and returns it. A dead one takes only its
 /// share of the time. The last one has all that is left, so the caller closes the socket at the
-/// deadline, which ends the call. `detail` receives what each of them said.
-HOLDFAST_EXPORT boost::asio::awaitable<result<tcp::endpoint>> connect(
-    tcp::socket&, const std::vector<tcp::endpoint>& all, boot_clock::time_point deadline,
-    std::string* detail);
+/// deadline, which ends the call. A failure has what each of them said.
+HOLDFAST_EXPORT boost::asio::awaitable<Answer<tcp::endpoint>> connect(
+    tcp::socket&, const std::vector<tcp::endpoint>& all, boot_clock::time_point deadline);
 
 }  // namespace holdfast::spi::net
