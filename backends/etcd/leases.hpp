@@ -7,16 +7,10 @@
 #include <map>
 
 #include "holdfast/spi/net/gate.hpp"
+#include "lease.hpp"
 #include "members.hpp"
 
 namespace holdfast::etcd {
-
-struct Lease {
-    std::int64_t id = 0;
-    boot_clock::time_point base{};  ///< the server began to count after this
-    milliseconds ttl{};  ///< what was asked for, in whole seconds; the server's is no less
-    bool over(boot_clock::time_point now) const noexcept { return id == 0 || now >= base + ttl; }
-};
 
 /// Engine thread only.
 class Leases : public std::enable_shared_from_this<Leases> {
