@@ -25,21 +25,17 @@ milliseconds check_within(milliseconds ttl) noexcept {
 
 }  // namespace
 
-Acquire::Acquire(QueueCache& q, Attempt& a, boot_clock::time_point now)
-    : Operation(state_of(a.place), a.ttl + a.lock_delay, a.deadline), queues_(q), attempt_(a) {
+Acquire::Acquire(Attempt& a, QueueCache& q)
+    : Operation(state_of(a.place), a.ttl + a.lock_delay, a.deadline), attempt_(a), queues_(q) {
     if (place->state == State::asked)
         enter();
     else
-        stand(now);
-}
-
-bool Acquire::lists() const noexcept {
-    return wants() == Step::enter && (how_.list || place->units.permits());
+        stand(a.sent);
 }
 
 void Acquire::leased(const Lease& l) {
     Operation::leased(l);
-    if (withdraw_) withdraw_->leased(l);
+    if (leave_) leave_->leased(l);
     // It is attached to it already, or there is nothing to attach.
     if (wants() == Step::adopt && (place->lease == l.id || place->state != State::queued)) wait();
 }
@@ -50,6 +46,7 @@ Transaction Acquire::request() {
             how_.queue = attempt_.queue;
             how_.list = (attempt_.queue || place->perhaps) && !queues_.known(place->line);
             how_.lease = lease().id;
+            lists_ = how_.list || place->units.permits();
             if (how_.list) listing_ = std::make_unique<QueueCache::Listing>(queues_, place->line);
             return entering(*place, how_);
         case Step::clear:
@@ -68,7 +65,7 @@ Transaction Acquire::request() {
             }
             return change_->request();
         default:
-            return withdraw_->request();
+            return leave_->request();
     }
 }
 
@@ -90,7 +87,7 @@ void Acquire::answered(const Result& r, const RequestInfo& went) {
         case Step::take:
             return changed(change_->answered(r, went.revision));
         default:
-            withdraw_->answered(r, went);
+            leave_->answered(r, went);
             return left();
     }
 }
@@ -112,7 +109,7 @@ void Acquire::missing(const error_code& why, const RequestInfo& went) {
             attempt_.detail = went.detail;
             return end(Attempt::NoAnswer{why});
         default:
-            withdraw_->missing(why, went);
+            leave_->missing(why, went);
             return left();
     }
 }
@@ -130,8 +127,7 @@ void Acquire::entered(const Result& r, const RequestInfo& went) {
             p.created = p.modified = went.revision;
             p.lease = lease().id;
             // The answer has the line as it was when the key was made, and the lease is its own.
-            if (e.outcome == made &&
-                !(p.units.permits() && UnitQueue(*e.line).fits(went.revision)))
+            if (e.outcome == made && !(p.units.permits() && UnitQueue(*e.line).fits(went.revision)))
                 break;
             p.lease_certain = true;
             return grant(e.previous);
@@ -179,7 +175,6 @@ void Acquire::not_entered(const error_code& why, const RequestInfo& went) {
 }
 
 // --- in line
-// --------------------------------------------------------------------------------------
 
 void Acquire::stand(boot_clock::time_point now) {
     OwnerState& p = *place;
@@ -253,7 +248,6 @@ void Acquire::wait() {
 }
 
 // --- outcomes
-// -------------------------------------------------------------------------------------
 
 void Acquire::grant(PreviousHolder previous) {
     OwnerState& p = *place;
@@ -269,8 +263,8 @@ void Acquire::grant(PreviousHolder previous) {
 }
 
 void Acquire::leave() {
-    withdraw_.emplace(queues_, attempt_);
-    want(withdraw_->wants(), withdraw_->needs());
+    leave_.emplace(attempt_, queues_);
+    want(leave_->wants(), leave_->needs());
 }
 
 void Acquire::left() {

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <deque>
+#include <set>
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
@@ -35,75 +36,47 @@ EtcdBackend::~EtcdBackend() {
 awaitable<void> EtcdBackend::close() {
     queues_->stop();
     const auto deadline = boot_clock::now() + milliseconds(150);
-    // Grants that are asked for may still come: with their leases they end.
-    auto asking = std::move(asking_);
-    std::sort(asking.begin(), asking.end());
-    asking.erase(std::unique(asking.begin(), asking.end()), asking.end());
-    for (const std::int64_t id : asking) {
+    // Grants that are asked for may still come: with their leases they end, as waiters with theirs.
+    std::set<std::int64_t> leases(asking_.begin(), asking_.end());
+    if (!leases_->waiting().over(boot_clock::now())) leases.insert(leases_->waiting().id);
+    leases_->leave_waiting();
+    for (const std::int64_t id : leases) {
         auto ending = leases_->end(id, deadline);
         co_await std::move(ending);
     }
-    auto waiters = leases_->end_waiting(deadline);
-    co_await std::move(waiters);
     members_->close();
     *gone_ = true;
     tend_gate_->open();
 }
 
 // --- verbs
-// ----------------------------------------------------------------------------------------
 
-namespace {
-
-/// One verb's operations, which stay where they are.
-template <class Op>
-struct Batch {
-    template <class... Arguments>
-    void add(Arguments&&... arguments) {
-        all.push_back(&operations.emplace_back(std::forward<Arguments>(arguments)...));
-    }
-    std::deque<Op> operations;
-    std::vector<Operation*> all;
-};
-
-}  // namespace
+template <class Op, class Item, class... More>
+awaitable<void> EtcdBackend::run(std::span<Item* const> items, More&... more) {
+    std::deque<Op> all;
+    Operations open;
+    for (Item* item : items)
+        open.push_back(&all.emplace_back(*item, more...));
+    auto task = drive(std::move(open));
+    co_await std::move(task);
+}
 
 awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
-    Batch<Acquire> batch;
-    for (Attempt* a : items) {
-        if (!a->place) a->place = make_owner_state(shared_->options, *a);
-        batch.add(*queues_, *a, boot_clock::now());
-    }
-    auto task = drive(batch.all);
-    co_await std::move(task);
-}
-
-awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
-    Batch<Withdraw> batch;
     for (Attempt* a : items)
-        batch.add(*queues_, *a);
-    auto task = drive(batch.all);
-    co_await std::move(task);
+        if (!a->place) a->place = make_owner_state(shared_->options, *a);
+    return run<Acquire>(items, *queues_);
 }
-
+awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
+    return run<Leave>(items, *queues_);
+}
 awaitable<void> EtcdBackend::renew(std::span<Held* const> items) {
-    Batch<Renew> batch;
-    for (Held* h : items)
-        batch.add(*h);
-    auto task = drive(batch.all);
-    co_await std::move(task);
+    return run<Renew>(items);
 }
-
 awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
-    Batch<Release> batch;
-    for (Held* h : items)
-        batch.add(*queues_, *h);
-    auto task = drive(batch.all);
-    co_await std::move(task);
+    return run<Leave>(items, *queues_);
 }
 
 // --- operations
-// -----------------------------------------------------------------------------------
 
 awaitable<void> EtcdBackend::drive(Operations open) {
     const auto over = [](const Operation* o) { return o->wants() == Step::over; };
@@ -184,29 +157,25 @@ awaitable<result<std::vector<Result>>> EtcdBackend::results_of(const Operations&
         deadline = std::max(deadline, o->deadline);
     if (first.wants() == Step::list) {
         const std::string& line = first.place->line;
-        auto task = ask(line, after(line), 0, false, deadline, went);
-        const auto found = co_await std::move(task);
+        auto asking = ask(line, after(line), 0, false, deadline, went);
+        const auto found = co_await std::move(asking);
         if (!found) co_return found.error();
         co_return std::vector<Result>(1, *found);
     }
     std::vector<Transaction> requests;
+    std::vector<const OwnerState*> places;
     auto length = Members::Length::brief;
     for (Operation* o : all) {
         requests.push_back(o->request());
+        places.push_back(o->place.get());
         if (o->lists()) length = Members::Length::list;
     }
-    if (first.wants() == Step::leave) {
-        std::vector<const OwnerState*> places;
-        for (const Operation* o : all)
-            places.push_back(o->place.get());
-        add_leaving(places, requests);
-    }
+    if (first.wants() == Step::leave) add_leaving(places, requests);
     auto task = transact(std::move(requests), deadline, went, length);
     co_return co_await std::move(task);
 }
 
 // --- requests
-// -------------------------------------------------------------------------------------
 
 awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transaction> all,
                                                              boot_clock::time_point deadline,
@@ -270,7 +239,6 @@ void EtcdBackend::compare(std::int64_t newest_before, std::int64_t revision) {
 }
 
 // --- waiters' lease
-// -------------------------------------------------------------------------------
 
 void EtcdBackend::tend() {
     if (tending_) return;

@@ -56,6 +56,9 @@ private:
         std::size_t holders = 0;
     };
 
+    /// One operation for each item.
+    template <class Op, class Item, class... More>
+    awaitable<void> run(std::span<Item* const>, More&...);
     /// Runs them to their ends.
     awaitable<void> drive(Operations);
     /// Those that share the next request: no two that clash.

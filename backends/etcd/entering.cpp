@@ -66,7 +66,7 @@ Transaction entering(const OwnerState& p, const Entering& e) {
         readers.failure = std::move(t.failure);
         t.failure = {readers.nested()};
     }
-    if (lists(p, e)) t.failure.push_back(range(p.line, after(p.line), 0));
+    if (lists(p, e)) t.failure.push_back(range(p.line, after(p.line)));
     return t;
 }
 

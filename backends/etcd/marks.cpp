@@ -37,7 +37,7 @@ std::vector<std::string> ending(const OwnerState& p, Outcome outcome) {
 void add_grant(const OwnerState& p, Transaction& t) {
     if (p.marks.empty()) return;
     if (p.writes_marks()) t.success.push_back(put(p.marks + p.owner, "", 0));
-    t.success.push_back(range(p.marks, after(p.marks), 0));
+    t.success.push_back(range(p.marks, after(p.marks)));
 }
 
 void add_release(const OwnerState& p, Outcome outcome, Transaction& t) {

@@ -46,7 +46,6 @@ public:
 
     /// Ends every connection. Nothing is posted any more.
     void close() noexcept;
-    bool closed() const noexcept { return closed_; }
     std::size_t size() const noexcept { return shared_->options.hosts.size(); }
 
 private:

@@ -117,7 +117,7 @@ awaitable<result<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(std::string_
                                                                     std::string& detail) {
     const std::string line = line_of(shared_->options, name);
     Transaction both;
-    both.success = {etcd::range(line, after(line), 0), etcd::range(name_key(line))};
+    both.success = {etcd::range(line, after(line)), etcd::range(name_key(line))};
     std::vector<Transaction> one{std::move(both)};
     RequestInfo went;
     auto task = transact(std::move(one), deadline, went, Members::Length::list);

@@ -50,7 +50,7 @@ public:
     /// Whether it shares no request with others of its line.
     bool alone() const noexcept { return alone_; }
     /// Whether the answer to its request may be long.
-    virtual bool lists() const noexcept { return false; }
+    bool lists() const noexcept { return lists_; }
 
     virtual void leased(const Lease& l) {
         lease_ = l;
@@ -73,7 +73,9 @@ protected:
         step_ = s;
         needs_ = n;
         alone_ = alone;
+        lists_ = false;
     }
+    bool lists_ = false;
 
 private:
     Step step_ = Step::over;
@@ -82,23 +84,28 @@ private:
     Lease lease_;
 };
 
-/// Deletes what an attempt has made, or may have made.
-class Withdraw final : public Operation {
+/// Deletes a key: an attempt withdraws what it has made, or may have made; a holder releases it.
+class Leave final : public Operation {
 public:
-    Withdraw(QueueCache&, spi::Attempt&);
+    Leave(spi::Attempt&, QueueCache&);
+    Leave(spi::Held&, QueueCache&);
     Transaction request() override;
     void answered(const Result&, const RequestInfo&) override;
     void missing(const error_code&, const RequestInfo&) override;
 
 private:
+    void begin(bool alone);
+    /// The key outlives what was believed of it by a lock_delay.
+    bool is_late() const;
+
+    spi::Attempt* const attempt_ = nullptr;  ///< or
+    spi::Held* const held_ = nullptr;
     QueueCache& queues_;
-    spi::Attempt& attempt_;
 };
 
 class Acquire final : public Operation {
 public:
-    Acquire(QueueCache&, spi::Attempt&, boot_clock::time_point now);
-    bool lists() const noexcept override;
+    Acquire(spi::Attempt&, QueueCache&);
     void leased(const Lease&) override;
     Transaction request() override;
     void answered(const Result&, const RequestInfo&) override;
@@ -124,8 +131,8 @@ private:
     void start_over();
     void end(Verdict);
 
-    QueueCache& queues_;
     spi::Attempt& attempt_;
+    QueueCache& queues_;
     Entering how_;
     std::unique_ptr<QueueCache::Listing> listing_;
     std::int64_t marker_ = 0;   ///< the revision of one that is in the way
@@ -134,7 +141,7 @@ private:
     std::int64_t created_ = 0;  ///< its revision
     bool watched_ = false;      ///< the watch alone has said who is in line
     std::optional<Change> change_;
-    std::optional<Withdraw> withdraw_;
+    std::optional<Leave> leave_;
     bool full_ = false;  ///< it leaves since the database is full
 };
 
@@ -149,21 +156,6 @@ public:
 private:
     spi::Held& held_;
     std::optional<Change> change_;
-};
-
-class Release final : public Operation {
-public:
-    Release(QueueCache&, spi::Held&);
-    Transaction request() override;
-    void answered(const Result&, const RequestInfo&) override;
-    void missing(const error_code&, const RequestInfo&) override;
-
-private:
-    /// Its key outlives what was believed of it by a lock_delay.
-    bool is_late() const;
-
-    QueueCache& queues_;
-    spi::Held& held_;
 };
 
 }  // namespace holdfast::etcd
