@@ -25,8 +25,7 @@ milliseconds check_within(milliseconds ttl) noexcept {
 
 }  // namespace
 
-Acquire::Acquire(Attempt& a, QueueCache& q)
-    : Operation(state_of(a.place), a.ttl + a.lock_delay, a.deadline), attempt_(a), queues_(q) {
+Acquire::Acquire(Attempt& a, QueueCache& q) : Operation(a), attempt_(a), queues_(q) {
     if (place->state == State::asked)
         enter();
     else

@@ -56,8 +56,7 @@ Change::Outcome Change::answered(const Result& r, std::int64_t revision) {
 
 // --- a renewal: a change, and no more
 
-Renew::Renew(spi::Held& h)
-    : Operation(state_of(h.place), h.ttl + h.lock_delay, h.deadline), held_(h) {
+Renew::Renew(spi::Held& h) : Operation(h), held_(h) {
     h.renewal = Renewal::unknown;
     // A downgrade writes marks, which no transaction may write twice.
     want(Step::renew, Needs::young, !place->marks.empty() && h.units != place->units);

@@ -4,17 +4,12 @@
 
 namespace holdfast::etcd {
 
-using spi::Attempt;
-using spi::Held;
-
-Leave::Leave(Attempt& a, QueueCache& q)
-    : Operation(state_of(a.place), a.ttl + a.lock_delay, a.deadline), attempt_(&a), queues_(q) {
+Leave::Leave(spi::Attempt& a, QueueCache& q) : Operation(a), attempt_(&a), queues_(q) {
     a.withdrawal = {};
     if (place && (place->created != 0 || place->perhaps)) begin(false);
 }
 
-Leave::Leave(Held& h, QueueCache& q)
-    : Operation(state_of(h.place), h.ttl + h.lock_delay, h.deadline), held_(&h), queues_(q) {
+Leave::Leave(spi::Held& h, QueueCache& q) : Operation(h), held_(&h), queues_(q) {
     h.released = ReleaseResult::unreachable;
     begin(place->writes_marks());  // no transaction may write the same marks twice
 }
@@ -26,7 +21,7 @@ void Leave::begin(bool alone) {
 Transaction Leave::request() {
     OwnerState& p = *place;
     Transaction t;
-    t.success = {deletion(p.key, held_ != nullptr)};
+    t.success = {deletion(p.key, {}, held_ != nullptr)};
     if (held_ == nullptr) {
         add_withdrawal(p, t);
     } else {

@@ -16,7 +16,7 @@ std::string ended(const OwnerState& p) {
 
 /// Nobody else has held it since, so all marks are this holder's and older ones.
 std::string without_marks(const OwnerState& p) {
-    return deletion_of_all(p.marks + first_of_owners, after(p.marks));
+    return deletion(p.marks + first_of_owners, after(p.marks));
 }
 
 /// That all was well need not be known for long: it ends with the holder's lease.

@@ -135,17 +135,11 @@ std::string range_alone(std::string_view begin, std::string_view end, std::int64
     if (keys_only) out += ",\"keys_only\":true";
     return out + "}";
 }
-std::string deletion(std::string_view key, bool and_tell) {
-    std::string out = "{";
-    member(out, "key", base64(key));
-    return request("delete_range", out + (and_tell ? ",\"prev_kv\":true}" : "}"));
-}
-
-std::string deletion_of_all(std::string_view begin, std::string_view end) {
+std::string deletion(std::string_view begin, std::string_view end, bool and_tell) {
     std::string out = "{";
     member(out, "key", base64(begin));
-    member(out, "range_end", base64(end));
-    return request("delete_range", out + "}");
+    if (!end.empty()) member(out, "range_end", base64(end));
+    return request("delete_range", out + (and_tell ? ",\"prev_kv\":true}" : "}"));
 }
 
 std::string Transaction::text() const {

@@ -29,9 +29,8 @@ std::string put(std::string_view key, std::string_view value, std::int64_t lease
 std::string put_value(std::string_view key, std::string_view value);   ///< the lease stays
 std::string put_lease(std::string_view key, std::int64_t lease);       ///< the value stays
 std::string range(std::string_view begin, std::string_view end = {});  ///< no end: one key
-/// `and_tell`: returns what was deleted.
-std::string deletion(std::string_view key, bool and_tell = false);
-std::string deletion_of_all(std::string_view begin, std::string_view end);
+/// No end: one key. `and_tell`: returns what was deleted.
+std::string deletion(std::string_view begin, std::string_view end = {}, bool and_tell = false);
 
 /// Compares, then does one list of requests or the other.
 struct Transaction {

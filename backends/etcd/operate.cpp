@@ -43,7 +43,7 @@ constexpr std::size_t most_told = 32;  // in one request
 class Telling final : public Operation {
 public:
     Telling(const KeyValue& kv, spi::Tell what, boot_clock::time_point until)
-        : Operation(std::make_shared<OwnerState>(), {}, until), holder(kv), what_(what) {
+        : Operation(std::make_shared<OwnerState>(), until), holder(kv), what_(what) {
         place->line = kv.key.substr(0, kv.key.rfind('/') + 1);
         place->key = kv.key;
         place->units = units_in(kv.value);
@@ -64,7 +64,7 @@ public:
         return t;
     }
     void answered(const Result& r, const RequestInfo&) override {
-        done = r.succeeded;
+        told = r.succeeded;
         want(Step::over);
     }
     void missing(const error_code& ec, const RequestInfo& went) override {
@@ -73,7 +73,7 @@ public:
         want(Step::over);
     }
     const KeyValue holder;
-    bool done = false;
+    bool told = false;
     error_code why;
     std::string detail;
 
@@ -231,11 +231,9 @@ awaitable<result<std::vector<KeyValue>>> EtcdBackend::reach(std::string_view nam
         co_await std::move(driving);
         const std::size_t before = told.size();
         for (const Telling& t : telling) {
-            if (t.why) {
-                detail = t.detail;
-                co_return t.why;
-            }
-            if (t.done) told.push_back(t.holder);
+            detail = t.detail;
+            if (t.why) co_return t.why;
+            if (t.told) told.push_back(t.holder);
         }
         if (told.size() != before) round = -1;  // there may be more of them
     }

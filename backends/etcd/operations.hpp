@@ -67,8 +67,12 @@ public:
     const boot_clock::time_point deadline;
 
 protected:
-    Operation(OwnerStatePtr p, milliseconds t, boot_clock::time_point d)
-        : place(std::move(p)), ttl(t), deadline(d) {}
+    Operation(OwnerStatePtr p, boot_clock::time_point d)
+        : place(std::move(p)), ttl(), deadline(d) {}
+    /// An attempt, or what is held.
+    template <class Item>
+    explicit Operation(const Item& i)
+        : place(state_of(i.place)), ttl(i.ttl + i.lock_delay), deadline(i.deadline) {}
     void want(Step s, Needs n = Needs::nothing, bool alone = false) noexcept {
         step_ = s;
         needs_ = n;
