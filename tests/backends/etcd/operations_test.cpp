@@ -1,5 +1,4 @@
-// Operations without a server: what each answer, each silence and each late answer comes to, and
-// what is asked next.
+// Operations without a server: what each answer and each silence comes to, and what is asked next.
 #include "operations.hpp"
 
 #include "bare.hpp"
@@ -16,7 +15,6 @@ using holdfast::ReleaseResult;
 using holdfast::spi::Attempt;
 using holdfast::spi::Held;
 using Needs = Operation::Needs;
-using Renewal = Held::Renewal;
 using Step = Operation::Step;
 
 namespace {
@@ -25,11 +23,9 @@ RequestInfo at(std::int64_t revision) {
     return {revision, false, false, false, holdfast::boot_clock::now(), {}};
 }
 const RequestInfo unanswered{0, true, true, false, {}, "silence"};
-
 Result found(std::vector<KeyValue> all) {
     return {std::move(all), false, false, {}};
 }
-/// Of a transaction.
 Result done(bool succeeded = true, std::vector<Result> inner = {}) {
     return {{}, false, succeeded, std::move(inner)};
 }
@@ -58,7 +54,6 @@ struct Desk {
         if (needs != Needs::nothing) o.leased(lease);
         return o.request().text();
     }
-    /// The whole of an operation with that first step and that answer.
     void answers(Operation&& o, Step step, Needs needs, const Result& r) const {
         asks(o, step, needs);
         o.answered(r, at(9));
@@ -121,6 +116,7 @@ TEST_CASE("operations: each answer to a request that makes a key") {
     CHECK(granted.token.value == 9);
     CHECK(granted.ttl == 10s);
     CHECK(granted.base == desk.lease.base);
+    CHECK(desk.acquire().wants() == Step::take);  // it was granted too late for core
 }
 
 TEST_CASE("operations: a marker without owners is removed once, if it is as it was") {
@@ -210,7 +206,7 @@ TEST_CASE("operations: a waiter is attached to the waiters' lease, checks, and t
         looks.answered(done(), at(10));
         CHECK(std::get<Attempt::Granted>(desk.a.outcome).token.value == 7);
     }
-    // Its grant came too late for core: it takes it once more, and is told what it finds.
+    // It takes it once more, and is told what it finds.
     const std::pair<Result, error_code> rows[] = {
         {done(false, {ours("hf1! me"), {}}), make_error_code(errc::revoked)},
         {done(false, {ours(), foreign}), make(Error::other_kind)},
@@ -235,15 +231,15 @@ TEST_CASE("operations: a waiter whose key is gone starts over") {
 TEST_CASE("operations: each answer to a renewal") {
     struct Row {
         std::vector<Result> answers;
-        Renewal is;
+        Held::Renewal is;
         error_code why;
     };
     const Result asked = done(false, {ours("hf1? me")});
     const Row rows[] = {
-        {{asked, done()}, Renewal::renewed, {}},
-        {{asked, asked, asked}, Renewal::unknown, make(Error::refused)},
-        {{done(false, {ours("hf1! me")})}, Renewal::lost, make_error_code(errc::revoked)},
-        {{done(false)}, Renewal::lost, make_error_code(errc::lost)}};
+        {{asked, done()}, Held::Renewal::renewed, {}},
+        {{asked, asked, asked}, Held::Renewal::unknown, make(Error::refused)},
+        {{done(false, {ours("hf1! me")})}, Held::Renewal::lost, make_error_code(errc::revoked)},
+        {{done(false)}, Held::Renewal::lost, make_error_code(errc::lost)}};
     Desk desk;
     for (const Row& row : rows) {
         desk.place->created = 7;
@@ -254,8 +250,8 @@ TEST_CASE("operations: each answer to a renewal") {
             op.answered(r, at(12));
         CHECK(h.renewal == row.is);
         CHECK(h.renewal_error == row.why);
-        CHECK(h.renewed_base.has_value() == (row.is == Renewal::renewed));
-        if (row.is == Renewal::renewed) CHECK(h.asked);
+        CHECK(h.renewed_base.has_value() == (row.is == Held::Renewal::renewed));
+        if (row.is == Held::Renewal::renewed) CHECK(h.asked);
     }
 }
 
@@ -263,7 +259,7 @@ TEST_CASE("operations: no answer to a renewal and to a release") {
     Desk desk;
     Held h = held_of(desk.a);
     Renew(h).missing(make(Error::no_answer), unanswered);
-    CHECK(h.renewal == Renewal::unknown);
+    CHECK(h.renewal == Held::Renewal::unknown);
     CHECK(h.renewal_error == make(Error::no_answer));
     CHECK(std::exchange(h.detail, {}) == "silence");
     Leave(h, *desk.queues).missing(make(Error::closed), unanswered);
