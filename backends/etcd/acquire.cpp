@@ -1,220 +1,288 @@
-// How an owner comes to a key: made free, beside others of its kind, or in line.
+// How an owner comes to a key, made free, beside others of its kind, or in line; and how a key in
+// line becomes a holder's: what fits is taken, the others wait.
 #include <algorithm>
+#include <utility>
 
-#include "backend.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/drift.hpp"
+#include "operations.hpp"
 
 namespace holdfast::etcd {
 
 using spi::Attempt;
+using State = OwnerState::State;
 
-awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
-    Attempts fresh, standing_now;
-    for (Attempt* a : items) {
-        OwnerStatePtr p = state_of(a->place);
-        if (p && p->state != OwnerState::State::asked) {
-            standing_now.push_back(a);
-            continue;
+namespace {
+
+milliseconds look_within(milliseconds ttl) noexcept {
+    return std::min(milliseconds(1000), ttl / 3);
+}
+
+/// How often what a watch says is checked.
+milliseconds check_within(milliseconds ttl) noexcept {
+    return std::max(milliseconds(5000), ttl / 2);
+}
+
+}  // namespace
+
+Acquire::Acquire(Attempt& a, QueueCache& q) : Operation(a), attempt_(a), queues_(q) {
+    if (place->state == State::asked)
+        enter();
+    else
+        stand(a.sent);
+}
+
+void Acquire::leased(const Lease& l) {
+    Operation::leased(l);
+    if (leave_) leave_->leased(l);
+    // It is attached to it already, or there is nothing to attach.
+    if (wants() == Step::adopt && (place->lease == l.id || place->state != State::queued)) wait();
+}
+
+Transaction Acquire::request() {
+    switch (wants()) {
+        case Step::enter:
+            how_.queue = attempt_.queue;
+            how_.list = (attempt_.queue || place->perhaps) && !queues_.known(place->line);
+            how_.lease = lease().id;
+            lists_ = how_.list || place->units.permits();
+            if (how_.list) listing_ = std::make_unique<QueueCache::Listing>(queues_, place->line);
+            return entering(*place, how_);
+        case Step::clear:
+            return clearing(*place, marker_);
+        case Step::check: {
+            Transaction still;
+            still.compare = {was_created(ahead_, created_),
+                             was_created(place->key, place->created)};
+            return still;
         }
-        if (!p) {
-            p = std::make_shared<OwnerState>();
-            p->owner = a->owner;
-            p->line = line_of(shared_->options, a->name);
-            p->key = p->line + p->owner;
-            p->units = a->units;
-            p->lock_delay = a->lock_delay;
-            p->value = p->value_with(p->units);
-            if (shared_->options.robust && !p->units.permits())
-                p->marks = marks_of(shared_->options, a->name);
-            a->place = p;
-        }
-        fresh.push_back(a);
+        case Step::adopt:
+        case Step::take:
+            if (!change_) {
+                const bool takes = wants() == Step::take;
+                change_.emplace(*place, lease(), takes ? attempt_.units : place->units, takes);
+            }
+            return change_->request();
+        default:
+            return leave_->request();
     }
-    // Two keys of one transaction would be created at once: each line once in each.
-    while (!fresh.empty()) {
-        Attempts part = take_apart(fresh, [](const Attempt* a, const Attempt* b) {
-            return state_of(a->place)->line == state_of(b->place)->line;
-        });
-        auto task = enter(std::move(part), false);
-        co_await std::move(task);
-    }
-    if (standing_now.empty()) co_return;
-    auto task = stand(std::move(standing_now));
-    co_await std::move(task);
 }
 
-std::vector<EtcdBackend::BatchItem> EtcdBackend::with_leases(const Attempts& all,
-                                                             std::vector<Leased>& leased) {
-    std::vector<BatchItem> out;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        Attempt* a = all[i];
-        OwnerStatePtr p = state_of(a->place);
-        const result<Lease>& own = leased[i].lease;
-        if (!own) {
-            a->detail = std::move(leased[i].detail);
-            if (p->perhaps)
-                a->outcome = Attempt::NoAnswer{own.error()};
-            else
-                a->outcome = Attempt::Failed{own.error()};
-            continue;
-        }
-        BatchItem one{a, p, *own, {}, nullptr};
-        if ((a->queue || p->perhaps) && !queues_->known(p->line))
-            one.listing = std::make_unique<QueueCache::Listing>(*queues_, p->line);
-        one.how.queue = a->queue;
-        one.how.list = one.listing != nullptr;
-        one.how.lease = own->id;
-        one.how.tombstone = tombstone_of(shared_->options, p->owner);
-        out.push_back(std::move(one));
+void Acquire::answered(const Result& r, const RequestInfo& went) {
+    switch (wants()) {
+        case Step::enter:
+            return entered(r, went);
+        case Step::clear:
+            if (place->units.permits() || is_clear(r, marker_)) return enter();
+            return want(Step::over);
+        case Step::check:
+            if (r.succeeded || place->state != State::queued || queues_.fits(*place))
+                return settle();
+            queues_.resume();
+            return list();
+        case Step::list:
+            return listed(r, went.revision);
+        case Step::adopt:
+        case Step::take:
+            return changed(change_->answered(r, went.revision));
+        default:
+            leave_->answered(r, went);
+            return left();
     }
-    return out;
 }
 
-EtcdBackend::Attempts EtcdBackend::not_entered(std::vector<BatchItem>& asked, error_code why,
-                                               const std::string& detail) {
-    Attempts full;
-    for (BatchItem& one : asked) {
-        one.attempt->detail = detail.empty() ? why.message() : detail;
-        if (why == make(Error::no_space)) full.push_back(one.attempt);
-        if (one.place->perhaps)
-            one.attempt->outcome = Attempt::NoAnswer{why};
-        else
-            one.attempt->outcome = Attempt::Failed{why, why == make(Error::overloaded)};
+void Acquire::missing(const error_code& why, const RequestInfo& went) {
+    switch (wants()) {
+        case Step::enter:
+            return not_entered(why, went);
+        case Step::clear:
+            attempt_.detail = went.detail;
+            return end(Attempt::Failed{why});
+        case Step::check:
+        case Step::list:
+            listing_.reset();
+            return settle();
+        case Step::adopt:
+            return wait();
+        case Step::take:  // its key is there, and fits
+            attempt_.detail = went.detail;
+            return end(Attempt::NoAnswer{why});
+        default:
+            leave_->missing(why, went);
+            return left();
     }
-    return full;
 }
 
-awaitable<void> EtcdBackend::enter(Attempts all, bool again) {
-    auto leasing = lease_each(all, always);
-    std::vector<Leased> leased = co_await std::move(leasing);
-    std::vector<BatchItem> asked = with_leases(all, leased);
-    if (asked.empty()) co_return;
-    std::vector<Transaction> requests;
-    auto length = Members::Length::brief;
-    auto deadline = boot_clock::time_point::min();
-    for (const BatchItem& one : asked) {
-        if (one.how.list || one.place->units.permits()) length = Members::Length::list;
-        requests.push_back(entering(*one.place, one.how));
-        deadline = std::max(deadline, one.attempt->deadline);
-        asking_.push_back(one.own.id);
-    }
-    RequestInfo went;
-    auto task = transact(std::move(requests), deadline, went, length);
-    const auto results = co_await std::move(task);
-    Attempts behind, leaving, marked, full;
-    std::vector<std::int64_t> markers;
-    for (BatchItem& one : asked) {
-        const auto at = std::find(asking_.begin(), asking_.end(), one.own.id);
-        if (at != asking_.end()) asking_.erase(at);
-        one.place->perhaps = one.place->perhaps || went.doubt;
-        one.place->doubt = one.place->doubt || went.late;
-    }
-    if (!results) full = not_entered(asked, results.error(), went.detail);
-    for (std::size_t i = 0; results && i < asked.size(); ++i) {
-        BatchItem& one = asked[i];
-        std::int64_t marker = 0;
-        const Next next = entered(one, (*results)[i], went.revision, marker);
-        if (next == Next::stand) behind.push_back(one.attempt);
-        if (next == Next::leave) leaving.push_back(one.attempt);
-        if (next != Next::clear) continue;
-        one.attempt->outcome = Attempt::Failed{make_error_code(errc::kind_mismatch)};
-        marked.push_back(one.attempt);
-        markers.push_back(marker);
-    }
-    asked.clear();
-    // The one request that raises the alarm may have been executed. Deletions are still accepted.
-    if (!full.empty()) {
-        auto withdrawing = withdraw(full);
-        co_await std::move(withdrawing);
-    }
-    for (Attempt* a : full)
-        if (!a->withdrawal) a->outcome = Attempt::Failed{make(Error::no_space)};
-    for (Attempt* a : leaving) {
-        auto giving_up = give_up(a);
-        co_await std::move(giving_up);
-    }
-    if (!again && !marked.empty()) {
-        auto clearing_task = clear(std::move(marked), std::move(markers));
-        co_await std::move(clearing_task);
-    }
-    if (behind.empty()) co_return;
-    auto standing_task = stand(std::move(behind));
-    co_await std::move(standing_task);
-}
-
-EtcdBackend::Next EtcdBackend::entered(const BatchItem& one, const Result& r, std::int64_t revision,
-                                       std::int64_t& marker) {
-    Attempt& a = *one.attempt;
-    const OwnerStatePtr& p = one.place;
-    const Entered e = read_entering(*p, one.how, r);
+void Acquire::entered(const Result& r, const RequestInfo& went) {
+    OwnerState& p = *place;
+    p.perhaps = p.perhaps || went.doubt;
+    p.doubt = p.doubt || went.late;
+    const auto listing = std::move(listing_);
+    const Entered e = read_entering(p, how_, r);
     using enum Entered::Outcome;
     switch (e.outcome) {
         case granted:
-        case made: {
-            p->created = p->modified = revision;
-            p->lease = one.own.id;
+        case made:
+            p.created = p.modified = went.revision;
+            p.lease = lease().id;
             // The answer has the line as it was when the key was made, and the lease is its own.
-            const bool fits =
-                e.outcome == granted || (p->units.permits() && UnitQueue(*e.line).fits(revision));
-            if (!fits) break;
-            p->lease_certain = true;
-            a.outcome = this->granted(a, one.own, e.previous);
-            return Next::nothing;
-        }
+            if (e.outcome == made && !(p.units.permits() && UnitQueue(*e.line).fits(went.revision)))
+                break;
+            p.lease_certain = true;
+            return grant(e.previous);
         case stands:
-            p->created = e.found.created;
-            p->modified = e.found.modified;
-            p->lease = e.found.lease;
+            p.created = e.found.created;
+            p.modified = e.found.modified;
+            p.lease = e.found.lease;
             break;
         case busy:
-            a.outcome = Attempt::Busy{look_within(a.ttl), true};
-            return Next::nothing;
-        case left:
-            a.outcome = Attempt::Failed{make_error_code(errc::cancelled)};
-            return Next::nothing;
-        case other_kind:
-            a.outcome = Attempt::Failed{make_error_code(errc::kind_mismatch)};
-            return Next::nothing;
+            return end(Attempt::Busy{look_within(attempt_.ttl), true});
+        case Entered::Outcome::left:
+            return end(Attempt::Failed{make_error_code(errc::cancelled)});
         case foreign:
-            a.outcome = Attempt::Failed{make(Error::other_kind)};
-            return Next::nothing;
+            return end(Attempt::Failed{make(Error::other_kind)});
+        case other_kind:
         case marked:
-            marker = e.found.created;
-            return Next::clear;
+            end(Attempt::Failed{make_error_code(errc::kind_mismatch)});
+            if (e.outcome == other_kind || std::exchange(cleared_, true)) return;
+            marker_ = e.found.created;
+            return want(Step::clear, Needs::nothing, true);
         case unreadable:
-            p->perhaps = p->doubt = true;
-            a.outcome = Attempt::NoAnswer{make(Error::protocol)};
-            return Next::nothing;
+            p.perhaps = p.doubt = true;
+            return end(Attempt::NoAnswer{make(Error::protocol)});
     }
-    p->state = OwnerState::State::queued;
-    p->checked = boot_clock::now();
-    queues_->join(p);
-    if (one.listing) one.listing->done(*e.line, revision);
-    return e.outcome == made && !a.queue ? Next::leave : Next::stand;
+    p.state = State::queued;
+    p.checked = went.ended;
+    queues_.join(place);
+    if (listing) listing->done(*e.line, went.revision);
+    if (e.outcome == made && !attempt_.queue) return leave();
+    stand(went.ended);
 }
 
-awaitable<void> EtcdBackend::clear(Attempts all, std::vector<std::int64_t> markers) {
-    std::vector<Transaction> requests;
-    auto deadline = boot_clock::time_point::min();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        requests.push_back(clearing(*state_of(all[i]->place), markers[i]));
-        deadline = std::max(deadline, all[i]->deadline);
+void Acquire::not_entered(const error_code& why, const RequestInfo& went) {
+    listing_.reset();
+    place->perhaps = place->perhaps || went.doubt;
+    place->doubt = place->doubt || went.late;
+    attempt_.detail = went.detail;
+    if (place->perhaps)
+        end(Attempt::NoAnswer{why});
+    else
+        end(Attempt::Failed{why, why == make(Error::overloaded)});
+    // The one request that raises the alarm may have been executed. Deletions are still accepted.
+    full_ = went.doubt && why == make(Error::no_space);
+    if (full_) leave();
+}
+
+// --- in line
+
+void Acquire::stand(boot_clock::time_point now) {
+    OwnerState& p = *place;
+    const auto trusted =
+        queues_.following() ? check_within(attempt_.ttl) : look_within(attempt_.ttl) / 2;
+    const bool due = now >= p.checked + trusted || !queues_.known(p.line);
+    if (p.state != State::queued || !due || queues_.fits(p) || !queues_.foremost(p))
+        return settle();
+    p.checked = now;
+    const std::string* key = queues_.ahead(p, &created_);
+    watched_ = queues_.known(p.line);
+    // Who wants it alone waits for the one ahead. Whoever else leaves may let others in.
+    if (key == nullptr || !p.units.exclusive()) return list();
+    watched_ = false;
+    ahead_ = *key;
+    want(Step::check);
+}
+
+void Acquire::list() {
+    listing_ = std::make_unique<QueueCache::Listing>(queues_, place->line);
+    want(Step::list);
+}
+
+void Acquire::listed(const Result& r, std::int64_t revision) {
+    const bool told = queues_.fits(*place) || place->state != State::queued;
+    listing_->done(r.found, revision);
+    listing_.reset();
+    if (watched_ && !told && queues_.fits(*place)) queues_.resume();
+    settle();
+}
+
+void Acquire::settle() {
+    if (place->state == State::gone) {
+        start_over();
+        attempt_.detail = "the lease of the key has ended";
+        return end(Attempt::Failed{make_error_code(errc::unavailable)});
     }
-    RequestInfo went;
-    auto task = transact(std::move(requests), deadline, went);
-    const auto results = co_await std::move(task);
-    Attempts anew;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (!results) {
-            all[i]->detail = went.detail;
-            all[i]->outcome = Attempt::Failed{results.error()};
-        } else if (all[i]->units.permits() || is_clear((*results)[i], markers[i])) {
-            anew.push_back(all[i]);
-        }
+    // Core refuses a grant that was answered too late, and asks again.
+    if (place->state == State::held || queues_.fits(*place)) return want(Step::take, Needs::young);
+    if (!attempt_.queue) return leave();
+    want(Step::adopt, Needs::waiting);
+}
+
+void Acquire::changed(Change::Outcome how) {
+    using enum Change::Outcome;
+    if (how == again) return;
+    if (wants() == Step::adopt) {
+        if (how == gone) place->state = State::gone;
+        return wait();
     }
-    if (anew.empty()) co_return;
-    auto entering_task = enter(std::move(anew), true);
-    co_await std::move(entering_task);
+    switch (how) {
+        case again:
+        case done:
+            return grant(change_->previous());
+        case gone:
+            start_over();
+            return end(Attempt::Failed{make_error_code(errc::unavailable)});
+        case revoked:
+            return end(Attempt::Failed{make_error_code(errc::revoked)});
+        case other_kind:
+            return end(Attempt::Failed{make(Error::other_kind)});
+        case refused:
+            return end(Attempt::NoAnswer{make(Error::refused)});
+    }
+}
+
+void Acquire::wait() {
+    // What has come meanwhile has not woken an attempt that was under way.
+    const bool again = place->state == State::gone || queues_.fits(*place);
+    end(Attempt::Busy{again ? milliseconds(1) : look_within(attempt_.ttl)});
+}
+
+// --- outcomes
+
+void Acquire::grant(PreviousHolder previous) {
+    OwnerState& p = *place;
+    p.state = State::held;
+    queues_.hold(p);
+    Attempt::Granted g;
+    if (!p.units.permits()) g.token.value = static_cast<std::uint64_t>(p.created);
+    g.ttl = lease().believed(attempt_.ttl, attempt_.lock_delay);
+    g.base = lease().base;
+    g.previous = previous;
+    p.valid_until = spi::valid_until(g.base, g.ttl);
+    end(g);
+}
+
+void Acquire::leave() {
+    leave_.emplace(attempt_, queues_);
+    want(leave_->wants(), leave_->needs());
+}
+
+void Acquire::left() {
+    if (!attempt_.withdrawal && full_) return end(Attempt::Failed{make(Error::no_space)});
+    if (!attempt_.withdrawal) return end(Attempt::Busy{look_within(attempt_.ttl), true});
+    if (!full_) attempt_.outcome = Attempt::NoAnswer{attempt_.withdrawal};
+    want(Step::over);
+}
+
+void Acquire::start_over() {
+    OwnerState& p = *place;
+    queues_.leave(p);
+    p.state = State::asked;
+    p.created = p.modified = p.lease = 0;
+}
+
+void Acquire::end(Verdict v) {
+    attempt_.outcome = std::move(v);
+    want(Step::over);
 }
 
 }  // namespace holdfast::etcd

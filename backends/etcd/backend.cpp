@@ -1,11 +1,19 @@
 #include "backend.hpp"
 
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <deque>
+#include <set>
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::etcd {
+
+using spi::Attempt;
+using spi::Held;
+using Step = Operation::Step;
 
 EtcdBackend::EtcdBackend(const spi::Settings& s, spi::Context c)
     : capabilities_(promises(s)),
@@ -28,23 +36,146 @@ EtcdBackend::~EtcdBackend() {
 awaitable<void> EtcdBackend::close() {
     queues_->stop();
     const auto deadline = boot_clock::now() + milliseconds(150);
-    // Grants that are asked for may still come: with their leases they end.
-    auto asking = std::move(asking_);
-    std::sort(asking.begin(), asking.end());
-    asking.erase(std::unique(asking.begin(), asking.end()), asking.end());
-    for (const std::int64_t id : asking) {
+    // Grants that are asked for may still come: with their leases they end, as waiters with theirs.
+    std::set<std::int64_t> leases(asking_.begin(), asking_.end());
+    if (!leases_->waiting().over(boot_clock::now())) leases.insert(leases_->waiting().id);
+    leases_->leave_waiting();
+    for (const std::int64_t id : leases) {
         auto ending = leases_->end(id, deadline);
         co_await std::move(ending);
     }
-    auto waiters = leases_->end_waiting(deadline);
-    co_await std::move(waiters);
     members_->close();
     *gone_ = true;
     tend_gate_->open();
 }
 
+// --- verbs
+
+template <class Op, class Item, class... More>
+awaitable<void> EtcdBackend::run(std::span<Item* const> items, More&... more) {
+    std::deque<Op> all;
+    Operations open;
+    for (Item* item : items)
+        open.push_back(&all.emplace_back(*item, more...));
+    auto task = drive(std::move(open));
+    co_await std::move(task);
+}
+
+awaitable<void> EtcdBackend::attempt(std::span<Attempt* const> items) {
+    for (Attempt* a : items)
+        if (!a->place) a->place = make_owner_state(shared_->options, *a);
+    return run<Acquire>(items, *queues_);
+}
+awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
+    return run<Leave>(items, *queues_);
+}
+awaitable<void> EtcdBackend::renew(std::span<Held* const> items) {
+    return run<Renew>(items);
+}
+awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
+    return run<Leave>(items, *queues_);
+}
+
+// --- operations
+
+awaitable<void> EtcdBackend::drive(Operations open) {
+    const auto over = [](const Operation* o) { return o->wants() == Step::over; };
+    for (std::erase_if(open, over); !open.empty(); std::erase_if(open, over)) {
+        const Step step = open.front()->wants();
+        Operations part = together(open);
+        auto leasing = get_leases(part);
+        co_await std::move(leasing);
+        std::erase_if(part, [step](const Operation* o) { return o->wants() != step; });
+        if (part.empty()) continue;
+        auto sending = exchange(part);
+        co_await std::move(sending);
+    }
+}
+
+EtcdBackend::Operations EtcdBackend::together(const Operations& open) {
+    const Operation& first = *open.front();
+    if (first.wants() == Step::list) return {open.front()};
+    Operations part;
+    for (Operation* o : open) {
+        // Two keys of one transaction would be created at once, and two of its writes may not meet.
+        const bool clashes = std::any_of(part.begin(), part.end(), [o](const Operation* other) {
+            return (o->alone() || other->alone()) && o->place->line == other->place->line;
+        });
+        if (o->wants() == first.wants() && !clashes) part.push_back(o);
+    }
+    return part;
+}
+
+awaitable<void> EtcdBackend::get_leases(const Operations& part) {
+    error_code no_waiting;  // that lease is asked for once
+    for (Operation* o : part) {
+        if (o->needs() == Operation::Needs::nothing) continue;
+        RequestInfo went;
+        result<Lease> lease = no_waiting;
+        if (o->needs() == Operation::Needs::young) {
+            auto task = leases_->young(o->ttl, o->deadline, &went.detail);
+            lease = co_await std::move(task);
+        } else if (!no_waiting) {
+            tend();
+            auto task = leases_->for_waiting(o->deadline, &went.detail);
+            lease = co_await std::move(task);
+            if (!lease) no_waiting = lease.error();
+        }
+        if (lease) {
+            o->leased(*lease);
+            continue;
+        }
+        if (went.detail.empty()) went.detail = lease.error().message();
+        o->missing(lease.error(), went);
+    }
+}
+
+awaitable<void> EtcdBackend::exchange(const Operations& all) {
+    const bool enters = all.front()->wants() == Step::enter;
+    for (const Operation* o : all)
+        if (enters) asking_.push_back(o->lease().id);
+    RequestInfo went;
+    auto task = results_of(all, went);
+    const auto results = co_await std::move(task);
+    went.ended = boot_clock::now();
+    if (!results && went.detail.empty()) went.detail = results.error().message();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto at = std::find(asking_.begin(), asking_.end(), all[i]->lease().id);
+        if (enters && at != asking_.end()) asking_.erase(at);
+        if (results)
+            all[i]->answered((*results)[i], went);
+        else
+            all[i]->missing(results.error(), went);
+    }
+}
+
+awaitable<result<std::vector<Result>>> EtcdBackend::results_of(const Operations& all,
+                                                               RequestInfo& went) {
+    const Operation& first = *all.front();
+    auto deadline = first.deadline;
+    for (const Operation* o : all)
+        deadline = std::max(deadline, o->deadline);
+    if (first.wants() == Step::list) {
+        const std::string& line = first.place->line;
+        auto asking = ask(line, after(line), 0, false, deadline, went);
+        const auto found = co_await std::move(asking);
+        if (!found) co_return found.error();
+        co_return std::vector<Result>(1, *found);
+    }
+    std::vector<Transaction> requests;
+    std::vector<const OwnerState*> places;
+    auto length = Members::Length::brief;
+    for (Operation* o : all) {
+        requests.push_back(o->request());
+        places.push_back(o->place.get());
+        if (o->lists()) length = Members::Length::list;
+    }
+    if (first.wants() == Step::leave) add_leaving(places, requests);
+    auto task = transact(std::move(requests), deadline, went, length);
+    co_return co_await std::move(task);
+}
+
 // --- requests
-// -------------------------------------------------------------------------------------
 
 awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transaction> all,
                                                              boot_clock::time_point deadline,
@@ -107,27 +238,39 @@ void EtcdBackend::compare(std::int64_t newest_before, std::int64_t revision) {
     queues_->begin_anew(revision);
 }
 
-template <class Item>
-awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(
-    std::vector<Item*> all, bool (*needs)(const OwnerState&)) {
-    std::vector<Leased> out;
-    for (const Item* i : all) {
-        if (!needs(*std::static_pointer_cast<OwnerState>(i->place))) {
-            out.push_back({Lease(), {}});
-            continue;
-        }
-        std::string detail;
-        auto leasing = leases_->young(i->ttl + i->lock_delay, i->deadline, &detail);
-        const result<Lease> lease = co_await std::move(leasing);
-        if (!lease && detail.empty()) detail = lease.error().message();
-        out.push_back({lease, std::move(detail)});
-    }
-    co_return out;
+// --- waiters' lease
+
+void EtcdBackend::tend() {
+    if (tending_) return;
+    tending_ = true;
+    auto task = keep_waiting();
+    asio::co_spawn(shared_->engine, std::move(task), asio::detached);
 }
 
-template awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(
-    std::vector<spi::Attempt*>, bool (*)(const OwnerState&));
-template awaitable<std::vector<EtcdBackend::Leased>> EtcdBackend::lease_each(
-    std::vector<spi::Held*>, bool (*)(const OwnerState&));
+awaitable<void> EtcdBackend::keep_waiting() {
+    const auto gone = gone_;
+    const auto gate = tend_gate_;
+    const auto shared = shared_;
+    const auto leases = leases_;
+    const auto queues = queues_;
+    while (!*gone) {
+        auto wait = gate->wait(shared->engine, boot_clock::now() + shared->options.ttl / 3);
+        co_await std::move(wait);
+        if (*gone) co_return;
+        // A key that nobody deletes must not be kept alive: it would stand in line for ever.
+        if (queues->drop_abandoned()) leases->leave_waiting();
+        queues->tidy();
+        const std::int64_t id = leases->waiting().id;
+        if (queues->empty() || id == 0) continue;
+        auto task = leases->keep_waiting(boot_clock::now() + shared->options.request_timeout);
+        if (co_await std::move(task)) continue;
+        if (*gone) co_return;
+        for (const OwnerStatePtr& p : queues->waiting()) {
+            if (p->lease != id) continue;
+            p->state = OwnerState::State::gone;
+            shared->events->wake(p->owner);
+        }
+    }
+}
 
 }  // namespace holdfast::etcd

@@ -43,7 +43,7 @@ bool is_proper(const OwnerState& p, const std::vector<KeyValue>& at_name) {
 
 Transaction entering(const OwnerState& p, const Entering& e) {
     const std::string alone = name_key(p.line), key = put(p.key, p.value, e.lease);
-    const std::string alive = was_created(e.tombstone, 0), absent = was_created(p.key, 0);
+    const std::string alive = was_created(p.tombstone, 0), absent = was_created(p.key, 0);
     Transaction stands;
     stands.compare = {alive, proper_name(p), absent};
     if (p.units.permits()) all_beside(p, stands);
@@ -66,7 +66,7 @@ Transaction entering(const OwnerState& p, const Entering& e) {
         readers.failure = std::move(t.failure);
         t.failure = {readers.nested()};
     }
-    if (lists(p, e)) t.failure.push_back(range(p.line, after(p.line), 0));
+    if (lists(p, e)) t.failure.push_back(range(p.line, after(p.line)));
     return t;
 }
 

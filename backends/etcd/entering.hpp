@@ -12,7 +12,6 @@ struct Entering {
     bool queue = false;  ///< make a key even if others are in the way
     bool list = false;   ///< return the whole line, after the change
     std::int64_t lease = 0;
-    std::string tombstone;  ///< see tombstone_of
 };
 Transaction entering(const OwnerState&, const Entering&);
 

@@ -15,11 +15,6 @@ namespace {
 
 using Found = std::optional<spi::Judgement>;
 
-bool flag(const boost::json::object& o, std::string_view name) {
-    const auto* v = o.if_contains(name);
-    return v != nullptr && v->is_bool() && v->get_bool();
-}
-
 Found judge_answers(const spi::Facts& f) {
     if (f.has("silent")) return spi::slow(std::string(f.text("silent")));
     return spi::sound("etcd " + std::string(f.text("version")));

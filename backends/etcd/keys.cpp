@@ -25,6 +25,14 @@ bool take_number(std::string_view& text, Number& n) noexcept {
     return read.ec == std::errc() && n > 0;
 }
 
+std::string below(const Options& o, std::string_view folder, std::string_view name) {
+    std::string out = o.root;
+    out += folder;
+    spi::net::append_component(out, o.prefix);
+    spi::net::append_component(out, name);
+    return out;
+}
+
 }  // namespace
 
 std::string line_of(const Options& o, std::string_view name) {
@@ -47,10 +55,7 @@ std::optional<std::string> name_of(const Options& o, std::string_view key) {
 }
 
 std::string names_from(const Options& o, std::string_view prefix) {
-    std::string out = o.root;
-    spi::net::append_component(out, o.prefix);
-    spi::net::append_component(out, prefix);
-    return out;
+    return below(o, {}, prefix);
 }
 
 // No name is escaped to this.
@@ -59,17 +64,11 @@ std::string tombstone_of(const Options& o, std::string_view owner) {
 }
 
 std::string marks_of(const Options& o, std::string_view name) {
-    std::string out = o.root + "%mark/";
-    spi::net::append_component(out, o.prefix);
-    spi::net::append_component(out, name);
-    return out + "/";
+    return below(o, "%mark/", name) + "/";
 }
 
 std::string record_of(const Options& o, std::string_view name) {
-    std::string out = o.root + "%revoked/";
-    spi::net::append_component(out, o.prefix);
-    spi::net::append_component(out, name);
-    return out;
+    return below(o, "%revoked/", name);
 }
 
 std::string after(std::string prefix) {

@@ -126,12 +126,4 @@ awaitable<void> Leases::end(std::int64_t id, boot_clock::time_point deadline) {
     co_await std::move(task);
 }
 
-awaitable<void> Leases::end_waiting(boot_clock::time_point deadline) {
-    const auto self = shared_from_this();
-    if (waiting_.over(boot_clock::now())) co_return;
-    const std::int64_t id = std::exchange(waiting_, {}).id;
-    auto task = end(id, deadline);
-    co_await std::move(task);
-}
-
 }  // namespace holdfast::etcd

@@ -7,16 +7,10 @@
 #include <map>
 
 #include "holdfast/spi/net/gate.hpp"
+#include "lease.hpp"
 #include "members.hpp"
 
 namespace holdfast::etcd {
-
-struct Lease {
-    std::int64_t id = 0;
-    boot_clock::time_point base{};  ///< the server began to count after this
-    milliseconds ttl{};  ///< what was asked for, in whole seconds; the server's is no less
-    bool over(boot_clock::time_point now) const noexcept { return id == 0 || now >= base + ttl; }
-};
 
 /// Engine thread only.
 class Leases : public std::enable_shared_from_this<Leases> {
@@ -30,8 +24,6 @@ public:
 
     /// The waiters' lease as it is, perhaps over.
     const Lease& waiting() const noexcept { return waiting_; }
-    /// Whether it is believed to last for a while.
-    bool waiting_alive() const noexcept;
     /// The waiters' lease; a new one if it is not alive.
     awaitable<result<Lease>> for_waiting(boot_clock::time_point deadline, std::string* detail);
     /// Keeps it alive once. False: the server no longer has it, nor anything attached to it.
@@ -42,10 +34,10 @@ public:
     void forget() noexcept;
     /// Ends a lease, with what is attached to it.
     awaitable<void> end(std::int64_t id, boot_clock::time_point deadline);
-    /// Ends the waiters' lease.
-    awaitable<void> end_waiting(boot_clock::time_point deadline);
 
 private:
+    /// Whether the waiters' lease is believed to last for a while.
+    bool waiting_alive() const noexcept;
     struct Slot {
         Lease lease;
         bool asking = false;

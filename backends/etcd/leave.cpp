@@ -1,138 +1,67 @@
-// How an owner's key goes: withdrawn by who waits no longer, or released.
-#include <algorithm>
-
-#include "backend.hpp"
+// How an owner's key goes: withdrawn when it waits no longer, or released.
 #include "marks.hpp"
+#include "operations.hpp"
 
 namespace holdfast::etcd {
 
-using spi::Attempt;
-using spi::Held;
-
-/// A late request that would make the key finds the tombstone, for as long as the lease that it
-/// would use, or longer.
-void EtcdBackend::add_tombstone(const OwnerState& p, const Lease& lease, Transaction& t) {
-    if (p.doubt) t.success.push_back(put(tombstone_of(shared_->options, p.owner), "", lease.id));
+Leave::Leave(spi::Attempt& a, QueueCache& q) : Operation(a), attempt_(&a), queues_(q) {
+    a.withdrawal = {};
+    if (place && (place->created != 0 || place->perhaps)) begin(false);
 }
 
-awaitable<void> EtcdBackend::withdraw(std::span<Attempt* const> items) {
-    Attempts there;
-    for (Attempt* a : items) {
-        const OwnerStatePtr p = state_of(a->place);
-        a->withdrawal = {};
-        if (p && (p->created != 0 || p->perhaps)) there.push_back(a);
-    }
-    auto leasing = lease_each(there, in_doubt);
-    const std::vector<Leased> leased = co_await std::move(leasing);
-    Attempts all;
-    std::vector<Transaction> requests;
-    std::vector<const OwnerState*> places;
-    auto deadline = boot_clock::time_point::min();
-    for (std::size_t i = 0; i < there.size(); ++i) {
-        Attempt* a = there[i];
-        if (!leased[i].lease) {
-            a->withdrawal = leased[i].lease.error();
-            continue;
-        }
-        const OwnerStatePtr p = state_of(a->place);
-        Transaction t;
-        t.success = {deletion(p->key)};
-        add_withdrawal(*p, t);
-        add_tombstone(*p, *leased[i].lease, t);
-        if (p->state == OwnerState::State::queued) p->state = OwnerState::State::gone;
-        requests.push_back(std::move(t));
-        places.push_back(p.get());
-        all.push_back(a);
-        deadline = std::max(deadline, a->deadline);
-    }
-    if (all.empty()) co_return;
-    add_leaving(places, requests);
-    RequestInfo went;
-    auto task = transact(std::move(requests), deadline, went);
-    const auto results = co_await std::move(task);
-    for (Attempt* a : all) {
-        const OwnerStatePtr p = state_of(a->place);
-        a->withdrawal = results ? error_code() : results.error();
-        if (!results) continue;
-        p->state = OwnerState::State::gone;
-        queues_->leave(*p);
-        a->place.reset();
-    }
+Leave::Leave(spi::Held& h, QueueCache& q) : Operation(h), held_(&h), queues_(q) {
+    h.released = ReleaseResult::unreachable;
+    begin(place->writes_marks());  // no transaction may write the same marks twice
 }
 
-awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
-    // No transaction may write the same marks twice.
-    std::vector<Held*> rest(items.begin(), items.end());
-    while (!rest.empty()) {
-        std::vector<Held*> part = take_apart(rest, [](const Held* a, const Held* b) {
-            const OwnerStatePtr p = state_of(a->place);
-            return p->writes_marks() && p->marks == state_of(b->place)->marks;
-        });
-        auto task = release_apart(std::move(part));
-        co_await std::move(task);
-    }
+void Leave::begin(bool alone) {
+    want(Step::leave, place->doubt ? Needs::young : Needs::nothing, alone);
 }
 
-awaitable<void> EtcdBackend::release_apart(std::vector<Held*> there) {
-    auto leasing = lease_each(there, in_doubt);
-    const std::vector<Leased> leased = co_await std::move(leasing);
-    std::vector<Held*> all;
-    std::vector<Transaction> requests;
-    std::vector<const OwnerState*> places;
-    auto deadline = boot_clock::time_point::min();
-    for (std::size_t i = 0; i < there.size(); ++i) {
-        Held* h = there[i];
-        h->released = ReleaseResult::unreachable;
-        if (!leased[i].lease) {
-            h->release_error = leased[i].lease.error();
-            h->detail = leased[i].detail;
-            continue;
-        }
-        const OwnerStatePtr p = state_of(h->place);
-        Transaction t;
-        t.compare = {was_created(p->key, p->created)};
-        t.success = {deletion(p->key, true)};
+Transaction Leave::request() {
+    OwnerState& p = *place;
+    Transaction t;
+    t.success = {deletion(p.key, {}, held_ != nullptr)};
+    if (held_ == nullptr) {
+        add_withdrawal(p, t);
+    } else {
+        t.compare = {was_created(p.key, p.created)};
         // Whoever lost it has not finished, and is one that crashed to the next holder.
-        if (!is_late(*h)) add_release(*p, h->outcome, t);
-        add_tombstone(*p, *leased[i].lease, t);
-        p->state = OwnerState::State::gone;  // what the watch says of it is no news
-        requests.push_back(std::move(t));
-        places.push_back(p.get());
-        all.push_back(h);
-        deadline = std::max(deadline, h->deadline);
+        if (!is_late()) add_release(p, held_->outcome, t);
     }
-    if (all.empty()) co_return;
-    add_leaving(places, requests);
-    RequestInfo went;
-    auto task = transact(std::move(requests), deadline, went);
-    const auto results = co_await std::move(task);
-    if (!results) {
-        for (Held* h : all) {
-            h->release_error = results.error();
-            h->detail = went.detail.empty() ? results.error().message() : went.detail;
-        }
-        co_return;
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        const OwnerStatePtr p = state_of(all[i]->place);
-        const Result& r = (*results)[i];
-        queues_->leave(*p);
-        if (!r.succeeded) {
-            // Of two that were sent the first may have done it: core's next one tells.
-            if (!went.repeated) all[i]->released = ReleaseResult::already_expired;
-            continue;
-        }
-        const bool ours = !r.results.empty() && !r.results.front().found.empty() &&
-                          p->learn(r.results.front().found.front().value);
-        all[i]->released = !ours              ? ReleaseResult::owned_by_other
-                           : is_late(*all[i]) ? ReleaseResult::already_expired
-                                              : ReleaseResult::released;
-    }
+    // A late request that would make the key finds the tombstone, for as long as the lease that it
+    // would use, or longer.
+    if (p.doubt) t.success.push_back(put(p.tombstone, "", lease().id));
+    // What the watch says of it is no news.
+    if (held_ != nullptr || p.state == OwnerState::State::queued) p.state = OwnerState::State::gone;
+    return t;
 }
 
-/// Its key outlives what was believed of it by a lock_delay.
-bool EtcdBackend::is_late(const Held& h) {
-    return h.lock_delay > milliseconds::zero() && h.sent >= state_of(h.place)->valid_until;
+void Leave::answered(const Result& r, const RequestInfo& went) {
+    want(Step::over);
+    place->state = OwnerState::State::gone;
+    queues_.leave(*place);
+    if (attempt_ != nullptr) return attempt_->place.reset();
+    if (!r.succeeded) {
+        // Of two that were sent the first may have done it: core's next one tells.
+        if (!went.repeated) held_->released = ReleaseResult::already_expired;
+        return;
+    }
+    const bool ours = !r.results.empty() && !r.results.front().found.empty() &&
+                      place->learn(r.results.front().found.front().value);
+    held_->released = !ours       ? ReleaseResult::owned_by_other
+                      : is_late() ? ReleaseResult::already_expired
+                                  : ReleaseResult::released;
+}
+
+void Leave::missing(const error_code& why, const RequestInfo& went) {
+    want(Step::over);
+    (held_ != nullptr ? held_->release_error : attempt_->withdrawal) = why;
+    if (held_ != nullptr) held_->detail = went.detail;
+}
+
+bool Leave::is_late() const {
+    return held_->lock_delay > milliseconds::zero() && held_->sent >= place->valid_until;
 }
 
 }  // namespace holdfast::etcd

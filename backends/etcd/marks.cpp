@@ -16,7 +16,7 @@ std::string ended(const OwnerState& p) {
 
 /// Nobody else has held it since, so all marks are this holder's and older ones.
 std::string without_marks(const OwnerState& p) {
-    return deletion_of_all(p.marks + first_of_owners, after(p.marks));
+    return deletion(p.marks + first_of_owners, after(p.marks));
 }
 
 /// That all was well need not be known for long: it ends with the holder's lease.
@@ -37,7 +37,7 @@ std::vector<std::string> ending(const OwnerState& p, Outcome outcome) {
 void add_grant(const OwnerState& p, Transaction& t) {
     if (p.marks.empty()) return;
     if (p.writes_marks()) t.success.push_back(put(p.marks + p.owner, "", 0));
-    t.success.push_back(range(p.marks, after(p.marks), 0));
+    t.success.push_back(range(p.marks, after(p.marks)));
 }
 
 void add_release(const OwnerState& p, Outcome outcome, Transaction& t) {

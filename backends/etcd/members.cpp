@@ -1,46 +1,21 @@
 #include "members.hpp"
 
 #include <algorithm>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
 
+#include "connection.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
-#include "holdfast/spi/net/gate.hpp"
-#include "holdfast/spi/net/socket.hpp"
-#include "holdfast/spi/net/watchdog.hpp"
 #include "messages.hpp"
 
 namespace holdfast::etcd {
 namespace {
 
-namespace http = boost::beast::http;
-using spi::net::tcp;
-
 constexpr std::size_t most_under_way = 32;
 /// Grants are short; lines and operators' lists are long. Megabytes of an answer.
 constexpr std::uint64_t longest(Members::Length l) {
     return l == Members::Length::list ? 8 : 1;
-}
-
-using Parser = http::response_parser<http::string_body>;
-
-/// `token` stands for the user; empty: there is none.
-std::string request_for(const std::string& host, const std::string& token, const std::string& path,
-                        const std::string& body) {
-    std::string out =
-        "POST /v3/" + path + " HTTP/1.1\r\nHost: " + host +
-        "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size());
-    if (!token.empty()) out += "\r\nAuthorization: " + token;
-    out += "\r\n\r\n";
-    return out += body;
 }
 
 /// Whether the next member is asked, after this one has answered so or not at all.
@@ -53,46 +28,6 @@ bool leaves(const error_code& why) {
 }
 
 }  // namespace
-
-struct Members::Connection {
-    Connection(const asio::any_io_executor& e, std::size_t m) : socket(e), member(m) {}
-    void close() noexcept {
-        error_code ignored;
-        socket.close(ignored);
-    }
-    awaitable<error_code> write(const std::string& request) {
-        return run([bytes = asio::buffer(request)](auto& stream, auto token) {
-            return asio::async_write(stream, bytes, token);
-        });
-    }
-    awaitable<error_code> read_header(Parser& parser) {
-        return run([this, &parser](auto& stream, auto token) {
-            return http::async_read_header(stream, buffer, parser, token);
-        });
-    }
-    awaitable<error_code> read(Parser& parser) {
-        return run([this, &parser](auto& stream, auto token) {
-            return http::async_read(stream, buffer, parser, token);
-        });
-    }
-    /// An operation on whichever stream it has.
-    template <class Operation>
-    awaitable<error_code> run(Operation operation) {
-        error_code ec;
-        auto token = asio::redirect_error(asio::use_awaitable, ec);
-        if (secure)
-            co_await operation(*secure, token);
-        else
-            co_await operation(socket, token);
-        co_return ec;
-    }
-    tcp::socket socket;
-    std::optional<tls::Stream> secure;
-    boost::beast::flat_buffer buffer;
-    const std::size_t member;
-    bool used = false;
-    bool watches = false;
-};
 
 class Members::Stream {
 public:
@@ -130,6 +65,10 @@ void Members::close() noexcept {
     for (const auto& t : waiting_)
         t->gate.open();
     authenticated_.open();
+}
+
+Members::ConnectionPtr Members::connection_to(std::size_t member) {
+    return all_.emplace_back(std::make_shared<Connection>(shared_, tls_.get(), member));
 }
 
 // A member that did not answer is asked again when the others have had their turn.
@@ -191,78 +130,17 @@ void Members::give_turn() {
     next->gate.open();
 }
 
-awaitable<error_code> Members::connect(ConnectionPtr c, boot_clock::time_point deadline,
-                                       std::string* detail) {
-    const spi::Endpoint& host = shared_->options.hosts[c->member];
-    std::vector<std::string> hosts{host.host};
-    auto looking = shared_->names.look_up(std::move(hosts), deadline);
-    const auto found = co_await std::move(looking);
-    if (!found.front()) {
-        *detail = host.host + ": " + spi::HostNames::words(found.front().error());
-        co_return make(Error::unresolved);
-    }
-    std::vector<tcp::endpoint> all;
-    for (const auto& address : *found.front())
-        all.emplace_back(address, host.port);
-    auto task = spi::net::connect(c->socket, all, deadline);
-    const auto reached = co_await std::move(task);
-    if (!reached) *detail = reached.error().detail;
-    if (!reached) co_return make(Error::unreachable);
-    if (!tls_) co_return error_code();
-    auto shaking = tls::secure(c->secure, c->socket, *tls_, host.host);
-    const spi::Failure failed = co_await std::move(shaking);
-    if (!failed) co_return error_code();
-    c->close();
-    *detail = host.host + ": " + failed.detail;
-    co_return make(Error::tls);
-}
-
 awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path,
                                         const std::string& body, Length length,
                                         boot_clock::time_point deadline, Answer& answer,
                                         std::string* detail) {
-    const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, c);
-    const std::string host = spi::text_of(shared_->options.hosts[c->member]);
-    if (!c->socket.is_open()) {
-        // A member that takes no connection has its share of the time only.
-        auto opening = connect(c, deadline, detail);
-        const error_code why = co_await std::move(opening);
-        if (why == make(Error::tls) && watchdog.fired()) {
-            *detail = host + ": no answer";
-            co_return make(Error::unreachable);
-        }
-        if (why) co_return why;
-    }
-    const std::string request = request_for(host, token_, path, body);
-    shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    auto writing = c->write(request);
-    error_code ec = co_await std::move(writing);
-    Parser parser;
-    parser.body_limit(longest(length) << 20U);
-    if (length == Length::list) c->buffer.reserve(64U << 10U);  // it reads no more at a time
-    if (!ec) {
-        auto reading = c->read(parser);
-        ec = co_await std::move(reading);
-    }
-    if (ec) {
-        *detail = host + ": " + (watchdog.fired() ? "no answer" : ec.message());
-        answer.doubt = true;
-        c->close();
-        if (ec == http::error::body_limit) {
-            *detail = host + ": an answer of more than " + std::to_string(longest(length)) + " MiB";
-            co_return make(Error::protocol);
-        }
-        // One that was kept may have ended before the request came.
-        const bool unread = !parser.got_some();
-        co_return make(watchdog.fired()    ? Error::no_answer
-                       : unread && c->used ? Error::unreachable
-                                           : Error::closed);
-    }
-    auto message = parser.release();
-    if (!message.keep_alive()) c->close();
-    c->used = true;
+    Connection::Response message;
+    const std::string request = c->request(path, body, token_);
+    auto asking = c->ask(request, longest(length), deadline, message, answer.doubt, detail);
+    error_code why = co_await std::move(asking);
+    if (why) co_return why;
     std::string words;
-    error_code why = read_answer(message.result_int(), message.body(), answer.body, words);
+    why = read_answer(message.result_int(), message.body(), answer.body, words);
     // What etcd 3.4 answers about alarms has no header.
     if (why && path == "maintenance/alarm" &&
         (message.body().starts_with("{}") || array(answer.body, "alarms") != nullptr))
@@ -272,7 +150,8 @@ awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path
         const Identity::Says says = identity_.hear(c->member, cluster_of(answer.body));
         if (says == Identity::Says::anew) ++generation_;
         if (says == Identity::Says::other) {
-            *detail = host + " belongs to another cluster than the other hosts of the URL";
+            *detail = spi::text_of(shared_->options.hosts[c->member]) +
+                      " belongs to another cluster than the other hosts of the URL";
             why = make(Error::other_cluster);
         }
     }
@@ -289,17 +168,12 @@ awaitable<Members::Answer> Members::post(std::string path, std::string body,
         if (as_user && token_.empty() && !no_users_) {
             auto asking = authenticate(deadline, detail);
             const error_code why = co_await std::move(asking);
-            if (why) {
-                Answer none;
-                none.why = why;
-                co_return none;
-            }
+            if (why) co_return Answer{why};
         }
         if (!compared_) {
             auto comparing = compare_hosts(deadline, detail);
-            Answer none;
-            none.why = co_await std::move(comparing);
-            if (none.why) co_return none;
+            const error_code why = co_await std::move(comparing);
+            if (why) co_return Answer{why};
         }
         const std::string used = token_;
         auto sending = send(path, body, length, deadline, detail);
@@ -340,8 +214,7 @@ awaitable<error_code> Members::hear_hosts(boot_clock::time_point deadline, std::
         if (identity_.heard(i)) continue;
         // Two names of one member, or another cluster: only it can tell.
         const auto now = boot_clock::now();
-        const auto c = std::make_shared<Connection>(shared_->engine, i);
-        all_.push_back(c);
+        const auto c = connection_to(i);
         Answer answer;
         auto asking =
             exchange(c, path, body, Length::brief,
@@ -411,14 +284,8 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body, Len
             answer.why = make_error_code(errc::closed);
             break;
         }
-        ConnectionPtr c;
-        if (!idle_.empty()) {
-            c = std::move(idle_.back());
-            idle_.pop_back();
-        } else {
-            c = std::make_shared<Connection>(shared_->engine, at_);
-            all_.push_back(c);
-        }
+        const ConnectionPtr c = idle_.empty() ? connection_to(at_) : idle_.back();
+        std::erase(idle_, c);
         const bool fresh = !c->used;
         const auto begun = boot_clock::now(), until = limit(*c, deadline);
         const bool before = std::exchange(answer.doubt, false);
@@ -426,7 +293,7 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body, Len
         answer.why = co_await std::move(task);
         const auto took = boot_clock::now() - begun;
         const bool doubt = std::exchange(answer.doubt, before || answer.doubt);
-        if (c->socket.is_open() && c->member == at_ && !closed_) {
+        if (c->is_open() && c->member == at_ && !closed_) {
             idle_.push_back(c);
         } else {
             c->close();
@@ -464,48 +331,17 @@ awaitable<error_code> Members::follow(std::shared_ptr<Stream> stream, std::strin
                                       std::string body, boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     if (closed_ || stream->ended) co_return make_error_code(errc::closed);
-    const auto c = std::make_shared<Connection>(shared_->engine, at_);
+    const auto c = connection_to(at_);
     c->watches = true;
     stream->connection = c;
-    all_.push_back(c);
-    const std::string host = spi::text_of(shared_->options.hosts[c->member]);
-    std::string detail;
-    Parser parser;
-    parser.body_limit(boost::none);
-    parser.eager(true);
-    auto piece = [stream](std::uint64_t, boost::beast::string_view bytes,
-                          boost::system::error_code&) {
-        stream->piece(std::string_view(bytes.data(), bytes.size()));
-        return bytes.size();
-    };
-    parser.on_chunk_body(piece);
-    error_code ec;
-    {
-        const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, c);
-        auto opening = connect(c, deadline, &detail);
-        ec = co_await std::move(opening);
-        if (!ec) {
-            const std::string request = request_for(host, token_, path, body);
-            shared_->requests.fetch_add(1, std::memory_order_relaxed);
-            auto writing = c->write(request);
-            ec = co_await std::move(writing);
-        }
-        if (!ec) {
-            auto reading = c->read_header(parser);
-            ec = co_await std::move(reading);
-        }
-    }
-    const bool begun = !ec && parser.get().result_int() == 200;
-    if (begun) {
-        auto reading = c->read(parser);
-        co_await std::move(reading);
-    }
-    c->close();
+    const std::string request = c->request(path, body, token_);
+    auto following =
+        c->follow(request, deadline, [stream](std::string_view bytes) { stream->piece(bytes); });
+    const error_code why = co_await std::move(following);
     std::erase(all_, c);
     stream->connection.reset();
-    if (begun) co_return error_code();
-    leave(c->member);
-    co_return ec ? ec : make(Error::protocol);
+    if (why) leave(c->member);
+    co_return why;
 }
 
 }  // namespace holdfast::etcd

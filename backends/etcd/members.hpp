@@ -1,5 +1,5 @@
-// Connects to the members of the cluster: reused HTTP connections with at most one request each,
-// and another member when one does not answer.
+// Which member of the cluster is asked, over which connection: kept ones are used again, and
+// another member is asked when one does not answer.
 #pragma once
 #include <boost/json/object.hpp>
 #include <deque>
@@ -15,6 +15,8 @@
 
 namespace holdfast::etcd {
 
+class Connection;
+
 /// Engine thread only; its users keep it alive.
 class Members : public std::enable_shared_from_this<Members> {
 public:
@@ -24,6 +26,7 @@ public:
     /// How long an answer may be.
     enum class Length : std::uint8_t { brief, list };
     struct Answer {
+        Answer(error_code w = {}) : why(w) {}
         error_code why;         ///< no answer, or an error answer
         bool doubt = false;     ///< a member may have executed it
         bool repeated = false;  ///< it was sent twice, since the first connection had ended
@@ -46,12 +49,11 @@ public:
 
     /// Ends every connection. Nothing is posted any more.
     void close() noexcept;
-    bool closed() const noexcept { return closed_; }
     std::size_t size() const noexcept { return shared_->options.hosts.size(); }
 
 private:
-    struct Connection;
     using ConnectionPtr = std::shared_ptr<Connection>;
+    ConnectionPtr connection_to(std::size_t member);
     struct Turn;
     awaitable<Answer> send(std::string path, std::string body, Length,
                            boot_clock::time_point deadline, std::string* detail);
@@ -63,8 +65,6 @@ private:
     /// False: the deadline came first.
     awaitable<bool> turn(boot_clock::time_point deadline);
     void give_turn();
-    awaitable<error_code> connect(ConnectionPtr, boot_clock::time_point deadline,
-                                  std::string* detail);
     awaitable<error_code> exchange(ConnectionPtr, const std::string& path, const std::string& body,
                                    Length, boot_clock::time_point deadline, Answer&,
                                    std::string* detail);

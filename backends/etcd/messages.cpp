@@ -62,20 +62,9 @@ void list(std::string& out, std::string_view name, const std::vector<std::string
     out += ']';
 }
 
-std::string range_body(std::string_view begin, std::string_view end, std::int64_t limit,
-                       bool keys_only) {
-    std::string out = "{";
-    member(out, "key", base64(begin));
-    if (!end.empty()) member(out, "range_end", base64(end));
-    if (limit != 0) member(out, "limit", std::to_string(limit));
-    if (keys_only) out += ",\"keys_only\":true";
-    return out + "}";
-}
-
 Result read_results(const js::object& from) {
     Result out;
-    const js::value* succeeded = from.if_contains("succeeded");
-    out.succeeded = succeeded != nullptr && succeeded->is_bool() && succeeded->get_bool();
+    out.succeeded = flag(from, "succeeded");
     const js::array* all = array(from, "responses");
     if (all == nullptr) return out;
     for (const js::value& one : *all) {
@@ -84,7 +73,6 @@ Result read_results(const js::object& from) {
             if (const js::object* range = object(*o, "response_range")) r = read_range(*range);
             if (const js::object* txn = object(*o, "response_txn")) r = read_results(*txn);
             if (const js::object* gone = object(*o, "response_delete_range")) {
-                r.count = number(*gone, "deleted");
                 if (const js::array* were = array(*gone, "prev_kvs"))
                     for (const js::value& kv : *were)
                         if (kv.is_object()) r.found.push_back(read_key_value(kv.get_object()));
@@ -135,28 +123,23 @@ std::string put_lease(std::string_view key, std::int64_t lease) {
     member(out, "lease", std::to_string(lease));
     return request("put", out + ",\"ignore_value\":true}");
 }
-std::string range(std::string_view key) {
-    return request("range", range_body(key, {}, 0, false));
-}
-std::string range(std::string_view begin, std::string_view end, std::int64_t limit,
-                  bool keys_only) {
-    return request("range", range_body(begin, end, limit, keys_only));
+std::string range(std::string_view begin, std::string_view end) {
+    return request("range", range_alone(begin, end, 0, false));
 }
 std::string range_alone(std::string_view begin, std::string_view end, std::int64_t limit,
                         bool keys_only) {
-    return range_body(begin, end, limit, keys_only);
-}
-std::string deletion(std::string_view key, bool and_tell) {
-    std::string out = "{";
-    member(out, "key", base64(key));
-    return request("delete_range", out + (and_tell ? ",\"prev_kv\":true}" : "}"));
-}
-
-std::string deletion_of_all(std::string_view begin, std::string_view end) {
     std::string out = "{";
     member(out, "key", base64(begin));
-    member(out, "range_end", base64(end));
-    return request("delete_range", out + "}");
+    if (!end.empty()) member(out, "range_end", base64(end));
+    if (limit != 0) member(out, "limit", std::to_string(limit));
+    if (keys_only) out += ",\"keys_only\":true";
+    return out + "}";
+}
+std::string deletion(std::string_view begin, std::string_view end, bool and_tell) {
+    std::string out = "{";
+    member(out, "key", base64(begin));
+    if (!end.empty()) member(out, "range_end", base64(end));
+    return request("delete_range", out + (and_tell ? ",\"prev_kv\":true}" : "}"));
 }
 
 std::string Transaction::text() const {
@@ -196,9 +179,7 @@ Result read_transaction(const js::object& from) {
 
 Result read_range(const js::object& from) {
     Result out;
-    out.count = number(from, "count");
-    const js::value* more = from.if_contains("more");
-    out.more = more != nullptr && more->is_bool() && more->get_bool();
+    out.more = flag(from, "more");
     if (const js::array* all = array(from, "kvs"))
         for (const js::value& kv : *all)
             if (kv.is_object()) out.found.push_back(read_key_value(kv.get_object()));
@@ -249,6 +230,11 @@ std::string text(const js::object& from, std::string_view name) {
     const js::value* v = from.if_contains(name);
     if (v == nullptr || !v->is_string()) return {};
     return std::string(v->get_string().data(), v->get_string().size());
+}
+
+bool flag(const js::object& from, std::string_view name) {
+    const js::value* v = from.if_contains(name);
+    return v != nullptr && v->is_bool() && v->get_bool();
 }
 
 std::string base64(std::string_view bytes) {

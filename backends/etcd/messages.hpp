@@ -26,14 +26,11 @@ std::string none_in(std::string_view begin, std::string_view end);  ///< no key 
 std::string all_above(std::string_view begin, std::string_view end, std::string_view value);
 std::string all_below(std::string_view begin, std::string_view end, std::string_view value);
 std::string put(std::string_view key, std::string_view value, std::int64_t lease);
-std::string put_value(std::string_view key, std::string_view value);  ///< the lease stays
-std::string put_lease(std::string_view key, std::int64_t lease);      ///< the value stays
-std::string range(std::string_view key);
-std::string range(std::string_view begin, std::string_view end, std::int64_t limit,
-                  bool keys_only = false);
-/// `and_tell`: returns what was deleted.
-std::string deletion(std::string_view key, bool and_tell = false);
-std::string deletion_of_all(std::string_view begin, std::string_view end);
+std::string put_value(std::string_view key, std::string_view value);   ///< the lease stays
+std::string put_lease(std::string_view key, std::int64_t lease);       ///< the value stays
+std::string range(std::string_view begin, std::string_view end = {});  ///< no end: one key
+/// No end: one key. `and_tell`: returns what was deleted.
+std::string deletion(std::string_view begin, std::string_view end = {}, bool and_tell = false);
 
 /// Compares, then does one list of requests or the other.
 struct Transaction {
@@ -44,7 +41,7 @@ struct Transaction {
     std::string nested() const;
 };
 
-/// A range as a request of its own.
+/// A range as a request of its own. No limit: 0.
 std::string range_alone(std::string_view begin, std::string_view end, std::int64_t limit,
                         bool keys_only);
 
@@ -57,7 +54,6 @@ error_code read_answer(unsigned http_status, std::string_view bytes, boost::json
 struct Result {
     std::vector<KeyValue> found;  ///< of a range, or what was deleted
     bool more = false;
-    std::int64_t count = 0;       ///< of keys in a range, or deleted
     bool succeeded = false;       ///< of a transaction
     std::vector<Result> results;  ///< of a transaction
 };
@@ -75,6 +71,7 @@ std::int64_t number(const boost::json::object&, std::string_view name);
 const boost::json::object* object(const boost::json::object&, std::string_view name);
 const boost::json::array* array(const boost::json::object&, std::string_view name);
 std::string text(const boost::json::object&, std::string_view name);
+bool flag(const boost::json::object&, std::string_view name);
 
 std::string base64(std::string_view);
 std::string from_base64(std::string_view);  ///< ends at the first invalid character

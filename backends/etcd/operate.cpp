@@ -1,5 +1,6 @@
 // What operators ask: holders and waiters, names that are held, break.
 #include <algorithm>
+#include <deque>
 #include <set>
 
 #include "backend.hpp"
@@ -36,21 +37,47 @@ bool is_meant(const KeyValue& kv, const HolderFilter& which) {
     return spi::is_meant(which, h.owner, h.token);
 }
 
-/// What leaves a word in the key of this holder, or deletes the key.
-Transaction telling(const KeyValue& kv, spi::Tell what, const std::optional<Entry>& entry) {
-    Transaction t;
-    t.compare = {was_created(kv.key, kv.created)};
-    if (what == spi::Tell::gone) {
-        t.success = {deletion(kv.key)};
+constexpr std::size_t most_told = 32;  // in one request
+
+/// Leaves a word in the key of this holder, or deletes the key.
+class Telling final : public Operation {
+public:
+    Telling(const KeyValue& kv, spi::Tell what, boot_clock::time_point until)
+        : Operation(std::make_shared<OwnerState>(), until), holder(kv), what_(what) {
+        place->line = kv.key.substr(0, kv.key.rfind('/') + 1);
+        place->key = kv.key;
+        place->units = units_in(kv.value);
+        want(what == spi::Tell::gone ? Step::leave : Step::tell);
+    }
+    Transaction request() override {
+        Transaction t;
+        t.compare = {was_created(holder.key, holder.created)};
+        if (what_ == spi::Tell::gone) {
+            t.success = {deletion(holder.key)};
+            return t;
+        }
+        // Not over units that have become fewer.
+        t.compare.push_back(has_value(holder.key, holder.value));
+        Entry changed = *read_entry(holder.value);
+        changed.flag = what_ == spi::Tell::asked ? Entry::Flag::asked : Entry::Flag::revoked;
+        t.success = {put_value(holder.key, write_entry(changed))};
         return t;
     }
-    // Not over units that have become fewer.
-    t.compare.push_back(has_value(kv.key, kv.value));
-    Entry changed = *entry;
-    changed.flag = what == spi::Tell::asked ? Entry::Flag::asked : Entry::Flag::revoked;
-    t.success = {put_value(kv.key, write_entry(changed))};
-    return t;
-}
+    void answered(const Result& r, const RequestInfo&) override {
+        told = r.succeeded;
+        want(Step::over);
+    }
+    void missing(const error_code& ec, const RequestInfo& went) override {
+        failed = {ec, went.detail};
+        want(Step::over);
+    }
+    const KeyValue holder;
+    bool told = false;
+    spi::Failure failed;
+
+private:
+    const spi::Tell what_;
+};
 
 void sort_by_creation(std::vector<KeyValue>& all) {
     std::sort(all.begin(), all.end(),
@@ -87,7 +114,7 @@ awaitable<spi::Answer<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(
     std::string_view name, boot_clock::time_point deadline) {
     const std::string line = line_of(shared_->options, name);
     Transaction both;
-    both.success = {etcd::range(line, after(line), 0), etcd::range(name_key(line))};
+    both.success = {etcd::range(line, after(line)), etcd::range(name_key(line))};
     std::vector<Transaction> one{std::move(both)};
     RequestInfo went;
     auto task = transact(std::move(one), deadline, went, Members::Length::list);
@@ -164,8 +191,6 @@ awaitable<spi::Answer<std::vector<KeyValue>>> EtcdBackend::reach(std::string_vie
                                                                  HolderFilter which, spi::Tell what,
                                                                  boot_clock::time_point deadline) {
     constexpr int most_rounds = 5;
-    const std::size_t most = max_batch(spi::Verb::release);
-    const std::string line = line_of(shared_->options, name);
     std::vector<KeyValue> told;
     std::optional<std::int64_t> last;  // those behind it come to hold it by what is done here
     for (int round = 0; round < most_rounds; ++round) {
@@ -173,44 +198,32 @@ awaitable<spi::Answer<std::vector<KeyValue>>> EtcdBackend::reach(std::string_vie
         const auto found = co_await std::move(task);
         if (!found) co_return found.error();
         if (!last) last = found->holders == 0 ? 0 : found->all[found->holders - 1].created;
-        std::vector<KeyValue> meant;
-        std::vector<OwnerState> places;
-        std::vector<Transaction> requests;
-        for (std::size_t i = 0; i < found->holders && requests.size() < most; ++i) {
+        std::deque<Telling> telling;
+        Operations open;
+        for (std::size_t i = 0; i < found->holders && open.size() < most_told; ++i) {
             const KeyValue& kv = found->all[i];
             if (kv.created > *last || !is_meant(kv, which) || is_one_of(told, kv)) continue;
-            const auto entry = read_entry(kv.value);
             if (what != spi::Tell::gone && shown(kv).holder.foreign) {
                 co_return spi::Failure(errc::not_supported, spi::foreign_holder(what, "key"));
             }
             // There is nothing to add for who is asked, or has to stop in any case.
-            if (what == spi::Tell::asked && entry->flag != Entry::Flag::none) {
+            if (what == spi::Tell::asked && read_entry(kv.value)->flag != Entry::Flag::none)
                 told.push_back(kv);
-                continue;
-            }
-            requests.push_back(telling(kv, what, entry));
-            meant.push_back(kv);
-            OwnerState& p = places.emplace_back();
-            p.line = line, p.key = kv.key, p.units = units_in(kv.value);
+            else
+                open.push_back(&telling.emplace_back(kv, what, deadline));
         }
-        if (requests.empty()) {
+        if (open.empty()) {
             if (found->holders != 0 && which.if_token && told.empty())
                 co_return spi::Failure(errc::not_held, "it is held with another token");
             break;
         }
-        if (what == spi::Tell::gone) {
-            std::vector<const OwnerState*> leaving;
-            for (const OwnerState& p : places)
-                leaving.push_back(&p);
-            add_leaving(leaving, requests);
-        }
-        RequestInfo went;
-        auto sending = transact(std::move(requests), deadline, went);
-        const auto results = co_await std::move(sending);
-        if (!results) co_return spi::Failure(results.error(), went.detail);
+        auto driving = drive(open);
+        co_await std::move(driving);
         const std::size_t before = told.size();
-        for (std::size_t i = 0; i < meant.size(); ++i)
-            if ((*results)[i].succeeded) told.push_back(meant[i]);
+        for (const Telling& t : telling) {
+            if (t.failed) co_return t.failed;
+            if (t.told) told.push_back(t.holder);
+        }
         if (told.size() != before) round = -1;  // there may be more of them
     }
     if (told.empty()) co_return make_error_code(errc::not_held);

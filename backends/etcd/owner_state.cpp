@@ -19,4 +19,17 @@ bool OwnerState::learn(std::string_view value_there) {
     return true;
 }
 
+OwnerStatePtr make_owner_state(const Options& o, const spi::Attempt& a) {
+    auto p = std::make_shared<OwnerState>();
+    p->owner = a.owner;
+    p->line = line_of(o, a.name);
+    p->key = p->line + p->owner;
+    p->units = a.units;
+    p->lock_delay = a.lock_delay;
+    p->value = p->value_with(p->units);
+    p->tombstone = tombstone_of(o, a.owner);
+    if (o.robust && !p->units.permits()) p->marks = marks_of(o, a.name);
+    return p;
+}
+
 }  // namespace holdfast::etcd

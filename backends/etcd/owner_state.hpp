@@ -15,6 +15,7 @@ struct OwnerState {
     milliseconds lock_delay{0};
     bool asked = false;          ///< its release was requested; also in the value
     std::string marks;           ///< see marks.hpp; empty: no marks
+    std::string tombstone;       ///< see tombstone_of
     std::int64_t created = 0;    ///< the fencing token; 0: not known to exist
     std::int64_t modified = 0;   ///< compared by late requests that would change the key
     std::int64_t lease = 0;      ///< the lease that it is attached to, as far as is known
@@ -34,5 +35,12 @@ struct OwnerState {
     bool learn(std::string_view value_there);
 };
 using OwnerStatePtr = std::shared_ptr<OwnerState>;
+
+/// Of an owner that has asked for nothing yet.
+OwnerStatePtr make_owner_state(const Options&, const spi::Attempt&);
+/// What a `place` of core's refers to.
+inline OwnerStatePtr state_of(const std::shared_ptr<void>& place) {
+    return std::static_pointer_cast<OwnerState>(place);
+}
 
 }  // namespace holdfast::etcd

@@ -30,7 +30,6 @@ QueueCache::QueueCache(std::shared_ptr<Shared> s, std::shared_ptr<Members> m)
 QueueCache::~QueueCache() = default;
 
 // --- a list
-// ---------------------------------------------------------------------------------------
 
 QueueCache::Listing::Listing(QueueCache& l, const std::string& line)
     : queues_(l.shared_from_this()), line_(line) {
@@ -61,7 +60,6 @@ void QueueCache::Listing::done(const std::vector<KeyValue>& all, std::int64_t re
 }
 
 // --- places
-// ---------------------------------------------------------------------------------------
 
 bool QueueCache::known(const std::string& line) const noexcept {
     const auto at = queues_.find(line);
@@ -151,7 +149,6 @@ bool QueueCache::drop_abandoned() noexcept {
 }
 
 // --- the watch
-// ------------------------------------------------------------------------------------
 
 void QueueCache::watch_from(std::int64_t revision) {
     if (next_ != 0 || stopped_) return;
@@ -219,8 +216,7 @@ void QueueCache::take(std::string_view bytes) {
 }
 
 void QueueCache::message(const js::object& m) {
-    const js::value* canceled = m.if_contains("canceled");
-    if (canceled != nullptr && canceled->is_bool() && canceled->get_bool()) {
+    if (flag(m, "canceled")) {
         // Compacted beyond what we have seen, most likely: everything is listed anew.
         forget();
         return Members::end(*stream_);

@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "leases.hpp"
 #include "members.hpp"
 #include "messages.hpp"
 #include "owner_state.hpp"

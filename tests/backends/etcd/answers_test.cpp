@@ -1,17 +1,16 @@
 // Answers that are late, false, foreign, too long or none of etcd's, from members of our own.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/json/serialize.hpp>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/wait_until.hpp>
 
-#include "backend.hpp"
+#include "bare.hpp"
 #include "catch.hpp"
 #include "fake_member.hpp"
 
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 using hf::errc;
+using holdfast::test::Bare;
 using holdfast::test::FakeCluster;
 using holdfast::test::FakeMember;
 using namespace std::chrono_literals;
@@ -85,65 +84,6 @@ void erase(FakeMember& member, const std::string& key) {
     txn["success"] = boost::json::array{deletion};
     REQUIRE(member.ask("kv/txn", txn).status == 200);
 }
-
-struct NoEvents final : hf::spi::BackendEvents {
-    void wake(std::string_view) override {}
-    void at_risk(std::string_view) override {}
-    void lost(std::string_view, hf::error_code) override {}
-    void warn(std::string) override {}
-};
-
-/// A backend without core, in front of one member.
-struct Bare {
-    Bare(const FakeMember& member, const std::string& robust)
-        : backend(settings(member, robust), {context.get_executor(), events}) {}
-
-    static hf::spi::Settings settings(const FakeMember& member, const std::string& robust) {
-        hf::spi::Settings s;
-        s.scheme = "etcd";
-        const std::string host = member.host();
-        s.hosts = {
-            {"127.0.0.1", static_cast<std::uint16_t>(std::stoi(host.substr(host.find(':') + 1)))}};
-        for (const auto* table : {&hf::spi::common_options(), &hf::etcd::option_table()})
-            for (const auto& o : *table)
-                s.values[std::string(o.name)] = std::string(o.fallback);
-        s.values["ttl"] = "10s";
-        s.values["request_timeout"] = "5s";
-        s.values["robust"] = robust;
-        return s;
-    }
-    /// An attempt of its own at "it", granted.
-    hf::spi::Held grant(std::string_view owner) {
-        hf::spi::Attempt a;
-        a.name = "it";
-        a.owner = owner;
-        a.ttl = 10s;
-        a.sent = hf::boot_clock::now();
-        a.deadline = a.sent + 5s;
-        std::vector<hf::spi::Attempt*> all{&a};
-        run([&] { return backend.attempt(all); });
-        REQUIRE(std::holds_alternative<hf::spi::Attempt::Granted>(a.outcome));
-        hf::spi::Held h;
-        h.name = a.name;
-        h.owner = owner;
-        h.ttl = a.ttl;
-        h.place = a.place;
-        h.deadline = hf::boot_clock::now() + 5s;
-        h.sent = hf::boot_clock::now();
-        return h;
-    }
-    template <class Make>
-    void run(Make make) {
-        bool done = false;
-        boost::asio::co_spawn(context, make(), [&](const std::exception_ptr&) { done = true; });
-        context.restart();
-        while (!done)
-            context.run_one();
-    }
-    boost::asio::io_context context;
-    NoEvents events;
-    hf::etcd::EtcdBackend backend;
-};
 
 }  // namespace
 
@@ -457,7 +397,7 @@ TEST_CASE("another client's holder is shown with its value, and without a time i
 TEST_CASE("marks: two holders of one name release in one call, and a revoked one has crashed") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
-    Bare bare(member, "yes");
+    Bare bare(member.host(), "robust=yes");
     const std::string line = "/holdfast/it/";
     hf::spi::Held first = bare.grant("first.h.1");
     erase(member, line + "first.h.1");  // its lease has ended
@@ -488,7 +428,7 @@ TEST_CASE("marks: two holders of one name release in one call, and a revoked one
 TEST_CASE("a renewal and a release say what the server said, and a deleted key is lost at once") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
-    Bare bare(member, "no");
+    Bare bare(member.host(), "robust=no");
     hf::spi::Held held = bare.grant("first.h.1");
     std::vector<hf::spi::Held*> one{&held};
     member.instead([](const std::string& path, const FakeMember::Request&) -> std::optional<Reply> {
