@@ -87,6 +87,8 @@ void World::check_waiting() {
     for (const Owed& one : owed_)
         in_use_[one.name] = now;
     for (std::size_t i = 0; i < names.size(); ++i)
+        if (unseen_[i] > 0) in_use_[i] = now;
+    for (std::size_t i = 0; i < names.size(); ++i)
         if (history_->closed_until(i) > now) in_use_[i] = now;
     // Who was granted and learns of it too late gives back, and looks again; what a killed client
     // had lasts for its ttl.
@@ -125,6 +127,7 @@ bool World::is_hindered(const Waiting& w) const {
     const auto units = [&](Mode mode, std::uint64_t count) {
         return permits ? count : mode == Mode::shared ? 1 : many;
     };
+    if (unseen_[w.name] > 0) return true;
     if (std::max(history_->closed_until(w.name), lapses_[w.name]) > now) return true;
     std::uint64_t sum = units(w.mode, w.permits);
     for (const Belief* b : beliefs_)

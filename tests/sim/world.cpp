@@ -36,15 +36,34 @@ constexpr std::array<Words, static_cast<std::size_t>(Fault::Kind::count_)> all_w
     {"clock-jump", "server's clock jumps"},
 };
 
+/// In the order of Feature.
+constexpr std::array<Words, static_cast<std::size_t>(Feature::count_)> all_features{
+    Words{"sets", "sets of locks"},
+    {"owners", "owners"},
+    {"elections", "an election"},
+    {"handles", "many handles"},
+};
+
+/// Which of these words it is.
+template <std::size_t N>
+std::size_t named(const std::array<Words, N>& all, std::string_view name, const char* what) {
+    std::string known;
+    for (std::size_t i = 0; i < N; ++i) {
+        if (all.at(i).name == name) return i;
+        known += std::string(" ") + all.at(i).name;
+    }
+    throw std::runtime_error("no " + std::string(what) + ": " + std::string(name) +
+                             "; there are:" + known);
+}
+
 }  // namespace
 
 Fault::Kind fault_named(std::string_view name) {
-    std::string known;
-    for (std::size_t i = 0; i < all_words.size(); ++i) {
-        if (all_words.at(i).name == name) return static_cast<Fault::Kind>(i);
-        known += std::string(" ") + all_words.at(i).name;
-    }
-    throw std::runtime_error("no kind of fault: " + std::string(name) + "; there are:" + known);
+    return static_cast<Fault::Kind>(named(all_words, name, "kind of fault"));
+}
+
+Feature feature_named(std::string_view name) {
+    return static_cast<Feature>(named(all_features, name, "feature"));
 }
 
 std::string to_string(const Fault& f) {
@@ -102,8 +121,10 @@ void World::plan() {
         }
         names.push_back(n);
     }
+    choose_features();
     refine();
     url_ = deployment_->url(*this);
+    unseen_.resize(names.size());
     highest_.resize(names.size());
     highest_exclusive_.resize(names.size());
     in_use_.resize(names.size());
@@ -135,6 +156,29 @@ void World::plan() {
                   (n.next_limit == 0 ? ""
                                      : ", of " + std::to_string(n.next_limit) + " from " +
                                            std::to_string(n.changes_at / ms) + " ms on"));
+}
+
+void World::choose_features() {
+    Random r(options.seed ^ 0xFEA7U);  // so that what it decides changes nothing else
+    std::string chosen;
+    for (std::size_t i = 0; i < features_.size(); ++i) {
+        features_.at(i) = r.chance(250) && !options.no.contains(static_cast<Feature>(i));
+        if (features_.at(i))
+            chosen += std::string(chosen.empty() ? "" : ", ") + all_features.at(i).what;
+    }
+    const auto add = [&](Kind kind) -> Name& {
+        Name n{std::string(1, static_cast<char>('M' + names.size())), {}};
+        n.options.kind = deployment_->has(kind) ? kind : Kind::mutex;
+        if (n.options.kind == Kind::semaphore)
+            n.options.limit = 1 + static_cast<std::uint32_t>(r.below(4));
+        return names.emplace_back(n);
+    };
+    const std::size_t count = 2 + r.below(3);
+    while (has(Feature::sets) && names.size() < count)
+        add(static_cast<Kind>(r.below(3)));
+    if (has(Feature::elections)) add(Kind::mutex).elects = true;
+    if (has(Feature::owners)) workers_ = std::max(workers_, 2U);
+    if (!chosen.empty()) trace("plan", "with " + chosen);
 }
 
 void World::refine() {
@@ -265,7 +309,20 @@ void World::make_locks(User& u) {
         auto later = u.client->make_lock(n.text, next);
         if (!later) return fail("make_lock: " + later.error().message());
         u.next_locks.push_back(std::move(*later));
+        make_more(u, n);
     }
+}
+
+void World::make_more(User& u, const Name& n) {
+    u.reentrant.push_back(nullptr);
+    u.candidates.push_back(nullptr);
+    if (has(Feature::owners) && !n.elects && n.options.kind != Kind::semaphore)
+        u.reentrant.back() =
+            std::make_unique<Reentrant<int>>(u.client->make_lock(n.text, n.options));
+    if (!n.elects) return;
+    auto made = Election::make(*u.client, n.text, n.options);
+    if (!made) return fail("an election: " + made.error().message());
+    u.candidates.back() = std::make_unique<Candidate>(std::move(*made));
 }
 
 void World::live(User& u) {
@@ -313,6 +370,8 @@ void World::live(User& u) {
     trace(u.process.name, "closed");
     u.locks.clear();
     u.next_locks.clear();
+    u.reentrant.clear();
+    u.candidates.clear();
     u.client.reset();
     work.reset();
     kernel.join(loop);
