@@ -78,7 +78,7 @@ void Worker::observe(std::size_t name) {
     judge_look(found ? error_code() : found.error(), true);
     if (!found) {
         const auto term = known ? world_.terms_.find(known->value) : world_.terms_.end();
-        const bool stood = user_.process.frozen != since.frozen;
+        const bool stood = user_.process.late_until() > since.moment;
         if (found.error() == errc::timed_out && !stood && term != world_.terms_.end() &&
             term->second.gone + request + world_.slack() < world_.kernel.now())
             world_.fail(user_.process.name + ": it has missed that " + known->value + " resigned");
@@ -108,7 +108,9 @@ void Worker::check_leader(const std::optional<Leader>& found, std::size_t name, 
     const Term& term = at->second;
     if (term.owner.empty()) return;  // it does not know yet, or never will
     if (term.owner != found->owner) world_.fail(who + "is another owner: " + found->owner);
-    if (found->token != term.token)
+    // Where some modes have none.
+    const bool both = found->token.value != 0 && term.token.value != 0;
+    if (both && found->token != term.token)
         world_.fail(who + "has another token: " + std::to_string(found->token.value));
     if (term.gone < since) world_.fail(who + "has resigned");
 }

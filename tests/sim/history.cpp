@@ -71,6 +71,7 @@ std::string History::granted(const Belief& b, Nanos asked, bool fresh) {
     // A renewal may have come meanwhile where the call was long in ending.
     const auto valid_until = b.lease->valid_until().time_since_epoch().count();
     const Nanos granted = b.process->when(valid_until - ttl);
+    fresh = fresh && b.process->late_until() <= asked;
     if (fresh && granted > now - ttl / 4) mine.from = std::max(asked, std::min(granted, now));
     std::uint64_t sum = units(mine);
     std::string others;

@@ -12,7 +12,7 @@ bool is_owner(const std::string& word) {
 }
 
 std::uint64_t units_of(const Name& n) {
-    return n.options.kind == Kind::semaphore ? n.options.limit : 4294967295;
+    return n.options.kind == Kind::semaphore ? std::max(n.options.limit, n.next_limit) : 4294967295;
 }
 
 }  // namespace
@@ -83,6 +83,7 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
             return w.owner.substr(0, 6) + " has left, and stands in line again";
     for (const auto& [owner, units] : now.holders) {
         if (before.holders.contains(owner) || owner.starts_with('=')) continue;
+        if (foreign_.contains(owner)) continue;  // it knows of no line
         if (left_.contains(owner)) return owner.substr(0, 6) + " has left, and holds again";
         const auto first = came_.find(owner);
         std::uint64_t sum = 0;
@@ -187,6 +188,7 @@ std::string RedisOrder::look(const std::vector<std::string>& command, const std:
     std::string out;
     note_leaving(command, reply);
     note_coming(command);
+    if (command.size() > 2 && command[0] == "SET") foreign_.insert(command[2]);
     const model::Store& store = server_.store();
     heard_[&client].push_back(store.now);
     for (const std::string& word : command)

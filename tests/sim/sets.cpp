@@ -107,7 +107,7 @@ void Worker::hold_set(LeaseSet set, const Parts& parts, Nanos asked) {
     }
     const Nanos due = k.now() - world_.slack();
     for (const Belief& b : beliefs)
-        if (user_.process.frozen_until < asked &&
+        if (user_.process.late_until() < asked &&
             user_.process.when(b.lease->valid_until().time_since_epoch().count()) < due)
             world_.fail("a set was granted without a part");
     const auto ears = std::make_shared<SetEars>();

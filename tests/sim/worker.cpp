@@ -24,12 +24,13 @@ std::string words(Nanos n) {
 }
 
 Worker::Since Worker::begin() const {
-    return {world_.kernel.now(), user_.process.frozen};
+    const Nanos now = world_.kernel.now();
+    return {now, Running::of(user_.process, now)};
 }
 
 void Worker::took(const Since& since, Nanos bound, const std::string& what) {
     if (user_.killed) return;
-    const Nanos time = world_.kernel.now() - since.moment - (user_.process.frozen - since.frozen);
+    const Nanos time = since.runs.until({world_.kernel.now(), user_.process.frozen});
     if (time > bound + bound / 100 + world_.slack_)
         world_.fail(user_.process.name + ": " + what + " took " + words(time) + " of " +
                     words(bound));
@@ -123,7 +124,8 @@ void Worker::cycle() {
     const AcquireOptions o = random_options(name);
     std::optional<Inspection> before;
     const Nanos asked = world_.kernel.now();
-    if (world_.deployment_->one_machine() && random().chance(300)) before = look(n);
+    if (world_.deployment_->one_machine() && random().chance(300) && n.next_limit == 0)
+        before = look(n);
     const std::uint32_t limit = limit_of(name);
     auto [ec, lease] = acquire(approach_of(lock_of(name)), o, name);
     if (ec) return world_.succession_->failed(name, o.mode, asked);
@@ -140,9 +142,13 @@ void Worker::believe(Belief& belief, Nanos asked, bool fresh) {
     const Name& n = world_.names[name];
     const Lease& lease = *belief.lease;
     belief.add(lease);
-    for (const auto& why :
-         {world_.history_->granted(belief, asked, fresh), world_.succession_->granted(belief)})
-        if (!why.empty()) world_.fail(user_.process.name + ": " + why);
+    const Capabilities& can = user_.client->capabilities();
+    auto why = world_.history_->granted(belief, asked, fresh);
+    if (why.empty() && can.has(Capability::previous_holder))
+        why = world_.succession_->granted(belief);
+    else if (why.empty() && lease.previous_holder() != PreviousHolder::unknown)
+        why = "previous_holder() is known";
+    if (!why.empty()) world_.fail(user_.process.name + ": " + why);
     if (const Nanos closed = n.options.min_hold.count() * ms; closed > 0)
         world_.lapses_[name] =
             std::max(world_.lapses_[name], world_.kernel.now() + closed + closed / 50 + 5 * ms);
@@ -150,7 +156,7 @@ void Worker::believe(Belief& belief, Nanos asked, bool fresh) {
     world_.listeners_.push_back(belief.listener);
     world_.beliefs_.push_back(&belief);
     ++world_.grants_;
-    if (!world_.deployment_->fences() || n.options.kind == Kind::semaphore) return;
+    if (!can.has(Capability::fencing) || n.options.kind == Kind::semaphore) return;
     const std::uint64_t token = lease.fencing_token().value;
     const bool exclusive = lease.mode() == Mode::exclusive;
     auto& highest = exclusive ? world_.highest_[name] : world_.highest_exclusive_[name];
@@ -171,7 +177,7 @@ void Worker::check_order(const Inspection& before, Nanos asked, const Lease& lea
     const auto now = look(n);
     // A waiter whose machine stands still for long is passed over.
     for (const auto& u : world_.users)
-        if (!now || u->killed || u->process.frozen_until > asked) return;
+        if (!now || u->killed || u->process.late_until() > asked) return;
     const bool permits = n.options.kind == Kind::semaphore;
     const std::uint64_t of = permits ? n.options.limit : many;
     const auto units = [&](Mode mode, std::uint32_t count) -> std::uint64_t {

@@ -20,7 +20,8 @@ public:
 private:
     /// How long it has run since then, without the time in which its machine stood still.
     struct Since {
-        Nanos moment, frozen;
+        Nanos moment;
+        Running runs;
     };
     /// Of an acquisition.
     struct Asked {

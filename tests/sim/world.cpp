@@ -34,14 +34,18 @@ constexpr std::array<Words, static_cast<std::size_t>(Fault::Kind::count_)> all_w
     {"lose-writes", "server restarts without its last writes"},
     {"flush", "server is emptied"},
     {"clock-jump", "server's clock jumps"},
+    {"clock-back", "server's clock jumps back"},
+    {"starve", "a thread gets no processor"},
+    {"set-clock", "a client's clock is set"},
 };
 
 /// In the order of Feature.
 constexpr std::array<Words, static_cast<std::size_t>(Feature::count_)> all_features{
-    Words{"sets", "sets of locks"},
-    {"owners", "owners"},
-    {"elections", "an election"},
-    {"handles", "many handles"},
+    Words{"sets", "sets of locks"}, {"owners", "owners"},
+    {"elections", "an election"},   {"handles", "many handles"},
+    {"modes", "several modes"},     {"limits", "limits that change"},
+    {"far", "far clients"},         {"starved", "starved threads"},
+    {"clocks", "wrong clocks"},
 };
 
 /// Which of these words it is.
@@ -142,6 +146,7 @@ void World::plan() {
         for (const auto& one : servers_)
             u.routes.push_back(std::make_unique<Route>(kernel, u.process, *one.server));
     }
+    choose_machines();
     trace("plan", url_.substr(url_.find('?')) + (calm ? ", calm" : "") +
                       (operated_ ? ", with an operator" : ""));
     for (const Name& n : names)
@@ -166,6 +171,13 @@ void World::choose_features() {
         if (features_.at(i))
             chosen += std::string(chosen.empty() ? "" : ", ") + all_features.at(i).what;
     }
+    if (has(Feature::modes)) deployment_->mix(r);
+    for (Name& n : names)
+        if (!deployment_->has(n.options.kind)) {
+            n.options.kind = Kind::mutex;
+            n.options.limit = 1;
+            n.next_limit = 0;
+        }
     const auto add = [&](Kind kind) -> Name& {
         Name n{std::string(1, static_cast<char>('M' + names.size())), {}};
         n.options.kind = deployment_->has(kind) ? kind : Kind::mutex;
@@ -177,18 +189,45 @@ void World::choose_features() {
     while (has(Feature::sets) && names.size() < count)
         add(static_cast<Kind>(r.below(3)));
     if (has(Feature::elections)) add(Kind::mutex).elects = true;
+    if (has(Feature::limits)) change_limits(r);
     if (has(Feature::owners)) workers_ = std::max(workers_, 2U);
     if (!chosen.empty()) trace("plan", "with " + chosen);
 }
 
+void World::change_limits(Random& r) {
+    for (Name& n : names) {
+        if (n.options.kind != Kind::semaphore || n.next_limit > 0) continue;
+        n.next_limit = 1 + static_cast<std::uint32_t>(r.below(4));
+        n.changes_at = r.between(second, troubled / 2);
+    }
+}
+
+/// How far they are from the servers, and how fast their clocks run.
+void World::choose_machines() {
+    Random r(options.seed ^ 0xFA12U);  // so that what it decides changes nothing else
+    const Nanos longest = request_timeout.count() * ms * 4 / 5;
+    for (const auto& u : users) {
+        if (has(Feature::clocks) && !deployment_->one_machine())
+            u->process.ppm = (r.chance(500) ? 1 : -1) * r.between(3000, 4900);
+        if (!has(Feature::far) || calm || longest < 150 * ms || r.chance(500)) continue;
+        const Nanos there_and_back = r.between(150 * ms, longest);
+        far_ = std::max(far_, there_and_back);
+        for (const auto& route : u->routes) {
+            route->shortest = there_and_back * 2 / 5;
+            route->longest = route->usual = there_and_back / 2;
+        }
+    }
+}
+
 void World::refine() {
     Random r(options.seed ^ 0xDE1AU);  // so that what it decides changes nothing else
-    operated_ = r.chance(400);
+    operated_ = r.chance(400) && deployment_->operates();
     for (Name& n : names) {
         LockOptions& o = n.options;
         if (r.chance(300)) o.min_hold = milliseconds(r.between(20, 900));
         if (r.chance(300)) o.lock_delay = milliseconds(r.between(20, 500));
         if (r.chance(150)) o.max_hold = milliseconds(r.between(ttl.count() / 2, 2 * ttl.count()));
+        if (!deployment_->pauses()) o.min_hold = o.lock_delay = milliseconds(0);
         bounded_ = bounded_ || o.max_hold < forever;
         delay_ = std::max(delay_, o.lock_delay.count() * ms);
     }
@@ -199,7 +238,7 @@ bool World::breaks_now(std::size_t name) const {
 }
 
 void World::settle(const Capabilities& has) {
-    notified_ = has.has(Capability::notified);
+    notified_ = notified_ && has.has(Capability::notified);
     for (Name& n : names) {
         if (!has.has(Capability::min_hold)) n.options.min_hold = milliseconds(0);
         if (!has.has(Capability::lock_delay)) n.options.lock_delay = milliseconds(0);
@@ -209,6 +248,11 @@ void World::settle(const Capabilities& has) {
 void World::make_faults() {
     Random r(options.seed ^ 0x5EEDU);
     auto kinds = deployment_->faults(options.unsafe);
+    const auto add = [&](Feature f, Fault::Kind kind) {
+        if (has(f) || options.only.contains(kind)) kinds.insert(kinds.end(), 3, kind);
+    };
+    add(Feature::starved, Fault::Kind::starve);
+    if (!deployment_->right_clocks()) add(Feature::clocks, Fault::Kind::set_clock);
     if (!options.only.empty())
         std::erase_if(kinds, [&](Fault::Kind k) { return !options.only.contains(k); });
     if (kinds.empty()) throw std::runtime_error("it has none of these faults");
@@ -237,7 +281,7 @@ void World::begin(const Fault& f) {
     Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
     switch (f.kind) {
         case Fault::Kind::slow:
-            route->longest = f.how % 2 == 0 ? 30 * ms : 400 * ms;
+            route->slow(f.how % 2 == 0 ? 30 * ms : 400 * ms);
             break;
         case Fault::Kind::cut:
             if (f.how % 3 != 1) route->cut(to_server);
@@ -254,6 +298,18 @@ void World::begin(const Fault& f) {
             u.process.frozen_until = until;
             break;
         }
+        case Fault::Kind::starve: {
+            // It ends with the other faults.
+            const Nanos until =
+                std::max(u.process.starved_until, std::min(kernel.now() + f.lasts, troubled));
+            u.process.frozen += until - std::max(u.process.starved_until, kernel.now());
+            u.process.starved_until = until;
+            kernel.starve(u.process, f.how, until);
+            break;
+        }
+        case Fault::Kind::set_clock:
+            u.process.wall = (f.how % 2 == 0 ? 1 : -1) * static_cast<Nanos>(f.how) * second;
+            break;
         case Fault::Kind::kill:
             u.process.dead = u.killed = killed_ = true;
             for (const auto& r : u.routes)
@@ -268,7 +324,7 @@ void World::begin(const Fault& f) {
 void World::end(const Fault& f) {
     User& u = *users[f.client];
     Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
-    if (f.kind == Fault::Kind::slow) route->longest = 400 * us;
+    if (f.kind == Fault::Kind::slow) route->slow(0);
     if (f.kind == Fault::Kind::cut) {
         trace("healed", to_string(f));
         route->heal(to_server);
@@ -289,9 +345,10 @@ std::string World::inspect(User& u) {
         auto seen = u.client->inspect(n.text);
         // The first one may learn that its connection had ended.
         if (!seen) seen = u.client->inspect(n.text);
+        if (!seen && far_ > 0) return {};  // it has to connect in one request time-out
         if (!seen) return n.text + ": " + seen.error().message();
         // Where requests carry no deadline, one may have come late.
-        if (!seen->holders.empty() && deployment_->fences())
+        if (!seen->holders.empty() && !deployment_->acquires_late())
             return n.text + " is held by " + seen->holders[0].owner;
         if (!seen->waiters.empty() && !killed_)
             return n.text + " is waited for by " + seen->waiters[0].owner;
@@ -342,7 +399,8 @@ void World::live(User& u) {
         };
     Diagnostics diagnostics;
     o.diagnostics = &diagnostics;
-    auto opened = Client::open(url_, o);
+    const std::string own_url = deployment_->url_of_user(*this, u.number);
+    auto opened = Client::open(own_url.empty() ? url_ : own_url, o);
     if (!opened) return fail("open: " + diagnostics.text());
     u.client.emplace(std::move(*opened));
     settle(u.client->capabilities());
@@ -363,7 +421,7 @@ void World::live(User& u) {
     const Nanos from = kernel.now(), frozen = u.process.frozen;
     u.client->close();
     const Nanos time = kernel.now() - from - (u.process.frozen - frozen);
-    if (!u.killed && time > 3200 * ms)
+    if (!u.killed && time > 3200 * ms + 2 * far_)
         fail(u.process.name + ": close took " + std::to_string(time / ms) + " ms");
     for (Thread* t : workers)
         kernel.join(t);
@@ -411,7 +469,8 @@ void World::check_at_end() {
     if (!ended) return fail("calls did not end: " + kernel.threads_left());
     // Within a second of the server being reachable, and what a killed client had by its ttl.
     const Nanos rest =
-        deployment_->rest() + (killed_ ? ttl.count() * ms + delay_ + deployment_->mourning() : 0) +
+        deployment_->rest() + 6 * far_ +
+        (killed_ ? ttl.count() * ms + delay_ + deployment_->mourning() : 0) +
         (history_->any_break() || bounded_ ? deployment_->lasts(ttl.count() * ms + delay_) : 0);
     go_until(rest, [] { return false; });
     check_told(true);
@@ -448,7 +507,7 @@ Report World::run() {
         stopping_ = true;
         for (const auto& u : users)
             for (const auto& r : u->routes) {
-                r->longest = 400 * us;
+                r->slow(0);
                 r->heal(to_server);
                 r->heal(to_client);
             }

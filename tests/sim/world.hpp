@@ -44,6 +44,9 @@ struct Fault {
         lose_writes,  ///< the server restarts without its last writes: no promise survives
         flush,        ///< the server loses its data and goes on: no promise survives
         clock_jump,   ///< that of the server, forward: no promise survives
+        clock_back,   ///< that of the server, backward: no promise survives
+        starve,       ///< a thread of a client's library gets no processor
+        set_clock,    ///< that on the wall of a client's machine, by minutes
         count_
     };
     Kind kind{};
@@ -61,6 +64,11 @@ enum class Feature : std::uint8_t {
     owners,     ///< those of a Reentrant
     elections,  ///< of a leader
     handles,    ///< many of one grant, released in any order
+    modes,      ///< several of a backend, on the same names
+    limits,     ///< of a semaphore, which change
+    far,        ///< some are far from the servers
+    starved,    ///< threads of theirs get no processor for long
+    clocks,     ///< theirs are set, and run apart by nearly as much as is allowed
     count_
 };
 /// Throws std::runtime_error, as fault_named().
@@ -166,6 +174,15 @@ public:
     };
     virtual ~Deployment() = default;
     virtual std::string url(const World&) = 0;
+    /// That of one client, where they are not alike; else empty.
+    virtual std::string url_of_user(const World&, std::size_t) { return {}; }
+    /// Its clients use several modes, if there are any.
+    virtual void mix(Random&) {}
+    /// A request that comes late may acquire, until its ttl.
+    virtual bool acquires_late() const { return !fences(); }
+    /// All clients know what an operator does, and min_hold and lock_delay.
+    virtual bool operates() const { return true; }
+    virtual bool pauses() const { return true; }
     virtual bool has(Kind) const { return true; }
     virtual bool fences() const { return true; }
     /// Nobody passes one that has waited for a second, and does not fit beside it.
@@ -290,6 +307,8 @@ private:
     void refine();
     void make_faults();
     void choose_features();
+    void change_limits(Random&);
+    void choose_machines();
     void begin(const Fault&);
     void end(const Fault&);
     void live(User&);
@@ -364,9 +383,10 @@ private:
     std::string violation_;
     bool stopping_ = false, closing_ = false, killed_ = false;
     bool with_events_ = false, with_loop_ = false;
-    bool notified_ = false;  ///< waiters are
+    bool notified_ = true;   ///< all waiters are
     bool operated_ = false;  ///< an operator breaks leases, and asks holders to release
     Nanos delay_ = 0;        ///< the longest lock_delay
+    Nanos far_ = 0;          ///< the longest way to a server and back
     bool bounded_ = false;   ///< a lock has a max_hold
     unsigned workers_ = 1;
     Nanos slack_ = 0;
