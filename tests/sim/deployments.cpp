@@ -163,6 +163,8 @@ public:
         return url_of("zookeeper", w) + "&tick_time=" + named;
     }
     int time_outs() const override { return 2; }
+    /// A chain of requests, one after the answer to another, has one time-out.
+    Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
     /// Of who stood in line before only the numbers of the nodes are left.
     Memory memory() const override { return {.any = robust_, .releases = false, .readers = true}; }
     bool changes_limits() const override { return true; }

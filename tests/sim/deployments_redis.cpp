@@ -1,4 +1,5 @@
 // One Redis server, with clients of all its modes, and Redlock's nodes.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -183,6 +184,10 @@ public:
     }
     bool fences() const override { return fencing_; }
     Memory memory() const override { return {.any = false}; }
+    /// A node that takes longer counts as down (node_timeout).
+    Nanos farthest(Nanos request_timeout) const override {
+        return std::min(request_timeout / 2, 250 * ms) * 4 / 5;
+    }
     /// Where nodes may forget, tokens grow as long as most clocks are right (its README).
     bool right_clocks() const override { return !durable_; }
     bool ages(const Name&, Mode mode) const override { return fencing_ && mode == Mode::shared; }

@@ -65,7 +65,9 @@ void Worker::judge(const Asked& asked, error_code ec, bool cancelled) {
             (ec == errc::revoked && world_.history_->may_be_broken(name, asked.since.moment));
     const bool faulty = ec == errc::unavailable || ec == errc::in_doubt || ec == errc::no_quorum;
     // A session and a chain of requests take longer than the shortest waits.
-    const bool hurried = !once && asked.wait < milliseconds(100);
+    const Nanos left = asked.wait.count() * ms - (world_.kernel.now() - asked.since.moment);
+    const bool hurried =
+        !once && (asked.wait < milliseconds(100) || (asked.names.size() > 1 && left < 100 * ms));
     if (!expected && ((world_.calm && !hurried) || !faulty))
         world_.fail(user_.process.name + ": an acquisition ended with: " + ec.message());
 }

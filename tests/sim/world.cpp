@@ -205,7 +205,7 @@ void World::change_limits(Random& r) {
 /// How far they are from the servers, and how fast their clocks run.
 void World::choose_machines() {
     Random r(options.seed ^ 0xFA12U);  // so that what it decides changes nothing else
-    const Nanos longest = request_timeout.count() * ms * 4 / 5;
+    const Nanos longest = deployment_->farthest(request_timeout.count() * ms);
     for (const auto& u : users) {
         if (has(Feature::clocks) && !deployment_->one_machine())
             u->process.ppm = (r.chance(500) ? 1 : -1) * r.between(3000, 4900);

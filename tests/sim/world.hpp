@@ -201,6 +201,9 @@ public:
     /// So many request time-outs one try takes at most: a time-out that begins when the request is
     /// sent comes after one for the connection.
     virtual int time_outs() const { return 1; }
+    /// A server is far from a client if a message takes so long there and back, at most: all that
+    /// a client asks for in one time-out has to be answered.
+    virtual Nanos farthest(Nanos request_timeout) const { return request_timeout * 4 / 5; }
     /// When all is healed, what is left behind is gone after so long.
     virtual Nanos rest() const { return 1500 * ms; }
     /// So long servers keep what was to last for this ttl.
