@@ -60,7 +60,8 @@ void World::check() {
 
 void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
     // Who polls takes its place with a look after that second; a call about to end may have none.
-    const Nanos long_enough = second + std::min(ttl.count() * ms / 3, second) + 600 * ms;
+    const Nanos long_enough =
+        second + std::min(ttl.count() * ms / 3, second) + 600 * ms + 12 * far_;
     constexpr Nanos soon = 100 * ms;
     const Name& n = names[name];
     const bool permits = n.options.kind == Kind::semaphore;
@@ -87,11 +88,13 @@ void World::check_waiting() {
     for (const Owed& one : owed_)
         in_use_[one.name] = now;
     for (std::size_t i = 0; i < names.size(); ++i)
+        if (unseen_[i] > 0) in_use_[i] = now;
+    for (std::size_t i = 0; i < names.size(); ++i)
         if (history_->closed_until(i) > now) in_use_[i] = now;
     // Who was granted and learns of it too late gives back, and looks again; what a killed client
     // had lasts for its ttl.
     const Nanos length = ttl.count() * ms;
-    const Nanos bound = 2 * length + 5 * second;
+    const Nanos bound = 2 * length + 5 * second + 6 * far_;
     const Nanos calm_since = troubled_until_ + deployment_->recovery() +
                              (killed_ ? length + delay_ + deployment_->mourning() : 0);
     for (const Waiting& w : waiting_) {
@@ -125,6 +128,7 @@ bool World::is_hindered(const Waiting& w) const {
     const auto units = [&](Mode mode, std::uint64_t count) {
         return permits ? count : mode == Mode::shared ? 1 : many;
     };
+    if (unseen_[w.name] > 0) return true;
     if (std::max(history_->closed_until(w.name), lapses_[w.name]) > now) return true;
     std::uint64_t sum = units(w.mode, w.permits);
     for (const Belief* b : beliefs_)
@@ -157,7 +161,7 @@ void World::check_prompt() {
 
 /// A release that was not answered is repeated as soon as the server can be reached.
 void World::check_owed() {
-    const Nanos now = kernel.now(), rest = deployment_->rest();
+    const Nanos now = kernel.now(), rest = deployment_->rest() + 6 * far_;
     if (now < std::max(owed_.front().since, troubled_until_) + rest) return;
     const Owed one = std::move(owed_.front());
     owed_.pop_front();

@@ -61,7 +61,7 @@ Nanos History::closed_until(std::size_t name) const {
     return last;
 }
 
-std::string History::granted(const Belief& b, Nanos asked) {
+std::string History::granted(const Belief& b, Nanos asked, bool fresh) {
     const Nanos now = world_.kernel.now(), ttl = world_.ttl.count() * ms;
     const Name& n = world_.names[b.name];
     std::erase_if(grants_, [&](const Grant& g) {
@@ -71,7 +71,8 @@ std::string History::granted(const Belief& b, Nanos asked) {
     // A renewal may have come meanwhile where the call was long in ending.
     const auto valid_until = b.lease->valid_until().time_since_epoch().count();
     const Nanos granted = b.process->when(valid_until - ttl);
-    if (granted > now - ttl / 4) mine.from = std::max(asked, std::min(granted, now));
+    fresh = fresh && b.process->late_until() <= asked;
+    if (fresh && granted > now - ttl / 4) mine.from = std::max(asked, std::min(granted, now));
     std::uint64_t sum = units(mine);
     std::string others;
     for (const Grant& g : grants_) {
@@ -80,6 +81,8 @@ std::string History::granted(const Belief& b, Nanos asked) {
         others += " " + g.owner.substr(0, 6) + " until " + std::to_string(closed_until(g) / us);
     }
     grants_.push_back(mine);
+    // What was granted for long may be lost by now.
+    if (!fresh && !b.lease->valid()) return {};
     // One that an operator has freed before its client learnt of it may be beside others.
     if (sum <= all_of(n) || is_ordered(mine, Order::Kind::break_now)) return {};
     return b.owner.substr(0, 6) + " is granted " + n.text + ", which is closed:" + others;
@@ -91,6 +94,14 @@ void History::let_go(const Belief& b) {
             g.units = units(g);
             g.belief = nullptr;
             g.until = world_.kernel.now();
+        }
+}
+
+void History::comes_back(const Belief& b) {
+    for (Grant& g : grants_)
+        if (g.owner == b.owner) {
+            g.belief = &b;
+            g.until = never;
         }
 }
 

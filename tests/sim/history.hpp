@@ -26,10 +26,13 @@ class History {
 public:
     explicit History(World& w) : world_(w) {}
 
-    /// This acquisition, asked for then, was answered. Answers what is wrong, in words.
-    std::string granted(const Belief&, Nanos asked);
+    /// This acquisition, asked for then, was answered; `fresh`: just now. Answers what is wrong, in
+    /// words.
+    std::string granted(const Belief&, Nanos asked, bool fresh);
     /// Its release begins.
     void let_go(const Belief&);
+    /// One more handle of what was let go: it was not the last one.
+    void comes_back(const Belief&);
 
     Order& begin(Order);
     /// It was answered: so many were broken or asked. An answer that has not come may be that of a

@@ -107,6 +107,7 @@ public:
     State state = State::ready;
     std::uint64_t waits = 0;
     bool timed_out = false, detached = false, held = false;
+    Nanos starved_until = 0;
     Thread* joins = nullptr;  ///< who waits for its end
     fcontext::fcontext_t context = nullptr;
     void* stack = nullptr;
@@ -260,9 +261,17 @@ void Kernel::resume(Thread* t) {
         t->held = true;
         return;
     }
-    if (now_ < t->process->frozen_until)
-        return at(t->process->frozen_until + delay(), [this, t] { resume(t); });
+    if (const Nanos until = std::max(t->process->frozen_until, t->starved_until); now_ < until)
+        return at(until + delay(), [this, t] { resume(t); });
     enter(t);
+}
+
+void Kernel::starve(Process& p, std::size_t number, Nanos until) {
+    std::vector<Thread*> made;
+    for (const auto& t : all_)
+        if (t->process == &p && t->state != Thread::State::ended && t->name.ends_with(".thread"))
+            made.push_back(t.get());
+    if (!made.empty()) made[number % made.size()]->starved_until = until;
 }
 
 bool Kernel::block(Nanos until) {

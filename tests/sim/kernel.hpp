@@ -4,6 +4,7 @@
 #pragma once
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,8 +43,10 @@ struct Process {
     std::string name;
     Nanos then = 0, local = 0;  ///< its clock showed `local` at `then`
     Nanos ppm = 0;              ///< how much faster it runs, in millionths
+    Nanos wall = 0;             ///< its clock on the wall was set so far from its own
     Nanos frozen_until = 0;
-    Nanos frozen = 0;  ///< altogether, by its own clock
+    Nanos starved_until = 0;  ///< one of its threads gets no processor
+    Nanos frozen = 0;         ///< or starved; altogether, by its own clock
     bool dead = false;
 
     Nanos clock(Nanos now) const noexcept {
@@ -53,6 +56,8 @@ struct Process {
     Nanos when(Nanos shown) const noexcept;
     void jump(Nanos now, Nanos by) noexcept;
     bool stands(Nanos now) const noexcept { return dead || now < frozen_until; }
+    /// Until then what it does may be late.
+    Nanos late_until() const noexcept { return std::max(frozen_until, starved_until); }
 };
 
 class Thread;
@@ -87,6 +92,8 @@ public:
     /// False: the moment has come.
     bool block(Nanos until);
     void wake(Thread*);
+    /// One of the threads that the library has made there, by number, gets no processor until then.
+    void starve(Process&, std::size_t number, Nanos until);
     /// Threads of a dead process go on, so that what they own is freed.
     void revive(Process&);
     void rest(Nanos pause);

@@ -118,7 +118,7 @@ std::string Listener::wrong_expiry(const Belief& b) const {
     if (world_.kernel.now() < valid_until_) return "it expired before its end";
     // A renewal is sent a third of the ttl after the last one, whose answer may have taken as long,
     // and is known to be unanswered after a third; unless the machine stood still, or is too slow.
-    const bool stood = user_.process.frozen_until > valid_until_ - ttl;
+    const bool stood = user_.process.late_until() > valid_until_ - ttl;
     if (risked_ || stood || !world_.names[b.name].options.renew || ttl / 3 < 2 * world_.slack_ ||
         extended_.until(now()) < 2 * ttl / 3 + world_.slack_)
         return {};

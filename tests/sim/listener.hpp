@@ -27,6 +27,8 @@ public:
     void cancel();
     /// How its client sees it after a step.
     void see(const Belief&, LeaseState);
+    /// When it was first seen to be lost.
+    const std::optional<Running>& ended() const { return ended_; }
     /// Its release has begun and returned, and this is its reason now; nullopt: it was dropped.
     void left(std::optional<error_code> reason, const Belief&);
     /// All should have been told by now.

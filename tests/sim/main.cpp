@@ -15,6 +15,7 @@
 namespace {
 
 using holdfast::sim::fault_named;
+using holdfast::sim::feature_named;
 using holdfast::sim::Options;
 using holdfast::sim::Report;
 using holdfast::sim::Watchdog;
@@ -61,7 +62,9 @@ int usage() {
     std::fputs(
         "sim BACKEND [--seeds A..B] [--rough] [--only FAULT,...] [--unsafe] [--expect]\n"
         "                                                   runs these seeds; 1..100 by default\n"
-        "sim BACKEND --trace SEED [--without N,...]         shows one, less these of its faults\n"
+        "sim BACKEND --trace SEED [--without N,...] [--no FEATURE,...]\n"
+        "                                                   shows one, less these of its faults, "
+        "and of what its clients do\n"
         "sim BACKEND --shrink SEED                          leaves out the faults that it fails "
         "without\n"
         "sim BACKEND --replay A..B                          runs each twice, and compares the "
@@ -141,6 +144,8 @@ int go(int count, char** words) {
             for_each(words[++i], [&](auto one) { options.without.insert(number(one)); });
         } else if (word == "--only") {
             for_each(words[++i], [&](auto one) { options.only.insert(fault_named(one)); });
+        } else if (word == "--no") {
+            for_each(words[++i], [&](auto one) { options.no.insert(feature_named(one)); });
         } else {
             return usage();
         }

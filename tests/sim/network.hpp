@@ -40,7 +40,10 @@ public:
     Kernel& kernel;
     Process& process;
     Server& server;
-    Nanos shortest = 50 * us, longest = 400 * us;
+    /// From now on a message takes at most so long, or what it takes at least.
+    void slow(Nanos most) noexcept { longest = std::max(most, usual); }
+
+    Nanos shortest = 50 * us, longest = 400 * us, usual = 400 * us;
     std::vector<std::weak_ptr<Connection>> connections;
 
 private:

@@ -44,7 +44,8 @@ void Worker::judge_order(error_code ec, const std::string& what, bool by_token) 
     // Where nobody keeps the tokens of readers, a token says nothing of whom it means.
     const bool expected = ec == errc::not_held || ec == errc::no_quorum ||
                           (by_token && ec == errc::not_supported) ||
-                          (ec == errc::kind_mismatch && world_.deployment_->changes_limits());
+                          (ec == errc::kind_mismatch &&
+                           (world_.deployment_->changes_limits() || world_.has(Feature::limits)));
     if (!expected && (world_.calm || !faulty))
         world_.fail(user_.process.name + ": " + what + " ended with: " + ec.message());
 }

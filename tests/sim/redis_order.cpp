@@ -6,8 +6,13 @@
 namespace holdfast::sim {
 namespace {
 
+/// Of a lease; what its holder notes of itself comes after it.
+bool is_owner(const std::string& word) {
+    return word.find(".sim.4711") != word.npos;
+}
+
 std::uint64_t units_of(const Name& n) {
-    return n.options.kind == Kind::semaphore ? n.options.limit : 4294967295;
+    return n.options.kind == Kind::semaphore ? std::max(n.options.limit, n.next_limit) : 4294967295;
 }
 
 }  // namespace
@@ -78,6 +83,7 @@ std::string RedisOrder::compare(const Line& before, const Line& now, const Name&
             return w.owner.substr(0, 6) + " has left, and stands in line again";
     for (const auto& [owner, units] : now.holders) {
         if (before.holders.contains(owner) || owner.starts_with('=')) continue;
+        if (foreign_.contains(owner)) continue;  // it knows of no line
         if (left_.contains(owner)) return owner.substr(0, 6) + " has left, and holds again";
         const auto first = came_.find(owner);
         std::uint64_t sum = 0;
@@ -168,9 +174,9 @@ void RedisOrder::came(const std::string& owner, double place) {
 void RedisOrder::note_coming(const std::vector<std::string>& command) {
     constexpr std::size_t arguments = 5;  // the last one of them, or the one before
     for (std::size_t at = 0; at < command.size(); ++at) {
-        if (!command[at].ends_with(".sim.4711")) continue;
+        if (!is_owner(command[at])) continue;
         const std::size_t end = std::min(command.size(), at + 1 + arguments);
-        for (std::size_t i = at + 1; i < end && !command[i].ends_with(".sim.4711"); ++i)
+        for (std::size_t i = at + 1; i < end && !is_owner(command[i]); ++i)
             if (command[i].size() > 1 && command[i].front() == '-')
                 came(command[at],
                      static_cast<double>(server_.store().now * 1000) + std::stod(command[i]));
@@ -182,10 +188,11 @@ std::string RedisOrder::look(const std::vector<std::string>& command, const std:
     std::string out;
     note_leaving(command, reply);
     note_coming(command);
+    if (command.size() > 2 && command[0] == "SET") foreign_.insert(command[2]);
     const model::Store& store = server_.store();
     heard_[&client].push_back(store.now);
     for (const std::string& word : command)
-        if (word.ends_with(".sim.4711")) last_heard_[word] = {&client, store.now};
+        if (is_owner(word)) last_heard_[word] = {&client, store.now};
     for (std::size_t i = 0; i < names_.size(); ++i) {
         Line now = line_of(store, names_[i]);
         for (const Waiter& w : now.waiters)

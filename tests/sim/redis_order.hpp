@@ -48,10 +48,11 @@ private:
 
     Redis& server_;
     const std::vector<Name> names_;
-    std::vector<Line> lines_;       ///< after the last command
-    std::set<std::string> left_;    ///< owners that the server let go
-    std::set<std::string> unused_;  ///< of these, who had learnt of no grant
-    std::set<std::string> silent_;  ///< waiters that the server could not reach at their last look
+    std::vector<Line> lines_;        ///< after the last command
+    std::set<std::string> left_;     ///< owners that the server let go
+    std::set<std::string> unused_;   ///< of these, who had learnt of no grant
+    std::set<std::string> foreign_;  ///< of clients that use SET alone
+    std::set<std::string> silent_;   ///< waiters that the server could not reach at their last look
     struct Grant {
         std::string owner;
         std::int64_t at;  ///< by the server's clock, in milliseconds

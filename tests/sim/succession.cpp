@@ -1,6 +1,7 @@
 #include "succession.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "history.hpp"
 
@@ -51,6 +52,7 @@ Succession::Ends Succession::allowed(const Belief& b) const {
             if (token < b.lease->fencing_token().value) before = &w;
     Ends may = before != nullptr ? ends_of(*before) : Ends{none};
     if (may_have_had_another(b, before != nullptr ? before->learnt : 0)) may.insert(crashed);
+    may.merge(ends_of_sets(b, before != nullptr ? before->learnt : 0));
     if (may.contains(crashed) && !memory.claims) may.insert(unknown);
     if (may.contains(released) && !memory.releases) may.insert(none);
     if (may.contains(none) && memory.readers) may.insert(released);
@@ -86,6 +88,33 @@ bool Succession::may_have_had_another(const Belief& b, Nanos since) const {
     for (const World::Waiting& w : world_.waiting_)
         if (w.name == b.name && w.mode == Mode::exclusive && !quiet_since(w.since)) return true;
     return false;
+}
+
+Succession::Ends Succession::ends_of_sets(const Belief& b, Nanos since) const {
+    Ends may;
+    for (const Set& s : sets_) {
+        const bool has = std::find(s.names.begin(), s.names.end(), b.name) != s.names.end();
+        if (!has || (s.ended < never && s.ended + latest <= since)) continue;
+        may.insert(released);
+        const LockOptions& o = world_.names[b.name].options;
+        if (!quiet_since(s.asked) || o.max_hold < forever || !o.renew ||
+            world_.history_->may_be_broken(b.name, s.asked))
+            may.insert({abandoned, crashed});
+    }
+    return may;
+}
+
+Succession::Set& Succession::begin(std::vector<std::size_t> names) {
+    return sets_.emplace_back(Set{std::move(names), world_.kernel.now()});
+}
+
+void Succession::ended(Set& s, bool granted) {
+    s.ended = world_.kernel.now();
+    if (granted) std::erase_if(sets_, [&](const Set& one) { return &one == &s; });
+}
+
+void Succession::comes_back(const std::string& owner) {
+    if (Writer* const w = find(owner)) w->outcome.reset();
 }
 
 void Succession::let_go(const Belief& b, Outcome outcome, bool lost) {

@@ -21,10 +21,19 @@ public:
     std::string granted(const Belief&);
     /// Its release begins; `lost`: too late.
     void let_go(const Belief&, Outcome, bool lost);
+    void comes_back(const std::string& owner);
     void answered(const std::string& owner, ReleaseResult, bool lost);
     void downgraded(const std::string& owner, bool answered);
     /// An acquisition, asked for then, ended without a lease.
     void failed(std::size_t name, Mode, Nanos asked);
+
+    /// All of several names are asked for: until it has them, it may hold some and let go of them.
+    struct Set {
+        std::vector<std::size_t> names;
+        Nanos asked, ended = never;
+    };
+    Set& begin(std::vector<std::size_t> names);
+    void ended(Set&, bool granted);
 
 private:
     using Ends = std::set<PreviousHolder>;
@@ -52,11 +61,13 @@ private:
     /// Another may have held it since, and was never told, or was cut short.
     bool may_have_had_another(const Belief&, Nanos since) const;
     bool quiet_since(Nanos) const;
+    Ends ends_of_sets(const Belief&, Nanos since) const;
     Writer* find(const std::string& owner);
 
     World& world_;
     std::map<std::size_t, Writers> writers_;
     std::vector<Failure> failures_;
+    std::list<Set> sets_;
 };
 
 }  // namespace holdfast::sim

@@ -152,8 +152,9 @@ using namespace holdfast::sim;  // NOLINT: what follows are the system's own nam
 
 extern "C" int clock_gettime(clockid_t which, timespec* out) noexcept {
     if (Kernel* k = simulated()) {
-        const Nanos shown = k->process()->clock(k->now());
-        *out = timespec_of(which == CLOCK_REALTIME ? epoch + shown : shown);
+        const Process& p = *k->process();
+        const Nanos shown = p.clock(k->now());
+        *out = timespec_of(which == CLOCK_REALTIME ? epoch + p.wall + shown : shown);
         return 0;
     }
     static auto* const real = next<int(clockid_t, timespec*)>("clock_gettime");
@@ -288,7 +289,8 @@ extern "C" int pthread_cond_wait(pthread_cond_t* c, pthread_mutex_t* m) {
 extern "C" int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t which,
                                       const timespec* until) {
     if (Kernel* k = on_thread()) {
-        const Nanos shown = which == CLOCK_REALTIME ? nanos(*until) - epoch : nanos(*until);
+        const Nanos shown =
+            which == CLOCK_REALTIME ? nanos(*until) - epoch - k->process()->wall : nanos(*until);
         return k->wait_for(c, m, k->process()->when(shown));
     }
     using F = int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

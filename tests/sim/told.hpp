@@ -12,7 +12,7 @@ struct Running {
     Nanos at = 0, frozen = 0;
 
     static Running of(const Process& p, Nanos now) noexcept {
-        return {std::max(now, p.frozen_until), p.frozen};
+        return {std::max(now, p.late_until()), p.frozen};
     }
     Nanos until(const Running& later) const noexcept {
         return later.at - at - (later.frozen - frozen);

@@ -34,17 +34,40 @@ constexpr std::array<Words, static_cast<std::size_t>(Fault::Kind::count_)> all_w
     {"lose-writes", "server restarts without its last writes"},
     {"flush", "server is emptied"},
     {"clock-jump", "server's clock jumps"},
+    {"clock-back", "server's clock jumps back"},
+    {"starve", "a thread gets no processor"},
+    {"set-clock", "a client's clock is set"},
 };
+
+/// In the order of Feature.
+constexpr std::array<Words, static_cast<std::size_t>(Feature::count_)> all_features{
+    Words{"sets", "sets of locks"}, {"owners", "owners"},
+    {"elections", "an election"},   {"handles", "many handles"},
+    {"modes", "several modes"},     {"limits", "limits that change"},
+    {"far", "far clients"},         {"starved", "starved threads"},
+    {"clocks", "wrong clocks"},
+};
+
+/// Which of these words it is.
+template <std::size_t N>
+std::size_t named(const std::array<Words, N>& all, std::string_view name, const char* what) {
+    std::string known;
+    for (std::size_t i = 0; i < N; ++i) {
+        if (all.at(i).name == name) return i;
+        known += std::string(" ") + all.at(i).name;
+    }
+    throw std::runtime_error("no " + std::string(what) + ": " + std::string(name) +
+                             "; there are:" + known);
+}
 
 }  // namespace
 
 Fault::Kind fault_named(std::string_view name) {
-    std::string known;
-    for (std::size_t i = 0; i < all_words.size(); ++i) {
-        if (all_words.at(i).name == name) return static_cast<Fault::Kind>(i);
-        known += std::string(" ") + all_words.at(i).name;
-    }
-    throw std::runtime_error("no kind of fault: " + std::string(name) + "; there are:" + known);
+    return static_cast<Fault::Kind>(named(all_words, name, "kind of fault"));
+}
+
+Feature feature_named(std::string_view name) {
+    return static_cast<Feature>(named(all_features, name, "feature"));
 }
 
 std::string to_string(const Fault& f) {
@@ -102,8 +125,10 @@ void World::plan() {
         }
         names.push_back(n);
     }
+    choose_features();
     refine();
     url_ = deployment_->url(*this);
+    unseen_.resize(names.size());
     highest_.resize(names.size());
     highest_exclusive_.resize(names.size());
     in_use_.resize(names.size());
@@ -121,6 +146,7 @@ void World::plan() {
         for (const auto& one : servers_)
             u.routes.push_back(std::make_unique<Route>(kernel, u.process, *one.server));
     }
+    choose_machines();
     trace("plan", url_.substr(url_.find('?')) + (calm ? ", calm" : "") +
                       (operated_ ? ", with an operator" : ""));
     for (const Name& n : names)
@@ -137,14 +163,71 @@ void World::plan() {
                                            std::to_string(n.changes_at / ms) + " ms on"));
 }
 
+void World::choose_features() {
+    Random r(options.seed ^ 0xFEA7U);  // so that what it decides changes nothing else
+    std::string chosen;
+    for (std::size_t i = 0; i < features_.size(); ++i) {
+        features_.at(i) = r.chance(250) && !options.no.contains(static_cast<Feature>(i));
+        if (features_.at(i))
+            chosen += std::string(chosen.empty() ? "" : ", ") + all_features.at(i).what;
+    }
+    if (has(Feature::modes)) deployment_->mix(r);
+    for (Name& n : names)
+        if (!deployment_->has(n.options.kind)) {
+            n.options.kind = Kind::mutex;
+            n.options.limit = 1;
+            n.next_limit = 0;
+        }
+    const auto add = [&](Kind kind) -> Name& {
+        Name n{std::string(1, static_cast<char>('M' + names.size())), {}};
+        n.options.kind = deployment_->has(kind) ? kind : Kind::mutex;
+        if (n.options.kind == Kind::semaphore)
+            n.options.limit = 1 + static_cast<std::uint32_t>(r.below(4));
+        return names.emplace_back(n);
+    };
+    const std::size_t count = 2 + r.below(3);
+    while (has(Feature::sets) && names.size() < count)
+        add(static_cast<Kind>(r.below(3)));
+    if (has(Feature::elections)) add(Kind::mutex).elects = true;
+    if (has(Feature::limits)) change_limits(r);
+    if (has(Feature::owners)) workers_ = std::max(workers_, 2U);
+    if (!chosen.empty()) trace("plan", "with " + chosen);
+}
+
+void World::change_limits(Random& r) {
+    for (Name& n : names) {
+        if (n.options.kind != Kind::semaphore || n.next_limit > 0) continue;
+        n.next_limit = 1 + static_cast<std::uint32_t>(r.below(4));
+        n.changes_at = r.between(second, troubled / 2);
+    }
+}
+
+/// How far they are from the servers, and how fast their clocks run.
+void World::choose_machines() {
+    Random r(options.seed ^ 0xFA12U);  // so that what it decides changes nothing else
+    const Nanos longest = deployment_->farthest(request_timeout.count() * ms);
+    for (const auto& u : users) {
+        if (has(Feature::clocks) && !deployment_->one_machine())
+            u->process.ppm = (r.chance(500) ? 1 : -1) * r.between(3000, 4900);
+        if (!has(Feature::far) || calm || longest < 150 * ms || r.chance(500)) continue;
+        const Nanos there_and_back = r.between(150 * ms, longest);
+        far_ = std::max(far_, there_and_back);
+        for (const auto& route : u->routes) {
+            route->shortest = there_and_back * 2 / 5;
+            route->longest = route->usual = there_and_back / 2;
+        }
+    }
+}
+
 void World::refine() {
     Random r(options.seed ^ 0xDE1AU);  // so that what it decides changes nothing else
-    operated_ = r.chance(400);
+    operated_ = r.chance(400) && deployment_->operates();
     for (Name& n : names) {
         LockOptions& o = n.options;
         if (r.chance(300)) o.min_hold = milliseconds(r.between(20, 900));
         if (r.chance(300)) o.lock_delay = milliseconds(r.between(20, 500));
         if (r.chance(150)) o.max_hold = milliseconds(r.between(ttl.count() / 2, 2 * ttl.count()));
+        if (!deployment_->pauses()) o.min_hold = o.lock_delay = milliseconds(0);
         bounded_ = bounded_ || o.max_hold < forever;
         delay_ = std::max(delay_, o.lock_delay.count() * ms);
     }
@@ -155,7 +238,7 @@ bool World::breaks_now(std::size_t name) const {
 }
 
 void World::settle(const Capabilities& has) {
-    notified_ = has.has(Capability::notified);
+    notified_ = notified_ && has.has(Capability::notified);
     for (Name& n : names) {
         if (!has.has(Capability::min_hold)) n.options.min_hold = milliseconds(0);
         if (!has.has(Capability::lock_delay)) n.options.lock_delay = milliseconds(0);
@@ -165,6 +248,11 @@ void World::settle(const Capabilities& has) {
 void World::make_faults() {
     Random r(options.seed ^ 0x5EEDU);
     auto kinds = deployment_->faults(options.unsafe);
+    const auto add = [&](Feature f, Fault::Kind kind) {
+        if (has(f) || options.only.contains(kind)) kinds.insert(kinds.end(), 3, kind);
+    };
+    add(Feature::starved, Fault::Kind::starve);
+    if (!deployment_->right_clocks()) add(Feature::clocks, Fault::Kind::set_clock);
     if (!options.only.empty())
         std::erase_if(kinds, [&](Fault::Kind k) { return !options.only.contains(k); });
     if (kinds.empty()) throw std::runtime_error("it has none of these faults");
@@ -193,7 +281,7 @@ void World::begin(const Fault& f) {
     Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
     switch (f.kind) {
         case Fault::Kind::slow:
-            route->longest = f.how % 2 == 0 ? 30 * ms : 400 * ms;
+            route->slow(f.how % 2 == 0 ? 30 * ms : 400 * ms);
             break;
         case Fault::Kind::cut:
             if (f.how % 3 != 1) route->cut(to_server);
@@ -210,6 +298,18 @@ void World::begin(const Fault& f) {
             u.process.frozen_until = until;
             break;
         }
+        case Fault::Kind::starve: {
+            // It ends with the other faults.
+            const Nanos until =
+                std::max(u.process.starved_until, std::min(kernel.now() + f.lasts, troubled));
+            u.process.frozen += until - std::max(u.process.starved_until, kernel.now());
+            u.process.starved_until = until;
+            kernel.starve(u.process, f.how, until);
+            break;
+        }
+        case Fault::Kind::set_clock:
+            u.process.wall = (f.how % 2 == 0 ? 1 : -1) * static_cast<Nanos>(f.how) * second;
+            break;
         case Fault::Kind::kill:
             u.process.dead = u.killed = killed_ = true;
             for (const auto& r : u.routes)
@@ -224,7 +324,7 @@ void World::begin(const Fault& f) {
 void World::end(const Fault& f) {
     User& u = *users[f.client];
     Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
-    if (f.kind == Fault::Kind::slow) route->longest = 400 * us;
+    if (f.kind == Fault::Kind::slow) route->slow(0);
     if (f.kind == Fault::Kind::cut) {
         trace("healed", to_string(f));
         route->heal(to_server);
@@ -245,9 +345,10 @@ std::string World::inspect(User& u) {
         auto seen = u.client->inspect(n.text);
         // The first one may learn that its connection had ended.
         if (!seen) seen = u.client->inspect(n.text);
+        if (!seen && far_ > 0) return {};  // it has to connect in one request time-out
         if (!seen) return n.text + ": " + seen.error().message();
         // Where requests carry no deadline, one may have come late.
-        if (!seen->holders.empty() && deployment_->fences())
+        if (!seen->holders.empty() && !deployment_->acquires_late())
             return n.text + " is held by " + seen->holders[0].owner;
         if (!seen->waiters.empty() && !killed_)
             return n.text + " is waited for by " + seen->waiters[0].owner;
@@ -265,7 +366,20 @@ void World::make_locks(User& u) {
         auto later = u.client->make_lock(n.text, next);
         if (!later) return fail("make_lock: " + later.error().message());
         u.next_locks.push_back(std::move(*later));
+        make_more(u, n);
     }
+}
+
+void World::make_more(User& u, const Name& n) {
+    u.reentrant.push_back(nullptr);
+    u.candidates.push_back(nullptr);
+    if (has(Feature::owners) && !n.elects && n.options.kind != Kind::semaphore)
+        u.reentrant.back() =
+            std::make_unique<Reentrant<int>>(u.client->make_lock(n.text, n.options));
+    if (!n.elects) return;
+    auto made = Election::make(*u.client, n.text, n.options);
+    if (!made) return fail("an election: " + made.error().message());
+    u.candidates.back() = std::make_unique<Candidate>(std::move(*made));
 }
 
 void World::live(User& u) {
@@ -285,7 +399,8 @@ void World::live(User& u) {
         };
     Diagnostics diagnostics;
     o.diagnostics = &diagnostics;
-    auto opened = Client::open(url_, o);
+    const std::string own_url = deployment_->url_of_user(*this, u.number);
+    auto opened = Client::open(own_url.empty() ? url_ : own_url, o);
     if (!opened) return fail("open: " + diagnostics.text());
     u.client.emplace(std::move(*opened));
     settle(u.client->capabilities());
@@ -306,13 +421,15 @@ void World::live(User& u) {
     const Nanos from = kernel.now(), frozen = u.process.frozen;
     u.client->close();
     const Nanos time = kernel.now() - from - (u.process.frozen - frozen);
-    if (!u.killed && time > 3200 * ms)
+    if (!u.killed && time > 3200 * ms + 2 * far_)
         fail(u.process.name + ": close took " + std::to_string(time / ms) + " ms");
     for (Thread* t : workers)
         kernel.join(t);
     trace(u.process.name, "closed");
     u.locks.clear();
     u.next_locks.clear();
+    u.reentrant.clear();
+    u.candidates.clear();
     u.client.reset();
     work.reset();
     kernel.join(loop);
@@ -352,7 +469,8 @@ void World::check_at_end() {
     if (!ended) return fail("calls did not end: " + kernel.threads_left());
     // Within a second of the server being reachable, and what a killed client had by its ttl.
     const Nanos rest =
-        deployment_->rest() + (killed_ ? ttl.count() * ms + delay_ + deployment_->mourning() : 0) +
+        deployment_->rest() + 6 * far_ +
+        (killed_ ? ttl.count() * ms + delay_ + deployment_->mourning() : 0) +
         (history_->any_break() || bounded_ ? deployment_->lasts(ttl.count() * ms + delay_) : 0);
     go_until(rest, [] { return false; });
     check_told(true);
@@ -389,7 +507,7 @@ Report World::run() {
         stopping_ = true;
         for (const auto& u : users)
             for (const auto& r : u->routes) {
-                r->longest = 400 * us;
+                r->slow(0);
                 r->heal(to_server);
                 r->heal(to_client);
             }

@@ -1,6 +1,7 @@
 // One run: clients that use locks of one deployment, what goes wrong meanwhile, and what is checked
 // after every step and at the end. All of it follows from the seed.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "holdfast/client.hpp"
+#include "holdfast/election.hpp"
 #include "holdfast/lease.hpp"
 #include "holdfast/lock.hpp"
+#include "holdfast/reentrant.hpp"
 #include "system.hpp"
 #include "told.hpp"
 
@@ -41,6 +44,9 @@ struct Fault {
         lose_writes,  ///< the server restarts without its last writes: no promise survives
         flush,        ///< the server loses its data and goes on: no promise survives
         clock_jump,   ///< that of the server, forward: no promise survives
+        clock_back,   ///< that of the server, backward: no promise survives
+        starve,       ///< a thread of a client's library gets no processor
+        set_clock,    ///< that on the wall of a client's machine, by minutes
         count_
     };
     Kind kind{};
@@ -52,6 +58,22 @@ std::string to_string(const Fault&);
 /// The kind of this name, one word each: "cut", "restart"; throws std::runtime_error.
 Fault::Kind fault_named(std::string_view);
 
+/// What the clients of some worlds do besides: `--no` leaves it out.
+enum class Feature : std::uint8_t {
+    sets,       ///< they acquire several locks, all or none
+    owners,     ///< those of a Reentrant
+    elections,  ///< of a leader
+    handles,    ///< many of one grant, released in any order
+    modes,      ///< several of a backend, on the same names
+    limits,     ///< of a semaphore, which change
+    far,        ///< some are far from the servers
+    starved,    ///< threads of theirs get no processor for long
+    clocks,     ///< theirs are set, and run apart by nearly as much as is allowed
+    count_
+};
+/// Throws std::runtime_error, as fault_named().
+Feature feature_named(std::string_view);
+
 /// A name, and how it is used by all.
 struct Name {
     std::string text;
@@ -59,20 +81,57 @@ struct Name {
     /// Of a semaphore: from then on acquisitions have this limit. Earlier ones keep theirs.
     std::uint32_t next_limit = 0;
     Nanos changes_at = never;
+    bool elects = false;  ///< a leader: it is held by nobody else
     bool changed(Nanos now) const { return now >= changes_at; }
 };
 
 class Listener;
+struct Belief;
 
-/// A holder, as it sees itself.
-struct Belief {
-    const Lease* lease = nullptr;
-    Process* process = nullptr;
+/// What its candidate knows of a term.
+struct Term {
     std::size_t name = 0;
+    std::string owner = {};  ///< empty: not yet elected
+    FencingToken token = {};
+    Nanos gone = never;              ///< when its release was answered
+    const Belief** leads = nullptr;  ///< its candidate's: until its release begins
+};
+
+/// A grant, as its client sees it.
+struct Belief {
+    Belief(const Lease& l, Process& p, std::size_t number_of_name, std::uint32_t limit_of_all)
+        : lease(&l),
+          process(&p),
+          name(number_of_name),
+          owner(l.owner_id()),
+          limit(limit_of_all),
+          asked(l.release_requested()) {}
+    void add(const Lease& handle) {
+        handles.push_back(&handle);
+        lease = &handle;
+    }
+    /// True: it was the last one.
+    bool remove(const Lease& handle, Outcome how) {
+        std::erase(handles, &handle);
+        outcome = std::max(outcome, how);
+        if (!handles.empty()) lease = handles.front();
+        return handles.empty();
+    }
+    /// A call of its owner is under way, and may get one more handle of it.
+    bool unsure() const { return asking != nullptr && *asking > 0; }
+
+    const Lease* lease;  ///< one of its handles
+    Process* process;
+    std::size_t name;
     std::string owner;
-    std::uint32_t limit = 0;  ///< of its semaphore
-    std::stop_token asked;    ///< to release it
+    std::uint32_t limit;    ///< of its semaphore
+    std::stop_token asked;  ///< to release it
     std::shared_ptr<Listener> listener = {};
+    std::vector<const Lease*> handles = {};  ///< that are not released
+    Outcome outcome = Outcome::done;         ///< the worst of those that are
+    unsigned releasing = 0;                  ///< calls under way
+    const unsigned* asking = nullptr;
+    Term* term = nullptr;       ///< of an election
     mutable bool over = false;  ///< its lease was seen as no longer valid
 };
 
@@ -87,6 +146,8 @@ struct Options {
     std::set<Fault::Kind> only;
     /// Of the list of faults these are left out.
     std::set<std::size_t> without;
+    /// And these features.
+    std::set<Feature> no;
     /// Where each step is counted; null: nowhere.
     std::atomic<std::uint64_t>* steps = nullptr;
 };
@@ -113,6 +174,15 @@ public:
     };
     virtual ~Deployment() = default;
     virtual std::string url(const World&) = 0;
+    /// That of one client, where they are not alike; else empty.
+    virtual std::string url_of_user(const World&, std::size_t) { return {}; }
+    /// Its clients use several modes, if there are any.
+    virtual void mix(Random&) {}
+    /// A request that comes late may acquire, until its ttl.
+    virtual bool acquires_late() const { return !fences(); }
+    /// All clients know what an operator does, and min_hold and lock_delay.
+    virtual bool operates() const { return true; }
+    virtual bool pauses() const { return true; }
     virtual bool has(Kind) const { return true; }
     virtual bool fences() const { return true; }
     /// Nobody passes one that has waited for a second, and does not fit beside it.
@@ -131,6 +201,9 @@ public:
     /// So many request time-outs one try takes at most: a time-out that begins when the request is
     /// sent comes after one for the connection.
     virtual int time_outs() const { return 1; }
+    /// A server is far from a client if a message takes so long there and back, at most: all that
+    /// a client asks for in one time-out has to be answered.
+    virtual Nanos farthest(Nanos request_timeout) const { return request_timeout * 4 / 5; }
     /// When all is healed, what is left behind is gone after so long.
     virtual Nanos rest() const { return 1500 * ms; }
     /// So long servers keep what was to last for this ttl.
@@ -175,6 +248,27 @@ public:
     World& operator=(const World&) = delete;
     Report run();
 
+    /// One owner of a Reentrant, as its client sees it.
+    struct Owner {
+        std::size_t name = 0;
+        int number = 0;
+        unsigned asking = 0;             ///< acquisitions under way
+        Nanos since = 0;                 ///< when the first of these was asked for
+        std::shared_ptr<Belief> belief;  ///< while it has a handle
+        Nanos held = -1;                 ///< when it last had one
+        Nanos met = -1;                  ///< when it last asked while it was asking
+        /// It has released all handles that it had; a call under way may get one more.
+        std::shared_ptr<Belief> left;
+    };
+    /// One candidate of an election, which all threads of a client share.
+    struct Candidate {
+        explicit Candidate(Election e) : election(std::move(e)) {}
+        Election election;
+        unsigned busy = 0;              ///< campaigns and terms
+        unsigned campaigns = 0;         ///< that have begun
+        const Belief* leads = nullptr;  ///< from the end of its campaign to its first release
+        std::optional<Leader> known;    ///< as observed last
+    };
     struct User {
         std::size_t number = 0;
         Process process;
@@ -183,6 +277,9 @@ public:
         std::optional<Client> client;
         std::vector<std::unique_ptr<Lock>> locks;
         std::vector<std::unique_ptr<Lock>> next_locks;  ///< with the limits after the changes
+        std::vector<std::unique_ptr<Reentrant<int>>> reentrant;  ///< by name; null: not used so
+        std::map<std::pair<std::size_t, int>, Owner> owners;     ///< by name and number
+        std::vector<std::unique_ptr<Candidate>> candidates;      ///< by name; null: no election
         std::size_t at_work = 0;
         bool killed = false;
         Thread* main = nullptr;
@@ -197,6 +294,7 @@ public:
     bool calm = false;
 
     void fail(const std::string& why);
+    bool has(Feature f) const { return features_.at(static_cast<std::size_t>(f)); }
     void trace(std::string_view who, std::string_view what) { kernel.trace(who, what); }
     /// So much longer than its bound a call may take, for want of a processor.
     Nanos slack() const { return slack_; }
@@ -211,12 +309,17 @@ private:
     /// What the locks ask for besides.
     void refine();
     void make_faults();
+    void choose_features();
+    void change_limits(Random&);
+    void choose_machines();
     void begin(const Fault&);
     void end(const Fault&);
     void live(User&);
     /// Their locks do without what the deployment does not declare.
     void settle(const Capabilities&);
     void make_locks(User&);
+    /// What else its client uses of a name.
+    void make_more(User&, const Name&);
     void check();
     void check_owed();
     /// What holders were told of their ends; `all`: also of the last ones.
@@ -260,6 +363,10 @@ private:
         Nanos hindered = 0;  ///< until then something was in its way
     };
     std::list<Waiting> waiting_;
+    /// Calls that hold or stand in line in a way that only they see, by name.
+    std::vector<unsigned> unseen_;
+    std::map<std::string, Term> terms_;  ///< by the value that was campaigned with
+    std::array<bool, static_cast<std::size_t>(Feature::count_)> features_{};
     /// What was given back, and the server has perhaps not heard of.
     struct Owed {
         std::string owner;
@@ -279,9 +386,10 @@ private:
     std::string violation_;
     bool stopping_ = false, closing_ = false, killed_ = false;
     bool with_events_ = false, with_loop_ = false;
-    bool notified_ = false;  ///< waiters are
+    bool notified_ = true;   ///< all waiters are
     bool operated_ = false;  ///< an operator breaks leases, and asks holders to release
     Nanos delay_ = 0;        ///< the longest lock_delay
+    Nanos far_ = 0;          ///< the longest way to a server and back
     bool bounded_ = false;   ///< a lock has a max_hold
     unsigned workers_ = 1;
     Nanos slack_ = 0;
