@@ -72,6 +72,12 @@ error_code Backend::gone() const noexcept {
     return shared_->watchdog->closing() ? make_error_code(errc::closed) : make(Error::no_answer);
 }
 
+decltype(spi::Attempt::outcome) Backend::unanswered(Step& s) const {
+    if (!shared_->call_off(s)) return spi::Attempt::NoAnswer{gone()};
+    const bool connecting = !shared_->watchdog->closing() && shared_->connecting();
+    return spi::Attempt::Failed{connecting ? make(Error::connecting) : gone(), connecting};
+}
+
 spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
     auto work = job();
     std::vector<spi::Attempt*> asked;
@@ -106,13 +112,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         spi::Attempt& a = *asked[i];
         if (!answered) {
             Step lost;
-            if (shared_->call_off(work->steps[i])) {
-                const bool connecting = !shared_->watchdog->closing() && shared_->connecting();
-                const error_code why = connecting ? make(Error::connecting) : gone();
-                lost.outcome = spi::Attempt::Failed{why, connecting};
-            } else {
-                lost.outcome = spi::Attempt::NoAnswer{gone()};
-            }
+            lost.outcome = unanswered(work->steps[i]);
             take(std::move(lost), *shared_, a);
             continue;
         }

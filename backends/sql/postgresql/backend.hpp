@@ -25,6 +25,8 @@ private:
     void leave_line(const std::string& key);
     void stop() noexcept;
     error_code gone() const noexcept override;
+    /// The outcome of an attempt whose job was not answered.
+    decltype(spi::Attempt::outcome) unanswered(Step&) const;
     void heard(const Step&, spi::Held&) override;
 
     const std::shared_ptr<Shared> shared_;
