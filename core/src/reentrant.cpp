@@ -125,6 +125,16 @@ private:
     static bool own_end(error_code ec) noexcept {
         return ec == errc::contended || ec == errc::timed_out || ec == errc::cancelled;
     }
+    /// Its time is over, and the lock was asked for it meanwhile: one more request could take a
+    /// request time-out more.
+    static bool is_over(const Caller& c, error_code ec) noexcept {
+        return (ec == errc::contended || ec == errc::timed_out) &&
+               c.deadline() <= boot_clock::now();
+    }
+    static error_code end_of(const Caller& c) noexcept {
+        return make_error_code(c.options().wait > milliseconds::zero() ? errc::timed_out
+                                                                       : errc::contended);
+    }
     /// The lock refuses it without sending anything, and gives the reason.
     bool refused_by_lock(const AcquireOptions& o) const noexcept {
         return o.permits != 1 || (o.mode == Mode::shared && lock_->kind() != Kind::shared_mutex);
@@ -216,7 +226,10 @@ void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease l
         if (!ec || own_end(ec) || !now->open.empty()) {
             joined.sort([](const auto& a, const auto& b) { return a->deadline() < b->deadline(); });
             for (const auto& j : joined)
-                place(*now, j, told);
+                if (now->open.empty() && is_over(*j, j == c ? end_of(*c) : ec))
+                    told.emplace_back(j, end_of(*j));
+                else
+                    place(*now, j, told);
         } else {
             for (const auto& j : joined)
                 told.emplace_back(j, ec);

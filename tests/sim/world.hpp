@@ -26,6 +26,8 @@
 
 namespace holdfast::sim {
 
+inline constexpr Nanos trouble_lasts = 15 * second;  ///< so long things go wrong
+
 /// More units than there are of anything: what an exclusive holder has.
 constexpr std::uint64_t many = 1'000'000;
 
