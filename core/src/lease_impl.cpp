@@ -118,7 +118,7 @@ void LeaseImpl::asked() {
 error_code LeaseImpl::lost_reason() const noexcept {
     if (forked()) return make_error_code(errc::forked);
     const std::lock_guard hold(mutex_);
-    return over() ? expired_error() : reason_;
+    return over() ? end_reason() : reason_;
 }
 
 RequestError LeaseImpl::last_error() const {
@@ -198,9 +198,7 @@ void LeaseImpl::fire(boot_clock::time_point now) {
         return;
     }
     if (!lives()) return;
-    if (now >= valid_until()) return expire();
-    // The server keeps it until its ttl: the work may need that long to stop.
-    if (now >= ends_at_) return lose(max_hold_error(), false);
+    if (now >= std::min(valid_until(), ends_at_)) return expire();
     if (!renewing_ && now >= next_renewal_) {
         renewing_ = true;
         engine_->renew(self());

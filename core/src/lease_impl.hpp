@@ -85,9 +85,12 @@ public:
     bool release_heard() const noexcept { return release_.released != ReleaseResult::unreachable; }
     void release_answered();
     void lose(error_code why, bool give_back);
-    /// The validity has ended. Gives it back, unless a lock delay leaves that to the caller, who
+    /// It is over. Gives it back, unless max_hold or a lock delay leaves that to the caller, who
     /// may still be at work: only the caller opens the name before its time.
-    void expire() { lose(expired_error(), info_->lock_delay <= milliseconds::zero()); }
+    void expire() {
+        const error_code why = end_reason();
+        lose(why, why == expired_error() && info_->lock_delay <= milliseconds::zero());
+    }
     /// The server itself has reported the loss.
     void reported_lost(error_code why, std::string text = {});
     void renew_now();
@@ -120,10 +123,16 @@ private:
         std::stop_source stop{std::nostopstate};
         std::forward_list<Losing> losing;
     };
-    /// The validity is over, and nobody has noticed yet. Under the mutex, which renewed() holds
-    /// from its look at the clock until it has extended the validity: what was seen as over stays
-    /// so.
-    bool over() const noexcept { return lives() && boot_clock::now() >= valid_until(); }
+    /// The validity, or max_hold, is over, and nobody has noticed yet. Under the mutex, which
+    /// renewed() holds from its look at the clock until it has extended the validity: what was seen
+    /// as over stays so.
+    bool over() const noexcept {
+        return lives() && boot_clock::now() >= std::min(valid_until(), ends_at_);
+    }
+    /// Which of the two, of one that is over.
+    error_code end_reason() const noexcept {
+        return ends_at_ < valid_until() ? max_hold_error() : expired_error();
+    }
     /// Ends a lease that lives. Under the mutex, on any thread.
     Loss mark_lost(error_code why);
     void notify(Loss);
@@ -211,7 +220,8 @@ private:
     std::optional<Ending> ending_;
 
     // Engine thread only, but set before the lease is scheduled.
-    boot_clock::time_point next_renewal_, ends_at_;
+    const boot_clock::time_point ends_at_;  // by max_hold
+    boot_clock::time_point next_renewal_;
     boot_clock::time_point next_release_, kept_until_;
     bool renewing_ = false, releasing_ = false, release_sent_ = false, queued_here_ = false;
     bool again_at_once_ = false, for_caller_ = false;  // for_caller_: the release that was begun

@@ -14,7 +14,7 @@ std::optional<boot_clock::time_point> LeaseImpl::begin_release(Outcome outcome) 
     bool late = false;
     {
         const std::lock_guard hold(mutex_);
-        if (over()) loss = mark_lost(expired_error());
+        if (over()) loss = mark_lost(end_reason());
         // The caller of a lost lease has stopped now, and its lock delay may end.
         late = !loss && state_.load() == LeaseState::lost && !given_back_ &&
                info_->lock_delay > milliseconds::zero();

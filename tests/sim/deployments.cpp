@@ -105,6 +105,8 @@ public:
     Nanos rest() const override {
         return 1500 * ms + (servers_.elections() == 0 ? 0 : ttl_ + 6 * second);
     }
+    /// A lease, the key, and the key once more where an answer was lost have one time-out.
+    Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
     std::string contradicts(const Belief& b, const Name& n) override {
         const auto* key = servers_.store().find(line_of(n) + b.owner);
         if (key == nullptr) return "its key is not there";

@@ -149,9 +149,9 @@ bool History::may_be_broken(std::size_t name, Nanos from) const {
     });
 }
 
-bool History::breaks_now(std::size_t name, Nanos at) const {
+bool History::breaks_now(std::size_t name, Nanos from) const {
     return std::any_of(orders_.begin(), orders_.end(), [&](const Order& o) {
-        return o.kind == Order::Kind::break_now && o.name == name && o.since <= at && at <= o.until;
+        return o.kind == Order::Kind::break_now && o.name == name && from <= o.until;
     });
 }
 

@@ -43,7 +43,8 @@ public:
     /// An operator may have broken it; `now`: freed it at once.
     bool may_be_broken(const Belief&, bool now) const;
     bool may_be_broken(std::size_t name, Nanos from) const;
-    bool breaks_now(std::size_t name, Nanos at) const;
+    /// An operator has freed this name at once since then, or may have.
+    bool breaks_now(std::size_t name, Nanos from) const;
     bool any_break() const { return breaks_ > 0; }
 
     /// What is wrong with this belief, which is valid, in words.
