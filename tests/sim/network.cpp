@@ -58,10 +58,15 @@ void Connection::break_off(bool tell_client, bool tell_server) {
         // What it sends goes nowhere.
         ways_[to_client].lost_before = never;
     }
-    if (tell_client)
+    auto& answers = ways_[to_client];
+    if (tell_client) {
         put(to_client, {Parcel::Kind::reset});
-    else
-        ways_[to_server].lost_before = tell_server ? ways_[to_server].lost_before : never;
+    } else if (!tell_server) {
+        ways_[to_server].lost_before = never;
+    } else if (answers.sent > 0 && answers.lost_before == answers.sent) {
+        // No stream goes on behind a gap, until the server learns of it.
+        answers.lost_before = never;
+    }
 }
 
 void Connection::put(Way w, Parcel p) {

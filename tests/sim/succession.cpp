@@ -76,8 +76,8 @@ Succession::Ends Succession::ends_of(const Writer& w) const {
     }
     may.insert(after(*w.outcome));
     if (w.broken) may.insert(crashed);
-    if (w.answer == ReleaseResult::released || quiet_since(w.left)) return may;
-    may.insert(crashed);
+    if (w.answer == ReleaseResult::released) return may;
+    if (w.late || !quiet_since(w.left)) may.insert(crashed);
     return may;
 }
 
@@ -123,6 +123,8 @@ void Succession::let_go(const Belief& b, Outcome outcome, bool lost) {
     w->outcome = outcome;
     w->left = world_.kernel.now();
     w->lost = lost;
+    const Nanos shown = b.lease->valid_until().time_since_epoch().count();
+    w->late = b.process->when(shown) < w->left + world_.far_ + world_.slack();
     w->broken = world_.history_->may_be_broken(b, false);
 }
 

@@ -45,6 +45,7 @@ private:
         Nanos left = 0;                       ///< when it did
         std::optional<ReleaseResult> answer = {};
         bool lost = false;    ///< before that
+        bool late = false;    ///< its release may come to the server after the end of its validity
         bool broken = false;  ///< perhaps
         /// Downgraded.
         enum class Less : std::uint8_t { no, perhaps, yes } less = Less::no;

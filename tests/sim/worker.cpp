@@ -65,7 +65,8 @@ void Worker::judge(const Asked& asked, error_code ec, bool cancelled) {
             (ec == errc::revoked && world_.history_->may_be_broken(name, asked.since.moment));
     const bool faulty = ec == errc::unavailable || ec == errc::in_doubt || ec == errc::no_quorum;
     // A session and a chain of requests take longer than the shortest waits.
-    const Nanos left = asked.wait.count() * ms - (world_.kernel.now() - asked.since.moment);
+    const Nanos passed = world_.kernel.now() - asked.since.moment;
+    const Nanos left = asked.wait == forever ? never : asked.wait.count() * ms - passed;
     const bool hurried =
         !once && (asked.wait < milliseconds(100) || (asked.names.size() > 1 && left < 100 * ms));
     if (!expected && ((world_.calm && !hurried) || !faulty))
