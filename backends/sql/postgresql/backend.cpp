@@ -72,7 +72,7 @@ error_code Backend::gone() const noexcept {
     return shared_->watchdog->closing() ? make_error_code(errc::closed) : make(Error::no_answer);
 }
 
-decltype(spi::Attempt::outcome) Backend::unanswered(Step& s) const {
+decltype(spi::Attempt::outcome) Backend::not_answered(Step& s) const {
     if (!shared_->call_off(s)) return spi::Attempt::NoAnswer{gone()};
     const bool connecting = !shared_->watchdog->closing() && shared_->connecting();
     return spi::Attempt::Failed{connecting ? make(Error::connecting) : gone(), connecting};
@@ -112,7 +112,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         spi::Attempt& a = *asked[i];
         if (!answered) {
             Step lost;
-            lost.outcome = unanswered(work->steps[i]);
+            lost.outcome = not_answered(work->steps[i]);
             take(std::move(lost), *shared_, a);
             continue;
         }

@@ -26,7 +26,7 @@ private:
     void stop() noexcept;
     error_code gone() const noexcept override;
     /// The outcome of an attempt whose job was not answered.
-    decltype(spi::Attempt::outcome) unanswered(Step&) const;
+    decltype(spi::Attempt::outcome) not_answered(Step&) const;
     void heard(const Step&, spi::Held&) override;
 
     const std::shared_ptr<Shared> shared_;
