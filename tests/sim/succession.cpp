@@ -51,7 +51,9 @@ Succession::Ends Succession::allowed(const Belief& b) const {
         for (const auto& [token, w] : all->second)
             if (token < b.lease->fencing_token().value) before = &w;
     Ends may = before != nullptr ? ends_of(*before) : Ends{none};
-    if (may_have_had_another(b, before != nullptr ? before->learnt : 0)) may.insert(crashed);
+    // One that was heard of after its end is given back as abandoned.
+    if (may_have_had_another(b, before != nullptr ? before->learnt : 0))
+        may.insert({crashed, abandoned});
     may.merge(ends_of_sets(b, before != nullptr ? before->learnt : 0));
     if (may.contains(crashed) && !memory.claims) may.insert(unknown);
     if (may.contains(released) && !memory.releases) may.insert(none);
