@@ -9,27 +9,27 @@ namespace holdfast::redlock {
 
 const Scripts& Scripts::all() {
     using resp::join;
-    static const Scripts scripts{
-        .enter = {join(lua::clock, lua::enter, lua::enter_one), 2,
-                  join(lua::clock, lua::enter, lua::enter_many)},
-        .release = {resp::as_documented(lua::release), 1, join(lua::release_many)},
-        .renew = {join(lua::clock, lua::renew, lua::renew_one), 2,
-                  join(lua::clock, lua::renew, lua::renew_many)},
-        .enter_units = {join(lua::clock, lua::quick_reader, lua::units, lua::marks,
-                             lua::enter_units, lua::enter_units_one),
-                        4,
-                        join(lua::clock, lua::units, lua::marks, lua::enter_units,
-                             lua::enter_units_many)},
-        .renew_units = {join(lua::clock, lua::units, lua::renew_units, lua::renew_units_one), 4,
-                        join(lua::clock, lua::units, lua::renew_units, lua::renew_units_many)},
-        .leave = {join(lua::quick_leave, lua::clock, lua::units, lua::leave, lua::leave_one), 4,
-                  join(lua::clock, lua::units, lua::leave, lua::leave_many)},
-        .inspect = {join(lua::inspect), 4},
-        .break_lock = {join(lua::clock, lua::units, lua::marks, lua::break_lock), 4},
-    };
-    return scripts;
+    return resp::made_once([] {
+        return Scripts{
+            .enter = {join(lua::clock, lua::enter, lua::enter_one), 2,
+                      join(lua::clock, lua::enter, lua::enter_many)},
+            .release = {resp::as_documented(lua::release), 1, join(lua::release_many)},
+            .renew = {join(lua::clock, lua::renew, lua::renew_one), 2,
+                      join(lua::clock, lua::renew, lua::renew_many)},
+            .enter_units = {join(lua::clock, lua::quick_reader, lua::units, lua::marks,
+                                 lua::enter_units, lua::enter_units_one),
+                            4,
+                            join(lua::clock, lua::units, lua::marks, lua::enter_units,
+                                 lua::enter_units_many)},
+            .renew_units = {join(lua::clock, lua::units, lua::renew_units, lua::renew_units_one), 4,
+                            join(lua::clock, lua::units, lua::renew_units, lua::renew_units_many)},
+            .leave = {join(lua::quick_leave, lua::clock, lua::units, lua::leave, lua::leave_one), 4,
+                      join(lua::clock, lua::units, lua::leave, lua::leave_many)},
+            .inspect = {join(lua::inspect), 4},
+            .break_lock = {join(lua::clock, lua::units, lua::marks, lua::break_lock), 4},
+        };
+    });
 }
-[[maybe_unused]] const auto& scripts_at_load = Scripts::all();
 
 void Keys::assign(std::string_view prefix, std::string_view name) {
     lock.assign(prefix);

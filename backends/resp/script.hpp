@@ -1,7 +1,10 @@
 // A Lua script, and the SHA1 by which a server that knows it can run it.
 #pragma once
+#include <atomic>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "codec.hpp"
 
@@ -26,6 +29,20 @@ Script join(Texts... texts) {
 /// One text without the line ends around it, where the servers' documentation has it so.
 inline Script as_documented(std::string_view text) {
     return Script(std::string(text.substr(1, text.size() - 2)));
+}
+
+/// Made by the first one that asks, and never destroyed: to hash all scripts takes milliseconds,
+/// which a program that only has this backend linked does not pay at its start. Two threads may
+/// both make one, and one is kept. A static would have a guard instead, which the child of a fork()
+/// may find taken for ever.
+template <class Make>
+const std::invoke_result_t<Make>& made_once(Make make) {
+    using Made = std::invoke_result_t<Make>;
+    static constinit std::atomic<const Made*> kept{nullptr};
+    const Made* there = kept.load(std::memory_order_acquire);
+    if (there != nullptr) return *there;
+    std::unique_ptr<const Made> mine(new Made(make()));
+    return kept.compare_exchange_strong(there, mine.get()) ? *mine.release() : *there;
 }
 
 /// Begins an EVALSHA; keys and arguments follow.

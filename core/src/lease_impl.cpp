@@ -174,7 +174,7 @@ void LeaseImpl::count_end(boot_clock::time_point now) noexcept {
 // -------------------------------------------------------------------------------
 
 void LeaseImpl::schedule_next() {
-    auto due = std::min(valid_until(), ends_at_);
+    auto due = end();
     if (!renewing_) due = std::min(due, next_renewal_);
     engine_->schedule().set(*this, due);
 }
@@ -198,7 +198,7 @@ void LeaseImpl::fire(boot_clock::time_point now) {
         return;
     }
     if (!lives()) return;
-    if (now >= std::min(valid_until(), ends_at_)) return expire();
+    if (now >= end()) return expire();
     if (!renewing_ && now >= next_renewal_) {
         renewing_ = true;
         engine_->renew(self());

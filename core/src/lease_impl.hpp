@@ -126,9 +126,8 @@ private:
     /// The validity, or max_hold, is over, and nobody has noticed yet. Under the mutex, which
     /// renewed() holds from its look at the clock until it has extended the validity: what was seen
     /// as over stays so.
-    bool over() const noexcept {
-        return lives() && boot_clock::now() >= std::min(valid_until(), ends_at_);
-    }
+    bool over() const noexcept { return lives() && boot_clock::now() >= end(); }
+    boot_clock::time_point end() const noexcept { return std::min(valid_until(), ends_at_); }
     /// Which of the two, of one that is over.
     error_code end_reason() const noexcept {
         return ends_at_ < valid_until() ? max_hold_error() : expired_error();
@@ -195,6 +194,7 @@ private:
     std::atomic<boot_clock::rep> valid_until_;
     std::atomic<milliseconds::rep> granted_;    // what the server set last
     const boot_clock::time_point asked_until_;  // how long a fixed lease must last
+    const boot_clock::time_point ends_at_;      // by max_hold
 
     mutable std::mutex mutex_;  // guards what follows, up to the engine's part
     error_code reason_;
@@ -220,9 +220,7 @@ private:
     std::optional<Ending> ending_;
 
     // Engine thread only, but set before the lease is scheduled.
-    const boot_clock::time_point ends_at_;  // by max_hold
-    boot_clock::time_point next_renewal_;
-    boot_clock::time_point next_release_, kept_until_;
+    boot_clock::time_point next_renewal_, next_release_, kept_until_;
     bool renewing_ = false, releasing_ = false, release_sent_ = false, queued_here_ = false;
     bool again_at_once_ = false, for_caller_ = false;  // for_caller_: the release that was begun
     std::vector<Renewing> renewals_;

@@ -125,12 +125,7 @@ private:
     static bool own_end(error_code ec) noexcept {
         return ec == errc::contended || ec == errc::timed_out || ec == errc::cancelled;
     }
-    /// Its time is over, and the lock was asked for it meanwhile: one more request could take a
-    /// request time-out more.
-    static bool is_over(const Caller& c, error_code ec) noexcept {
-        return (ec == errc::contended || ec == errc::timed_out) &&
-               c.deadline() <= boot_clock::now();
-    }
+    /// What it is told whose time is over.
     static error_code end_of(const Caller& c) noexcept {
         return make_error_code(c.options().wait > milliseconds::zero() ? errc::timed_out
                                                                        : errc::contended);
@@ -219,17 +214,19 @@ void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease l
         } else if (!c->cancelled && (ended || !now->open.empty())) {
             joined.push_front(c);  // another one was granted first
         } else {
-            const bool over = ec == errc::contended && c->options().wait > milliseconds::zero();
             if (!ec) ec = make_error_code(errc::cancelled);
-            told.emplace_back(c, over ? make_error_code(errc::timed_out) : ec);
+            told.emplace_back(c, ec == errc::contended ? end_of(*c) : ec);
         }
         if (!ec || own_end(ec) || !now->open.empty()) {
             joined.sort([](const auto& a, const auto& b) { return a->deadline() < b->deadline(); });
-            for (const auto& j : joined)
-                if (now->open.empty() && is_over(*j, j == c ? end_of(*c) : ec))
+            for (const auto& j : joined) {
+                // The lock was asked for it: one more request could take a time-out more.
+                const bool asked = j == c || ec == errc::contended || ec == errc::timed_out;
+                if (now->open.empty() && asked && j->deadline() <= boot_clock::now())
                     told.emplace_back(j, end_of(*j));
                 else
                     place(*now, j, told);
+            }
         } else {
             for (const auto& j : joined)
                 told.emplace_back(j, ec);

@@ -71,7 +71,7 @@ void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
         if (w.since + long_enough > asked || w.until < kernel.now() + soon) continue;
         if (w.since < troubled_until_ + deployment_->recovery()) continue;
         // It may have been broken before it knew of its grant, and then asks anew.
-        if (history_->breaks_now(name, w.since)) continue;
+        if (history_->may_be_broken(name, w.since, true)) continue;
         const bool fits = permits ? w.permits + lease.permits() <= n.options.limit
                                   : w.mode == Mode::shared && lease.mode() == Mode::shared;
         if (!fits)

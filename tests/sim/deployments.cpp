@@ -49,6 +49,8 @@ public:
     bool tells_breaks() const override { return false; }
     /// What is of a client lasts longer when the leader changes, and in etcd for whole seconds.
     Nanos mourning() const override { return 8 * second; }
+    /// A chain of requests, one after the answer to another, has one time-out.
+    Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
 
 protected:
     template <class... More>
@@ -105,8 +107,6 @@ public:
     Nanos rest() const override {
         return 1500 * ms + (servers_.elections() == 0 ? 0 : ttl_ + 6 * second);
     }
-    /// A lease, the key, and the key once more where an answer was lost have one time-out.
-    Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
     std::string contradicts(const Belief& b, const Name& n) override {
         const auto* key = servers_.store().find(line_of(n) + b.owner);
         if (key == nullptr) return "its key is not there";
@@ -165,8 +165,6 @@ public:
         return url_of("zookeeper", w) + "&tick_time=" + named;
     }
     int time_outs() const override { return 2; }
-    /// A chain of requests, one after the answer to another, has one time-out.
-    Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
     /// Of who stood in line before only the numbers of the nodes are left.
     Memory memory() const override { return {.any = robust_, .releases = false, .readers = true}; }
     bool changes_limits() const override { return true; }

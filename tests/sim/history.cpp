@@ -143,15 +143,11 @@ bool History::may_be_broken(const Belief& b, bool now) const {
                             (!now && is_ordered(*g, Order::Kind::break_)));
 }
 
-bool History::may_be_broken(std::size_t name, Nanos from) const {
+bool History::may_be_broken(std::size_t name, Nanos from, bool now) const {
     return std::any_of(orders_.begin(), orders_.end(), [&](const Order& o) {
-        return o.kind != Order::Kind::ask && o.name == name && o.until >= from;
-    });
-}
-
-bool History::breaks_now(std::size_t name, Nanos from) const {
-    return std::any_of(orders_.begin(), orders_.end(), [&](const Order& o) {
-        return o.kind == Order::Kind::break_now && o.name == name && from <= o.until;
+        const bool breaks =
+            o.kind == Order::Kind::break_now || (!now && o.kind == Order::Kind::break_);
+        return breaks && o.name == name && o.until >= from;
     });
 }
 

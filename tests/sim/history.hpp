@@ -42,9 +42,8 @@ public:
     void asked(const std::string& owner);
     /// An operator may have broken it; `now`: freed it at once.
     bool may_be_broken(const Belief&, bool now) const;
-    bool may_be_broken(std::size_t name, Nanos from) const;
-    /// An operator has freed this name at once since then, or may have.
-    bool breaks_now(std::size_t name, Nanos from) const;
+    /// The same of any holder of this name since then.
+    bool may_be_broken(std::size_t name, Nanos from, bool now = false) const;
     bool any_break() const { return breaks_ > 0; }
 
     /// What is wrong with this belief, which is valid, in words.

@@ -39,7 +39,7 @@ void World::fail(const std::string& why) {
 }
 
 bool World::breaks_now(std::size_t name) const {
-    return history_->breaks_now(name, kernel.now());
+    return history_->may_be_broken(name, kernel.now(), true);
 }
 
 void World::settle(const Capabilities& has) {

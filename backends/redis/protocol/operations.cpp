@@ -11,22 +11,22 @@ using spi::Attempt;
 using spi::Held;
 
 const ScriptCalls& ScriptCalls::all() {
-    const Scripts& s = Scripts::all();
-    static const ScriptCalls calls{
-        .enter = {&s.enter_one, &s.enter_many, 5, true},
-        .leave = {&s.leave_one, &s.leave_many, 5},
-        .renew = {&s.renew, &s.renew, 3},
-        .enter_units = {&s.enter_units, &s.enter_units, 6, true},
-        .leave_units = {&s.leave_units, &s.leave_units, 6},
-        .renew_units = {&s.renew_units, &s.renew_units, 6},
-        .set = {nullptr, nullptr, 0},
-        .get = {nullptr, nullptr, 0},
-        .plain_release = {&s.plain_release, nullptr, 1},
-        .plain_renew = {&s.plain_renew, nullptr, 1},
-    };
-    return calls;
+    return resp::made_once([] {
+        const Scripts& s = Scripts::all();
+        return ScriptCalls{
+            .enter = {&s.enter_one, &s.enter_many, 5, true},
+            .leave = {&s.leave_one, &s.leave_many, 5},
+            .renew = {&s.renew, &s.renew, 3},
+            .enter_units = {&s.enter_units, &s.enter_units, 6, true},
+            .leave_units = {&s.leave_units, &s.leave_units, 6},
+            .renew_units = {&s.renew_units, &s.renew_units, 6},
+            .set = {nullptr, nullptr, 0},
+            .get = {nullptr, nullptr, 0},
+            .plain_release = {&s.plain_release, nullptr, 1},
+            .plain_renew = {&s.plain_renew, nullptr, 1},
+        };
+    });
 }
-[[maybe_unused]] const auto& script_calls_at_load = ScriptCalls::all();
 
 Operation::Operation(Shared& s, const Keys& k, const ScriptCall& first, milliseconds t,
                      boot_clock::time_point until)

@@ -5,32 +5,33 @@
 namespace holdfast::redis {
 
 const Scripts& Scripts::all() {
-    static const Scripts scripts{
-        .enter_one = join(lua::clock, lua::quick, lua::enter_one, lua::state, lua::line,
-                          lua::hand_over, lua::enter, lua::enter_one_slow),
-        .enter_many = join(lua::clock, lua::quick, lua::state, lua::for_each, lua::line,
-                           lua::hand_over, lua::enter, lua::enter_many),
-        // The clock is read after the quick way out.
-        .leave_one = join(lua::quick_leave, lua::leave_one, lua::clock, lua::state, lua::for_each,
-                          lua::line, lua::hand_over, lua::leave, lua::leave_one_slow),
-        .leave_many = join(lua::quick_leave, lua::clock, lua::state, lua::for_each, lua::line,
-                           lua::hand_over, lua::leave, lua::leave_many),
-        .renew = join(lua::clock, lua::renew),
-        .enter_units = join(lua::clock, lua::quick, lua::quick_units, lua::state, lua::for_each,
-                            lua::line, lua::units, lua::enter_units),
-        .leave_units = join(lua::clock, lua::quick_leave_units, lua::state, lua::for_each,
-                            lua::line, lua::units, lua::leave_units),
-        .renew_units =
-            join(lua::clock, lua::state, lua::for_each, lua::line, lua::units, lua::renew_units),
-        .inspect = join(lua::clock, lua::holders, lua::inspect),
-        .tell_holders =
-            join(lua::clock, lua::state, lua::line, lua::units, lua::holders, lua::tell_holders),
-        .plain_release = resp::as_documented(lua::plain_release),
-        .plain_renew = join(lua::plain_renew),
-    };
-    return scripts;
+    return resp::made_once([] {
+        return Scripts{
+            .enter_one = join(lua::clock, lua::quick, lua::enter_one, lua::state, lua::line,
+                              lua::hand_over, lua::enter, lua::enter_one_slow),
+            .enter_many = join(lua::clock, lua::quick, lua::state, lua::for_each, lua::line,
+                               lua::hand_over, lua::enter, lua::enter_many),
+            // The clock is read after the quick way out.
+            .leave_one =
+                join(lua::quick_leave, lua::leave_one, lua::clock, lua::state, lua::for_each,
+                     lua::line, lua::hand_over, lua::leave, lua::leave_one_slow),
+            .leave_many = join(lua::quick_leave, lua::clock, lua::state, lua::for_each, lua::line,
+                               lua::hand_over, lua::leave, lua::leave_many),
+            .renew = join(lua::clock, lua::renew),
+            .enter_units = join(lua::clock, lua::quick, lua::quick_units, lua::state, lua::for_each,
+                                lua::line, lua::units, lua::enter_units),
+            .leave_units = join(lua::clock, lua::quick_leave_units, lua::state, lua::for_each,
+                                lua::line, lua::units, lua::leave_units),
+            .renew_units = join(lua::clock, lua::state, lua::for_each, lua::line, lua::units,
+                                lua::renew_units),
+            .inspect = join(lua::clock, lua::holders, lua::inspect),
+            .tell_holders = join(lua::clock, lua::state, lua::line, lua::units, lua::holders,
+                                 lua::tell_holders),
+            .plain_release = resp::as_documented(lua::plain_release),
+            .plain_renew = join(lua::plain_renew),
+        };
+    });
 }
-[[maybe_unused]] const auto& scripts_at_load = Scripts::all();
 
 std::vector<std::pair<std::string_view, const Script*>> checked_scripts() {
     const Scripts& s = Scripts::all();

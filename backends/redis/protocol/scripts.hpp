@@ -11,7 +11,7 @@ namespace holdfast::redis {
 using resp::join;
 using resp::Script;
 
-/// Made once, when the library is loaded.
+/// Made once, on first use.
 struct Scripts {
     Script enter_one, enter_many, leave_one, leave_many, renew;  // a mutex
     Script enter_units, leave_units, renew_units;                // any kind

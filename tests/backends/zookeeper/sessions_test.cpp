@@ -701,11 +701,11 @@ TEST_CASE("ten thousand acquisitions of one client at once are all granted") {
     constexpr int n = 10'000;
     std::atomic<int> granted{0}, failed{0};
     std::vector<hf::Lease> leases(n);
-    const auto burst = [&](const hf::Client& client, int count) {
+    const auto burst = [&](const hf::Client& client, const std::string& names, int count) {
         granted = failed = 0;
         const auto start = now();
         for (int i = 0; i < count; ++i)
-            lock_of(client, "many-" + std::to_string(i))
+            lock_of(client, names + std::to_string(i))
                 ->async_acquire({.wait = 60s}, [&, i](hf::error_code ec, hf::Lease l) {
                     leases[static_cast<std::size_t>(i)] = std::move(l);
                     ++(ec ? failed : granted);
@@ -717,21 +717,29 @@ TEST_CASE("ten thousand acquisitions of one client at once are all granted") {
     const auto patient = open(base_url(server()) + "&ttl=60s&request_timeout=20s");
     long long tenth = 0;
     for (int round = 0; round < 2; ++round) {
-        tenth = burst(patient, n / 10);
+        tenth = burst(patient, "tenth-", n / 10);
         REQUIRE(granted == n / 10);
         for (hf::Lease& l : leases)
             l = {};
     }
-    // Each of them longer under way than a request may take, if all were sent at once.
-    const auto timeout = std::max(tenth * 3, 1000LL);
-    const auto client =
-        open(base_url(server()) + "&ttl=60s&request_timeout=" + std::to_string(timeout) + "ms");
-    const auto took = burst(client, n);
-    INFO(failed << " failed within " << took << " ms, with " << timeout << " ms for each request; "
-                << client.stats().in_doubt << " in doubt");
-    CHECK(took > timeout);  // else this shows nothing
-    CHECK(granted == n);
-    CHECK(client.stats().in_doubt == 0);
+    // All of them take longer than one request may, so each would fail if they were sent at once.
+    auto timeout = std::max(tenth * 3, 1000LL);
+    for (int trial = 1;; ++trial) {
+        const auto client =
+            open(base_url(server()) + "&ttl=60s&request_timeout=" + std::to_string(timeout) + "ms");
+        const auto took = burst(client, "many-" + std::to_string(trial) + "-", n);
+        INFO(failed << " failed within " << took << " ms, with " << timeout
+                    << " ms for each request; " << client.stats().in_doubt << " in doubt");
+        CHECK(granted == n);
+        CHECK(client.stats().in_doubt == 0);
+        if (took > timeout) break;
+        // The tenth was measured while the machine had less for it: this trial shows nothing.
+        REQUIRE(trial < 3);
+        WARN("void: " << took << " ms, with " << timeout << " ms for each request");
+        for (hf::Lease& l : leases)
+            l = {};
+        timeout = std::max(took / 3, 1000LL);
+    }
 }
 
 TEST_CASE("after a slow acknowledgement the next heartbeat waits half a tick all the same") {
