@@ -17,8 +17,12 @@ class Backend : public spi::Backend {
 public:
     const Capabilities& capabilities() const noexcept final { return capabilities_; }
     std::size_t max_batch(spi::Verb) const noexcept final { return most_steps; }
-    spi::awaitable<void> renew(std::span<spi::Held* const>) final;
-    spi::awaitable<void> release(std::span<spi::Held* const>) final;
+    spi::awaitable<void> renew(std::span<spi::Held* const> items) final {
+        return keep(Step::Kind::renew, items);
+    }
+    spi::awaitable<void> release(std::span<spi::Held* const> items) final {
+        return keep(Step::Kind::release, items);
+    }
 
     spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
                                                     boot_clock::time_point deadline) final {
@@ -85,42 +89,25 @@ protected:
     std::shared_ptr<Thread> keeping_, asking_;
 
 private:
+    spi::awaitable<void> keep(typename Step::Kind, std::span<spi::Held* const>);
     template <class T, class Ask>
     spi::awaitable<spi::Answer<T>> question(Ask ask, boot_clock::time_point deadline);
 };
 
 template <class Step, class Connection, class Questions>
-spi::awaitable<void> Backend<Step, Connection, Questions>::renew(
-    std::span<spi::Held* const> items) {
-    auto work = job(Step::Kind::renew, items);
+spi::awaitable<void> Backend<Step, Connection, Questions>::keep(typename Step::Kind kind,
+                                                                std::span<spi::Held* const> items) {
+    auto work = job(kind, items);
     auto run = keeping_->run(work);
     const bool answered = co_await std::move(run);
+    Step silent;
+    silent.kind = kind;
+    silent.error = gone();
     for (std::size_t i = 0; i < items.size(); ++i) {
-        items[i]->renewal = spi::Held::Renewal::unknown;
-        items[i]->renewal_error = gone();
-        if (!answered) continue;
-        items[i]->renewal = work->steps[i].renewal;
-        items[i]->renewal_error = work->steps[i].error;
-        items[i]->detail = work->steps[i].detail;
-        items[i]->asked = work->steps[i].wanted;
-        heard(work->steps[i], *items[i]);
-    }
-}
-
-template <class Step, class Connection, class Questions>
-spi::awaitable<void> Backend<Step, Connection, Questions>::release(
-    std::span<spi::Held* const> items) {
-    auto work = job(Step::Kind::release, items);
-    auto run = keeping_->run(work);
-    const bool answered = co_await std::move(run);
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        items[i]->released = ReleaseResult::unreachable;
-        items[i]->release_error = gone();
-        if (!answered) continue;
-        items[i]->released = work->steps[i].released;
-        items[i]->release_error = work->steps[i].error;
-        items[i]->detail = work->steps[i].detail;
-        heard(work->steps[i], *items[i]);
+        // The thread may still write those that it has not answered.
+        Step& s = answered ? work->steps[i] : silent;
+        s.tell(*items[i]);
+        if (answered) heard(s, *items[i]);
     }
 }
 

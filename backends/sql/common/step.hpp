@@ -103,11 +103,34 @@ struct Step {
         detail.clear();
     }
     /// It may have been executed: the engine finds out.
-    void unknown(error_code why) {
-        refused(why, spi::Attempt::NoAnswer{why});
+    void unknown(const spi::Failure& failed) {
+        refused(failed, spi::Attempt::NoAnswer{failed.why});
         freed = false;
     }
+
+    /// Writes the outcome of an attempt.
+    void tell(spi::Attempt& a) {
+        a.outcome = outcome;
+        a.detail = std::move(detail);
+    }
+    /// The same of a renewal or a release.
+    void tell(spi::Held& h) {
+        h.detail = std::move(detail);
+        if (kind == Kind::renew) {
+            h.renewal = renewal;
+            h.renewal_error = error;
+            h.asked = wanted;
+        } else {
+            h.released = released;
+            h.release_error = error;
+        }
+    }
 };
+
+/// In the middle of steps. The text is short enough to need none.
+inline spi::Failure no_memory() noexcept {
+    return {errc::unavailable, "out of memory"};
+}
 
 inline void Step::run(spi::NameState& name) {
     const spi::NameState::Request request{owner, units,  ttl,   lock_delay, min_hold,

@@ -16,10 +16,13 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "holdfast/spi/backend.hpp"
 #include "holdfast/spi/signal_masked_thread.hpp"
+#include "step.hpp"
+#include "sweep_pace.hpp"
 
 namespace holdfast::sql {
 
@@ -47,8 +50,11 @@ public:
     using Job = sql::Job<Step, Connection>;
     using Jobs = std::vector<std::shared_ptr<Job>>;
 
-    Worker(asio::any_io_executor engine, const char* name)
-        : engine_(std::move(engine)), name_(name) {}
+    template <class... Arguments>
+    Worker(asio::any_io_executor engine, const char* name, Arguments&&... of_the_connection)
+        : connection_(std::forward<Arguments>(of_the_connection)...),
+          engine_(std::move(engine)),
+          name_(name) {}
     virtual ~Worker() = default;
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -68,14 +74,16 @@ protected:
     virtual void wait(std::unique_lock<std::mutex>& hold) {
         news_.wait(hold, [this] { return due(); });
     }
+    /// Held while the thread uses the connection.
+    virtual std::unique_lock<std::mutex> in_use() { return {}; }
     /// Answers and delivers these jobs; there may be none.
-    virtual void process(Jobs) = 0;
-    /// The last call before the thread ends.
-    virtual void end() noexcept = 0;
-    void deliver(Jobs);
-    /// Removes and returns operators' calls: they may take long, and no steps should wait behind
-    /// them.
-    static Jobs take_questions(Jobs&);
+    virtual void process(Jobs);
+    /// Runs steps, of which each is `done` then. Those that are not when it throws are in doubt.
+    virtual void run(std::vector<Step*>& steps) { run_steps(connection_, steps); }
+    /// Called before the answers are delivered; takes out jobs that somebody else answers.
+    virtual void answered(Jobs&) {}
+    /// Deletes rows that nobody needs any more.
+    virtual void sweep() = 0;
     /// Calls `f` on the engine's thread, unless the engine has ended without this thread.
     template <class F>
     void on_engine(F f) {
@@ -87,6 +95,7 @@ protected:
 
     std::mutex mutex_;
     std::condition_variable news_;
+    Connection connection_;  // of the thread itself
 
 private:
     /// Waited beyond a job's deadline, since the thread's own answer at the deadline is better.
@@ -96,6 +105,14 @@ private:
 
     void main();
     Jobs take();
+    /// Removes and returns operators' calls: they may take long, and no steps should wait behind
+    /// them.
+    static Jobs take_questions(Jobs&);
+    void deliver(Jobs);
+    bool closing() {
+        const std::lock_guard hold(mutex_);
+        return closing_;
+    }
 
     const asio::any_io_executor engine_;
     const char* const name_;
@@ -103,6 +120,7 @@ private:
     bool closing_ = false, ended_ = false;
     std::condition_variable gone_;
     std::thread thread_;
+    SweepPace pace_{64};
 
     std::mutex delivery_;
     bool deaf_ = false;
@@ -157,9 +175,13 @@ void Worker<Step, Connection>::main() {
             if (closing_ && queue_.empty()) break;
             jobs = take();
         }
+        const auto use = in_use();
         process(std::move(jobs));
     }
-    end();
+    {
+        const auto use = in_use();
+        connection_.close();
+    }
     const std::lock_guard hold(mutex_);
     ended_ = true;
     gone_.notify_all();
@@ -176,6 +198,33 @@ typename Worker<Step, Connection>::Jobs Worker<Step, Connection>::take() {
     Jobs jobs(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
     queue_.erase(queue_.begin(), end);
     return jobs;
+}
+
+template <class Step, class Connection>
+void Worker<Step, Connection>::process(Jobs jobs) {
+    const Jobs questions = take_questions(jobs);
+    bool released = false;
+    try {
+        std::vector<Step*> steps;
+        for (const auto& job : jobs)
+            for (Step& s : job->steps) {
+                steps.push_back(&s);
+                released = released || s.kind == Step::Kind::release;
+            }
+        if (!steps.empty()) run(steps);
+    } catch (const std::exception&) {
+        connection_.close();
+        for (const auto& job : jobs)
+            for (Step& s : job->steps)
+                if (!s.done) s.unknown(no_memory());
+    }
+    answered(jobs);
+    deliver(std::move(jobs));
+    for (const auto& question : questions) {
+        if (!closing()) question->ask(connection_);
+        deliver(Jobs{question});
+    }
+    if (released && !closing() && pace_.due()) sweep();
 }
 
 template <class Step, class Connection>

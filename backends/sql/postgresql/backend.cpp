@@ -29,8 +29,7 @@ Step leaving(std::string key, boot_clock::time_point deadline) {
 }  // namespace
 
 void take(Step&& s, const Shared& shared, spi::Attempt& a) {
-    a.outcome = s.outcome;
-    a.detail = std::move(s.detail);
+    s.tell(a);
     if (std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome)) {
         OwnerState& p = state_of(a.place);
         p.touched = true;

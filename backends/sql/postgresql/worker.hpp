@@ -14,20 +14,17 @@ public:
     /// `other`: does what this one has no connection for.
     Worker(const std::shared_ptr<Shared>& shared, const asio::any_io_executor& engine,
            std::shared_ptr<sql::Worker<Step, Connection>> other = {})
-        : sql::Worker<Step, Connection>(engine, "holdfast-pg"),
-          connection_(shared, Connection::Resolve::yes),
+        : sql::Worker<Step, Connection>(engine, "holdfast-pg", shared, Connection::Resolve::yes),
           other_(std::move(other)) {}
 
 private:
-    void process(Jobs) override;
-    void end() noexcept override { connection_.close(); }
-    void hand_on_refused(Jobs&);
+    void answered(Jobs&) override;
+    void sweep() override {
+        postgresql::sweep(connection_, boot_clock::now() + std::chrono::seconds(1), cursor_);
+    }
 
-    // Used by the thread itself.
-    Connection connection_;
     const std::shared_ptr<sql::Worker<Step, Connection>> other_;
-    unsigned until_sweep_ = 64;
-    std::string sweep_cursor_;
+    std::string cursor_;  // of the sweep
 };
 
 }  // namespace holdfast::postgresql

@@ -55,8 +55,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
     const bool answered = co_await std::move(run);
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (answered) {
-            items[i]->outcome = work->steps[i].outcome;
-            items[i]->detail = std::move(work->steps[i].detail);
+            work->steps[i].tell(*items[i]);
         } else if (database_->closing) {
             items[i]->outcome = spi::Attempt::Failed{gone()};
         } else {

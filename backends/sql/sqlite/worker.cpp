@@ -42,15 +42,9 @@ void Worker::wait(std::unique_lock<std::mutex>& hold) {
 }
 
 void Worker::process(Jobs jobs) {
-    const auto use = connection_.use();
-    if (!jobs.empty()) run(jobs);
+    if (!jobs.empty()) sql::Worker<Step, Connection>::process(std::move(jobs));
     connection_.checkpoint();
     if (!watch_.empty() && !database_->closing) look_around();
-}
-
-void Worker::end() noexcept {
-    const auto use = connection_.use();
-    connection_.close();
 }
 
 /// Attempts at names that somebody else surely holds need no write lock. Once another step does
@@ -99,44 +93,22 @@ void Worker::run_all(std::vector<Step*>& steps) {
         // Out of memory in the middle of a transaction, or after it.
         connection_.close();
         for (Step* s : open)
-            s->unknown(make_error(SQLITE_NOMEM));
+            s->unknown(sql::no_memory());
     }
 }
 
-void Worker::run(Jobs& jobs) {
-    const Jobs questions = take_questions(jobs);
-    bool freed = false, released = false;
-    try {
-        std::vector<Step*> steps;
-        for (const auto& job : jobs)
-            for (Step& s : job->steps)
-                steps.push_back(&s);
-        run_all(steps);
-        for (const Step* s : steps) {
-            if (watch_.record(*s)) last_news_ = boot_clock::now();
-            freed = freed || s->freed;
-            released = released || s->kind == Step::Kind::release;
-        }
-    } catch (const std::exception&) {
-        for (const auto& job : jobs)
-            for (Step& s : job->steps)
-                if (!s.done) s.unknown(make_error(SQLITE_NOMEM));
-    }
-    deliver(std::move(jobs));
-    for (const auto& question : questions) {
-        if (!database_->closing) question->ask(connection_);
-        deliver(Jobs{question});
-    }
-    if (connection_.is_open() && connection_.file() != joined_) {
+void Worker::run(std::vector<Step*>& steps) {
+    run_all(steps);
+    for (const Step* s : steps)
+        if (watch_.record(*s)) last_news_ = boot_clock::now();
+    if (!connection_.is_open()) return;
+    if (connection_.file() != joined_) {
         joined_ = connection_.file();
         watch_.forget();
         join_neighbours(joined_, std::static_pointer_cast<Worker>(shared_from_this()));
     }
-    if (freed && connection_.is_open()) kick_neighbours(connection_.file());
-    if (released && !database_->closing && --until_sweep_ == 0) {
-        until_sweep_ = 1024;
-        sweep(connection_, boot_clock::now() + milliseconds(100));
-    }
+    if (std::any_of(steps.begin(), steps.end(), [](const Step* s) { return s->freed; }))
+        kick_neighbours(joined_);
 }
 
 void Worker::look_around() {

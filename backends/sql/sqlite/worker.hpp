@@ -11,19 +11,19 @@ namespace holdfast::sqlite {
 class Worker final : public sql::Worker<Step, Connection> {
 public:
     Worker(std::shared_ptr<DatabaseFile> file, const spi::Context& context)
-        : sql::Worker<Step, Connection>(context.engine, "holdfast-sqlite"),
+        : sql::Worker<Step, Connection>(context.engine, "holdfast-sqlite", file),
           database_(std::move(file)),
-          events_(context.events),
-          connection_(database_) {}
+          events_(context.events) {}
 
     /// A row may have become free. Any thread.
     void kick() noexcept;
 
 private:
+    std::unique_lock<std::mutex> in_use() override { return connection_.use(); }
     void wait(std::unique_lock<std::mutex>&) override;
     void process(Jobs) override;
-    void end() noexcept override;
-    void run(Jobs&);
+    void run(std::vector<Step*>&) override;
+    void sweep() override { sqlite::sweep(connection_, boot_clock::now() + milliseconds(100)); }
     void run_all(std::vector<Step*>&);
     void refuse_attempts(const std::vector<Step*>&) const;
     void answer_waiters(std::vector<Step*>& steps);
@@ -37,12 +37,10 @@ private:
     std::size_t waiting_ = 0;
 
     // Used by the thread itself.
-    Connection connection_;
     Watch watch_;
     FileId joined_;
     boot_clock::time_point last_news_{};
     std::chrono::nanoseconds pause_{};
-    unsigned until_sweep_ = 64;
 };
 
 /// Notifies every worker of this process that has the file open: a row became free.

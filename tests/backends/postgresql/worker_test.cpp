@@ -51,6 +51,7 @@ TEST_CASE("what a worker cannot do for lack of memory is in doubt, and no withdr
     CHECK(job->steps[0].error == errc::unavailable);
     CHECK(std::holds_alternative<hf::spi::Attempt::NoAnswer>(job->steps[1].outcome));
     CHECK(job->steps[2].error == errc::unavailable);
+    CHECK(job->steps[2].detail == "out of memory");
     CHECK(job->steps[3].released == ReleaseResult::unreachable);
     w.direct.shared->warnings.report_to(nullptr);
 }
