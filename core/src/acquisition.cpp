@@ -8,12 +8,12 @@
 
 namespace holdfast {
 
-Acquisition::Acquisition(std::shared_ptr<Engine> engine, std::weak_ptr<Handle> handle,
+Acquisition::Acquisition(std::shared_ptr<Engine> engine, std::weak_ptr<Client::Impl> client,
                          std::shared_ptr<const LockInfo> info, std::string owner,
                          const spi::Units& units, milliseconds wait, boot_clock::time_point started,
                          Caller caller)
     : engine_(std::move(engine)),
-      handle_(std::move(handle)),
+      client_(std::move(client)),
       info_(std::move(info)),
       owner_(std::move(owner)),
       latch_(std::move(caller.latch)),
@@ -243,10 +243,10 @@ error_code Acquisition::deliver() {
     if (!facts) return make_error_code(errc::unavailable);
     // It goes on into the grant: kept here, it could become the last one after the caller has let
     // go of everything, and the client would be closed by this thread and not by the caller's.
-    auto handle = handle_.lock();
-    if (!handle) return make_error_code(errc::closed);
+    auto client = client_.lock();
+    if (!client) return make_error_code(errc::closed);
     end();  // the id goes on into the grant
-    auto grant = LeaseImpl::make(engine_, std::move(handle), info_, std::move(owner_),
+    auto grant = LeaseImpl::make(engine_, std::move(client), info_, std::move(owner_),
                                  std::move(attempt_.place), *facts);
     if (!queued_) info_->busy.store(false, std::memory_order_relaxed);  // nobody was in the way
     doubtful_ = queued_ = false;

@@ -23,9 +23,9 @@ public:
         Diagnostics* diagnostics = nullptr;
     };
 
-    Acquisition(std::shared_ptr<Engine>, std::weak_ptr<Handle>, std::shared_ptr<const LockInfo>,
-                std::string owner, const spi::Units&, milliseconds wait,
-                boot_clock::time_point started, Caller);
+    Acquisition(std::shared_ptr<Engine>, std::weak_ptr<Client::Impl>,
+                std::shared_ptr<const LockInfo>, std::string owner, const spi::Units&,
+                milliseconds wait, boot_clock::time_point started, Caller);
     ~Acquisition() override;
 
     /// Takes over what a lane's attempt of the same owner left behind. Before submit().
@@ -83,7 +83,7 @@ private:
     }
 
     std::shared_ptr<Engine> engine_;
-    std::weak_ptr<Handle> handle_;
+    std::weak_ptr<Client::Impl> client_;
     std::shared_ptr<const LockInfo> info_;
     std::string owner_;
     spi::Attempt attempt_;

@@ -10,18 +10,18 @@
 namespace holdfast {
 
 error_code BackendLock::refuse() const noexcept {
-    const Engine& engine = *handle_->engine;
+    const Engine& engine = *client_->engine;
     if (engine.forked()) return make_error_code(errc::forked);
     if (engine.closed()) return make_error_code(errc::closed);
     return {};
 }
 
 std::string BackendLock::place() const {
-    return handle_->engine->place + info_->name;
+    return client_->engine->place + info_->name;
 }
 
 std::unique_ptr<Lock> BackendLock::clone() const {
-    return std::make_unique<BackendLock>(handle_, info_);
+    return std::make_unique<BackendLock>(client_, info_);
 }
 
 result<spi::Units> BackendLock::units_of(const AcquireOptions& o) const {
@@ -52,7 +52,7 @@ result<spi::Units> BackendLock::units_of(const AcquireOptions& o) const {
 }
 
 result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_token stop) {
-    Engine& engine = *handle_->engine;
+    Engine& engine = *client_->engine;
     if (const auto ec = refuse()) return ec;
     const auto units = units_of(options);
     if (!units) return units.error();
@@ -79,7 +79,7 @@ result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_t
     if (std::holds_alternative<spi::Attempt::Granted>(a.outcome)) {
         info_->busy.store(false, std::memory_order_relaxed);
         if (const auto facts = LeaseImpl::facts_of(a, started)) {
-            auto grant = LeaseImpl::make(handle_->engine, handle_, info_, std::move(owner),
+            auto grant = LeaseImpl::make(client_->engine, client_, info_, std::move(owner),
                                          std::move(a.place), *facts);
             if (!engine.closed()) return Lease(std::move(grant));
             // close() may have been through before there was a lease that it could give up.
@@ -105,13 +105,13 @@ result<Lease> BackendLock::wait_on_engine(std::string owner, const AcquireOption
                                           spi::Attempt* left) {
     auto latch = std::make_shared<OneShot<Acquisition::SyncResult>>();
     Acquisition::Caller caller{{}, latch, options.diagnostics};
-    auto waiter = std::make_shared<Acquisition>(handle_->engine, handle_, info_, std::move(owner),
+    auto waiter = std::make_shared<Acquisition>(client_->engine, client_, info_, std::move(owner),
                                                 units, options.wait, started, std::move(caller));
     if (left != nullptr) waiter->adopt(*left);
-    handle_->engine->submit(waiter);
+    client_->engine->submit(waiter);
     lane.give_back();  // last: close() waits for lanes first, then for the engine
     const std::stop_callback on_stop(stop, [&] {
-        handle_->engine->post([waiter] { waiter->cancel(make_error_code(errc::cancelled)); });
+        client_->engine->post([waiter] { waiter->cancel(make_error_code(errc::cancelled)); });
     });
     // The engine notifies every waiter at its deadline, and all of them when it closes.
     auto [ec, lease] = latch->take();
@@ -120,19 +120,19 @@ result<Lease> BackendLock::wait_on_engine(std::string owner, const AcquireOption
 }
 
 void BackendLock::do_async_acquire(const AcquireOptions& options, Handler handler) {
-    Engine& engine = *handle_->engine;
+    Engine& engine = *client_->engine;
     if (engine.forked()) return;  // the child has no thread that could complete it
     if (const auto ec = refuse()) return engine.complete(std::move(handler), ec, Lease());
     const auto units = units_of(options);
     if (!units) return engine.complete(std::move(handler), units.error(), Lease());
     auto slot = asio::get_associated_cancellation_slot(handler);
     Acquisition::Caller caller{std::move(handler), nullptr, options.diagnostics};
-    auto waiter = std::make_shared<Acquisition>(handle_->engine, handle_, info_,
+    auto waiter = std::make_shared<Acquisition>(client_->engine, client_, info_,
                                                 spi::make_owner(options.note), *units, options.wait,
                                                 boot_clock::now(), std::move(caller));
     if (slot.is_connected())
         slot.assign([weak = std::weak_ptr<Acquisition>(waiter),
-                     e = handle_->engine->weak_from_this()](asio::cancellation_type) {
+                     e = client_->engine->weak_from_this()](asio::cancellation_type) {
             const auto engine_alive = e.lock();
             if (!engine_alive) return;
             engine_alive->post([weak] {

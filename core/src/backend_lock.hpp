@@ -44,12 +44,12 @@ inline boot_clock::time_point after(boot_clock::time_point now, milliseconds wai
 
 class BackendLock final : public Lock {
 public:
-    BackendLock(std::shared_ptr<Handle> handle, std::shared_ptr<const LockInfo> info)
-        : handle_(std::move(handle)), info_(std::move(info)) {}
+    BackendLock(std::shared_ptr<Client::Impl> client, std::shared_ptr<const LockInfo> info)
+        : client_(std::move(client)), info_(std::move(info)) {}
 
     std::string_view name() const noexcept override { return info_->name; }
     const Capabilities& capabilities() const noexcept override {
-        return handle_->engine->backend().capabilities();
+        return client_->engine->backend().capabilities();
     }
     Kind kind() const noexcept override { return info_->kind; }
     std::string place() const override;
@@ -67,7 +67,7 @@ private:
                                  const std::stop_token&, boot_clock::time_point started,
                                  Lanes::Loan = {}, spi::Attempt* left = nullptr);
 
-    std::shared_ptr<Handle> handle_;
+    std::shared_ptr<Client::Impl> client_;
     std::shared_ptr<const LockInfo> info_;
 };
 

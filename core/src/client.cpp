@@ -12,11 +12,6 @@
 
 namespace holdfast {
 
-struct Client::Impl {
-    std::shared_ptr<Handle> handle;
-    Engine& engine() const noexcept { return *handle->engine; }
-};
-
 namespace {
 
 constexpr milliseconds least_ttl{100};
@@ -126,10 +121,8 @@ result<Client> Client::open(std::string_view what, const ClientOptions& options)
     const spi::Settings& settings = (*engine)->resolved.settings;
     for (auto& text : {spi::exposure(settings), spi::key_exposure(settings)})
         if (!text.empty()) (*engine)->events->warn(text);
-    auto impl = std::make_shared<Impl>();
-    impl->handle = std::make_shared<Handle>(std::move(*engine), options.close_grace);
-    Client client(std::move(impl));
-    if (const ResolvedBackend& c = client.impl_->engine().resolved;
+    Client client(std::make_shared<Impl>(std::move(*engine), options.close_grace));
+    if (const ResolvedBackend& c = client.impl_->engine->resolved;
         !c.settings.list("require").empty()) {
         const auto found = client.probe(&diagnostics);
         if (!found) return found.error();
@@ -140,7 +133,7 @@ result<Client> Client::open(std::string_view what, const ClientOptions& options)
 
 result<std::unique_ptr<Lock>> Client::make_lock(std::string_view name, const LockOptions& o,
                                                 Diagnostics* diagnostics) const {
-    Engine& e = impl_->engine();
+    Engine& e = *impl_->engine;
     if (e.forked()) return make_error_code(errc::forked);
     if (e.closed()) return make_error_code(errc::closed);
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
@@ -157,15 +150,15 @@ result<std::unique_ptr<Lock>> Client::make_lock(std::string_view name, const Loc
     info->request_timeout = e.timing.request(info->ttl);
     info->max_hold = o.max_hold;
     info->renew = o.renew;
-    return std::unique_ptr<Lock>(std::make_unique<BackendLock>(impl_->handle, std::move(info)));
+    return std::unique_ptr<Lock>(std::make_unique<BackendLock>(impl_, std::move(info)));
 }
 
 const Capabilities& Client::capabilities() const noexcept {
-    return impl_->engine().backend().capabilities();
+    return impl_->engine->backend().capabilities();
 }
 
 result<Capabilities> Client::probe(Diagnostics* diagnostics) const {
-    Engine& e = impl_->engine();
+    Engine& e = *impl_->engine;
     const auto found = examine_server(e, diagnostics);
     if (!found) return found.error();
     for (const Finding& f : found->findings)
@@ -174,14 +167,14 @@ result<Capabilities> Client::probe(Diagnostics* diagnostics) const {
 }
 
 result<Examination> Client::examine(Diagnostics* diagnostics) const {
-    Engine& e = impl_->engine();
+    Engine& e = *impl_->engine;
     auto found = examine_server(e, diagnostics);
     if (found) spi::judge(spi::local_checks(), local_facts(e), found->findings);
     return found;
 }
 
 result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnostics) const {
-    Engine& e = impl_->engine();
+    Engine& e = *impl_->engine;
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     return operator_call<Inspection>(
         e,
@@ -194,7 +187,7 @@ result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnosti
 result<std::vector<std::string>> Client::list(std::string_view prefix, std::size_t limit,
                                               Diagnostics* diagnostics) const {
     auto names = operator_call<std::vector<std::string>>(
-        impl_->engine(),
+        *impl_->engine,
         [p = std::string(prefix), limit](spi::Backend& b, boot_clock::time_point deadline) {
             return b.list(p, limit, deadline);
         },
@@ -205,7 +198,7 @@ result<std::vector<std::string>> Client::list(std::string_view prefix, std::size
 
 result<std::vector<Broken>> Client::break_lock(std::string_view name, const BreakOptions& options,
                                                Diagnostics* diagnostics) const {
-    Engine& e = impl_->engine();
+    Engine& e = *impl_->engine;
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     if (const auto ec = refuse_filter(options.which(), name, diagnostics)) return ec;
     BreakOptions o = options;
@@ -222,7 +215,7 @@ result<std::vector<Broken>> Client::break_lock(std::string_view name, const Brea
 result<std::vector<Holder>> Client::request_release(std::string_view name,
                                                     const HolderFilter& which,
                                                     Diagnostics* diagnostics) const {
-    Engine& e = impl_->engine();
+    Engine& e = *impl_->engine;
     if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
     if (const auto ec = refuse_filter(which, name, diagnostics)) return ec;
     return operator_call<std::vector<Holder>>(
@@ -234,20 +227,20 @@ result<std::vector<Holder>> Client::request_release(std::string_view name,
 }
 
 Stats Client::stats() const {
-    Engine& e = impl_->engine();
+    Engine& e = *impl_->engine;
     return e.counters.snapshot(e.backend().requests());
 }
 
 std::string Client::url() const {
-    return impl_->engine().resolved.settings.display();
+    return impl_->engine->resolved.settings.display();
 }
 
 std::string_view Client::backend() const noexcept {
-    return impl_->engine().resolved.backend->name;
+    return impl_->engine->resolved.backend->name;
 }
 
 void Client::close() noexcept {
-    impl_->engine().close(impl_->handle->grace);
+    impl_->engine->close(impl_->grace);
 }
 
 }  // namespace holdfast

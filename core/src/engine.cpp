@@ -419,7 +419,7 @@ void Engine::finish() {
     io_.stop();
 }
 
-Handle::~Handle() {
+Client::Impl::~Impl() {
     if (engine->forked()) {
         // Its threads and mutexes are the parent's, in whatever state the fork found them.
         // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory the child ends here

@@ -20,6 +20,7 @@
 #include "counters.hpp"
 #include "events.hpp"
 #include "explain.hpp"
+#include "holdfast/client.hpp"
 #include "holdfast/config.hpp"
 #include "holdfast/spi/fork_generation.hpp"
 #include "lanes.hpp"
@@ -209,12 +210,11 @@ private:
 };
 
 /// Shared by copies of a Client, Locks and Leases: destroying the last one closes the engine.
-class Handle {
-public:
-    Handle(std::shared_ptr<Engine> e, milliseconds g) : engine(std::move(e)), grace(g) {}
-    Handle(const Handle&) = delete;
-    Handle& operator=(const Handle&) = delete;
-    ~Handle();
+struct Client::Impl {
+    Impl(std::shared_ptr<Engine> e, milliseconds g) : engine(std::move(e)), grace(g) {}
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl();
     std::shared_ptr<Engine> engine;
     const milliseconds grace;
 };

@@ -13,9 +13,11 @@ bool Handles::join() {
     return true;
 }
 
-bool Handles::several() const {
+std::optional<error_code> Handles::begin_downgrade(LeaseBody& handle) {
     const auto count = count_.access();
-    return count && count->open > 1;
+    if (!count) return make_error_code(errc::forked);
+    if (count->open > 1) return make_error_code(errc::would_deadlock);
+    return handle.begin_downgrade();
 }
 
 bool Handles::Count::close(One& one, Outcome& outcome) {
@@ -57,13 +59,12 @@ RequestError LeaseBody::last_error() const {
     return {};
 }
 
-result<void> LeaseBody::downgrade() {
+std::optional<error_code> LeaseBody::begin_downgrade() {
     return make_error_code(errc::not_supported);
 }
 
-void LeaseBody::async_downgrade(asio::any_completion_handler<Lease::RenewSignature> h) {
-    const auto done = downgrade();
-    complete_on_system(std::move(h), done ? error_code() : done.error());
+void LeaseBody::complete(asio::any_completion_handler<Lease::RenewSignature> h, error_code ec) {
+    complete_on_system(std::move(h), ec);
 }
 
 // --- SharedHandle
@@ -78,9 +79,9 @@ result<void> SharedHandle::renew() {
     return grant_->renew();
 }
 
-result<void> SharedHandle::downgrade() {
+std::optional<error_code> SharedHandle::begin_downgrade() {
     if (!mine_.open) return make_error_code(errc::not_held);
-    return grant_->downgrade();  // Lease has seen that there is no other handle
+    return grant_->begin_downgrade();
 }
 
 ReleaseResult SharedHandle::release(Outcome outcome) noexcept {
@@ -89,13 +90,12 @@ ReleaseResult SharedHandle::release(Outcome outcome) noexcept {
 }
 
 void SharedHandle::async_renew(asio::any_completion_handler<Lease::RenewSignature> h) {
-    if (!mine_.open) return complete_on_system(std::move(h), make_error_code(errc::not_held));
+    if (!mine_.open) return complete(std::move(h), make_error_code(errc::not_held));
     grant_->async_renew(std::move(h));
 }
 
-void SharedHandle::async_downgrade(asio::any_completion_handler<Lease::RenewSignature> h) {
-    if (!mine_.open) return complete_on_system(std::move(h), make_error_code(errc::not_held));
-    grant_->async_downgrade(std::move(h));
+void SharedHandle::complete(asio::any_completion_handler<Lease::RenewSignature> h, error_code ec) {
+    grant_->complete(std::move(h), ec);
 }
 
 void SharedHandle::async_release(Outcome outcome,
@@ -106,7 +106,7 @@ void SharedHandle::async_release(Outcome outcome,
 }
 
 void SharedHandle::async_lost(asio::any_completion_handler<Lease::RenewSignature> h) {
-    if (!mine_.open) return complete_on_system(std::move(h), make_error_code(errc::not_held));
+    if (!mine_.open) return complete(std::move(h), make_error_code(errc::not_held));
     grant_->async_lost(std::move(h));
 }
 

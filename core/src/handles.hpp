@@ -23,7 +23,9 @@ public:
 
     /// Adds a handle. False: the last one was closed before, or this is a forked child.
     bool join();
-    bool several() const;
+    /// That of the handle, while no other is open and none joins: one that joins before is
+    /// not downgraded, and one that joins later reads. Errors: would_deadlock (several are open).
+    std::optional<error_code> begin_downgrade(LeaseBody& handle);
     /// Closes one and returns its answer, the same each time. Nullopt: it was the last one, so the
     /// caller releases the grant with the worst outcome of all, which `outcome` becomes.
     std::optional<ReleaseResult> release(One&, const LeaseBody& grant, Outcome& outcome);
@@ -62,11 +64,11 @@ public:
     error_code lost_reason() const noexcept override { return grant_->lost_reason(); }
     RequestError last_error() const override { return grant_->last_error(); }
     result<void> renew() override;
-    result<void> downgrade() override;
+    std::optional<error_code> begin_downgrade() override;
     std::stop_token release_requested() override { return grant_->release_requested(); }
     ReleaseResult release(Outcome) noexcept override;
     void async_renew(asio::any_completion_handler<Lease::RenewSignature>) override;
-    void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>) override;
+    void complete(asio::any_completion_handler<Lease::RenewSignature>, error_code) override;
     void async_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>) override;
     void async_lost(asio::any_completion_handler<Lease::RenewSignature>) override;
     void drop(Outcome) noexcept override;

@@ -130,29 +130,37 @@ result<Lease> Lease::share() const {
     return Lease(std::make_shared<spi::SharedHandle>(grant, all));
 }
 
-error_code Lease::no_downgrade(const Body& body) noexcept {
+std::optional<error_code> Lease::begin_downgrade(const Body& body) {
     if (!body || has_let_go(body)) return make_error_code(errc::not_held);
-    const spi::Handles* const others = grant_of(body)->handles_.load();
-    if (others != nullptr && others->several()) return make_error_code(errc::would_deadlock);
-    return {};
+    return handles_of(grant_of(body)).begin_downgrade(*body);
 }
 
 result<void> Lease::downgrade() {
-    if (const error_code ec = no_downgrade(body_)) return ec;
-    return body_->downgrade();
+    const auto answer = begin_downgrade(body_);
+    if (!answer) return body_->renew();
+    if (*answer) return *answer;
+    return {};
 }
 
 // --- without blocking
 // ------------------------------------------------------------------------------
 
+void Lease::complete(const Body& body, asio::any_completion_handler<RenewSignature> h,
+                     error_code ec) {
+    if (body) return body->complete(std::move(h), ec);
+    complete_on_system(std::move(h), ec);
+}
+
 void Lease::start_downgrade(const Body& body, asio::any_completion_handler<RenewSignature> h) {
-    if (const error_code ec = no_downgrade(body)) return complete_on_system(std::move(h), ec);
-    body->async_downgrade(std::move(h));
+    const auto answer = begin_downgrade(body);
+    // A child of a fork() completes nothing, as the renewal knows.
+    if (!answer || *answer == errc::forked) return body->async_renew(std::move(h));
+    complete(body, std::move(h), *answer);
 }
 
 void Lease::start_renew(const Body& body, asio::any_completion_handler<RenewSignature> h) {
     if (body && !has_let_go(body)) return body->async_renew(std::move(h));
-    complete_on_system(std::move(h), make_error_code(errc::not_held));
+    complete(body, std::move(h), make_error_code(errc::not_held));
 }
 
 void Lease::start_release(const Body& body, Outcome outcome,
@@ -166,7 +174,7 @@ void Lease::start_release(const Body& body, Outcome outcome,
 
 void Lease::start_lost(const Body& body, asio::any_completion_handler<RenewSignature> h) {
     if (body && !has_let_go(body)) return body->async_lost(std::move(h));
-    complete_on_system(std::move(h), make_error_code(errc::not_held));
+    complete(body, std::move(h), make_error_code(errc::not_held));
 }
 
 }  // namespace holdfast

@@ -20,11 +20,11 @@ std::optional<LeaseImpl::Facts> LeaseImpl::facts_of(const spi::Attempt& a,
 }
 
 std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
-                                           std::shared_ptr<Handle> handle,
+                                           std::shared_ptr<Client::Impl> client,
                                            std::shared_ptr<const LockInfo> info, std::string owner,
                                            std::shared_ptr<void> place, const Facts& facts) {
     info->granted(facts.ttl);
-    auto grant = std::make_shared<LeaseImpl>(std::move(engine), std::move(handle), std::move(info),
+    auto grant = std::make_shared<LeaseImpl>(std::move(engine), std::move(client), std::move(info),
                                              std::move(owner), std::move(place), facts);
     grant->engine_->counters.granted(facts.granted - facts.started);
     grant->tell(Event::Kind::acquired, {}, facts.started);
@@ -33,11 +33,11 @@ std::shared_ptr<LeaseImpl> LeaseImpl::make(std::shared_ptr<Engine> engine,
     return grant;
 }
 
-LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Handle> handle,
+LeaseImpl::LeaseImpl(std::shared_ptr<Engine> engine, std::shared_ptr<Client::Impl> client,
                      std::shared_ptr<const LockInfo> info, std::string owner,
                      std::shared_ptr<void> place, const Facts& facts)
     : engine_(std::move(engine)),
-      handle_(std::move(handle)),
+      client_(std::move(client)),
       info_(std::move(info)),
       owner_(std::move(owner)),
       place_(std::move(place)),
@@ -299,7 +299,7 @@ void LeaseImpl::renewed() {
 // --- downgrade: a renewal that asks for less
 // ----------------------------------------------------------------------
 
-std::optional<error_code> LeaseImpl::begin_downgrade() noexcept {
+std::optional<error_code> LeaseImpl::begin_downgrade() {
     if (forked()) return make_error_code(errc::forked);
     if (units_.permits() || !engine_->backend().capabilities().has(Capability::downgrade))
         return make_error_code(errc::not_supported);
@@ -307,18 +307,9 @@ std::optional<error_code> LeaseImpl::begin_downgrade() noexcept {
     return std::nullopt;
 }
 
-result<void> LeaseImpl::downgrade() {
-    const auto answer = begin_downgrade();
-    if (!answer) return renew();
-    if (*answer) return *answer;
-    return {};
-}
-
-void LeaseImpl::async_downgrade(asio::any_completion_handler<Lease::RenewSignature> handler) {
-    if (forked()) return;
-    if (const auto answer = begin_downgrade())
-        return engine_->complete(std::move(handler), *answer);
-    async_renew(std::move(handler));
+void LeaseImpl::complete(asio::any_completion_handler<Lease::RenewSignature> h, error_code ec) {
+    if (forked()) return LeaseBody::complete(std::move(h), ec);
+    engine_->complete(std::move(h), ec);
 }
 
 // --- renewal on demand
@@ -349,8 +340,7 @@ result<void> LeaseImpl::renew() {
 
 void LeaseImpl::async_renew(asio::any_completion_handler<Lease::RenewSignature> handler) {
     if (forked()) return;
-    if (engine_->closed())
-        return engine_->complete(std::move(handler), make_error_code(errc::closed));
+    if (engine_->closed()) return complete(std::move(handler), make_error_code(errc::closed));
     using Told = Callback<Lease::RenewSignature>;
     auto told = [self = self(), callback = std::make_unique<Told>(std::move(handler),
                                                                   engine_->default_executor())](

@@ -32,11 +32,12 @@ public:
     /// What a granted attempt promises; nullopt when its validity is over already, since the answer
     /// took too long.
     static std::optional<Facts> facts_of(const spi::Attempt&, boot_clock::time_point started);
-    static std::shared_ptr<LeaseImpl> make(std::shared_ptr<Engine>, std::shared_ptr<Handle>,
+    static std::shared_ptr<LeaseImpl> make(std::shared_ptr<Engine>, std::shared_ptr<Client::Impl>,
                                            std::shared_ptr<const LockInfo>, std::string owner,
                                            std::shared_ptr<void> place, const Facts&);
-    LeaseImpl(std::shared_ptr<Engine>, std::shared_ptr<Handle>, std::shared_ptr<const LockInfo>,
-              std::string owner, std::shared_ptr<void> place, const Facts&);
+    LeaseImpl(std::shared_ptr<Engine>, std::shared_ptr<Client::Impl>,
+              std::shared_ptr<const LockInfo>, std::string owner, std::shared_ptr<void> place,
+              const Facts&);
     ~LeaseImpl() override;
 
     // --- spi::LeaseBody
@@ -50,9 +51,9 @@ public:
     std::uint32_t permits() const noexcept override { return units_.permits() ? units_.take : 1; }
     boot_clock::time_point valid_until() const noexcept override;
     std::stop_token lost() override;
-    result<void> downgrade() override;
+    std::optional<error_code> begin_downgrade() override;
     std::stop_token release_requested() override;
-    void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>) override;
+    void complete(asio::any_completion_handler<Lease::RenewSignature>, error_code) override;
     error_code lost_reason() const noexcept override;
     RequestError last_error() const override;
     result<void> renew() override;
@@ -149,9 +150,6 @@ private:
     /// Counts the end once, however it came. The hold time ends with the validity at the latest.
     void count_end(boot_clock::time_point) noexcept;
     spi::Held held(boot_clock::time_point now, boot_clock::time_point deadline) const;
-    /// From here on the lease counts as shared. Returns the answer, unless a renewal has to bring
-    /// it.
-    std::optional<error_code> begin_downgrade() noexcept;
     /// When this call ended the lease; nullopt when it was over already.
     std::optional<boot_clock::time_point> begin_release(Outcome) noexcept;
     /// The release got no answer, or a refusal. Returns why.
@@ -163,7 +161,6 @@ private:
     /// Until when the server may keep the name closed.
     boot_clock::time_point kept_until() const noexcept;
     /// Has the engine release it. For the one caller that ended the lease.
-    void submit_release();
     ReleaseResult release_since(boot_clock::time_point now);
     ReleaseResult release_on(spi::Lane&, boot_clock::time_point now);
     void release_in_background();
@@ -180,7 +177,7 @@ private:
     }
 
     const std::shared_ptr<Engine> engine_;
-    std::shared_ptr<Handle> handle_;
+    std::shared_ptr<Client::Impl> client_;
     const std::shared_ptr<const LockInfo> info_;
     const std::string owner_;
     const std::shared_ptr<void> place_;

@@ -63,7 +63,7 @@ ReleaseResult LeaseImpl::release_since(boot_clock::time_point now) {
     }
     auto answer = std::make_shared<OneShot<ReleaseResult>>();
     ending_.emplace(answer, deadline);
-    submit_release();
+    engine_->submit(self());
     lane.give_back();  // last: close() waits for lanes first, then for the engine
     if (engine_->on_engine_thread() || engine_->closed()) return ReleaseResult::unreachable;
     return answer->take_until(deadline + std::chrono::seconds(1))
@@ -121,7 +121,7 @@ void LeaseImpl::async_release(Outcome outcome,
         return engine_->complete(std::move(handler), error_code(), r);
     }
     ending_.emplace(std::move(handler), *engine_, *now + info_->request_timeout);
-    submit_release();
+    engine_->submit(self());
 }
 
 void LeaseImpl::drop(Outcome outcome) noexcept {
@@ -131,14 +131,10 @@ void LeaseImpl::drop(Outcome outcome) noexcept {
         keep_ = self();
         return;
     }
-    if (begin_release(outcome)) submit_release();
-    // The last handle closes the engine, and that waits for the release just posted. It must be the
-    // caller's thread that does so.
-    handle_.reset();
-}
-
-void LeaseImpl::submit_release() {
-    engine_->submit(self());
+    if (begin_release(outcome)) engine_->submit(self());
+    // Where this is the client's last, its end closes the engine, and waits for the release just
+    // posted: on the caller's thread.
+    client_.reset();
 }
 
 void LeaseImpl::start_release() {

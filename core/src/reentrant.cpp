@@ -159,15 +159,17 @@ result<Lease> OneOwner::one_more(Now& now, const Caller& c) {
     const Lease& any = now.open.front()->lease();
     if (any.state() == LeaseState::lost)
         return any.lost_reason() ? any.lost_reason() : make_error_code(errc::lost);
+    auto more = any.share();
+    if (!more) return more.error();
+    // From here on nobody downgrades it.
     if (c.options().mode == Mode::exclusive && any.mode() == Mode::shared) {
+        more->release();
         if (c.options().diagnostics != nullptr)
             c.options().diagnostics->add(std::string(lock_->name()),
                                          "this owner has it shared and asks for it exclusively",
                                          "Release the shared one first, or begin exclusively.");
         return make_error_code(errc::would_deadlock);
     }
-    auto more = any.share();
-    if (!more) return more.error();
     return handle(now, std::move(*more));
 }
 

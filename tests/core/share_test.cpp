@@ -124,6 +124,32 @@ TEST_CASE("share: nothing is downgraded while another handle may be writing", "[
     CHECK(second.mode() == hf::Mode::shared);
 }
 
+TEST_CASE("share: a handle that joins beside a downgrade prevents it, or reads", "[share]") {
+    Sharing g;
+    int both = 0, writing = 0;
+    for (int round = 0; round < 3000; ++round) {
+        auto lease = g.lock->acquire({.wait = 10s}).value();
+        std::atomic<int> there{0};
+        const auto together = [&] {
+            for (++there; there < 2;)
+                std::this_thread::yield();
+        };
+        bool downgraded = false;
+        std::thread other([&] {
+            together();
+            downgraded = lease.downgrade().has_value();
+        });
+        together();
+        const auto more = lease.share();
+        const auto mode = more ? more->mode() : hf::Mode::shared;
+        other.join();
+        both += downgraded && more ? 1 : 0;
+        writing += downgraded && mode == hf::Mode::exclusive ? 1 : 0;
+    }
+    INFO(both << " times both");
+    CHECK(writing == 0);
+}
+
 TEST_CASE("share: many threads share and let go at once", "[share]") {
     Sharing g;
     for (int round = 0; round < 200; ++round) {

@@ -71,7 +71,7 @@ TEST_CASE("a wait cancelled before it has begun is withdrawn until that is answe
     hf::Diagnostics words;
     auto resolved = hf::resolve("scripted:", {}, scripted::registry(server), words).value();
     auto engine = hf::Engine::start(std::move(resolved), {}, words).value();
-    const auto handle = std::make_shared<hf::Handle>(engine, 1000ms);
+    const auto handle = std::make_shared<hf::Client::Impl>(engine, 1000ms);
     const auto info = std::make_shared<hf::LockInfo>();
     info->name = "x";
     info->set_ttl(5s);

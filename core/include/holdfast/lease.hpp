@@ -187,7 +187,9 @@ private:
     static bool has_let_go(const Body&) noexcept;
     /// What the first handle answers once it is released; nullopt: the grant answers.
     static std::optional<ReleaseResult> let_go(const Body&, Outcome&) noexcept;
-    static error_code no_downgrade(const Body&) noexcept;
+    /// See LeaseBody; while no other handle is open, and none is made.
+    static std::optional<error_code> begin_downgrade(const Body&);
+    static void complete(const Body&, asio::any_completion_handler<RenewSignature>, error_code);
     void drop() noexcept;
     void drop(Outcome) noexcept;
 

@@ -26,14 +26,13 @@ public:
     error_code lost_reason() const noexcept override { return inner_.lost_reason(); }
     RequestError last_error() const override { return inner_.last_error(); }
     result<void> renew() override { return inner_.renew(); }
-    result<void> downgrade() override { return inner_.downgrade(); }
+    std::optional<error_code> begin_downgrade() override {
+        return Lease::begin_downgrade(inner_.body_);
+    }
     std::stop_token release_requested() override { return inner_.release_requested(); }
     ReleaseResult release(Outcome outcome) noexcept override { return inner_.release(outcome); }
     void async_renew(asio::any_completion_handler<Lease::RenewSignature> h) override {
         inner_.async_renew(std::move(h));
-    }
-    void async_downgrade(asio::any_completion_handler<Lease::RenewSignature> h) override {
-        inner_.async_downgrade(std::move(h));
     }
     void async_release(Outcome outcome,
                        asio::any_completion_handler<Lease::ReleaseSignature> h) override {
@@ -41,6 +40,9 @@ public:
     }
     void async_lost(asio::any_completion_handler<Lease::RenewSignature> h) override {
         inner_.async_lost(std::move(h));
+    }
+    void complete(asio::any_completion_handler<Lease::RenewSignature> h, error_code ec) override {
+        Lease::complete(inner_.body_, std::move(h), ec);
     }
     void drop(Outcome outcome) noexcept override { inner_.drop(outcome); }
 

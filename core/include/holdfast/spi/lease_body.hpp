@@ -1,6 +1,7 @@
 // The implementation of a Lease. Core has one for backends' grants; decorators derive their own.
 #pragma once
 #include <atomic>
+#include <optional>
 
 #include "holdfast/lease.hpp"
 
@@ -28,16 +29,18 @@ public:
     /// Default: no error.
     virtual RequestError last_error() const;
     virtual result<void> renew() = 0;
-    /// Default: not_supported.
-    virtual result<void> downgrade();
+    /// From here on mode() is shared. Returns the answer to a downgrade; nullopt: the next renewal
+    /// brings it. Called while no other handle is open, and none is made. Default: not_supported.
+    virtual std::optional<error_code> begin_downgrade();
     /// Default: never requested.
     virtual std::stop_token release_requested() { return {}; }
     virtual ReleaseResult release(Outcome) noexcept = 0;
     virtual void async_renew(asio::any_completion_handler<Lease::RenewSignature>) = 0;
-    /// Default: calls downgrade(), which may block, and completes with its answer.
-    virtual void async_downgrade(asio::any_completion_handler<Lease::RenewSignature>);
     virtual void async_release(Outcome, asio::any_completion_handler<Lease::ReleaseSignature>) = 0;
     virtual void async_lost(asio::any_completion_handler<Lease::RenewSignature>) = 0;
+    /// Completes a handler, never inside this call. Default: on a thread of its own, unless the
+    /// handler names an executor.
+    virtual void complete(asio::any_completion_handler<Lease::RenewSignature>, error_code);
     /// For ~Lease: hands the release over and does not wait.
     virtual void drop(Outcome) noexcept = 0;
 
