@@ -256,6 +256,24 @@ TEST_CASE("units: an attempt of a writer that arrives when it is a reader does n
     CHECK(parts(server) == 1);
 }
 
+TEST_CASE("units: all readers of a token are asked and broken by it") {
+    auto server = RedisServer::start();
+    Rig rig(server.url());
+    Part a(reader), b(reader);
+    rig.attempt({&a, &b});
+    REQUIRE((a.granted() && b.granted()));
+    const auto soon = boot_clock::now() + 10s;
+    const holdfast::FencingToken token{a.token()}, other{a.token() + 1};
+    CHECK(rig.run(rig.backend->request_release("a", {other, {}}, soon)).error().why ==
+          errc::not_held);
+    CHECK(rig.run(rig.backend->break_lock("a", {.if_token = other}, soon)).error().why ==
+          errc::not_held);
+    CHECK(rig.run(rig.backend->request_release("a", {token, {}}, soon))->size() == 2);
+    CHECK(rig.run(rig.backend->break_lock("a", {.if_token = token, .now = true}, soon))->size() ==
+          2);
+    CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
+}
+
 TEST_CASE("units: a name is closed for min_hold, though the server's clock is set back meanwhile") {
     const holdfast::lab::TempDir folder;
     holdfast::lab::WallClock clock(folder / "clock");
