@@ -1,5 +1,8 @@
 // What a hand-over message may say, when it goes out, and to whom the lock goes.
+#include <thread>
+
 #include "catch.hpp"
+#include "holdfast/holdfast.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "rig.hpp"
@@ -80,6 +83,32 @@ TEST_CASE("hand-over: with handover=confirmed no message is a grant") {
     CHECK(line.w.grant().ttl == 10s);
     CHECK(line.w.grant().previous == PreviousHolder::released);
     CHECK(line.server.cli({"PTTL", "a"}).integer > 9000);
+}
+
+TEST_CASE("hand-over: a lease that is not renewed has its whole ttl") {
+    auto server = RedisServer::start();
+    const auto holder = holdfast::Client::open(server.url()).value();
+    const auto waiter = holdfast::Client::open(server.url()).value();
+    auto first = holder.make_lock("a").value()->acquire({.wait = 10s});
+    REQUIRE(first.has_value());
+    holdfast::result<holdfast::Lease> second = holdfast::Lease();
+    std::thread waits([&] {
+        second =
+            waiter.make_lock("a", {.ttl = 60s, .renew = false}).value()->acquire({.wait = 30s});
+    });
+    lab::wait_until([&] { return waiter.stats().waiting == 1; }, 10s, "it waits");
+    lab::wait_until(
+        [&] {
+            return server.cli({"EXISTS", "{a}:hf:q"}).integer == 1;
+        },
+        10s, "it stands in line");
+    CHECK(first->release() == ReleaseResult::released);
+    waits.join();
+    REQUIRE(second.has_value());
+    CHECK(second->valid_until() - boot_clock::now() > 50s);
+    CHECK(server.cli({"PTTL", "a"}).integer > 50'000);
+    CHECK(second->previous_holder() == PreviousHolder::released);
+    CHECK(second->release() == ReleaseResult::released);
 }
 
 TEST_CASE("hand-over: who listens to everything is not taken for a dead waiter") {
