@@ -4,7 +4,6 @@
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/etcd_server.hpp>
 #include <holdfast/lab/process.hpp>
-#include <holdfast/lab/proxy.hpp>
 #include <holdfast/lab/temp_dir.hpp>
 #include <holdfast/lab/wait_until.hpp>
 #include <thread>
@@ -107,6 +106,16 @@ TEST_CASE("family: what stands in the keys, and nothing when all have left") {
         f.client.break_lock("it", {.now = true}).value();
     }
     {
+        hf::LockOptions delayed = readers_and_writers;
+        delayed.lock_delay = std::chrono::minutes(3);
+        auto reader = f.of(delayed)->try_acquire_shared().value();
+        CHECK(f.value_of(reader) == "hf1sd180000 " + std::string(reader.owner_id()));
+        CHECK(*f.client.inspect("it")->holders.front().ttl_left <= 61s);
+        // The delay is not over earlier.
+        CHECK(f.client.break_lock("it")->front().free_in > 180s);
+        f.client.break_lock("it", {.now = true}).value();
+    }
+    {
         auto three = f.of(permits_of(5))->acquire({.permits = 3}).value();
         CHECK(f.value_of(three) == "hf1p5:3 " + std::string(three.owner_id()));
         CHECK(f.server.ctl({"get", "--print-value-only", "/holdfast/it"}) == "hf1p\n");
@@ -173,18 +182,6 @@ TEST_CASE("family: a run of readers is granted together, and its writers are lef
     CHECK(f.keys().empty());
 }
 
-TEST_CASE("family: a waiting writer that dies lets the readers behind it in") {
-    Family f;
-    auto reader = f.lock->try_acquire_shared().value();
-    InLine writer(f, readers_and_writers, writing), behind(f, readers_and_writers, reading);
-    CHECK_FALSE(behind.done());
-    const auto dead = f.client.inspect("it")->waiters.front().owner;
-    f.server.ctl({"del", "/holdfast/it/" + dead});
-    auto beside = behind.lease();
-    CHECK(reader.valid());
-    writer.cancel();
-}
-
 TEST_CASE("family: a writer that has become a reader and dies leaves the next writer") {
     Family f;
     auto w = f.lock->acquire().value();
@@ -245,66 +242,6 @@ TEST_CASE("family: the marker of permits whose holders died is in nobody's way")
     CHECK(refused == 0);
 }
 
-TEST_CASE("family: limits and kinds that meet on one name are never held beside each other") {
-    Family f;
-    // The kind that holds, and how many of it.
-    std::atomic<int> in[3] = {0, 0, 0};
-    std::atomic<int> mixed{0}, beyond{0}, failed{0}, turns[3] = {0, 0, 0};
-    constexpr int most[3] = {5, 3, 1};
-    const hf::LockOptions kinds[3] = {permits_of(5), permits_of(3), {}};
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < 6; ++t)
-        threads.emplace_back([&, t] {
-            const unsigned own = t % 3;
-            const auto client = f.open();
-            const auto lock = client.make_lock("it", kinds[own]).value();
-            for (int rounds = 0; turns[own] < 6 && rounds < 5000; ++rounds) {
-                auto lease = lock->acquire({.wait = 20s});
-                if (!lease) {
-                    if (lease.error() != errc::kind_mismatch) ++failed;
-                    std::this_thread::yield();
-                    continue;
-                }
-                if (++in[own] > most[own]) ++beyond;
-                if (!client.inspect("it")) ++failed;  // work that takes its time
-                if (in[(own + 1) % 3] + in[(own + 2) % 3] != 0) ++mixed;
-                --in[own];
-                ++turns[own];
-                lease->release();
-            }
-        });
-    for (auto& t : threads)
-        t.join();
-    CHECK(mixed == 0);
-    CHECK(beyond == 0);
-    CHECK(failed == 0);
-    for (const auto& n : turns)
-        CHECK(n >= 6);
-}
-
-TEST_CASE("family: what was not answered is withdrawn, and a late one takes nothing") {
-    Family f;
-    lab::Proxy proxy(f.server.port(0));
-    const auto url = "etcd://127.0.0.1:" + std::to_string(proxy.port()) + "?request_timeout=500ms";
-    const hf::LockOptions delayed{
-        .ttl = 60s, .kind = hf::Kind::shared_mutex, .lock_delay = std::chrono::minutes(5)};
-    const std::pair<hf::LockOptions, hf::AcquireOptions> each[] = {
-        {delayed, {.wait = 0s, .mode = hf::Mode::shared}}, {permits_of(3), {.wait = 0s}}};
-    for (const auto& [kind, options] : each) {
-        const auto client = hf::Client::open(url).value();
-        const auto lock = client.make_lock("it", kind).value();
-        auto first = lock->acquire(options).value();  // its lease is there, and young
-        proxy.swallow(lab::Direction::to_client);
-        CHECK(lock->acquire(options).error() == errc::in_doubt);
-        lab::wait_until([&] { return f.holders() == 2; }, 10s, "the server has granted it");
-        proxy.heal();
-        lab::wait_until([&] { return f.holders() == 1; }, 10s, "it is given back");
-        first.release();
-        lab::wait_until([&] { return f.holders() == 0; }, 10s, "and free, without a delay");
-        f.server.ctl({"del", "--prefix", "/"});
-    }
-}
-
 TEST_CASE("family: who waits while holders are broken or asked is neither") {
     Family f;
     std::vector<hf::Lease> held;
@@ -320,35 +257,6 @@ TEST_CASE("family: who waits while holders are broken or asked is neither") {
     auto r = reader.lease();
     CHECK(r.renew().has_value());
     CHECK(r.release() == ReleaseResult::released);
-}
-
-TEST_CASE("family: lock_delay and break, in a mutex and among readers") {
-    Family f;
-    hf::LockOptions options = readers_and_writers;
-    options.lock_delay = std::chrono::minutes(3);
-    const auto delayed = f.of(options);
-    auto a = delayed->acquire_shared(reading).value(), b = delayed->acquire_shared(reading).value();
-    CHECK(f.value_of(a) == "hf1sd180000 " + std::string(a.owner_id()));
-    const auto shown = f.client.inspect("it").value();
-    REQUIRE(shown.holders.size() == 2);
-    CHECK(*shown.holders.front().ttl_left <= 61s);
-    CHECK_FALSE(shown.closed_for.has_value());
-    const auto broken = f.client.break_lock("it", {.if_token = a.fencing_token()}).value();
-    REQUIRE(broken.size() == 1);
-    CHECK(broken.front().free_in > 180s);  // the delay is not over earlier
-    CHECK(f.lock->try_acquire().error() == errc::contended);
-    CHECK(f.client.break_lock("it", {.now = true})->size() == 2);
-    CHECK(f.lock->try_acquire().has_value());
-    // Lost by time: closed for nobody, until the caller lets go.
-    auto mutex = f.of({.ttl = 1s, .renew = false, .lock_delay = std::chrono::minutes(3)})
-                     ->acquire({.wait = 10s})
-                     .value();
-    lab::wait_until([&] { return mutex.lost().stop_requested(); }, 10s, "it is lost");
-    lab::wait_until([&] { return f.holders() == 0; }, 5s, "nobody holds it");
-    CHECK(f.client.inspect("it")->closed_for.value_or(0ms) > 120s);
-    CHECK(f.lock->try_acquire().error() == errc::contended);
-    CHECK(mutex.release() == ReleaseResult::already_expired);
-    CHECK(f.lock->try_acquire().has_value());
 }
 
 TEST_CASE("family: who waited for it hears of a request at once, others with their renewal") {

@@ -1,4 +1,4 @@
-// The store of the memory backend without core: what it keeps of a name, and whom it calls when.
+// The store of the memory backend without core: whom it calls when, and what names cost.
 #include "store.hpp"
 
 #include <atomic>
@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "holdfast/lab/wait_until.hpp"
 #include "holdfast/spi/registry.hpp"
 
 namespace holdfast::memory {
@@ -34,25 +33,18 @@ struct Events final : spi::BackendEvents {
     std::function<void()> when_told;
 };
 
-const spi::Units writer{}, reader{1, spi::Units::all, Mode::shared};
-
 /// One owner of one name.
 struct Owner {
     Store& store;
     Events& events;
     std::string name, id;
-    spi::Units units = writer;
-    milliseconds ttl{10s}, lock_delay{0}, min_hold{0};
     spi::Attempt::Granted grant{};
 
     bool take(bool queue = false) {
         spi::Attempt a;
         a.name = name;
         a.owner = id;
-        a.units = units;
-        a.ttl = ttl;
-        a.lock_delay = lock_delay;
-        a.min_hold = min_hold;
+        a.ttl = 10s;
         a.queue = queue;
         a.deadline = boot_clock::now() + 5s;
         store.attempt(a, name, events);
@@ -60,35 +52,15 @@ struct Owner {
         if (granted != nullptr) grant = *granted;
         return granted != nullptr;
     }
-    spi::Held held() {
+    ReleaseResult release() {
         spi::Held h;
         h.name = name;
         h.owner = id;
         h.token = grant.token;
-        h.units = units;
-        h.ttl = ttl;
-        h.lock_delay = lock_delay;
-        h.min_hold = min_hold;
-        return h;
-    }
-    error_code renew() {
-        auto h = held();
-        store.renew(h, name);
-        return h.renewal_error;
-    }
-    ReleaseResult release() {
-        auto h = held();
+        h.ttl = 10s;
         store.release(h, name);
         return h.released;
     }
-    void withdraw() {
-        spi::Attempt a;
-        a.name = name;
-        a.owner = id;
-        a.units = units;
-        store.withdraw(a, name);
-    }
-    milliseconds closed_for() { return store.survey(name).closed_for.value_or(0ms); }
 };
 
 }  // namespace
@@ -111,18 +83,6 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     CHECK(events.asked_of == std::vector<std::string>{"a"});
     CHECK(a.release() == ReleaseResult::released);
     CHECK(events.woken == std::vector<std::string>{"b"});
-}
-
-TEST_CASE("memory: a grant that was given back unused is no holder that crashed") {
-    Store store;
-    Events events;
-    Owner a{store, events, "N", "a"}, b{store, events, "N", "b"}, c{store, events, "N", "c"};
-    REQUIRE(a.take());
-    CHECK(a.release() == ReleaseResult::released);
-    REQUIRE(b.take());
-    b.withdraw();
-    REQUIRE(c.take());
-    CHECK(c.grant.previous == PreviousHolder::released);
 }
 
 TEST_CASE("memory: a client that has closed is not called any more, not even by a call under way") {
@@ -193,53 +153,6 @@ TEST_CASE("memory: names that nobody uses any more cost nothing, and tokens go o
     CHECK(again.grant.token > first);
     Owner crashed{store, events, "7", "b"};
     CHECK_FALSE(crashed.take());
-}
-
-TEST_CASE("memory: after a break a holder hears why, however soon the next one holds") {
-    Store store;
-    Events events;
-    for (const auto& units : {writer, reader}) {
-        Owner a{store, events, "N", "a", units}, b{store, events, "N", "b"};
-        REQUIRE(a.take());
-        CHECK_FALSE(b.take(true));
-        events.woken.clear();
-        REQUIRE(store.tell("N", {}, spi::Tell::gone).has_value());
-        CHECK(events.woken == std::vector<std::string>{"b"});
-        CHECK(a.renew() == errc::revoked);
-        REQUIRE(b.take());
-        CHECK(b.grant.previous ==
-              (units.exclusive() ? PreviousHolder::crashed : PreviousHolder::released));
-        CHECK(a.renew() == errc::revoked);
-        CHECK(a.release() == ReleaseResult::owned_by_other);
-        CHECK(b.release() == ReleaseResult::released);
-        CHECK(a.release() == ReleaseResult::owned_by_other);
-    }
-}
-
-TEST_CASE("memory: a renewal keeps the lock delay, and a reader its shortest time") {
-    Store store;
-    Events events;
-    Owner a{store, events, "delay", "a", writer, 20ms, 60s};
-    REQUIRE(a.take());
-    CHECK_FALSE(a.renew());
-    lab::wait_until([&] { return store.survey("delay").holders.empty(); }, 10s, "it ends");
-    CHECK(a.closed_for() > 50s);
-    Owner r{store, events, "hold", "r", reader, 10s, 0ms, 60s};
-    REQUIRE(r.take());
-    CHECK(r.release() == ReleaseResult::released);
-    CHECK(r.closed_for() > 50s);
-}
-
-TEST_CASE("memory: a downgrade lets the readers that wait try at once") {
-    Store store;
-    Events events;
-    Owner w{store, events, "N", "w"}, r{store, events, "N", "r", reader};
-    REQUIRE(w.take());
-    CHECK_FALSE(r.take(true));
-    w.units = reader;
-    CHECK_FALSE(w.renew());
-    CHECK(events.woken == std::vector<std::string>{"r"});
-    CHECK(r.take());
 }
 
 }  // namespace holdfast::memory

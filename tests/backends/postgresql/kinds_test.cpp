@@ -165,57 +165,6 @@ TEST_CASE("kinds: after its deadline a request writes nothing") {
     CHECK_FALSE(why);
 }
 
-TEST_CASE("kinds: a mark beside an exclusive holder disturbs neither its renewal nor its release") {
-    const auto name = fresh("kinds-mark");
-    const auto client = open_here("ttl=3s"), other = open_here();
-    auto lease = hold(client, name);
-    std::atomic<bool> in{false};
-    hf::Lease read;
-    lock_of(other, name, shared_mutex)
-        ->async_acquire({.wait = 60s, .mode = hf::Mode::shared}, [&](hf::error_code, hf::Lease l) {
-            read = std::move(l);
-            in = true;
-        });
-    lab::wait_until([&] { return kinds_row("meta LIKE '%wait%'", name) == "t"; }, 20s,
-                    "it left a mark");
-    CHECK(kinds_row("owner", name) == lease.owner_id());
-    CHECK(client.inspect(name)->waiters.size() == 1);
-    CHECK(lease.renew().has_value());
-    CHECK(client.request_release(name).has_value());
-    CHECK(lease.renew().has_value());
-    lab::wait_until([&] { return lease.release_requested().stop_requested(); }, 10s, "asked");
-    CHECK(lease.release() == ReleaseResult::released);
-    lab::wait_until([&] { return in.load(); }, 10s, "the reader is in");
-    CHECK(read.previous_holder() == PreviousHolder::released);
-    CHECK(read.release() == ReleaseResult::released);
-    require_free(name);
-    CHECK(kinds_row("meta IS NULL", name) == "t");
-}
-
-TEST_CASE("kinds: a release of a permit wakes who waits for it, in whichever client") {
-    const auto name = fresh("kinds-told");
-    const hf::LockOptions two{.kind = hf::Kind::semaphore, .limit = 2};
-    const auto client = open_here("ttl=60s"), near = open_here("ttl=60s"),
-               far = open_here("ttl=60s");
-    auto a = lock_of(client, name, two)->acquire({.permits = 2}).value();
-    std::atomic<int> in{0};
-    std::array<hf::Lease, 2> leases;
-    for (int i = 0; i < 2; ++i)
-        lock_of(i == 0 ? near : far, name, two)
-            ->async_acquire({.wait = 60s}, [&, i](hf::error_code, hf::Lease l) {
-                leases[static_cast<std::size_t>(i)] = std::move(l);
-                ++in;
-            });
-    lab::wait_until(
-        [&] { return kinds_row("(SELECT count(*) FROM jsonb_object_keys(line))", name) == "2"; },
-        10s, "both stand in line");
-    CHECK(a.release() == ReleaseResult::released);
-    lab::wait_until([&] { return in == 2; }, 10s, "both are in");
-    for (auto& lease : leases)
-        CHECK(lease.release() == ReleaseResult::released);
-    require_free(name);
-}
-
 TEST_CASE("kinds: behind a pooler, too, readers are beside each other, and permits are counted") {
     auto own = lab::PostgresServer::start();
     const lab::PgBouncer pooler(own);

@@ -2,7 +2,6 @@
 #include <array>
 #include <future>
 #include <iostream>
-#include <random>
 #include <thread>
 
 #include "backend.hpp"
@@ -352,37 +351,4 @@ TEST_CASE("what is not ours is refused and left alone") {
         own.sql("DROP TABLE holdfast_lease");
         CHECK(hold(stranger, name).valid());
     }
-}
-
-TEST_CASE("batches of several clients over the same names never deadlock") {
-    const auto seed = std::random_device{}();
-    INFO("seed " << seed);
-    const auto prefix = fresh("crossing") + "/";
-    std::atomic<int> done{0}, failed{0}, overlaps{0};
-    std::array<std::atomic<int>, 12> inside{};
-    std::vector<hf::Client> clients;
-    for (int c = 0; c < 3; ++c)
-        clients.push_back(open_here("ttl=6s"));
-    const auto before = server().value(
-        "SELECT deadlocks FROM pg_stat_database WHERE datname = "
-        "'holdfast'");
-    constexpr int rounds = 400;
-    std::mt19937 random(seed);
-    for (int i = 0; i < rounds; ++i) {
-        const auto which = random() % inside.size();
-        const auto name = prefix + std::to_string(which);
-        lock_of(clients[random() % clients.size()], name)
-            ->async_acquire({.wait = 60s}, [&, which](hf::error_code ec, hf::Lease lease) {
-                if (ec) ++failed;
-                if (++inside[which] != 1) ++overlaps;
-                --inside[which];
-                lease.async_release(hf::Outcome::done,
-                                    [&](hf::error_code, ReleaseResult) { ++done; });
-            });
-    }
-    lab::wait_until([&] { return done == rounds; }, cap(60s), "all had their turn");
-    CHECK(failed == 0);
-    CHECK(overlaps == 0);
-    CHECK(server().value("SELECT deadlocks FROM pg_stat_database WHERE datname = 'holdfast'") ==
-          before);
 }

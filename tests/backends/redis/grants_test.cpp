@@ -1,8 +1,8 @@
-// What the scripts promise of one name: tokens that only grow, what became of the holder before, no
-// late request that takes the lock, and nothing of anybody else's overwritten.
+// What the scripts make of a name: its tokens, a request that comes late, keys of another kind or
+// of somebody else, and what operators see.
 #include "catch.hpp"
-#include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/wall_clock.hpp"
 #include "rig.hpp"
 
@@ -35,56 +35,21 @@ TEST_CASE("grants: the first token of a name is the server's time in microsecond
     }
 }
 
-TEST_CASE("grants: the token grows over deletion, clock steps and a restart") {
-    holdfast::lab::RedisOptions options;
-    options.append_only = true;
-    auto server = RedisServer::start(options);
+TEST_CASE("grants: a token that is ahead of the server's clock grows on") {
+    auto server = RedisServer::start();
     Rig rig(server.url());
-    std::uint64_t last = 0;
-    const auto grant = [&] {
-        Try t("a", 10s);
-        REQUIRE(rig.attempt(t).granted());
-        CHECK(t.token() > last);
-        last = t.token();
-        return rig.release(t);
-    };
-    CHECK(grant() == ReleaseResult::released);
-    SECTION("the lock's key is deleted by hand") {
-        Try t("a");
-        REQUIRE(rig.attempt(t).granted());
-        last = t.token();
-        server.cli({"DEL", "a"});
-        const auto h = rig.renew(t);
-        CHECK(h.renewal == spi::Held::Renewal::lost);
-        CHECK(h.renewal_error == errc::lost);
-        grant();
-    }
-    SECTION("the last token is ahead of the server's clock") {
-        const std::string ahead = "9000000000000000";
-        server.cli({"SET", "{a}:hf:s", "1:" + ahead + ":0r:"});
-        Try t("a");
-        REQUIRE(rig.attempt(t).granted());
-        CHECK(t.token() == 9000000000000001U);
-        CHECK(rig.release(t) == ReleaseResult::released);
-        // It is kept until a day after the token, not a day after now.
-        CHECK(server.cli({"PEXPIRETIME", "{a}:hf:s"}).integer == 9000000000000 + 86400000);
-        Try u("a");
-        REQUIRE(rig.attempt(u).granted());
-        CHECK(u.token() == 9000000000000002U);
-        CHECK(server.cli({"PEXPIRETIME", "{a}:hf:s"}).integer > 9000000000000 + 8 * 86400000LL);
-        CHECK(rig.release(u) == ReleaseResult::released);
-    }
-    SECTION("the server restarts with its data") {
-        server.restart(holdfast::lab::Data::keep);
-        server.wait_ready();
-        Try t("a");
-        // The old connection is found broken by the first request.
-        for (int i = 0; i < 3 && !t.granted(); ++i)
-            rig.attempt(t);
-        REQUIRE(t.granted());
-        CHECK(t.token() > last);
-        CHECK(rig.release(t) == ReleaseResult::released);
-    }
+    server.cli({"SET", "{a}:hf:s", "1:9000000000000000:0r:"});
+    Try t("a");
+    REQUIRE(rig.attempt(t).granted());
+    CHECK(t.token() == 9000000000000001U);
+    CHECK(rig.release(t) == ReleaseResult::released);
+    // It is kept until a day after the token, not a day after now.
+    CHECK(server.cli({"PEXPIRETIME", "{a}:hf:s"}).integer == 9000000000000 + 86400000);
+    Try u("a");
+    REQUIRE(rig.attempt(u).granted());
+    CHECK(u.token() == 9000000000000002U);
+    CHECK(server.cli({"PEXPIRETIME", "{a}:hf:s"}).integer > 9000000000000 + 8 * 86400000LL);
+    CHECK(rig.release(u) == ReleaseResult::released);
 }
 
 TEST_CASE("grants: a withdrawn owner's late request does nothing") {
@@ -108,44 +73,6 @@ TEST_CASE("grants: a withdrawn owner's late request does nothing") {
     Try next("a");
     CHECK(rig.attempt(next).granted());
     CHECK(rig.release(next) == ReleaseResult::released);
-}
-
-TEST_CASE("grants: the mark refuses its owner until its deadline") {
-    auto server = RedisServer::start();
-    holdfast::lab::Proxy proxy(server.port());
-    Rig rig("redis://127.0.0.1:" + std::to_string(proxy.port()));
-    Try warm("b"), ghost("a");
-    REQUIRE(rig.attempt(warm).granted());
-    proxy.swallow_then_cut(holdfast::lab::Direction::to_server, 1);
-    rig.attempt(ghost, 60s);  // cut long before: a request may be under way for a minute
-    REQUIRE(ghost.in_doubt());
-    proxy.wait_fired();
-    proxy.heal();
-    CHECK(rig.withdraw(ghost) == holdfast::error_code());
-    CHECK(server.cli({"ZSCORE", "{a}:hf:x", ghost.owner}).text.size() == 13);
-    // Here it comes, late.
-    rig.attempt(ghost);
-    CHECK(ghost.error() == errc::cancelled);
-    CHECK(server.cli({"EXISTS", "a"}).integer == 0);
-    // Nobody else minds.
-    Try next("a");
-    CHECK(rig.attempt(next).granted());
-    CHECK(rig.release(next) == ReleaseResult::released);
-}
-
-TEST_CASE("grants: a request that comes too late by the server's clock") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
-    Try t("a");
-    REQUIRE(rig.attempt(t).granted());
-    CHECK(rig.release(t) == ReleaseResult::released);
-    Try late("a");
-    late.a.sent = boot_clock::now();
-    late.a.deadline = late.a.sent - 5s;  // of the past: refused by the server or not sent at all
-    std::vector<spi::Attempt*> items{&late.a};
-    rig.run(rig.backend->attempt(items));
-    CHECK_FALSE(late.granted());
-    CHECK(server.cli({"EXISTS", "a"}).integer == 0);
 }
 
 TEST_CASE("grants: what is not a lock stays as it is") {
@@ -211,14 +138,7 @@ TEST_CASE("grants: inspect and list") {
     const auto seen = rig.inspect("one");
     REQUIRE(seen.has_value());
     REQUIRE(seen->holders.size() == 1);
-    CHECK(seen->name == "one");
-    CHECK(seen->holders[0].owner == a.owner);
-    CHECK(seen->holders[0].note == "test");
-    CHECK(seen->holders[0].pid == getpid());
-    CHECK(seen->holders[0].token.value == a.token());
     CHECK(seen->last_token.value == a.token());
-    CHECK_FALSE(seen->holders[0].foreign);
-    CHECK(seen->holders[0].ttl_left > 9s);
     CHECK(seen->holders[0].held_for >= 0ms);
     CHECK(seen->holders[0].held_for < 5s);
     CHECK(rig.list("").value() == std::vector<std::string>{"else", "one", "two"});

@@ -1,4 +1,4 @@
-// The line of waiters: order, hand-over without a request, the dead, the frozen and the stale.
+// The line of waiters: order, hand-over without a request, the dead and the stale.
 #include "catch.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "rig.hpp"
@@ -58,21 +58,6 @@ TEST_CASE("line: first come, first served, and no request for a hand-over") {
     REQUIRE(left.attempt(w3).granted());
     CHECK(left.release(w3) == ReleaseResult::released);
     CHECK(server.cli({"KEYS", "*"}).elements.size() == 1);
-}
-
-TEST_CASE("line: a waiter that leaves gives back what raced") {
-    auto server = RedisServer::start();
-    Rig holder(server.url()), waiting(server.url());
-    Try h("a"), w("a", 10s, true);
-    REQUIRE(holder.attempt(h).granted());
-    REQUIRE(waiting.attempt(w).busy());
-    CHECK(holder.release(h) == ReleaseResult::released);
-    CHECK(server.cli({"GET", "a"}).text == w.owner);
-    CHECK(waiting.withdraw(w) == holdfast::error_code());
-    CHECK(server.cli({"EXISTS", "a", "{a}:hf:q", "{a}:hf:w"}).integer == 0);
-    Try next("a");
-    REQUIRE(holder.attempt(next).granted());
-    CHECK(next.grant().previous == PreviousHolder::released);
 }
 
 TEST_CASE("line: a message for an owner that is gone is given back") {
@@ -164,25 +149,6 @@ TEST_CASE("line: ten thousand dead waiters are swept in bounded steps") {
     trial.within(longest, 500ms, "the longest hand-off");
     CHECK(rig.release(t) == ReleaseResult::released);
     CHECK(server.cli({"EXISTS", "a", "{a}:hf:q", "{a}:hf:w"}).integer == 0);
-}
-
-TEST_CASE("line: a frozen waiter costs the window, and is unknown to the next") {
-    auto server = RedisServer::start();
-    Rig holder(server.url()), frozen(server.url()), next(server.url());
-    Try h("a"), f("a", 300ms, true), n("a", 10s, true);
-    REQUIRE(holder.attempt(h).granted());
-    REQUIRE(frozen.attempt(f).busy());
-    REQUIRE(next.attempt(n).busy());
-    CHECK(holder.release(h) == ReleaseResult::released);
-    CHECK(server.cli({"GET", "a"}).text == f.owner);
-    holdfast::lab::wait_until([&] { return next.attempt(n).granted(); }, 5s,
-                              "the next waiter gets it by looking");
-    CHECK(n.grant().previous == PreviousHolder::unknown);
-    // The message that it slept over is no grant any more.
-    frozen.until([&] { return frozen.woken(f); }, "the message is read");
-    CHECK(frozen.attempt(f).busy());
-    CHECK(frozen.withdraw(f) == holdfast::error_code());
-    CHECK(next.release(n) == ReleaseResult::released);
 }
 
 TEST_CASE("line: a lost subscription is made again, and everybody looks") {

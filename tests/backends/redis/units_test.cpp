@@ -5,14 +5,12 @@
 #include "catch.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
-#include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/wall_clock.hpp"
 #include "protocol/owner_state.hpp"
 #include "protocol/scripts.hpp"
 #include "rig.hpp"
 
 using namespace redis_tests;
-using holdfast::FencingToken;
 using holdfast::ReleaseResult;
 using Renewal = spi::Held::Renewal;
 
@@ -218,21 +216,6 @@ TEST_CASE("units: a run of readers is granted together, in steps of 128") {
     CHECK(server.cli({"ZCARD", "{a}:hf:q"}).integer == 1);
 }
 
-TEST_CASE("units: one that was granted and never spoke is in nobody's way for long") {
-    auto server = RedisServer::start();
-    Rig rig(server.url()), other(server.url());
-    Try writer("a", 60s);
-    Part silent(reader, 300ms, true), behind(spi::Units{}, 60s, true);
-    REQUIRE(rig.attempt(writer).granted());
-    REQUIRE(other.attempt(silent).busy());
-    REQUIRE(rig.attempt(behind).busy());
-    CHECK(rig.release(writer) == ReleaseResult::released);
-    CHECK(parts(server) == 1);
-    holdfast::lab::wait_until([&] { return rig.attempt(behind).granted(); }, 10s, "granted");
-    CHECK(other.renew(silent).renewal == Renewal::lost);
-    CHECK(text(server, "a") == behind.owner);
-}
-
 TEST_CASE("units: a head of the line that cannot be told is passed over, one that polls is not") {
     auto server = RedisServer::start();
     Rig rig(server.url());
@@ -254,31 +237,6 @@ TEST_CASE("units: a head of the line that cannot be told is passed over, one tha
     CHECK(rig.attempt(hasty).busy());
 }
 
-TEST_CASE("units: another limit is refused while somebody waits, too, and keeps nobody out") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
-    Part a(permits(5, 5)), b(permits(1, 3), 10s, true), c(permits(2, 5), 10s, true);
-    Try mutex("a", 10s, true);
-    REQUIRE(rig.attempt(a).granted());
-    CHECK_FALSE(a.grant().token);
-    CHECK(text(server, "a") == "hf:p:5");
-    CHECK(rig.attempt(b).error() == errc::kind_mismatch);
-    CHECK(rig.attempt(mutex).error() == errc::kind_mismatch);
-    REQUIRE(rig.attempt(c).busy());
-    CHECK(rig.attempt(b).error() == errc::kind_mismatch);
-    CHECK(rig.release(a) == ReleaseResult::released);
-    rig.until([&] { return rig.woken(c); }, "it is told");
-    CHECK(rig.attempt(c).granted());
-    CHECK_FALSE(c.grant().token);
-    CHECK(parts(server) == 2);
-    CHECK(rig.renew(c).renewal == Renewal::renewed);
-    CHECK(rig.withdraw(c) == holdfast::error_code());
-    CHECK(parts(server) == 0);
-    CHECK(rig.attempt(b).granted());
-    CHECK(rig.release(b) == ReleaseResult::released);
-    CHECK(rig.attempt(mutex).granted());
-}
-
 TEST_CASE("units: an attempt of a writer that arrives when it is a reader does nothing") {
     auto server = RedisServer::start();
     Rig rig(server.url());
@@ -298,48 +256,22 @@ TEST_CASE("units: an attempt of a writer that arrives when it is a reader does n
     CHECK(parts(server) == 1);
 }
 
-TEST_CASE("units: one of several is broken or asked by its owner, all by their token") {
+TEST_CASE("units: all readers of a token are asked and broken by it") {
     auto server = RedisServer::start();
     Rig rig(server.url());
     Part a(reader), b(reader);
-    REQUIRE(rig.attempt(a).granted());
-    REQUIRE(rig.attempt(b).granted());
-    const auto deadline = [] { return boot_clock::now() + 2s; };
-    for (int twice = 0; twice < 2; ++twice) {
-        const auto asked = rig.run(
-            rig.backend->request_release("a", {FencingToken{a.token()}, a.owner}, deadline()));
-        REQUIRE(asked.has_value());
-        REQUIRE(asked->size() == 1);
-        CHECK(asked->front().asked);
-        CHECK(rig.renew(a).asked);
-        CHECK_FALSE(rig.renew(b).asked);
-    }
-    CHECK(rig.run(rig.backend->request_release("a", {FencingToken{a.token() + 1}, {}}, deadline()))
-              .error()
-              .why == errc::not_held);
-    for (int twice = 0; twice < 2; ++twice) {
-        const auto broken = rig.run(rig.backend->break_lock("a", {.owner = b.owner}, deadline()));
-        REQUIRE(broken.has_value());
-        REQUIRE(broken->size() == 1);
-        CHECK(broken->front().free_in > 5s);
-        const auto lost = rig.renew(b);
-        CHECK(lost.renewal == Renewal::lost);
-        CHECK(lost.renewal_error == errc::revoked);
-        CHECK(rig.renew(a).renewal == Renewal::renewed);
-    }
-    CHECK(rig.attempt(b).error() == errc::revoked);
-    const auto both = rig.run(rig.backend->break_lock(
-        "a", {.if_token = FencingToken{a.token()}, .now = true}, deadline()));
-    REQUIRE(both.has_value());
-    CHECK(both->size() == 2);
+    rig.attempt({&a, &b});
+    REQUIRE((a.granted() && b.granted()));
+    const auto soon = boot_clock::now() + 10s;
+    const holdfast::FencingToken token{a.token()}, other{a.token() + 1};
+    CHECK(rig.run(rig.backend->request_release("a", {other, {}}, soon)).error().why ==
+          errc::not_held);
+    CHECK(rig.run(rig.backend->break_lock("a", {.if_token = other}, soon)).error().why ==
+          errc::not_held);
+    CHECK(rig.run(rig.backend->request_release("a", {token, {}}, soon))->size() == 2);
+    CHECK(rig.run(rig.backend->break_lock("a", {.if_token = token, .now = true}, soon))->size() ==
+          2);
     CHECK(server.cli({"EXISTS", "a", "{a}:hf:r"}).integer == 0);
-    CHECK(rig.attempt(a).error() == errc::revoked);  // a late request of it takes nothing
-
-    Try mutex("a");
-    REQUIRE(rig.attempt(mutex).granted());
-    CHECK(rig.run(rig.backend->request_release("a", {}, deadline())).has_value());
-    CHECK(rig.renew(mutex).asked);
-    CHECK(rig.inspect("a")->holders.at(0).asked);
 }
 
 TEST_CASE("units: a name is closed for min_hold, though the server's clock is set back meanwhile") {
@@ -455,41 +387,6 @@ TEST_CASE("units: thousands of readers are broken, or asked, in steps that keep 
     INFO(holdfast::lab::to_string(slow).substr(0, 400));
     CHECK(slow.elements.empty());
     CHECK(rig.run(rig.backend->break_lock("a", {}, deadline())).error().why == errc::not_held);
-}
-
-TEST_CASE("units: one that has polled for a second is ahead of those that come later") {
-    auto server = RedisServer::start();
-    Rig rig(server.url(), "wait=poll");
-    Part first(reader), writer(spi::Units{}, 10s, true), later(reader, 10s, true);
-    REQUIRE(rig.attempt(first).granted());
-    REQUIRE(rig.attempt(writer).busy());
-    CHECK(rig.attempt(later).granted());
-    CHECK(rig.release(later) == ReleaseResult::released);
-    // It has waited for a second.
-    auto& place = holdfast::redis::state_of(writer.a.place);
-    REQUIRE(place.arrived.has_value());
-    *place.arrived -= 1100ms;
-    REQUIRE(rig.attempt(writer).busy());
-    CHECK(std::get<spi::Attempt::Busy>(writer.a.outcome).polling);
-    Part next(reader, 10s, true);
-    CHECK(rig.attempt(next).busy());
-    CHECK(rig.release(first) == ReleaseResult::released);
-    CHECK(rig.attempt(next).busy());
-    REQUIRE(rig.attempt(writer).granted());
-    CHECK(server.cli({"EXISTS", "{a}:hf:q"}).integer == 0);
-    CHECK(rig.release(writer) == ReleaseResult::released);
-    // A mark lapses with its looks, and a withdrawal takes it away.
-    Part gone(spi::Units{}, 10s, true);
-    REQUIRE(rig.attempt(next).granted());
-    REQUIRE(rig.attempt(gone).busy());
-    *holdfast::redis::state_of(gone.a.place).arrived -= 1100ms;
-    REQUIRE(rig.attempt(gone).busy());
-    holdfast::lab::wait_until([&] { return rig.attempt(later).granted(); }, 10s, "it lapses");
-    REQUIRE(rig.attempt(gone).busy());
-    Part behind(reader, 10s, true);
-    CHECK(rig.attempt(behind).busy());
-    CHECK(rig.withdraw(gone) == holdfast::error_code());
-    CHECK(rig.attempt(behind).granted());
 }
 
 TEST_CASE("units: what a distant waiter that polls leaves lasts until its next poll") {

@@ -124,22 +124,6 @@ TEST_CASE("together: many acquisitions and releases share their calls") {
     CHECK(shared);
 }
 
-TEST_CASE("together: tokens grow lock by lock, as alone") {
-    Five five;
-    const auto client = open(five.url());
-    Crowd crowd(client, names("n"), {.renew = false});
-    std::vector<hf::FencingToken> last(many);
-    for (int round = 0; round < 3; ++round) {
-        crowd.acquire();
-        REQUIRE(crowd.held() == many);
-        for (std::size_t i = 0; i < many; ++i) {
-            CHECK(crowd.leases[i].fencing_token() > last[i]);
-            last[i] = crowd.leases[i].fencing_token();
-        }
-        CHECK(crowd.release() == many);
-    }
-}
-
 TEST_CASE("together: one that is held, and one that is no lock, refuse only themselves") {
     Five five;
     const auto other = open(five.url());

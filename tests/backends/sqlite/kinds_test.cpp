@@ -53,24 +53,6 @@ TEST_CASE("kinds: the sweeper leaves what is held beside others, and takes what 
     CHECK(file.sql("SELECT count(*) FROM holdfast_lease") == "0");
 }
 
-TEST_CASE("kinds: a mutex that is asked to release hears it with its next renewal") {
-    const File file;
-    auto client = Client::open(file.url + "?ttl=3s");
-    REQUIRE(client.has_value());
-    auto lease = client->make_lock("a").value()->try_acquire();
-    REQUIRE(lease.has_value());
-    REQUIRE(client->request_release("a").has_value());
-    lab::wait_until([&] { return lease->release_requested().stop_requested(); }, 10s, "asked");
-    CHECK(lease->valid());
-    CHECK(lease->release() == ReleaseResult::released);
-    CHECK(client->request_release("a").error() == errc::not_held);
-    // Nothing of it is left for the next one.
-    auto next = client->make_lock("a").value()->try_acquire();
-    REQUIRE(next.has_value());
-    CHECK(next->renew().has_value());
-    CHECK_FALSE(next->release_requested().stop_requested());
-}
-
 TEST_CASE("kinds: who waits notices what another process does, all that can come in at once") {
     const File file;
     Table t(file);  // tells nobody of this process

@@ -199,42 +199,17 @@ TEST_CASE("tables of layout 1 are taken over, and cost nobody a lease") {
     }
 }
 
-TEST_CASE("names are data, and nearly equal ones are kept apart") {
+TEST_CASE("a prefix is no pattern, and an owner that is not Holdfast's is shown as foreign") {
     const File file;
     Table t(file);
-    const std::vector<std::string> names{"a'; DROP TABLE holdfast_lease; --",
-                                         "\"quoted\"",
-                                         "100%",
-                                         "100_",
-                                         "a%",
-                                         "a_",
-                                         "A",
-                                         "a",
-                                         "a ",
-                                         " a",
-                                         "back\\slash",
-                                         "new\nline",
-                                         "ä",
-                                         "a\xCC\x88",
-                                         "{x}",
-                                         "x/y",
-                                         "日本",
-                                         "\x7f",
-                                         "?1",
-                                         ":name"};
-    for (const auto& name : names) {
-        INFO(name);
-        CHECK(t.grant(name, "one").previous == PreviousHolder::none);
-    }
-    for (const auto& name : names)
-        CHECK(t.busy(name, "two"));
+    for (const char* name : {"100%", "100_", "a%", "a_", "A", "a"})
+        t.grant(name, "one");
     const auto soon = boot_clock::now() + 2s;
-    CHECK(Questions::list(t.connection, "", 1000, soon)->size() == names.size());
     CHECK(*Questions::list(t.connection, "100%", 10, soon) == std::vector<std::string>{"100%"});
     CHECK(*Questions::list(t.connection, "a%", 10, soon) == std::vector<std::string>{"a%"});
     CHECK(Questions::list(t.connection, "", 3, soon)->size() == 3);
     CHECK(Questions::list(t.connection, "zzz", 3, soon)->empty());
-    const auto found = Questions::survey(t.connection, names[0], soon);
+    const auto found = Questions::survey(t.connection, "a%", soon);
     REQUIRE(found.has_value());
     REQUIRE(found->holders.size() == 1);
     CHECK(found->holders[0].holder.owner == "one");
