@@ -59,8 +59,10 @@ Transaction Acquire::request() {
         case Step::adopt:
         case Step::take:
             if (!change_) {
+                using enum Change::What;
                 const bool takes = wants() == Step::take;
-                change_.emplace(*place, lease(), takes ? attempt_.units : place->units, takes);
+                change_.emplace(*place, lease(), takes ? attempt_.units : place->units,
+                                takes ? take : adopt);
             }
             return change_->request();
         default:

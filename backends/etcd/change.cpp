@@ -16,15 +16,12 @@ Transaction Change::request() {
     Transaction t;
     t.compare = {was_created(p.key, p.created), was_modified(p.key, p.modified),
                  has_value(p.key, p.value)};
-    if (units_ == p.units) {
-        t.success = {put_lease(p.key, lease_.id)};
-    } else {
-        t.success = {put(p.key, p.value_with(units_), lease_.id)};
-        add_downgrade(p, lease_.id, t);
-    }
-    if (grant_) add_grant(p, t);
+    value_ = what_ == What::adopt ? p.waiting_value() : p.value_with(units_);
+    t.success = {value_ == p.value ? put_lease(p.key, lease_.id) : put(p.key, value_, lease_.id)};
+    if (units_ != p.units) add_downgrade(p, lease_.id, t);
+    if (what_ == What::take) add_grant(p, t);
     t.failure = {range(p.key)};
-    if (grant_) {
+    if (what_ == What::take) {
         t.compare.push_back(proper_name(p));
         t.failure.push_back(range(name_key(p.line)));
     }
@@ -38,8 +35,8 @@ Change::Outcome Change::answered(const Result& r, std::int64_t revision) {
         p.modified = revision;
         p.lease = lease_.id;
         p.lease_certain = true;
-        if (grant_) previous_ = read_grant(p, r);
-        p.value = p.value_with(units_);
+        if (what_ == What::take) previous_ = read_grant(p, r);
+        p.value = value_;
         p.units = units_;
         return Outcome::done;
     }
@@ -48,7 +45,7 @@ Change::Outcome Change::answered(const Result& r, std::int64_t revision) {
         kv = &r.results.front().found.front();
     if (kv == nullptr || kv->created != p.created) return Outcome::gone;
     if (!p.learn(kv->value)) return Outcome::revoked;
-    if (grant_ && r.results.size() == 2 && !is_proper(p, r.results.back().found))
+    if (what_ == What::take && r.results.size() == 2 && !is_proper(p, r.results.back().found))
         return Outcome::other_kind;
     p.modified = kv->modified;  // one of ours that was not answered, or it is asked
     return ++rounds_ < most_rounds ? Outcome::again : Outcome::refused;
@@ -63,7 +60,7 @@ Renew::Renew(spi::Held& h) : Operation(h), held_(h) {
 }
 
 Transaction Renew::request() {
-    if (!change_) change_.emplace(*place, lease(), held_.units, false);
+    if (!change_) change_.emplace(*place, lease(), held_.units, Change::What::renew);
     return change_->request();
 }
 

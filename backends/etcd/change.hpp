@@ -18,9 +18,13 @@ public:
         other_kind,  ///< of a grant only: there is a key of another kind at the name itself
         refused      ///< it was another one too often
     };
-    /// `grant`: a waiter becomes a holder.
-    Change(OwnerState& p, const Lease& l, const spi::Units& u, bool grant)
-        : place_(p), lease_(l), units_(u), grant_(grant) {}
+    enum class What : std::uint8_t {
+        adopt,  ///< it goes on waiting, on the waiters' lease
+        take,   ///< a waiter becomes a holder
+        renew
+    };
+    Change(OwnerState& p, const Lease& l, const spi::Units& u, What what)
+        : place_(p), lease_(l), units_(u), what_(what) {}
 
     Transaction request();
     Outcome answered(const Result&, std::int64_t revision);
@@ -30,7 +34,8 @@ private:
     OwnerState& place_;
     const Lease lease_;
     const spi::Units units_;
-    const bool grant_;
+    const What what_;
+    std::string value_;  ///< as the request leaves it
     int rounds_ = 0;
     PreviousHolder previous_ = PreviousHolder::unknown;
 };

@@ -6,6 +6,10 @@ std::string OwnerState::value_with(const spi::Units& u) const {
     return write_entry({owner, u, lock_delay, asked ? Entry::Flag::asked : Entry::Flag::none});
 }
 
+std::string OwnerState::waiting_value() const {
+    return write_entry({owner, units, {}, asked ? Entry::Flag::asked : Entry::Flag::none});
+}
+
 std::string OwnerState::revoked_value() const {
     return write_entry({owner, units, lock_delay, Entry::Flag::revoked});
 }

@@ -27,8 +27,10 @@ struct OwnerState {
     bool doubt = false;    ///< such a request was not answered, and may still be executed
 
     bool writes_marks() const noexcept { return !marks.empty() && units.exclusive(); }
-    /// The value of the key with these units.
+    /// The value of the key with these units, on a lease that lasts for the lock_delay as well.
     std::string value_with(const spi::Units&) const;
+    /// ... and while it waits, on a lease that has no part of a lock_delay.
+    std::string waiting_value() const;
     /// The value of the key after the holder was revoked.
     std::string revoked_value() const;
     /// False: the value there is not a grant of this owner, or was revoked.

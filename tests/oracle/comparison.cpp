@@ -6,6 +6,7 @@
 #include <set>
 
 #include "holdfast/spi/owner.hpp"
+#include "tokens.hpp"
 
 namespace oracle {
 namespace {
@@ -46,7 +47,8 @@ public:
           pass_(pass),
           tally_(tally),
           can_(ground.capabilities()),
-          rules_(facts, can_) {}
+          rules_(facts, can_),
+          tokens_(facts) {}
 
     /// True: both said the same, in `rules` and `backend`.
     bool step(const Operation& o) {
@@ -213,12 +215,13 @@ private:
             const auto* busy = std::get_if<spi::Attempt::Busy>(&a.outcome);
             const bool granted = made.kind == NameState::Attempted::Kind::granted;
             // A waiter may be told later, and attempts again when it is told, or after a while. One
-            // that does not wait is told when somebody was just at the name.
-            if (granted && busy != nullptr && facts_.grants_late && (queue || busy->polling) &&
-                again < (busy->polling ? 100 : 3)) {
-                ++tally_.late;
+            // that met somebody just at the name may have been left out: it has no place, either.
+            const bool left_out = busy != nullptr && busy->polling;
+            const bool later = busy != nullptr && granted && queue;
+            if (facts_.grants_late && (left_out || later) && again < (left_out ? 100 : 3)) {
+                tally_.late += granted;
                 rules_ = before;
-                if (busy->polling)
+                if (left_out)
                     ground_.settle();
                 else if (!ground_.woken(c.real.owner))
                     pass(busy->look_within);
@@ -278,32 +281,7 @@ private:
         std::string out = "granted";
         const auto previous = can_.has(Capability::previous_holder) ? g.previous : made.previous;
         out += ", before it " + std::to_string(static_cast<int>(previous));
-        // A repeated grant has its token again, a new one a higher one; permits have none.
-        const Told token{g.token.value, a.units.mode == hf::Mode::shared};
-        const auto known = tokens_.find(made.token);
-        if (made.token == 0) {
-            if (token.value != 0) out += ", with a token";
-        } else if (known != tokens_.end()) {
-            if (token.value != known->second.value) out += ", with another token";
-        } else {
-            tokens_.emplace(made.token, token);
-            // A grant may be told behind one that came later.
-            for (const auto& [of_rules, other] : tokens_)
-                if (of_rules < made.token ? !follows(token, other)
-                                          : of_rules > made.token && !follows(other, token))
-                    out += ", with a token in the wrong order";
-        }
-        return out;
-    }
-
-    struct Told {
-        std::uint64_t value;
-        bool reads;
-    };
-    /// Readers that hold at the same time may have the same.
-    bool follows(const Told& next, const Told& before) const {
-        if (!next.reads || !before.reads) return next.value > before.value;
-        return facts_.readers_in_any_order || next.value >= before.value;
+        return out + tokens_.wrong(made.token, {g.token.value, a.units.mode == hf::Mode::shared});
     }
 
     void take_back(int client, Client& c) {
@@ -435,9 +413,9 @@ private:
     Expected rules_;
     Client client_[clients];
     std::map<std::string, int, std::less<>> slots_;  ///< of all owners so far
-    std::map<std::int64_t, Told> tokens_;            ///< of the rules, and what they are in truth
-    NameState::Time edge_ = shortest_edge;           ///< of the step
-    boot_clock::time_point begun_;                   ///< of the answers that are compared
+    Tokens tokens_;
+    NameState::Time edge_ = shortest_edge;  ///< of the step
+    boot_clock::time_point begun_;          ///< of the answers that are compared
 };
 
 }  // namespace

@@ -58,7 +58,11 @@ bool Expected::waits_with_other_limit(const NameState::Request& r) const {
 Expected::Attempted Expected::attempt(const NameState::Request& r, const Heard& heard) {
     const std::string owner(r.owner);
     if (first_.empty()) first_ = owner;
-    if (starts_over(owner)) handed_.erase(owner);
+    if (starts_over(owner)) {
+        // What was broken is no grant of the acquisition that begins here.
+        handed_.erase(owner);
+        std::erase_if(name_.broken, [&](const auto& b) { return b.owner == owner; });
+    }
     if (const auto handed = handed_.find(owner); handed != handed_.end()) {
         auto* own = find(owner);
         if (heard.before && facts_.told_within.count() == 0) {
@@ -182,8 +186,10 @@ NameState::Renewed Expected::renew(const NameState::Request& r, const Heard& hea
     if (own != nullptr && facts_.delay_in_lease) own->valid = own->expires;
     auto made = name_.renew(r);
     if (own != nullptr && made.why) own->valid = valid;
-    if (own == nullptr && made.why == hf::errc::revoked)
-        made.why = make_error_code(facts_.after_break.lost_reason);
+    if (own == nullptr && made.why == hf::errc::revoked) {
+        const bool forgotten = keeps_broken() && !name_.was_broken(r.owner);
+        made.why = make_error_code(forgotten ? hf::errc::lost : facts_.after_break.lost_reason);
+    }
     if (facts_.client_remembers) {
         watches_.emplace(r.owner);
         if (own != nullptr && own->revoked) knows_broken_.emplace(r.owner);

@@ -218,6 +218,32 @@ TEST_CASE("operations: a waiter is attached to the waiters' lease, checks, and t
     CHECK(desk.acquire().wants() == Step::enter);
 }
 
+TEST_CASE("operations: a key names its lock_delay while its lease lasts for that, too") {
+    Desk desk(true);
+    desk.a.lock_delay = 3s;
+    desk.a.place = desk.place = make_owner_state(desk.shared->options, desk.a);
+    const std::string key = desk.place->key, delayed = "hf1d3000 me";
+    const auto has = [](const std::string& sent, const std::string& part) {
+        return sent.find(part) != sent.npos;
+    };
+    desk.stand_in_line();
+    Acquire waits = desk.acquire();
+    CHECK(has(desk.asks(waits, Step::adopt, Needs::waiting), put(key, "hf1 me", 6)));
+    waits.answered(done(), at(8));
+    desk.a.sent += 20s;
+    Acquire takes = desk.acquire();
+    desk.asks(takes, Step::check, Needs::nothing);
+    takes.answered(done(false), at(9));
+    takes.answered(ours(), at(9));
+    CHECK(has(desk.asks(takes, Step::take, Needs::young), put(key, delayed, 6)));
+    takes.answered(done(), at(10));
+    Held h = held_of(desk.a);
+    Renew renews(h);
+    const auto sent = desk.asks(renews, Step::renew, Needs::young);
+    CHECK(has(sent, has_value(key, delayed)));
+    CHECK(has(sent, put_lease(key, 6)));
+}
+
 TEST_CASE("operations: a waiter whose key is gone starts over") {
     Desk desk(true);
     desk.stand_in_line();
