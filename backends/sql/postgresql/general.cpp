@@ -66,13 +66,20 @@ Change change_of(const std::string& key, const Group& g, const TableRow& row) {
     return c;
 }
 
+/// So often one tries again at once to leave its first mark.
+constexpr int most_misses = 16;
+
 /// Where others have changed the row meanwhile, renewals, releases and those whose turn it is by
-/// their marks try again at once. The others let them through: with many clients each would mostly
+/// their marks try again at once; so does one that has waited for long and has no mark yet, since
+/// whoever comes later passes it. The others let them through: with many clients each would mostly
 /// meet another's change.
 void yield(const Steps& steps) {
     for (Step* s : still_open(steps)) {
         const bool busy = std::holds_alternative<spi::Attempt::Busy>(s->outcome);
+        const bool first_mark = busy && s->marked && !s->stood;
+        if (is_attempt(s)) s->marked = s->stood;  // nothing was written
         if (!is_attempt(s) || s->ghost != 0 || (s->stood && !busy)) continue;
+        if (first_mark && ++s->misses < most_misses) continue;
         s->done = true;
         if (!busy || !s->stood) {
             s->left_us = 0;
@@ -84,6 +91,7 @@ void yield(const Steps& steps) {
 /// Nothing was done, since somebody else has locked the row.
 void missed(const Steps& steps, const Said& said) {
     for (Step* s : steps) {
+        if (is_attempt(s)) s->marked = s->stood;
         if (is_attempt(s) && s->ghost == 0) {
             s->done = true;
             s->left_us = 0;

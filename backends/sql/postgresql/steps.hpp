@@ -43,6 +43,7 @@ struct Step : sql::Step {
     std::int64_t ghost = 0;   ///< until when an unanswered request of this owner may still act
     bool general = false;     ///< its row has more than the columns say
     bool stood = false;       ///< it had left a mark before
+    int misses = 0;           ///< how often others were ahead of its first mark
     bool asked = false, called_off = false;  ///< of a grant; guarded by the mutex of Shared
 
     // --- the outcome

@@ -101,6 +101,39 @@ TEST_CASE("kinds: what another one is about to commit is waited for, and counts"
     FAIL("it never waited");
 }
 
+TEST_CASE("kinds: a mark that others were ahead of is none, and is tried again soon") {
+    const auto name = fresh("first-mark");
+    Direct holder(server().url());
+    auto holds = holder.step(pg::Step::Kind::attempt, name, owner('H'));
+    REQUIRE(was_granted(holder.run(holds)));
+    lab::Proxy proxy(server().port());
+    Direct d("postgresql://holdfast@127.0.0.1:" + std::to_string(proxy.port()) + "/holdfast");
+    const auto attempt = [&](char letter) {
+        auto s = reads(d, name, letter);
+        s.queue = true;
+        s.came = boot_clock::now() - 2s;
+        return d.run(s);
+    };
+    CHECK(attempt('A').marked);
+    CHECK(kinds_row("meta LIKE '%" + owner('A') + "%'", name) == "t");
+    proxy.delay(lab::Direction::to_server, 40ms);
+    std::atomic<bool> over{false};
+    auto others = std::async(std::launch::async, [&] {
+        const auto change = "UPDATE holdfast_lease SET token = token WHERE name = '" + name + "'";
+        while (!over)
+            (void)holder.connection->run_text(change, boot_clock::now() + 5s);
+    });
+    const auto missed = attempt('B');
+    over = true;
+    others.get();
+    const auto* busy = std::get_if<hf::spi::Attempt::Busy>(&missed.outcome);
+    REQUIRE(busy != nullptr);
+    CHECK_FALSE(missed.marked);
+    CHECK(missed.misses > 1);  // at once, before it waits
+    CHECK(busy->polling);
+    CHECK(kinds_row("meta LIKE '%" + owner('B') + "%'", name) == "f");
+}
+
 TEST_CASE(
     "kinds: a reader that leaves while a request of its own is unanswered is not let in by it") {
     const auto name = fresh("kinds-late");
