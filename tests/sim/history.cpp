@@ -117,9 +117,11 @@ void History::ended(Order& o, bool answered) {
     o.until = world_.kernel.now() + (answered ? 0 : latest);
 }
 
-void History::broken(const std::string& owner, Nanos by) {
+void History::broken(const std::string& owner, Nanos since, Nanos by) {
     for (Grant& g : grants_) {
-        if (g.owner != owner) continue;
+        // The break may have met an earlier grant of the same call, of which its client did not
+        // know yet.
+        if (g.owner != owner || g.learnt >= since) continue;
         // Where no renewal is sent or answered it need not hear of it before its end, which a
         // server may have set later than a ttl from now.
         if (!world_.calm || !world_.names[g.name].options.renew)

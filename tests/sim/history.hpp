@@ -38,7 +38,7 @@ public:
     /// It was answered: so many were broken or asked. An answer that has not come may be that of a
     /// request which comes late.
     void ended(Order&, bool answered);
-    void broken(const std::string& owner, Nanos by);
+    void broken(const std::string& owner, Nanos since, Nanos by);
     void asked(const std::string& owner);
     /// An operator may have broken it; `now`: freed it at once.
     bool may_be_broken(const Belief&, bool now) const;

@@ -77,7 +77,7 @@ void Worker::break_lock(Order order, const BreakOptions& o) {
             world_.fail("a break has hit another: " + b.holder.owner);
         // A renewal may have been under way.
         const Nanos still = std::max<Nanos>(world_.ttl.count(), b.free_in.count()) * ms;
-        world_.history_->broken(b.holder.owner,
+        world_.history_->broken(b.holder.owner, mine.since,
                                 world_.kernel.now() + still + still / 100 + world_.slack_);
     }
 }
