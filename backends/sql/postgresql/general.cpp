@@ -23,22 +23,27 @@ bool is_attempt(const Step* s) {
     return s->kind == Step::Kind::attempt;
 }
 
-void settle(const Group& g, bool done) {
-    for (Step* s : g.steps)
-        s->done = done;
+/// What was judged counts, and so do the marks.
+void settle(const Group& g) {
+    for (Step* s : g.steps) {
+        s->done = true;
+        s->marked = s->marks;
+    }
 }
 
 /// What the row says of these steps. True when it has to be written.
 bool judge(Group& g, const TableRow& row) {
     g.state = row.state();
     for (Step* s : g.steps) {
-        s->stood = std::exchange(s->marked, false);
+        s->marks = false;
         if (!g.state) {
             s->foreign(make(Error::foreign_row));
             continue;
         }
         const bool alone = g.state->holders.empty();
+        const bool marked = std::exchange(s->marked, false);
         s->run(*g.state);
+        s->marks = std::exchange(s->marked, marked);
         s->placed = row.placed;
         s->holder = row.columns.owner;
         if (std::holds_alternative<spi::Attempt::Busy>(s->outcome))
@@ -46,10 +51,14 @@ bool judge(Group& g, const TableRow& row) {
         const bool granted = std::holds_alternative<spi::Attempt::Granted>(s->outcome);
         g.opened = g.opened || (alone && granted && !s->units.exclusive());
     }
-    const bool to_write = g.state && g.state->changed;
+    if (!g.state || !g.state->changed) {
+        settle(g);
+        return false;
+    }
     // What was judged counts once it is written.
-    if (to_write) settle(g, false);
-    return to_write;
+    for (Step* s : g.steps)
+        s->done = false;
+    return true;
 }
 
 Change change_of(const std::string& key, const Group& g, const TableRow& row) {
@@ -76,12 +85,10 @@ constexpr int most_misses = 16;
 void yield(const Steps& steps) {
     for (Step* s : still_open(steps)) {
         const bool busy = std::holds_alternative<spi::Attempt::Busy>(s->outcome);
-        const bool first_mark = busy && s->marked && !s->stood;
-        if (is_attempt(s)) s->marked = s->stood;  // nothing was written
-        if (!is_attempt(s) || s->ghost != 0 || (s->stood && !busy)) continue;
-        if (first_mark && ++s->misses < most_misses) continue;
+        if (!is_attempt(s) || s->ghost != 0 || (s->marked && !busy)) continue;
+        if (busy && s->marks && !s->marked && ++s->misses < most_misses) continue;
         s->done = true;
-        if (!busy || !s->stood) {
+        if (!busy || !s->marked) {
             s->left_us = 0;
             s->outcome = spi::Attempt::Busy{just_missed, true};
         }
@@ -91,7 +98,6 @@ void yield(const Steps& steps) {
 /// Nothing was done, since somebody else has locked the row.
 void missed(const Steps& steps, const Said& said) {
     for (Step* s : steps) {
-        if (is_attempt(s)) s->marked = s->stood;
         if (is_attempt(s) && s->ghost == 0) {
             s->done = true;
             s->left_us = 0;
@@ -121,7 +127,7 @@ void write_out(Connection& c, Groups& groups, const std::vector<Change>& changes
         } else if (said.failed) {
             went_well(said, g.steps);
         } else if (const auto at = written.find(change.key); at != written.end()) {
-            settle(g, true);
+            settle(g);
             if (g.opened) c.shared().found_free = true;
             if (!at->second) continue;
             const bool freed =

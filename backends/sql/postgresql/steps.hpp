@@ -42,7 +42,7 @@ struct Step : sql::Step {
     bool behind = false;      ///< another client was notified: only stand in line
     std::int64_t ghost = 0;   ///< until when an unanswered request of this owner may still act
     bool general = false;     ///< its row has more than the columns say
-    bool stood = false;       ///< it had left a mark before
+    bool marks = false;       ///< whether it has a mark once what was judged is written
     int misses = 0;           ///< how often others were ahead of its first mark
     bool asked = false, called_off = false;  ///< of a grant; guarded by the mutex of Shared
 
