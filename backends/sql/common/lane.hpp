@@ -1,7 +1,6 @@
 // The blocking path of a backend on a table: one step, on the caller's thread and on a connection
 // of its own.
 #pragma once
-#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -20,7 +19,7 @@ public:
         : connection_(std::forward<Arguments>(of_the_connection)...), prefix_(std::move(prefix)) {}
 
     void attempt(spi::Attempt& a) noexcept final {
-        const auto use = in_use();
+        const auto use = connection_.use();
         Step s;
         try {
             s = Step(Step::Kind::attempt, prefix_, a);
@@ -31,14 +30,14 @@ public:
             s.unknown(no_memory());
         }
         try {
-            answered(std::move(s), a);
+            answered(s, a);
         } catch (const std::exception&) {
             a.outcome = spi::Attempt::NoAnswer{no_memory().why};
         }
     }
 
     void release(spi::Held& h) noexcept final {
-        const auto use = in_use();
+        const auto use = connection_.use();
         h.released = ReleaseResult::unreachable;
         try {
             Step s(Step::Kind::release, prefix_, h);
@@ -52,13 +51,11 @@ public:
     }
 
 protected:
-    /// Held during a call.
-    virtual std::unique_lock<std::mutex> in_use() { return {}; }
     virtual void run(Step& s) {
         Step* const one = &s;
         run_steps(connection_, {&one, 1});
     }
-    virtual void answered(Step&& s, spi::Attempt& a) { s.tell(a); }
+    virtual void answered(Step& s, spi::Attempt& a) { s.tell(a); }
     /// Called after the answer to a release.
     virtual void released(const Step&, spi::Held&) {}
     /// Deletes rows that nobody needs any more, until the deadline.

@@ -74,8 +74,6 @@ protected:
     virtual void wait(std::unique_lock<std::mutex>& hold) {
         news_.wait(hold, [this] { return due(); });
     }
-    /// Held while the thread uses the connection.
-    virtual std::unique_lock<std::mutex> in_use() { return {}; }
     /// Answers and delivers these jobs; there may be none.
     virtual void process(Jobs);
     /// Runs steps, of which each is `done` then. Those that are not when it throws are in doubt.
@@ -175,11 +173,11 @@ void Worker<Step, Connection>::main() {
             if (closing_ && queue_.empty()) break;
             jobs = take();
         }
-        const auto use = in_use();
+        const auto use = connection_.use();
         process(std::move(jobs));
     }
     {
-        const auto use = in_use();
+        const auto use = connection_.use();
         connection_.close();
     }
     const std::lock_guard hold(mutex_);

@@ -28,7 +28,7 @@ Step leaving(std::string key, boot_clock::time_point deadline) {
 
 }  // namespace
 
-void take(Step&& s, const Shared& shared, spi::Attempt& a) {
+void take(Step& s, const Shared& shared, spi::Attempt& a) {
     s.tell(a);
     if (std::holds_alternative<spi::Attempt::NoAnswer>(a.outcome)) {
         OwnerState& p = state_of(a.place);
@@ -112,7 +112,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         if (!answered) {
             Step lost;
             lost.outcome = not_answered(work->steps[i]);
-            take(std::move(lost), *shared_, a);
+            take(lost, *shared_, a);
             continue;
         }
         Step& s = work->steps[i];
@@ -129,7 +129,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
             waiters_->enter(s.key, a.owner, s.came);
             waiters_->heard(s, now, then);
         }
-        take(std::move(s), *shared_, a);
+        take(s, *shared_, a);
     }
     if (!waiters_->empty()) listener_->want();
 }

@@ -35,7 +35,7 @@ private:
 };
 
 /// Writes the outcome into an attempt, and what may be left at the server into its place.
-void take(Step&&, const Shared&, spi::Attempt&);
+void take(Step&, const Shared&, spi::Attempt&);
 std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Shared>);
 
 }  // namespace holdfast::postgresql

@@ -3,6 +3,7 @@
 #pragma once
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "session.hpp"
@@ -32,6 +33,8 @@ public:
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
+    /// For the common worker and lane: nobody else ever uses it, so nothing is locked.
+    [[nodiscard]] static std::unique_lock<std::mutex> use() { return {}; }
     Shared& shared() const noexcept { return *shared_; }
     /// Connects unless connected, and makes the table on demand. Errors: connecting, where that is
     /// not done by `deadline`; it is then done for the next call, unless only this caller uses it.

@@ -11,7 +11,6 @@ public:
         : sql::Lane<Step, Connection>(file->name_prefix, file) {}
 
 private:
-    std::unique_lock<std::mutex> in_use() override { return connection_.use(); }
     void run(Step& s) override {
         sql::Lane<Step, Connection>::run(s);
         if (s.freed) kick_neighbours(connection_.file());

@@ -19,7 +19,6 @@ public:
     void kick() noexcept;
 
 private:
-    std::unique_lock<std::mutex> in_use() override { return connection_.use(); }
     void wait(std::unique_lock<std::mutex>&) override;
     void process(Jobs) override;
     void run(std::vector<Step*>&) override;
