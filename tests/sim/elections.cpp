@@ -112,7 +112,9 @@ void Worker::check_leader(const std::optional<Leader>& found, std::size_t name, 
     const bool both = found->token.value != 0 && term.token.value != 0;
     if (both && found->token != term.token)
         world_.fail(who + "has another token: " + std::to_string(found->token.value));
-    if (term.gone < since) world_.fail(who + "has resigned");
+    // A request of its own that was under way may win the name for nobody, where nothing keeps it.
+    if (term.gone < since && !world_.deployment_->acquires_late())
+        world_.fail(who + "has resigned");
 }
 
 }  // namespace holdfast::sim
