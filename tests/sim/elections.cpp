@@ -112,7 +112,7 @@ void Worker::check_leader(const std::optional<Leader>& found, std::size_t name, 
     const bool both = found->token.value != 0 && term.token.value != 0;
     if (both && found->token != term.token)
         world_.fail(who + "has another token: " + std::to_string(found->token.value));
-    // A request of its own that was under way may win the name for nobody, where nothing keeps it.
+    // Where requests carry no deadline, one of its own that comes late wins the name for nobody.
     if (term.gone < since && !world_.deployment_->acquires_late())
         world_.fail(who + "has resigned");
 }
