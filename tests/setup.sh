@@ -4,9 +4,9 @@
 
 packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboost-url1.81-dev
     libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
-    libfmt-dev libpqxx-dev libpq-dev libzookeeper-st-dev"
-packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer libzookeeper-java
-    default-jre-headless etcd-server etcd-client"
+    libfmt-dev libpqxx-dev libpq-dev libmariadb-dev libzookeeper-st-dev"
+packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer mariadb-server-core
+    mariadb-client-core libzookeeper-java default-jre-headless etcd-server etcd-client"
 packages_tests="catch2 libboost-context1.81-dev python3 python3-redis clang-format groff-base iptables iproute2 systemd
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm lua5.1 liblua5.1-0-dev
     spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client"
@@ -41,6 +41,8 @@ program_of() {
         chromium) echo chromium ;;
         doxygen) echo doxygen ;;
         pgbouncer) echo pgbouncer ;;
+        mariadb-server-core) echo mariadbd ;;
+        mariadb-client-core) echo mariadb ;;
         default-jre-headless) echo java ;;
         systemd) echo systemd-analyze ;;
         etcd-server) echo etcd ;;

@@ -199,6 +199,8 @@ TEST_CASE("a backend of ours that is not linked in says what to link", "[config]
              {"redlocks://h", "Holdfast::redlock"},
              {"postgres://h", "Holdfast::postgresql"},
              {"postgresql://h", "Holdfast::postgresql"},
+             {"mysql://h", "Holdfast::mysql"},
+             {"mariadb://h", "Holdfast::mysql"},
              {"zookeeper://h", "Holdfast::zookeeper"},
              {"memory:", "Holdfast::memory"}}) {
         Diagnostics diagnostics;

@@ -19,6 +19,8 @@ ASKED = {
     "PostgreSQL": ["dpkg-query", "-W", "-f=${Version}", "postgresql-15"],
     "PgBouncer": ["pgbouncer", "--version"],
     "libpqxx": ["pkg-config", "--modversion", "libpqxx"],
+    "MariaDB": ["dpkg-query", "-W", "-f=${Version}", "mariadb-server-core"],
+    "MariaDB Connector/C": ["pkg-config", "--modversion", "libmariadb"],
     "SQLite": ["pkg-config", "--modversion", "sqlite3"],
     "ZooKeeper servers": ["dpkg-query", "-W", "-f=${Version}", "libzookeeper-java"],
     "etcd": ["etcd", "--version"],

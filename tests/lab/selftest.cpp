@@ -23,6 +23,7 @@
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/free_port.hpp"
+#include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/process.hpp"
 #include "holdfast/lab/proxy.hpp"
@@ -324,6 +325,103 @@ void postgresql() {
     CHECK(moved.value("SELECT 1") == "1");
     { const auto gone_now = std::move(moved); }
     CHECK(!std::filesystem::exists(folder));
+}
+
+void mariadb() {
+    MariadbOptions options;
+    options.password = "word";
+    options.binary_log = true;
+    options.config = {"max_connections = 77"};
+    auto server = MariadbServer::start(options);
+    CHECK(server.value("SELECT @@max_connections") == "77");
+    CHECK(server.sql("SELECT 1; SELECT user, NULL FROM mysql.user WHERE user <> 'mariadb.sys' "
+                     "AND user <> 'root'") == SqlRows({{"holdfast", ""}}));
+    CHECK(server.value("SELECT CURRENT_USER()") == "root@localhost");
+    CHECK(contains(server.url_with_password(), ":word@") && !contains(server.url(), "word"));
+    CHECK(contains(error_of([&] { server.sql("SELECT nothing"); }), "nothing"));
+    CHECK(contains(error_of([&] { server.sql("SELECT 1; SELECT nothing"); }), "nothing"));
+    CHECK(contains(error_of([&] { (void)server.value("SELECT 1 WHERE 0"); }), "no row"));
+    CHECK(contains(error_of([&] { (void)server.ca_file(); }), "without TLS"));
+    server.sql("CREATE TABLE t SELECT 1 AS n");
+
+    server.pause();
+    CHECK(server.process().state() == ProcessState::stopped);
+    server.resume();
+    CHECK(server.value("SELECT n FROM t") == "1");
+
+    // A replica has what was written before it was made, and after, and takes no writes of others.
+    auto replica = server.replica();
+    CHECK(replica.value("SELECT n FROM t") == "1");
+    CHECK(replica.value("SELECT @@read_only") == "1");
+    server.sql("UPDATE t SET n = 2");
+    CHECK(reached([&] { return replica.value("SELECT n FROM t") == "2"; }));
+    const auto password = "SELECT authentication_string FROM mysql.user WHERE user = 'holdfast'";
+    CHECK(replica.value(password) == server.value(password) && !replica.value(password).empty());
+    server.sql("UPDATE t SET n = 3");
+    replica.promote();
+    CHECK(replica.value("SELECT @@read_only") == "0");
+    replica.sql("DROP TABLE t");
+
+    // A killed server has all that it answered.
+    const auto port = server.port();
+    server.sql("INSERT INTO t VALUES (4)");
+    server.kill();
+    CHECK(!server.alive());
+    CHECK(!error_of([&] { server.sql("SELECT 1"); }).empty());
+    server.restart(Data::keep);
+    CHECK(server.port() == port && server.value("SELECT SUM(n) FROM t") == "7");
+
+    server.restart(Data::fresh);
+    CHECK(server.value("SELECT COUNT(*) FROM information_schema.tables "
+                       "WHERE table_schema = 'holdfast'") == "0");
+    CHECK(server.value(password) == replica.value(password));
+    const auto folder = server.data_directory();
+    auto moved = std::move(server);
+    CHECK(moved.value("SELECT 1") == "1");
+    { const auto gone_now = std::move(moved); }
+    CHECK(!std::filesystem::exists(folder));
+}
+
+void mariadb_clients() {
+    MariadbOptions options;
+    options.password = "word";
+    options.tls = true;
+    auto server = MariadbServer::start(options);
+    TempDir directory;
+    const auto select = [&](const std::string& password, const std::filesystem::path& ca) {
+        ProcessOptions client;
+        client.argv = {"mariadb",
+                       "--no-defaults",
+                       "--protocol=tcp",
+                       "--host=127.0.0.1",
+                       "--batch",
+                       "--user=holdfast",
+                       "--port=" + std::to_string(server.port()),
+                       "holdfast",
+                       "--execute=SELECT DATABASE()"};
+        const auto at = client.argv.begin() + 2;
+        if (ca.empty()) {
+            client.argv.insert(at, "--skip-ssl");
+        } else {
+            client.argv.insert(at, {"--ssl-ca=" + ca.string(), "--ssl-verify-server-cert"});
+        }
+        client.package = "mariadb-client-core";
+        client.environment = {{"MYSQL_PWD", password}};
+        client.log = directory / "client.log";
+        std::filesystem::remove(client.log);
+        Process process(client);
+        const auto status = process.wait(10s);
+        return (status ? std::to_string(status->code) : "none") + " " + process.log_tail(1);
+    };
+    CHECK(select("word", server.ca_file()) == "0 holdfast");
+    CHECK(contains(select("other", server.ca_file()), "Access denied"));
+    CHECK(contains(select("word", {}), "Access denied"));  // without TLS
+    const auto other = make_tls_files(directory.path());
+    CHECK(contains(select("word", other.ca), "certificate"));
+    CHECK(contains(error_of([&] { (void)server.replica(); }), "binary_log"));
+    CHECK(contains(error_of([&] { server.promote(); }), "no replica"));
+    CHECK(contains(error_of([] { (void)MariadbServer::start({.config = {"no_such = 1"}}); }),
+                   "no_such"));
 }
 
 void redis_monitor() {
@@ -995,6 +1093,8 @@ int main(int argc, char** argv) {
         {"redis TLS", redis_tls},
         {"redis monitor", redis_monitor},
         {"postgresql", postgresql},
+        {"mariadb", mariadb},
+        {"mariadb clients", mariadb_clients},
         {"zookeeper process", zookeeper_process},
         {"zookeeper ensemble", zookeeper_ensemble},
         {"etcd process", etcd_process},

@@ -216,7 +216,9 @@ private:
             const bool granted = made.kind == NameState::Attempted::Kind::granted;
             // A waiter may be told later, and attempts again when it is told, or after a while. One
             // that met somebody just at the name may have been left out: it has no place, either.
-            const bool left_out = busy != nullptr && busy->polling;
+            // It polls, unlike the others; where all of them poll, none was left out.
+            const bool left_out =
+                busy != nullptr && busy->polling && can_.has(Capability::notified);
             const bool later = busy != nullptr && granted && queue;
             if (facts_.grants_late && (left_out || later) && again < (left_out ? 100 : 3)) {
                 tally_.late += granted;

@@ -15,6 +15,7 @@ inline const suite::Facts& facts_of(const std::string& backend) {
         {"memory", {.after_break = suite::break_traced}},
         {"sqlite", {.after_break = suite::break_traced}},
         {"postgresql", {.after_break = suite::break_traced}},
+        {"mysql", {.after_break = suite::break_traced}},
         {"redis", suite::redis_facts},
         {"redlock", suite::redlock_facts},
         {"etcd", suite::etcd_facts},

@@ -2,7 +2,7 @@
 // call run on a backend with its real server and on spi::NameState, and each answer has to be the
 // same. Time passes at once, by moved clocks.
 //
-//   oracle memory|sqlite|postgresql [--steps N] [--seed N]
+//   oracle memory|sqlite|postgresql|mysql [--steps N] [--seed N]
 //
 // Prints the shortest schedule that shows a difference. Exit codes: 0 none, 1 one, 64 wrong usage.
 #include <fmt/core.h>

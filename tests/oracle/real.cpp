@@ -3,6 +3,7 @@
 
 #include "clock.hpp"
 #include "facts_of.hpp"
+#include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "stage.hpp"
@@ -23,11 +24,17 @@ struct Servers {
             postgres.emplace(lab::PostgresServer::start(options));
             url = postgres->url();
         }
+        if (backend == "mysql") {
+            lab::MariadbOptions options;
+            options.environment = shimmed();
+            mariadb.emplace(lab::MariadbServer::start(options));
+            url = mariadb->url();
+        }
     }
     std::vector<std::pair<std::string, std::string>> shimmed() {
         const auto file = folder.path() / ("clock" + std::to_string(clocks.size()));
         clocks.push_back(std::make_unique<lab::WallClock>(file));
-        // PostgreSQL's server is another user's.
+        // A SQL server is another user's.
         using std::filesystem::perms;
         constexpr auto add = std::filesystem::perm_options::add;
         std::filesystem::permissions(folder.path(), perms::others_exec, add);
@@ -38,6 +45,7 @@ struct Servers {
     lab::TempDir folder;
     std::vector<std::unique_ptr<lab::WallClock>> clocks;
     std::optional<lab::PostgresServer> postgres;
+    std::optional<lab::MariadbServer> mariadb;
     std::string url;
 };
 
@@ -74,7 +82,7 @@ private:
 
 }  // namespace
 
-const char* const backends = "memory|sqlite|postgresql";
+const char* const backends = "memory|sqlite|postgresql|mysql";
 
 std::unique_ptr<Stage> make_stage(const std::string& backend) {
     return std::make_unique<Real>(backend);

@@ -98,6 +98,7 @@ TEST_CASE("one lock that is written in two ways has one place", "[places]") {
         {"postgresql://me@h", "postgresql://me@h/me"},
         {"postgresql://me@h/app?schema=s", "postgresql://you@h/app?schema=s"},
         {"postgresql://me@h/app?socket=/tmp", "postgresql://me@other/app?socket=/tmp/../tmp"},
+        {"mysql://me@h/app", "mariadb://you@h:3306/app"},
         {"zookeeper://a,b/holdfast", "zookeeper://b,a"},
         {"zookeeper://a/locks/", "zookeeper://a/locks?robust=yes"},
         {"etcd://a,b", "etcds://b,a/holdfast/"},
@@ -144,6 +145,7 @@ TEST_CASE("what may be two locks has two places, and what may be one is refused 
     both("postgresql://me@" + postgres, "postgresql://you@" + postgres, true);
     both("postgresql://me@127.0.0.1:1", "postgresql://you@127.0.0.1:1", false);
     both("postgresql://me@" + postgres, "postgresql://me@" + postgres + "?socket=/nowhere", true);
+    both("mysql://me@127.0.0.1:1/a", "mysql://me@127.0.0.1:1/b", false);
     both("zookeeper://127.0.0.1:1/a", "zookeeper://127.0.0.1:1/b", false);
     both("zookeeper://127.0.0.1:1", "zookeeper://127.0.0.1:1,127.0.0.1:2", true);
     both("zookeeper://127.0.0.1:1", "zookeeper://127.0.0.1:1?node=latch-", true);

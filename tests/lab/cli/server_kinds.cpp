@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "holdfast/lab/etcd_server.hpp"
+#include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
@@ -47,10 +48,12 @@ private:
     RedisServer server_;
 };
 
-class Postgres : public Server {
+/// A server with a SQL client for its superuser.
+template <class Sql, class Options>
+class SqlServer : public Server {
 public:
-    explicit Postgres(const ServerOptions& options)
-        : tls_(options.tls), server_(PostgresServer::start(translated(options))) {}
+    explicit SqlServer(const ServerOptions& options)
+        : tls_(options.tls), server_(Sql::start(translated(options))) {}
 
     std::string url(std::uint16_t port) override { return server_.url_with_password(port); }
     std::uint16_t port() override { return server_.port(); }
@@ -58,9 +61,7 @@ public:
     std::vector<std::string> notes() override {
         std::vector<std::string> notes = {fmt::format("pid {}, data in {}", server_.process().pid(),
                                                       server_.data_directory().string()),
-                                          "superuser: psql -U postgres -d holdfast -h " +
-                                              server_.socket_directory().string() + " -p " +
-                                              std::to_string(server_.port())};
+                                          "superuser: " + client(server_)};
         if (tls_) {
             notes.push_back("certificate to trust: " + server_.ca_file().string());
         }
@@ -73,18 +74,29 @@ public:
     void restart(bool fresh) override { server_.restart(fresh ? Data::fresh : Data::keep); }
 
 private:
-    static PostgresOptions translated(const ServerOptions& options) {
-        PostgresOptions result;
+    static Options translated(const ServerOptions& options) {
+        Options result;
         result.tls = options.tls;
         result.fsync = options.append_only;
         result.password = options.password;
         result.config = options.config;
         return result;
     }
+    static std::string client(const PostgresServer& server) {
+        return fmt::format("psql -U postgres -d holdfast -h {} -p {}",
+                           server.socket_directory().string(), server.port());
+    }
+    static std::string client(const MariadbServer& server) {
+        return fmt::format("mariadb --no-defaults -u root -S {} holdfast",
+                           server.socket().string());
+    }
 
     bool tls_;
-    PostgresServer server_;
+    Sql server_;
 };
+
+using Postgres = SqlServer<PostgresServer, PostgresOptions>;
+using Mariadb = SqlServer<MariadbServer, MariadbOptions>;
 
 /// One server, or several, of which the words for the process mean the leader.
 template <class Servers>
@@ -164,6 +176,10 @@ const std::vector<ServerKind>& server_kinds() {
          [](const ServerOptions& options) { return std::make_unique<Redis>(options); }},
         {"postgresql", "PostgreSQL (Debian package postgresql-15), on a fresh database",
          [](const ServerOptions& options) { return std::make_unique<Postgres>(options); }},
+        {"mysql", "MariaDB (Debian package mariadb-server-core), on a fresh database",
+         [](const ServerOptions& options) { return std::make_unique<Mariadb>(options); }},
+        {"mariadb", "the same",
+         [](const ServerOptions& options) { return std::make_unique<Mariadb>(options); }},
         {"zookeeper", "ZooKeeper, one server (Debian package libzookeeper-java)",
          [](const ServerOptions& options) { return std::make_unique<ZooKeeper>(options, 1); }},
         {"zookeeper-3", "an ensemble of three; pause and kill act on its leader",

@@ -15,6 +15,7 @@
 #include "postgres_connection.hpp"
 #include "postgres_files.hpp"
 #include "text_file.hpp"
+#include "unprivileged.hpp"
 
 namespace holdfast::lab {
 

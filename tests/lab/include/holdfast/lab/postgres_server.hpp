@@ -12,6 +12,7 @@
 
 #include "holdfast/lab/process.hpp"
 #include "holdfast/lab/redis_server.hpp"
+#include "holdfast/lab/sql_rows.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
 namespace holdfast::lab {
@@ -27,9 +28,6 @@ struct PostgresOptions {
     std::vector<int> cpus;  ///< processors to run on; empty: those of this process
     std::chrono::nanoseconds cap = std::chrono::seconds(60);  ///< for the start
 };
-
-/// The text of a result: rows of columns, NULL as an empty text.
-using SqlRows = std::vector<std::vector<std::string>>;
 
 /// A running PostgreSQL server. It ends with this object, and also when this process dies.
 ///
