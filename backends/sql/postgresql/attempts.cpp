@@ -30,11 +30,11 @@ void grant(Connection& c, Steps steps) {
     // First of all, as the server's clock is known from the connection.
     Said said;
     said.failed = c.open(last_deadline(steps));
-    if (!went_well(said, steps)) return;
+    if (!went_well(c, said, steps)) return;
     Steps off;
     const Shared::InFlight asking(c.shared(), steps, off);
     said.failed = make_error_code(errc::closed);
-    went_well(said, off);
+    went_well(c, said, off);
     if (steps.size() > 1) {
         exchange(c, Sql::grant_many, steps,
                  {keys(steps), owners(steps), ttls(steps), array(steps, deadline), c.shared().me,
@@ -46,7 +46,7 @@ void grant(Connection& c, Steps steps) {
             Sql::grant,
             {s.key, s.owner, text(s.ttl.count()), text(deadline(s)), c.shared().me, text(s.next)},
             s.deadline);
-        if (!went_well(said, steps)) return;
+        if (!went_well(c, said, steps)) return;
         for (const auto& r : said.rows)
             granted(s, number(r, 0), number(r, 1));
     }
@@ -142,23 +142,6 @@ void stand(Connection& c, const Steps& unplaced, TableRows& known) {
 
 }  // namespace
 
-Shared::InFlight::InFlight(Shared& shared, Steps& steps, Steps& off)
-    : shared_(shared), steps_(&steps) {
-    const std::lock_guard hold(shared_.mutex_);
-    for (Step* s : std::exchange(steps, {})) {
-        const bool wanted = !shared_.closing_ && !s->called_off;
-        s->asked = s->asked || wanted;
-        (wanted ? steps : off).push_back(s);
-    }
-    shared_.in_flight_.push_back(steps_);
-}
-
-bool Shared::call_off(Step& s) {
-    const std::lock_guard hold(mutex_);
-    if (!s.asked) s.called_off = true;
-    return s.called_off;
-}
-
 void attempt_general(Connection& c, const Steps& steps, TableRows& known) {
     Steps unplaced;
     for (Step* s : steps) {
@@ -180,7 +163,7 @@ void attempt_wave(Connection& c, const Steps& wave, TableRows& known) {
     TableRows rows;
     Said said = read(c, keys_of(open), last_deadline(open), rows);
     said.nothing_done = true;  // what was asked before was answered with "not yours"
-    if (!went_well(said, open)) return;
+    if (!went_well(c, said, open)) return;
     Steps missing, again, general;
     for (Step* s : open) {
         TableRow& row = rows[s->key];

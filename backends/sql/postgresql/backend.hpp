@@ -1,7 +1,7 @@
 // The postgresql backend: verbs hand their items to a worker's thread; lanes run them on the
 // caller's.
 #pragma once
-#include "../common/backend.hpp"
+#include "../common/server_backend.hpp"
 #include "holdfast/spi/registry.hpp"
 #include "listener.hpp"
 #include "questions.hpp"
@@ -10,7 +10,7 @@
 
 namespace holdfast::postgresql {
 
-class Backend final : public sql::Backend<Step, Connection, Questions> {
+class Backend final : public sql::ServerBackend<Connection, Questions> {
 public:
     Backend(const spi::Settings&, const spi::Context&);
     ~Backend() override;
@@ -18,15 +18,11 @@ public:
     spi::awaitable<void> attempt(std::span<spi::Attempt* const>) override;
     spi::awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
     std::unique_ptr<spi::Lane> open_lane() override;
-    spi::awaitable<void> close() override;
-    std::uint64_t requests() const noexcept override { return shared_->requests; }
 
 private:
+    Backend(const spi::Settings&, const spi::Context&, std::shared_ptr<Shared>);
     void leave_line(const std::string& key);
-    void stop() noexcept;
-    error_code gone() const noexcept override;
-    /// The outcome of an attempt whose job was not answered.
-    decltype(spi::Attempt::outcome) not_answered(Step&) const;
+    void stopping() noexcept override;
     void heard(const Step&, spi::Held&) override;
 
     const std::shared_ptr<Shared> shared_;
@@ -34,8 +30,6 @@ private:
     std::shared_ptr<Listener> listener_;
 };
 
-/// Writes the outcome into an attempt, and what may be left at the server into its place.
-void take(Step&, const Shared&, spi::Attempt&);
 std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Shared>);
 
 }  // namespace holdfast::postgresql

@@ -1,10 +1,8 @@
 #include "connect.hpp"
 
-#include <arpa/inet.h>
 #include <poll.h>
 
 #include <algorithm>
-#include <boost/asio/ip/address.hpp>
 #include <cctype>
 
 #include "errors.hpp"
@@ -14,47 +12,11 @@ namespace {
 
 constexpr std::size_t longest_words = 200;
 
-bool is_address(const std::string& host) {
-    in6_addr any;
-    return ::inet_pton(AF_INET, host.c_str(), &any) == 1 ||
-           ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
-}
-
-/// The loopback interface, or a Unix socket.
-bool on_this_machine(const std::string& address) {
-    if (address.empty()) return true;
-    error_code ec;
-    const auto ip = boost::asio::ip::make_address(address, ec);
-    return !ec && (ip.is_loopback() ||
-                   (ip.is_v6() && ip.to_v6().is_v4_mapped() &&
-                    boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, ip.to_v6())
-                        .is_loopback()));
-}
-
-/// For how long a look-up may delay a caller that knows an address already.
-constexpr milliseconds patience_with_names{750};
-
 /// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
 spi::Answer<std::vector<std::string>> targets(Shared& shared,
                                               std::optional<boot_clock::time_point> look_up) {
-    const Options& o = shared.options;
-    if (!o.socket.empty()) return std::vector<std::string>(1);
-    if (is_address(o.host)) return std::vector<std::string>{o.host};
-    const std::string nowhere = "no address for " + o.host;
-    std::vector<std::string> known;
-    if (auto reached = shared.reached(); !reached.empty()) known.push_back(std::move(reached));
-    if (!look_up && !known.empty()) return known;
-    if (!look_up) return spi::Failure(make(Error::unresolved), nowhere);
-    if (!known.empty()) look_up = std::min(*look_up, boot_clock::now() + patience_with_names);
-    const auto found = shared.names.wait_for(o.host, *look_up);
-    if (!found && !known.empty()) return known;
-    if (!found)
-        return spi::Failure(make(Error::unresolved),
-                            nowhere + ": " + spi::HostNames::words(found.error()));
-    std::vector<std::string> out;
-    for (const auto& address : *found)
-        out.push_back(address.to_string());
-    return out;
+    if (!shared.options.socket.empty()) return std::vector<std::string>(1);
+    return shared.addresses(shared.options.host, look_up);
 }
 
 /// Of what a server may say unasked, its warnings are for an operator.
@@ -80,6 +42,7 @@ public:
         if (!why && PQserverVersion(h.get()) < 120000) why = make(Error::too_old);
         if (!why) return h;
         if (!h || why == make(Error::no_answer)) return spi::Failure(why);
+        if (why == make(Error::too_old)) return spi::Failure(why, "PostgreSQL 12 or newer");
         const std::string_view message = PQerrorMessage(h.get());
         const auto state = state_in(message);
         if (!state.empty()) why = make(from_state(state));
@@ -114,7 +77,7 @@ private:
         add("sslpassword", no_pass_phrase_);
         for (const auto& [name, value] : o.libpq)
             add(name.c_str(), value);
-        if (!o.tls_chosen && !on_this_machine(address)) add("sslmode", require_);
+        if (!o.tls_chosen && !sql::on_this_machine(address)) add("sslmode", require_);
         names.push_back(nullptr);
         values.push_back(nullptr);
         PgHandle h{PQconnectStartParams(names.data(), values.data(), 0), &PQfinish};

@@ -12,9 +12,7 @@
 namespace holdfast::postgresql {
 
 /// The outcome of one statement.
-struct Said {
-    spi::Failure failed;       ///< none: the answer is in `rows`
-    bool nothing_done = true;  ///< with a failure: surely nothing was changed
+struct Said : sql::Reply {
     pqxx::result rows;
 };
 
@@ -72,7 +70,7 @@ private:
 
     const std::shared_ptr<Shared> shared_;
     const Resolve resolve_;
-    Watchdog::Guard guard_;
+    sql::Watchdog::Guard guard_;
     std::unique_ptr<Session> session_;
     std::shared_ptr<const Statements> statements_;  // for the table that was audited
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};

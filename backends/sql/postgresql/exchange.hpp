@@ -9,10 +9,7 @@
 
 namespace holdfast::postgresql {
 
-using Steps = std::vector<Step*>;
-
-/// A row that is free, or was, and could not be had: somebody is just at it, or has locked it.
-inline constexpr milliseconds just_missed{10};
+using sql::just_missed, sql::keys_of, sql::last_deadline, sql::look_within, sql::still_open;
 
 inline std::string text(std::int64_t n) {
     return std::to_string(n);
@@ -28,33 +25,13 @@ inline std::int64_t number(const pqxx::row& r, int at) {
     return f.is_null() ? 0 : f.as<std::int64_t>();
 }
 
-inline void refuse(Step& s, const Said& said) {
-    if (said.nothing_done)
-        s.refused(said.failed, spi::Attempt::Failed{said.failed.why, cannot_now(said.failed.why)});
-    else
-        s.refused(said.failed, spi::Attempt::NoAnswer{said.failed.why});
+inline void refuse(Connection& c, Step& s, const sql::Reply& said) {
+    sql::refuse(c.shared(), s, said);
 }
 
 /// False: there is an error, which is now in all of them.
-inline bool went_well(const Said& said, const Steps& steps) {
-    if (said.failed)
-        for (Step* s : steps)
-            refuse(*s, said);
-    return !said.failed;
-}
-
-inline boot_clock::time_point last_deadline(const Steps& steps) {
-    auto last = boot_clock::time_point::min();
-    for (const Step* s : steps)
-        last = std::max(last, s->deadline);
-    return last;
-}
-
-inline std::vector<std::string> keys_of(const Steps& steps) {
-    std::vector<std::string> keys;
-    for (const Step* s : steps)
-        keys.push_back(s->key);
-    return keys;
+inline bool went_well(Connection& c, const sql::Reply& said, const Steps& steps) {
+    return sql::went_well(c.shared(), said, steps);
 }
 
 inline std::string array_of(const std::vector<std::string>& texts) {
@@ -104,7 +81,7 @@ template <class F>
 bool exchange(Connection& c, Sql sql, const Steps& steps, const std::vector<std::string>& p,
               F&& with_row) {
     const Said said = c.run(sql, p, last_deadline(steps));
-    if (!went_well(said, steps)) return false;
+    if (!went_well(c, said, steps)) return false;
     std::unordered_map<std::string_view, Step*> by_key;
     for (Step* s : steps)
         by_key.emplace(s->key, s);
@@ -113,13 +90,6 @@ bool exchange(Connection& c, Sql sql, const Steps& steps, const std::vector<std:
         if (at != by_key.end()) with_row(*at->second, row);
     }
     return true;
-}
-
-inline Steps still_open(const Steps& steps) {
-    Steps open;
-    std::copy_if(steps.begin(), steps.end(), std::back_inserter(open),
-                 [](const Step* s) { return !s->done; });
-    return open;
 }
 
 /// Attempts of distinct names: tries those that may be free, looks at the others, and registers as

@@ -11,7 +11,7 @@ public:
         : sql::Lane<Step, Connection>(shared->options.prefix, shared, Connection::Resolve::no) {}
 
 private:
-    void answered(Step& s, spi::Attempt& a) override { take(s, connection_.shared(), a); }
+    void answered(Step& s, spi::Attempt& a) override { sql::take(s, connection_.shared(), a); }
     void released(const Step& s, spi::Held& h) override {
         Waiters& waiters = *connection_.shared().waiters;
         h.handed_on = s.handed_on;

@@ -7,39 +7,18 @@ namespace holdfast::postgresql {
 
 spi::Answer<spi::Survey> Questions::survey(Connection& c, const std::string& name,
                                            boot_clock::time_point deadline) {
-    const std::string key = c.shared().options.prefix + name;
-    TableRows rows;
-    Said said = read(c, {key}, deadline, rows);
-    if (said.failed) return said.failed;
-    const auto state = rows[key].state();
-    return state ? state->survey() : spi::Survey();
+    Table table(c);
+    return sql::survey(table, c.shared().options.prefix + name, deadline);
 }
 
 spi::Answer<spi::Survey> Questions::tell(Connection& c, const std::string& name,
                                          const HolderFilter& which, spi::Tell what,
                                          boot_clock::time_point deadline) {
     const std::string key = c.shared().options.prefix + name;
-    spi::Survey reached;
-    for (bool written = false; !written;) {
-        TableRows rows;
-        Said said = read(c, {key}, deadline, rows);
-        if (said.failed) return said.failed;
-        const TableRow& row = rows[key];
-        auto state = row.state();
-        if (!state) return make(Error::foreign_row);
-        auto told = state->tell(which, what);
-        if (!told) return told;
-        reached = std::move(*told);
-        if (!state->changed) break;
-        std::map<std::string, bool, std::less<>> done;
-        said = write(c, {{key, &row, sql::columns_of(*state, row.columns), deadline, true}}, done);
-        if (said.failed) return said.failed;
-        written = !done.empty();
-        if (!written && boot_clock::now() >= deadline) return make(Error::no_answer);
-    }
-    if (what != spi::Tell::gone) return reached;
-    tell_all(c, {key}, deadline);
-    if (c.shared().waiters) c.shared().waiters->freed_elsewhere(key);
+    Table table(c);
+    auto reached = sql::tell(table, key, which, what, deadline);
+    if (reached && what == spi::Tell::gone && c.shared().waiters)
+        c.shared().waiters->freed_elsewhere(key);
     return reached;
 }
 

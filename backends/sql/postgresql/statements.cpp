@@ -1,11 +1,10 @@
 #include "statements.hpp"
 
-#include <algorithm>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "../common/one_line.hpp"
+#include "../common/words.hpp"
 #include "postgresql_sql.hpp"
 
 namespace holdfast::postgresql {
@@ -73,63 +72,26 @@ std::string quoted(std::string_view text, char mark) {
     return out + mark;
 }
 
-/// Puts in what {words} stand for.
-class Words {
-public:
-    explicit Words(const std::string& table)
-        : all_{
-              {"table", table},
-              {"literal", literal(table)},
-              {"comment", literal(table_comment())},
-              {"place", std::to_string(std::chrono::microseconds(place_lasts).count())},
-              {"clock", sql::one_line(section::clock)},
-              {"now", sql::one_line(section::now)},
-              {"micros", sql::one_line(section::micros)},
-              {"sync", sql::one_line(section::sync)},
-              {"async", sql::one_line(section::async)},
-              {"soon", sql::one_line(section::soon)},
-              {"grants", sql::one_line(section::grants)},
-              {"unchanged", sql::one_line(section::unchanged)},
-              {"writes", sql::one_line(section::writes)},
-          } {}
-
-    using Arguments = std::vector<std::string_view>;
-
-    std::string complete(std::string_view pattern, const Arguments& arguments = {}) const {
-        std::string out;
-        while (!pattern.empty()) {
-            const auto open = std::min(pattern.find('{'), pattern.size());
-            out += pattern.substr(0, open);
-            pattern.remove_prefix(open);
-            if (pattern.empty()) break;
-            const auto close = pattern.find('}');
-            const auto within = pattern.substr(1, close - 1);
-            pattern.remove_prefix(close + 1);
-            out += within.empty() ? "{}" : meaning(within, arguments);  // an empty jsonb
-        }
-        return out;
-    }
-
-private:
-    static std::string literal(std::string_view text) { return quoted(text, '\''); }
-
-    std::string meaning(std::string_view within, const Arguments& outer) const {
-        if (within.size() == 1 && within[0] >= '1' && within[0] <= '9')
-            return std::string(outer.at(static_cast<std::size_t>(within[0] - '1')));
-        Arguments own;
-        const auto word = within.substr(0, within.find(' '));
-        while (within.find(' ') != within.npos) {
-            within.remove_prefix(within.find(' ') + 1);
-            own.push_back(within.substr(0, within.find(' ')));
-        }
-        const auto at = std::find_if(all_.begin(), all_.end(),
-                                     [&](const auto& one) { return one.first == word; });
-        // The table's name may have anything in it.
-        return word == "table" || word == "literal" ? at->second : complete(at->second, own);
-    }
-
-    const std::vector<std::pair<std::string_view, std::string>> all_;
-};
+sql::Words words_for(const std::string& table) {
+    const std::string literal = quoted(table, '\'');
+    return sql::Words(
+        {
+            {"table", table},
+            {"literal", literal},
+            {"comment", quoted(table_comment(), '\'')},
+            {"place", std::to_string(std::chrono::microseconds(place_lasts).count())},
+            {"clock", sql::one_line(section::clock)},
+            {"now", sql::one_line(section::now)},
+            {"micros", sql::one_line(section::micros)},
+            {"sync", sql::one_line(section::sync)},
+            {"async", sql::one_line(section::async)},
+            {"soon", sql::one_line(section::soon)},
+            {"grants", sql::one_line(section::grants)},
+            {"unchanged", sql::one_line(section::unchanged)},
+            {"writes", sql::one_line(section::writes)},
+        },
+        {"table", "literal", "comment"});
+}
 
 std::string name_of(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325U;
@@ -152,7 +114,7 @@ int Statements::columns(Sql s) noexcept {
 }
 
 Statements::Statements(const std::string& schema) {
-    const Words words((schema.empty() ? "" : schema + ".") + "holdfast_lease");
+    const auto words = words_for((schema.empty() ? "" : schema + ".") + "holdfast_lease");
     for (std::size_t i = 0; i < texts_.size(); ++i) {
         texts_[i] = words.complete(sql::one_line(statement(static_cast<Sql>(i)).text));
         names_[i] = name_of(texts_[i]);

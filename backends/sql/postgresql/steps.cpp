@@ -10,10 +10,10 @@ int mark(const Step& s) {
 }
 
 /// Somebody else has locked the row: once more, soon.
-void locked_now(Step& s) {
+void locked_now(Connection& c, Step& s) {
     Said said;
     said.failed = make(Error::conflict);
-    refuse(s, said);
+    refuse(c, s, said);
     s.freed = false;
 }
 
@@ -23,7 +23,7 @@ Steps judge_open(Connection& c, const Steps& wave) {
     Steps locked, general;
     const Steps open = still_open(wave);
     TableRows rows;
-    if (open.empty() || !went_well(read(c, keys_of(open), last_deadline(open), rows), open))
+    if (open.empty() || !went_well(c, read(c, keys_of(open), last_deadline(open), rows), open))
         return locked;
     for (Step* s : open) {
         const TableRow& row = rows[s->key];
@@ -48,7 +48,7 @@ void renew_wave(Connection& c, const Steps& wave) {
                   renewed))
         return;
     for (Step* s : judge_open(c, wave))
-        locked_now(*s);
+        locked_now(c, *s);
 }
 
 /// Where more than a mutex is waited for, only the waiters know by their marks whose turn it is,
@@ -109,7 +109,7 @@ void withdraw_all(Connection& c, const Steps& steps) {
     }
     const Said said =
         c.run(Sql::withdraw, {key.take(), owner.take(), last.take()}, last_deadline(steps));
-    if (!went_well(said, steps)) {
+    if (!went_well(c, said, steps)) {
         if (steps.size() > 1 && said.failed.why == make(Error::timed_out))
             one_by_one(steps, [&](const Steps& one) { withdraw_all(c, one); });
         return;
@@ -152,7 +152,7 @@ void release_wave(Connection& c, const Steps& wave) {
         Step& s = *wave.front();
         const Said said =
             c.run(Sql::release, {s.key, s.owner, text(s.token), text(mark(s))}, s.deadline);
-        if (!went_well(said, wave)) return;
+        if (!went_well(c, said, wave)) return;
         for (const auto& r : said.rows)
             released(s, r);
     }
@@ -160,16 +160,11 @@ void release_wave(Connection& c, const Steps& wave) {
     lay(c, wave);
     const Steps locked = judge_open(c, wave);
     for (Step* s : locked)
-        locked_now(*s);
+        locked_now(c, *s);
     if (wave.size() > 1) one_by_one(locked, [&](const Steps& one) { release_wave(c, one); });
 }
 
 }  // namespace
-
-milliseconds look_within(std::int64_t left_us, milliseconds ttl) noexcept {
-    const auto longest = std::max(std::min(ttl / 3, milliseconds(1000)), milliseconds(1));
-    return std::clamp(milliseconds(left_us / 1000 + 1), milliseconds(1), longest);
-}
 
 std::vector<std::string> tell(Connection& c, const std::vector<std::string>& keys,
                               boot_clock::time_point deadline, bool leave) {
@@ -195,7 +190,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
             }
             Said late;
             late.failed = make(Error::no_answer);
-            refuse(*s, late);
+            refuse(c, *s, late);
         }
         return steps;
     };

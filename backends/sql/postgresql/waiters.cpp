@@ -13,7 +13,7 @@ boot_clock::duration Waiters::interval(milliseconds ttl) noexcept {
 Waiters::Plan Waiters::plan(const std::string& key, const spi::Attempt& a,
                             boot_clock::time_point now) const {
     const auto* n = in_line_.find(key);
-    const bool doubt = OwnerState::of(a.place).touched;
+    const bool doubt = sql::OwnerState::of(a.place).touched;
     const bool polite = a.queue && !doubt && now < left_alone_until(key);
     if (n == nullptr) return !polite ? Plan::take : hearing_ ? Plan::stand : Plan::wait;
     if (polite && !n->hint && !n->placed && hearing_) return Plan::stand;
@@ -48,7 +48,7 @@ milliseconds Waiters::pause(const std::string& key, milliseconds ttl,
     const auto* n = in_line_.find(key);
     if (n == nullptr) return milliseconds(1);
     const auto left = std::chrono::duration_cast<microseconds>(n->held_until - now);
-    return look_within(left.count() > 0 ? left.count() : 1'000'000, ttl);
+    return sql::look_within(left.count() > 0 ? left.count() : 1'000'000, ttl);
 }
 
 void Waiters::enter(const std::string& key, std::string_view owner, boot_clock::time_point came) {

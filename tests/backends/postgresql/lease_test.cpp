@@ -102,7 +102,7 @@ TEST_CASE("an owner that leaves is marked for as long as its own request may act
     direct.shared->heard_clock(direct.shared->server_us(boot_clock::now()) - 1'000'000);
     auto unanswered = pg::Step(pg::Step::Kind::attempt, "", a);
     unanswered.outcome = hf::spi::Attempt::NoAnswer{hf::make_error_code(errc::unavailable)};
-    pg::take(unanswered, *direct.shared, a);
+    holdfast::sql::take(unanswered, *direct.shared, a);
     CHECK(pg::Step(pg::Step::Kind::withdraw, "", a).ghost >= sent_with);
 }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
-namespace holdfast::postgresql {
+namespace holdfast::sql {
 
 Watchdog::Guard::Guard(std::shared_ptr<Watchdog> dog, bool spare)
     : dog_(std::move(dog)), spare_(spare) {
@@ -98,4 +98,4 @@ void Watchdog::close() noexcept {
     timer_.reset();
 }
 
-}  // namespace holdfast::postgresql
+}  // namespace holdfast::sql

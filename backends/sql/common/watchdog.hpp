@@ -1,6 +1,6 @@
-// Deadlines for blocking calls: libpq waits for as long as TCP lets it, and TCP does not notice a
-// server that hangs. One timer on the engine serves all connections of a client. It shuts down the
-// socket of an overdue call, whose thread then returns with an error.
+// Deadlines for blocking calls: a client library waits for as long as TCP lets it, and TCP does not
+// notice a server that hangs. One timer on the engine serves all connections of a client. It shuts
+// down the socket of an overdue call, whose thread then returns with an error.
 #pragma once
 #include <atomic>
 #include <boost/asio/steady_timer.hpp>
@@ -11,7 +11,7 @@
 
 #include "holdfast/clock.hpp"
 
-namespace holdfast::postgresql {
+namespace holdfast::sql {
 
 class Watchdog : public std::enable_shared_from_this<Watchdog> {
 public:
@@ -23,8 +23,8 @@ public:
         ~Guard();
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
-        /// The socket to shut down; -1: none. Kept as a duplicate, since libpq may give the number
-        /// back to the system, which then reuses it.
+        /// The socket to shut down; -1: none. Kept as a duplicate, since the client library may
+        /// give the number back to the system, which then reuses it.
         void watch(int socket);
         int socket() const noexcept { return socket_; }
         /// A call begins, which must end by then. False: the client is closing.
@@ -61,4 +61,4 @@ private:
     std::vector<Guard*> guards_;
 };
 
-}  // namespace holdfast::postgresql
+}  // namespace holdfast::sql

@@ -1,0 +1,158 @@
+#include "session.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace holdfast::mysql {
+namespace {
+
+constexpr std::size_t longest_words = 200;
+/// Ways to prove a password that do not show it to a server without TLS.
+constexpr const char* allowed_authentication =
+    "mysql_native_password,client_ed25519,caching_sha2_password,sha256_password,auth_gssapi_client";
+/// Where the system keeps trusted certificates.
+constexpr const char* system_certificates = "/etc/ssl/certs";
+
+std::string words_of(std::string_view message) {
+    return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
+}
+
+void set_tls(MYSQL* m, const Options& o, bool on) {
+    my_bool enforce = on ? 1 : 0, verify = on && o.tls_verify ? 1 : 0;
+    mysql_optionsv(m, MYSQL_OPT_SSL_ENFORCE, &enforce);
+    mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+    if (!on) return;
+    const auto path = [](const std::string& p) { return p.empty() ? nullptr : p.c_str(); };
+    const bool system = o.tls_ca_file.empty() && o.tls_verify;
+    mysql_ssl_set(m, path(o.tls_key_file), path(o.tls_cert_file), path(o.tls_ca_file),
+                  system ? system_certificates : nullptr, nullptr);
+}
+
+void keep_alive(int socket, std::chrono::seconds silent) {
+    constexpr int probes = 3;
+    const auto set = [&](int level, int name, int value) {
+        (void)::setsockopt(socket, level, name, &value, sizeof value);  // fails on a Unix socket
+    };
+    const int idle = static_cast<int>(silent.count());
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, idle);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, std::max(idle / probes, 1));
+    set(IPPROTO_TCP, TCP_KEEPCNT, probes);
+}
+
+spi::Failure why_not(MYSQL* m, bool tls, bool late) {
+    const unsigned number = mysql_errno(m);
+    spi::Failure failed(make(from_number(number)), words_of(mysql_error(m)));
+    const bool of_network = number >= 2000 && number < 3000;
+    if (late && of_network) failed.why = make(Error::no_answer);
+    if (tls && number == 2026)
+        failed.detail +=
+            "; tls_ca_file names the certificates to trust, tls_verify=no trusts every server, "
+            "tls=off does without";
+    return failed;
+}
+
+}  // namespace
+
+spi::Answer<Session> Session::connect(Shared& shared, const std::string& address,
+                                      boot_clock::time_point deadline) {
+    static const int ready = mysql_server_init(0, nullptr, nullptr);  // not safe at first use
+    const Options& o = shared.options;
+    Handle handle(mysql_init(nullptr), &mysql_close);
+    if (ready != 0 || !handle) return spi::Failure(make(Error::no_resources));
+    std::string password;
+    if (!o.password.empty()) {
+        auto secret = o.password.read();
+        if (!secret) return std::move(secret).error();
+        password = std::move(*secret);
+    }
+    MYSQL* const m = handle.get();
+    const bool unix_socket = !o.socket.empty();
+    const bool tls = o.tls == Options::Tls::on ||
+                     (o.tls == Options::Tls::automatic && !sql::on_this_machine(address));
+    const auto began = boot_clock::now();
+    const auto left = std::chrono::floor<std::chrono::seconds>(deadline - began);
+    const auto patience = std::max(left, std::chrono::seconds(1));
+    const auto seconds = static_cast<unsigned>(patience.count());
+    my_bool off = 0;
+    unsigned files = 0;
+    // No file of this machine for a server that asks, no option file, no silent reconnect.
+    mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &files);
+    mysql_optionsv(m, MYSQL_OPT_RECONNECT, &off);
+    mysql_optionsv(m, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "binary");
+    mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, allowed_authentication);
+    mysql_optionsv(m, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
+    set_tls(m, o, tls);
+    // A certificate is for the name, which has been looked up by now.
+    const std::string& host = tls && o.tls_verify ? o.host : address;
+    if (mysql_real_connect(m, unix_socket ? nullptr : host.c_str(),
+                           o.user.empty() ? nullptr : o.user.c_str(), password.c_str(),
+                           o.database.c_str(), o.port, unix_socket ? o.socket.c_str() : nullptr,
+                           CLIENT_MULTI_STATEMENTS) == nullptr)
+        return why_not(m, tls, boot_clock::now() - began >= patience);
+    // From here on the caller shuts the socket of what takes too long.
+    keep_alive(static_cast<int>(mysql_get_socket(m)), o.silent);
+    return Session(std::move(handle));
+}
+
+bool Session::refused(Refusal& why) const {
+    why.number = mysql_errno(handle_.get());
+    why.words = words_of(mysql_error(handle_.get()));
+    return false;
+}
+
+bool Session::take_result(int columns, Result& result, Refusal& why) {
+    MYSQL* const m = handle_.get();
+    const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> stored(mysql_store_result(m),
+                                                                          &mysql_free_result);
+    // libmariadb forgets that there are rows to come when the connection breaks before them.
+    if (!stored && mysql_errno(m) != 0) return refused(why);
+    const unsigned found = stored ? mysql_num_fields(stored.get()) : 0;
+    if (static_cast<int>(found) != columns) {
+        why.words = std::to_string(found) + " columns";
+        return false;
+    }
+    if (!stored) {
+        result.affected = mysql_affected_rows(m);
+        result.id = mysql_insert_id(m);
+        return true;
+    }
+    while (MYSQL_ROW row = mysql_fetch_row(stored.get())) {
+        const unsigned long* lengths = mysql_fetch_lengths(stored.get());
+        auto& texts = result.rows.emplace_back();
+        for (unsigned i = 0; i < found; ++i)
+            texts.emplace_back(row[i] == nullptr ? std::string_view()
+                                                 : std::string_view(row[i], lengths[i]));
+    }
+    return true;
+}
+
+bool Session::run(const Packet& packet, std::vector<Result>& results, Refusal& why) {
+    MYSQL* const m = handle_.get();
+    if (mysql_real_query(m, packet.text.data(), packet.text.size()) != 0) return refused(why);
+    for (std::size_t i = 0; i < packet.columns.size(); ++i) {
+        if (!take_result(packet.columns[i], results.emplace_back(), why)) return false;
+        const int next = mysql_next_result(m);
+        if (next > 0) return refused(why);
+        const bool more_to_come = i + 1 < packet.columns.size();
+        if ((next == 0) == more_to_come) continue;
+        why.words = "fewer or more results than statements";
+        return false;
+    }
+    return true;
+}
+
+bool Session::stale(int socket) const noexcept {
+    char byte = 0;
+    const auto n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
+    // Under TLS nobody can tell from outside what there is to read.
+    return n == 0 || mysql_get_ssl_cipher(handle_.get()) == nullptr;
+}
+
+}  // namespace holdfast::mysql

@@ -1,0 +1,62 @@
+// One connection of libmariadb: connecting, packets of statements, their answers. It blocks;
+// deadlines are up to the caller, who shuts the socket.
+#pragma once
+#include <mysql.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "holdfast/spi/failure.hpp"
+#include "shared.hpp"
+#include "statements.hpp"
+
+namespace holdfast::mysql {
+
+/// The answer to one statement. NULL is an empty text.
+struct Result {
+    std::uint64_t affected = 0;  ///< rows that were changed
+    std::uint64_t id = 0;        ///< what the statement passed to LAST_INSERT_ID()
+    std::vector<std::vector<std::string>> rows;
+
+    const std::string& text(std::size_t row, std::size_t column) const {
+        return rows.at(row).at(column);
+    }
+    /// 0 for NULL. Errors: std::exception for a text that is no number.
+    std::int64_t number(std::size_t row, std::size_t column) const {
+        const std::string& t = text(row, column);
+        return t.empty() ? 0 : std::stoll(t);
+    }
+};
+
+/// An error of the server, or of the way there. `number` 0: an answer that the statement cannot
+/// have.
+struct Refusal {
+    unsigned number = 0;
+    std::string words;
+};
+
+class Session {
+public:
+    /// Connects. `address`: numeric, or empty for the Unix socket. Each wait of it lasts until
+    /// `deadline`, in whole seconds, one at least.
+    static spi::Answer<Session> connect(Shared&, const std::string& address,
+                                        boot_clock::time_point deadline);
+
+    /// Runs the packet, up to the first statement that fails. True: all were answered.
+    bool run(const Packet&, std::vector<Result>&, Refusal&);
+    int socket() const noexcept { return static_cast<int>(mysql_get_socket(handle_.get())); }
+    std::uint64_t id() const noexcept { return mysql_thread_id(handle_.get()); }
+    /// Whether the server has ended it, or says something that nobody asked for.
+    bool stale(int socket) const noexcept;
+
+private:
+    using Handle = std::unique_ptr<MYSQL, decltype(&mysql_close)>;
+    explicit Session(Handle h) : handle_(std::move(h)) {}
+    bool take_result(int columns, Result&, Refusal&);
+    bool refused(Refusal&) const;
+
+    Handle handle_;
+};
+
+}  // namespace holdfast::mysql

@@ -1,0 +1,56 @@
+--- The table, and what is asked once in a session or by an operator. {words} are those of words.sql.
+
+--- For people as well: sent with its lines as they are here.
+-- name: create
+CREATE TABLE IF NOT EXISTS holdfast_lease (
+  name     VARBINARY(1024) NOT NULL,
+  slot     TINYINT NOT NULL DEFAULT 0,
+  owner    VARBINARY(512),
+  token    BIGINT NOT NULL DEFAULT 0,
+  expires  BIGINT NOT NULL DEFAULT 0,
+  acquired BIGINT NOT NULL DEFAULT 0,
+  mark     TINYINT NOT NULL DEFAULT 0,
+  previous TINYINT NOT NULL DEFAULT 0,
+  revoked  TINYINT NOT NULL DEFAULT 0,
+  ver      BIGINT NOT NULL DEFAULT 0,
+  gone     MEDIUMBLOB,
+  meta     MEDIUMBLOB,
+  PRIMARY KEY (name, slot)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC COMMENT = {comment};
+
+--- What the server's or the user's settings would change in the statements. The session is ours alone.
+-- name: settings
+SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 1, completion_type = 0
+
+-- name: isolation
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
+
+--- Columns: see Connection::introduce. Where SYSDATE() stands still during a statement, it is NOW().
+-- name: hello
+SELECT CONNECTION_ID(), VERSION(), SYSDATE(6) < IF(SLEEP(0.002) = 0, SYSDATE(6), NULL), DATABASE(), @@read_only, {now}
+
+-- name: table_facts
+SELECT TABLE_COMMENT, IFNULL(ENGINE, TABLE_TYPE),
+  (SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX) FROM information_schema.STATISTICS s
+    WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME AND INDEX_NAME = 'PRIMARY')
+  FROM information_schema.TABLES t WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'holdfast_lease'
+
+--- What examine.cpp judges, by name; those that a server does not have are left out.
+-- name: variables
+SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
+  'innodb_doublewrite', 'wsrep_on', 'wsrep_cluster_size', 'max_connections', 'read_only', 'super_read_only',
+  'max_statement_time', 'max_execution_time', 'wait_timeout', 'rpl_semi_sync_master_enabled',
+  'rpl_semi_sync_source_enabled', 'gtid_strict_mode')
+
+-- name: replicas
+SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'
+
+-- name: counts
+SELECT {now}, (SELECT MAX(token) FROM holdfast_lease),
+  (SELECT COUNT(*) FROM (SELECT 1 FROM holdfast_lease GROUP BY name, slot HAVING COUNT(*) > 1) AS doubled)
+
+-- name: connections
+SHOW GLOBAL STATUS LIKE 'Threads_connected'
+
+-- name: grants
+SHOW GRANTS

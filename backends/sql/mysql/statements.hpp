@@ -1,0 +1,77 @@
+// Every statement of this backend; their texts are in statements.sql and session.sql. The README
+// prints those of an acquire and a release, and a test compares them with what the server really
+// ran.
+//
+// A statement on one row is a transaction of its own. Several go in one packet, between BEGIN and
+// COMMIT, so that they are synced to the disk once. Time is the server's clock when it is read.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::mysql {
+
+enum class Sql : std::uint8_t {
+    grant,     ///< owner (4 times), owner, ttl us, name, owner, owner, deadline us -> 8 * token +
+               ///< previous + 1 as the insert id
+    release,   ///< mark, name, owner, token
+    renew,     ///< ttl us, name, owner, token
+    ensure,    ///< name: makes a missing row
+    read,      ///< names -> see Table::read
+    write,     ///< owner, token, expires, acquired, mark, previous, revoked, text, gone, name,
+               ///< version, deadline us: for a row that still has that version
+    list,      ///< prefix, its length, prefix, limit -> names
+    record,    ///< name, text: keeps it in a row of its own
+    recorded,  ///< name -> text, for a day
+    sweep_window,  ///< name -> last of the next thousand names, how many there are
+    sweep,         ///< name, last name: deletes free rows that nobody has used for a day
+    settings,
+    isolation,
+    hello,
+    table_facts,
+    variables,
+    replicas,
+    counts,
+    connections,
+    grants,
+    begin,
+    commit,
+    rollback,
+    create
+};
+
+/// The beginning of the table's comment; the number of the layout's format follows.
+inline constexpr std::string_view comment_before_format = "Holdfast leases, format ";
+inline constexpr int table_format = 1;
+std::string table_comment();
+
+/// A value as SQL has it: a number, or a text in quotes.
+class Value {
+public:
+    Value(std::int64_t number) : text_(std::to_string(number)) {}
+    Value(std::string_view text);
+    Value(const std::string& text) : Value(std::string_view(text)) {}
+    /// Several, with commas between them.
+    explicit Value(const std::vector<std::string>& texts);
+    const std::string& text() const noexcept { return text_; }
+
+private:
+    std::string text_;
+};
+
+/// Statements that are sent together.
+struct Packet {
+    std::string text;
+    std::vector<int> columns;  ///< of the answer to each; 0: it has no rows
+
+    Packet() = default;
+    explicit Packet(Sql s, std::initializer_list<Value> values = {}) { add(s, values); }
+    void add(Sql, std::initializer_list<Value> values = {});
+};
+
+/// The statement that makes the table, for people as well.
+std::string create_table();
+
+}  // namespace holdfast::mysql

@@ -1,0 +1,56 @@
+--- The statements on rows; a `?` is a value, in the order of statements.hpp, and {words} are those of words.sql. The lines of
+--- one are sent as one line.
+---
+--- The assignments of an UPDATE run from left to right and see what those before them wrote, so `previous` and `token` come
+--- before `owner`. Each statement that writes counts `ver` up: a row that looks as it did before was still written.
+
+-- name: grant
+UPDATE holdfast_lease SET
+  token = LAST_INSERT_ID(8 * IF(owner = ? AND expires > {now}, token, GREATEST(token + 1, {now}))
+    + 1 + IF(owner IS NULL, mark, IF(owner = ?, previous, 3))) DIV 8,
+  previous = IF(owner IS NULL, mark, IF(owner = ?, previous, 3)),
+  acquired = IF(owner = ? AND expires > {now}, acquired, {now}),
+  owner = ?, expires = {now} + ?, mark = 0, revoked = 0, ver = ver + 1
+  WHERE name = ? AND slot = 0 AND meta IS NULL
+    AND (owner IS NULL OR expires <= {now} OR owner = ? AND NOT revoked)
+    AND (gone IS NULL OR LOCATE(?, gone) = 0) AND {now} < ?
+
+-- name: release
+UPDATE holdfast_lease SET owner = NULL, mark = ?, ver = ver + 1
+  WHERE name = ? AND slot = 0 AND meta IS NULL AND owner = ? AND token = ? AND expires > {now}
+
+-- name: renew
+UPDATE holdfast_lease SET expires = {now} + ?, ver = ver + 1
+  WHERE name = ? AND slot = 0 AND meta IS NULL AND owner = ? AND token = ? AND NOT revoked AND expires > {now}
+
+-- name: ensure
+INSERT IGNORE INTO holdfast_lease (name, acquired) VALUES (?, {now})
+
+-- name: read
+SELECT name, owner, token, expires, acquired, mark, previous, revoked, meta, ver, gone, {now}
+  FROM holdfast_lease WHERE slot = 0 AND name IN (?)
+
+-- name: write
+UPDATE holdfast_lease SET owner = NULLIF(?, ''), token = ?, expires = ?, acquired = ?, mark = ?, previous = ?, revoked = ?,
+  meta = NULLIF(?, ''), gone = NULLIF(?, ''), ver = ver + 1
+  WHERE name = ? AND slot = 0 AND ver = ? AND {now} < ?
+
+-- name: list
+SELECT name FROM holdfast_lease WHERE name >= ? AND LEFT(name, ?) = ? AND slot = 0
+  AND owner IS NOT NULL AND expires > {now} ORDER BY name LIMIT ?
+
+-- name: record
+INSERT INTO holdfast_lease (name, slot, token, acquired, meta) VALUES (?, 1, {now}, {now}, ?)
+  ON DUPLICATE KEY UPDATE token = VALUES(token), acquired = VALUES(acquired), meta = VALUES(meta), ver = ver + 1
+
+-- name: recorded
+SELECT meta FROM holdfast_lease WHERE name = ? AND slot = 1 AND acquired > {now} - {day}
+
+-- name: sweep_window
+SELECT MAX(name), COUNT(*) FROM
+  (SELECT name FROM holdfast_lease WHERE name > ? ORDER BY name, slot LIMIT 1000) AS window_of_rows
+
+-- name: sweep
+DELETE FROM holdfast_lease WHERE name > ? AND name <= ?
+  AND (owner IS NULL OR owner LIKE 'hf:%' AND expires < {now} - {day}) AND (meta IS NULL OR meta LIKE 'hf 1%')
+  AND mark < 2 AND token < {now} - {day} AND acquired < {now} - {day}
