@@ -10,13 +10,13 @@ namespace {
 /// For how long a look-up may delay a caller that knows an address already.
 constexpr milliseconds patience_with_names{750};
 
+}  // namespace
+
 bool is_address(const std::string& host) {
     in6_addr any;
     return ::inet_pton(AF_INET, host.c_str(), &any) == 1 ||
            ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
-
-}  // namespace
 
 bool on_this_machine(const std::string& address) {
     if (address.empty()) return true;

@@ -162,6 +162,8 @@ private:
     std::atomic<bool> closing_{false};
 };
 
+/// Whether it is an IP address.
+bool is_address(const std::string& host);
 /// The loopback interface, or a Unix socket, which has no address.
 bool on_this_machine(const std::string& address);
 

@@ -13,8 +13,6 @@ namespace {
 constexpr milliseconds idle_unchecked{100};
 /// How long callers' threads do not connect after the server had no connection left.
 constexpr std::chrono::seconds crowded_for{10};
-/// libmariadb counts whole seconds.
-constexpr std::chrono::seconds least_time_to_connect{1};
 
 constexpr std::string_view owner_does_it =
     "; let its owner run what `holdfast schema mysql` prints, and GRANT SELECT, INSERT, UPDATE, "
@@ -82,9 +80,10 @@ spi::Failure Connection::open(boot_clock::time_point deadline) {
     const bool spare = resolve_ == Resolve::no;
     if (spare && now < shared_->crowded_until())
         return {make(Error::too_many), "the server has no connection to spare"};
-    // The engine's connection serves a caller that has less time.
-    if (spare && deadline - now < least_time_to_connect)
-        return {make(Error::connecting), "there is no time to connect"};
+    // That looks a name up, which nothing can bound.
+    const Options& o = shared_->options;
+    if (spare && o.verifies_name() && o.tls_to(shared_->reached()))
+        return {make(Error::too_many), "callers' threads make no look-up"};
     sql::Server::Opening opening(*shared_);
     // A caller's own thread has no time beyond its caller's.
     const auto until = spare ? deadline : spi::net::connect_until(deadline);

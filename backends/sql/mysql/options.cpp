@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "../../tls/options.hpp"
+#include "../common/server.hpp"
 #include "holdfast/spi/identity.hpp"
 
 namespace holdfast::mysql {
@@ -37,6 +38,14 @@ Options::Options(const spi::Settings& s)
       silent(std::chrono::ceil<std::chrono::seconds>(s.duration("keepalive"))) {
     if (host.size() > 2 && host.front() == '[' && host.back() == ']')
         host = host.substr(1, host.size() - 2);
+}
+
+bool Options::tls_to(const std::string& address) const {
+    return tls == Tls::on || (tls == Tls::automatic && !sql::on_this_machine(address));
+}
+
+bool Options::verifies_name() const {
+    return socket.empty() && tls != Tls::off && tls_verify && !sql::is_address(host);
 }
 
 const std::vector<spi::OptionSpec>& option_table() {

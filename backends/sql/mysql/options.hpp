@@ -14,6 +14,10 @@ struct Options {
     explicit Options(const spi::Settings&);
 
     enum class Tls { off, automatic, on };
+    /// To that address; an empty one is the Unix socket.
+    bool tls_to(const std::string& address) const;
+    /// Whether the certificate has to have the host's name, of a host that is not an address.
+    bool verifies_name() const;
 
     std::string host;
     std::uint16_t port;

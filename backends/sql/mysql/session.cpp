@@ -1,7 +1,9 @@
 #include "session.hpp"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -32,7 +34,9 @@ void set_tls(MYSQL* m, const Options& o, bool on) {
                   system ? system_certificates : nullptr, nullptr);
 }
 
-void keep_alive(int socket, std::chrono::seconds silent) {
+/// What libmariadb leaves out: a child inherits nothing, and a silent peer is noticed.
+void prepare(int socket, std::chrono::seconds silent) {
+    (void)::fcntl(socket, F_SETFD, FD_CLOEXEC);
     constexpr int probes = 3;
     const auto set = [&](int level, int name, int value) {
         (void)::setsockopt(socket, level, name, &value, sizeof value);  // fails on a Unix socket
@@ -44,16 +48,48 @@ void keep_alive(int socket, std::chrono::seconds silent) {
     set(IPPROTO_TCP, TCP_KEEPCNT, probes);
 }
 
-spi::Failure why_not(MYSQL* m, bool tls, bool late) {
+spi::Failure why_not(MYSQL* m, bool tls) {
     const unsigned number = mysql_errno(m);
     spi::Failure failed(make(from_number(number)), words_of(mysql_error(m)));
-    const bool of_network = number >= 2000 && number < 3000;
-    if (late && of_network) failed.why = make(Error::no_answer);
     if (tls && number == 2026)
         failed.detail +=
             "; tls_ca_file names the certificates to trust, tls_verify=no trusts every server, "
             "tls=off does without";
     return failed;
+}
+
+/// Waits for what libmariadb waits for, at most a moment. Returns what has happened.
+int wait_for(MYSQL* m, int what, boot_clock::duration most) {
+    pollfd p{static_cast<int>(mysql_get_socket(m)), 0, 0};
+    if ((what & MYSQL_WAIT_READ) != 0) p.events |= POLLIN;
+    if ((what & MYSQL_WAIT_WRITE) != 0) p.events |= POLLOUT;
+    constexpr milliseconds slice{50};
+    const auto ms = std::min(std::chrono::ceil<milliseconds>(most), slice);
+    if (::poll(&p, 1, static_cast<int>(ms.count())) <= 0) return 0;
+    const bool readable = (p.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+    return what & ((readable ? MYSQL_WAIT_READ : 0) |
+                   ((p.revents & (POLLOUT | POLLHUP | POLLERR)) != 0 ? MYSQL_WAIT_WRITE : 0));
+}
+
+/// The call that libmariadb can interrupt: of all others a socket can be shut, which is not known
+/// here before they return.
+bool drive(MYSQL* m, const Options& o, const std::string& host, const std::string& password,
+           boot_clock::time_point deadline, const sql::Watchdog& watchdog) {
+    const bool unix_socket = !o.socket.empty();
+    MYSQL* connected = nullptr;
+    int waits = mysql_real_connect_start(
+        &connected, m, unix_socket ? nullptr : host.c_str(),
+        o.user.empty() ? nullptr : o.user.c_str(), password.c_str(), o.database.c_str(), o.port,
+        unix_socket ? o.socket.c_str() : nullptr, CLIENT_MULTI_STATEMENTS);
+    prepare(static_cast<int>(mysql_get_socket(m)), o.silent);
+    bool late = false;
+    while (waits != 0) {
+        const auto left = deadline - boot_clock::now();
+        late = late || left <= boot_clock::duration::zero() || watchdog.closing();
+        const int happened = late ? MYSQL_WAIT_TIMEOUT : wait_for(m, waits, left);
+        if (happened != 0) waits = mysql_real_connect_cont(&connected, m, happened);
+    }
+    return late;
 }
 
 }  // namespace
@@ -71,32 +107,22 @@ spi::Answer<Session> Session::connect(Shared& shared, const std::string& address
         password = std::move(*secret);
     }
     MYSQL* const m = handle.get();
-    const bool unix_socket = !o.socket.empty();
-    const bool tls = o.tls == Options::Tls::on ||
-                     (o.tls == Options::Tls::automatic && !sql::on_this_machine(address));
-    const auto began = boot_clock::now();
-    const auto left = std::chrono::floor<std::chrono::seconds>(deadline - began);
-    const auto patience = std::max(left, std::chrono::seconds(1));
-    const auto seconds = static_cast<unsigned>(patience.count());
+    const bool tls = o.tls_to(address);
     my_bool off = 0;
     unsigned files = 0;
     // No file of this machine for a server that asks, no option file, no silent reconnect.
     mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &files);
     mysql_optionsv(m, MYSQL_OPT_RECONNECT, &off);
-    mysql_optionsv(m, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    mysql_optionsv(m, MYSQL_OPT_NONBLOCK, nullptr);
     mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "binary");
     mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, allowed_authentication);
     mysql_optionsv(m, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
     set_tls(m, o, tls);
     // A certificate is for the name, which has been looked up by now.
     const std::string& host = tls && o.tls_verify ? o.host : address;
-    if (mysql_real_connect(m, unix_socket ? nullptr : host.c_str(),
-                           o.user.empty() ? nullptr : o.user.c_str(), password.c_str(),
-                           o.database.c_str(), o.port, unix_socket ? o.socket.c_str() : nullptr,
-                           CLIENT_MULTI_STATEMENTS) == nullptr)
-        return why_not(m, tls, boot_clock::now() - began >= patience);
-    // From here on the caller shuts the socket of what takes too long.
-    keep_alive(static_cast<int>(mysql_get_socket(m)), o.silent);
+    if (drive(m, o, host, password, deadline, *shared.watchdog))
+        return spi::Failure(make(Error::no_answer));
+    if (mysql_errno(m) != 0) return why_not(m, tls);
     return Session(std::move(handle));
 }
 

@@ -38,8 +38,9 @@ struct Refusal {
 
 class Session {
 public:
-    /// Connects. `address`: numeric, or empty for the Unix socket. Each wait of it lasts until
-    /// `deadline`, in whole seconds, one at least.
+    /// Connects until `deadline`. `address`: numeric, or empty for the Unix socket. Where the
+    /// certificate's name is verified, libmariadb looks the name up by itself, for as long as the
+    /// system takes.
     static spi::Answer<Session> connect(Shared&, const std::string& address,
                                         boot_clock::time_point deadline);
 
