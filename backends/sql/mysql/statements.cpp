@@ -42,9 +42,13 @@ constexpr Statement statement(Sql s) noexcept {
         case Sql::isolation:
             return {section::isolation, 0};
         case Sql::hello:
-            return {section::hello, 6};
+            return {section::hello, 5};
+        case Sql::real_time:
+            return {section::real_time, 0};
         case Sql::table_facts:
-            return {section::table_facts, 3};
+            return {section::table_facts, 2};
+        case Sql::table_key:
+            return {section::table_key, 1};
         case Sql::variables:
             return {section::variables, 2};
         case Sql::replicas:
