@@ -56,7 +56,7 @@ TEST_CASE("an answer without the rows and columns of its statement is an error")
             INFO(what << ", introduced: " << introduces);
             const Hostile how{{}, introduces, answer, pg::table_comment()};
             Acceptor server([&](Tcp::socket& s, std::size_t) { serve(how, s); });
-            call_everything(open(server.url("ttl=300ms&request_timeout=100ms")));
+            call_everything(open(url_of(server, "ttl=300ms&request_timeout=100ms")));
         }
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("answers that are mangled on the way end in errors, and no crash", "[.
     std::atomic<int> rounds{0}, granted{0};
     const auto call = [&](int thread) {
         while (boot_clock::now() < until) {
-            const auto client = open(made.url("ttl=1s&request_timeout=200ms"));
+            const auto client = open(url_of(made, "ttl=1s&request_timeout=200ms"));
             for (int i = 0; i < 8; ++i) {
                 const auto name = "mangled/" + std::to_string((thread + i) % 3);
                 const hf::LockOptions kinds[] = {{},
@@ -122,7 +122,7 @@ TEST_CASE("what a server warns of reaches the event sink once, and never the err
     const int before = ::dup(2), into = ::open(file.c_str(), O_CREAT | O_RDWR, 0600);
     ::dup2(into, 2);
     {
-        const auto client = open(server.url("ttl=300ms&request_timeout=100ms"), {}, listen);
+        const auto client = open(url_of(server, "ttl=300ms&request_timeout=100ms"), {}, listen);
         for (int i = 0; i < 3; ++i)
             CHECK_FALSE(client.inspect("N").has_value());  // each with a connection of its own
     }
@@ -152,7 +152,7 @@ TEST_CASE("a listener that cannot connect does not hold up the grants of free na
     proxy = &made;
     const auto busy = fresh("listener-busy");
     const auto holder = hold(open_here(), busy);
-    const auto client = open(made.url("ttl=60s"));
+    const auto client = open(url_of(made, "ttl=60s"));
     const auto try_free = [&](const std::string& name) {
         std::promise<hf::error_code> ended;
         lock_of(client, name)->async_acquire({.wait = 0ms}, [&](hf::error_code ec, hf::Lease) {

@@ -9,6 +9,7 @@
 #include <future>
 #include <sstream>
 
+#include "../sql/acceptor.hpp"
 #include "direct.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 
@@ -291,23 +292,6 @@ std::string heard_at(const std::string& address, const std::string& query, std::
     return heard.get();
 }
 
-/// An address of this machine that is not the loopback's; empty without a network.
-std::string outer_address() {
-    // Connecting a datagram socket sends nothing, and says which address would be used.
-    const int s = ::socket(AF_INET, SOCK_DGRAM, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(9);
-    ::inet_pton(AF_INET, "192.0.2.1", &to.sin_addr);
-    socklen_t size = sizeof to;
-    std::array<char, INET_ADDRSTRLEN> text{};
-    if (::connect(s, reinterpret_cast<sockaddr*>(&to), size) == 0 &&
-        ::getsockname(s, reinterpret_cast<sockaddr*>(&to), &size) == 0)
-        ::inet_ntop(AF_INET, &to.sin_addr, text.data(), text.size());
-    ::close(s);
-    return text.data();
-}
-
 }  // namespace
 
 TEST_CASE("PGSSLMODE and PGCHANNELBINDING count: nothing is said to a server without TLS") {
@@ -330,7 +314,7 @@ TEST_CASE("PGSSLMODE and PGCHANNELBINDING count: nothing is said to a server wit
 }
 
 TEST_CASE("to another machine TLS is required unless somebody says otherwise") {
-    const std::string address = outer_address();
+    const std::string address = sql_tests::outer_address();
     if (address.empty()) return;  // without a network there is no other machine
     std::string words;
     CHECK(heard_at(address, "", &words).size() == 8);

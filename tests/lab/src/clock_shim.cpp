@@ -4,6 +4,7 @@
 // redis-server's allocator does not survive so early. It is never installed and needs no C++
 // library.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -42,6 +43,18 @@ bool is_wall_clock(clockid_t id) {
     return id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE;
 }
 
+/// The same moment on a clock that is `us` ahead.
+timespec moved(const timespec& t, long long us) {
+    const long long sum = t.tv_sec * 1000000LL + t.tv_nsec / 1000 + us;
+    return {sum / 1000000, sum % 1000000 * 1000 + t.tv_nsec % 1000};
+}
+
+/// A moment of the wall clock, not of a monotonic one, which counts from the machine's start.
+bool is_wall_time(const timespec& t) {
+    constexpr long long years = 20LL * 365 * 86400;
+    return t.tv_sec > years;
+}
+
 }  // namespace
 
 extern "C" {
@@ -49,10 +62,18 @@ extern "C" {
 [[gnu::visibility("default")]] int clock_gettime(clockid_t id, timespec* out) noexcept {
     const auto failed = static_cast<int>(syscall(SYS_clock_gettime, id, out));
     if (failed != 0 || offset == nullptr || !is_wall_clock(id)) return failed;
-    const long long us = out->tv_sec * 1000000LL + out->tv_nsec / 1000 + *offset;
-    out->tv_sec = us / 1000000;
-    out->tv_nsec = us % 1000000 * 1000 + out->tv_nsec % 1000;
+    *out = moved(*out, *offset);
     return 0;
+}
+
+/// Who waits until a moment of the moved clock would else wait for as long as it is ahead.
+[[gnu::visibility("default")]] int pthread_cond_timedwait(pthread_cond_t* condition,
+                                                          pthread_mutex_t* mutex,
+                                                          const timespec* until) {
+    if (!is_wall_time(*until))
+        return pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, until);
+    const timespec real = moved(*until, offset == nullptr ? 0 : -*offset);
+    return pthread_cond_clockwait(condition, mutex, CLOCK_REALTIME, &real);
 }
 
 [[gnu::visibility("default")]] int gettimeofday(timeval* out, void*) noexcept {

@@ -1,0 +1,178 @@
+// Who may come in, what is said to whom on the way, and what is missing where somebody may not.
+#include <fstream>
+
+#include "direct.hpp"
+#include "holdfast/lab/temp_dir.hpp"
+#include "hostile_server.hpp"
+
+using namespace mysql_tests;
+
+namespace {
+
+/// What a server that could do TLS, or could not, hears of a client with a password.
+struct Overheard {
+    explicit Overheard(const std::string& address, bool tls, const std::string& query)
+        : server(
+              [this, tls](Tcp::socket& s, std::size_t) {
+                  const Hostile how{.login = {"\xfe" + std::string("mysql_clear_password") + '\0'},
+                                    .introduction = {},
+                                    .answer = ok(),
+                                    .tls = tls};
+                  serve(how, s, [this](const std::string& body) {
+                      const std::lock_guard hold(mutex);
+                      heard += body;
+                  });
+              },
+              address) {
+        words = refused(open("mysql://app:s3cret@" + address + ":" + std::to_string(server.port()) +
+                             "/app?request_timeout=1s" + query),
+                        "N", errc::unavailable);
+    }
+    std::string all() const {
+        const std::lock_guard hold(mutex);
+        return heard;
+    }
+    mutable std::mutex mutex;
+    std::string heard, words;
+    Acceptor server;
+};
+
+}  // namespace
+
+TEST_CASE("rights that are missing are named, with the remedy") {
+    auto own = lab::MariadbServer::start();
+    own.sql("CREATE USER guest");
+    const auto guest = url_of(own, "guest");
+    const std::string grant = "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO";
+    SECTION("no rights on the database") {
+        CHECK_THAT(refused(open(guest), "N", errc::denied), ContainsSubstring("guest"));
+    }
+    SECTION("no table, and no right to make it") {
+        own.sql("GRANT SELECT ON holdfast.* TO guest");
+        const auto words = refused(open(guest), "N", errc::denied);
+        CHECK_THAT(words, ContainsSubstring("holdfast schema mysql"));
+        CHECK_THAT(words, ContainsSubstring(grant));
+    }
+    SECTION("the table is there, and others may not use it") {
+        hold(open(own.url()), "N").release();
+        own.sql("GRANT SELECT ON holdfast.* TO guest");
+        CHECK_THAT(refused(open(guest), "N", errc::denied), ContainsSubstring(grant));
+        own.sql("GRANT UPDATE ON holdfast.holdfast_lease TO guest");
+        CHECK(hold(open(guest), "N").valid());
+        CHECK_THAT(refused(open(guest), "new", errc::denied), ContainsSubstring(grant));
+        own.sql("GRANT INSERT ON holdfast.holdfast_lease TO guest");
+        CHECK(hold(open(guest), "new").valid());  // DELETE is for the sweeper alone
+    }
+    SECTION("database, user, and an account that is locked") {
+        CHECK_THAT(refused(open(url_of(own, "nobody")), "N", errc::denied),
+                   ContainsSubstring("nobody"));
+        own.sql("GRANT ALL ON *.* TO guest");
+        const auto host = "127.0.0.1:" + std::to_string(own.port());
+        CHECK_THAT(refused(open("mysql://guest@" + host + "/nowhere"), "N", errc::bad_config),
+                   ContainsSubstring("nowhere"));
+        own.sql("ALTER USER guest ACCOUNT LOCK");
+        CHECK_THAT(refused(open(guest), "N", errc::denied), ContainsSubstring("locked"));
+    }
+    SECTION("a right that is taken away under a lease") {
+        own.sql("GRANT ALL ON holdfast.* TO guest");
+        const auto client = open(guest);
+        auto lease = hold(client, "N");
+        own.sql("REVOKE UPDATE ON holdfast.* FROM guest");
+        CHECK(lease.renew().error() == errc::denied);
+        CHECK(lease.valid());
+        own.sql("GRANT UPDATE ON holdfast.* TO guest");
+        CHECK(lease.renew().has_value());
+    }
+}
+
+TEST_CASE("passwords by file and environment, TLS, a Unix socket; never printed") {
+    lab::MariadbOptions options;
+    options.password = "s3cret-w0rd";
+    options.tls = true;
+    auto own = lab::MariadbServer::start(options);
+    const auto url = own.url();
+    const auto tls = "tls=on&tls_ca_file=" + own.ca_file().string();
+    lab::TempDir dir;
+    std::ofstream(dir / "right") << options.password << "\n";
+    std::ofstream(dir / "wrong") << "wr0ng-w0rd\n";
+    const auto file = [&](const char* name) { return "&password_file=" + (dir / name).string(); };
+    CHECK(hold(open(url, tls + file("right")), "N").valid());
+    ::setenv("HOLDFAST_TEST_PASSWORD", options.password.c_str(), 1);
+    CHECK(hold(open(url, tls + "&password_env=HOLDFAST_TEST_PASSWORD"), "N").valid());
+    CHECK(hold(open(own.url_with_password(), tls), "N").valid());
+    // By a host name of the certificate, and one that it has not.
+    const auto by_name = [&](const std::string& host, const std::string& query) {
+        return "mysql://holdfast@" + host + ":" + std::to_string(own.port()) + "/holdfast?" +
+               query + file("right") + "&request_timeout=2s";
+    };
+    CHECK(hold(open(by_name("localhost", tls)), "N").valid());
+    CHECK_THAT(refused(open(by_name("127.0.0.2", tls)), "N", errc::unavailable),
+               ContainsSubstring("tls_verify"));
+    const auto client = open(url, tls + file("wrong"));
+    const auto words = refused(client, "N", errc::denied);
+    CHECK_THAT(words, ContainsSubstring("Access denied"));
+    CHECK(words.find("w0rd") == std::string::npos);
+    std::ofstream(dir / "wrong") << options.password << "\n";  // read again at the next connect
+    CHECK(hold(client, "N").valid());
+    CHECK(client.url().find("w0rd") == std::string::npos);
+    // Without the certificate there is no way to know the server.
+    const auto blind = refused(open(url, "tls=on" + file("right")), "N", errc::unavailable);
+    CHECK_THAT(blind, ContainsSubstring("tls_ca_file"));
+    CHECK(blind.find("w0rd") == std::string::npos);
+    CHECK(hold(open(url, "tls=on&tls_verify=no" + file("right")), "N").valid());
+    CHECK_FALSE(lock_of(open(url, "tls=off" + file("right")), "N")->try_acquire().has_value());
+    auto lease =
+        hold(open("mysql://holdfast@/holdfast?socket=" + own.socket().string() + file("right")),
+             "socket");
+    CHECK(own.value("SELECT COUNT(*) > 0 FROM information_schema.processlist WHERE user = "
+                    "'holdfast' AND host = 'localhost'") == "1");
+}
+
+TEST_CASE("a password is shown to no server that asks for it in clear text") {
+    const Overheard here("127.0.0.1", false, "");
+    CHECK_THAT(here.all(), ContainsSubstring("app"));  // the login came
+    CHECK(here.all().find("s3cret") == std::string::npos);
+}
+
+TEST_CASE("to another machine TLS is required unless somebody says otherwise") {
+    const std::string address = sql_tests::outer_address();
+    if (address.empty()) return;  // without a network there is no other machine
+    const Overheard without(address, false, "");
+    CHECK(without.all().find("app") == std::string::npos);
+    CHECK_THAT(without.words, ContainsSubstring("tls=off"));
+    const Overheard with(address, true, "");  // it says that it could, and then cannot
+    CHECK(with.all().find("app") == std::string::npos);
+    const Overheard off(address, false, "&tls=off");
+    CHECK_THAT(off.all(), ContainsSubstring("app"));
+    CHECK(off.all().find("s3cret") == std::string::npos);
+    const Overheard asked("127.0.0.1", false, "&tls=on&tls_verify=no");
+    CHECK(asked.all().find("app") == std::string::npos);
+}
+
+TEST_CASE("what a URL cannot mean is said") {
+    const auto why = [](const std::string& url) {
+        hf::Diagnostics words;
+        CHECK(hf::Client::open(url, {.diagnostics = &words}).error() == errc::bad_config);
+        return words.text();
+    };
+    CHECK_THAT(why("mysql://h/a/b"), ContainsSubstring("one database"));
+    CHECK_THAT(why("mysql://h/a?tls=off&tls_verify=no"), ContainsSubstring("tls_verify"));
+    CHECK_THAT(why("mysql://h/a?tls_cert_file=/x"), ContainsSubstring("tls_key_file"));
+    CHECK_FALSE(why("mysql://h/a?sslmode=require").empty());
+    CHECK(hf::Client::open("mariadb://h/a").has_value());
+}
+
+TEST_CASE("host names are resolved, and one that has no address is named") {
+    const auto port = std::to_string(server().port());
+    const auto client = open("mysql://holdfast@localhost:" + port + "/holdfast");
+    for (int i = 0; i < 3; ++i)
+        CHECK(hold(client, fresh("name")).valid());
+    const auto lost =
+        open("mysql://holdfast@nowhere.invalid:" + port + "/holdfast", "request_timeout=1s");
+    CHECK_THAT(refused(lost, "N", errc::unavailable), ContainsSubstring("nowhere.invalid"));
+    Direct direct("mysql://holdfast@nowhere.invalid:" + port + "/holdfast");
+    direct.shared->reach("127.0.0.1");
+    const auto failed = direct.connection->open(boot_clock::now() + 10s);
+    INFO(failed.detail);
+    CHECK_FALSE(failed);
+}
