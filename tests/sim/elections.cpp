@@ -41,7 +41,8 @@ void Worker::campaign(std::size_t name) {
         world_.fail(user_.process.name + ": a leader campaigns");
     if (ec) {
         --candidate.busy;
-        if (ec != errc::would_deadlock) world_.succession_->failed(name, o.mode, asked);
+        if (ec != errc::would_deadlock)
+            world_.succession_->failed(user_.process, name, o.mode, asked);
         return;
     }
     std::list<Lease> mine;
