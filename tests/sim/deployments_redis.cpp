@@ -185,6 +185,7 @@ public:
         return kind == Kind::mutex || (fencing_ && kind == Kind::shared_mutex);
     }
     bool fences() const override { return fencing_; }
+    bool may_seem_held() const override { return true; }
     Memory memory() const override { return {.any = false}; }
     /// A node that takes longer counts as down (node_timeout).
     Nanos farthest(Nanos request_timeout) const override {
