@@ -193,6 +193,8 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
         if (hello.text(0, 3) != "0")
             return {make(Error::read_only), "read_only is on: connect to the primary"};
         shared_->heard_clock(hello.number(0, 4));
+        if (const std::string& forgets = hello.text(0, 5); !forgets.empty())
+            shared_->heard_warning(forgets + ": a crash of the server's machine forgets grants");
         if (!facts.rows.empty()) return judge_table(facts, said.results[5].text(0, 0));
         if (made) return {make(Error::no_table), "the table was made and is not there"};
         if (auto failed = create(deadline)) return failed;

@@ -27,7 +27,10 @@ SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
 
 --- Columns: see Connection::introduce. SYSDATE() is NOW() where it is the `timestamp` of the settings.
 -- name: hello
-SELECT CONNECTION_ID(), VERSION(), UNIX_TIMESTAMP(SYSDATE()) > 1, @@read_only, {now}
+SELECT CONNECTION_ID(), VERSION(), UNIX_TIMESTAMP(SYSDATE()) > 1, @@read_only, {now},
+--- What makes a crash of the machine forget what was committed.
+  CONCAT_WS(', ', IF(@@innodb_flush_log_at_trx_commit <> 1, 'innodb_flush_log_at_trx_commit is not 1', NULL),
+    IF(@@log_bin AND @@sync_binlog <> 1, 'sync_binlog is not 1', NULL))
 
 -- name: real_time
 SET timestamp = DEFAULT

@@ -42,7 +42,7 @@ constexpr Statement statement(Sql s) noexcept {
         case Sql::isolation:
             return {section::isolation, 0};
         case Sql::hello:
-            return {section::hello, 5};
+            return {section::hello, 6};
         case Sql::real_time:
             return {section::real_time, 0};
         case Sql::table_facts:
