@@ -27,12 +27,19 @@ public:
     explicit Caller(const AcquireOptions& o)
         : options_(o),
           note_(o.note),
-          deadline_(after(boot_clock::now(), std::max(o.wait, milliseconds::zero()))) {}
+          begun_(boot_clock::now()),
+          deadline_(after(begun_, std::max(o.wait, milliseconds::zero()))) {}
     virtual ~Caller() = default;
     Caller(const Caller&) = delete;
     Caller& operator=(const Caller&) = delete;
 
     boot_clock::time_point deadline() const noexcept { return deadline_; }
+    /// Else it makes one attempt, whose bound is the request time-out.
+    bool waits() const noexcept { return options_.wait > milliseconds::zero(); }
+    /// Whether the other one's acquisition, begun anew, ends within this one's bound.
+    bool may_join(const Caller& other) const noexcept {
+        return other.deadline_ <= (other.waits() ? deadline_ : begun_);
+    }
     const AcquireOptions& options() const noexcept { return options_; }
     /// Its options, with the time that is left.
     AcquireOptions request() const {
@@ -48,13 +55,15 @@ public:
     virtual void prepare() = 0;
     /// Ends its wait at the lock; to be called under no mutex.
     virtual std::function<void()> ender() = 0;
+    /// It can be told while its acquisition goes on.
+    virtual bool detaches() const noexcept = 0;
 
     bool cancelled = false;  ///< by its caller; guarded as the owner's state is
 
 private:
     const AcquireOptions options_;
     const std::string note_;
-    const boot_clock::time_point deadline_;
+    const boot_clock::time_point begun_, deadline_;
 };
 
 /// One handle of the grant. The owner can share it until it is released.
@@ -114,6 +123,7 @@ private:
         std::shared_ptr<Caller> caller;
         std::list<std::shared_ptr<Caller>> joined;
         bool ended = false;  ///< by another acquisition's grant
+        bool left = false;   ///< its caller is told: it goes on for those that joined
     };
     using Telling = std::vector<std::pair<std::shared_ptr<Caller>, Answer>>;
 
@@ -127,8 +137,7 @@ private:
     }
     /// What it is told whose time is over.
     static error_code end_of(const Caller& c) noexcept {
-        return make_error_code(c.options().wait > milliseconds::zero() ? errc::timed_out
-                                                                       : errc::contended);
+        return make_error_code(c.waits() ? errc::timed_out : errc::contended);
     }
     /// The lock refuses it without sending anything, and gives the reason.
     bool refused_by_lock(const AcquireOptions& o) const noexcept {
@@ -140,6 +149,8 @@ private:
         std::list<UnderWay> under_way;
     };
     void place(Now&, const std::shared_ptr<Caller>&, Telling&);
+    /// What it waited for has ended so: no error, where another acquisition was granted.
+    void place_again(Now&, const std::shared_ptr<Caller>&, error_code, Telling&);
     Lease handle(Now& now, Lease inner) {
         auto body = std::make_shared<ReentrantHandle>(std::move(inner), shared_from_this());
         now.open.push_back(body.get());
@@ -177,10 +188,23 @@ void OneOwner::place(Now& now, const std::shared_ptr<Caller>& c, Telling& told) 
     if (!now.open.empty()) return void(told.emplace_back(c, one_more(now, *c)));
     // One that ends no later needs no clock: whoever joins it is asked again then.
     for (UnderWay& u : now.under_way)
-        if (u.caller->deadline() <= c->deadline()) return u.joined.push_back(c);
+        if (!u.caller->cancelled && c->may_join(*u.caller)) return u.joined.push_back(c);
     c->prepare();
     now.under_way.push_back({c, {}});
     told.emplace_back(c, std::nullopt);
+}
+
+void OneOwner::place_again(Now& now, const std::shared_ptr<Caller>& c, error_code ec,
+                           Telling& told) {
+    const bool over = now.open.empty() && c->deadline() <= boot_clock::now();
+    // Its time is over, and one more request could take a request time-out more. A cancelled
+    // acquisition had no answer.
+    if (over && ec != errc::cancelled)
+        told.emplace_back(c, end_of(*c));
+    else if (over && c->waits())
+        told.emplace_back(c, make_error_code(errc::unavailable));
+    else
+        place(now, c, told);
 }
 
 void OneOwner::cancel(const std::shared_ptr<Caller>& c) {
@@ -190,11 +214,20 @@ void OneOwner::cancel(const std::shared_ptr<Caller>& c) {
         if (!now || std::exchange(c->cancelled, true)) return;
         for (UnderWay& u : now->under_way) {
             if (u.caller == c) {
-                end = c->ender();
-            } else if (u.joined.remove(c) > 0) {
-                end = [c] { c->tell(Answer(make_error_code(errc::cancelled))); };
+                // Others may have waited for its one attempt for as long as one may take.
+                if (c->waits() || u.joined.empty())
+                    end = c->ender();
+                else if (u.left = c->detaches(); u.left)
+                    end = [c] { c->tell(Answer(make_error_code(errc::cancelled))); };
+                break;
             }
-            if (end) break;
+            if (u.joined.remove(c) == 0) continue;
+            end = [c,
+                   last = u.caller->cancelled && u.joined.empty() ? u.caller->ender() : nullptr] {
+                if (last) last();
+                c->tell(Answer(make_error_code(errc::cancelled)));
+            };
+            break;
         }
     }
     if (end) end();
@@ -209,26 +242,22 @@ void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease l
         const auto mine = std::find_if(now->under_way.begin(), now->under_way.end(),
                                        [&](const UnderWay& u) { return u.caller == c; });
         auto joined = std::move(mine->joined);
-        const bool ended = mine->ended;
+        const bool ended = mine->ended, left = mine->left;
         now->under_way.erase(mine);
         if (!ec && now->open.empty()) {
-            told.emplace_back(c, handle(*now, std::move(lease)));
+            lease = handle(*now, std::move(lease));
+            if (!left) told.emplace_back(c, std::move(lease));
         } else if (!c->cancelled && (ended || !now->open.empty())) {
             joined.push_front(c);  // another one was granted first
         } else {
             if (!ec) ec = make_error_code(errc::cancelled);
-            told.emplace_back(c, ec == errc::contended ? end_of(*c) : ec);
+            const error_code own = ec == errc::contended ? end_of(*c) : ec;
+            if (!left) told.emplace_back(c, c->cancelled ? make_error_code(errc::cancelled) : own);
         }
         if (!ec || own_end(ec) || !now->open.empty()) {
             joined.sort([](const auto& a, const auto& b) { return a->deadline() < b->deadline(); });
-            for (const auto& j : joined) {
-                // The lock was asked for it: one more request could take a time-out more.
-                const bool asked = j == c || ec == errc::contended || ec == errc::timed_out;
-                if (now->open.empty() && asked && j->deadline() <= boot_clock::now())
-                    told.emplace_back(j, end_of(*j));
-                else
-                    place(*now, j, told);
-            }
+            for (const auto& j : joined)
+                place_again(*now, j, ended ? error_code() : ec, told);
         } else {
             for (const auto& j : joined)
                 told.emplace_back(j, ec);
@@ -237,7 +266,7 @@ void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease l
             for (UnderWay& u : now->under_way)
                 if (!std::exchange(u.ended, true)) ends.push_back(u.caller->ender());
     }
-    lease = {};  // a second grant, if it was one, goes back
+    lease = {};  // a second grant goes back, or the handle of a caller that has left
     for (const auto& end : ends)
         end();
     tell(told);
@@ -260,6 +289,7 @@ public:
     std::function<void()> ender() override {
         return [end = end_]() mutable { end.request_stop(); };
     }
+    bool detaches() const noexcept override { return false; }
     std::stop_token end() const noexcept { return end_.get_token(); }
     Answer take() {
         std::unique_lock hold(mutex_);
@@ -324,6 +354,7 @@ public:
             if (const auto waiting = weak.lock()) waiting->cancel();
         };
     }
+    bool detaches() const noexcept override { return true; }
     void cancel() { owner_->cancel(shared_from_this()); }
 
 private:

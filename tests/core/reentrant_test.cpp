@@ -60,6 +60,32 @@ struct AgainCall {
     std::future<std::pair<hf::error_code, hf::Lease>> future = state->ended.get_future();
 };
 
+/// A Lock that the test answers, also after a cancellation.
+class Asked final : public hf::Lock {
+public:
+    struct Calls {
+        std::vector<Handler> open;
+        int cancelled = 0;
+        void answer(hf::error_code ec) { std::exchange(open, {}).front()(ec, hf::Lease()); }
+    };
+    explicit Asked(std::shared_ptr<Calls> c) : calls_(std::move(c)) {}
+    std::string_view name() const noexcept override { return "asked"; }
+    const hf::Capabilities& capabilities() const noexcept override { return has_; }
+    std::unique_ptr<hf::Lock> clone() const override { return std::make_unique<Asked>(calls_); }
+
+protected:
+    void do_async_acquire(const hf::AcquireOptions&, Handler handler) override {
+        auto slot = asio::get_associated_cancellation_slot(handler);
+        if (slot.is_connected())
+            slot.assign([calls = calls_](asio::cancellation_type) { ++calls->cancelled; });
+        calls_->open.push_back(std::move(handler));
+    }
+
+private:
+    const std::shared_ptr<Calls> calls_;
+    const hf::Capabilities has_{};
+};
+
 }  // namespace
 
 TEST_CASE("reentrant: an owner takes it again at once, and a stranger waits", "[reentrant]") {
@@ -183,6 +209,49 @@ TEST_CASE("reentrant: a blocking caller is cancelled in either place", "[reentra
     lab::wait_until([&] { return g.waiters() == 1; }, 10s, "the third one waits");
     other.release();
     CHECK_FALSE(third.take().first);
+}
+
+TEST_CASE("reentrant: one attempt goes on for those that joined, without a second request",
+          "[reentrant]") {
+    const auto calls = std::make_shared<Asked::Calls>();
+    hf::Reentrant<std::string> lock(std::make_unique<Asked>(calls));
+    const hf::AcquireOptions once{.wait = 0s};
+    AgainCall first(lock, "one", once), second(lock, "one", once), third(lock, "one", once);
+    first.state->signal.emit(asio::cancellation_type::terminal);
+    CHECK(first.take().first == errc::cancelled);
+    second.state->signal.emit(asio::cancellation_type::terminal);
+    CHECK(second.take().first == errc::cancelled);
+    CHECK(calls->open.size() == 1);
+    CHECK(calls->cancelled == 0);
+    SECTION("the answer is theirs") {
+        calls->answer(make_error_code(errc::contended));
+        CHECK(third.take().first == errc::contended);
+        CHECK(calls->open.empty());
+    }
+    SECTION("it ends with the last of them") {
+        third.state->signal.emit(asio::cancellation_type::terminal);
+        CHECK(third.take().first == errc::cancelled);
+        CHECK(calls->cancelled == 1);
+        calls->answer(make_error_code(errc::cancelled));
+    }
+}
+
+TEST_CASE("reentrant: what joined a cancelled acquisition asks no longer than it said",
+          "[reentrant]") {
+    const auto calls = std::make_shared<Asked::Calls>();
+    hf::Reentrant<std::string> lock(std::make_unique<Asked>(calls));
+    const auto over = hf::boot_clock::now() + 40ms;
+    AgainCall first(lock, "one", {.wait = 20ms}), brief(lock, "one", {.wait = 20ms}),
+        patient(lock, "one", {.wait = 60s});
+    first.state->signal.emit(asio::cancellation_type::terminal);
+    CHECK(calls->cancelled == 1);
+    lab::wait_until([&] { return hf::boot_clock::now() >= over; }, 10s, "their time is over");
+    calls->answer(make_error_code(errc::cancelled));
+    CHECK(first.take().first == errc::cancelled);
+    CHECK(brief.take().first == errc::unavailable);
+    CHECK(calls->open.size() == 1);
+    calls->answer(make_error_code(errc::timed_out));
+    CHECK(patient.take().first == errc::timed_out);
 }
 
 TEST_CASE("reentrant: each waits as long as it said", "[reentrant]") {

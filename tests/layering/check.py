@@ -19,13 +19,13 @@ SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
 # is belongs to a client library, and each client library to the one backend that includes it.
 SYSTEM = re.compile(r"((arpa|linux|net|netinet|sys)/.+|(dirent|elf|errno|fcntl|limits|link|netdb|poll|pthread|pwd|sched"
                     r"|signal|spawn|stdlib|string|termios|time|unistd)\.h|known_schemes\.inc"
-                    r"|(redis|redlock)_lua\.hpp|(postgresql|sqlite)_sql\.hpp)")
+                    r"|(redis|redlock)_lua\.hpp|(mysql|postgresql|sqlite)_sql\.hpp)")
 LIBRARIES = ("boost/", "fmt/", "CLI/", "toml++/")
 NOT_FOR_ALL = "boost/asio/ssl"  # brings OpenSSL
 # What a family of backends has alike: for these alone, and it knows none of them.
-FAMILIES = {"backends/sql/common": ("backends/sql/postgresql", "backends/sql/sqlite"),
+FAMILIES = {"backends/sql/common": ("backends/sql/mysql", "backends/sql/postgresql", "backends/sql/sqlite"),
             "backends/resp": ("backends/redis", "backends/redlock"),
-            "backends/tls": ("backends/etcd", "backends/redis", "backends/redlock", "backends/resp")}
+            "backends/tls": ("backends/etcd", "backends/redis", "backends/redlock", "backends/resp", "backends/sql/mysql")}
 # The client libraries of a family: its members may include them, too.
 FAMILY_LIBRARIES = {"boost/asio/ssl": "backends/tls", "openssl": "backends/tls", "hiredis": "backends/resp"}
 # Who may talk to a client library beside its backend: witnesses, floors and users' own programs do so on purpose.

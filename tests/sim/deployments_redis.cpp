@@ -1,7 +1,9 @@
 // One Redis server, with clients of all its modes, and Redlock's nodes.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "deployments.hpp"
 #include "redis_order.hpp"
@@ -183,6 +185,7 @@ public:
         return kind == Kind::mutex || (fencing_ && kind == Kind::shared_mutex);
     }
     bool fences() const override { return fencing_; }
+    bool may_seem_held() const override { return true; }
     Memory memory() const override { return {.any = false}; }
     /// A node that takes longer counts as down (node_timeout).
     Nanos farthest(Nanos request_timeout) const override {
@@ -236,11 +239,16 @@ public:
 
     std::string contradicts(const Belief& b, const Name& n) override {
         const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
+        const std::string round = latest_round(b.owner, n);
         std::size_t have = 0;
         for (const auto& node : nodes_) {
             // One that has lost it votes for nobody else meanwhile.
             const bool silent = !durable_ && kernel_.now() < node->emptied() + max_ttl;
-            have += silent || node->machine.when(until(*node, b.owner, n) * ms) >= believed ? 1 : 0;
+            const auto parts = parts_of(*node, n);
+            const auto part = parts.find(round);
+            const bool keeps =
+                part != parts.end() && node->machine.when(part->second * ms) >= believed;
+            have += silent || keeps ? 1 : 0;
         }
         if (have > nodes_.size() / 2) return {};
         return "only " + std::to_string(have) + " nodes keep it for as long as it believes";
@@ -256,17 +264,30 @@ public:
 
 private:
     static constexpr Nanos max_ttl = 6 * second;
-    /// In the node's milliseconds; 0: it has nothing of this owner. Later rounds add a number.
-    static Nanos until(Redis& node, const std::string& owner, const Name& n) {
+    /// What holds the name at a node, each until then in the node's milliseconds.
+    static std::map<std::string, Nanos> parts_of(Redis& node, const Name& n) {
         const model::Store& store = node.store();
         const auto* lock = store.find(n.text);
-        if (lock == nullptr) return 0;
-        if (lock->text.starts_with(owner)) return lock->expires;
-        const auto* parts = store.find("{" + n.text + "}:hf:r");
-        if (lock->text != "hf:s" || parts == nullptr) return 0;
-        for (const auto& [member, ends] : parts->scores)
-            if (member.starts_with(owner)) return static_cast<Nanos>(ends);
-        return 0;
+        if (lock == nullptr) return {};
+        if (lock->text != "hf:s") return {{lock->text, lock->expires}};
+        std::map<std::string, Nanos> all;
+        if (const auto* parts = store.find("{" + n.text + "}:hf:r"); parts != nullptr)
+            for (const auto& [member, ends] : parts->scores)
+                all[member] = static_cast<Nanos>(ends);
+        return all;
+    }
+    /// Of this owner's rounds at the nodes: each but the first adds a number, and the last one was
+    /// granted. A reader's earlier ones stand beside it until they are undone, and count for
+    /// nothing.
+    std::string latest_round(const std::string& owner, const Name& n) const {
+        std::string last = owner;
+        const auto later = [&](const std::string& part) {
+            return std::pair(part.size(), part) > std::pair(last.size(), last);
+        };
+        for (const auto& node : nodes_)
+            for (const auto& [part, ends] : parts_of(*node, n))
+                if (part.starts_with(owner) && later(part)) last = part;
+        return last;
     }
     Kernel& kernel_;
     std::vector<std::unique_ptr<Redis>> nodes_;

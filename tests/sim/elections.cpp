@@ -41,7 +41,8 @@ void Worker::campaign(std::size_t name) {
         world_.fail(user_.process.name + ": a leader campaigns");
     if (ec) {
         --candidate.busy;
-        if (ec != errc::would_deadlock) world_.succession_->failed(name, o.mode, asked);
+        if (ec != errc::would_deadlock)
+            world_.succession_->failed(user_.process, name, o.mode, asked);
         return;
     }
     std::list<Lease> mine;
@@ -80,7 +81,8 @@ void Worker::observe(std::size_t name) {
         const auto term = known ? world_.terms_.find(known->value) : world_.terms_.end();
         const bool stood = user_.process.late_until() > since.moment;
         if (found.error() == errc::timed_out && !stood && term != world_.terms_.end() &&
-            term->second.gone + request + world_.slack() < world_.kernel.now())
+            term->second.gone + request + world_.slack() < world_.kernel.now() &&
+            !may_lead_on(since.moment))
             world_.fail(user_.process.name + ": it has missed that " + known->value + " resigned");
         return;
     }
@@ -110,11 +112,19 @@ void Worker::check_leader(const std::optional<Leader>& found, std::size_t name, 
     if (term.owner != found->owner) world_.fail(who + "is another owner: " + found->owner);
     // Where some modes have none.
     const bool both = found->token.value != 0 && term.token.value != 0;
-    if (both && found->token != term.token)
+    // An attempt before the one that was granted proposed a lower one.
+    const bool earlier = found->token < term.token && world_.deployment_->may_seem_held();
+    if (both && found->token != term.token && !earlier)
         world_.fail(who + "has another token: " + std::to_string(found->token.value));
+    if (term.gone < since && !may_lead_on(since)) world_.fail(who + "has resigned");
+}
+
+/// To those that look since then, one that has resigned.
+bool Worker::may_lead_on(Nanos since) const {
     // Where requests carry no deadline, one of its own that comes late wins the name for nobody.
-    if (term.gone < since && !world_.deployment_->acquires_late())
-        world_.fail(who + "has resigned");
+    if (world_.deployment_->acquires_late()) return true;
+    const Nanos quiet = world_.troubled_until_ + world_.deployment_->recovery();
+    return world_.deployment_->may_seem_held() && (world_.far_ > 0 || since < quiet);
 }
 
 }  // namespace holdfast::sim

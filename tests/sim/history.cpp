@@ -64,8 +64,9 @@ Nanos History::closed_until(std::size_t name) const {
 std::string History::granted(const Belief& b, Nanos asked, bool fresh) {
     const Nanos now = world_.kernel.now(), ttl = world_.ttl.count() * ms;
     const Name& n = world_.names[b.name];
+    // One that was let go keeps what an operator did to it until its release has ended.
     std::erase_if(grants_, [&](const Grant& g) {
-        return g.belief == nullptr && closed_until(g) < now - latest;
+        return g.belief == nullptr && std::max(g.until, closed_until(g)) < now - latest;
     });
     Grant mine{&b, b.name, b.owner, 0, asked, asked, now, b.process->frozen};
     // A renewal may have come meanwhile where the call was long in ending.

@@ -48,6 +48,7 @@ struct Process {
     Nanos starved_until = 0;  ///< one of its threads gets no processor
     Nanos frozen = 0;         ///< or starved; altogether, by its own clock
     bool dead = false;
+    bool far = false;  ///< from the servers: an answer takes nearly as long as a try of its may
 
     Nanos clock(Nanos now) const noexcept {
         return local + (now - then) + (now - then) * ppm / 1'000'000;

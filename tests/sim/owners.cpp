@@ -51,7 +51,7 @@ Approach::Answer Worker::acquire_as(World::Owner& owner, const AcquireOptions& o
                             },
                             "for owner " + std::to_string(owner.number) + " "};
     auto out = acquire(approach, o, owner.name, in_line);
-    if (out.first) world_.succession_->failed(owner.name, o.mode, asked);
+    if (out.first) world_.succession_->failed(user_.process, owner.name, o.mode, asked);
     return out;
 }
 

@@ -182,6 +182,7 @@ void World::choose_machines() {
         if (!has(Feature::far) || calm || longest < 150 * ms || r.chance(500)) continue;
         const Nanos there_and_back = r.between(150 * ms, longest);
         far_ = std::max(far_, there_and_back);
+        u->process.far = true;
         for (const auto& route : u->routes) {
             route->shortest = there_and_back * 2 / 5;
             route->longest = route->usual = there_and_back / 2;

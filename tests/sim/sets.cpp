@@ -49,7 +49,8 @@ void Worker::gather() {
         --world_.unseen_[parts.names[i]];
         world_.hinder(parts.names[i]);
         if (!ec) continue;
-        world_.succession_->failed(parts.names[i], parts.parts[i].mode, since.moment);
+        world_.succession_->failed(user_.process, parts.names[i], parts.parts[i].mode,
+                                   since.moment);
         // What it had may be closed for a while, by min_hold or since it was lost.
         const LockOptions& of = world_.names[parts.names[i]].options;
         const Nanos kept = (world_.ttl + of.lock_delay).count() * ms;

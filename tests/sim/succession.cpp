@@ -21,6 +21,10 @@ bool Succession::quiet_since(Nanos moment) const {
     return troubled == 0 || troubled + world_.deployment_->recovery() < moment;
 }
 
+bool Succession::heard_since(const Process& client, Nanos moment) const {
+    return !client.far && quiet_since(moment);
+}
+
 Succession::Writer* Succession::find(const std::string& owner) {
     for (auto& [name, all] : writers_)
         for (auto& [token, w] : all)
@@ -88,7 +92,8 @@ bool Succession::may_have_had_another(const Belief& b, Nanos since) const {
     for (const Failure& f : failures_)
         if (f.name == b.name && !f.quiet && f.ended + latest > since) return true;
     for (const World::Waiting& w : world_.waiting_)
-        if (w.name == b.name && w.mode == Mode::exclusive && !quiet_since(w.since)) return true;
+        if (w.name == b.name && w.mode == Mode::exclusive && !heard_since(w.user->process, w.since))
+            return true;
     return false;
 }
 
@@ -126,7 +131,8 @@ void Succession::let_go(const Belief& b, Outcome outcome, bool lost) {
     w->left = world_.kernel.now();
     w->lost = lost;
     const Nanos shown = b.lease->valid_until().time_since_epoch().count();
-    w->late = b.process->when(shown) < w->left + world_.far_ + world_.slack();
+    // Of one that is far, several tries may end before one has reached the server.
+    w->late = b.process->far || b.process->when(shown) < w->left + world_.slack();
     w->broken = world_.history_->may_be_broken(b, false);
 }
 
@@ -143,9 +149,9 @@ void Succession::downgraded(const std::string& owner, bool answered) {
     w->less = answered || w->less == Writer::Less::yes ? Writer::Less::yes : Writer::Less::perhaps;
 }
 
-void Succession::failed(std::size_t name, Mode mode, Nanos asked) {
+void Succession::failed(const Process& client, std::size_t name, Mode mode, Nanos asked) {
     if (mode == Mode::exclusive)
-        failures_.push_back({name, world_.kernel.now(), quiet_since(asked)});
+        failures_.push_back({name, world_.kernel.now(), heard_since(client, asked)});
 }
 
 }  // namespace holdfast::sim

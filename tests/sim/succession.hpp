@@ -25,7 +25,7 @@ public:
     void answered(const std::string& owner, ReleaseResult, bool lost);
     void downgraded(const std::string& owner, bool answered);
     /// An acquisition, asked for then, ended without a lease.
-    void failed(std::size_t name, Mode, Nanos asked);
+    void failed(const Process& client, std::size_t name, Mode, Nanos asked);
 
     /// All of several names are asked for: until it has them, it may hold some and let go of them.
     struct Set {
@@ -54,7 +54,7 @@ private:
     struct Failure {
         std::size_t name;
         Nanos ended;
-        bool quiet;  ///< nothing was wrong meanwhile
+        bool quiet;  ///< its client heard all that the server knew
     };
     using Writers = std::map<std::uint64_t, Writer>;  ///< by token
     Ends ends_of(const Writer&) const;
@@ -62,6 +62,8 @@ private:
     /// Another may have held it since, and was never told, or was cut short.
     bool may_have_had_another(const Belief&, Nanos since) const;
     bool quiet_since(Nanos) const;
+    /// What the server has granted to this client since then, it has learnt in time.
+    bool heard_since(const Process& client, Nanos) const;
     Ends ends_of_sets(const Belief&, Nanos since) const;
     Writer* find(const std::string& owner);
 

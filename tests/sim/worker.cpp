@@ -131,7 +131,7 @@ void Worker::cycle() {
         before = look(n);
     const std::uint32_t limit = limit_of(name);
     auto [ec, lease] = acquire(approach_of(lock_of(name)), o, name);
-    if (ec) return world_.succession_->failed(name, o.mode, asked);
+    if (ec) return world_.succession_->failed(user_.process, name, o.mode, asked);
     std::list<Lease> mine;
     mine.push_back(std::move(lease));
     Belief belief(mine.back(), user_.process, name, limit);

@@ -93,6 +93,7 @@ private:
     void observe(std::size_t name);
     void judge_look(error_code, bool waits);
     void check_leader(const std::optional<Leader>&, std::size_t name, Nanos since);
+    bool may_lead_on(Nanos since) const;
 
     /// What an operator does: breaks leases of a name, or asks for their release.
     void operate();

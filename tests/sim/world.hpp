@@ -182,6 +182,9 @@ public:
     virtual void mix(Random&) {}
     /// A request that comes late may acquire, until its ttl.
     virtual bool acquires_late() const { return !fences(); }
+    /// Where not all servers answer, what one of them still has of an earlier grant or attempt may
+    /// seem to be held.
+    virtual bool may_seem_held() const { return false; }
     /// All clients know what an operator does, and min_hold and lock_delay.
     virtual bool operates() const { return true; }
     virtual bool pauses() const { return true; }

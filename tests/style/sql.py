@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Whether the SQL in the tree is right as far as its text shows.
 
-SQLite itself takes each section of sqlite's files, on the tables that they make. In PostgreSQL's each {word} is defined and
-used, with its arguments; quotes and brackets are closed; and each function has its schema, since search_path may lead to
-another one (that the server takes them is in backend.postgresql).
+SQLite itself takes each section of sqlite's files, on the tables that they make. In PostgreSQL's and MySQL's each {word} is
+defined and used; quotes and brackets are closed (that the servers take them is in backend.postgresql and backend.mysql). In
+PostgreSQL's each function has its schema, since search_path may lead to another one.
 
 sql.py TREE        every mistake on a line of its own, exit 1 when there is one
 sql.py --selftest  each kind of mistake has to be noticed
@@ -56,6 +56,22 @@ def of_postgresql(files):
         yield f"{word}: not used"
 
 
+def of_mysql(files):
+    known = {name: sql for text in files.values() for name, sql in named(text).items()}
+    words = {name for path, text in files.items() if path.endswith("words.sql") for name in named(text)}
+    used = {word for sql in known.values() for word in re.findall(r"\{(\w+)\}", sql)}
+    for name, sql in known.items():
+        bare = re.sub(r"'[^']*'", "", sql)
+        if "'" in bare:
+            yield f"{name}: a quote is not closed"
+        if bare.count("(") != bare.count(")"):
+            yield f"{name}: brackets that are not closed"
+    for word in sorted(used - words - GIVEN):
+        yield f"{{{word}}} is nowhere defined"
+    for word in sorted(words - used):
+        yield f"{word}: not used"
+
+
 def of_sqlite(files):
     known = {name: sql for text in files.values() for name, sql in named(text).items()}
     db = sqlite3.connect(":memory:", isolation_level=None)
@@ -77,6 +93,13 @@ def selftest():
         files["t.sql"] = "-- name: b\n" + bad + "\n"
         if not list(of_postgresql(files)):
             sys.exit(f"not noticed: {bad}")
+    for bad in ("SELECT {clok}", "SELECT 'x", "SELECT (1"):
+        files = {"words.sql": "-- name: now\nSYSDATE(6)\n", "s.sql": "-- name: a\nSELECT {now}\n"}
+        if list(of_mysql(files)):
+            sys.exit("a mistake is seen where there is none")
+        files["t.sql"] = "-- name: b\n" + bad + "\n"
+        if not list(of_mysql(files)):
+            sys.exit(f"not noticed: {bad}")
     for bad in ("SELEC 1", "SELECT missing FROM t"):
         if not list(of_sqlite({"x.sql": "-- name: create_schema\nCREATE TABLE t(a);\n-- name: b\n" + bad + "\n"})):
             sys.exit(f"not noticed: {bad}")
@@ -86,7 +109,7 @@ def main():
     if sys.argv[1] == "--selftest":
         return selftest()
     wrong = []
-    for backend, check in (("postgresql", of_postgresql), ("sqlite", of_sqlite)):
+    for backend, check in (("mysql", of_mysql), ("postgresql", of_postgresql), ("sqlite", of_sqlite)):
         folder = pathlib.Path(sys.argv[1], "backends/sql", backend)
         files = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))}
         if not files:

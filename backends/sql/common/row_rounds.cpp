@@ -119,17 +119,17 @@ void write_out(Table& t, Groups& groups, const std::vector<Change>& changes, con
     std::vector<std::string> told;
     for (const Change& change : changes) {
         Group& g = groups[change.key];
-        if (in_the_way) {
-            missed(t.server, g.steps, said);
-        } else if (said.failed) {
-            went_well(t.server, said, g.steps);
-        } else if (const auto at = written.find(change.key); at != written.end()) {
+        if (const auto at = written.find(change.key); at != written.end()) {
             settle(g);
             if (g.opened) t.server.found_free = true;
             if (!at->second) continue;
             const bool freed = std::any_of(g.steps.begin(), g.steps.end(),
                                            [](const ServerStep* s) { return s->freed; });
             if (freed || g.opened) told.push_back(change.key);
+        } else if (in_the_way) {
+            missed(t.server, g.steps, said);
+        } else if (said.failed) {
+            went_well(t.server, said, g.steps);
         } else {
             yield(g.steps);
         }

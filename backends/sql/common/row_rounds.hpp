@@ -28,7 +28,8 @@ public:
     /// Makes missing rows.
     virtual Reply ensure(const std::vector<std::string>& keys, boot_clock::time_point deadline) = 0;
     /// Writes rows. Of several, those that somebody else has locked may be left out; for a single
-    /// one that is waited, up to `patience`.
+    /// one that is waited, up to `patience`. A failure is that of all rows that are not in
+    /// `Written`: in doubt if one of them is.
     virtual Reply write(const std::vector<Change>&, Written&, milliseconds patience) = 0;
     /// Where nobody else holds the name, one statement may do. True when that is its outcome.
     virtual bool alone(ServerStep&) { return false; }

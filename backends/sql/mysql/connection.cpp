@@ -140,7 +140,7 @@ Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
     return said;
 }
 
-spi::Failure Connection::judge_table(const Result& facts) const {
+spi::Failure Connection::judge_table(const Result& facts, const std::string& key) {
     const std::string_view comment = facts.text(0, 0), before = comment_before_format;
     if (!comment.starts_with(before))
         return {make(Error::foreign_table),
@@ -154,7 +154,7 @@ spi::Failure Connection::judge_table(const Result& facts) const {
     if (facts.text(0, 1) != "InnoDB")
         return {make(Error::foreign_table), "its engine is " + facts.text(0, 1) +
                                                 ": ALTER TABLE holdfast_lease ENGINE = InnoDB"};
-    if (facts.text(0, 2) != "name,slot")
+    if (key != "name,slot")
         return {make(Error::no_key), "ALTER TABLE holdfast_lease ADD PRIMARY KEY (name, slot)"};
     return {};
 }
@@ -171,11 +171,14 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
         Packet first(Sql::settings);
         first.add(Sql::isolation);
         first.add(Sql::hello);
+        first.add(Sql::real_time);
         first.add(Sql::table_facts);
+        first.add(Sql::table_key);
         Said said = once(first, deadline);
         if (said.failed) return said.failed;
-        const Result &hello = said.results[2], &facts = said.results[3];
-        if (hello.rows.size() != 1 || facts.rows.size() > 1) return make(Error::strange_answer);
+        const Result &hello = said.results[2], &facts = said.results[4];
+        if (hello.rows.size() != 1 || facts.rows.size() > 1 || said.results[5].rows.size() != 1)
+            return make(Error::strange_answer);
         if (old(hello.text(0, 1)))
             return {make(Error::too_old),
                     "MariaDB 10.5, MySQL 8.0 or newer; it is " + hello.text(0, 1)};
@@ -187,10 +190,12 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
             return {
                 make(Error::strange_settings),
                 "it runs with --sysdate-is-now, so a statement that waited acts on an old time"};
-        if (hello.text(0, 4) != "0")
+        if (hello.text(0, 3) != "0")
             return {make(Error::read_only), "read_only is on: connect to the primary"};
-        shared_->heard_clock(hello.number(0, 5));
-        if (!facts.rows.empty()) return judge_table(facts);
+        shared_->heard_clock(hello.number(0, 4));
+        if (const std::string& forgets = hello.text(0, 5); !forgets.empty())
+            shared_->heard_warning(forgets + ": a crash of the server's machine forgets grants");
+        if (!facts.rows.empty()) return judge_table(facts, said.results[5].text(0, 0));
         if (made) return {make(Error::no_table), "the table was made and is not there"};
         if (auto failed = create(deadline)) return failed;
     }

@@ -19,6 +19,9 @@ constexpr const char* allowed_authentication =
 /// Where the system keeps trusted certificates.
 constexpr const char* system_certificates = "/etc/ssl/certs";
 
+/// At the first use, several threads might do it at once.
+const int ready_at_load = mysql_server_init(0, nullptr, nullptr);
+
 std::string words_of(std::string_view message) {
     return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
 }
@@ -96,10 +99,9 @@ bool drive(MYSQL* m, const Options& o, const std::string& host, const std::strin
 
 spi::Answer<Session> Session::connect(Shared& shared, const std::string& address,
                                       boot_clock::time_point deadline) {
-    static const int ready = mysql_server_init(0, nullptr, nullptr);  // not safe at first use
     const Options& o = shared.options;
     Handle handle(mysql_init(nullptr), &mysql_close);
-    if (ready != 0 || !handle) return spi::Failure(make(Error::no_resources));
+    if (ready_at_load != 0 || !handle) return spi::Failure(make(Error::no_resources));
     std::string password;
     if (!o.password.empty()) {
         auto secret = o.password.read();

@@ -20,20 +20,29 @@ CREATE TABLE IF NOT EXISTS holdfast_lease (
 
 --- What the server's or the user's settings would change in the statements. The session is ours alone.
 -- name: settings
-SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 1, completion_type = 0
+SET timestamp = 1, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 1, completion_type = 0
 
 -- name: isolation
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
 
---- Columns: see Connection::introduce. Where SYSDATE() stands still during a statement, it is NOW().
+--- Columns: see Connection::introduce. SYSDATE() is NOW() where it is the `timestamp` of the settings.
 -- name: hello
-SELECT CONNECTION_ID(), VERSION(), SYSDATE(6) < IF(SLEEP(0.002) = 0, SYSDATE(6), NULL), DATABASE(), @@read_only, {now}
+SELECT CONNECTION_ID(), VERSION(), UNIX_TIMESTAMP(SYSDATE()) > 1, @@read_only, {now},
+--- What makes a crash of the machine forget what was committed.
+  CONCAT_WS(', ', IF(@@innodb_flush_log_at_trx_commit <> 1, 'innodb_flush_log_at_trx_commit is not 1', NULL),
+    IF(@@log_bin AND @@sync_binlog <> 1, 'sync_binlog is not 1', NULL))
+
+-- name: real_time
+SET timestamp = DEFAULT
 
 -- name: table_facts
-SELECT TABLE_COMMENT, IFNULL(ENGINE, TABLE_TYPE),
-  (SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX) FROM information_schema.STATISTICS s
-    WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME AND INDEX_NAME = 'PRIMARY')
-  FROM information_schema.TABLES t WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'holdfast_lease'
+SELECT TABLE_COMMENT, IFNULL(ENGINE, TABLE_TYPE) FROM information_schema.TABLES
+  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'holdfast_lease'
+
+--- By itself: MariaDB 10.11.19 crashed on a subquery that depends on a row of information_schema.TABLES.
+-- name: table_key
+SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX) FROM information_schema.STATISTICS
+  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'holdfast_lease' AND INDEX_NAME = 'PRIMARY'
 
 --- What examine.cpp judges, by name; those that a server does not have are left out.
 -- name: variables

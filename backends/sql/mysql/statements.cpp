@@ -43,8 +43,12 @@ constexpr Statement statement(Sql s) noexcept {
             return {section::isolation, 0};
         case Sql::hello:
             return {section::hello, 6};
+        case Sql::real_time:
+            return {section::real_time, 0};
         case Sql::table_facts:
-            return {section::table_facts, 3};
+            return {section::table_facts, 2};
+        case Sql::table_key:
+            return {section::table_key, 1};
         case Sql::variables:
             return {section::variables, 2};
         case Sql::replicas:
@@ -67,19 +71,16 @@ constexpr Statement statement(Sql s) noexcept {
     return {};
 }
 
-/// Each text as it is sent, but for its values; made once.
-const std::string& completed(Sql s) {
-    static const auto all = [] {
-        const sql::Words words({{"comment", Value(table_comment()).text()},
-                                {"now", sql::one_line(section::now)},
-                                {"day", sql::one_line(section::day)}});
-        std::vector<std::string> texts;
-        for (int i = 0; i <= static_cast<int>(Sql::create); ++i)
-            texts.push_back(words.complete(sql::one_line(statement(static_cast<Sql>(i)).text)));
-        return texts;
-    }();
-    return all[static_cast<std::size_t>(s)];
-}
+/// Each text as it is sent, but for its values. Made at load.
+const std::vector<std::string> completed = [] {
+    const sql::Words words({{"comment", Value(table_comment()).text()},
+                            {"now", sql::one_line(section::now)},
+                            {"day", sql::one_line(section::day)}});
+    std::vector<std::string> texts;
+    for (int i = 0; i <= static_cast<int>(Sql::create); ++i)
+        texts.push_back(words.complete(sql::one_line(statement(static_cast<Sql>(i)).text)));
+    return texts;
+}();
 
 }  // namespace
 
@@ -103,7 +104,7 @@ Value::Value(const std::vector<std::string>& texts) {
 
 void Packet::add(Sql s, std::initializer_list<Value> values) {
     if (!text.empty()) text += "; ";
-    std::string_view rest = completed(s);
+    std::string_view rest = completed[static_cast<std::size_t>(s)];
     for (const Value& value : values) {
         const auto mark = rest.find('?');
         text += rest.substr(0, mark);

@@ -216,11 +216,11 @@ sql::Reply Table::write(const std::vector<sql::Change>& changes, sql::Written& d
     };
     run_rows(connection_, all, last, false, row,
              [&](const sql::Change* one, const Said& said, const Result* result) {
-                 if (result == nullptr)
-                     reply = said;
-                 else if (result->affected > 1)
-                     reply = no_key();
-                 else if (result->affected == 1)
+                 const bool failed = result == nullptr;
+                 const bool doubled = !failed && result->affected > 1;
+                 if ((failed || doubled) && (!reply.failed || reply.nothing_done))
+                     reply = doubled ? no_key() : said;
+                 if (!failed && result->affected == 1)
                      done[one->key] = false;  // nobody stands in a line
              });
     return reply;
