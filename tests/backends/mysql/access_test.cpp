@@ -11,7 +11,7 @@ namespace {
 
 /// What a server that could do TLS, or could not, hears of a client with a password.
 struct Overheard {
-    explicit Overheard(const std::string& address, bool tls, const std::string& query)
+    Overheard(const std::string& address, bool tls, const std::string& query, errc why)
         : server(
               [this, tls](Tcp::socket& s, std::size_t) {
                   const Hostile how{.login = {"\xfe" + std::string("mysql_clear_password") + '\0'},
@@ -147,8 +147,25 @@ TEST_CASE("to another machine TLS is required unless somebody says otherwise") {
     const Overheard off(address, false, "&tls=off", errc::denied);
     CHECK_THAT(off.all(), ContainsSubstring("app"));
     CHECK(off.all().find("s3cret") == std::string::npos);
-    const Overheard asked("127.0.0.1", false, "&tls=on&tls_verify=no", errc::unavailable);
-    CHECK(asked.all().find("app") == std::string::npos);
+}
+
+TEST_CASE("a server that does not do TLS hears no statement where TLS was asked for") {
+    std::mutex mutex;
+    std::string heard;
+    const Hostile how{.login = ok(), .introduction = {}, .answer = ok()};
+    const Acceptor server([&](Tcp::socket& s, std::size_t) {
+        serve(how, s, [&](const std::string& body) {
+            const std::lock_guard hold(mutex);
+            heard += body;
+        });
+    });
+    for (const char* verify : {"yes", "no"}) {
+        const auto url = "mysql://app:s3cret@127.0.0.1:" + std::to_string(server.port()) +
+                         "/app?request_timeout=1s&tls=on&tls_verify=" + verify;
+        CHECK_THAT(refused(open(url), "N", errc::unavailable), ContainsSubstring("TLS"));
+        const std::lock_guard hold(mutex);
+        CHECK(heard.find("time_zone") == std::string::npos);
+    }
 }
 
 TEST_CASE("what a URL cannot mean is said") {
