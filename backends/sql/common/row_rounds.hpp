@@ -43,6 +43,10 @@ public:
     const bool polls;
 };
 
+/// Writes how a statement failed for these steps. A row that others had locked is busy for
+/// attempts, unless an earlier request of the same owner may be what has locked it.
+void not_run(const Server&, const Steps&, const Reply&);
+
 /// Runs steps of any names, and writes their outcomes.
 void run_rounds(Table&, Steps);
 
