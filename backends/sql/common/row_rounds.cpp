@@ -90,19 +90,6 @@ void yield(const Steps& steps) {
     }
 }
 
-/// Nothing was done, since somebody else has locked the row.
-void missed(const Server& server, const Steps& steps, const Reply& said) {
-    for (ServerStep* s : steps) {
-        if (is_attempt(s) && s->ghost == 0) {
-            s->done = true;
-            s->left_us = 0;
-            s->outcome = spi::Attempt::Busy{just_missed, true};
-        } else {
-            refuse(server, *s, said);
-        }
-    }
-}
-
 /// The versions of rows that were left out of a write: who meets the same one again waits for
 /// somebody's transaction.
 using LeftOut = std::map<std::string, std::string, std::less<>>;
@@ -114,22 +101,18 @@ void write_out(Table& t, Groups& groups, const std::vector<Change>& changes, con
     if (changes.empty()) return;
     Written written;
     const Reply said = t.write(changes, written, patience);
-    const bool in_the_way = said.failed && said.nothing_done &&
-                            said.failed.why == t.server.errors.make(Error::timed_out);
     std::vector<std::string> told;
     for (const Change& change : changes) {
         Group& g = groups[change.key];
-        if (in_the_way) {
-            missed(t.server, g.steps, said);
-        } else if (said.failed) {
-            went_well(t.server, said, g.steps);
-        } else if (const auto at = written.find(change.key); at != written.end()) {
+        if (const auto at = written.find(change.key); at != written.end()) {
             settle(g);
             if (g.opened) t.server.found_free = true;
             if (!at->second) continue;
             const bool freed = std::any_of(g.steps.begin(), g.steps.end(),
                                            [](const ServerStep* s) { return s->freed; });
             if (freed || g.opened) told.push_back(change.key);
+        } else if (said.failed) {
+            not_run(t.server, g.steps, said);
         } else {
             yield(g.steps);
         }
@@ -148,7 +131,7 @@ void write_locked(Table& t, Groups& groups, const std::vector<Change>& changes,
         if (boot_clock::now() < until)
             write_out(t, groups, {change}, steps, changes.size() > 1 ? each : all);
         else
-            missed(t.server, groups[change.key].steps, locked);
+            not_run(t.server, groups[change.key].steps, locked);
     }
 }
 
@@ -193,6 +176,20 @@ void one_round(Table& t, const Steps& steps, LeftOut& left_out) {
 }
 
 }  // namespace
+
+void not_run(const Server& server, const Steps& steps, const Reply& said) {
+    const bool locked =
+        said.nothing_done && said.failed.why == server.errors.make(Error::timed_out);
+    for (ServerStep* s : steps) {
+        if (locked && is_attempt(s) && s->ghost == 0) {
+            s->done = true;
+            s->left_us = 0;
+            s->outcome = spi::Attempt::Busy{just_missed, true};
+        } else {
+            refuse(server, *s, said);
+        }
+    }
+}
 
 void run_rounds(Table& t, Steps steps) {
     if (steps.empty()) return;

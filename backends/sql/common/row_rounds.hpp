@@ -28,7 +28,8 @@ public:
     /// Makes missing rows.
     virtual Reply ensure(const std::vector<std::string>& keys, boot_clock::time_point deadline) = 0;
     /// Writes rows. Of several, those that somebody else has locked may be left out; for a single
-    /// one that is waited, up to `patience`.
+    /// one that is waited, up to `patience`. A failure is that of all rows that are not in
+    /// `Written`: in doubt if one of them is.
     virtual Reply write(const std::vector<Change>&, Written&, milliseconds patience) = 0;
     /// Where nobody else holds the name, one statement may do. True when that is its outcome.
     virtual bool alone(ServerStep&) { return false; }
@@ -41,6 +42,10 @@ public:
     Server& server;
     const bool polls;
 };
+
+/// Writes how a statement failed for these steps. A row that others had locked is busy for
+/// attempts, unless an earlier request of the same owner may be what has locked it.
+void not_run(const Server&, const Steps&, const Reply&);
 
 /// Runs steps of any names, and writes their outcomes.
 void run_rounds(Table&, Steps);

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "holdfast/spi/net/connect_time.hpp"
@@ -11,6 +12,9 @@ namespace {
 
 // A server may have ended a connection that was idle for longer: worth one look before sending.
 constexpr milliseconds idle_unchecked{100};
+/// How long a statement waits for a row that others have locked. A server waits for whole seconds
+/// or not at all, and leases of other rows wait behind it.
+constexpr milliseconds lock_patience{100}, lock_pause{2};
 /// How long callers' threads do not connect after the server had no connection left.
 constexpr std::chrono::seconds crowded_for{10};
 
@@ -190,9 +194,15 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
             return {
                 make(Error::strange_settings),
                 "it runs with --sysdate-is-now, so a statement that waited acts on an old time"};
+        if (hello.number(0, 6) != 0)
+            return {make(Error::strange_settings),
+                    "binlog_format is STATEMENT, which cannot log these statements: set it to "
+                    "MIXED or ROW"};
         if (hello.text(0, 3) != "0")
             return {make(Error::read_only), "read_only is on: connect to the primary"};
         shared_->heard_clock(hello.number(0, 4));
+        if (const std::string& forgets = hello.text(0, 5); !forgets.empty())
+            shared_->heard_warning(forgets + ": a crash of the server's machine forgets grants");
         if (!facts.rows.empty()) return judge_table(facts, said.results[5].text(0, 0));
         if (made) return {make(Error::no_table), "the table was made and is not there"};
         if (auto failed = create(deadline)) return failed;
@@ -200,6 +210,7 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
 }
 
 Said Connection::run(const Packet& packet, boot_clock::time_point deadline, bool twice) {
+    const auto patience = std::min(deadline, boot_clock::now() + lock_patience);
     for (bool dropped = false, broken = false;;) {
         Said said;
         said.failed = open(deadline);
@@ -215,6 +226,10 @@ Said Connection::run(const Packet& packet, boot_clock::time_point deadline, bool
         if (twice && said.failed.why == make(Error::closed) && !std::exchange(broken, true))
             continue;
         // Each of several is tried by itself.
+        if (said.number == 1205 && packet.columns.size() == 1 && boot_clock::now() < patience) {
+            std::this_thread::sleep_for(lock_pause);
+            continue;
+        }
         if (packet.columns.size() > 1 || !worth_repeating(said.number)) return said;
     }
 }

@@ -1,4 +1,6 @@
 // What this server is, and what follows for its locks: `holdfast doctor`, probe and `require`.
+#include <boost/algorithm/string/erase.hpp>
+
 #include "holdfast/spi/common_checks.hpp"
 #include "questions.hpp"
 
@@ -119,20 +121,30 @@ constexpr spi::Check checks[] = {
      spi::judge_round_trip},
 };
 
+/// Whether what stands after ON means the table. A `%` may mean any database.
+bool covers(std::string target, const std::string& database) {
+    for (const char* mark : {"`", "\\"})
+        boost::erase_all(target, mark);
+    return target == "*.*" || target == database + ".*" || target == database + ".holdfast_lease" ||
+           target.find('%') != target.npos;
+}
+
 /// Which of the four rights no grant gives, by the texts of SHOW GRANTS. Those of roles that are
 /// not active are not in it.
-std::string missing_rights(const Result& grants) {
-    std::string missing;
-    for (const char* right : {"SELECT", "INSERT", "UPDATE", "DELETE"}) {
-        bool found = false;
-        for (const auto& row : grants.rows) {
-            const std::string_view text = row[0];
-            const auto rights = text.substr(0, text.find(" ON "));
-            found = found || rights.find("ALL PRIVILEGES") != rights.npos ||
-                    rights.find(right) != rights.npos;
-        }
-        if (!found) missing += (missing.empty() ? "" : ", ") + std::string(right);
+std::string missing_rights(const Result& grants, const std::string& database) {
+    std::string given = ", ";
+    for (const auto& row : grants.rows) {
+        const std::string_view text = row[0];
+        const auto on = text.find(" ON "), to = text.find(" TO ", on);
+        if (!text.starts_with("GRANT ") || to == text.npos) continue;
+        if (!covers(std::string(text.substr(on + 4, to - on - 4)), database)) continue;
+        given.append(text.substr(6, on - 6)).append(", ");
     }
+    std::string missing;
+    const bool all = given.find(", ALL PRIVILEGES, ") != given.npos;
+    for (const std::string right : {"SELECT", "INSERT", "UPDATE", "DELETE"})
+        if (!all && given.find(", " + right + ", ") == given.npos)
+            missing += (missing.empty() ? "" : ", ") + right;
     return missing;
 }
 
@@ -166,7 +178,7 @@ spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_poin
     for (const auto& row : said.results[0].rows)
         facts.set(row[0], row[1]);
     if (!said.results[1].rows.empty()) facts.set("connections", said.results[1].text(0, 1));
-    facts.set("missing_rights", missing_rights(said.results[2]));
+    facts.set("missing_rights", missing_rights(said.results[2], c.shared().options.database));
     // Without the right, it shows the user's own connections only.
     const auto sees_others = [&] {
         for (const auto& row : said.results[2].rows)

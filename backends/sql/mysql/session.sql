@@ -18,16 +18,24 @@ CREATE TABLE IF NOT EXISTS holdfast_lease (
   PRIMARY KEY (name, slot)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC COMMENT = {comment};
 
---- What the server's or the user's settings would change in the statements. The session is ours alone.
+--- What the server's or the user's settings would change in the statements. The session is ours alone. Of locks, the
+--- shortest time that there is: no time in MariaDB, a second in MySQL.
 -- name: settings
-SET timestamp = 1, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, innodb_lock_wait_timeout = 1, completion_type = 0
+SET timestamp = 1, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, completion_type = 0,
+  lock_wait_timeout = 1, innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1),
+  sql_select_limit = 18446744073709551615, sql_big_selects = 1,
+  group_concat_max_len = 1024
 
 -- name: isolation
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
 
 --- Columns: see Connection::introduce. SYSDATE() is NOW() where it is the `timestamp` of the settings.
 -- name: hello
-SELECT CONNECTION_ID(), VERSION(), UNIX_TIMESTAMP(SYSDATE()) > 1, @@read_only, {now}
+SELECT CONNECTION_ID(), VERSION(), UNIX_TIMESTAMP(SYSDATE()) > 1, @@read_only, {now},
+--- What makes a crash of the machine forget what was committed.
+  CONCAT_WS(', ', IF(@@innodb_flush_log_at_trx_commit <> 1, 'innodb_flush_log_at_trx_commit is not 1', NULL),
+    IF(@@log_bin AND @@sync_binlog <> 1, 'sync_binlog is not 1', NULL)),
+  @@log_bin AND @@binlog_format = 'STATEMENT'
 
 -- name: real_time
 SET timestamp = DEFAULT

@@ -1,5 +1,7 @@
 #include "statements.hpp"
 
+#include <iterator>
+
 #include "../common/one_line.hpp"
 #include "../common/words.hpp"
 #include "mysql_sql.hpp"
@@ -12,64 +14,36 @@ struct Statement {
     int columns;  ///< of its answer
 };
 
-/// A statement without its text does not compile.
-constexpr Statement statement(Sql s) noexcept {
-    switch (s) {
-        case Sql::grant:
-            return {section::grant, 0};
-        case Sql::release:
-            return {section::release, 0};
-        case Sql::renew:
-            return {section::renew, 0};
-        case Sql::ensure:
-            return {section::ensure, 0};
-        case Sql::read:
-            return {section::read, 12};
-        case Sql::write:
-            return {section::write, 0};
-        case Sql::list:
-            return {section::list, 1};
-        case Sql::record:
-            return {section::record, 0};
-        case Sql::recorded:
-            return {section::recorded, 1};
-        case Sql::sweep_window:
-            return {section::sweep_window, 2};
-        case Sql::sweep:
-            return {section::sweep, 0};
-        case Sql::settings:
-            return {section::settings, 0};
-        case Sql::isolation:
-            return {section::isolation, 0};
-        case Sql::hello:
-            return {section::hello, 5};
-        case Sql::real_time:
-            return {section::real_time, 0};
-        case Sql::table_facts:
-            return {section::table_facts, 2};
-        case Sql::table_key:
-            return {section::table_key, 1};
-        case Sql::variables:
-            return {section::variables, 2};
-        case Sql::replicas:
-            return {section::replicas, 1};
-        case Sql::counts:
-            return {section::counts, 3};
-        case Sql::connections:
-            return {section::connections, 2};
-        case Sql::grants:
-            return {section::grants, 1};
-        case Sql::begin:
-            return {"BEGIN", 0};
-        case Sql::commit:
-            return {"COMMIT", 0};
-        case Sql::rollback:
-            return {"ROLLBACK", 0};
-        case Sql::create:
-            return {section::create, 0};
-    }
-    return {};
-}
+/// In the order of Sql.
+constexpr Statement statements[] = {
+    {section::grant, 0},
+    {section::release, 0},
+    {section::renew, 0},
+    {section::withdraw, 0},
+    {section::ensure, 0},
+    {section::read, 12},
+    {section::write, 0},
+    {section::list, 1},
+    {section::record, 0},
+    {section::recorded, 1},
+    {section::sweep_window, 2},
+    {section::sweep, 0},
+    {section::settings, 0},
+    {section::isolation, 0},
+    {section::hello, 7},
+    {section::real_time, 0},
+    {section::table_facts, 2},
+    {section::table_key, 1},
+    {section::variables, 2},
+    {section::replicas, 1},
+    {section::counts, 3},
+    {section::connections, 2},
+    {section::grants, 1},
+    {"BEGIN", 0},
+    {"COMMIT", 0},
+    {section::create, 0},
+};
+static_assert(std::size(statements) == static_cast<std::size_t>(Sql::create) + 1);
 
 /// Each text as it is sent, but for its values. Made at load.
 const std::vector<std::string> completed = [] {
@@ -77,8 +51,8 @@ const std::vector<std::string> completed = [] {
                             {"now", sql::one_line(section::now)},
                             {"day", sql::one_line(section::day)}});
     std::vector<std::string> texts;
-    for (int i = 0; i <= static_cast<int>(Sql::create); ++i)
-        texts.push_back(words.complete(sql::one_line(statement(static_cast<Sql>(i)).text)));
+    for (const Statement& one : statements)
+        texts.push_back(words.complete(sql::one_line(one.text)));
     return texts;
 }();
 
@@ -104,7 +78,8 @@ Value::Value(const std::vector<std::string>& texts) {
 
 void Packet::add(Sql s, std::initializer_list<Value> values) {
     if (!text.empty()) text += "; ";
-    std::string_view rest = completed[static_cast<std::size_t>(s)];
+    const auto at = static_cast<std::size_t>(s);
+    std::string_view rest = completed[at];
     for (const Value& value : values) {
         const auto mark = rest.find('?');
         text += rest.substr(0, mark);
@@ -112,7 +87,7 @@ void Packet::add(Sql s, std::initializer_list<Value> values) {
         rest.remove_prefix(mark + 1);
     }
     text += rest;
-    columns.push_back(statement(s).columns);
+    columns.push_back(statements[at].columns);
 }
 
 std::string create_table() {

@@ -23,8 +23,15 @@ UPDATE holdfast_lease SET owner = NULL, mark = ?, ver = ver + 1
 UPDATE holdfast_lease SET expires = {now} + ?, ver = ver + 1
   WHERE name = ? AND slot = 0 AND meta IS NULL AND owner = ? AND token = ? AND NOT revoked AND expires > {now}
 
+--- It waits for a grant of the owner that is just being committed, and keeps one that comes later out.
+-- name: withdraw
+UPDATE holdfast_lease SET ver = ver + LAST_INSERT_ID(IF(meta IS NULL, 1, 2) + IF(owner = ?, 4, 0)),
+  mark = IF(owner = ?, previous, mark), owner = IF(owner = ?, NULL, owner), gone = NULLIF(CONCAT(IFNULL(gone, ''), ?), '')
+  WHERE name = ? AND slot = 0 AND (gone IS NULL OR LENGTH(gone) < 4096)
+
+--- A row that an operator deletes and that is made again has no version that it had before.
 -- name: ensure
-INSERT IGNORE INTO holdfast_lease (name, acquired) VALUES (?, {now})
+INSERT IGNORE INTO holdfast_lease (name, acquired, ver) VALUES (?, {now}, {now})
 
 -- name: read
 SELECT name, owner, token, expires, acquired, mark, previous, revoked, meta, ver, gone, {now}

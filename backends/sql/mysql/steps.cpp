@@ -30,8 +30,10 @@ void run_rows(Connection& c, const std::vector<Item>& items, boot_clock::time_po
     const Said said = c.run(all, deadline, twice);
     const bool alone = said.failed && said.nothing_done &&
                        (said.number == 1205 || said.number == 1213 || said.number == 1020);
+    constexpr milliseconds patience{300};
+    const auto until = boot_clock::now() + patience;
     for (std::size_t i = 0; i < items.size(); ++i) {
-        if (alone)
+        if (alone && boot_clock::now() < until)
             run_rows(c, std::vector<Item>{items[i]}, deadline, twice, make_row, answered);
         else
             answered(items[i], said, said.failed ? nullptr : &said.results[i + 1]);
@@ -73,7 +75,7 @@ Steps run_fast(Connection& c, Steps steps, bool twice, Make&& make_row, Done&& d
     run_rows(c, waves.first, last_deadline(waves.first), twice, make_row,
              [&](Step* s, const Said& said, const Result* result) {
                  if (result == nullptr)
-                     sql::refuse(c.shared(), *s, said);
+                     sql::not_run(c.shared(), {s}, said);
                  else if (result->affected > 1)
                      sql::refuse(c.shared(), *s, no_key());
                  else if (result->affected == 1)
@@ -112,6 +114,29 @@ void release(Connection& c, Steps steps) {
               }));
 }
 
+/// Of mutexes, in one packet, which also a client that is closing can send; what was granted of
+/// other kinds is taken back by the rules.
+void withdraw(Connection& c, const Steps& steps) {
+    const auto now = c.shared().server_us(boot_clock::now());
+    const auto row = [&](Packet& p, const Step* s) {
+        std::string ghost;
+        if (s->ghost > now) sql::TextLine::write(ghost, "gone", s->owner, s->ghost);
+        p.add(Sql::withdraw, {s->owner, s->owner, s->owner, ghost, s->key});
+    };
+    Steps whole;
+    run_rows(c, steps, last_deadline(steps), true, row,
+             [&](Step* s, const Said& said, const Result* result) {
+                 const bool columns_only = result != nullptr && result->id % 2 == 1 && !s->marked;
+                 s->done = true;
+                 s->freed = result != nullptr && result->affected == 1 && result->id >= 4;
+                 if (result == nullptr)
+                     sql::refuse(c.shared(), *s, said);
+                 else if (result->affected == 0 || !columns_only)
+                     whole.push_back(s);
+             });
+    run_whole(c, whole);
+}
+
 /// A request of the same owner may still be under way: it must not take the lock again.
 void keep_out(Connection& c, const Steps& released) {
     std::vector<Step> leaving;
@@ -124,7 +149,7 @@ void keep_out(Connection& c, const Steps& released) {
         s.open_again();
         on_their_way.push_back(&s);
     }
-    run_whole(c, on_their_way);
+    withdraw(c, on_their_way);
 }
 
 void attempt(Connection& c, Steps steps) {
@@ -216,11 +241,11 @@ sql::Reply Table::write(const std::vector<sql::Change>& changes, sql::Written& d
     };
     run_rows(connection_, all, last, false, row,
              [&](const sql::Change* one, const Said& said, const Result* result) {
-                 if (result == nullptr)
-                     reply = said;
-                 else if (result->affected > 1)
-                     reply = no_key();
-                 else if (result->affected == 1)
+                 const bool failed = result == nullptr;
+                 const bool doubled = !failed && result->affected > 1;
+                 if ((failed || doubled) && (!reply.failed || reply.nothing_done))
+                     reply = doubled ? no_key() : said;
+                 if (!failed && result->affected == 1)
                      done[one->key] = false;  // nobody stands in a line
              });
     return reply;
@@ -275,7 +300,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     release(c, split(releases, true));
     run_whole(c, split(releases, false));
     keep_out(c, releases);
-    run_whole(c, of_kind(Kind::withdraw));
+    withdraw(c, of_kind(Kind::withdraw));
     attempt(c, of_kind(Kind::attempt));
 }
 

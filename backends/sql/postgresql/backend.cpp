@@ -49,6 +49,7 @@ spi::awaitable<void> Backend::attempt(std::span<spi::Attempt* const> items) {
         if (a->queue) (void)sql::OwnerState::in(a->place);
         Step s(Step::Kind::attempt, prefix_, *a);
         if (!s.fast()) {
+            s.expect_free = true;  // where the last such name was free: see alone()
             if (a->queue && waiters_->hears()) s.since = shared_->server_us(s.came);
             work->add(std::move(s));
             asked.push_back(a);

@@ -236,8 +236,7 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
             shared_->warnings.tell(
                 "behind a connection pooler, waiters are not notified and look once a "
                 "second");
-        forgetful_ = !text_of(row[7]).empty();
-        if (forgetful_)
+        if (!text_of(row[7]).empty())
             shared_->warnings.tell(std::string(text_of(row[7])) +
                                    ": a crash of the server's machine forgets grants");
         if (!row[5].is_null()) return judge_table(row, deadline);

@@ -40,9 +40,6 @@ public:
     bool is_open() const noexcept { return session_ != nullptr; }
     /// Whether a pooler is in between, so that the session is not ours alone.
     bool pooled() const noexcept { return pooled_; }
-    /// Whether a crash of the server's machine can lose commits, by its settings when this
-    /// connection began.
-    bool forgetful() const noexcept { return forgetful_; }
     void close() noexcept;
 
     /// Runs one statement, connecting if necessary. Repeats statements that conflict with others
@@ -74,7 +71,7 @@ private:
     std::unique_ptr<Session> session_;
     std::shared_ptr<const Statements> statements_;  // for the table that was audited
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
-    bool pooled_ = false, forgetful_ = false, listening_ = false;
+    bool pooled_ = false, listening_ = false;
     boot_clock::time_point used_;
     std::string state_;  // the SQLSTATE of the last error
 };
