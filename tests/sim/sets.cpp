@@ -44,7 +44,7 @@ void Worker::gather() {
         ++world_.unseen_[name];
     Succession::Set& set = world_.succession_->begin(parts.names);
     auto [ec, all] = acquire_set(parts, since);
-    world_.succession_->ended(set, !ec);
+    world_.succession_->ended(set, ec);
     for (std::size_t i = 0; i < parts.names.size(); ++i) {
         --world_.unseen_[parts.names[i]];
         world_.hinder(parts.names[i]);
