@@ -168,6 +168,31 @@ class PostgreSql(Raw):
         self.all_tried()
 
 
+class MySql(Raw):
+    BACKEND = "mysql"
+
+    def wrapped(self, command):
+        self.assertNotIn('"', command)
+        client = f"mariadb --no-defaults -N -h {self.address.hostname} -P {self.address.port} -u {self.address.username}"
+        counted = " SELECT ROW_COUNT();" if command.startswith("UPDATE") else ""
+        return f'{client} {self.address.path.strip("/")} -e "{command}{counted}"'
+
+    def test_every_line(self):
+        process, held = self.holder()
+        self.assertEqual(self.said("list"), "nightly\n")
+        self.assertEqual(self.said("holder"), f"{held['owner']}\t{held['token']}\t0\tNULL\n")
+        self.assertTrue(15 < float(self.said("time left")) <= 30)
+        self.assertEqual(self.said("break", TOKEN=str(held["token"])), "1\n")
+        self.assertTrue(self.inspect("nightly")["holders"][0]["revoked"])
+        self.lost(process, "an operator broke it")
+        until(lambda: not self.inspect("nightly")["held"], "it is free", cap=40)
+        process, held = self.holder("--shared")
+        self.assertIn(held["owner"], self.said("holder"))
+        self.assertEqual(self.said("break", TOKEN=str(held["token"])), "0\n")
+        self.assertFalse(self.inspect("nightly")["holders"][0]["revoked"])
+        self.all_tried()
+
+
 class ZooKeeper(Raw):
     BACKEND = "zookeeper"
 
