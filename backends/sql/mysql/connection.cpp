@@ -201,13 +201,14 @@ spi::Failure Connection::judge_server(const Result& hello) const {
 
 spi::Failure Connection::introduce(boot_clock::time_point deadline) {
     Packet first(Sql::settings);
+    // Last what reads the clock: it is as old as the answer then.
     for (const Sql s :
-         {Sql::isolation, Sql::hello, Sql::real_time, Sql::table_facts, Sql::table_key})
+         {Sql::isolation, Sql::table_facts, Sql::table_key, Sql::hello, Sql::real_time})
         first.add(s);
     for (bool made = false;;) {
         const Said said = once(first, deadline);
         if (said.failed) return said.failed;
-        const Result &hello = said.results[2], &facts = said.results[4], &key = said.results[5];
+        const Result &facts = said.results[2], &key = said.results[3], &hello = said.results[4];
         if (hello.rows.size() != 1 || facts.rows.size() > 1 || key.rows.size() != 1)
             return make(Error::strange_answer);
         if (auto failed = judge_server(hello)) return failed;
