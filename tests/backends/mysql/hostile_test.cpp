@@ -36,9 +36,10 @@ Packets introduction() {
     Cells hello{"4242", "10.11.6-MariaDB", "1", "0", "1795475838555088", ""};
     const auto columns = static_cast<unsigned>(my::Packet(my::Sql::hello).columns[0]);
     hello.resize(columns, "0");
-    return joined({ok(more_follows), ok(more_follows), rows({hello}, columns, more_follows),
-                   ok(more_follows), rows({{my::table_comment(), "InnoDB"}}, 2, more_follows),
-                   rows({{"name,slot"}}, 1)});
+    return joined({ok(more_follows), ok(more_follows),
+                   rows({{my::table_comment(), "InnoDB"}}, 2, more_follows),
+                   rows({{"name,slot"}}, 1, more_follows), rows({hello}, columns, more_follows),
+                   ok()});
 }
 
 }  // namespace
