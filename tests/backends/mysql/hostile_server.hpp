@@ -1,5 +1,6 @@
 // A server that speaks MySQL's protocol and answers logins and statements with anything.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,10 +62,11 @@ inline Packets joined(std::initializer_list<Packets> all) {
 
 /// What it says, and what it has heard.
 struct Hostile {
-    Packets login = ok();                 ///< the answer to whoever comes
-    std::optional<Packets> introduction;  ///< the answer to the first packet of statements
-    Packets answer;                       ///< to all others
-    bool tls = false;                     ///< it says that it could
+    Packets login = ok();  ///< the answer to whoever comes
+    /// The answers to the first packet of statements, if it is told apart.
+    std::function<Packets(const std::string& statements)> introduction;
+    Packets answer;    ///< to all others
+    bool tls = false;  ///< it says that it could
 };
 
 inline std::string greeting(bool tls) {
@@ -105,7 +107,8 @@ inline void serve(const Hostile& how, Tcp::socket& socket,
         const std::string body = take();
         if (body.empty() || body[0] == '\x01') return;  // it leaves
         if (body[0] != '\x03') continue;                // the rest of a login, or of a file
-        give(std::exchange(first, false) && how.introduction ? *how.introduction : how.answer);
+        const bool introduces = std::exchange(first, false) && how.introduction;
+        give(introduces ? how.introduction(body.substr(1)) : how.answer);
     }
 }
 

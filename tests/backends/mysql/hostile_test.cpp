@@ -31,15 +31,33 @@ void call_everything(const hf::Client& client) {
     CHECK_FALSE(client.probe().has_value());
 }
 
-/// As our table is found.
-Packets introduction() {
-    Cells hello{"4242", "10.11.6-MariaDB", "1", "0", "1795475838555088", ""};
-    const auto columns = static_cast<unsigned>(my::Packet(my::Sql::hello).columns[0]);
-    hello.resize(columns, "0");
-    return joined({ok(more_follows), ok(more_follows),
-                   rows({{my::table_comment(), "InnoDB"}}, 2, more_follows),
-                   rows({{"name,slot"}}, 1, more_follows), rows({hello}, columns, more_follows),
-                   ok()});
+/// As our table is found, by a server that says this of itself.
+auto introduces(const Cells& hello) {
+    return [hello](const std::string& statements) {
+        Packets all;
+        for (std::size_t at = 0; at < statements.size();) {
+            const auto end = std::min(statements.find("; ", at), statements.size());
+            const std::string one = statements.substr(at, end - at);
+            at = end + 2;
+            const std::string& status = at < statements.size() ? more_follows : the_last;
+            Packets answer = ok(status);
+            const auto columns = static_cast<unsigned>(my::Packet(my::Sql::hello).columns[0]);
+            Cells padded = hello;
+            padded.resize(columns, "0");
+            if (one.starts_with("SELECT CONNECTION_ID")) answer = rows({padded}, columns, status);
+            if (one.starts_with("SELECT TABLE_COMMENT"))
+                answer = rows({{my::table_comment(), "InnoDB"}}, 2, status);
+            if (one.starts_with("SELECT GROUP_CONCAT")) answer = rows({{"name,slot"}}, 1, status);
+            all.insert(all.end(), answer.begin(), answer.end());
+        }
+        return all;
+    };
+}
+const Cells ours{"4242", "10.11.6-MariaDB", "1", "0", "1795475838555088", ""};
+
+/// Says what it is, and then whatever.
+Hostile introduced(const Cells& hello, Packets answer) {
+    return {.login = ok(), .introduction = introduces(hello), .answer = std::move(answer)};
 }
 
 }  // namespace
@@ -62,14 +80,14 @@ TEST_CASE("an answer without the rows and columns of its statement is an error")
         {"a column count beyond all", {"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"}},
         {"nothing", {""}},
     };
-    for (const bool introduces : {false, true})
+    for (const bool known : {false, true})
         for (const auto& [what, answer] : answers) {
-            INFO(what << ", introduced: " << introduces);
-            Hostile how{.login = ok(), .introduction = {}, .answer = answer};
-            if (introduces) how.introduction = introduction();
+            INFO(what << ", introduced: " << known);
+            Hostile how = introduced(ours, answer);
+            if (!known) how.introduction = {};
             Acceptor server([&](Tcp::socket& s, std::size_t) { serve(how, s); });
             const auto client = open(url_at(server, "ttl=300ms&request_timeout=40ms"));
-            if (introduces)
+            if (known)
                 call_everything(client);
             else
                 CHECK_FALSE(client.probe().has_value());
@@ -80,11 +98,11 @@ TEST_CASE("a server that asks for a file of this machine gets none") {
     const lab::TempDir dir;
     const std::string file = dir / "secret";
     std::ofstream(file) << "s3cret";
-    for (const bool introduces : {false, true}) {
+    for (const bool known : {false, true}) {
         std::mutex mutex;
         std::string heard;
-        Hostile how{.login = ok(), .introduction = {}, .answer = {"\xfb" + file}};
-        if (introduces) how.introduction = introduction();
+        Hostile how = introduced(ours, {"\xfb" + file});
+        if (!known) how.introduction = {};
         Acceptor server([&](Tcp::socket& s, std::size_t) {
             serve(how, s, [&](const std::string& body) {
                 const std::lock_guard hold(mutex);
@@ -100,18 +118,15 @@ TEST_CASE("a server that asks for a file of this machine gets none") {
 
 TEST_CASE("a server that another one's sessions come through is refused") {
     // Its connection is not the one that answers.
-    Hostile how{.login = ok(), .introduction = introduction(), .answer = ok()};
-    for (auto& packet : *how.introduction)
-        if (const auto at = packet.find("4242"); at != packet.npos) packet.replace(at, 4, "4243");
+    const Hostile how = introduced({"4243", ours[1], ours[2], ours[3], ours[4], ours[5]}, ok());
     Acceptor server([&](Tcp::socket& s, std::size_t) { serve(how, s); });
     CHECK_THAT(refused(open(url_at(server, "request_timeout=1s")), "N", errc::bad_config),
                ContainsSubstring("proxy"));
 }
 
 TEST_CASE("a server that is too old says so") {
-    Hostile how{.login = ok(), .introduction = introduction(), .answer = ok()};
-    for (auto& packet : *how.introduction)
-        if (const auto at = packet.find("10.11"); at != packet.npos) packet.replace(at, 5, "05.07");
+    const Hostile how =
+        introduced({ours[0], "05.07.6-MariaDB", ours[2], ours[3], ours[4], ours[5]}, ok());
     Acceptor server([&](Tcp::socket& s, std::size_t) { serve(how, s); });
     CHECK_THAT(refused(open(url_at(server, "request_timeout=1s")), "N", errc::not_supported),
                ContainsSubstring("05.07"));
