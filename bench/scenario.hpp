@@ -34,6 +34,7 @@ Scenario c2_ensemble();
 Scenario c2_members();
 Scenario c3_hand_off();
 Scenario c3_burst();
+Scenario c3_polled();
 Scenario c4_redlock_price();
 Scenario c4a_in_turn();
 Scenario c5_conflict();

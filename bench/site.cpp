@@ -62,6 +62,7 @@ void Site::start_lab(Rows& rows) {
         {"redis", [] {}},
         {"redlock", [this] { start_redlock(); }},
         {"postgresql", [this] { start_postgresql(); }},
+        {"mysql", [this] { start_mysql(); }},
         {"zookeeper", [this] { start_zookeeper(); }},
         {"etcd", [this] { start_etcd(); }},
         {"sqlite",
@@ -130,6 +131,19 @@ void Site::start_postgresql() {
                             {},
                             {},
                             "grants synced to " + file_system(folder_.path())});
+}
+
+void Site::start_mysql() {
+    lab::MariadbOptions options;
+    options.fsync = true;
+    options.config = {"max_connections = 500"};  // a hundred buyers in processes of their own
+    mysql_ = lab::MariadbServer::start(options);
+    deployments_.push_back({"mysql",
+                            "default",
+                            mysql_->url(),
+                            {},
+                            {},
+                            "every write synced to " + file_system(folder_.path())});
 }
 
 void Site::start_etcd() {

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <holdfast/lab/etcd_server.hpp>
+#include <holdfast/lab/mariadb_server.hpp>
 #include <holdfast/lab/postgres_server.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <holdfast/lab/temp_dir.hpp>
@@ -42,6 +43,7 @@ public:
     lab::RedisServer* redis() { return redis_ ? &*redis_ : nullptr; }
     lab::RedisServer* durable_redis() { return durable_ ? &*durable_ : nullptr; }
     lab::PostgresServer* postgresql() { return postgresql_ ? &*postgresql_ : nullptr; }
+    lab::MariadbServer* mysql() { return mysql_ ? &*mysql_ : nullptr; }
     lab::ZooKeeperServers* zookeeper() { return zookeeper_ ? &*zookeeper_ : nullptr; }
     lab::EtcdServers* etcd() { return etcd_ ? &*etcd_ : nullptr; }
     /// Of redlock; empty when they did not start.
@@ -62,6 +64,7 @@ private:
     void start_redis(Rows&);
     void start_redlock();
     void start_postgresql();
+    void start_mysql();
     void start_zookeeper();
     void start_etcd();
     void open_own(const Options&, Rows&);
@@ -70,6 +73,7 @@ private:
     std::optional<lab::RedisServer> redis_, durable_;
     std::vector<lab::RedisServer> nodes_;
     std::optional<lab::PostgresServer> postgresql_;
+    std::optional<lab::MariadbServer> mysql_;
     std::optional<lab::ZooKeeperServers> zookeeper_;
     std::optional<lab::EtcdServers> etcd_;
     /// Of backends that no scenario treats apart.

@@ -2,6 +2,8 @@
 // form showed the fault.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include <algorithm>
 
 #include "verdict_rule.hpp"
@@ -156,20 +158,26 @@ Answer judge_c11a(const Rows& rows) {
 
 // --- C19
 
-Answer judge_c19(const Rows& rows) {
+/// What was seen of the rows on one database.
+struct RowAsALock {
+    bool as_said = true, freed_at_work = false;
+    std::string figure;
+};
+
+std::optional<RowAsALock> row_as_a_lock(const Rows& rows, const char* backend) {
     const auto of = [&](const char* variant, const char* metric) {
-        return find(rows, {"C19", "postgresql", variant, metric});
+        return find(rows, {"C19", backend, variant, metric});
     };
+    RowAsALock seen;
     std::string words;
-    bool as_said = true;
     for (const bool improved : {false, true}) {
         const char* form = improved ? "doc: owner, count, sweeper" : "doc: insert/delete";
         const Row* for_ever = of(form, "held for ever after a crash");
         const Row* again = of(form, "entered again by its holder");
         const Row* waited = of(form, "waited for a release");
-        if (for_ever == nullptr || again == nullptr || waited == nullptr) return {};
-        as_said =
-            as_said && (improved ? for_ever->value == 0 && caught(*again) && caught(*waited)
+        if (for_ever == nullptr || again == nullptr || waited == nullptr) return std::nullopt;
+        seen.as_said = seen.as_said &&
+                       (improved ? for_ever->value == 0 && caught(*again) && caught(*waited)
                                  : caught(*for_ever) && again->value == 0 && waited->value == 0);
         words += fmt::format(
             "{}{}: held for ever after a crash {:.0f}, entered again {:.0f}, waited {:.0f}",
@@ -177,12 +185,27 @@ Answer judge_c19(const Rows& rows) {
             again->value, waited->value);
     }
     const Row* at_work = of("doc: owner, count, sweeper", "freed while its holder worked");
-    if (at_work == nullptr) return {};
-    const auto figure =
+    if (at_work == nullptr) return std::nullopt;
+    seen.freed_at_work = at_work->value > 0;
+    seen.figure =
         fmt::format("of {} runs, {}; the sweeper freed it under a holder at work in {:.0f}",
                     at_work->n, words, at_work->value);
+    return seen;
+}
+
+Answer judge_c19(const Rows& rows) {
+    std::string figure;
+    bool as_said = true, freed_at_work = false;
+    for (const char* backend : {"postgresql", "mysql"}) {
+        const auto seen = row_as_a_lock(rows, backend);
+        if (!seen) continue;
+        as_said = as_said && seen->as_said;
+        freed_at_work = freed_at_work || seen->freed_at_work;
+        figure += figure.empty() ? seen->figure : fmt::format("; {}: {}", backend, seen->figure);
+    }
+    if (figure.empty()) return {};
     if (!as_said) return {Finding::refuted, figure};
-    if (at_work->value > 0)
+    if (freed_at_work)
         return {Finding::only_if, figure +
                                       ": holds only if no work takes longer than the sweeper's "
                                       "age"};

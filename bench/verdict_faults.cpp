@@ -100,8 +100,12 @@ Answer judge_c7(const Rows& rows) {
         append(requests, fmt::format("{} {:.1f}", row->backend, row->value));
     const auto figure =
         fmt::format("lines of code: {}; requests per acquire + release: {}", words, requests);
-    const double larger = std::max(lines["sqlite"], lines["postgresql"]);
-    const double smaller = std::min(lines["sqlite"], lines["postgresql"]);
+    double larger = std::max(lines["sqlite"], lines["postgresql"]);
+    double smaller = std::min(lines["sqlite"], lines["postgresql"]);
+    if (lines.contains("mysql")) {
+        larger = std::max(larger, lines["mysql"]);
+        smaller = std::min(smaller, lines["mysql"]);
+    }
     const double least = std::min(lines["zookeeper"], lines["redis"]);
     if (least > 1.2 * larger) return {Finding::confirmed, figure};
     if (least > 1.2 * smaller)
@@ -330,7 +334,7 @@ Answer judge_c21(const Rows& rows) {
     const Row *zookeeper = of("zookeeper"), *cache = of("redis");
     if (zookeeper == nullptr || cache == nullptr) return {};
     std::size_t databases = 0, behind = 0;
-    for (const char* backend : {"sqlite", "postgresql"})
+    for (const char* backend : {"sqlite", "postgresql", "mysql"})
         if (const Row* database = of(backend)) {
             ++databases;
             behind += cache->value < database->value ? 1 : 0;

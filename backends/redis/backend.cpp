@@ -45,7 +45,8 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
       context_(c),
       shared_(std::make_shared<Shared>(s)),
       tls_(tls::make_context(shared_->target.tls)),
-      connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get())) {
+      connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get(),
+                                               s.duration("request_timeout"))) {
     Scripts::all();
     shared_->greeting = &usable();
     for (const std::string& text : exposures(shared_->target, "rediss"))

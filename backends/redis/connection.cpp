@@ -18,8 +18,13 @@ constexpr milliseconds longest_silence{1000};
 
 }  // namespace
 
-Connection::Connection(asio::any_io_executor e, std::shared_ptr<Server> s, tls::Context* tls)
-    : executor_(std::move(e)), server_(std::move(s)), tls_(tls), watch_(executor_) {}
+Connection::Connection(asio::any_io_executor e, std::shared_ptr<Server> s, tls::Context* tls,
+                       milliseconds request_timeout)
+    : executor_(std::move(e)),
+      server_(std::move(s)),
+      tls_(tls),
+      patience_(std::min(request_timeout, longest_silence)),
+      watch_(executor_) {}
 
 asio::awaitable<spi::Failure> Connection::ready(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
@@ -63,6 +68,7 @@ asio::awaitable<void> Connection::connect(boot_clock::time_point deadline) {
     } else {
         pipeline_ = std::move(opened);
         ++links_;
+        heard();
         pipeline_->start();
     }
     gate_.open();
@@ -127,9 +133,11 @@ void Connection::look_at_time() {
         if (!p->told && p->deadline > now) next = std::min(next, p->deadline);
     const Pending& first = *pending_.front();
     const bool first_is_late = first.told || first.deadline <= now;
-    const auto given_up = first.sent + longest_silence;
-    if (next == boot_clock::time_point::max() || (first_is_late && given_up <= now))
-        return fail(make(Error::no_answer));
+    auto given_up = first.sent + longest_silence;
+    // Nobody waits for it. But where a request has waited for its connection, or for an earlier
+    // answer, it had less than a request's time, and the next one would have as little on another.
+    if (next == boot_clock::time_point::max()) given_up = std::max(first.sent, heard_) + patience_;
+    if (first_is_late && given_up <= now) return fail(make(Error::no_answer));
     for (const auto& p : pending_)
         if (p->deadline <= now) tell(*p, make(Error::no_answer));
     watch(first_is_late ? std::min(next, given_up) : next);

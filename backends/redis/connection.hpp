@@ -19,7 +19,8 @@ namespace holdfast::redis {
 /// closed; the next request opens a new one.
 class Connection final : public Pipeline::Asker, public std::enable_shared_from_this<Connection> {
 public:
-    Connection(asio::any_io_executor, std::shared_ptr<Server>, tls::Context*);
+    Connection(asio::any_io_executor, std::shared_ptr<Server>, tls::Context*,
+               milliseconds request_timeout);
 
     /// Nothing to wait for: ready() would return at once.
     bool is_ready() const noexcept { return pipeline_ && !retiring_; }
@@ -52,6 +53,7 @@ private:
         std::optional<asio::any_completion_handler<void()>> complete;
     };
     asio::awaitable<void> connect(boot_clock::time_point deadline);
+    void heard() override { heard_ = boot_clock::now(); }
     bool take(Reply&) override;
     void settled() override;
     void broke(Error why) override { fail(make(why)); }
@@ -64,6 +66,8 @@ private:
     asio::any_io_executor executor_;
     std::shared_ptr<Server> server_;
     tls::Context* tls_;
+    const milliseconds patience_;         // where nobody waits
+    boot_clock::time_point heard_;        // when the server last sent anything
     std::shared_ptr<Pipeline> pipeline_;  // when connected
     std::shared_ptr<Link> opening_;       // while connecting
     spi::Failure last_failure_;

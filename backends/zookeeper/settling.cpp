@@ -99,15 +99,19 @@ Settling::Exit Settling::blocked() {
 }
 
 void Settling::set_time() {
-    // A request's time begins when it is sent. Until then it waits for as long as others are.
+    // A request's time begins when it is sent, and those that follow from it, or repeat it, have no
+    // other. Until then it waits for as long as others are sent.
     const auto allowed = a->deadline - a->sent;
     until = a->deadline;
+    if (begun_) return;
     if (at->unsent()) {
         until = std::max(until, session->own().asked_last() + allowed);
-    } else if (at->asked > a->sent) {
-        a->sent = at->asked;
-        a->deadline = until = at->asked + allowed;
+        return;
     }
+    begun_ = true;
+    if (at->asked <= a->sent) return;
+    a->sent = at->asked;
+    a->deadline = until = at->asked + allowed;
 }
 
 Settling::Exit Settling::late() {

@@ -50,6 +50,7 @@ private:
     /// Until when its answer is awaited.
     void set_time();
     Step fail(const spi::Failure&);
+    bool begun_ = false;  ///< its request was sent
 };
 
 }  // namespace holdfast::zookeeper

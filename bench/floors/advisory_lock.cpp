@@ -4,6 +4,51 @@
 
 namespace holdfast::bench {
 
+namespace {
+
+constexpr const char* lock = "lock";
+constexpr const char* unlock = "unlock";
+
+class Session final : public LockSession {
+public:
+    explicit Session(const std::string& url) : connection_(url) {
+        connection_.prepare(lock, "SELECT pg_advisory_lock(4712)");
+        connection_.prepare(unlock, "SELECT pg_advisory_unlock(4712)");
+    }
+    int socket() const override { return PQsocket(connection_.get()); }
+    void send_lock() override { send(lock); }
+    void send_unlock() override { send(unlock); }
+    std::optional<bool> answer() override {
+        PGconn* connection = connection_.get();
+        if (PQconsumeInput(connection) != 1) fail();
+        while (PQisBusy(connection) == 0) {
+            PGresult* result = PQgetResult(connection);
+            if (result == nullptr) return done_;
+            const bool well = PQresultStatus(result) == PGRES_TUPLES_OK;
+            // pg_advisory_lock returns nothing.
+            if (well) done_ = PQgetvalue(result, 0, 0) != std::string("f");
+            PQclear(result);
+            if (!well) fail();
+        }
+        return std::nullopt;
+    }
+
+private:
+    void send(const char* statement) {
+        done_ = false;
+        if (PQsendQueryPrepared(connection_.get(), statement, 0, nullptr, nullptr, nullptr, 0) != 1)
+            fail();
+    }
+    [[noreturn]] void fail() const {
+        throw SelfCheck(std::string("advisory lock: ") + PQerrorMessage(connection_.get()));
+    }
+
+    Libpq connection_;
+    bool done_ = false;
+};
+
+}  // namespace
+
 AdvisoryLock::AdvisoryLock(const std::string& url) : connection_(url) {
     connection_.prepare("nothing", "SELECT 1");
     connection_.prepare("lock", "SELECT pg_advisory_lock(4711)");
@@ -39,6 +84,10 @@ std::string AdvisoryLock::server_version() const {
 
 std::string AdvisoryLock::library_version() {
     return std::to_string(PQlibVersion() / 10000) + "." + std::to_string(PQlibVersion() % 10000);
+}
+
+std::unique_ptr<LockSession> advisory_session(const std::string& url) {
+    return std::make_unique<Session>(url);
 }
 
 }  // namespace holdfast::bench

@@ -1,8 +1,10 @@
 // PostgreSQL's own advisory lock of a session, by bare libpq, and the round trips below it.
 #pragma once
+#include <memory>
 #include <string>
 
 #include "floors/libpq.hpp"
+#include "floors/session_queue.hpp"
 
 namespace holdfast::bench {
 
@@ -22,5 +24,8 @@ public:
 private:
     Libpq connection_;
 };
+
+/// One more session that wants the one advisory lock of a queue. Errors: SelfCheck.
+std::unique_ptr<LockSession> advisory_session(const std::string& url);
 
 }  // namespace holdfast::bench

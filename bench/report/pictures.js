@@ -130,7 +130,7 @@ function pauseOf(model, of, width) {
 // The run that the first screen shows: of the safest lock whose store can check a token.
 function pausedOf(model) {
   const all = model.pick({ scenario: 'C12', metric: 'stale writes refused by a fenced store' });
-  const order = ['zookeeper', 'etcd', 'postgresql', 'redis'];
+  const order = ['zookeeper', 'etcd', 'postgresql', 'mysql', 'redis'];
   const place = (r) => (order.includes(r.backend) ? order.indexOf(r.backend) : order.length);
   return all.sort((a, b) => place(a) - place(b))[0];
 }

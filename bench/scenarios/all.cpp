@@ -12,6 +12,7 @@ const std::vector<Scenario>& scenarios() {
         c2_members(),
         c3_hand_off(),
         c3_burst(),
+        c3_polled(),
         c4_redlock_price(),
         c4a_in_turn(),
         c5_conflict(),

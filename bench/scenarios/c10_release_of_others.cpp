@@ -1,6 +1,7 @@
 // C10: a holder works longer than the lock lasts and then releases: its own, or whatever is there?
 #include <fmt/format.h>
 
+#include <deque>
 #include <optional>
 
 #include "faults/holder.hpp"
@@ -54,14 +55,16 @@ std::vector<Form> forms(const Site& site, milliseconds ttl) {
         add("redis", "doc: DEL", at + "del");
         add("redis", "checked: compare-and-delete", at + "checked");
     }
-    if (const auto* sql = site.find("postgresql")) {
+    for (const char* backend : sql_backends) {
+        const auto* sql = site.find(backend);
+        if (sql == nullptr) continue;
         const std::string at = doc_url(sql->open) + "pause=20ms&table=" + table + "&give=";
-        add("postgresql", "doc: DELETE by name", at + "by-name");
-        add("postgresql", "checked: DELETE by name and owner", at + "checked");
+        add(backend, "doc: DELETE by name", at + "by-name");
+        add(backend, "checked: DELETE by name and owner", at + "checked");
         const std::string row =
             doc_url(sql->open) + "form=version&pause=20ms&table=" + version_table + "&update=";
-        add("postgresql", "doc: state/version, UPDATE by name", row + "by-name");
-        add("postgresql", "checked: state/version compared", row + "counted");
+        add(backend, "doc: state/version, UPDATE by name", row + "by-name");
+        add(backend, "checked: state/version compared", row + "counted");
     }
     if (const auto* zookeeper = site.find("zookeeper")) {
         const std::string at = doc_url(zookeeper->open) +
@@ -78,10 +81,11 @@ void run(Bench& bench) {
     const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(400, 600, 1000)));
     const auto all = forms(bench.site, ttl);
     std::vector<Count> tallies(all.size());
-    std::optional<Sweeper> sweeper, version_sweeper;
-    if (auto* sql = bench.site.postgresql()) {
-        sweeper.emplace(*sql, table, ttl);
-        version_sweeper.emplace(*sql, version_table, ttl, Sweeps::states);
+    std::deque<Sweeper> sweepers;
+    for (const char* backend : sql_backends) {
+        if (bench.site.find(backend) == nullptr) continue;
+        sweepers.emplace_back(sql_server(bench.site, backend), table, ttl);
+        sweepers.emplace_back(sql_server(bench.site, backend), version_table, ttl, Sweeps::states);
     }
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {
         std::vector<std::function<void()>> jobs;

@@ -54,6 +54,15 @@ Server postgresql() {
                                      [](auto& s) { s.restart(lab::Data::keep); });
 }
 
+Server mysql() {
+    lab::MariadbOptions options;
+    options.fsync = true;
+    auto server = lab::MariadbServer::start(options);
+    Deployment d{"mysql", "default", server.url(), {}, {}, {}};
+    return wrap<lab::MariadbServer>(std::move(d), true, std::move(server),
+                                    [](auto& s) { s.restart(lab::Data::keep); });
+}
+
 Server zookeeper() {
     auto server = lab::ZooKeeperServers::start();
     Deployment d{"zookeeper", "default", server.url() + "?tick_time=100ms", {}, {}, {}};
@@ -143,6 +152,7 @@ void run(Bench& bench) {
     if (has("redis")) starts.push_back([] { return redis("durable", true); });
     if (has("redis")) starts.push_back([] { return redis("memory only", false); });
     if (has("postgresql")) starts.push_back(postgresql);
+    if (has("mysql")) starts.push_back(mysql);
     if (has("zookeeper")) starts.push_back(zookeeper);
     if (has("etcd")) starts.push_back(etcd);
     std::vector<std::optional<Server>> servers(starts.size());

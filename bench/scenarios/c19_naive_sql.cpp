@@ -68,9 +68,10 @@ double after_crash(Bench& bench, const Form& form, const std::string& name, mill
     const auto killed = Clock::now();
     const Lease lease = insist(other, 4 * ttl);
     if (lease.state() != LeaseState::empty) return millis_since(killed);
-    const auto rows = bench.site.postgresql()->value(std::string("SELECT count(*) FROM ") +
-                                                     form.table + " WHERE name = '" + name + "'");
-    if (rows != "1") throw SelfCheck("nobody was granted the lock, and yet its row is gone");
+    const auto left = sql_server(bench.site, form.mine.backend)()->run(
+        std::string("SELECT count(*) FROM ") + form.table + " WHERE name = ?", {name});
+    if (left.rows[0][0] != "1")
+        throw SelfCheck("nobody was granted the lock, and yet its row is gone");
     return -1;
 }
 
@@ -101,7 +102,7 @@ void trial(Bench& bench, const Form& form, const std::string& name, milliseconds
 
 void run(Bench& bench, const std::vector<Form>& forms) {
     const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(400, 800, 1000)));
-    const Sweeper sweeper(*bench.site.postgresql(), swept_table, ttl);
+    const Sweeper sweeper(sql_server(bench.site, forms[0].mine.backend), swept_table, ttl);
     std::vector<Result> results(forms.size());
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {
         std::vector<std::function<void()>> jobs;
@@ -126,20 +127,26 @@ void run(Bench& bench, const std::vector<Form>& forms) {
     }
 }
 
-std::vector<Step> plan(const Options&, const Site& site) {
-    const auto* sql = site.find("postgresql");
-    if (sql == nullptr) return {};
+std::vector<Form> forms_on(const Deployment& sql) {
     const auto form = [&](const char* words, const std::string& options, const char* table) {
-        const std::string url = doc_url(sql->open) + options + "&table=" + table + "&identity=";
-        return Form{variant_of("postgresql", words, url + "host1-thread7"),
-                    variant_of("postgresql", words, url + "host2-thread9"), table};
+        const std::string url = doc_url(sql.open) + options + "&table=" + table + "&identity=";
+        return Form{variant_of(sql.backend, words, url + "host1-thread7"),
+                    variant_of(sql.backend, words, url + "host2-thread9"), table};
     };
-    const std::vector<Form> forms{
+    return {
         form("doc: insert/delete", "form=insert&pause=0ms", "doc_lock_naive"),
         form("doc: owner, count, sweeper", "form=owner&pause=20ms", swept_table),
-        {*sql, *sql, nullptr},
+        {sql, sql, nullptr},
     };
-    return {{"row as a lock, plain and improved", [forms](Bench& bench) { run(bench, forms); }}};
+}
+
+std::vector<Step> plan(const Options&, const Site& site) {
+    std::vector<Step> steps;
+    for (const char* backend : sql_backends)
+        if (const auto* sql = site.find(backend))
+            steps.push_back({sql->label() + " row as a lock, plain and improved",
+                             [forms = forms_on(*sql)](Bench& bench) { run(bench, forms); }});
+    return steps;
 }
 
 }  // namespace

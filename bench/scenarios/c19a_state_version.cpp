@@ -3,6 +3,7 @@
 #include "measure/trials.hpp"
 #include "scenario.hpp"
 #include "variants/documents.hpp"
+#include "variants/sql_connection.hpp"
 
 namespace holdfast::bench {
 
@@ -36,23 +37,28 @@ void run(Bench& bench, const std::vector<Form>& forms) {
     }
 }
 
-std::vector<Step> plan(const Options&, const Site& site) {
-    const auto* sql = site.find("postgresql");
-    if (sql == nullptr) return {};
+std::vector<Form> forms_on(const Deployment& sql) {
     const auto form = [&](const char* words, const char* update) {
-        return Form{variant_of("postgresql", words,
-                               doc_url(sql->open) + "form=version&table=doc_lock_version&" +
+        return Form{variant_of(sql.backend, words,
+                               doc_url(sql.open) + "form=version&table=doc_lock_version&" +
                                    "pause=10ms&update=" + update),
                     false};
     };
-    const std::vector<Form> forms{
+    return {
         form("doc: state/version, UPDATE by name", "by-name"),
         form("doc: state/version, count not looked at", "uncounted"),
         form("corrected: state/version compared and counted", "counted"),
-        {*sql, true},
+        {sql, true},
     };
-    return {{"row with state and version, as printed and corrected",
-             [forms](Bench& bench) { run(bench, forms); }}};
+}
+
+std::vector<Step> plan(const Options&, const Site& site) {
+    std::vector<Step> steps;
+    for (const char* backend : sql_backends)
+        if (const auto* sql = site.find(backend))
+            steps.push_back({sql->label() + " row with state and version, as printed and corrected",
+                             [forms = forms_on(*sql)](Bench& bench) { run(bench, forms); }});
+    return steps;
 }
 
 }  // namespace

@@ -23,8 +23,11 @@ struct Form {
 constexpr Form forms[] = {
     {"redis", "doc: hash with owner and count", "take=hash&pause=5ms", true},
     {"postgresql", "doc: row with owner and count", "form=owner&table=doc_lock_c1&pause=5ms", true},
+    {"mysql", "doc: row with owner and count", "form=owner&table=doc_lock_c1&pause=5ms", true},
     {"zookeeper", "doc: semaphore of one lease", "form=semaphore&session=10s&pause=5ms"},
     {"postgresql", "doc: state/version, UPDATE by name",  // the control: two can take it
+     "form=version&table=doc_lock_c1_version&pause=5ms&update=by-name", false, false},
+    {"mysql", "doc: state/version, UPDATE by name",
      "form=version&table=doc_lock_c1_version&pause=5ms&update=by-name", false, false},
 };
 
@@ -110,7 +113,7 @@ Scenario c1_documents() {
             false, [](const Options&, const Site&) {
                 std::vector<Step> steps{{"articles' forms, uncontended", measure}};
                 for (const Form& form : forms)
-                    steps.push_back({std::string(form.variant) + ", contended",
+                    steps.push_back({std::string(form.backend) + " " + form.variant + ", contended",
                                      [&form](Bench& bench) { control(bench, form); }});
                 return steps;
             }};

@@ -1,6 +1,7 @@
 // C1, second part: how many locks a second one caller gets when it does not wait for each.
 #include "floors/contenders.hpp"
 #include "floors/etcd_floor.hpp"
+#include "floors/mysql_floor.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"
 #include "floors/zookeeper_floor.hpp"
@@ -40,6 +41,11 @@ Contender etcd_floor(const lab::EtcdServers& servers, std::size_t n, double bloc
     return {{}, {}, [floor, block] { return floor->run_for(block); }};
 }
 
+Contender mysql_batch(const lab::MariadbServer& server, std::size_t n) {
+    auto floor = std::make_shared<MysqlBatch>(MariadbAddress::of(server), n);
+    return {{}, {}, [floor] { return floor->cycles(); }};
+}
+
 /// One at a time, whatever is in flight elsewhere.
 bool one_by_one(const Measured& m) {
     return m.variant == "floor: INSERT, DELETE" || m.variant == "one by one";
@@ -66,6 +72,7 @@ constexpr Compared throughputs[] = {
     {"zookeeper", "default", "floor: three steps", over_floor},
     {"etcd", "default", EtcdFloor::variant, over_floor},
     {"postgresql", "default", "floor: INSERT, DELETE", over_one_by_one},
+    {"mysql", "default", MysqlBatch::variant, over_floor},
     {"sqlite", "default", "one by one", over_one_by_one},
 };
 
@@ -117,6 +124,8 @@ void add_crowded_floors(
     if (auto* server = site.postgresql())
         add("postgresql", "floor: INSERT, DELETE",
             [&] { return cycles_of<PostgresqlFloor>(server->url(), true); });
+    if (auto* server = site.mysql())
+        add("mysql", MysqlBatch::variant, [&] { return mysql_batch(*server, most); });
 }
 
 void run(Bench& bench, std::size_t n) {
@@ -157,7 +166,8 @@ Scenario c1_in_flight() {
     return {id, "throughput with 1, 64 and 1000 locks in flight, one caller",
             "Different names, acquired and released by callbacks; the floor keeps as many requests "
             "unanswered on bare connections, and one floor replays what Holdfast sent under the "
-            "same load, recorded with MONITOR. PostgreSQL's, and SQLite's with 100 callers, are "
+            "same load, recorded with MONITOR. MariaDB's sends a packet of updates for 1000 names, "
+            "one that takes and one that frees. PostgreSQL's, and SQLite's with 100 callers, are "
             "one by one.",
             true, [](const Options&, const Site& site) {
                 std::vector<Step> steps;

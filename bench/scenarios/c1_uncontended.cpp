@@ -1,6 +1,7 @@
 // C1, first part: what one caller pays for one lock that nobody else wants.
 #include "floors/contenders.hpp"
 #include "floors/etcd_floor.hpp"
+#include "floors/mysql_floor.hpp"
 #include "floors/postgresql_floor.hpp"
 #include "floors/record.hpp"
 #include "floors/sqlite_floor.hpp"
@@ -49,6 +50,9 @@ std::vector<Contender> contenders(Bench& bench) {
         add("postgresql", "floor: INSERT, DELETE not synced",
             [&] { return cycles_of<PostgresqlFloor>(server->url(), false); });
     }
+    if (auto* server = bench.site.mysql())
+        add("mysql", MysqlFloor::variant,
+            [&] { return cycles_of<MysqlFloor>(MariadbAddress::of(*server)); });
     if (auto* servers = bench.site.zookeeper())
         add("zookeeper", "floor: three steps",
             [&] { return cycles_of<ZooKeeperFloor>(servers->connect_string()); });
@@ -83,6 +87,7 @@ constexpr Compared comparisons[] = {
      "both synced, where Holdfast's release is not"},
     {"postgresql", "default", "floor: INSERT, DELETE not synced", "whole price, durable alike",
      "as durable as Holdfast"},
+    {"mysql", "default", MysqlFloor::variant, "whole price", "two transactions, both synced"},
     {"zookeeper", "default", "floor: three steps", "whole price",
      "create, list, delete one after another"},
     {"etcd", "default", EtcdFloor::variant, "client overhead", "the same requests"},

@@ -3,6 +3,7 @@
 #include "measure/trials.hpp"
 #include "scenario.hpp"
 #include "variants/documents.hpp"
+#include "variants/sql_connection.hpp"
 
 namespace holdfast::bench {
 
@@ -70,11 +71,13 @@ void run(Bench& bench, const std::vector<Form>& forms) {
 
 std::vector<Step> plan(const Options&, const Site& site) {
     std::vector<Form> forms;
-    if (const auto* sql = site.find("postgresql"))
-        forms.push_back({variant_of("postgresql", "doc: host and thread",
-                                    doc_url(sql->open) +
-                                        "form=owner&table=doc_lock_c20a&identity=host1-thread7"),
-                         false});
+    for (const char* backend : sql_backends)
+        if (const auto* sql = site.find(backend))
+            forms.push_back(
+                {variant_of(
+                     backend, "doc: host and thread",
+                     doc_url(sql->open) + "form=owner&table=doc_lock_c20a&identity=host1-thread7"),
+                 false});
     for (const Deployment& d : across_processes(site))
         forms.push_back({d, true});
     return {

@@ -109,6 +109,16 @@ Left of_postgresql(const lab::PostgresServer& server) {
             "rows"};
 }
 
+Left of_mysql(const lab::MariadbServer& server) {
+    return {[&server] { return std::stod(server.value("SELECT COUNT(*) FROM holdfast_lease")); },
+            [&server] {
+                return std::stod(
+                    server.value("SELECT FILE_SIZE FROM information_schema.INNODB_SYS_TABLESPACES "
+                                 "WHERE NAME = 'holdfast/holdfast_lease'"));
+            },
+            "rows"};
+}
+
 /// What was deleted stays in the history until somebody compacts it. Free space of the file is
 /// given back first, so that its size is that of what is in it.
 Left of_etcd(const lab::EtcdServers& servers) {
@@ -194,6 +204,8 @@ std::vector<Step> plan(const Options&, const Site& site) {
                                  measure(bench, d, of_sqlite(bench.site.sqlite_file()));
                              if (d.backend == "postgresql")
                                  measure(bench, d, of_postgresql(*bench.site.postgresql()));
+                             if (d.backend == "mysql")
+                                 measure(bench, d, of_mysql(*bench.site.mysql()));
                              if (d.backend == "etcd")
                                  measure(bench, d, of_etcd(*bench.site.etcd()),
                                          "; the bytes are history, which a compaction removes");

@@ -3,8 +3,9 @@
 
 #include <thread>
 
-#include "floors/advisory_queue.hpp"
+#include "floors/advisory_lock.hpp"
 #include "floors/server_calls.hpp"
+#include "floors/user_lock.hpp"
 #include "floors/zookeeper_queue.hpp"
 #include "measure/crowd.hpp"
 #include "scenario.hpp"
@@ -145,10 +146,20 @@ void run_queue_of_nodes(Bench& bench, const Deployment& d) {
                fmt::format("{} callers in {} bare sessions", crowded + 1, sessions), floor);
 }
 
+std::string nothing_written() {
+    return fmt::format("{} bare connections, nothing is written", crowded + 1);
+}
+
 void run_advisory_queue(Bench& bench, const Deployment& d) {
-    AdvisoryQueue floor(bench.site.postgresql()->url(), crowded);
-    run_beside(bench, d, "floor: advisory lock",
-               fmt::format("{} bare connections, nothing is written", crowded + 1), floor);
+    SessionQueue floor(crowded + 1,
+                       [&] { return advisory_session(bench.site.postgresql()->url()); });
+    run_beside(bench, d, "floor: advisory lock", nothing_written(), floor);
+}
+
+void run_user_lock_queue(Bench& bench, const Deployment& d) {
+    const auto at = MariadbAddress::of(*bench.site.mysql());
+    SessionQueue floor(crowded + 1, [&] { return user_lock_session(at); });
+    run_beside(bench, d, "floor: GET_LOCK", nothing_written(), floor);
 }
 
 /// A herd of bare clients; `settled` is called when everybody is in it.
@@ -245,6 +256,9 @@ std::vector<Step> plan(const Options& options, const Site& site) {
         if (const auto* d = site.find("postgresql"); d != nullptr && n == crowded)
             steps.push_back({"postgresql beside bare advisory locks" + number,
                              [d = *d](Bench& bench) { run_advisory_queue(bench, d); }});
+        if (const auto* d = site.find("mysql"); d != nullptr && n == crowded)
+            steps.push_back({"mysql beside bare GET_LOCK" + number,
+                             [d = *d](Bench& bench) { run_user_lock_queue(bench, d); }});
         if (zookeeper != nullptr && n == crowded)
             steps.push_back({"zookeeper parent of all locks watched" + number,
                              [d = *zookeeper, n](Bench& bench) { run_parent_herd(bench, d, n); }});
@@ -264,8 +278,9 @@ Scenario c3_hand_off() {
             "another caller than the one before. Holdfast's callers are "
             "in up to 10 clients, the broadcast variant with two bare connections each, the "
             "ZooKeeper node that all watch with a bare session each. With 100 waiters the queue of "
-            "nodes by bare ZooKeeper clients, and PostgreSQL's advisory lock by bare connections, "
-            "take turns with Holdfast's callers. Requests are those of "
+            "nodes by bare ZooKeeper clients, PostgreSQL's advisory lock and MariaDB's GET_LOCK by "
+            "bare "
+            "connections, take turns with Holdfast's callers. Requests are those of "
             "clients; what scripts call inside the server is not counted.",
             true, plan};
 }

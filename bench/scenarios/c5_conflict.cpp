@@ -22,6 +22,7 @@ struct Way {
 std::vector<pid_t> server_of(Site& site, const std::string& backend) {
     if (backend == "redis") return site.redis()->process().family();
     if (backend == "postgresql") return site.postgresql()->process().family();
+    if (backend == "mysql") return site.mysql()->process().family();
     if (backend == "zookeeper") return site.zookeeper()->process().family();
     if (backend == "etcd") return site.etcd()->process().family();
     return {};
@@ -100,7 +101,7 @@ std::vector<Way> ways(const Options& options, const Site& site) {
             sleeps(*redis, "5ms", callers);
             sleeps(*redis, "50ms", callers);
         }
-    for (const char* backend : {"postgresql", "zookeeper", "etcd", "sqlite"}) {
+    for (const char* backend : {"postgresql", "mysql", "zookeeper", "etcd", "sqlite"}) {
         const auto* d = site.find(backend);
         if (d == nullptr || quick) continue;
         answers(*d, 20);

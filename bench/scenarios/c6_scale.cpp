@@ -259,7 +259,8 @@ std::vector<Step> plan(const Options& options, const Site& site) {
     std::vector<Step> steps;
     for (const Deployment& d : site.deployments()) {
         // Every backend with --full; else those whose figures are targets, and the one of none.
-        const bool always = d.backend == "redis" || d.backend == "postgresql";
+        const bool always =
+            d.backend == "redis" || d.backend == "postgresql" || d.backend == "mysql";
         if (d.variant != "default" || (options.effort != Effort::full && !always)) continue;
         steps.push_back({fmt::format("{} {} leases", d.label(), n),
                          [d, n](Bench& bench) { run_held(bench, d, n, a_mutex, "lease"); }});

@@ -5,7 +5,9 @@
 #include "floors/advisory_lock.hpp"
 #include "floors/contenders.hpp"
 #include "floors/etcd_floor.hpp"
+#include "floors/mysql_floor.hpp"
 #include "floors/postgresql_floor.hpp"
+#include "floors/user_lock.hpp"
 #include "floors/zookeeper_floor.hpp"
 #include "measure/alone.hpp"
 #include "peers/programs.hpp"
@@ -125,7 +127,8 @@ void Field::greet(const Peer& peer, const std::shared_ptr<PeerProcess>& process)
     }
 }
 
-constexpr std::string_view backends[] = {"redis", "redlock", "zookeeper", "etcd", "postgresql"};
+constexpr std::string_view backends[] = {"redis", "redlock",    "zookeeper",
+                                         "etcd",  "postgresql", "mysql"};
 constexpr const char* redis_floor = "floor: plain pair";
 constexpr const char* redlock_floor = "floor: five at once";
 constexpr const char* zookeeper_floor = "floor: three steps";
@@ -145,7 +148,8 @@ const char* floor_of(std::string_view backend, std::string_view variant) {
     if (backend == "redlock") return redlock_floor;
     if (backend == "zookeeper") return zookeeper_floor;
     if (backend == "etcd") return EtcdFloor::variant;
-    return is_peer(variant) ? reading_floor : writing_floor;
+    if (is_peer(variant)) return reading_floor;
+    return backend == "mysql" ? MysqlFloor::variant : writing_floor;
 }
 
 /// In the order of a table: server by server, the floor, Holdfast, the others.
@@ -195,6 +199,29 @@ void add_postgresql(Field& field, const lab::PostgresServer& server) {
               });
 }
 
+void add_mysql(Field& field, const lab::MariadbServer& server) {
+    const auto at = MariadbAddress::of(server);
+    const auto connect = [&] { return std::make_shared<UserLock>(at); };
+    field.add("mysql", reading_floor, "bare libmariadb, SELECT 1 twice",
+              [&]() -> std::function<void()> {
+                  return [floor = connect()] { floor->two_round_trips(); };
+              });
+    field.add("mysql", MysqlFloor::variant, "bare libmariadb, prepared; both are synced",
+              [&]() -> std::function<void()> {
+                  auto floor = std::make_shared<MysqlFloor>(at);
+                  return [floor] { floor->cycle(); };
+              });
+    const auto lock = connect();
+    field.add("mysql", peer_variant("GET_LOCK", lock->server_version()),
+              "bare libmariadb " + UserLock::library_version() +
+                  ", GET_LOCK and RELEASE_LOCK; nothing is written",
+              [&]() -> std::function<void()> {
+                  if (!lock->shows_lock(true) || lock->shows_lock(false))
+                      throw PeerError("the server does not show the lock of GET_LOCK as it is");
+                  return [lock] { lock->cycle(); };
+              });
+}
+
 void run(Bench& bench) {
     Field field(bench);
     Site& site = bench.site;
@@ -203,7 +230,8 @@ void run(Bench& bench) {
                                            {"redlock", "no token"},
                                            {"zookeeper", "default"},
                                            {"etcd", "default"},
-                                           {"postgresql", "default"}})
+                                           {"postgresql", "default"},
+                                           {"mysql", "default"}})
         if (const Deployment* d = site.find(backend, variant)) field.add_holdfast(*d);
     const auto plain = [](const std::vector<std::uint16_t>& ports) -> std::function<void()> {
         return [work = plain_pairs(ports).work] { work(); };
@@ -227,6 +255,7 @@ void run(Bench& bench) {
                       return [floor] { floor->cycle(); };
                   });
     if (const auto* postgresql = site.postgresql()) add_postgresql(field, *postgresql);
+    if (const auto* mysql = site.mysql()) add_mysql(field, *mysql);
     field.add(peers(bench));
     field.measure();
 }

@@ -8,7 +8,8 @@ spi::Registry make_registry() {
     spi::Registry registry;
     registry.add(redis_recipes());
     registry.add(redlock_recipe());
-    registry.add(sql_recipes());
+    registry.add(postgresql_recipes());
+    registry.add(mysql_recipes());
     registry.add(zookeeper_recipes());
     return registry;
 }

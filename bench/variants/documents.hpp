@@ -14,10 +14,11 @@ const spi::Registry* registry_for(std::string_view url);
 /// "doc-redis://h:1?", to which options are added.
 std::string doc_url(std::string_view url);
 
-// One file each.
+// One file each, but for the databases, which share theirs.
 spi::Descriptor redis_recipes();
 spi::Descriptor redlock_recipe();
-spi::Descriptor sql_recipes();
+spi::Descriptor postgresql_recipes();
+spi::Descriptor mysql_recipes();
 spi::Descriptor zookeeper_recipes();
 
 }  // namespace holdfast::bench

@@ -1,16 +1,13 @@
-// doc-postgresql://: the documents' database locks on PostgreSQL. `insert`: a row is the lock,
+// doc-postgresql://, doc-mysql://: the documents' database locks. `insert`: a row is the lock,
 // DELETE frees it. `owner`: the row has an owner and a count, read by SELECT ... FOR UPDATE, so
 // that its owner may enter again. `version`: the row stays, see version_recipe.hpp.
 #include "variants/sql_recipe.hpp"
 
 #include <fmt/format.h>
 
-#include <pqxx/pqxx>
-
 #include "bench.hpp"
 #include "variants/documents.hpp"
 #include "variants/recipe.hpp"
-#include "variants/sql_table.hpp"
 #include "variants/version_recipe.hpp"
 
 namespace holdfast::bench {
@@ -18,58 +15,54 @@ namespace holdfast::bench {
 namespace {
 
 struct How {
-    std::string connect, table, identity;
+    SqlConnect connect;
+    std::string table, identity;
     bool counts = false, checked = false;
     milliseconds pause{};
 };
 
 class SqlRecipe final : public Recipe {
 public:
-    explicit SqlRecipe(How how) : how_(std::move(how)), connection_(how_.connect) {
-        create_table(connection_, how_.table, "owner text, count int, taken timestamptz");
+    explicit SqlRecipe(How how) : how_(std::move(how)), connection_(how_.connect()) {
+        connection_->create_table(how_.table, fmt::format("owner varchar(255), count int, taken {}",
+                                                          connection_->words.time_column));
     }
 
     bool take(const spi::Attempt& a) override {
         const std::string name(a.name), owner = identity(a.owner);
-        pqxx::work work(connection_);
-        if (how_.counts) {
-            const auto row = look(work, name);
-            if (!row.empty()) {
-                if (row[0][0].as<std::string>() != owner) return false;
-                send(work,
-                     "UPDATE {} SET count = count + 1, taken = clock_timestamp() WHERE name = $1",
-                     name);
-                work.commit();
-                return true;
-            }
-        }
         try {
-            send(work, "INSERT INTO {} VALUES ($1, $2, 1, clock_timestamp())", name, owner);
-            work.commit();
+            SqlTransaction all(*connection_);
+            if (const auto row = how_.counts ? look(name) : std::nullopt) {
+                if (row->owner != owner) return false;
+                send("UPDATE {table} SET count = count + 1, taken = {now} WHERE name = ?", {name});
+            } else {
+                send("INSERT INTO {table} VALUES (?, ?, 1, {now})", {name, owner});
+            }
+            all.commit();
             return true;
-        } catch (const pqxx::unique_violation&) {
+        } catch (const SqlRefused&) {
             return false;
         }
     }
 
     ReleaseResult give_back(const std::string& name, const std::string& id) override {
         const std::string owner = identity(id);
-        pqxx::work work(connection_);
+        SqlTransaction all(*connection_);
         if (how_.counts) {
-            const auto row = look(work, name);
-            if (row.empty()) return ReleaseResult::already_expired;
-            if (row[0][0].as<std::string>() != owner) return ReleaseResult::owned_by_other;
-            if (row[0][1].as<int>() > 1) {
-                send(work, "UPDATE {} SET count = count - 1 WHERE name = $1", name);
-                work.commit();
+            const auto row = look(name);
+            if (!row) return ReleaseResult::already_expired;
+            if (row->owner != owner) return ReleaseResult::owned_by_other;
+            if (row->count > 1) {
+                send("UPDATE {table} SET count = count - 1 WHERE name = ?", {name});
+                all.commit();
                 return ReleaseResult::released;
             }
         }
         const auto gone =
-            how_.checked ? send(work, "DELETE FROM {} WHERE name = $1 AND owner = $2", name, owner)
-                         : send(work, "DELETE FROM {} WHERE name = $1", name);
-        work.commit();
-        return gone.affected_rows() == 1 ? ReleaseResult::released : ReleaseResult::already_expired;
+            how_.checked ? send("DELETE FROM {table} WHERE name = ? AND owner = ?", {name, owner})
+                         : send("DELETE FROM {table} WHERE name = ?", {name});
+        all.commit();
+        return gone.changed == 1 ? ReleaseResult::released : ReleaseResult::already_expired;
     }
 
     std::optional<milliseconds> look_within() const override {
@@ -81,29 +74,37 @@ private:
     std::string identity(std::string_view owner) const {
         return how_.identity.empty() ? std::string(owner) : how_.identity;
     }
-    pqxx::result look(pqxx::work& work, const std::string& name) {
-        return send(work, "SELECT owner, count FROM {} WHERE name = $1 FOR UPDATE", name);
+    struct Row {
+        std::string owner;
+        int count = 0;
+    };
+    std::optional<Row> look(const std::string& name) {
+        const auto found =
+            send("SELECT owner, count FROM {table} WHERE name = ? FOR UPDATE", {name});
+        if (found.rows.empty()) return std::nullopt;
+        return Row{found.rows[0][0], std::stoi(found.rows[0][1])};
     }
-    template <class... Values>
-    pqxx::result send(pqxx::work& work, const char* text, const Values&... values) {
+    SqlAnswer send(const char* text, const SqlConnection::Values& values) {
         count();
-        return work.exec_params(fmt::format(fmt::runtime(text), how_.table), values...);
+        return connection_->run(fmt::format(fmt::runtime(text), fmt::arg("table", how_.table),
+                                            fmt::arg("now", connection_->words.now)),
+                                values);
     }
 
     How how_;
-    pqxx::connection connection_;
+    std::unique_ptr<SqlConnection> connection_;
 };
 
-}  // namespace
-
-spi::Descriptor sql_recipes() {
+/// Of one database: `connect` to the one that the settings name.
+spi::Descriptor describe(const std::string& backend, std::uint16_t port,
+                         SqlConnect (*connect)(const spi::Settings&)) {
     using spi::OptionType;
     spi::Descriptor d;
-    d.name = "doc-postgresql";
-    d.schemes = {"doc-postgresql"};
+    d.name = "doc-" + backend;
+    d.schemes = {d.name};
     d.summary = "the documents' database locks, for comparison";
-    d.example = "doc-postgresql://user@127.0.0.1:5432/database?form=owner";
-    d.default_port = 5432;
+    d.example = d.name + "://user@127.0.0.1:" + std::to_string(port) + "/database?form=owner";
+    d.default_port = port;
     d.takes_credentials = true;
     d.path = spi::Descriptor::Path::required;
     d.path_meaning = "the database";
@@ -137,10 +138,9 @@ spi::Descriptor sql_recipes() {
          .meaning = "How long a waiter sleeps before it tries again; 0ms: it does not wait."},
     };
     d.capabilities = [](const spi::Settings&) { return Capabilities(SafetyClass::d, {}); };
-    d.make = [](const spi::Settings& s, spi::Context) {
+    d.make = [connect](const spi::Settings& s, spi::Context) {
         How how;
-        how.connect = fmt::format("host={} port={} user={} dbname={}", s.hosts.front().host,
-                                  s.hosts.front().port, s.user, s.path.substr(1));
+        how.connect = connect(s);
         how.table = s.text("table");
         how.identity = s.text("identity");
         how.counts = s.text("form") == "owner";
@@ -160,32 +160,49 @@ spi::Descriptor sql_recipes() {
     return d;
 }
 
-namespace {
-
-void sweep_once(pqxx::connection& connection, const std::string& table, milliseconds age,
+void sweep_once(SqlConnection& connection, const std::string& table, milliseconds age,
                 Sweeps what) {
-    pqxx::work work(connection);
-    const auto there = work.exec1(fmt::format("SELECT to_regclass('{}') IS NOT NULL", table));
-    if (!there[0].as<bool>()) return;
-    const char* text =
-        what == Sweeps::rows
-            ? "DELETE FROM {} WHERE taken < clock_timestamp() - {} * interval '1 ms'"
-            : "UPDATE {} SET state = 0, version = version + 1 WHERE state = 1 AND taken < "
-              "clock_timestamp() - {} * interval '1 ms'";
-    work.exec(fmt::format(fmt::runtime(text), table, age.count()));
-    work.commit();
+    const auto there = connection.run(fmt::format("SELECT count(*) FROM information_schema.tables "
+                                                  "WHERE table_schema = {} AND table_name = ?",
+                                                  connection.words.schema),
+                                      {table});
+    if (there.rows[0][0] == "0") return;
+    const auto old = fmt::format("taken < {} - {}", connection.words.now,
+                                 fmt::format(fmt::runtime(connection.words.interval), age.count()));
+    try {
+        connection.run(
+            what == Sweeps::rows
+                ? fmt::format("DELETE FROM {} WHERE {}", table, old)
+                : fmt::format("UPDATE {} SET state = 0, version = version + 1 WHERE state = 1 AND "
+                              "{}",
+                              table, old));
+    } catch (const SqlRefused&) {
+        // Some other transaction was in its way: the next time.
+    }
 }
 
 }  // namespace
 
-Sweeper::Sweeper(const lab::PostgresServer& server, const std::string& table, milliseconds age,
-                 Sweeps what)
-    : thread_([url = server.url(), table, age, what](const std::stop_token& stop) {
+spi::Descriptor postgresql_recipes() {
+    return describe("postgresql", 5432, [](const spi::Settings& s) {
+        return postgresql_at(fmt::format("host={} port={} user={} dbname={}", s.hosts.front().host,
+                                         s.hosts.front().port, s.user, s.path.substr(1)));
+    });
+}
+
+spi::Descriptor mysql_recipes() {
+    return describe("mysql", 3306, [](const spi::Settings& s) {
+        return mysql_at({s.hosts.front().host, s.hosts.front().port, s.user, s.path.substr(1)});
+    });
+}
+
+Sweeper::Sweeper(const SqlConnect& connect, const std::string& table, milliseconds age, Sweeps what)
+    : thread_([connect, table, age, what](const std::stop_token& stop) {
           try {
-              pqxx::connection connection(url);
+              const auto connection = connect();
               // The task's period is a twentieth of the age.
               while (!lab::reached([&] { return stop.stop_requested(); }, age / 20))
-                  sweep_once(connection, table, age, what);
+                  sweep_once(*connection, table, age, what);
           } catch (const std::exception& error) {
               // What it should have freed stays, and the scenario says so.
               fmt::print(stderr, "sweeper: {}\n", error.what());

@@ -1,11 +1,11 @@
 // What the SQL recipes need beside them: the task that sweeps old rows away.
 #pragma once
 #include <cstdint>
-#include <holdfast/lab/postgres_server.hpp>
 #include <string>
 #include <thread>
 
 #include "holdfast/clock.hpp"
+#include "variants/sql_connection.hpp"
 
 namespace holdfast::bench {
 
@@ -18,8 +18,7 @@ enum class Sweeps : std::uint8_t {
 /// whoever holds them, and whether or not they still work. Ends with the object.
 class Sweeper {
 public:
-    Sweeper(const lab::PostgresServer&, const std::string& table, milliseconds age,
-            Sweeps = Sweeps::rows);
+    Sweeper(const SqlConnect&, const std::string& table, milliseconds age, Sweeps = Sweeps::rows);
 
 private:
     std::jthread thread_;

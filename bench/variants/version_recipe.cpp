@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <pqxx/pqxx>
 #include <set>
-
-#include "variants/sql_table.hpp"
 
 namespace holdfast::bench {
 
@@ -16,42 +13,30 @@ class VersionRecipe final : public Recipe {
 public:
     using Update = VersionHow::Update;
 
-    explicit VersionRecipe(VersionHow how) : how_(std::move(how)), connection_(how_.connect) {
-        create_table(connection_, how_.table, "state int, version bigint, taken timestamptz");
+    explicit VersionRecipe(VersionHow how) : how_(std::move(how)), connection_(how_.connect()) {
+        connection_->create_table(how_.table, fmt::format("state int, version bigint, taken {}",
+                                                          connection_->words.time_column));
     }
 
     bool take(const spi::Attempt& a) override {
         const std::string name(a.name);
         if (rows_.insert(name).second)  // the articles' rows are there from the start
-            send("INSERT INTO {} VALUES ($1, 0, 0, NULL) ON CONFLICT DO NOTHING", name);
-        const auto row = send("SELECT state, version FROM {} WHERE name = $1", name);
-        if (row.empty() || row[0][0].as<int>() != 0) return false;
-        const auto version = row[0][1].as<long long>();
-        constexpr const char* text =
-            "UPDATE {} SET state = 1, version = version + 1, taken = clock_timestamp() "
-            "WHERE name = $1";
+            send("{insert_once} {table} VALUES (?, 0, 0, NULL) {once}", {name});
+        const auto found = send("SELECT state, version FROM {table} WHERE name = ?", {name}).rows;
+        if (found.empty() || found[0][0] != "0") return false;
+        const auto version = std::stoll(found[0][1]);
         const auto updated =
-            how_.update == Update::by_name
-                ? send(text, name)
-                : send((std::string(text) + " AND state = 0 AND version = $2").c_str(), name,
-                       version);
-        if (how_.update == Update::counted && updated.affected_rows() != 1) return false;
+            update("state = 1, version = version + 1, taken = {now}", name, "0", version);
+        if (how_.update == Update::counted && updated != 1) return false;
         mine_ = version + 1;
         return true;
     }
 
     ReleaseResult give_back(const std::string& name, const std::string&) override {
-        constexpr const char* text =
-            "UPDATE {} SET state = 0, version = version + 1 WHERE name = $1";
-        const auto updated =
-            how_.update == Update::by_name
-                ? send(text, name)
-                : send((std::string(text) + " AND state = 1 AND version = $2").c_str(), name,
-                       mine_);
+        const auto updated = update("state = 0, version = version + 1", name, "1", mine_);
         // Who does not look at the count takes it for released.
-        return how_.update != Update::counted || updated.affected_rows() == 1
-                   ? ReleaseResult::released
-                   : ReleaseResult::already_expired;
+        return how_.update != Update::counted || updated == 1 ? ReleaseResult::released
+                                                              : ReleaseResult::already_expired;
     }
 
     std::optional<milliseconds> look_within() const override {
@@ -60,15 +45,26 @@ public:
     }
 
 private:
-    template <class... Values>
-    pqxx::result send(const char* text, const Values&... values) {
+    /// How many rows were.
+    std::size_t update(const std::string& to, const std::string& name, const char* state,
+                       long long version) {
+        const std::string text = "UPDATE {table} SET " + to + " WHERE name = ?";
+        if (how_.update == Update::by_name) return send(text, {name}).changed;
+        return send(text + " AND state = ? AND version = ?", {name, state, std::to_string(version)})
+            .changed;
+    }
+    SqlAnswer send(const std::string& text, const SqlConnection::Values& values) {
         count();
-        pqxx::nontransaction alone(connection_);
-        return alone.exec_params(fmt::format(fmt::runtime(text), how_.table), values...);
+        const auto& words = connection_->words;
+        return connection_->run(
+            fmt::format(fmt::runtime(text), fmt::arg("table", how_.table),
+                        fmt::arg("now", words.now), fmt::arg("insert_once", words.insert_once),
+                        fmt::arg("once", words.once)),
+            values);
     }
 
     VersionHow how_;
-    pqxx::connection connection_;
+    std::unique_ptr<SqlConnection> connection_;
     std::set<std::string> rows_;
     long long mine_ = 0;  ///< the version under which this client took the lock
 };

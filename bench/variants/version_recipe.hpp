@@ -4,6 +4,7 @@
 #include <string>
 
 #include "variants/recipe.hpp"
+#include "variants/sql_connection.hpp"
 
 namespace holdfast::bench {
 
@@ -14,12 +15,13 @@ struct VersionHow {
         uncounted,  ///< compares both, and nobody looks whether a row was updated
         counted     ///< compares both, and takes it only when a row was updated
     };
-    std::string connect, table;
+    SqlConnect connect;
+    std::string table;
     Update update = Update::by_name;
     milliseconds pause{};  ///< zero: it does not wait
 };
 
-/// Connects, and makes the table. Errors: of pqxx.
+/// Connects, and makes the table. Errors: of SqlConnect.
 std::unique_ptr<Recipe> make_version_recipe(const VersionHow&);
 
 }  // namespace holdfast::bench

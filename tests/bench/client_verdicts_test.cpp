@@ -89,23 +89,33 @@ TEST_CASE("C11a: the watchdog of a worker that hangs") {
 }
 
 TEST_CASE("C19: the naive row and the improved one") {
-    const auto rows = [](double for_ever, double again, double waited, double at_work,
-                         double naive_again = 0) {
+    const auto of = [](const char* sql, double for_ever, double again, double waited,
+                       double at_work, double naive_again = 0) {
         const char *naive = "doc: insert/delete", *improved = "doc: owner, count, sweeper";
-        return Rows{row("C19", "postgresql", naive, "held for ever after a crash", for_ever),
-                    row("C19", "postgresql", naive, "entered again by its holder", naive_again),
-                    row("C19", "postgresql", naive, "waited for a release", 0),
-                    row("C19", "postgresql", improved, "held for ever after a crash", 0),
-                    row("C19", "postgresql", improved, "entered again by its holder", again),
-                    row("C19", "postgresql", improved, "waited for a release", waited),
-                    row("C19", "postgresql", improved, "freed while its holder worked", at_work)};
+        return Rows{row("C19", sql, naive, "held for ever after a crash", for_ever),
+                    row("C19", sql, naive, "entered again by its holder", naive_again),
+                    row("C19", sql, naive, "waited for a release", 0),
+                    row("C19", sql, improved, "held for ever after a crash", 0),
+                    row("C19", sql, improved, "entered again by its holder", again),
+                    row("C19", sql, improved, "waited for a release", waited),
+                    row("C19", sql, improved, "freed while its holder worked", at_work)};
     };
+    const auto rows = [&](auto... values) { return of("postgresql", values...); };
     CHECK(finding(rows(10, 10, 10, 0), "C19") == Finding::confirmed);
     CHECK(finding(rows(10, 10, 10, 10), "C19") == Finding::only_if);
     CHECK(finding(rows(5, 10, 10, 0), "C19") == Finding::refuted);
     CHECK(finding(rows(10, 5, 10, 0), "C19") == Finding::refuted);
     CHECK(finding(rows(10, 10, 5, 0), "C19") == Finding::refuted);
     CHECK(finding(rows(10, 10, 10, 0, 1), "C19") == Finding::refuted);
+    // Said of databases: it has to hold on each.
+    const auto both = [&](const Rows& mysql) {
+        Rows all = rows(10, 10, 10, 0);
+        all.insert(all.end(), mysql.begin(), mysql.end());
+        return finding(all, "C19");
+    };
+    CHECK(both(of("mysql", 10, 10, 10, 0)) == Finding::confirmed);
+    CHECK(both(of("mysql", 10, 10, 10, 10)) == Finding::only_if);
+    CHECK(both(of("mysql", 5, 10, 10, 0)) == Finding::refuted);
 }
 
 TEST_CASE("C19a: state and version, as printed and corrected") {

@@ -160,6 +160,13 @@ TEST_CASE("C7: lines of code") {
     CHECK(finding(rows(3000, 4000, 1000, 2000), "C7") == Finding::confirmed);
     CHECK(finding(rows(2100, 4000, 1000, 2000), "C7") == Finding::only_if);
     CHECK(finding(rows(1000, 4000, 1000, 2000), "C7") == Finding::refuted);
+    const auto with_mysql = [&](Rows all, double mysql) {
+        all.push_back(row("C7", "mysql", "default", "lines of code", mysql));
+        return finding(all, "C7");
+    };
+    CHECK(with_mysql(rows(3000, 4000, 1000, 2000), 2400) == Finding::confirmed);
+    CHECK(with_mysql(rows(3000, 4000, 1000, 2000), 2600) == Finding::only_if);
+    CHECK(with_mysql(rows(2100, 4000, 2000, 2000), 1000) == Finding::only_if);
     CHECK(finding({row("C7", "redis", "default", "lines of code", 1)}, "C7") ==
           Finding::not_measured);
 }
@@ -372,6 +379,10 @@ TEST_CASE("C21: reliability") {
     CHECK(finding(rows(1, 1.5, 1.5, 2), "C21") == Finding::only_if);
     CHECK(finding(rows(1, 2, 1.5, 1.5), "C21") == Finding::refuted);
     CHECK(finding(rows(1.5, 1.5, 2, 2), "C21") == Finding::refuted);
+    Rows with_mysql = rows(1, 1.5, 2, 2);
+    for (const char* metric : {score_reliability, score_overlaps, score_without})
+        with_mysql.push_back(row("C21", "mysql", "default", metric, 1));
+    CHECK(finding(with_mysql, "C21") == Finding::only_if);
     Rows once = rows(1, 1.5, 2, 2);
     once[1].n = 1;
     once[1].unit = "of 2 set-ups, each in at least 1 runs";

@@ -32,6 +32,16 @@ TEST_CASE("C1: Redis, ZooKeeper and databases") {
     CHECK(finding(rows(40, 400, 1200, 800), "C1") == Finding::refuted);
     CHECK(finding(rows(40, 400, 850, 800), "C1") == Finding::confirmed);
     CHECK(verdict(rows(40, 900, 600, 800), "C1").figure.find("redis 40 us") != std::string::npos);
+    // And the third of three, where it was measured.
+    const auto with_mysql = [&](Rows all, double mysql) {
+        all.push_back(row("C1", "mysql", "default", "p50", mysql));
+        return finding(all, "C1");
+    };
+    CHECK(with_mysql(rows(40, 400, 600, 800), 700) == Finding::confirmed);
+    CHECK(with_mysql(rows(40, 400, 600, 800), 500) == Finding::only_if);
+    CHECK(with_mysql(rows(40, 400, 600, 800), 420) == Finding::only_if);
+    CHECK(with_mysql(rows(40, 400, 1200, 800), 1300) == Finding::only_if);
+    CHECK(with_mysql(rows(40, 400, 1200, 800), 700) == Finding::refuted);
     Rows without = rows(40, 400, 600, 800);
     without.erase(without.begin() + 2);
     CHECK(finding(without, "C1") == Finding::not_measured);
@@ -291,6 +301,8 @@ TEST_CASE("a target that is a least is missed below it") {
     CHECK_FALSE(of("zookeeper", 0.9).met());
     CHECK(of("etcd", 0.7).met());
     CHECK_FALSE(of("etcd", 0.69).met());
+    CHECK(of("mysql", 0.5).met());
+    CHECK_FALSE(of("mysql", 0.49).met());
 }
 
 TEST_CASE("hand-offs are held against their floors, and a larger crowd against a smaller one") {
@@ -308,6 +320,12 @@ TEST_CASE("hand-offs are held against their floors, and a larger crowd against a
     CHECK_FALSE(met(row("C3", "zookeeper", "default", floor, 1.2, 100)));
     CHECK(met(row("C3", "postgresql", "default", floor, 1.9, 100)));
     CHECK_FALSE(met(row("C3", "postgresql", "default", floor, 2.1, 100)));
+    const char *after_a_job = "hand-off after a job, p50",
+               *asked = "requests per second during a job";
+    CHECK(met(row("C3", "mysql", "default", after_a_job, 60, 10)));
+    CHECK_FALSE(met(row("C3", "mysql", "default", after_a_job, 61, 10)));
+    CHECK(met(row("C3", "mysql", "default", asked, 200, 10)));
+    CHECK_FALSE(met(row("C3", "mysql", "default", asked, 201, 10)));
     const char* growth = "time per hand-off over that of 100 waiters";
     CHECK(met(row("C3", "redis", "default", growth, 1.1, 1000)));
     CHECK_FALSE(met(row("C3", "redis", "default", growth, 1.3, 1000)));

@@ -34,6 +34,9 @@ struct Facts {
     bool asks_after_downgrade = true;
     /// Operators' calls return holders in the order of their grants.
     bool lists_in_order = true;
+    /// Each client reckons on the server's clock since when its waiters wait, and may be off by so
+    /// much: they stand in line accordingly.
+    holdfast::milliseconds tickets_within{0};
     /// Somebody who looks just then delays others, and a waiter is granted at a later look.
     bool grants_late = true;
 

@@ -191,6 +191,38 @@ const std::vector<Case>& postgresql_cases() {
     return all;
 }
 
+const std::vector<Case>& mysql_cases() {
+    static const std::vector<Case> all{
+        {"mysql.flush", {{"innodb_flush_log_at_trx_commit", "2"}}, unsafe},
+        {"mysql.flush", {}, unsafe},
+        {"mysql.flush", {{"innodb_flush_log_at_trx_commit", "1"}}, sound},
+        {"mysql.binary_log", {{"log_bin", "ON"}, {"sync_binlog", "0"}}, unsafe},
+        {"mysql.binary_log", {{"log_bin", "ON"}, {"sync_binlog", "1000"}}, unsafe},
+        {"mysql.binary_log", {{"log_bin", "ON"}, {"sync_binlog", "1"}}, sound},
+        {"mysql.binary_log", {{"log_bin", "OFF"}, {"sync_binlog", "0"}}, sound},
+        {"mysql.doublewrite", {{"innodb_doublewrite", "OFF"}}, unsafe},
+        {"mysql.doublewrite", {{"innodb_doublewrite", "ON"}}, sound},
+        {"mysql.galera", {{"wsrep_on", "ON"}}, unsafe},
+        {"mysql.galera", {{"wsrep_on", "OFF"}}, sound},
+        {"mysql.galera", {}, sound},
+        {"mysql.replicas", {{"log_bin", "ON"}, {"replicas", "2"}}, unsafe},
+        {"mysql.replicas", {{"log_bin", "ON"}}, unknown},
+        {"mysql.replicas", {{"log_bin", "ON"}, {"replicas", "0"}}, sound},
+        {"mysql.replicas", {{"log_bin", "OFF"}}, sound},
+        {"mysql.primary_key", {{"doubled", "2"}}, unsafe},
+        {"mysql.primary_key", {{"doubled", "0"}}, sound},
+        {"mysql.tokens", {{"last_token", "1100000000000000000"}}, unsafe},
+        {"mysql.tokens", {{"last_token", "1795475838555088"}}, sound},
+        {"mysql.rights", {{"missing_rights", "DELETE"}}, slow},
+        {"mysql.rights", {}, sound},
+        {"mysql.connections", {{"max_connections", "20"}, {"connections", "15"}}, slow},
+        {"mysql.connections", {{"max_connections", "151"}, {"connections", "15"}}, sound},
+        {"mysql.idle_timeout", {{"wait_timeout", "30"}}, slow},
+        {"mysql.idle_timeout", {{"wait_timeout", "28800"}}, sound},
+    };
+    return all;
+}
+
 const std::vector<Case>& other_cases() {
     static const std::vector<Case> all{
         {"sqlite.version", {{"version", "3.40.1"}, {"version_number", "3040001"}}, unknown},
@@ -300,7 +332,8 @@ std::vector<Case> shared_cases(const std::string& id) {
 
 std::vector<Case> cases_of(const std::string& id) {
     std::vector<Case> mine = shared_cases(id);
-    for (const auto* all : {&redis_cases(), &redlock_cases(), &postgresql_cases(), &other_cases()})
+    for (const auto* all :
+         {&redis_cases(), &redlock_cases(), &postgresql_cases(), &mysql_cases(), &other_cases()})
         for (const Case& c : *all)
             if (c.id == id) mine.push_back(c);
     return mine;
@@ -338,7 +371,8 @@ TEST_CASE("checks: each one fires where it must and is silent where it must") {
         judged.insert(id);
     }
     CHECK(judged.size() >= 30);
-    for (const auto* all : {&redis_cases(), &redlock_cases(), &postgresql_cases(), &other_cases()})
+    for (const auto* all :
+         {&redis_cases(), &redlock_cases(), &postgresql_cases(), &mysql_cases(), &other_cases()})
         for (const Case& c : *all) {
             INFO(c.id << " is the id of a check");
             CHECK(judged.count(c.id) == 1);

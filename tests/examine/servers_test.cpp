@@ -7,6 +7,7 @@
 #include "catch.hpp"
 #include "holdfast/client.hpp"
 #include "holdfast/lab/etcd_server.hpp"
+#include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
@@ -228,6 +229,54 @@ TEST_CASE("examine: a PostgreSQL that does not sync and has few connections") {
     options.config = {"max_connections = 10", "superuser_reserved_connections = 1"};
     auto server = lab::PostgresServer::start(options);
     expect(server.url(), {"postgresql.fsync"}, {"postgresql.connections"});
+}
+
+TEST_CASE("examine: MariaDB") {
+    lab::MariadbOptions options;
+    options.fsync = true;
+    options.binary_log = true;
+    auto server = lab::MariadbServer::start(options);
+    const std::string url = server.url();
+    expect(url, {}, {}, {"mysql.replicas"});  // this user may not see whether there are any
+    server.sql("GRANT PROCESS ON *.* TO holdfast");
+    expect(url, {});
+    const auto changed = [&](const std::string& bad, const std::string& good, const Ids& unsafe,
+                             const Ids& slow) {
+        INFO(bad);
+        server.sql(bad);
+        expect(url, unsafe, slow);
+        server.sql(good);
+        expect(url, {});
+    };
+    const auto setting = [&](const std::string& name, const std::string& bad,
+                             const std::string& good, const Ids& unsafe, const Ids& slow) {
+        changed("SET GLOBAL " + name + " = " + bad, "SET GLOBAL " + name + " = " + good, unsafe,
+                slow);
+    };
+    setting("innodb_flush_log_at_trx_commit", "2", "1", {"mysql.flush"}, {});
+    setting("sync_binlog", "0", "1", {"mysql.binary_log"}, {});
+    setting("wait_timeout", "30", "28800", {}, {"mysql.idle_timeout"});
+    changed("INSERT INTO holdfast_lease (name, token) VALUES ('forged', 1100000000000000000)",
+            "DELETE FROM holdfast_lease WHERE name = 'forged'", {"mysql.tokens"}, {});
+    // Rights on what is not ours do not count.
+    server.sql(
+        "CREATE USER app; GRANT SELECT, INSERT, UPDATE ON holdfast.holdfast_lease TO app;"
+        "CREATE DATABASE other; GRANT ALL ON other.* TO app; GRANT PROCESS ON *.* TO app;"
+        "GRANT DELETE HISTORY ON holdfast.* TO app");
+    std::string as_app = url;
+    as_app.replace(as_app.find("//") + 2, as_app.find('@') - as_app.find("//") - 2, "app");
+    expect(as_app, {}, {"mysql.rights"});
+    server.sql("GRANT DELETE ON holdfast.holdfast_lease TO app");
+    expect(as_app, {});
+    const auto replica = server.replica();
+    expect(url, {"mysql.replicas"});
+}
+
+TEST_CASE("examine: a MariaDB whose machine must not crash, with few connections") {
+    lab::MariadbOptions options;
+    options.config = {"max_connections = 10", "skip_innodb_doublewrite"};
+    const auto server = lab::MariadbServer::start(options);
+    expect(server.url(), {"mysql.flush", "mysql.doublewrite"}, {"mysql.connections"});
 }
 
 TEST_CASE("examine: SQLite") {

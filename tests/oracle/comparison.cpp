@@ -156,9 +156,13 @@ private:
     }
     bool close_to_an_edge(NameState::Time now) {
         const auto close = [&](NameState::Time t) { return std::abs(t - now) < edge_; };
+        const auto off = edge_ + spi::to_us(facts_.tickets_within);
         for (const Client& c : client_) {
             const auto after = rules_.name().place_after;
-            if (c.came != 0 && after > 0 && close(c.came + after)) return true;
+            const auto waited = now - c.came;
+            if (c.came != 0 && after > 0 && std::abs(waited - after) < off) return true;
+            // One that came now might stand before it.
+            if (c.came != 0 && off > edge_ && waited < off) return true;
             const auto* own = rules_.find(c.real.owner);
             if (own != nullptr && close(own->since + spi::to_us(c.real.min_hold))) return true;
         }

@@ -44,7 +44,7 @@ void Worker::gather() {
         ++world_.unseen_[name];
     Succession::Set& set = world_.succession_->begin(parts.names);
     auto [ec, all] = acquire_set(parts, since);
-    world_.succession_->ended(set, !ec);
+    world_.succession_->ended(set, ec);
     for (std::size_t i = 0; i < parts.names.size(); ++i) {
         --world_.unseen_[parts.names[i]];
         world_.hinder(parts.names[i]);
@@ -128,11 +128,13 @@ void Worker::hold_set(LeaseSet set, const Parts& parts, Nanos asked) {
     release_set(std::move(set), beliefs);
 }
 
-/// It is valid for as long as all parts are. Each is asked once: time passes.
+/// It is valid for as long as all parts are. Each is asked once: time passes. So what is true for
+/// ever is asked before what may end.
 void Worker::check_set(const LeaseSet& set, const std::list<Belief>& beliefs) {
     const bool before = set.valid();
     const bool all = std::all_of(beliefs.begin(), beliefs.end(),
                                  [](const Belief& b) { return b.lease->valid(); });
+    const error_code lost = set.lost_reason();
     const bool after = set.valid();
     if ((all && !before) || (after && !all))
         world_.fail(user_.process.name + ": a set is " + (before ? "" : "not ") +
@@ -142,8 +144,7 @@ void Worker::check_set(const LeaseSet& set, const std::list<Belief>& beliefs) {
         first = std::min(first, b.lease->valid_until());
     if (after && set.valid_until() < first)
         world_.fail(user_.process.name + ": a set ends before its parts");
-    if (after && set.lost_reason())
-        world_.fail(user_.process.name + ": a valid set is lost: " + set.lost_reason().message());
+    if (after && lost) world_.fail(user_.process.name + ": a valid set is lost: " + lost.message());
 }
 
 /// The first loss of a part is told once, in time, by each way.

@@ -104,7 +104,7 @@ Succession::Ends Succession::ends_of_sets(const Belief& b, Nanos since) const {
         if (!has || (s.ended < never && s.ended + latest <= since)) continue;
         may.insert(released);
         const LockOptions& o = world_.names[b.name].options;
-        if (!quiet_since(s.asked) || o.max_hold < forever || !o.renew ||
+        if (s.lost || !quiet_since(s.asked) || o.max_hold < forever || !o.renew ||
             world_.history_->may_be_broken(b.name, s.asked))
             may.insert({abandoned, crashed});
     }
@@ -115,9 +115,10 @@ Succession::Set& Succession::begin(std::vector<std::size_t> names) {
     return sets_.emplace_back(Set{std::move(names), world_.kernel.now()});
 }
 
-void Succession::ended(Set& s, bool granted) {
+void Succession::ended(Set& s, error_code ec) {
     s.ended = world_.kernel.now();
-    if (granted) std::erase_if(sets_, [&](const Set& one) { return &one == &s; });
+    s.lost = ec == errc::lost || ec == errc::revoked;
+    if (!ec) std::erase_if(sets_, [&](const Set& one) { return &one == &s; });
 }
 
 void Succession::comes_back(const std::string& owner) {

@@ -31,9 +31,10 @@ public:
     struct Set {
         std::vector<std::size_t> names;
         Nanos asked, ended = never;
+        bool lost = false;  ///< a part of it, meanwhile
     };
     Set& begin(std::vector<std::size_t> names);
-    void ended(Set&, bool granted);
+    void ended(Set&, error_code);
 
 private:
     using Ends = std::set<PreviousHolder>;

@@ -36,6 +36,13 @@ milliseconds next_look(milliseconds window, std::int64_t left, std::int64_t rank
     return milliseconds(std::max<std::int64_t>(look, 1));
 }
 
+/// In mode=plain. An earlier request whose answer was lost may have taken the lock: that is asked
+/// first, since there may be no time for a second request.
+ScriptCall ScriptCalls::*plain_first(const Attempt& a) {
+    const OwnerState* p = find_state(a.place);
+    return p != nullptr && p->unanswered ? &ScriptCalls::plain_renew : &ScriptCalls::set;
+}
+
 milliseconds next_poll(milliseconds ttl, std::int64_t left) {
     if (left == -2) return milliseconds(5);
     std::int64_t look = std::min<std::int64_t>(ttl.count() / 3, 1000);
@@ -48,7 +55,7 @@ milliseconds next_poll(milliseconds ttl, std::int64_t left) {
 Acquire::Acquire(Shared& s, const Keys& k, Attempt& a)
     : Operation(s, k,
                 first_of(s, needs_units(a) ? &ScriptCalls::enter_units : &ScriptCalls::enter,
-                         &ScriptCalls::set),
+                         plain_first(a)),
                 a.ttl, a.deadline),
       attempt_(a) {}
 
@@ -113,7 +120,8 @@ void Acquire::answered(const Reply& r, Now now) {
         // The lost request cannot take it any more by its own deadline.
         OwnerState& p = state_of(attempt_.place);
         if (p.ghost <= shared_.clock.latest_server_ms(now())) p.unanswered = false;
-        return ask_kind();
+        call_ = &v.set;
+        return;
     }
     if (r.is(Reply::Type::error) && from_reply(r.text) == make(Error::wrong_type))
         refused(r.text);
@@ -195,16 +203,7 @@ void Acquire::set(const Reply& r) {
         return;
     }
     a.outcome = Attempt::Busy{std::min(a.ttl / 3, milliseconds(1000)), true};
-    // An earlier request whose answer was lost may have taken it: then it is ours.
-    const OwnerState* p = find_state(a.place);
-    if (p != nullptr && p->unanswered)
-        call_ = &ScriptCalls::all().plain_renew;
-    else
-        ask_kind();
-}
-
-// A busy key may be no lock at all, which SET NX does not distinguish.
-void Acquire::ask_kind() {
+    // A busy key may be no lock at all, which SET NX does not distinguish.
     if (!shared_.texts.has(keys_.lock)) call_ = &ScriptCalls::all().get;
 }
 
@@ -232,7 +231,7 @@ void Acquire::missing(const spi::Failure& failed, bool sent) {
     Attempt& a = attempt_;
     const ScriptCall* const asked = std::exchange(call_, nullptr);
     if (asked == &v.get) return;  // busy all the same
-    if (!sent && asked != &v.plain_renew) {
+    if (!sent) {
         a.outcome = Attempt::Failed{failed.why};
         a.detail = failed.detail;
         return;

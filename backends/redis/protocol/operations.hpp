@@ -101,7 +101,6 @@ private:
     void add_units(Command&);
     /// Polls, and is ahead of those that come later.
     bool marks() const noexcept;
-    void ask_kind();
 
     spi::Attempt& attempt_;
 };

@@ -35,6 +35,11 @@ bool judge(Table& t, Group& g, const TableRow& row) {
             s->foreign(t.server.errors.make(Error::foreign_row));
             continue;
         }
+        if (is_attempt(s) && t.has_left(*s, row)) {
+            s->refused(make_error_code(errc::closed),
+                       spi::Attempt::Failed{make_error_code(errc::closed)});
+            continue;
+        }
         const bool alone = g.state->holders.empty();
         const bool marked = std::exchange(s->marked, false);
         s->run(*g.state);
@@ -209,8 +214,11 @@ void run_rounds(Table& t, Steps steps) {
         const auto now = boot_clock::now();
         Steps open;
         for (ServerStep* s : still_open(steps)) {
-            said.failed = t.server.errors.make(Error::no_answer);
-            if (now < s->deadline)
+            // What close() has taken back must not be asked for again.
+            const bool closing = is_attempt(s) && t.server.ending();
+            said.failed =
+                closing ? make_error_code(errc::closed) : t.server.errors.make(Error::no_answer);
+            if (now < s->deadline && !closing)
                 open.push_back(s);
             else
                 refuse(t.server, *s, said);

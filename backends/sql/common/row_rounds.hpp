@@ -36,6 +36,8 @@ public:
     /// Puts into the row what keeps a late request of an owner that leaves from acquiring. True:
     /// it has to be written.
     virtual bool lay_ghost(const ServerStep&, TableRow&) { return false; }
+    /// Whether the row says that the owner of an attempt has left.
+    virtual bool has_left(const ServerStep&, const TableRow&) const { return false; }
     /// Something of these names was freed, or may be had beside what is held, and somebody waits.
     virtual void tell_all(const std::vector<std::string>& /*keys*/, boot_clock::time_point) {}
 

@@ -139,8 +139,10 @@ Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
         said.failed.detail +=
             "; another transaction has locked the row: information_schema.INNODB_TRX shows it";
     if (said.number == 1142) said.failed.detail += owner_does_it;
-    // What was sent with it and not run may have left a transaction open.
-    if (!said.nothing_done || packet.columns.size() > 1) close();
+    // A session keeps the rights that it began with, and what was sent and not run may have left a
+    // transaction open.
+    const bool no_right = said.number == 1142 || said.number == 1143 || said.number == 1044;
+    if (!said.nothing_done || no_right || packet.columns.size() > 1) close();
     return said;
 }
 
@@ -170,42 +172,54 @@ spi::Failure Connection::create(boot_clock::time_point deadline) {
     return said.failed;
 }
 
+spi::Failure Connection::judge_server(const Result& hello) const {
+    const auto settings = [](const char* words) {
+        return spi::Failure(make(Error::strange_settings), words);
+    };
+    if (old(hello.text(0, 1)))
+        return {make(Error::too_old),
+                "MariaDB 10.5, MySQL 8.0 or newer; it is " + hello.text(0, 1)};
+    if (hello.number(0, 0) != static_cast<std::int64_t>(session_->id()))
+        return settings(
+            "a proxy shares its connections among clients: connect to the server itself, or let "
+            "the "
+            "proxy keep a connection for each client");
+    if (hello.text(0, 2) != "1")
+        return settings(
+            "it runs with --sysdate-is-now, so a statement that waited acts on an old time");
+    if (hello.number(0, 6) != 0)
+        return settings(
+            "binlog_format is STATEMENT, which cannot log these statements: set it to MIXED or "
+            "ROW");
+    if (hello.text(0, 3) != "0")
+        return {make(Error::read_only), "read_only is on: connect to the primary"};
+    shared_->heard_clock(hello.number(0, 4));
+    if (const std::string& forgets = hello.text(0, 5); !forgets.empty())
+        shared_->heard_warning(forgets + ": a crash of the server's machine forgets grants");
+    return {};
+}
+
 spi::Failure Connection::introduce(boot_clock::time_point deadline) {
-    for (bool made = false;; made = true) {
-        Packet first(Sql::settings);
-        first.add(Sql::isolation);
-        first.add(Sql::hello);
-        first.add(Sql::real_time);
-        first.add(Sql::table_facts);
-        first.add(Sql::table_key);
-        Said said = once(first, deadline);
+    Packet first(Sql::settings);
+    // Last what reads the clock: it is as old as the answer then.
+    for (const Sql s :
+         {Sql::isolation, Sql::table_facts, Sql::table_key, Sql::hello, Sql::real_time})
+        first.add(s);
+    for (bool made = false;;) {
+        const Said said = once(first, deadline);
         if (said.failed) return said.failed;
-        const Result &hello = said.results[2], &facts = said.results[4];
-        if (hello.rows.size() != 1 || facts.rows.size() > 1 || said.results[5].rows.size() != 1)
+        const Result &facts = said.results[2], &key = said.results[3], &hello = said.results[4];
+        if (hello.rows.size() != 1 || facts.rows.size() > 1 || key.rows.size() != 1)
             return make(Error::strange_answer);
-        if (old(hello.text(0, 1)))
-            return {make(Error::too_old),
-                    "MariaDB 10.5, MySQL 8.0 or newer; it is " + hello.text(0, 1)};
-        if (hello.number(0, 0) != static_cast<std::int64_t>(session_->id()))
-            return {make(Error::strange_settings),
-                    "a proxy shares its connections among clients: connect to the server itself, "
-                    "or let the proxy keep a connection for each client"};
-        if (hello.text(0, 2) != "1")
-            return {
-                make(Error::strange_settings),
-                "it runs with --sysdate-is-now, so a statement that waited acts on an old time"};
-        if (hello.number(0, 6) != 0)
-            return {make(Error::strange_settings),
-                    "binlog_format is STATEMENT, which cannot log these statements: set it to "
-                    "MIXED or ROW"};
-        if (hello.text(0, 3) != "0")
-            return {make(Error::read_only), "read_only is on: connect to the primary"};
-        shared_->heard_clock(hello.number(0, 4));
-        if (const std::string& forgets = hello.text(0, 5); !forgets.empty())
-            shared_->heard_warning(forgets + ": a crash of the server's machine forgets grants");
-        if (!facts.rows.empty()) return judge_table(facts, said.results[5].text(0, 0));
+        if (auto failed = judge_server(hello)) return failed;
+        if (!facts.rows.empty()) return judge_table(facts, key.text(0, 0));
         if (made) return {make(Error::no_table), "the table was made and is not there"};
-        if (auto failed = create(deadline)) return failed;
+        const auto failed = create(deadline);
+        made = !failed;
+        // Another client is making it.
+        const bool again = failed.why == make(Error::timed_out) && boot_clock::now() < deadline;
+        if (failed && !again) return failed;
+        if (again) std::this_thread::sleep_for(lock_pause);
     }
 }
 

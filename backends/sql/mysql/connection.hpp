@@ -41,6 +41,7 @@ private:
     Said once(const Packet&, boot_clock::time_point deadline);
     spi::Failure connect(sql::Server::Opening&, boot_clock::time_point deadline);
     spi::Failure introduce(boot_clock::time_point deadline);
+    spi::Failure judge_server(const Result& hello) const;
     static spi::Failure judge_table(const Result& facts, const std::string& key);
     spi::Failure create(boot_clock::time_point deadline);
 

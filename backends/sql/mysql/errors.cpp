@@ -11,7 +11,7 @@ struct Known {
     Error error;
 };
 // MariaDB Knowledge Base, "MariaDB Error Code Reference"; MySQL Server Error Message Reference.
-// Those from 2000 to 2999 are libmariadb's own.
+// Those from 2000 to 2999 and from 5000 to 5999 are libmariadb's own.
 constexpr Known numbers[] = {
     {1020, Error::conflict},        // the row has changed since the snapshot
     {1021, Error::no_resources},    // disk full
@@ -66,6 +66,9 @@ constexpr Known numbers[] = {
     {3024, Error::timed_out},       // max_execution_time
     {3118, Error::denied},          // the account is locked
     {4151, Error::denied},          // the account is locked
+    {5010, Error::denied},          // a way to authenticate that is not allowed
+    {5014, Error::closed},          // the connection broke while sending
+    {5026, Error::strange_answer},  // an error without its words
 };
 
 }  // namespace
@@ -83,7 +86,8 @@ Error from_number(unsigned number) noexcept {
 
 bool rolled_back(unsigned number) noexcept {
     const bool commit_failed = number == 1180 || number == 1053;
-    const bool of_client = number < 1000 || (number >= 2000 && number < 3000);
+    const bool of_client =
+        number < 1000 || (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
     return !of_client && !commit_failed && from_number(number) != Error::closed;
 }
 

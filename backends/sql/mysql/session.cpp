@@ -54,6 +54,9 @@ void prepare(int socket, std::chrono::seconds silent) {
 spi::Failure why_not(MYSQL* m, bool tls) {
     const unsigned number = mysql_errno(m);
     spi::Failure failed(make(from_number(number)), words_of(mysql_error(m)));
+    if (number == 5010)
+        failed.detail = std::string("the server asks for another proof of the password than ") +
+                        allowed_authentication;
     if (tls && number == 2026)
         failed.detail +=
             "; tls_ca_file names the certificates to trust, tls_verify=no trusts every server, "
@@ -115,6 +118,9 @@ spi::Answer<Session> Session::connect(Shared& shared, const std::string& address
     // No file of this machine for a server that asks, no option file, no silent reconnect.
     mysql_optionsv(m, MYSQL_OPT_LOCAL_INFILE, &files);
     mysql_optionsv(m, MYSQL_OPT_RECONNECT, &off);
+    // Else "localhost" means a socket of libmariadb's own.
+    const unsigned protocol = o.socket.empty() ? MYSQL_PROTOCOL_TCP : MYSQL_PROTOCOL_SOCKET;
+    mysql_optionsv(m, MYSQL_OPT_PROTOCOL, &protocol);
     mysql_optionsv(m, MYSQL_OPT_NONBLOCK, nullptr);
     mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "binary");
     mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, allowed_authentication);
@@ -125,6 +131,9 @@ spi::Answer<Session> Session::connect(Shared& shared, const std::string& address
     if (drive(m, o, host, password, deadline, *shared.watchdog))
         return spi::Failure(make(Error::no_answer));
     if (mysql_errno(m) != 0) return why_not(m, tls);
+    // libmariadb goes on without it unless it verifies the certificate.
+    if (tls && mysql_get_ssl_cipher(m) == nullptr)
+        return spi::Failure(make(Error::refused), "the server does no TLS; tls=off does without");
     return Session(std::move(handle));
 }
 

@@ -22,7 +22,8 @@ CREATE TABLE IF NOT EXISTS holdfast_lease (
 --- shortest time that there is: no time in MariaDB, a second in MySQL.
 -- name: settings
 SET timestamp = 1, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, completion_type = 0,
-  lock_wait_timeout = 1, innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1),
+  lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1),
+  innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1),
   sql_select_limit = 18446744073709551615, sql_big_selects = 1,
   group_concat_max_len = 1024
 

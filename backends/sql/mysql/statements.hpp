@@ -18,8 +18,9 @@ enum class Sql : std::uint8_t {
                ///< previous + 1 as the insert id
     release,   ///< mark, name, owner, token
     renew,     ///< ttl us, name, owner, token
-    withdraw,  ///< owner (3 times), ghost as it stands in `gone`, name -> as the insert id 1, or 2
-               ///< if the row has more than the columns of a mutex; 4 more if it held it
+    withdraw,  ///< owner (3 times), ghost as it stands in `gone`, name, longest `gone` -> as the
+               ///< insert id 1, or 2 if the row has more than the columns of a mutex; 4 more if it
+               ///< held it
     ensure,    ///< name: makes a missing row
     read,      ///< names -> see Table::read
     write,     ///< owner, token, expires, acquired, mark, previous, revoked, text, gone, name,

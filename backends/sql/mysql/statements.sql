@@ -23,11 +23,12 @@ UPDATE holdfast_lease SET owner = NULL, mark = ?, ver = ver + 1
 UPDATE holdfast_lease SET expires = {now} + ?, ver = ver + 1
   WHERE name = ? AND slot = 0 AND meta IS NULL AND owner = ? AND token = ? AND NOT revoked AND expires > {now}
 
---- It waits for a grant of the owner that is just being committed, and keeps one that comes later out.
+--- It waits for a grant of the owner that is just being committed, and keeps one that comes later out. Owners that are no
+--- longer kept out stay in `gone` until the whole row is written.
 -- name: withdraw
 UPDATE holdfast_lease SET ver = ver + LAST_INSERT_ID(IF(meta IS NULL, 1, 2) + IF(owner = ?, 4, 0)),
   mark = IF(owner = ?, previous, mark), owner = IF(owner = ?, NULL, owner), gone = NULLIF(CONCAT(IFNULL(gone, ''), ?), '')
-  WHERE name = ? AND slot = 0 AND (gone IS NULL OR LENGTH(gone) < 4096)
+  WHERE name = ? AND slot = 0 AND (gone IS NULL OR LENGTH(gone) < ?)
 
 --- A row that an operator deletes and that is made again has no version that it had before.
 -- name: ensure

@@ -48,6 +48,20 @@ Said no_key() {
     return said;
 }
 
+/// Calls `f` with each owner in the column `gone`, and until when it counts.
+template <class F>
+void each_ghost(std::string_view gone, F&& f) {
+    while (!gone.empty()) {
+        const auto end = std::min(gone.find('\n'), gone.size() - 1);
+        sql::TextLine line(gone.substr(0, end));
+        gone.remove_prefix(end + 1);
+        if (!line.word("gone")) continue;
+        const auto until = line.number<std::int64_t>();
+        const std::string owner = line.owner();
+        if (line.good()) f(owner, until);
+    }
+}
+
 std::int64_t us(milliseconds ms) {
     return spi::to_us(ms);
 }
@@ -118,10 +132,12 @@ void release(Connection& c, Steps steps) {
 /// other kinds is taken back by the rules.
 void withdraw(Connection& c, const Steps& steps) {
     const auto now = c.shared().server_us(boot_clock::now());
+    // A client that is closing has no time for more.
+    const std::int64_t longest = c.shared().ending() ? 4096 : 0;
     const auto row = [&](Packet& p, const Step* s) {
         std::string ghost;
         if (s->ghost > now) sql::TextLine::write(ghost, "gone", s->owner, s->ghost);
-        p.add(Sql::withdraw, {s->owner, s->owner, s->owner, ghost, s->key});
+        p.add(Sql::withdraw, {s->owner, s->owner, s->owner, ghost, s->key, longest});
     };
     Steps whole;
     run_rows(c, steps, last_deadline(steps), true, row,
@@ -251,19 +267,21 @@ sql::Reply Table::write(const std::vector<sql::Change>& changes, sql::Written& d
     return reply;
 }
 
+bool Table::has_left(const Step& s, const sql::TableRow& row) const {
+    bool found = false;
+    each_ghost(row.gone, [&](const std::string& owner, std::int64_t until) {
+        found = found || (owner == s.owner && until > row.now);
+    });
+    return found;
+}
+
 bool Table::lay_ghost(const Step& s, sql::TableRow& row) {
     if (s.ghost == 0) return false;
     const auto now = std::max(row.now, server.server_us(boot_clock::now()));
     std::string kept;
-    for (std::string_view rest = row.gone; !rest.empty();) {
-        sql::TextLine line(rest.substr(0, rest.find('\n')));
-        rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
-        const bool known = line.word("gone");
-        const auto until = line.number<std::int64_t>();
-        const std::string owner = line.owner();
-        if (known && line.good() && until > now && owner != s.owner)
-            sql::TextLine::write(kept, "gone", owner, until);
-    }
+    each_ghost(row.gone, [&](const std::string& owner, std::int64_t until) {
+        if (until > now && owner != s.owner) sql::TextLine::write(kept, "gone", owner, until);
+    });
     if (s.ghost > now) sql::TextLine::write(kept, "gone", s.owner, s.ghost);
     row.gone = std::move(kept);
     // Written in any case: that waits for a grant of this owner which is just being committed.

@@ -25,6 +25,7 @@ public:
                       boot_clock::time_point deadline) override;
     sql::Reply write(const std::vector<sql::Change>&, sql::Written&,
                      milliseconds patience) override;
+    bool has_left(const Step&, const sql::TableRow&) const override;
     bool lay_ghost(const Step&, sql::TableRow&) override;
 
 private:

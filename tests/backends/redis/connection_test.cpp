@@ -36,7 +36,7 @@ TEST_CASE("connection: a late answer answers nobody else") {
     test_support::Trial& trial = test_support::this_trial();
     auto server = RedisServer::start();
     holdfast::lab::Proxy proxy(server.port());
-    Rig rig(url_of(proxy.port()));
+    Rig rig(url_of(proxy.port()), "request_timeout=100ms");
     Try first("a"), second("b");
     REQUIRE(rig.attempt(first).granted());
     proxy.delay(holdfast::lab::Direction::to_client, 300ms);

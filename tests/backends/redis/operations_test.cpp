@@ -429,28 +429,28 @@ TEST_CASE("operations: plain, step by step") {
     Acquire silent(desk.shared, desk.keys, timed(lost).a);
     silent.missing(make(Error::no_answer), true);
     Acquire again(desk.shared, desk.keys, timed(lost).a);
-    answer(again, nil());
     CHECK(asked(again) == std::vector<std::string>{"1", "a", lost.owner, "10000"});
     answer(again, integer(1));
     CHECK(again.wants() == nullptr);
     CHECK(lost.granted());
     Acquire other(desk.shared, desk.keys, timed(lost).a);
-    answer(other, nil());
     answer(other, integer(0));
+    CHECK(asked(other).front() == "SET");
+    answer(other, nil());
     CHECK(other.wants() == nullptr);
     CHECK(lost.busy());
     Acquire unsure(desk.shared, desk.keys, timed(lost).a);
-    answer(unsure, nil());
-    unsure.missing(make(Error::closed), false);
+    unsure.missing(make(Error::no_answer), true);
     CHECK(lost.in_doubt());
     // Its own deadline over, the lost request is asked about once more and no longer.
     timed(lost).a.deadline = boot_clock::now() - 1ms;
     find_state(lost.a.place)->ghost = 0;
     for (const bool asks : {true, false}) {
         Acquire later(desk.shared, desk.keys, lost.a);
-        answer(later, nil());
-        CHECK((later.wants() != nullptr) == asks);
+        CHECK((asked(later).front() != "SET") == asks);
         if (asks) answer(later, integer(0));
+        answer(later, nil());
+        CHECK(later.wants() == nullptr);
         CHECK(lost.busy());
     }
 

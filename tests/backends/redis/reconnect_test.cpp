@@ -133,3 +133,24 @@ TEST_CASE("reconnect: a connection that says nothing is given up, whoever still 
     Try next("d");
     CHECK(rig.attempt(next).granted());
 }
+
+TEST_CASE("reconnect: a request that had waited for its connection does not end it") {
+    auto server = RedisServer::start();
+    lab::Proxy proxy(server.port());
+    // An answer takes two thirds of the time, and so does the greeting before the first one. The
+    // second one brings no grant: the server has no script.
+    proxy.delay_both(200ms);
+    for (const char* mode : {"mode=fenced", "mode=plain"}) {
+        INFO(mode);
+        const auto before = proxy.counters().connections_accepted;
+        Rig rig(behind(proxy), std::string("request_timeout=600ms&") + mode);
+        Try t("a");
+        for (int i = 0; i < 10 && !t.granted(); ++i) {
+            Going one(rig, t, 600ms);
+            rig.until([&] { return one.done; }, "it ends");
+        }
+        CHECK(t.granted());
+        CHECK(proxy.counters().connections_accepted == before + 1);
+        CHECK(rig.release(t) == ReleaseResult::released);
+    }
+}

@@ -30,6 +30,8 @@ std::unique_ptr<TempDir> make_model() {
     // Nobody but the owner of the folder reaches the socket, so root needs no password.
     run_unprivileged({mariadb_program("mariadb-install-db"), "--no-defaults",
                       "--datadir=" + (*made / "data").string(),
+                      // A server that starts deletes the temporary files of others there.
+                      "--tmpdir=" + made->path().string(),
                       "--auth-root-authentication-method=normal", "--skip-test-db",
                       "--skip-name-resolve", "--extra-file=" + (*made / "users.sql").string(),
                       "--innodb-log-file-size=8M", "--innodb-flush-method=nosync"});

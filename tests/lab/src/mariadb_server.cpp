@@ -166,11 +166,12 @@ private:
         // server loses none.
         std::string text = fmt::format(
             "[mariadbd]\ndatadir = {0}\nport = {1}\nbind_address = 127.0.0.1\nsocket = {2}\n"
-            "pid_file = {3}\nskip_name_resolve\nserver_id = {1}\nlc_messages = en_US\n"
+            "pid_file = {3}\ntmpdir = {6}\nskip_name_resolve\nserver_id = {1}\nlc_messages = "
+            "en_US\n"
             "innodb_buffer_pool_size = 64M\ninnodb_log_file_size = 8M\n"
             "innodb_flush_log_at_trx_commit = {4}\nsync_binlog = {5}\n",
             data().string(), port(), socket().string(), (directory_ / "pid").string(),
-            options_.fsync ? 1 : 2, options_.fsync ? 1 : 0);
+            options_.fsync ? 1 : 2, options_.fsync ? 1 : 0, directory_.path().string());
         if (!options_.fsync) text += "innodb_flush_method = nosync\n";
         if (options_.binary_log) text += "log_bin = binlog\nbinlog_format = ROW\n";
         if (replica_) text += "read_only = 1\nskip_slave_start\n";
