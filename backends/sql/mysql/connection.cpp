@@ -147,6 +147,9 @@ Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
 }
 
 spi::Failure Connection::judge_table(const Result& facts, const std::string& key) {
+    // While somebody makes it, or alters it, the comment is an error's words.
+    if (facts.text(0, 1) == "BASE TABLE")
+        return {make(Error::timed_out), "another session makes or alters the table"};
     const std::string_view comment = facts.text(0, 0), before = comment_before_format;
     if (!comment.starts_with(before))
         return {make(Error::foreign_table),
@@ -212,14 +215,15 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
         if (hello.rows.size() != 1 || facts.rows.size() > 1 || key.rows.size() != 1)
             return make(Error::strange_answer);
         if (auto failed = judge_server(hello)) return failed;
-        if (!facts.rows.empty()) return judge_table(facts, key.text(0, 0));
-        if (made) return {make(Error::no_table), "the table was made and is not there"};
-        const auto failed = create(deadline);
-        made = !failed;
-        // Another client is making it.
-        const bool again = failed.why == make(Error::timed_out) && boot_clock::now() < deadline;
-        if (failed && !again) return failed;
-        if (again) std::this_thread::sleep_for(lock_pause);
+        const bool there = !facts.rows.empty();
+        if (!there && made) return {make(Error::no_table), "the table was made and is not there"};
+        const auto failed = there ? judge_table(facts, key.text(0, 0)) : create(deadline);
+        if (failed.why == make(Error::timed_out) && boot_clock::now() < deadline) {
+            std::this_thread::sleep_for(lock_pause);
+            continue;
+        }
+        if (failed || there) return failed;
+        made = true;
     }
 }
 
