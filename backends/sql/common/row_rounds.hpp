@@ -1,6 +1,6 @@
 // Steps that need the whole row: it is read, judged here by the rules of a name, and written if it
 // still has the version that was read. Which statements do that is up to the engine.
-// tests/models/postgresql has the protocol.
+// tests/models/postgresql and tests/models/mysql have the protocol.
 #pragma once
 #include <string>
 #include <vector>
