@@ -22,6 +22,11 @@ constexpr std::string_view owner_does_it =
     "; let its owner run what `holdfast schema mysql` prints, and GRANT SELECT, INSERT, UPDATE, "
     "DELETE ON holdfast_lease TO this user";
 
+/// For want of a right.
+bool is_denied(unsigned number) noexcept {
+    return number == 1142 || number == 1143 || number == 1044;
+}
+
 /// "10.11.6-MariaDB-log" and the like, as 101100 or 80000.
 bool old(std::string_view version) {
     int major = 0, minor = 0;
@@ -49,9 +54,8 @@ void Connection::close() noexcept {
     session_.reset();
 }
 
-spi::Failure Connection::connect(sql::Server::Opening& opening, boot_clock::time_point deadline) {
-    const bool spare = resolve_ == Resolve::no;
-    const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
+spi::Failure Connection::connect(sql::Server::Opening& opening, boot_clock::time_point deadline,
+                                 std::optional<boot_clock::time_point> look_up) {
     std::vector<std::string> where(1);  // the Unix socket
     if (shared_->options.socket.empty()) {
         auto found = shared_->addresses(shared_->options.host, look_up);
@@ -91,7 +95,8 @@ spi::Failure Connection::open(boot_clock::time_point deadline) {
     sql::Server::Opening opening(*shared_);
     // A caller's own thread has no time beyond its caller's.
     const auto until = spare ? deadline : spi::net::connect_until(deadline);
-    spi::Failure failed = connect(opening, until);
+    const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
+    spi::Failure failed = connect(opening, until, look_up);
     if (failed.why == make(Error::too_many)) {
         // The engine's connections matter more than those that save callers a thread switch.
         shared_->crowd(now + crowded_for);
@@ -141,8 +146,7 @@ Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
     if (said.number == 1142) said.failed.detail += owner_does_it;
     // A session keeps the rights that it began with, and what was sent and not run may have left a
     // transaction open.
-    const bool no_right = said.number == 1142 || said.number == 1143 || said.number == 1044;
-    if (!said.nothing_done || no_right || packet.columns.size() > 1) close();
+    if (!said.nothing_done || is_denied(said.number) || packet.columns.size() > 1) close();
     return said;
 }
 
@@ -235,8 +239,9 @@ Said Connection::run(const Packet& packet, boot_clock::time_point deadline, bool
         if (said.failed) return said;
         said = once(packet, deadline);
         if (!said.failed || boot_clock::now() >= deadline) return said;
-        // Dropped since we looked: what is there now, or is made, has to be judged.
-        if (said.number == 1146 && !std::exchange(dropped, true)) {
+        // Dropped since we looked: what is there now, or is made, has to be judged. Or there are
+        // rights now that the session does not know of.
+        if ((said.number == 1146 || is_denied(said.number)) && !std::exchange(dropped, true)) {
             close();
             continue;
         }

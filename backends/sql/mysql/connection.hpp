@@ -39,7 +39,8 @@ public:
 
 private:
     Said once(const Packet&, boot_clock::time_point deadline);
-    spi::Failure connect(sql::Server::Opening&, boot_clock::time_point deadline);
+    spi::Failure connect(sql::Server::Opening&, boot_clock::time_point deadline,
+                         std::optional<boot_clock::time_point> look_up);
     spi::Failure introduce(boot_clock::time_point deadline);
     spi::Failure judge_server(const Result& hello) const;
     static spi::Failure judge_table(const Result& facts, const std::string& key);

@@ -30,8 +30,8 @@ Found judge_binary_log(const spi::Facts& f) {
 Found judge_doublewrite(const spi::Facts& f) {
     const std::string value(f.text("innodb_doublewrite"));
     if (value.empty()) return {};
-    const bool off = value == "OFF" || value == "0";
-    return off ? spi::unsafe("innodb_doublewrite is off") : spi::sound();
+    const bool whole = on(value) || value == "DETECT_AND_RECOVER";
+    return whole ? spi::sound() : spi::unsafe("innodb_doublewrite is " + value);
 }
 
 Found judge_replicas(const spi::Facts& f) {
@@ -45,6 +45,8 @@ Found judge_replicas(const spi::Facts& f) {
 }
 
 Found judge_galera(const spi::Facts& f) {
+    if (!f.text("group_replication_group_name").empty())
+        return spi::unsafe("it is a member of a replication group");
     return on(f.text("wsrep_on")) ? spi::unsafe("wsrep_on is on") : spi::sound();
 }
 

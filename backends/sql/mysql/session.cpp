@@ -13,9 +13,11 @@ namespace holdfast::mysql {
 namespace {
 
 constexpr std::size_t longest_words = 200;
-/// Ways to prove a password that do not show it to a server without TLS.
-constexpr const char* allowed_authentication =
-    "mysql_native_password,client_ed25519,caching_sha2_password,sha256_password,auth_gssapi_client";
+/// Ways to prove a password that show it to nobody, and those that encrypt it with a key that the
+/// server sends unless nobody can listen.
+constexpr std::string_view private_proofs =
+                               "mysql_native_password,client_ed25519,auth_gssapi_client",
+                           proofs_by_key = ",caching_sha2_password,sha256_password";
 /// Where the system keeps trusted certificates.
 constexpr const char* system_certificates = "/etc/ssl/certs";
 
@@ -51,12 +53,17 @@ void prepare(int socket, std::chrono::seconds silent) {
     set(IPPROTO_TCP, TCP_KEEPCNT, probes);
 }
 
-spi::Failure why_not(MYSQL* m, bool tls) {
+std::string proofs(const Options& o, bool tls) {
+    const bool unheard = tls || !o.socket.empty();
+    return std::string(private_proofs).append(unheard ? proofs_by_key : "");
+}
+
+spi::Failure why_not(MYSQL* m, const Options& o, bool tls) {
     const unsigned number = mysql_errno(m);
     spi::Failure failed(make(from_number(number)), words_of(mysql_error(m)));
     if (number == 5010)
-        failed.detail = std::string("the server asks for another proof of the password than ") +
-                        allowed_authentication;
+        failed.detail = "the server asks for another proof of the password than " + proofs(o, tls) +
+                        (tls ? "" : "; with tls=on there are more");
     if (tls && number == 2026)
         failed.detail +=
             "; tls_ca_file names the certificates to trust, tls_verify=no trusts every server, "
@@ -123,14 +130,18 @@ spi::Answer<Session> Session::connect(Shared& shared, const std::string& address
     mysql_optionsv(m, MYSQL_OPT_PROTOCOL, &protocol);
     mysql_optionsv(m, MYSQL_OPT_NONBLOCK, nullptr);
     mysql_optionsv(m, MYSQL_SET_CHARSET_NAME, "binary");
-    mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, allowed_authentication);
+    mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH, proofs(o, tls).c_str());
+    // Else OpenSSL asks for the pass phrase of an encrypted key on the terminal.
+    mysql_optionsv(m, MARIADB_OPT_TLS_PASSPHRASE, "-");
     mysql_optionsv(m, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
     set_tls(m, o, tls);
     // A certificate is for the name, which has been looked up by now.
     const std::string& host = tls && o.tls_verify ? o.host : address;
     if (drive(m, o, host, password, deadline, *shared.watchdog))
         return spi::Failure(make(Error::no_answer));
-    if (mysql_errno(m) != 0) return why_not(m, tls);
+    if (mysql_errno(m) != 0) return why_not(m, o, tls);
+    // It may have gone on to another address.
+    prepare(static_cast<int>(mysql_get_socket(m)), o.silent);
     // libmariadb goes on without it unless it verifies the certificate.
     if (tls && mysql_get_ssl_cipher(m) == nullptr)
         return spi::Failure(make(Error::refused), "the server does no TLS; tls=off does without");

@@ -32,7 +32,7 @@ SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE
 
 --- Columns: see Connection::introduce. SYSDATE() is NOW() where it is the `timestamp` of the settings.
 -- name: hello
-SELECT CONNECTION_ID(), VERSION(), UNIX_TIMESTAMP(SYSDATE()) > 1, @@read_only, {now},
+SELECT CONNECTION_ID(), VERSION(), UNIX_TIMESTAMP(SYSDATE()) > 1, CONCAT(@@read_only) NOT IN ('0', 'OFF'), {now},
 --- What makes a crash of the machine forget what was committed.
   CONCAT_WS(', ', IF(@@innodb_flush_log_at_trx_commit <> 1, 'innodb_flush_log_at_trx_commit is not 1', NULL),
     IF(@@log_bin AND @@sync_binlog <> 1, 'sync_binlog is not 1', NULL)),
@@ -55,7 +55,7 @@ SELECT GROUP_CONCAT(COLUMN_NAME ORDER BY SEQ_IN_INDEX) FROM information_schema.S
 SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog',
   'innodb_doublewrite', 'wsrep_on', 'wsrep_cluster_size', 'max_connections', 'read_only', 'super_read_only',
   'max_statement_time', 'max_execution_time', 'wait_timeout', 'rpl_semi_sync_master_enabled',
-  'rpl_semi_sync_source_enabled', 'gtid_strict_mode')
+  'rpl_semi_sync_source_enabled', 'group_replication_group_name')
 
 -- name: replicas
 SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'
