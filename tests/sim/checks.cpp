@@ -68,8 +68,11 @@ void World::check_passed(const Lease& lease, std::size_t name, Nanos asked) {
     for (const Waiting& w : waiting_) {
         if (w.name != name || w.user->killed || !deployment_->ages(n, w.mode)) continue;
         if (n.next_limit > 0) continue;  // who asks with another limit is refused, or waits anew
-        if (w.since + long_enough > asked || w.until < kernel.now() + soon) continue;
-        if (w.since < troubled_until_ + deployment_->recovery()) continue;
+        // Faults of others keep it from nothing; after its own, and those of servers, it ages anew.
+        const Nanos troubled = std::max(w.user->troubled_until, servers_troubled_until_);
+        const Nanos quiet = troubled == 0 ? 0 : troubled + deployment_->recovery();
+        const Nanos since = std::max(w.since, quiet);
+        if (since + long_enough > asked || w.until < kernel.now() + soon) continue;
         // It may have been broken before it knew of its grant, and then asks anew.
         if (history_->may_be_broken(name, w.since, true)) continue;
         const bool fits = permits ? w.permits + lease.permits() <= n.options.limit

@@ -15,6 +15,13 @@ namespace {
 constexpr Nanos patience = 90 * second;  ///< then everything ends, at the latest so much later
 constexpr std::uint64_t most_steps = 300'000;  ///< of all threads, in a second
 
+/// It touches only this client, its connections or its machine.
+bool of_client(Fault::Kind kind) {
+    using enum Fault::Kind;
+    return kind == slow || kind == cut || kind == break_off || kind == freeze || kind == kill ||
+           kind == starve || kind == set_clock;
+}
+
 }  // namespace
 
 World::World(const std::string& backend, Options o)
@@ -54,6 +61,8 @@ void World::begin(const Fault& f) {
     trace("FAULT", to_string(f));
     troubled_until_ = std::max(troubled_until_, kernel.now() + f.lasts);
     User& u = *users[f.client];
+    Nanos& troubled = of_client(f.kind) ? u.troubled_until : servers_troubled_until_;
+    troubled = std::max(troubled, kernel.now() + f.lasts);
     Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
     switch (f.kind) {
         case Fault::Kind::slow:

@@ -286,6 +286,7 @@ public:
         std::map<std::pair<std::size_t, int>, Owner> owners;     ///< by name and number
         std::vector<std::unique_ptr<Candidate>> candidates;      ///< by name; null: no election
         std::size_t at_work = 0;
+        Nanos troubled_until = 0;  ///< by faults of its own
         bool killed = false;
         Thread* main = nullptr;
     };
@@ -379,8 +380,9 @@ private:
         const User* user;
         Nanos since;
     };
-    std::deque<Owed> owed_;      ///< in the order of `since`
-    Nanos troubled_until_ = 0;   ///< by the faults so far
+    std::deque<Owed> owed_;             ///< in the order of `since`
+    Nanos troubled_until_ = 0;          ///< by the faults so far
+    Nanos servers_troubled_until_ = 0;  ///< by those that are of no client
     std::vector<Nanos> lapses_;  ///< until then a name may be closed by itself: by min_hold, or for
                                  ///< leases that were lost
     std::vector<Nanos> in_use_;  ///< when a name was last held, or something of it was owed
