@@ -14,10 +14,10 @@
 namespace holdfast::mysql {
 
 enum class Sql : std::uint8_t {
-    grant,     ///< owner (4 times), owner, ttl us, name, owner, owner, deadline us -> 8 * token +
-               ///< previous + 1 as the insert id
-    release,   ///< mark, name, owner, token
-    renew,     ///< ttl us, name, owner, token
+    grant,    ///< owner, ttl us, name, owner, owner, deadline us -> 8 * token + previous + 1 as the
+              ///< insert id
+    release,  ///< mark, name, owner, token
+    renew,    ///< ttl us, name, owner, token
     withdraw,  ///< owner (3 times), ghost as it stands in `gone`, name, longest `gone` -> as the
                ///< insert id 1, or 2 if the row has more than the columns of a mutex; 4 more if it
                ///< held it

@@ -1,18 +1,16 @@
 --- The statements on rows; a `?` is a value, in the order of statements.hpp, and {words} are those of words.sql. The lines of
 --- one are sent as one line.
 ---
---- The assignments of an UPDATE run from left to right and see what those before them wrote, so `previous` and `token` come
---- before `owner`. Each statement that writes counts `ver` up: a row that looks as it did before was still written.
+--- The assignments of an UPDATE run from left to right and see what those before them wrote: `acquired` is the time of the
+--- grant, and `token` and `previous` come before `owner`. Each statement that writes counts `ver` up: a row that looks as it
+--- did before was still written.
 
+--- Of what its owner holds already, or held, the whole row says more.
 -- name: grant
-UPDATE holdfast_lease SET
-  token = LAST_INSERT_ID(8 * IF(owner = ? AND expires > {now}, token, GREATEST(token + 1, {now}))
-    + 1 + IF(owner IS NULL, mark, IF(owner = ?, previous, 3))) DIV 8,
-  previous = IF(owner IS NULL, mark, IF(owner = ?, previous, 3)),
-  acquired = IF(owner = ? AND expires > {now}, acquired, {now}),
-  owner = ?, expires = {now} + ?, mark = 0, revoked = 0, ver = ver + 1
-  WHERE name = ? AND slot = 0 AND meta IS NULL
-    AND (owner IS NULL OR expires <= {now} OR owner = ? AND NOT revoked)
+UPDATE holdfast_lease SET acquired = {now},
+  token = LAST_INSERT_ID(8 * GREATEST(token + 1, acquired) + 1 + IF(owner IS NULL, mark, 3)) DIV 8,
+  previous = IF(owner IS NULL, mark, 3), owner = ?, expires = acquired + ?, mark = 0, revoked = 0, ver = ver + 1
+  WHERE name = ? AND slot = 0 AND meta IS NULL AND (owner IS NULL OR expires <= {now} AND owner <> ?)
     AND (gone IS NULL OR LOCATE(?, gone) = 0) AND {now} < ?
 
 -- name: release

@@ -182,8 +182,8 @@ void attempt(Connection& c, Steps steps) {
         said.failed = make_error_code(errc::closed);
         sql::went_well(c.shared(), said, off);
         const auto row = [&](Packet& p, const Step* s) {
-            p.add(Sql::grant, {s->owner, s->owner, s->owner, s->owner, s->owner, us(s->ttl), s->key,
-                               s->owner, s->owner, c.shared().server_us(s->deadline)});
+            p.add(Sql::grant, {s->owner, us(s->ttl), s->key, s->owner, s->owner,
+                               c.shared().server_us(s->deadline)});
         };
         const Steps open = run_fast(c, fast, false, row, [](Step& s, const Result& r) {
             s.granted(static_cast<std::int64_t>(r.id / 8),

@@ -69,8 +69,8 @@ TEST_CASE("a statement that is executed after its deadline takes nothing, alone 
     }
     const auto grant = [&](my::Packet& p, const std::string& name, hf::milliseconds from_now) {
         const auto o = owner('F');
-        p.add(my::Sql::grant, {o, o, o, o, o, 10'000'000, name, o, o,
-                               d.shared->server_us(boot_clock::now() + from_now)});
+        p.add(my::Sql::grant,
+              {o, 10'000'000, name, o, o, d.shared->server_us(boot_clock::now() + from_now)});
     };
     my::Packet alone;
     grant(alone, late, -10ms);
@@ -100,9 +100,9 @@ TEST_CASE("a statement that waited for a row's lock beyond its deadline takes no
         Foreign other(server(),
                       "BEGIN; SELECT 1 FROM holdfast_lease WHERE name = '" + name + "' FOR UPDATE",
                       20s);
-        const my::Packet grant(my::Sql::grant,
-                               {o, o, o, o, o, 10'000'000, name, o, o,
-                                d.shared->server_us(boot_clock::now() + time_left)});
+        const my::Packet grant(
+            my::Sql::grant,
+            {o, 10'000'000, name, o, o, d.shared->server_us(boot_clock::now() + time_left)});
         // In a session that waits for locks; ours do not, where the server lets them.
         auto running = std::async(std::launch::async, [&] {
             return server().value(grant.text + "; SELECT ROW_COUNT()");

@@ -76,9 +76,9 @@ active [C] proctype request() {
     :: atomic { does[me] == ASKS && at[s] == NONE && !asked[s] && (!began[me] || deadline[me] > 0) ->
          at[s] = SENT; asked[s] = 1; began[me] = 1; age[s] = 0;
          if :: whole[s] = 0 :: whole[s] = 1 fi }
-    /* --- one statement takes a free row, or its own */
+    /* --- one statement takes a free row */
     :: atomic { at[s] == SENT && !whole[s] && !locked ->
-         if :: (holder == 0 || left == 0 || holder == me + 1) && STAYS && IN_TIME ->
+         if :: (holder == 0 || (left == 0 && holder != me + 1)) && STAYS && IN_TIME ->
                  locked = 1; ends[s] = T; at[s] = COMMITS
             :: else -> at[s] = NONE
          fi }
