@@ -94,8 +94,13 @@ void History::let_go(const Belief& b) {
         if (g.belief == &b) {
             g.units = units(g);
             g.belief = nullptr;
-            g.until = world_.kernel.now();
+            g.until = world_.kernel.now() + latest;
         }
+}
+
+void History::released(const std::string& owner) {
+    for (Grant& g : grants_)
+        if (g.owner == owner && g.belief == nullptr) g.until = world_.kernel.now();
 }
 
 void History::comes_back(const Belief& b) {

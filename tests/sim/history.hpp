@@ -29,8 +29,9 @@ public:
     /// This acquisition, asked for then, was answered; `fresh`: just now. Answers what is wrong, in
     /// words.
     std::string granted(const Belief&, Nanos asked, bool fresh);
-    /// Its release begins.
+    /// Its release begins. Until it is answered an operator's order may meet it.
     void let_go(const Belief&);
+    void released(const std::string& owner);
     /// One more handle of what was let go: it was not the last one.
     void comes_back(const Belief&);
 
@@ -61,7 +62,7 @@ private:
         Nanos from;              ///< granted no earlier, as its client counts
         Nanos learnt;            ///< when its client knew
         Nanos frozen;            ///< of its machine, by then
-        Nanos until = never;     ///< when it was let go
+        Nanos until = never;     ///< when its release has ended, at the latest
         Nanos lost_by = never;   ///< broken: its holder has learnt of it by then
         Nanos asked_by = never;  ///< asked: its holder has learnt of it by then
     };

@@ -153,6 +153,7 @@ void Worker::release(Lease& lease, Belief& belief, World::Owner* owner) {
     // Of several threads that let go at once any may be the last one.
     const bool alone = ends && belief.releasing == 0;
     if (alone) world_.succession_->answered(belief.owner, answer, static_cast<bool>(lost));
+    if (alone && answer != ReleaseResult::unreachable) world_.history_->released(belief.owner);
     if (alone && belief.term != nullptr && answer == ReleaseResult::released)
         belief.term->gone = world_.kernel.now();
     if (alone && lost && answer == ReleaseResult::released)

@@ -201,6 +201,7 @@ void Worker::release_set(LeaseSet set, std::list<Belief>& beliefs) {
         world_.hinder(b.name);
         b.listener->left(std::nullopt, b);
         if (told) world_.succession_->answered(b.owner, answer, false);
+        if (told) world_.history_->released(b.owner);
         owe(b);
     }
 }

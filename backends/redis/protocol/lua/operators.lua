@@ -143,7 +143,7 @@ if how == '1' then
 elseif how == '?' then
   if o ~= cur or plain then return {'f'} end
   bury(mark .. cur, now + math.max(left, 0))
-elseif plain and left > 0 then
+elseif plain and left >= 0 then
   if sub(cur, 1, 1) ~= '!' then call('SET', LOCK, '!' .. cur, 'KEEPTTL') end
 elseif o == cur then
   pcall_('ZREMRANGEBYSCORE', TOMB, '-inf', int(now))  -- without memory only a script that has written may SET
