@@ -24,8 +24,7 @@ spi::Answer<std::vector<std::string>> Questions::list(Connection& c, const std::
     const std::string begins = space + prefix;
     constexpr std::size_t most = 1'000'000'000;
     const Said said =
-        c.run(Packet(Sql::list, {begins, static_cast<std::int64_t>(begins.size()), begins,
-                                 static_cast<std::int64_t>(std::min(limit, most))}),
+        c.run(Packet(Sql::list, {begins, begins, static_cast<std::int64_t>(std::min(limit, most))}),
               deadline, true);
     if (said.failed) return said.failed;
     std::vector<std::string> names;

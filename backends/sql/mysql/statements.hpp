@@ -25,7 +25,7 @@ enum class Sql : std::uint8_t {
     read,      ///< names -> see Table::read
     write,     ///< owner, token, expires, acquired, mark, previous, revoked, text, gone, name,
                ///< version, deadline us: for a row that still has that version
-    list,      ///< prefix, its length, prefix, limit -> names
+    list,      ///< prefix, prefix, limit -> names
     record,    ///< name, text: keeps it in a row of its own
     recorded,  ///< name -> text, for a day
     sweep_window,  ///< name -> last of the next thousand names, how many there are

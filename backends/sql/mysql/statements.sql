@@ -41,8 +41,9 @@ UPDATE holdfast_lease SET owner = NULLIF(?, ''), token = ?, expires = ?, acquire
   meta = NULLIF(?, ''), gone = NULLIF(?, ''), ver = ver + 1
   WHERE name = ? AND slot = 0 AND ver = ? AND {now} < ?
 
+--- No name has a byte FF, since names are UTF-8.
 -- name: list
-SELECT name FROM holdfast_lease WHERE name >= ? AND LEFT(name, ?) = ? AND slot = 0
+SELECT name FROM holdfast_lease WHERE name BETWEEN ? AND CONCAT(?, x'FF') AND slot = 0
   AND owner IS NOT NULL AND expires > {now} ORDER BY name LIMIT ?
 
 -- name: record
