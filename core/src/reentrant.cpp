@@ -149,8 +149,8 @@ private:
         std::list<UnderWay> under_way;
     };
     void place(Now&, const std::shared_ptr<Caller>&, Telling&);
-    /// What it waited for has ended so: no error, where another acquisition was granted.
-    void place_again(Now&, const std::shared_ptr<Caller>&, error_code, Telling&);
+    /// What they waited for has ended.
+    void place_again(Now&, std::list<std::shared_ptr<Caller>>, Telling&);
     Lease handle(Now& now, Lease inner) {
         auto body = std::make_shared<ReentrantHandle>(std::move(inner), shared_from_this());
         now.open.push_back(body.get());
@@ -194,31 +194,34 @@ void OneOwner::place(Now& now, const std::shared_ptr<Caller>& c, Telling& told) 
     told.emplace_back(c, std::nullopt);
 }
 
-void OneOwner::place_again(Now& now, const std::shared_ptr<Caller>& c, error_code ec,
-                           Telling& told) {
-    const bool over = now.open.empty() && c->deadline() <= boot_clock::now();
-    // Its time is over, and one more request could take a request time-out more. A cancelled
-    // acquisition had no answer.
-    if (over && ec != errc::cancelled)
-        told.emplace_back(c, end_of(*c));
-    else if (over && c->waits())
-        told.emplace_back(c, make_error_code(errc::unavailable));
-    else
-        place(now, c, told);
+void OneOwner::place_again(Now& now, std::list<std::shared_ptr<Caller>> joined, Telling& told) {
+    joined.sort([](const auto& a, const auto& b) { return a->deadline() < b->deadline(); });
+    for (const auto& j : joined) {
+        // The lock was asked for it: one more request could take a request time-out more.
+        if (now.open.empty() && j->deadline() <= boot_clock::now())
+            told.emplace_back(j, end_of(*j));
+        else
+            place(now, j, told);
+    }
 }
 
 void OneOwner::cancel(const std::shared_ptr<Caller>& c) {
     std::function<void()> end;
+    Telling told;
     {
         const auto now = now_.access();
         if (!now || std::exchange(c->cancelled, true)) return;
+        std::list<std::shared_ptr<Caller>> joined;
         for (UnderWay& u : now->under_way) {
             if (u.caller == c) {
-                // Others may have waited for its one attempt for as long as one may take.
-                if (c->waits() || u.joined.empty())
+                // Others may have waited for its one attempt for as long as one may take. Where it
+                // waits, they do so by themselves: until it has left, their time may be over.
+                if (c->waits() || u.joined.empty()) {
                     end = c->ender();
-                else if (u.left = c->detaches(); u.left)
+                    joined.swap(u.joined);
+                } else if (u.left = c->detaches(); u.left) {
                     end = [c] { c->tell(Answer(make_error_code(errc::cancelled))); };
+                }
                 break;
             }
             if (u.joined.remove(c) == 0) continue;
@@ -229,8 +232,10 @@ void OneOwner::cancel(const std::shared_ptr<Caller>& c) {
             };
             break;
         }
+        place_again(*now, std::move(joined), told);
     }
     if (end) end();
+    tell(told);
 }
 
 void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease lease) {
@@ -255,9 +260,7 @@ void OneOwner::answered(const std::shared_ptr<Caller>& c, error_code ec, Lease l
             if (!left) told.emplace_back(c, c->cancelled ? make_error_code(errc::cancelled) : own);
         }
         if (!ec || own_end(ec) || !now->open.empty()) {
-            joined.sort([](const auto& a, const auto& b) { return a->deadline() < b->deadline(); });
-            for (const auto& j : joined)
-                place_again(*now, j, ended ? error_code() : ec, told);
+            place_again(*now, std::move(joined), told);
         } else {
             for (const auto& j : joined)
                 told.emplace_back(j, ec);

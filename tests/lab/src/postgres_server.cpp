@@ -239,8 +239,16 @@ std::string PostgresServer::value(const std::string& text) const {
 }
 
 PostgresServer PostgresServer::standby() const {
-    PostgresOptions options = impl_->options();
-    return PostgresServer(std::make_unique<Impl>(std::move(options), impl_.get()));
+    const auto followers = [this] {
+        return value(
+            "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND "
+            "application_name <> 'pg_basebackup'");
+    };
+    const auto before = followers();
+    PostgresServer made(std::make_unique<Impl>(impl_->options(), impl_.get()));
+    // It answers before the primary knows of it.
+    wait_until([&] { return followers() != before; }, default_cap, "the standby follows");
+    return made;
 }
 
 void PostgresServer::promote() {
