@@ -27,7 +27,7 @@ bool is_denied(unsigned number) noexcept {
     return number == 1142 || number == 1143 || number == 1044;
 }
 
-/// "10.11.6-MariaDB-log" and the like, as 101100 or 80000.
+/// Whether "10.11.6-MariaDB-log" and the like are older than this backend supports.
 bool old(std::string_view version) {
     int major = 0, minor = 0;
     const auto [dot, ec] = std::from_chars(version.data(), version.data() + version.size(), major);
@@ -189,8 +189,7 @@ spi::Failure Connection::judge_server(const Result& hello) const {
     if (hello.number(0, 0) != static_cast<std::int64_t>(session_->id()))
         return settings(
             "a proxy shares its connections among clients: connect to the server itself, or let "
-            "the "
-            "proxy keep a connection for each client");
+            "the proxy keep a connection for each client");
     if (hello.text(0, 2) != "1")
         return settings(
             "it runs with --sysdate-is-now, so a statement that waited acts on an old time");

@@ -4,15 +4,11 @@
 
 #include "../../tls/options.hpp"
 #include "../common/server.hpp"
+#include "../common/url_parts.hpp"
 #include "holdfast/spi/identity.hpp"
 
 namespace holdfast::mysql {
 namespace {
-
-std::string database_of(std::string_view path) {
-    if (path.starts_with('/')) path.remove_prefix(1);
-    return std::string(path);
-}
 
 Options::Tls tls_of(std::string_view text) {
     if (text == "on") return Options::Tls::on;
@@ -22,10 +18,10 @@ Options::Tls tls_of(std::string_view text) {
 }  // namespace
 
 Options::Options(const spi::Settings& s)
-    : host(s.hosts.empty() ? "127.0.0.1" : s.hosts.front().host),
+    : host(s.hosts.empty() ? "127.0.0.1" : sql::bare_host(s.hosts.front().host)),
       port(s.hosts.empty() ? std::uint16_t{3306} : s.hosts.front().port),
       socket(s.text("socket")),
-      database(database_of(s.path)),
+      database(sql::database_of(s.path)),
       user(s.user),
       password(s.password),
       ttl(s.duration("ttl")),
@@ -35,10 +31,7 @@ Options::Options(const spi::Settings& s)
       tls_ca_file(s.text("tls_ca_file")),
       tls_cert_file(s.text("tls_cert_file")),
       tls_key_file(s.text("tls_key_file")),
-      silent(std::chrono::ceil<std::chrono::seconds>(s.duration("keepalive"))) {
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-        host = host.substr(1, host.size() - 2);
-}
+      silent(std::chrono::ceil<std::chrono::seconds>(s.duration("keepalive"))) {}
 
 bool Options::tls_to(const std::string& address) const {
     return tls == Tls::on || (tls == Tls::automatic && !sql::on_this_machine(address));
@@ -76,7 +69,7 @@ const std::vector<spi::OptionSpec>& option_table() {
 [[maybe_unused]] const auto& option_table_at_load = option_table();
 
 void check(const spi::Settings& s, Diagnostics& d) {
-    const std::string database = database_of(s.path);
+    const std::string database = sql::database_of(s.path);
     if (database.find('/') != std::string::npos)
         d.add(s.display(), "The path must be the name of one database.",
               "Write for example mysql://host/app.");

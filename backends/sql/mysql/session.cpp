@@ -85,7 +85,7 @@ int wait_for(MYSQL* m, int what, boot_clock::duration most) {
 }
 
 /// The call that libmariadb can interrupt: of all others a socket can be shut, which is not known
-/// here before they return.
+/// here before they return. True when it took too long.
 bool drive(MYSQL* m, const Options& o, const std::string& host, const std::string& password,
            boot_clock::time_point deadline, const sql::Watchdog& watchdog) {
     const bool unix_socket = !o.socket.empty();

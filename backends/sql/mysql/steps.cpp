@@ -1,7 +1,6 @@
 #include "steps.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace holdfast::mysql {
@@ -12,7 +11,7 @@ using Kind = Step::Kind;
 
 /// Some statements, each of which changes one row, as one transaction. When that fails for a row
 /// that others have locked, or conflicts, each is run by itself, so that it costs the others
-/// nothing. `answered` hears of each; false: it was the answer to all of them.
+/// nothing. `answered` hears of each; its result is null after a failure.
 template <class Item, class Make, class Answered>
 void run_rows(Connection& c, const std::vector<Item>& items, boot_clock::time_point deadline,
               bool twice, Make&& make_row, Answered&& answered) {
@@ -28,8 +27,8 @@ void run_rows(Connection& c, const std::vector<Item>& items, boot_clock::time_po
         make_row(all, item);
     all.add(Sql::commit);
     const Said said = c.run(all, deadline, twice);
-    const bool alone = said.failed && said.nothing_done &&
-                       (said.number == 1205 || said.number == 1213 || said.number == 1020);
+    const bool alone =
+        said.failed && said.nothing_done && (said.number == 1205 || worth_repeating(said.number));
     constexpr milliseconds patience{300};
     const auto until = boot_clock::now() + patience;
     for (std::size_t i = 0; i < items.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "../common/url_parts.hpp"
 #include "holdfast/spi/identity.hpp"
 
 namespace holdfast::postgresql {
@@ -15,11 +16,6 @@ constexpr const char* passed_on[] = {"sslmode",         "sslrootcert", "sslcert"
                                      "sslkey",          "sslcrl",      "gssencmode",
                                      "channel_binding", "krbsrvname",  "application_name"};
 constexpr std::size_t longest_identifier = 63;
-
-std::string database_of(std::string_view path) {
-    if (path.starts_with('/')) path.remove_prefix(1);
-    return std::string(path);
-}
 
 /// What libpq takes where the URL says nothing: from its environment, or the service that this
 /// names, or as it was compiled. Empty: nothing.
@@ -129,10 +125,10 @@ std::vector<spi::OptionSpec> session_options() {
 }  // namespace
 
 Options::Options(const spi::Settings& s)
-    : host(s.hosts.empty() ? "127.0.0.1" : s.hosts.front().host),
+    : host(s.hosts.empty() ? "127.0.0.1" : sql::bare_host(s.hosts.front().host)),
       port(s.hosts.empty() ? std::uint16_t{5432} : s.hosts.front().port),
       socket(s.text("socket")),
-      database(database_of(s.path)),
+      database(sql::database_of(s.path)),
       user(s.user),
       password(s.password),
       ttl(s.duration("ttl")),
@@ -140,8 +136,6 @@ Options::Options(const spi::Settings& s)
       schema(s.text("schema")),
       display(s.display()),
       silent(std::chrono::ceil<std::chrono::seconds>(s.duration("keepalive"))) {
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-        host = host.substr(1, host.size() - 2);
     // What has no default here is left to libpq, which asks its environment.
     const bool gss_chosen = s.given("gssencmode") || std::getenv("PGGSSENCMODE") == nullptr;
     for (const char* option : passed_on)
@@ -166,7 +160,7 @@ const std::vector<spi::OptionSpec>& option_table() {
 [[maybe_unused]] const auto& option_table_at_load = option_table();
 
 void check(const spi::Settings& s, Diagnostics& d) {
-    if (database_of(s.path).find('/') != std::string::npos)
+    if (sql::database_of(s.path).find('/') != std::string::npos)
         d.add(s.display(), "The path must be the name of one database.",
               "Write for example postgresql://host/app.");
     if (s.text("sslcert").empty() != s.text("sslkey").empty())
