@@ -49,7 +49,7 @@ int leader(const Globals& g, const TypedLeader& t) {
         complain(ec, mistakes);
         return exit_code(ec);
     };
-    const auto election = Election::make(*client, t.name, {}, &mistakes);
+    const auto election = client->make_election(t.name, {}, &mistakes);
     if (!election) return fail(election.error());
     auto now = election->leader(&mistakes);
     if (!now) return fail(now.error());

@@ -118,8 +118,7 @@ void let_go(LeaseSet& set, const RunOptions& o, Outcome outcome, StatusFd& statu
     for (std::size_t i = 0; i < set.size() && !error.code; ++i)
         error = set[i].last_error();
     const bool failed = answer == ReleaseResult::unreachable && error.code;
-    boost::json::object facts{{"result", to_string(answer)},
-                              {"outcome", outcome == Outcome::done ? "done" : "abandoned"}};
+    boost::json::object facts{{"result", to_string(answer)}, {"outcome", to_string(outcome)}};
     if (failed) facts["error"] = clean_utf8(in_words(error));
     status.write("released", std::move(facts));
     if (answer != ReleaseResult::unreachable || before == LeaseState::lost) return;

@@ -58,7 +58,7 @@ public:
     Lease lead(const WorkerOptions& options, Diary::Entry* entry) {
         LockOptions how;
         how.ttl = milliseconds(options.ttl_ms);
-        auto election = Election::make(*client_, options.name, how);
+        auto election = client_->make_election(options.name, how);
         if (!election) throw SelfCheck(election.error().message());
         return acquire_by([&] { return election->campaign(options.who); }, entry);
     }

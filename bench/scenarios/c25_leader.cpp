@@ -104,7 +104,7 @@ void play(const Bench& bench, const Deployment& d, const std::string& name, int 
           Result& result) {
     Race race(bench, d, name, ttl_ms);
     const auto client = bench.open(d);
-    const auto election = Election::make(client, d.prefix + name);
+    const auto election = client.make_election(d.prefix + name);
     if (!election) throw SelfCheck(election.error().message());
     const auto note = [&](const Candidate& leads) {
         const auto seen = election->leader();

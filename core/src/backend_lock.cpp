@@ -51,7 +51,7 @@ result<spi::Units> BackendLock::units_of(const AcquireOptions& o) const {
     return ec;
 }
 
-result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_token stop) {
+result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_token stop) const {
     Engine& engine = *client_->engine;
     if (const auto ec = refuse()) return ec;
     const auto units = units_of(options);
@@ -102,7 +102,7 @@ result<Lease> BackendLock::do_acquire(const AcquireOptions& options, std::stop_t
 result<Lease> BackendLock::wait_on_engine(std::string owner, const AcquireOptions& options,
                                           const spi::Units& units, const std::stop_token& stop,
                                           boot_clock::time_point started, Lanes::Loan lane,
-                                          spi::Attempt* left) {
+                                          spi::Attempt* left) const {
     auto latch = std::make_shared<OneShot<Acquisition::SyncResult>>();
     Acquisition::Caller caller{{}, latch, options.diagnostics};
     auto waiter = std::make_shared<Acquisition>(client_->engine, client_, info_, std::move(owner),
@@ -119,7 +119,7 @@ result<Lease> BackendLock::wait_on_engine(std::string owner, const AcquireOption
     return std::move(lease);
 }
 
-void BackendLock::do_async_acquire(const AcquireOptions& options, Handler handler) {
+void BackendLock::do_async_acquire(const AcquireOptions& options, Handler handler) const {
     Engine& engine = *client_->engine;
     if (engine.forked()) return;  // the child has no thread that could complete it
     if (const auto ec = refuse()) return engine.complete(std::move(handler), ec, Lease());

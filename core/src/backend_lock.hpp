@@ -56,8 +56,8 @@ public:
     std::unique_ptr<Lock> clone() const override;
 
 protected:
-    result<Lease> do_acquire(const AcquireOptions&, std::stop_token) override;
-    void do_async_acquire(const AcquireOptions&, Handler) override;
+    result<Lease> do_acquire(const AcquireOptions&, std::stop_token) const override;
+    void do_async_acquire(const AcquireOptions&, Handler) const override;
 
 private:
     error_code refuse() const noexcept;
@@ -65,7 +65,7 @@ private:
     result<spi::Units> units_of(const AcquireOptions&) const;
     result<Lease> wait_on_engine(std::string owner, const AcquireOptions&, const spi::Units&,
                                  const std::stop_token&, boot_clock::time_point started,
-                                 Lanes::Loan = {}, spi::Attempt* left = nullptr);
+                                 Lanes::Loan = {}, spi::Attempt* left = nullptr) const;
 
     std::shared_ptr<Client::Impl> client_;
     std::shared_ptr<const LockInfo> info_;

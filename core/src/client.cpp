@@ -33,15 +33,17 @@ error_code missing(const ResolvedBackend& resolved, const Capabilities& has,
     return ec;
 }
 
-error_code refuse_name(const ResolvedBackend& resolved, spi::Backend& backend,
-                       std::string_view name, Diagnostics* diagnostics) {
+/// `engine`: null without a client, which the call itself tells.
+error_code refuse_name(Engine* engine, std::string_view name, Diagnostics* diagnostics) {
+    if (engine == nullptr) return {};
+    const ResolvedBackend& resolved = engine->resolved;
     if (const auto fault = name_fault(name); !fault.empty()) {
         if (diagnostics != nullptr)
             diagnostics->add(resolved.settings.display(), std::string(fault),
                              "Use 1 to 512 bytes of UTF-8.");
         return make_error_code(errc::bad_name);
     }
-    const auto ec = backend.check_name(name);
+    const auto ec = engine->backend().check_name(name);
     if (ec && diagnostics != nullptr)
         diagnostics->add(resolved.settings.display(), ec.message(), "Choose another name.");
     return ec;
@@ -100,11 +102,68 @@ error_code out_of_range(const LockInfo& lock, const LockOptions& o, Diagnostics*
     return make_error_code(errc::bad_config);
 }
 
-result<Examination> examine_server(Engine& engine, Diagnostics* diagnostics) {
-    return operator_call<Examination>(
-        engine,
-        [](spi::Backend& b, boot_clock::time_point deadline) { return b.examine(deadline); },
-        diagnostics);
+// --- what operators ask of the backend
+
+template <class T>
+using Verb = result<OperatorVerb<T>>;
+
+Verb<Examination> examination_of_server() {
+    return OperatorVerb<Examination>(
+        [](Engine& e, boot_clock::time_point deadline) { return e.backend().examine(deadline); });
+}
+
+spi::awaitable<spi::Answer<Examination>> examine_all(Engine& e, boot_clock::time_point deadline) {
+    auto asking = e.backend().examine(deadline);
+    auto found = co_await std::move(asking);
+    if (found) spi::judge(spi::local_checks(), local_facts(e), found->findings);
+    co_return found;
+}
+
+Verb<Inspection> inspection(Engine* e, std::string_view name, Diagnostics* diagnostics) {
+    if (const auto ec = refuse_name(e, name, diagnostics)) return ec;
+    return OperatorVerb<Inspection>(
+        [n = std::string(name)](Engine& engine, boot_clock::time_point deadline) {
+            return inspect_with_record(engine.backend(), n, deadline);
+        });
+}
+
+using Names = std::vector<std::string>;
+
+spi::awaitable<spi::Answer<Names>> sorted_names(Engine& e, std::string prefix, std::size_t limit,
+                                                boot_clock::time_point deadline) {
+    auto asking = e.backend().list(prefix, limit, deadline);
+    auto names = co_await std::move(asking);
+    if (names) std::sort(names->begin(), names->end());
+    co_return names;
+}
+
+Verb<Names> listing(std::string_view prefix, std::size_t limit) {
+    return OperatorVerb<Names>(
+        [p = std::string(prefix), limit](Engine& e, boot_clock::time_point deadline) {
+            return sorted_names(e, p, limit, deadline);
+        });
+}
+
+Verb<std::vector<Broken>> breaking(Engine* e, std::string_view name, const BreakOptions& options,
+                                   Diagnostics* diagnostics) {
+    if (const auto ec = refuse_name(e, name, diagnostics)) return ec;
+    if (const auto ec = refuse_filter(options.which(), name, diagnostics)) return ec;
+    BreakOptions o = options;
+    if (o.note.empty()) o.note = this_user();
+    return OperatorVerb<std::vector<Broken>>(
+        [n = std::string(name), o = std::move(o)](Engine& engine, boot_clock::time_point deadline) {
+            return break_and_record(engine, n, o, deadline);
+        });
+}
+
+Verb<std::vector<Holder>> request(Engine* e, std::string_view name, const HolderFilter& which,
+                                  Diagnostics* diagnostics) {
+    if (const auto ec = refuse_name(e, name, diagnostics)) return ec;
+    if (const auto ec = refuse_filter(which, name, diagnostics)) return ec;
+    return OperatorVerb<std::vector<Holder>>(
+        [n = std::string(name), w = which](Engine& engine, boot_clock::time_point deadline) {
+            return engine.backend().request_release(n, w, deadline);
+        });
 }
 
 }  // namespace
@@ -133,10 +192,11 @@ result<Client> Client::open(std::string_view what, const ClientOptions& options)
 
 result<std::unique_ptr<Lock>> Client::make_lock(std::string_view name, const LockOptions& o,
                                                 Diagnostics* diagnostics) const {
+    if (!impl_) return make_error_code(errc::closed);
     Engine& e = *impl_->engine;
     if (e.forked()) return make_error_code(errc::forked);
     if (e.closed()) return make_error_code(errc::closed);
-    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
+    if (const auto ec = refuse_name(&e, name, diagnostics)) return ec;
     auto info = std::make_shared<LockInfo>();
     info->name = name;
     info->kind = o.kind;
@@ -153,94 +213,85 @@ result<std::unique_ptr<Lock>> Client::make_lock(std::string_view name, const Loc
     return std::unique_ptr<Lock>(std::make_unique<BackendLock>(impl_, std::move(info)));
 }
 
+Engine* Client::engine() const noexcept {
+    return impl_ ? impl_->engine.get() : nullptr;
+}
+
 const Capabilities& Client::capabilities() const noexcept {
-    return impl_->engine->backend().capabilities();
+    static const Capabilities none;
+    return impl_ ? impl_->engine->backend().capabilities() : none;
 }
 
 result<Capabilities> Client::probe(Diagnostics* diagnostics) const {
-    Engine& e = *impl_->engine;
-    const auto found = examine_server(e, diagnostics);
+    const auto found = operator_call(engine(), examination_of_server(), diagnostics);
     if (!found) return found.error();
     for (const Finding& f : found->findings)
-        if (f.verdict >= Verdict::unknown) e.events->warn(to_text(f));
+        if (f.verdict >= Verdict::unknown) engine()->events->warn(to_text(f));
     return found->capabilities;
 }
 
 result<Examination> Client::examine(Diagnostics* diagnostics) const {
-    Engine& e = *impl_->engine;
-    auto found = examine_server(e, diagnostics);
-    if (found) spi::judge(spi::local_checks(), local_facts(e), found->findings);
-    return found;
+    return operator_call(engine(), Verb<Examination>(examine_all), diagnostics);
+}
+void Client::start_examine(Diagnostics* diagnostics, Handler<Examination> h) const {
+    start_operator_call(engine(), Verb<Examination>(examine_all), diagnostics, std::move(h));
 }
 
 result<Inspection> Client::inspect(std::string_view name, Diagnostics* diagnostics) const {
-    Engine& e = *impl_->engine;
-    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
-    return operator_call<Inspection>(
-        e,
-        [n = std::string(name)](spi::Backend& b, boot_clock::time_point deadline) {
-            return inspect_with_record(b, n, deadline);
-        },
-        diagnostics);
+    return operator_call(engine(), inspection(engine(), name, diagnostics), diagnostics);
+}
+void Client::start_inspect(const std::string& name, Diagnostics* diagnostics,
+                           Handler<Inspection> h) const {
+    start_operator_call(engine(), inspection(engine(), name, diagnostics), diagnostics,
+                        std::move(h));
 }
 
-result<std::vector<std::string>> Client::list(std::string_view prefix, std::size_t limit,
-                                              Diagnostics* diagnostics) const {
-    auto names = operator_call<std::vector<std::string>>(
-        *impl_->engine,
-        [p = std::string(prefix), limit](spi::Backend& b, boot_clock::time_point deadline) {
-            return b.list(p, limit, deadline);
-        },
-        diagnostics);
-    if (names) std::sort(names->begin(), names->end());
-    return names;
+result<Names> Client::list(std::string_view prefix, std::size_t limit,
+                           Diagnostics* diagnostics) const {
+    return operator_call(engine(), listing(prefix, limit), diagnostics);
+}
+void Client::start_list(const std::string& prefix, std::size_t limit, Diagnostics* diagnostics,
+                        Handler<Names> h) const {
+    start_operator_call(engine(), listing(prefix, limit), diagnostics, std::move(h));
 }
 
 result<std::vector<Broken>> Client::break_lock(std::string_view name, const BreakOptions& options,
                                                Diagnostics* diagnostics) const {
-    Engine& e = *impl_->engine;
-    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
-    if (const auto ec = refuse_filter(options.which(), name, diagnostics)) return ec;
-    BreakOptions o = options;
-    if (o.note.empty()) o.note = this_user();
-    return operator_call<std::vector<Broken>>(
-        e,
-        [&e, n = std::string(name), o = std::move(o)](spi::Backend&,
-                                                      boot_clock::time_point deadline) {
-            return break_and_record(e, n, o, deadline);
-        },
-        diagnostics);
+    return operator_call(engine(), breaking(engine(), name, options, diagnostics), diagnostics);
+}
+void Client::start_break(const std::string& name, const BreakOptions& options,
+                         Diagnostics* diagnostics, Handler<std::vector<Broken>> h) const {
+    start_operator_call(engine(), breaking(engine(), name, options, diagnostics), diagnostics,
+                        std::move(h));
 }
 
 result<std::vector<Holder>> Client::request_release(std::string_view name,
                                                     const HolderFilter& which,
                                                     Diagnostics* diagnostics) const {
-    Engine& e = *impl_->engine;
-    if (const auto ec = refuse_name(e.resolved, e.backend(), name, diagnostics)) return ec;
-    if (const auto ec = refuse_filter(which, name, diagnostics)) return ec;
-    return operator_call<std::vector<Holder>>(
-        e,
-        [n = std::string(name), w = which](spi::Backend& b, boot_clock::time_point deadline) {
-            return b.request_release(n, w, deadline);
-        },
-        diagnostics);
+    return operator_call(engine(), request(engine(), name, which, diagnostics), diagnostics);
+}
+void Client::start_request(const std::string& name, const HolderFilter& which,
+                           Diagnostics* diagnostics, Handler<std::vector<Holder>> h) const {
+    start_operator_call(engine(), request(engine(), name, which, diagnostics), diagnostics,
+                        std::move(h));
 }
 
 Stats Client::stats() const {
+    if (!impl_) return {};
     Engine& e = *impl_->engine;
     return e.counters.snapshot(e.backend().requests());
 }
 
 std::string Client::url() const {
-    return impl_->engine->resolved.settings.display();
+    return impl_ ? impl_->engine->resolved.settings.display() : std::string();
 }
 
 std::string_view Client::backend() const noexcept {
-    return impl_->engine->resolved.backend->name;
+    return impl_ ? std::string_view(impl_->engine->resolved.backend->name) : std::string_view();
 }
 
 void Client::close() noexcept {
-    impl_->engine->close(impl_->grace);
+    if (impl_) impl_->engine->close(impl_->grace);
 }
 
 }  // namespace holdfast

@@ -5,12 +5,12 @@
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
-#include <condition_variable>
-#include <mutex>
 
+#include "backend_lock.hpp"
 #include "complete_on_system.hpp"
 #include "holdfast/spi/forwarding_lease.hpp"
 #include "holdfast/spi/mapped_handler.hpp"
+#include "operator_call.hpp"
 
 namespace holdfast {
 namespace {
@@ -56,11 +56,11 @@ private:
 
 }  // namespace
 
-result<Election> Election::make(const Client& client, std::string_view name,
-                                const LockOptions& options, Diagnostics* diagnostics) {
-    auto lock = client.make_lock(name, options, diagnostics);
+result<Election> Client::make_election(std::string_view name, const LockOptions& options,
+                                       Diagnostics* diagnostics) const {
+    auto lock = make_lock(name, options, diagnostics);
     if (!lock) return lock.error();
-    return Election(std::make_shared<State>(client, std::move(*lock)));
+    return Election(std::make_shared<Election::State>(*this, std::move(*lock)));
 }
 
 /// Shared with campaigns that have not begun.
@@ -90,7 +90,7 @@ struct Election::State {
 Election::Election(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 result<Lease> Election::campaign(std::string_view value, AcquireOptions options,
-                                 std::stop_token stop) {
+                                 std::stop_token stop) const {
     if (const auto ec = state_->begin(value, options.diagnostics)) return ec;
     Campaign campaign(state_->busy);
     options.note = value;
@@ -115,32 +115,124 @@ void Election::start_campaign(State& state, std::string value, const AcquireOpti
         }));
 }
 
-result<std::optional<Leader>> Election::leader(Diagnostics* diagnostics) const {
-    const auto found = state_->client.inspect(state_->lock->name(), diagnostics);
-    if (!found) return found.error();
-    if (found->holders.empty()) return std::optional<Leader>();
+// --- what any client sees
+
+namespace {
+
+using Seen = std::optional<Leader>;
+
+spi::awaitable<spi::Answer<Seen>> look(Engine& engine, std::string name,
+                                       boot_clock::time_point deadline) {
+    auto asking = engine.backend().inspect(name, deadline);
+    auto found = co_await std::move(asking);
+    if (!found) co_return found.error();
+    if (found->holders.empty()) co_return Seen();
     const Holder& h = found->holders.front();
-    return std::optional<Leader>(Leader{h.note, h.host, h.owner, h.token});
+    co_return Seen(Leader{h.note, h.host, h.owner, h.token});
 }
 
-result<std::optional<Leader>> Election::observe(const std::optional<Leader>& known,
-                                                milliseconds wait, std::stop_token stop) const {
-    constexpr milliseconds first{50}, last{1000};
-    std::mutex mutex;
-    std::condition_variable_any stopped;
-    const auto begin = boot_clock::now();
-    for (milliseconds pause = first;; pause = std::min(pause * 2, last)) {
-        auto found = leader();
-        if (!found) return found.error();
-        const bool same =
-            found->has_value() == known.has_value() && (!known || (*found)->owner == known->owner);
-        if (!same) return found;
-        const auto passed = std::chrono::floor<milliseconds>(boot_clock::now() - begin);
-        if (passed >= wait) return make_error_code(errc::timed_out);
-        std::unique_lock hold(mutex);
-        stopped.wait_for(hold, stop, std::min(pause, wait - passed), [] { return false; });
-        if (stop.stop_requested()) return make_error_code(errc::cancelled);
+result<OperatorVerb<Seen>> looking(std::string_view name) {
+    return OperatorVerb<Seen>(
+        [n = std::string(name)](Engine& engine, boot_clock::time_point deadline) {
+            return look(engine, n, deadline);
+        });
+}
+
+/// One call of observe(). Engine thread only.
+struct Observation {
+    std::string name;
+    Seen known;
+    boot_clock::time_point until;
+    bool cancelled = false;
+
+    bool is_news(const Seen& seen) const {
+        return seen.has_value() != known.has_value() || (known && seen->owner != known->owner);
     }
+    void cancel(Engine& engine) {
+        cancelled = true;
+        engine.pauses.open();
+    }
+};
+
+spi::awaitable<spi::Answer<Seen>> observe_until(Engine& engine, std::shared_ptr<Observation> o) {
+    constexpr milliseconds first{50}, last{1000};
+    for (milliseconds pause = first;; pause = std::min(pause * 2, last)) {
+        const auto deadline = boot_clock::now() + engine.timing.request(engine.timing.ttl);
+        auto asking = look(engine, o->name, deadline);
+        auto seen = co_await std::move(asking);
+        if (!seen || o->is_news(*seen)) co_return seen;
+        const auto now = boot_clock::now();
+        if (now >= o->until) co_return spi::Failure(errc::timed_out);
+        if (!o->cancelled && !engine.closed()) {
+            auto waiting = engine.pauses.wait(engine.executor(), std::min(now + pause, o->until));
+            co_await std::move(waiting);
+        }
+        if (o->cancelled) co_return spi::Failure(errc::cancelled);
+        if (engine.closed()) co_return spi::Failure(errc::closed);
+    }
+}
+
+result<OperatorVerb<Seen>> observing(const std::shared_ptr<Observation>& o) {
+    return OperatorVerb<Seen>(
+        [o](Engine& engine, boot_clock::time_point) { return observe_until(engine, o); });
+}
+
+/// Where a blocking call waits. An engine that ends drops the observation.
+class Latch {
+public:
+    ~Latch() {
+        if (!set_) answer_->set(spi::Failure(errc::closed));
+    }
+    void set(spi::Answer<Seen> seen) {
+        set_ = true;
+        answer_->set(std::move(seen));
+    }
+    const std::shared_ptr<OneShot<spi::Answer<Seen>>>& answer() const noexcept { return answer_; }
+
+private:
+    const std::shared_ptr<OneShot<spi::Answer<Seen>>> answer_ =
+        std::make_shared<OneShot<spi::Answer<Seen>>>();
+    bool set_ = false;
+};
+
+}  // namespace
+
+result<Seen> Election::leader(Diagnostics* diagnostics) const {
+    return operator_call(state_->client.engine(), looking(state_->lock->name()), diagnostics);
+}
+
+void Election::start_leader(State& state, Diagnostics* diagnostics, LeaderHandler handler) {
+    start_operator_call(state.client.engine(), looking(state.lock->name()), diagnostics,
+                        std::move(handler));
+}
+
+result<Seen> Election::observe(const Seen& known, milliseconds wait, std::stop_token stop) const {
+    Engine* const engine = state_->client.engine();
+    const auto o = std::make_shared<Observation>(
+        Observation{std::string(state_->lock->name()), known, after(boot_clock::now(), wait)});
+    const auto verb = observing(o);
+    if (const auto ec = refused(engine, verb)) return ec;
+    auto latch = std::make_shared<Latch>();
+    const auto answer = latch->answer();
+    begin_operator_call<Seen>(*engine, *verb, std::move(latch));
+    const std::stop_callback on_stop(stop,
+                                     [&] { engine->post([o, engine] { o->cancel(*engine); }); });
+    auto seen = answer->take();
+    if (!seen) return seen.error().why;
+    return std::move(*seen);
+}
+
+void Election::start_observe(State& state, Seen known, milliseconds wait, LeaderHandler handler) {
+    Engine* const engine = state.client.engine();
+    const auto o = std::make_shared<Observation>(Observation{
+        std::string(state.lock->name()), std::move(known), after(boot_clock::now(), wait)});
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    if (slot.is_connected())
+        slot.assign([o, e = engine->weak_from_this()](asio::cancellation_type) {
+            if (const auto alive = e.lock())
+                alive->post([o, engine = alive.get()] { o->cancel(*engine); });
+        });
+    start_operator_call(engine, observing(o), nullptr, std::move(handler));
 }
 
 }  // namespace holdfast

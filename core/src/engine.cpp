@@ -297,6 +297,7 @@ void Engine::give_up_everything() {
         acquisition->cancel(make_error_code(errc::closed));
     for (const auto& lease : leases_.all())
         lease->lose(make_error_code(errc::closed), true);
+    pauses.open();
 }
 
 spi::awaitable<void> Engine::stop_backend(std::function<void()> stopped) {

@@ -23,6 +23,7 @@
 #include "holdfast/client.hpp"
 #include "holdfast/config.hpp"
 #include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/spi/net/gate.hpp"
 #include "lanes.hpp"
 #include "lease_index.hpp"
 #include "one_shot.hpp"
@@ -113,6 +114,10 @@ public:
     /// Count withdrawals and releases, which close() waits for.
     void cleanup_started() noexcept { ++ends_; }
     void cleanup_done();
+
+    /// Where operators' calls pause. Opened when one of them is cancelled, and by close(): then
+    /// each looks again what it has come to.
+    spi::net::Gate pauses;
 
     // --- spi::BackendEvents, any thread
     void wake(std::string_view owner) override;

@@ -73,6 +73,11 @@ PreviousHolder Lease::previous_holder() const noexcept {
 boot_clock::time_point Lease::valid_until() const noexcept {
     return body_ ? body_->valid_until() : boot_clock::time_point();
 }
+std::chrono::nanoseconds Lease::time_left() const noexcept {
+    const auto now = boot_clock::now();
+    const auto until = valid() ? valid_until() : now;
+    return std::max(until - now, std::chrono::nanoseconds::zero());
+}
 std::stop_token Lease::lost() const {
     return body_ ? body_->lost() : std::stop_token();
 }

@@ -173,9 +173,12 @@ std::size_t LeaseSet::size() const noexcept {
     return state_ ? state_->of_part.size() : 0;
 }
 
-const Lease& LeaseSet::operator[](std::size_t part) const {
-    if (!state_) throw std::out_of_range("holdfast::LeaseSet is empty");
-    return state_->leases.at(state_->of_part.at(part));
+const Lease& LeaseSet::operator[](std::size_t part) const noexcept {
+    return state_->leases[state_->of_part[part]];
+}
+const Lease& LeaseSet::at(std::size_t part) const {
+    if (part >= size()) throw std::out_of_range("holdfast::LeaseSet::at");
+    return (*this)[part];
 }
 
 bool LeaseSet::valid() const noexcept {
@@ -198,6 +201,13 @@ boot_clock::time_point LeaseSet::valid_until() const noexcept {
     for (const Lease& l : leases())
         until = std::min(until, l.valid_until());
     return leases().empty() ? boot_clock::time_point() : until;
+}
+
+std::chrono::nanoseconds LeaseSet::time_left() const noexcept {
+    auto left = empty() ? std::chrono::nanoseconds::zero() : std::chrono::nanoseconds::max();
+    for (const Lease& l : leases())
+        left = std::min(left, l.time_left());
+    return left;
 }
 
 std::stop_token LeaseSet::lost() const {

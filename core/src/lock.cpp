@@ -11,7 +11,7 @@
 
 namespace holdfast {
 
-result<Lease> Lock::do_acquire(const AcquireOptions& options, std::stop_token stop) {
+result<Lease> Lock::do_acquire(const AcquireOptions& options, std::stop_token stop) const {
     // The caller runs a loop of its own, so an emission and the completion cannot meet.
     asio::io_context loop;
     asio::cancellation_signal cancel;

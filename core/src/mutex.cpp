@@ -51,6 +51,9 @@ struct mutex::Gate {
 mutex::mutex(std::unique_ptr<Lock> lock)
     : lock_(std::move(lock)), gate_(std::make_unique<Gate>()) {}
 
+mutex::mutex(const Client& client, std::string_view name, const LockOptions& options)
+    : mutex(made_by(client, name, options, "holdfast::mutex")) {}
+
 mutex::~mutex() = default;
 
 bool mutex::enter(milliseconds wait) {

@@ -110,6 +110,10 @@ std::string_view to_string(PreviousHolder p) noexcept {
     return "?";
 }
 
+std::string_view to_string(Outcome o) noexcept {
+    return o == Outcome::done ? "done" : "abandoned";
+}
+
 std::string_view to_string(ReleaseResult r) noexcept {
     switch (r) {
         case ReleaseResult::released:

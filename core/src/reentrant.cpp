@@ -12,6 +12,7 @@
 #include "complete_on_system.hpp"
 #include "holdfast/spi/fork_guarded.hpp"
 #include "holdfast/spi/forwarding_lease.hpp"
+#include "thread_leases.hpp"
 
 namespace holdfast {
 namespace {
@@ -395,6 +396,11 @@ ReentrantOwner::~ReentrantOwner() = default;
 
 std::shared_ptr<ReentrantOwner> ReentrantOwner::make(std::shared_ptr<Lock> lock) {
     return std::make_shared<OneOwner>(std::move(lock));
+}
+
+std::unique_ptr<Lock> ReentrantOwner::make_lock(const Client& client, std::string_view name,
+                                                const LockOptions& options) {
+    return made_by(client, name, options, "holdfast::Reentrant");
 }
 
 std::shared_ptr<Lock> ReentrantOwner::checked(std::unique_ptr<Lock> lock) {

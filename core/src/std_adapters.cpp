@@ -1,8 +1,4 @@
-// shared_mutex, recursive_mutex and counting_semaphore: leases behind std's interfaces.
-#include <algorithm>
-#include <deque>
-
-#include "holdfast/counting_semaphore.hpp"
+// shared_mutex and recursive_mutex: leases behind std's interfaces.
 #include "holdfast/recursive_mutex.hpp"
 #include "holdfast/shared_mutex.hpp"
 #include "thread_leases.hpp"
@@ -17,6 +13,9 @@ struct shared_mutex::Threads : ThreadLeases {};
 shared_mutex::shared_mutex(std::unique_ptr<Lock> lock)
     : lock_(of_kind(std::move(lock), Kind::shared_mutex, "holdfast::shared_mutex")),
       threads_(std::make_unique<Threads>()) {}
+shared_mutex::shared_mutex(const Client& client, std::string_view name, const LockOptions& options)
+    : shared_mutex(made_by(client, name, with_kind(options, Kind::shared_mutex),
+                           "holdfast::shared_mutex")) {}
 shared_mutex::~shared_mutex() = default;
 
 bool shared_mutex::enter(Mode mode, milliseconds wait) {
@@ -42,6 +41,9 @@ struct recursive_mutex::Threads : ThreadLeases {};
 
 recursive_mutex::recursive_mutex(std::unique_ptr<Lock> lock)
     : lock_(std::move(lock)), threads_(std::make_unique<Threads>()) {}
+recursive_mutex::recursive_mutex(const Client& client, std::string_view name,
+                                 const LockOptions& options)
+    : recursive_mutex(made_by(client, name, options, "holdfast::recursive_mutex")) {}
 recursive_mutex::~recursive_mutex() = default;
 
 bool recursive_mutex::enter(milliseconds wait) {
@@ -57,48 +59,6 @@ void recursive_mutex::unlock() noexcept {
 }
 const Lease& recursive_mutex::lease() const {
     return threads_->top();
-}
-
-// --- counting_semaphore
-// ---------------------------------------------------------------------------
-
-struct counting_semaphore::Permits : ForkGuarded<std::deque<Lease>> {};
-
-counting_semaphore::counting_semaphore(std::unique_ptr<Lock> lock)
-    : lock_(of_kind(std::move(lock), Kind::semaphore, "holdfast::counting_semaphore")),
-      permits_(std::make_unique<Permits>()) {}
-counting_semaphore::~counting_semaphore() = default;
-
-bool counting_semaphore::enter(milliseconds wait) {
-    AcquireOptions options;
-    options.wait = wait;
-    auto lease = lock_->acquire(options);
-    if (!was_granted(lease, "holdfast::counting_semaphore")) return false;
-    if (const auto held = permits_->access()) held->push_back(std::move(*lease));
-    return true;
-}
-
-void counting_semaphore::release(std::size_t permits) {
-    std::deque<Lease> given_back;
-    {
-        const auto held = permits_->access();
-        if (!held || permits > held->size())
-            throw boost::system::system_error(make_error_code(held ? errc::not_held : errc::forked),
-                                              "holdfast::counting_semaphore");
-        for (; permits > 0; --permits) {
-            given_back.push_back(std::move(held->front()));
-            held->pop_front();
-        }
-    }
-    for (Lease& l : given_back)
-        l.release();
-}
-
-std::size_t counting_semaphore::held() const noexcept {
-    const auto held = permits_->access();
-    if (!held) return 0;
-    return static_cast<std::size_t>(
-        std::count_if(held->begin(), held->end(), [](const Lease& l) { return l.valid(); }));
 }
 
 }  // namespace holdfast

@@ -75,6 +75,6 @@ int main(int argc, char** argv) {
     }
     const std::stop_token stop = stopped_by_signals();
     auto client = holdfast::Client::open(argv[1]).value();
-    auto election = holdfast::Election::make(client, "scheduler").value();
+    auto election = client.make_election("scheduler").value();
     return argc == 3 ? campaign(election, argv[2], stop) : watch(election, stop);
 }

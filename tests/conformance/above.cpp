@@ -116,8 +116,7 @@ TEST_CASE("above: an owner takes its lock again without a request", "[above]") {
 TEST_CASE("above: candidates lead one after another, and the others see who", "[above]") {
     const auto name = fresh_name("elect");
     const auto client = open();
-    auto one = hf::Election::make(client, name).value(),
-         two = hf::Election::make(open(), name).value();
+    auto one = client.make_election(name).value(), two = open().make_election(name).value();
     auto term = one.campaign("one", {.wait = 10s}).value();
     CHECK(two.campaign("two", {.wait = 0ms}).error() == errc::contended);
     const auto leader = two.leader();

@@ -109,7 +109,7 @@ int work(const std::string& url, const std::string& name, const std::string& fol
     }
     const auto lock = client->make_lock(name, lock_options()).value();
     std::optional<hf::Election> election;
-    if (kind_from_environment() == "election") election = hf::Election::make(*client, name).value();
+    if (kind_from_environment() == "election") election = client->make_election(name).value();
     const int permits = permits_from_environment();
     auto promised = lock->capabilities();
     if (lock->kind() == hf::Kind::semaphore) promised.set(hf::Capability::fencing, false);

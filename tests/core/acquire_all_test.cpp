@@ -84,11 +84,12 @@ struct Locals {
         const hf::Capabilities& capabilities() const noexcept override {
             return inner->capabilities();
         }
+        hf::Kind kind() const noexcept override { return inner->kind(); }
         std::string place() const override { return inner->place(); }
         std::unique_ptr<hf::Lock> clone() const override {
             return std::make_unique<Plain>(inner->clone());
         }
-        void do_async_acquire(const hf::AcquireOptions& o, Handler h) override {
+        void do_async_acquire(const hf::AcquireOptions& o, Handler h) const override {
             inner->async_acquire(o, std::move(h));
         }
         std::unique_ptr<hf::Lock> inner;
@@ -503,8 +504,10 @@ TEST_CASE("acquire_all: a decorator has to say where it is", "[all]") {
     struct Nowhere : hf::Lock {
         std::string_view name() const noexcept override { return "n"; }
         const hf::Capabilities& capabilities() const noexcept override { return has; }
+        hf::Kind kind() const noexcept override { return hf::Kind::mutex; }
+        std::string place() const override { return {}; }
         std::unique_ptr<hf::Lock> clone() const override { return std::make_unique<Nowhere>(); }
-        void do_async_acquire(const hf::AcquireOptions&, Handler) override {}
+        void do_async_acquire(const hf::AcquireOptions&, Handler) const override {}
         hf::Capabilities has;
     } nowhere;
     hf::Diagnostics words;

@@ -54,10 +54,12 @@ class Forgetful final : public hf::Lock {
 public:
     std::string_view name() const noexcept override { return "x"; }
     const hf::Capabilities& capabilities() const noexcept override { return capabilities_; }
+    hf::Kind kind() const noexcept override { return hf::Kind::mutex; }
+    std::string place() const override { return {}; }
     std::unique_ptr<hf::Lock> clone() const override { return std::make_unique<Forgetful>(); }
 
 private:
-    void do_async_acquire(const hf::AcquireOptions&, Handler) override {}
+    void do_async_acquire(const hf::AcquireOptions&, Handler) const override {}
     hf::Capabilities capabilities_;
 };
 

@@ -17,13 +17,14 @@ public:
     explicit EndsInside(std::string name) : name_(std::move(name)) {}
     std::string_view name() const noexcept override { return name_; }
     const holdfast::Capabilities& capabilities() const noexcept override { return has_; }
+    holdfast::Kind kind() const noexcept override { return holdfast::Kind::mutex; }
     std::string place() const override { return name_; }
     std::unique_ptr<holdfast::Lock> clone() const override {
         return std::make_unique<EndsInside>(name_);
     }
 
 protected:
-    void do_async_acquire(const holdfast::AcquireOptions&, Handler handler) override {
+    void do_async_acquire(const holdfast::AcquireOptions&, Handler handler) const override {
         auto slot = boost::asio::get_associated_cancellation_slot(handler);
         const auto waits = std::make_shared<Handler>(std::move(handler));
         slot.assign([waits](boost::asio::cancellation_type) {

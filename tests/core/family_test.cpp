@@ -81,8 +81,7 @@ TEST_CASE("std: an exception makes the release abandoned", "[std]") {
 TEST_CASE("election: one leads, all see its value, and the next term has a higher token",
           "[election]") {
     const auto client = open_family();
-    auto one = hf::Election::make(client, "it").value(),
-         two = hf::Election::make(client, "it").value();
+    auto one = client.make_election("it").value(), two = client.make_election("it").value();
     CHECK_FALSE(one.leader()->has_value());
     auto term = one.campaign("10.0.0.1:80").value();
     const auto first = one.leader().value();
@@ -117,7 +116,7 @@ TEST_CASE("election: one leads, all see its value, and the next term has a highe
 
 TEST_CASE("election: the same value in a term of another owner is another leader", "[election]") {
     const auto client = open_family();
-    auto one = hf::Election::make(client, "it").value();
+    auto one = client.make_election("it").value();
     auto term = one.campaign("10.0.0.1:80").value();
     const auto first = one.leader().value();
     REQUIRE(first.has_value());
@@ -133,7 +132,7 @@ TEST_CASE("election: the same value in a term of another owner is another leader
 TEST_CASE("election: a campaign that has not begun goes on when its candidate has moved",
           "[election]") {
     const auto client = open_family();
-    auto one = hf::Election::make(client, "it").value();
+    auto one = client.make_election("it").value();
     auto later = one.async_campaign("v", {}, boost::asio::deferred);
     const auto moved = std::move(one);
     const auto term = std::move(later)(boost::asio::use_future).get();
@@ -145,8 +144,7 @@ TEST_CASE(
     "election: a campaign that is cancelled, and a term that is lost, leave the candidate free",
     "[election]") {
     const auto client = open_family();
-    auto one = hf::Election::make(client, "it").value(),
-         two = hf::Election::make(client, "it").value();
+    auto one = client.make_election("it").value(), two = client.make_election("it").value();
     auto term = one.campaign("one").value();
     std::atomic<bool> ended{false};
     boost::asio::cancellation_signal signal;

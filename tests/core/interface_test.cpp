@@ -51,12 +51,14 @@ public:
     const hf::Capabilities& capabilities() const noexcept override {
         return inner_->capabilities();
     }
+    hf::Kind kind() const noexcept override { return inner_->kind(); }
+    std::string place() const override { return inner_->place(); }
     std::unique_ptr<hf::Lock> clone() const override {
         return std::make_unique<CountedLock>(inner_->clone(), ended_);
     }
 
 protected:
-    void do_async_acquire(const hf::AcquireOptions& options, Handler handler) override {
+    void do_async_acquire(const hf::AcquireOptions& options, Handler handler) const override {
         auto counted = [&ended = ended_](Handler done, hf::error_code ec, hf::Lease lease) {
             if (!ec) lease = hf::Lease(std::make_shared<Counted>(std::move(lease), ended));
             std::move(done)(ec, std::move(lease));

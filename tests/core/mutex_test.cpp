@@ -21,17 +21,19 @@ public:
     const hf::Capabilities& capabilities() const noexcept override {
         return inner_->capabilities();
     }
+    hf::Kind kind() const noexcept override { return inner_->kind(); }
+    std::string place() const override { return inner_->place(); }
     std::unique_ptr<hf::Lock> clone() const override {
         return std::make_unique<Moody>(inner_->clone());
     }
     static inline std::atomic<bool> throws{false};
 
 private:
-    void do_async_acquire(const hf::AcquireOptions& options, Handler handler) override {
+    void do_async_acquire(const hf::AcquireOptions& options, Handler handler) const override {
         inner_->async_acquire(options, std::move(handler));
     }
     hf::result<hf::Lease> do_acquire(const hf::AcquireOptions& options,
-                                     std::stop_token stop) override {
+                                     std::stop_token stop) const override {
         if (throws) throw std::bad_alloc();
         return inner_->acquire(options, std::move(stop));
     }

@@ -62,7 +62,7 @@ struct AgainCall {
 };
 
 /// A Lock that the test answers, also after a cancellation.
-class Asked final : public hf::Lock {
+class AskedLock final : public hf::Lock {
 public:
     struct Calls {
         std::list<Handler> open;  // nothing moves them: see docs/developing
@@ -74,13 +74,15 @@ public:
             std::move(first)(ec, hf::Lease());
         }
     };
-    explicit Asked(std::shared_ptr<Calls> c) : calls_(std::move(c)) {}
+    explicit AskedLock(std::shared_ptr<Calls> c) : calls_(std::move(c)) {}
     std::string_view name() const noexcept override { return "asked"; }
     const hf::Capabilities& capabilities() const noexcept override { return has_; }
-    std::unique_ptr<hf::Lock> clone() const override { return std::make_unique<Asked>(calls_); }
+    hf::Kind kind() const noexcept override { return hf::Kind::mutex; }
+    std::string place() const override { return {}; }
+    std::unique_ptr<hf::Lock> clone() const override { return std::make_unique<AskedLock>(calls_); }
 
 protected:
-    void do_async_acquire(const hf::AcquireOptions&, Handler handler) override {
+    void do_async_acquire(const hf::AcquireOptions&, Handler handler) const override {
         auto slot = asio::get_associated_cancellation_slot(handler);
         if (slot.is_connected())
             slot.assign([calls = calls_](asio::cancellation_type) { ++calls->cancelled; });
@@ -219,8 +221,8 @@ TEST_CASE("reentrant: a blocking caller is cancelled in either place", "[reentra
 
 TEST_CASE("reentrant: one attempt goes on for those that joined, without a second request",
           "[reentrant]") {
-    const auto calls = std::make_shared<Asked::Calls>();
-    hf::Reentrant<std::string> lock(std::make_unique<Asked>(calls));
+    const auto calls = std::make_shared<AskedLock::Calls>();
+    hf::Reentrant<std::string> lock(std::make_unique<AskedLock>(calls));
     const hf::AcquireOptions once{.wait = 0s};
     AgainCall first(lock, "one", once), second(lock, "one", once), third(lock, "one", once);
     first.state->signal.emit(asio::cancellation_type::terminal);
@@ -244,8 +246,8 @@ TEST_CASE("reentrant: one attempt goes on for those that joined, without a secon
 
 TEST_CASE("reentrant: what joined a cancelled acquisition asks no longer than it said",
           "[reentrant]") {
-    const auto calls = std::make_shared<Asked::Calls>();
-    hf::Reentrant<std::string> lock(std::make_unique<Asked>(calls));
+    const auto calls = std::make_shared<AskedLock::Calls>();
+    hf::Reentrant<std::string> lock(std::make_unique<AskedLock>(calls));
     const auto over = hf::boot_clock::now() + 40ms;
     AgainCall first(lock, "one", {.wait = 20ms}), brief(lock, "one", {.wait = 20ms}),
         patient(lock, "one", {.wait = 60s});

@@ -5,7 +5,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
+#include <holdfast/async_with_lock.hpp>
 #include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
 #include <iostream>
 #include <mutex>
 #include <optional>

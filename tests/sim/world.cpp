@@ -162,7 +162,7 @@ void World::make_more(User& u, const Name& n) {
         u.reentrant.back() =
             std::make_unique<Reentrant<int>>(u.client->make_lock(n.text, n.options));
     if (!n.elects) return;
-    auto made = Election::make(*u.client, n.text, n.options);
+    auto made = u.client->make_election(n.text, n.options);
     if (!made) return fail("an election: " + made.error().message());
     u.candidates.back() = std::make_unique<Candidate>(std::move(*made));
 }

@@ -54,13 +54,18 @@ HOLDFAST_EXPORT void start_acquire_all(const std::vector<Part>&, const AcquireAl
 /// Completion: on the handler's executor, else on a thread of Holdfast's, never inside this call.
 /// Until then it is outstanding work of that executor. Cancellation: terminal, partial and total
 /// alike end it with `cancelled`.
-template <asio::completion_token_for<AcquireAllSignature> Token>
-auto async_acquire_all(std::vector<Part> parts, const AcquireAllOptions& options, Token&& token) {
+template <asio::completion_token_for<AcquireAllSignature> Token = asio::deferred_t>
+[[nodiscard]] auto async_acquire_all(std::vector<Part> parts, const AcquireAllOptions& options = {},
+                                     Token&& token = Token()) {
     return asio::async_initiate<Token, AcquireAllSignature>(
         [](auto h, const std::vector<Part>& p, AcquireAllOptions o) {
             start_acquire_all(p, o, std::move(h));
         },
         token, std::move(parts), options);
+}
+template <asio::completion_token_for<AcquireAllSignature> Token>
+[[nodiscard]] auto async_acquire_all(std::vector<Part> parts, Token&& token) {
+    return async_acquire_all(std::move(parts), AcquireAllOptions(), std::forward<Token>(token));
 }
 
 }  // namespace holdfast

@@ -1,6 +1,9 @@
 // Client: one configured backend, opened from a URL or from a name in holdfast.toml.
 #pragma once
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +18,8 @@ namespace holdfast {
 namespace spi {
 class Registry;
 }
+class Election;
+class Engine;
 
 struct ClientOptions {
     /// Runs completions whose handlers name no executor; must outlive the client. Default:
@@ -115,6 +120,8 @@ struct Broken {
 /// answers `forked`.
 class HOLDFAST_EXPORT Client {
 public:
+    /// Refers to no backend: its functions answer `closed`.
+    Client() noexcept = default;
     /// Checks the configuration. Connects on first use, or here if the configuration has `require`.
     ///
     /// `what` is a URL or the name of a backend in holdfast.toml. If empty: HOLDFAST_URL (unless
@@ -131,6 +138,10 @@ public:
     [[nodiscard]] result<std::unique_ptr<Lock>> make_lock(std::string_view name,
                                                           const LockOptions& = {},
                                                           Diagnostics* = nullptr) const;
+
+    /// Makes a candidate of an election (election.hpp); sends nothing. Errors: those of make_lock.
+    [[nodiscard]] result<Election> make_election(std::string_view name, const LockOptions& = {},
+                                                 Diagnostics* = nullptr) const;
 
     /// What the configuration promises; asks no server. For facts of the deployment (persistence,
     /// replicas) see probe().
@@ -172,6 +183,64 @@ public:
                                                               const HolderFilter& = {},
                                                               Diagnostics* = nullptr) const;
 
+    // The same without blocking. Completion: on the handler's executor, else the client's, never
+    // inside this call; at the request time-out at the latest. Not cancellable. Close the client
+    // only after it. Lifetime: this object may be destroyed at once, even before a lazy token
+    // begins the call; `diagnostics` outlives it. In a forked child the handler never runs.
+
+    template <class T>
+    using Signature = void(error_code, T);
+
+    template <asio::completion_token_for<Signature<Examination>> Token = asio::deferred_t>
+    [[nodiscard]] auto async_examine(Diagnostics* diagnostics = nullptr,
+                                     Token&& token = Token()) const {
+        return begin<Examination>(
+            [diagnostics](const Client& c, auto h) { c.start_examine(diagnostics, std::move(h)); },
+            token);
+    }
+    template <asio::completion_token_for<Signature<Inspection>> Token = asio::deferred_t>
+    [[nodiscard]] auto async_inspect(std::string name, Diagnostics* diagnostics = nullptr,
+                                     Token&& token = Token()) const {
+        return begin<Inspection>(
+            [name = std::move(name), diagnostics](const Client& c, auto h) {
+                c.start_inspect(name, diagnostics, std::move(h));
+            },
+            token);
+    }
+    template <
+        asio::completion_token_for<Signature<std::vector<std::string>>> Token = asio::deferred_t>
+    [[nodiscard]] auto async_list(std::string prefix = {}, std::size_t limit = 10000,
+                                  Diagnostics* diagnostics = nullptr,
+                                  Token&& token = Token()) const {
+        return begin<std::vector<std::string>>(
+            [prefix = std::move(prefix), limit, diagnostics](const Client& c, auto h) {
+                c.start_list(prefix, limit, diagnostics, std::move(h));
+            },
+            token);
+    }
+    template <asio::completion_token_for<Signature<std::vector<Broken>>> Token = asio::deferred_t>
+    [[nodiscard]] auto async_break_lock(std::string name, BreakOptions options = {},
+                                        Diagnostics* diagnostics = nullptr,
+                                        Token&& token = Token()) const {
+        return begin<std::vector<Broken>>(
+            [name = std::move(name), options = std::move(options), diagnostics](const Client& c,
+                                                                                auto h) {
+                c.start_break(name, options, diagnostics, std::move(h));
+            },
+            token);
+    }
+    template <asio::completion_token_for<Signature<std::vector<Holder>>> Token = asio::deferred_t>
+    [[nodiscard]] auto async_request_release(std::string name, HolderFilter which = {},
+                                             Diagnostics* diagnostics = nullptr,
+                                             Token&& token = Token()) const {
+        return begin<std::vector<Holder>>(
+            [name = std::move(name), which = std::move(which), diagnostics](const Client& c,
+                                                                            auto h) {
+                c.start_request(name, which, diagnostics, std::move(h));
+            },
+            token);
+    }
+
     /// What this client has done so far. Does not block.
     Stats stats() const;
     /// What it was opened with, without user, password and options: "redis://cache1:6379".
@@ -193,6 +262,30 @@ public:
     explicit Client(std::shared_ptr<Impl> i) noexcept : impl_(std::move(i)) {}
 
 private:
+    friend class Election;
+    template <class T>
+    using Handler = asio::any_completion_handler<Signature<T>>;
+    template <class T, class Start, class Token>
+    auto begin(Start start, Token& token) const {
+        return asio::async_initiate<Token, Signature<T>>(
+            [client = *this, start = std::move(start)](auto h) mutable {
+                // Not kept for the call: the client closes with its last handle.
+                const Client mine = std::move(client);
+                start(mine, std::move(h));
+            },
+            token);
+    }
+    void start_examine(Diagnostics*, Handler<Examination>) const;
+    void start_inspect(const std::string&, Diagnostics*, Handler<Inspection>) const;
+    void start_list(const std::string& prefix, std::size_t limit, Diagnostics*,
+                    Handler<std::vector<std::string>>) const;
+    void start_break(const std::string&, const BreakOptions&, Diagnostics*,
+                     Handler<std::vector<Broken>>) const;
+    void start_request(const std::string&, const HolderFilter&, Diagnostics*,
+                       Handler<std::vector<Holder>>) const;
+    /// Null: there is none.
+    Engine* engine() const noexcept;
+
     std::shared_ptr<Impl> impl_;
 };
 

@@ -29,4 +29,12 @@ constexpr milliseconds whole_milliseconds(std::chrono::duration<R, P> d) {
     return endless ? forever : std::chrono::ceil<milliseconds>(d);
 }
 
+/// How long until `t` by its own clock: zero when it has passed, `forever` for time_point::max().
+template <class C, class D>
+milliseconds time_until(std::chrono::time_point<C, D> t) {
+    const auto now = C::now();
+    if (t <= now) return milliseconds::zero();
+    return t == t.max() ? forever : whole_milliseconds(t - now);
+}
+
 }  // namespace holdfast

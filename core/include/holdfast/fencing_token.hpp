@@ -3,6 +3,9 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
 
 namespace holdfast {
 
@@ -14,4 +17,19 @@ struct FencingToken {
     constexpr auto operator<=>(const FencingToken&) const = default;
 };
 
+/// In decimal.
+inline std::string to_string(FencingToken token) {
+    return std::to_string(token.value);
+}
+inline std::ostream& operator<<(std::ostream& out, FencingToken token) {
+    return out << to_string(token);  // whatever base and locale the stream has
+}
+
 }  // namespace holdfast
+
+template <>
+struct std::hash<holdfast::FencingToken> {
+    std::size_t operator()(holdfast::FencingToken token) const noexcept {
+        return std::hash<std::uint64_t>()(token.value);
+    }
+};

@@ -1,4 +1,5 @@
-// Everything a user of the library needs.
+// Everything a user of the library needs, but for coroutines (async_with_lock.hpp) and the fake
+// server for tests (testing.hpp).
 #pragma once
 #include "holdfast/acquire_all.hpp"         // IWYU pragma: export
 #include "holdfast/client.hpp"              // IWYU pragma: export

@@ -15,6 +15,7 @@
 #pragma once
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,6 +54,7 @@ enum class ReleaseResult : std::uint8_t { released, already_expired, owned_by_ot
 
 HOLDFAST_EXPORT std::string_view to_string(LeaseState) noexcept;
 HOLDFAST_EXPORT std::string_view to_string(PreviousHolder) noexcept;
+HOLDFAST_EXPORT std::string_view to_string(Outcome) noexcept;
 HOLDFAST_EXPORT std::string_view to_string(ReleaseResult) noexcept;
 
 /// Why a renewal or a release failed.
@@ -96,6 +98,8 @@ public:
     /// Until when no other client can hold it, as known now. An answered renewal extends it, or
     /// shortens it when the server set a shorter ttl.
     boot_clock::time_point valid_until() const noexcept;
+    /// How long until then; zero when it is not held.
+    std::chrono::nanoseconds time_left() const noexcept;
     /// Requested once when the lease is lost, at the latest at valid_until(); never by release(),
     /// and never for an empty Lease. Callbacks run on a thread of Holdfast's user pool: they may
     /// block without delaying the renewal, timer or loss of another lease. They must not destroy
@@ -139,34 +143,33 @@ public:
     using ReleaseSignature = void(error_code, ReleaseResult);
     /// Renews without blocking; ends at the request time-out. Completes as Lock::async_acquire
     /// does, but is not cancellable. The Lease may be destroyed before completion.
-    template <asio::completion_token_for<RenewSignature> Token>
-    auto async_renew(Token && token) {
+    template <asio::completion_token_for<RenewSignature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_renew(Token && token = Token()) {
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_renew(body, std::move(h)); }, token);
     }
     /// As downgrade(), without blocking; ends when downgrade() would. Otherwise as async_renew().
-    template <asio::completion_token_for<RenewSignature> Token>
-    auto async_downgrade(Token && token) {
+    template <asio::completion_token_for<RenewSignature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_downgrade(Token && token = Token()) {
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_downgrade(body, std::move(h)); }, token);
     }
     /// As release(), without blocking; ends at the request time-out. With
     /// ReleaseResult::unreachable the error code is `unavailable`, or the server's refusal (denied,
     /// ...); else there is none. Otherwise as async_renew().
-    template <asio::completion_token_for<ReleaseSignature> Token>
-    auto async_release(Outcome outcome, Token && token) {
+    template <asio::completion_token_for<ReleaseSignature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_release(Outcome outcome = Outcome::done, Token && token = Token()) {
         return asio::async_initiate<Token, ReleaseSignature>(
             [body = body_, outcome](auto h) { start_release(body, outcome, std::move(h)); }, token);
     }
-    /// Releases with Outcome::done.
     template <asio::completion_token_for<ReleaseSignature> Token>
-    auto async_release(Token && token) {
+    [[nodiscard]] auto async_release(Token && token) {
         return async_release(Outcome::done, std::forward<Token>(token));
     }
     /// Completes with lost_reason() when the lease is lost, with not_held when it is released, and
     /// with cancelled when cancelled. For coroutines, which cannot await a stop_token.
-    template <asio::completion_token_for<RenewSignature> Token>
-    auto async_lost(Token && token) {
+    template <asio::completion_token_for<RenewSignature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_lost(Token && token = Token()) const {
         return asio::async_initiate<Token, RenewSignature>(
             [body = body_](auto h) { start_lost(body, std::move(h)); }, token);
     }

@@ -1,5 +1,8 @@
 // A LeaseSet proves that several locks are held together. It is lost with the first part that is.
 #pragma once
+#include <compare>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <vector>
@@ -22,9 +25,21 @@ public:
 
     /// How many parts were passed to acquire_all().
     std::size_t size() const noexcept;
+    bool empty() const noexcept {
+        return size() == 0;
+    }
     /// The lease of this part, counted from 0 in the caller's order. Parts that name one lock share
-    /// one lease. Throws std::out_of_range.
-    const Lease& operator[](std::size_t part) const;
+    /// one lease. `part` must be below size(), which at() checks.
+    const Lease& operator[](std::size_t part) const noexcept;
+    /// The same. Throws std::out_of_range.
+    const Lease& at(std::size_t part) const;
+    /// Visits the lease of each part in the caller's order. Valid while the set is neither moved
+    /// nor destroyed.
+    class const_iterator;
+    using value_type = Lease;
+    using iterator = const_iterator;
+    const_iterator begin() const noexcept;
+    const_iterator end() const noexcept;
 
     /// Whether all parts are held and valid now; false for an empty set.
     [[nodiscard]] bool valid() const noexcept;
@@ -32,6 +47,8 @@ public:
     LeaseState state() const noexcept;
     /// Until when no other client can hold any part: the earliest valid_until() of all.
     boot_clock::time_point valid_until() const noexcept;
+    /// How long until then; zero when a part is not held.
+    std::chrono::nanoseconds time_left() const noexcept;
     /// Requested once, when the first part is lost; never by release(), and never for an empty set.
     /// Callbacks run as those of Lease::lost().
     std::stop_token lost() const;
@@ -46,21 +63,20 @@ public:
     /// As release(), without blocking; ends at the request time-out. Not cancellable. The error
     /// code is `unavailable` when the release of a part gets no answer. The set may be moved or
     /// destroyed before completion; a lazy operation that begins after its end finds nothing held.
-    template <asio::completion_token_for<Lease::ReleaseSignature> Token>
-    auto async_release(Outcome outcome, Token && token) {
+    template <asio::completion_token_for<Lease::ReleaseSignature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_release(Outcome outcome = Outcome::done, Token && token = Token()) {
         return asio::async_initiate<Token, Lease::ReleaseSignature>(
             [state = state_, outcome](auto h) { start_release(state, outcome, std::move(h)); },
             token);
     }
-    /// Releases with Outcome::done.
     template <asio::completion_token_for<Lease::ReleaseSignature> Token>
-    auto async_release(Token && token) {
+    [[nodiscard]] auto async_release(Token && token) {
         return async_release(Outcome::done, std::forward<Token>(token));
     }
     /// Completes with the reason when the first part is lost, with not_held when the set is
     /// released, and with cancelled when cancelled. Lifetime as async_release().
-    template <asio::completion_token_for<Lease::RenewSignature> Token>
-    auto async_lost(Token && token) {
+    template <asio::completion_token_for<Lease::RenewSignature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_lost(Token && token = Token()) const {
         return asio::async_initiate<Token, Lease::RenewSignature>(
             [state = state_](auto h) { start_lost(state, std::move(h)); }, token);
     }
@@ -81,5 +97,62 @@ private:
 
     std::shared_ptr<State> state_;  // null: an empty set
 };
+
+/// Of the random access kind.
+class LeaseSet::const_iterator {
+public:
+    using iterator_category = std::random_access_iterator_tag;
+    using value_type = Lease;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Lease*;
+    using reference = const Lease&;
+
+    const_iterator() noexcept = default;
+    reference operator*() const noexcept { return (*set_)[part_]; }
+    pointer operator->() const noexcept { return &**this; }
+    reference operator[](difference_type n) const noexcept { return *(*this + n); }
+    const_iterator& operator+=(difference_type n) noexcept {
+        part_ = static_cast<std::size_t>(static_cast<difference_type>(part_) + n);
+        return *this;
+    }
+    const_iterator& operator-=(difference_type n) noexcept { return *this += -n; }
+    const_iterator& operator++() noexcept { return *this += 1; }
+    const_iterator& operator--() noexcept { return *this -= 1; }
+    const_iterator operator++(int) noexcept {
+        const auto before = *this;
+        ++*this;
+        return before;
+    }
+    const_iterator operator--(int) noexcept {
+        const auto before = *this;
+        --*this;
+        return before;
+    }
+    friend const_iterator operator+(const_iterator i, difference_type n) noexcept { return i += n; }
+    friend const_iterator operator+(difference_type n, const_iterator i) noexcept { return i += n; }
+    friend const_iterator operator-(const_iterator i, difference_type n) noexcept { return i -= n; }
+    friend difference_type operator-(const const_iterator& a, const const_iterator& b) noexcept {
+        return static_cast<difference_type>(a.part_) - static_cast<difference_type>(b.part_);
+    }
+    friend bool operator==(const const_iterator& a, const const_iterator& b) noexcept {
+        return a.part_ == b.part_;
+    }
+    friend auto operator<=>(const const_iterator& a, const const_iterator& b) noexcept {
+        return a.part_ <=> b.part_;
+    }
+
+private:
+    friend class LeaseSet;
+    const_iterator(const LeaseSet& set, std::size_t part) noexcept : set_(&set), part_(part) {}
+    const LeaseSet* set_ = nullptr;
+    std::size_t part_ = 0;
+};
+
+inline LeaseSet::const_iterator LeaseSet::begin() const noexcept {
+    return {*this, 0};
+}
+inline LeaseSet::const_iterator LeaseSet::end() const noexcept {
+    return {*this, size()};
+}
 
 }  // namespace holdfast

@@ -7,6 +7,8 @@
 
 namespace holdfast {
 
+class Client;
+
 /// TimedLockable, not re-entrant: a thread that locks it twice deadlocks.
 ///
 /// Threads that share the object queue inside the process, so the server sees one waiter. lock()
@@ -21,6 +23,8 @@ public:
     template <std::derived_from<Lock> L>
     explicit mutex(std::unique_ptr<L> lock) : mutex(std::unique_ptr<Lock>(std::move(lock))) {}
     explicit mutex(std::unique_ptr<Lock> lock);
+    /// As of Client::make_lock. Throws boost::system::system_error with its errors.
+    mutex(const Client& client, std::string_view name, const LockOptions& = {});
     /// Throws boost::system::system_error when the lock could not be made, so that you can write
     /// `holdfast::mutex m{client.make_lock("a")}`.
     template <std::derived_from<Lock> L>
@@ -39,7 +43,7 @@ public:
     }
     template <class C, class D>
     [[nodiscard]] bool try_lock_until(std::chrono::time_point<C, D> t) {
-        return try_lock_for(t - C::now());
+        return try_lock_for(time_until(t));
     }
     void unlock() noexcept;
     /// The lease of this lock; only while the calling thread holds the mutex.

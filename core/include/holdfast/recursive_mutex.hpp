@@ -6,6 +6,8 @@
 
 namespace holdfast {
 
+class Client;
+
 /// A thread that holds it may lock it again, and unlocks it as often. It excludes other threads and
 /// processes.
 ///
@@ -21,6 +23,8 @@ public:
     explicit recursive_mutex(std::unique_ptr<L> lock)
         : recursive_mutex(std::unique_ptr<Lock>(std::move(lock))) {}
     explicit recursive_mutex(std::unique_ptr<Lock> lock);
+    /// As of Client::make_lock. Throws boost::system::system_error with its errors.
+    recursive_mutex(const Client& client, std::string_view name, const LockOptions& = {});
     /// Throws boost::system::system_error when the lock could not be made.
     template <std::derived_from<Lock> L>
     explicit recursive_mutex(result<std::unique_ptr<L>> lock)
@@ -38,7 +42,7 @@ public:
     }
     template <class C, class D>
     [[nodiscard]] bool try_lock_until(std::chrono::time_point<C, D> t) {
-        return try_lock_for(t - C::now());
+        return try_lock_for(time_until(t));
     }
     void unlock() noexcept;
 

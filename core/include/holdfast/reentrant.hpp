@@ -12,6 +12,8 @@
 
 namespace holdfast {
 
+class Client;
+
 /// Behind Reentrant: the handles of one owner, and its acquisitions under way. Thread-safe.
 class HOLDFAST_EXPORT ReentrantOwner {
 public:
@@ -19,6 +21,7 @@ public:
     static std::shared_ptr<ReentrantOwner> make(std::shared_ptr<Lock>);
     /// Throws boost::system::system_error (not_supported) for a semaphore.
     static std::shared_ptr<Lock> checked(std::unique_ptr<Lock>);
+    static std::unique_ptr<Lock> make_lock(const Client&, std::string_view, const LockOptions&);
 
     virtual ~ReentrantOwner();
     virtual result<Lease> acquire(const AcquireOptions&, std::stop_token) = 0;
@@ -49,29 +52,61 @@ public:
     explicit Reentrant(result<std::unique_ptr<L>> lock)
         : Reentrant(std::unique_ptr<Lock>(std::move(lock).value())) {}
 
+    /// As of Client::make_lock. Throws boost::system::system_error with its errors.
+    Reentrant(const Client& client, std::string_view name, const LockOptions& options = {})
+        : Reentrant(ReentrantOwner::make_lock(client, name, options)) {}
+
     const Lock& lock() const noexcept { return *all_->lock; }
 
     /// Blocks, is cancelled and fails as Lock::acquire. Further errors: would_deadlock (exclusive,
     /// while the owner holds it shared), lost (while a handle of a lost grant is not released).
     [[nodiscard]] result<Lease> acquire(const Owner& owner, const AcquireOptions& options = {},
-                                        std::stop_token stop = {}) {
+                                        std::stop_token stop = {}) const {
         const auto one = all_->of(owner);
         if (!one) return make_error_code(errc::forked);
         return one->acquire(options, std::move(stop));
     }
     /// Makes one attempt: acquire with `wait` zero.
-    [[nodiscard]] result<Lease> try_acquire(const Owner& owner) {
+    [[nodiscard]] result<Lease> try_acquire(const Owner& owner) const {
         return acquire(owner, {.wait = milliseconds::zero()});
+    }
+    /// Waits at most so long: acquire with this `wait`.
+    template <class R, class P>
+    [[nodiscard]] result<Lease> try_acquire_for(const Owner& owner,
+                                                std::chrono::duration<R, P> wait) const {
+        return acquire(owner, {.wait = whole_milliseconds(wait)});
+    }
+    /// Acquires in shared mode; otherwise as acquire.
+    [[nodiscard]] result<Lease> acquire_shared(const Owner& owner, AcquireOptions options = {},
+                                               std::stop_token stop = {}) const {
+        options.mode = Mode::shared;
+        return acquire(owner, options, std::move(stop));
     }
     /// As acquire, without blocking. Completion: on the handler's executor, else on a thread of
     /// Holdfast's, never inside this call. Cancellation and lifetime as Lock::async_acquire.
-    template <asio::completion_token_for<Lock::Signature> Token>
-    auto async_acquire(Owner owner, const AcquireOptions& options, Token&& token) {
+    template <asio::completion_token_for<Lock::Signature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_acquire(Owner owner, const AcquireOptions& options = {},
+                                     Token&& token = Token()) const {
         return asio::async_initiate<Token, Lock::Signature>(
             [all = all_](auto h, const Owner& o, const AcquireOptions& asked) {
                 if (const auto one = all->of(o)) one->start(asked, std::move(h));
             },
             token, std::move(owner), options);
+    }
+    template <asio::completion_token_for<Lock::Signature> Token>
+    [[nodiscard]] auto async_acquire(Owner owner, Token&& token) const {
+        return async_acquire(std::move(owner), AcquireOptions(), std::forward<Token>(token));
+    }
+    /// Acquires in shared mode; otherwise as async_acquire.
+    template <asio::completion_token_for<Lock::Signature> Token = asio::deferred_t>
+    [[nodiscard]] auto async_acquire_shared(Owner owner, AcquireOptions options = {},
+                                            Token&& token = Token()) const {
+        options.mode = Mode::shared;
+        return async_acquire(std::move(owner), options, std::forward<Token>(token));
+    }
+    template <asio::completion_token_for<Lock::Signature> Token>
+    [[nodiscard]] auto async_acquire_shared(Owner owner, Token&& token) const {
+        return async_acquire_shared(std::move(owner), AcquireOptions(), std::forward<Token>(token));
     }
 
     /// How many owners it keeps: all that hold or wait, and some of the others. Zero in the child

@@ -7,6 +7,8 @@
 
 namespace holdfast {
 
+class Client;
+
 /// Not re-entrant. Each lock_shared() acquires a lease of its own, kept for the calling thread: to
 /// join another reader of the process would pass a waiting writer.
 ///
@@ -22,6 +24,9 @@ public:
     explicit shared_mutex(std::unique_ptr<L> lock)
         : shared_mutex(std::unique_ptr<Lock>(std::move(lock))) {}
     explicit shared_mutex(std::unique_ptr<Lock> lock);
+    /// As of Client::make_lock. `kind` counts as shared_mutex. Throws boost::system::system_error
+    /// with its errors.
+    shared_mutex(const Client& client, std::string_view name, const LockOptions& = {});
     /// Throws boost::system::system_error when the lock could not be made.
     template <std::derived_from<Lock> L>
     explicit shared_mutex(result<std::unique_ptr<L>> lock)
@@ -39,7 +44,7 @@ public:
     }
     template <class C, class D>
     [[nodiscard]] bool try_lock_until(std::chrono::time_point<C, D> t) {
-        return try_lock_for(t - C::now());
+        return try_lock_for(time_until(t));
     }
     void unlock() noexcept { leave(); }
 
@@ -52,7 +57,7 @@ public:
     }
     template <class C, class D>
     [[nodiscard]] bool try_lock_shared_until(std::chrono::time_point<C, D> t) {
-        return try_lock_shared_for(t - C::now());
+        return try_lock_shared_for(time_until(t));
     }
     void unlock_shared() noexcept { leave(); }
 

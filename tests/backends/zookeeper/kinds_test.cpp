@@ -142,7 +142,7 @@ TEST_CASE("kinds: what a session keeps there by another layout is refused, and n
         CHECK(words.text().find(node) != std::string::npos);
         CHECK(here.client.break_lock(here.name, {.now = true}).error() == errc::kind_mismatch);
         CHECK(here.client.request_release(here.name).error() == errc::kind_mismatch);
-        CHECK(hf::Election::make(here.client, here.name)->leader().error() == errc::kind_mismatch);
+        CHECK(here.client.make_election(here.name)->leader().error() == errc::kind_mismatch);
         // Not even a folder, which kazoo would count as a lease.
         lab::wait_until([&] { return others() == 3; }, 10s, "nothing of ours is left");
         here.gone(node);
