@@ -217,9 +217,12 @@ Engine* Client::engine() const noexcept {
     return impl_ ? impl_->engine.get() : nullptr;
 }
 
+namespace {
+constexpr Capabilities no_capabilities;
+}
+
 const Capabilities& Client::capabilities() const noexcept {
-    static const Capabilities none;
-    return impl_ ? impl_->engine->backend().capabilities() : none;
+    return impl_ ? impl_->engine->backend().capabilities() : no_capabilities;
 }
 
 result<Capabilities> Client::probe(Diagnostics* diagnostics) const {

@@ -150,9 +150,10 @@ spi::Descriptor with(const spi::Descriptor& memory, const std::shared_ptr<Faults
     return d;
 }
 
+constinit std::atomic<unsigned> last_server{0};
+
 std::string fresh_name() {
-    static std::atomic<unsigned> last{0};
-    return "fake-server-" + std::to_string(++last);
+    return "fake-server-" + std::to_string(++last_server);
 }
 
 Client opened(const std::string& url, ClientOptions options) {
