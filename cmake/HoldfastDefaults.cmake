@@ -1,4 +1,4 @@
-# What every target of ours shares: the language, visibility, and warnings as errors. Nothing here is
+# What every target of ours shares: the language, visibility, and warnings. Nothing here is
 # global to a project that includes Holdfast by add_subdirectory.
 include(GNUInstallDirs)
 
@@ -22,7 +22,10 @@ endif()
 add_library(holdfast_warnings INTERFACE)
 target_compile_features(holdfast_warnings INTERFACE cxx_std_20)
 target_compile_options(holdfast_warnings INTERFACE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Werror)
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast)
+if(HOLDFAST_WERROR)
+    target_compile_options(holdfast_warnings INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # False alarms of g++ 12 about coroutine frames, whose memory Boost allocates in its own way.
     target_compile_options(holdfast_warnings INTERFACE -Wno-mismatched-new-delete)
@@ -38,6 +41,8 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(holdfast_warnings INTERFACE -Wno-subobject-linkage -Wshadow=local)
     # Up to a tenth of the time: the compiler looks for unused memory of its own only above half a gigabyte.
     target_compile_options(holdfast_warnings INTERFACE --param=ggc-min-heapsize=500000)
+elseif(CMAKE_UNITY_BUILD)
+    target_compile_options(holdfast_warnings INTERFACE -Wno-shadow)  # for the same reason
 endif()
 
 function(holdfast_target_defaults target)

@@ -4,6 +4,7 @@
 # pages. It also has the files with [fork] cases: in a forked child a sanitizer's allocator may wait for ever for what a
 # thread of the parent held, and ThreadSanitizer does not follow threads that such a child starts.
 option(HOLDFAST_TESTS_SPLIT "Build only the suites that tests/run --split has in this kind of build" OFF)
+option(HOLDFAST_TESTS_OF_TREE "Build the tests of pages and sources, which say the same on every platform" ON)
 set(HOLDFAST_SANITIZED OFF)
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     set(HOLDFAST_SANITIZED ON)
@@ -16,6 +17,10 @@ if(HOLDFAST_TESTS_SPLIT AND HOLDFAST_SANITIZED)
     add_compile_options(-fno-sanitize=null,alignment)
 elseif(HOLDFAST_TESTS_SPLIT)
     set(HOLDFAST_TESTS_OF_LIBRARY OFF)
+endif()
+
+if(CMAKE_CROSSCOMPILING)
+    set(HOLDFAST_TESTS_OF_REST OFF)  # an emulator runs one program, not those that it starts
 endif()
 
 # holdfast_fork_files(LIST): leaves in LIST what has [fork] cases, where the library's suites are not built.

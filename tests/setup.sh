@@ -2,12 +2,17 @@
 # Set-up for tests/run and bench/run (sourced): Debian packages, with a question and without starting a
 # service, and where things are written. Callers set $root (the source tree) and $yes (1: no question).
 
-packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboost-url1.81-dev
-    libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
+# Some packages have a version in their name: Debian 12 has Boost 1.81 beside its default, Debian 13 has 1.83.
+case $(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}") in
+    13) boost=1.83 postgresql=17 ;;
+    *) boost=1.81 postgresql=15 ;;
+esac
+packages_build="g++ cmake ninja-build pkg-config ccache libboost$boost-dev libboost-url$boost-dev
+    libboost-json$boost-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
     libfmt-dev libpqxx-dev libpq-dev libmariadb-dev libzookeeper-st-dev"
-packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer mariadb-server-core
+packages_servers="redis-server redis-tools openssl postgresql-$postgresql pgbouncer mariadb-server-core
     mariadb-client-core libzookeeper-java default-jre-headless etcd-server etcd-client"
-packages_tests="catch2 libboost-context1.81-dev python3 python3-redis clang-format groff-base iptables iproute2 systemd
+packages_tests="catch2 libboost-context$boost-dev python3 python3-redis clang-format groff-base iptables iproute2 systemd
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm lua5.1 liblua5.1-0-dev
     spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client"
 packages_fuzz="clang libclang-rt-14-dev"
@@ -21,6 +26,16 @@ fail() {
     shift
     printf '%s: %s\n' "$program" "$*" >&2
     exit "$code"
+}
+
+# counts LINE: adds its "N passed, N failed" to $passed and $failed; without that line, one failure and false.
+counts() {
+    if [[ $1 =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
+    else
+        failed=$((failed + 1))
+        return 1
+    fi
 }
 
 # The program that a package is wanted for: where it is there, however it came, the package is not needed.
@@ -141,7 +156,7 @@ setup_packages() {
     plan=$("${apt[@]}" --assume-no install "${missing[@]}" 2>&1 |
         grep -E '^(Need to get|After this operation|E:)' || true)
     case $plan in
-        *E:*) fail 69 "apt cannot install what is missing (this was made for Debian 12, bookworm):
+        *E:*) fail 69 "apt cannot install what is missing (this was made for Debian 12, bookworm, and 13, trixie):
 $plan" ;;
     esac
     say "$program will install: ${missing[*]}"

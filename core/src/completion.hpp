@@ -34,7 +34,7 @@ asio::any_completion_executor bare(asio::any_completion_executor) noexcept;
 /// Counts as work of its loop for as long as it lives. Composed operations name such executors.
 template <class Executor>
 using Tracked =
-    asio::require_result<Executor, asio::execution::outstanding_work_t::tracked_t>::type;
+    typename asio::require_result<Executor, asio::execution::outstanding_work_t::tracked_t>::type;
 
 /// Calls `f` with the executor as its own type if that is one of these.
 template <class... Types, class Executor, class F>

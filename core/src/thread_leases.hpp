@@ -46,7 +46,7 @@ private:
         int exceptions = 0;  ///< in flight when the thread locked
     };
     ForkGuarded<std::map<std::thread::id, std::vector<Locked>>> of_;
-    const Lease none_;
+    const Lease none_{};
 };
 
 /// False when another client holds the lock. Throws on faults.

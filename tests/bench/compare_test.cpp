@@ -92,5 +92,5 @@ TEST_CASE("compare: what is missing, other conditions and other verdicts are tol
 }
 
 TEST_CASE("compare: a file that is no report says so", "[compare]") {
-    CHECK_THROWS_WITH(read_json("/nowhere/report.json"), Catch::Contains("/nowhere/report.json"));
+    CHECK_THROWS_WITH(read_json("/nowhere/report.json"), ContainsSubstring("/nowhere/report.json"));
 }

@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+
+#include "catch.hpp"
 
 using namespace holdfast;
 using namespace holdfast::cli;

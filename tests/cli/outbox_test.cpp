@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <string>
 #include <thread>
+
+#include "catch.hpp"
 
 using namespace holdfast;
 using namespace holdfast::cli;

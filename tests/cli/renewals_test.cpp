@@ -1,7 +1,7 @@
 // Renewals: what two looks or more say of a holder's last renewal, and what they do not.
 #include "renewals.hpp"
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 using namespace holdfast;
 using namespace holdfast::cli;

@@ -2,7 +2,7 @@
 // operator's call leaves.
 #include "holdfast/spi/name_state.hpp"
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "holdfast/spi/holder.hpp"
 

@@ -40,7 +40,8 @@ def of_backends(root):
     words = r'(?:"([^"]*)"|([^\s"]+))'
     calls = [c for t in texts for c in re.findall(r"holdfast_backend_option\(([^)]*)\)", t)]
     packages = [re.findall(words, call)[3] for call in calls]
-    return {p for quoted, bare in packages for p in (quoted or bare).split()} - {"nothing"}
+    boost = "${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR}"  # as setup.sh and the README have it: $boost
+    return {p.replace(boost, "$boost") for quoted, bare in packages for p in (quoted or bare).split()} - {"nothing"}
 
 
 def policy_after_a_killed_installation(root, before):

@@ -149,7 +149,7 @@ std::optional<spi::Endpoint> parse_endpoint(std::string_view text, std::string* 
     }
     const std::string_view host = text.substr(0, colon);
     const auto authority =
-        boost::urls::parse_authority(boost::urls::string_view(host.data(), host.size()));
+        boost::urls::parse_authority(boost::core::string_view(host.data(), host.size()));
     if (!authority || authority->has_userinfo() || authority->has_port() ||
         authority->host_type() == boost::urls::host_type::ipvfuture)
         return fail("is malformed");

@@ -84,7 +84,7 @@ std::string printable(std::string text) {
 
 std::optional<std::string> decode_percent(std::string_view text) {
     const auto checked =
-        boost::urls::make_pct_string_view(boost::urls::string_view(text.data(), text.size()));
+        boost::urls::make_pct_string_view(boost::core::string_view(text.data(), text.size()));
     if (!checked) return std::nullopt;
     return checked->decode();
 }

@@ -141,8 +141,8 @@ TEST_CASE("command: the same bytes as hiredis writes") {
             sizes.push_back(word.size());
         }
         char* expected = nullptr;
-        const int size = redisFormatCommandArgv(&expected, static_cast<int>(words.size()),
-                                                texts.data(), sizes.data());
+        const auto size = redisFormatCommandArgv(&expected, static_cast<int>(words.size()),
+                                                 texts.data(), sizes.data());
         REQUIRE(size > 0);
         std::string bytes = "before";
         c.encode(bytes);

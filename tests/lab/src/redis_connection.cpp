@@ -132,8 +132,8 @@ public:
             sizes.push_back(argument.size());
         }
         char* raw = nullptr;
-        const int size = ::redisFormatCommandArgv(&raw, static_cast<int>(words.size()),
-                                                  words.data(), sizes.data());
+        const auto size = ::redisFormatCommandArgv(&raw, static_cast<int>(words.size()),
+                                                   words.data(), sizes.data());
         if (size < 0) {
             throw LabError("cannot format a Redis command");
         }

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""The platforms of docs/compatibility.md, made from docs/platforms.json, which runs of tests/platforms/run write.
+
+usage: table.py             compares; exit 1 and the difference when the page has something else
+       table.py --write     writes the table anew
+       table.py --selftest  what did not run whole, or failed, gets no tick
+       table.py --facts     what is installed here, as JSON
+       table.py --record NAME FACTS FILTER REPORT...   keeps what one run has found (ctest's reports), and writes the table
+"""
+import collections
+import datetime
+import difflib
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+KEPT, PAGE = ROOT / "docs/platforms.json", ROOT / "docs/compatibility.md"
+BEGIN, END = "<!-- platforms: tests/platforms/table.py --write -->", "<!-- end of platforms -->"
+NAMES = {"debian-12-clang": "Debian 12, clang", "debian-13": "Debian 13", "debian-13-clang": "Debian 13, clang, C++23",
+         "arm64": "Debian 12, arm64 (under qemu)"}
+# What most of the suite is about comes first.
+SHOWN = ("Boost", "hiredis", "libpqxx", "MariaDB Connector/C", "Redis", "Valkey", "PostgreSQL", "MariaDB", "etcd", "ZooKeeper servers")
+
+
+def facts():
+    """{what: its version here}, of what is installed."""
+    path = ROOT / "tests/docs/versions.py"
+    spec = importlib.util.spec_from_file_location("versions", path)
+    versions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(versions)
+    asked = versions.ASKED | {"Valkey": ["valkey-server", "--version"], "clang": ["clang++", "--version"],
+                              "PostgreSQL": ["sh", "-c", "ls /usr/lib/postgresql | sort -n | tail -n 1 | sed 's/$/.0/'"],
+                              "Debian": ["cat", "/etc/debian_version"]}
+    found = {}
+    for what, command in asked.items():
+        try:
+            found[what] = versions.version_here(command)
+        except (OSError, TypeError, subprocess.CalledProcessError):
+            continue  # not installed
+    return found | {"machine": subprocess.check_output(["uname", "-m"], text=True).strip()}
+
+
+def results(reports):
+    """{part: {"passed": n, "failed": [name]}} of ctest's reports; what ran with Valkey is a part by itself."""
+    parts = collections.defaultdict(lambda: {"passed": 0, "failed": []})
+    for report in map(pathlib.Path, reports):
+        for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
+            name = case.get("name")
+            part = parts[report.stem if report.stem != "suite" else name.split(".")[0]]
+            if case.get("status") == "run":
+                part["passed"] += 1
+            else:
+                part["failed"].append(name)
+    return parts
+
+
+def short(version):
+    return ".".join(version.split(".")[:2])
+
+
+def row(name, run):
+    versions = run["versions"]
+    clang = "clang" in name
+    compiler = f"clang {short(versions['clang'])}" if clang else f"g++ {short(versions['compiler'])}"
+    passed = sum(part["passed"] for part in run["parts"].values())
+    failed = [test for part in run["parts"].values() for test in part["failed"]]
+    parts = ", ".join(sorted(f"{part} {len(r['failed']) + r['passed']}" for part, r in run["parts"].items()))
+    said = f"{passed} passed" + (f", {len(failed)} failed: " + ", ".join(f"`{test}`" for test in failed) if failed else "")
+    if run["filter"]:
+        said += " (a part of the suite)"
+    tick = "✓ " if passed and not failed and not run["filter"] else ""
+    what = ", ".join(f"{what} {short(versions[what]).removesuffix('.0') if what == 'PostgreSQL' else short(versions[what])}"
+                     for what in SHOWN if what in versions)
+    return f"| {NAMES[name]} | {compiler} | {what} | {run['date']} | {tick}{said} | {parts} |"
+
+
+def table(kept):
+    lines = ["| platform | compiler | with | run on | tests | of which |", "|---|---|---|---|---|---|"]
+    lines += [row(name, kept[name]) if name in kept else f"| {NAMES[name]} | | | not run | | |" for name in NAMES]
+    return "\n".join(lines)
+
+
+def page_with(text, kept):
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{table(kept)}\n{END}{rest.split(END)[1]}"
+
+
+def read():
+    return json.loads(KEPT.read_text()) if KEPT.exists() else {}
+
+
+def record(name, found, only, *reports):
+    kept = read()
+    kept[name] = {"date": datetime.date.today().isoformat(), "filter": only,
+                  "versions": json.loads(pathlib.Path(found).read_text()), "parts": results(reports)}
+    KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+
+
+def selftest():
+    whole = {"date": "2000-01-01", "filter": "", "versions": {"compiler": "14.2.0"}, "parts": {"core": {"passed": 2, "failed": []}}}
+    failed = whole | {"parts": {"core": {"passed": 1, "failed": ["core"]}}}
+    nothing = whole | {"parts": {}}
+    ticks = ["✓" in row("debian-13", run) for run in (whole, failed, nothing, whole | {"filter": "core"})]
+    changed = page_with(f"{BEGIN}\nold\n{END}", {"debian-13": whole})
+    if ticks != [True, False, False, False] or "`core`" not in row("debian-13", failed) or "old" in changed:
+        sys.exit(f"ticks {ticks}\n{changed}")
+
+
+def main():
+    if sys.argv[1:] == ["--facts"]:
+        print(json.dumps(facts(), indent=1))
+        return
+    if sys.argv[1:] == ["--selftest"]:
+        selftest()
+        return
+    if sys.argv[1:2] == ["--record"]:
+        record(*sys.argv[2:])
+    old = PAGE.read_text()
+    new = page_with(old, read())
+    if sys.argv[1:]:
+        PAGE.write_text(new)
+    elif old != new:
+        print(*difflib.unified_diff(old.splitlines(), new.splitlines(), "the page", "platforms.json", lineterm=""), sep="\n")
+        sys.exit("docs/compatibility.md has not what docs/platforms.json says; tests/platforms/table.py --write writes it anew")
+
+
+if __name__ == "__main__":
+    main()
