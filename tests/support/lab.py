@@ -24,4 +24,4 @@ class Lab:
 
     def close(self):
         self.process.terminate()
-        self.process.wait()
+        self.process.communicate()

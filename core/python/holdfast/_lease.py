@@ -2,7 +2,7 @@
 from typing import Any, Optional, Tuple
 
 from . import _library as c
-from ._errors import Error, Lost, check, error_of
+from ._errors import Error, Forked, Lost, check, error_of
 from ._library import byref, library
 from ._queue import Start, wait, wait_async
 
@@ -171,4 +171,7 @@ class Lease:
 
 
 def _is_loss(error: Error) -> bool:
+    """What a watch was answered: any reason but a release."""
+    if isinstance(error, Forked):
+        raise error
     return error.code != c.NOT_HELD
