@@ -3,6 +3,7 @@ import asyncio
 import threading
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from support import CAP, Case, until
 import holdfast
@@ -62,6 +63,7 @@ class Asyncio(Case):
                 async with lock as lease:
                     tokens.append(lease.token)
 
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
             before = threading.active_count()
             async with lock:
                 tasks = [asyncio.ensure_future(one()) for _ in range(WAITERS)]

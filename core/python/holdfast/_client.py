@@ -3,10 +3,11 @@ import atexit
 import json
 import time
 import weakref
+from ctypes import c_void_p, string_at
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from . import _library as c
-from ._errors import TimedOut, check
+from ._errors import Closed, TimedOut, check
 from ._library import byref, library
 from ._lock import Handle, Lock, SharedLock
 
@@ -61,7 +62,7 @@ class Client:
     is then released as abandoned. In a child of os.fork() its functions raise Forked."""
 
     def __init__(self, what: Optional[str] = None, *, config: Optional[str] = None, close_grace: float = 1.0) -> None:
-        self._handle = c.c_void_p()
+        self._handle = c_void_p()
         error = c.ErrorInfo()
         options = c.ClientOptions(config_file=c.text(config), close_grace=c.milliseconds(close_grace))
         check(library.hf_open(c.text(what), byref(options), byref(self._handle), byref(error)), error)
@@ -76,12 +77,12 @@ class Client:
     def close(self) -> None:
         """Ends every wait, and releases every lease, as abandoned."""
         _open.discard(self)
-        handle, self._handle = self._handle, c.c_void_p()
+        handle, self._handle = self._handle, c_void_p()
         library.hf_close(handle)
 
     def __del__(self, close: Any = library.hf_close) -> None:
         close(self._handle)
-        self._handle = c.c_void_p()
+        self._handle = c_void_p()
 
     def __enter__(self) -> "Client":
         return self
@@ -108,7 +109,7 @@ class Client:
 
     def _open_handle(self) -> Any:
         if not self._handle:
-            raise _closed()
+            raise Closed("the client was closed", 16)
         return self._handle
 
     def lock(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None, note: Optional[str] = None,
@@ -143,10 +144,10 @@ class Client:
              wait: int = 0, note: Optional[str] = None, now: bool = False) -> List[Json]:
         question = c.Question(what=what, name=c.text(name), owner=c.text(owner), token=token or 0, limit=limit, wait=wait,
                               note=c.text(note), now=int(now))
-        answer, error = c.c_void_p(), c.ErrorInfo()
+        answer, error = c_void_p(), c.ErrorInfo()
         check(library.hf_ask(self._open_handle(), byref(question), byref(answer), byref(error)), error)
         try:
-            return [json.loads(line) for line in c.ctypes.string_at(answer.value or 0).decode().splitlines()]
+            return [json.loads(line) for line in string_at(answer.value or 0).decode().splitlines()]
         finally:
             library.hf_string_free(answer)
 
@@ -172,11 +173,6 @@ class Client:
     def examine(self) -> Json:
         """What makes the deployment unsafe or slow."""
         return self._ask(c.EXAMINE)[0]
-
-
-def _closed() -> Exception:
-    from ._errors import Closed
-    return Closed("the client was closed", 16)
 
 
 _open: "weakref.WeakSet[Client]" = weakref.WeakSet()

@@ -1,4 +1,5 @@
 """A lease: the proof that one acquisition is held."""
+from ctypes import c_void_p
 from typing import Any, Optional, Tuple
 
 from . import _library as c
@@ -18,14 +19,14 @@ class Lease:
     """
 
     def __init__(self, name: str, client: Any, parts: int) -> None:
-        self._handle = c.c_void_p()
+        self._handle = c_void_p()
         self.name = name
         self._client = client  # is not closed while this lives
         self._parts = parts
 
     def __del__(self, free: Any = library.hf_lease_free) -> None:
         free(self._handle)
-        self._handle = c.c_void_p()
+        self._handle = c_void_p()
 
     def __repr__(self) -> str:
         return f"<holdfast.Lease of {self.name!r}: {self.state}>"
@@ -127,7 +128,7 @@ class Lease:
     # -- the same in asyncio
 
     def _start(self, what: int) -> Start:
-        return lambda queue, call, error: library.hf_lease_start(self._handle, what, queue, call, error)
+        return lambda queue, call, error: int(library.hf_lease_start(self._handle, what, queue, call, error))
 
     async def renew_async(self) -> None:
         await wait_async(self._start(c.RENEW))

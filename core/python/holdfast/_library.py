@@ -40,7 +40,7 @@ class AcquireOptions(Sized):
 
 
 class Event(Sized):
-    _fields_ = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo)]
+    _fields_: Any = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo)]
 
     def __init__(self) -> None:
         super().__init__(error=ErrorInfo())

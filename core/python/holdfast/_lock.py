@@ -1,6 +1,7 @@
 """Locks: what can be acquired."""
 import asyncio
 import threading
+from ctypes import c_void_p, sizeof
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from . import _library as c
@@ -68,7 +69,8 @@ class Lock:
             check(code, error)
 
     def _start(self, options: "c.AcquireOptions") -> Start:
-        return lambda queue, call, error: library.hf_acquire_start(self._handle, byref(options), queue, call, error)
+        return lambda queue, call, error: int(
+            library.hf_acquire_start(self._handle, byref(options), queue, call, error))
 
     def try_acquire(self) -> Optional[Lease]:
         """One attempt. None: another client holds the lock."""
@@ -116,12 +118,12 @@ class Handle:
     """Owns an hf_lock, and keeps its client."""
 
     def __init__(self, keeps: Any) -> None:
-        self.pointer = c.c_void_p()
+        self.pointer = c_void_p()
         self.keeps = keeps
 
     def __del__(self, free: Any = library.hf_lock_free) -> None:
         free(self.pointer)
-        self.pointer = c.c_void_p()
+        self.pointer = c_void_p()
 
 
 class SharedLock:
@@ -149,7 +151,7 @@ def acquire_all(locks: Sequence[Lock], wait: Optional[float] = None) -> Lock:
     `with holdfast.acquire_all([client.lock("a"), client.lock("b")], wait=5) as lease`. Sends nothing yet."""
     parts = (c.Part * len(locks))()
     for part, lock in zip(parts, locks):
-        part.size, part.shared, part.permits = c.ctypes.sizeof(c.Part), int(lock._shared), lock._permits
+        part.size, part.shared, part.permits = sizeof(c.Part), int(lock._shared), lock._permits
         part.lock = lock._handle.value
     handle, error = Handle(list(locks)), c.ErrorInfo()
     code = library.hf_lock_all(parts, len(locks), byref(handle.pointer), byref(error))

@@ -10,6 +10,7 @@ import select
 import threading
 import time
 import weakref
+from ctypes import c_uint64, c_void_p
 from typing import Any, Callable, Dict, Optional
 
 from . import _library as c
@@ -25,7 +26,7 @@ class Queue:
     """Of one thread."""
 
     def __init__(self) -> None:
-        self._handle = c.c_void_p()
+        self._handle = c_void_p()
         self._waiting: Dict[int, Answered] = {}
         self._event = c.Event()
         error = c.ErrorInfo()
@@ -35,7 +36,7 @@ class Queue:
 
     def __del__(self, free: Any = library.hf_queue_free) -> None:
         free(self._handle)
-        self._handle = c.c_void_p()
+        self._handle = c_void_p()
 
     def start(self, begin: Start, answered: Answered, call: Any) -> None:
         """`begin(queue, call, error)` is a function of holdfast.h. Writes the number to `call`."""
@@ -107,7 +108,7 @@ def wait(begin: Start, lease: Any = None, timeout: Optional[float] = None) -> bo
     queue: Optional[Queue] = getattr(_of_thread, "queue", None)
     if queue is None:
         queue = _of_thread.queue = Queue()
-    result, call = _Result(c.c_void_p() if lease is None else lease), c.c_uint64()
+    result, call = _Result(c_void_p() if lease is None else lease), c_uint64()
     end = None if timeout is None else time.monotonic() + timeout
     poll = select.poll()
     poll.register(queue.fd, select.POLLIN)
@@ -148,7 +149,7 @@ async def wait_async(begin: Start, lease: Any = None) -> None:
                 lease.value = address
             future.set_result(None)
 
-    call = c.c_uint64()
+    call = c_uint64()
     queue.start(begin, answered, call)
     try:
         await future
