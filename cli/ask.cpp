@@ -1,9 +1,9 @@
 // `holdfast ask`: asks the holders of a lock to release it. They decide.
 #include <fmt/format.h>
-#include <boost/json/array.hpp>
 
 #include <iostream>
 
+#include "as_json.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holder_text.hpp"
@@ -20,13 +20,8 @@ struct TypedAsk {
     std::optional<std::uint64_t> if_token;
 };
 
-void print(const std::string& name, const std::vector<Holder>& asked) {
-    boost::json::array holders;
-    for (const Holder& h : asked)
-        holders.push_back(as_json(h));
-    boost::json::object o{{"schema", "holdfast.ask/1"}, {"name", clean_utf8(name)}};
-    o["holders"] = std::move(holders);
-    std::cout << json_text(o) << std::endl;
+void print(const std::string& name, const std::vector<Holder>& holders) {
+    std::cout << json_text(asked(name, holders)) << std::endl;
 }
 
 int ask(const Globals& g, const TypedAsk& t) {
@@ -37,22 +32,22 @@ int ask(const Globals& g, const TypedAsk& t) {
     HolderFilter which;
     if (t.if_token) which.if_token = FencingToken{*t.if_token};
     which.owner = t.owner;
-    const auto asked = client->request_release(t.name, which, &mistakes);
-    if (!asked && asked.error() == errc::not_held) {
+    const auto holders = client->request_release(t.name, which, &mistakes);
+    if (!holders && holders.error() == errc::not_held) {
         complain(fmt::format("{} has no{} holder: no request was sent", in_quotes(t.name),
                              !t.owner && !t.if_token ? "" : " such"));
         if (g.json) print(t.name, {});
         return exit_no;
     }
-    if (!asked) {
-        complain(asked.error(), mistakes);
-        return exit_code(asked.error());
+    if (!holders) {
+        complain(holders.error(), mistakes);
+        return exit_code(holders.error());
     }
     if (g.json) {
-        print(t.name, *asked);
+        print(t.name, *holders);
         return exit_ok;
     }
-    for (const Holder& h : *asked)
+    for (const Holder& h : *holders)
         std::cout << "asked " << who(h) << " to release " << in_quotes(t.name) << '\n';
     std::cout << std::flush;
     return exit_ok;

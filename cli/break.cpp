@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "as_json.hpp"
 #include "duration.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
@@ -43,19 +44,13 @@ std::string consequence(const TypedBreak& t, const Holder& h) {
                        ends ? "at the latest " + left : "when " + left);
 }
 
-void report(const TypedBreak& t, const Broken& broken, bool json) {
+void report(const TypedBreak& t, const Broken& one, bool json) {
     if (json) {
-        boost::json::object o{{"schema", "holdfast.break/1"},
-                              {"name", clean_utf8(t.name)},
-                              {"broken", true},
-                              {"free_in_ms", broken.free_in.count()}};
-        o["holder"] = as_json(broken.holder);
-        std::cout << json_text(o) << std::endl;
+        std::cout << json_text(broken(t.name, one)) << std::endl;
     } else {
-        std::cout << in_quotes(t.name) << " was broken; its holder was " << who(broken.holder)
-                  << ". "
-                  << (broken.free_in.count() > 0 ? "Free in " + spoken(broken.free_in) + "."
-                                                 : std::string("Free now."))
+        std::cout << in_quotes(t.name) << " was broken; its holder was " << who(one.holder) << ". "
+                  << (one.free_in.count() > 0 ? "Free in " + spoken(one.free_in) + "."
+                                              : std::string("Free now."))
                   << std::endl;
     }
 }
@@ -63,12 +58,7 @@ void report(const TypedBreak& t, const Broken& broken, bool json) {
 /// Why nothing was broken: for people, and with --json for programs.
 void say_nothing_broken(const TypedBreak& t, std::string_view why, bool json) {
     complain(fmt::format("{}: nothing was broken", why));
-    if (!json) return;
-    const boost::json::object o{{"schema", "holdfast.break/1"},
-                                {"name", clean_utf8(t.name)},
-                                {"broken", false},
-                                {"reason", clean_utf8(why)}};
-    std::cout << json_text(o) << std::endl;
+    if (json) std::cout << json_text(not_broken(t.name, why)) << std::endl;
 }
 
 /// Why none of the holders is meant.

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
 #include <iostream>
 
+#include "as_json.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "json_text.hpp"
@@ -14,15 +14,6 @@
 
 namespace holdfast::cli {
 namespace {
-
-/// The worst of what was not looked at and accepted.
-Verdict verdict_without(const Examination& e, const std::vector<std::string>& accepted) {
-    Examination rest = e;
-    std::erase_if(rest.findings, [&accepted](const Finding& f) {
-        return std::find(accepted.begin(), accepted.end(), f.id) != accepted.end();
-    });
-    return rest.verdict();
-}
 
 int exit_of(Verdict v) {
     switch (v) {
@@ -80,28 +71,6 @@ std::string examination_text(const Examination& e, const Client& client,
     return text;
 }
 
-std::string examination_json(const Examination& e, const Client& client,
-                             const std::vector<std::string>& accepted) {
-    boost::json::array findings;
-    for (const Finding& f : e.findings) {
-        boost::json::object one{
-            {"id", f.id}, {"verdict", to_string(f.verdict)}, {"found", clean_utf8(f.found)}};
-        if (!f.where.empty()) one["where"] = clean_utf8(f.where);
-        if (!f.consequence.empty()) one["consequence"] = clean_utf8(f.consequence);
-        if (!f.remedy.empty()) one["remedy"] = clean_utf8(f.remedy);
-        if (std::find(accepted.begin(), accepted.end(), f.id) != accepted.end())
-            one["accepted"] = true;
-        findings.push_back(std::move(one));
-    }
-    boost::json::object o{{"schema", "holdfast.doctor/1"},
-                          {"backend", client.backend()},
-                          {"url", clean_utf8(client.url())},
-                          {"verdict", to_string(verdict_without(e, accepted))},
-                          {"safety", to_string(e.capabilities.safety)}};
-    o["findings"] = std::move(findings);
-    return json_text(o) + '\n';
-}
-
 int examine(const Globals& g, const std::vector<std::string>& accepted) {
     int exit = 0;
     const auto client = open_client(g, exit);
@@ -124,7 +93,7 @@ int examine(const Globals& g, const std::vector<std::string>& accepted) {
         if (std::none_of(found->findings.begin(), found->findings.end(),
                          [&id](const Finding& f) { return f.id == id; }))
             warn(fmt::format("--accept {}: there is no such check here", in_quotes(id)));
-    std::cout << (g.json ? examination_json(*found, *client, accepted)
+    std::cout << (g.json ? json_text(as_json(*found, *client, accepted)) + '\n'
                          : examination_text(*found, *client, accepted))
               << std::flush;
     return exit_of(verdict_without(*found, accepted));

@@ -1,4 +1,4 @@
-// The holder of a lock, in words and as JSON.
+// The holder of a lock, in words.
 #include "holder_text.hpp"
 
 #include <fmt/format.h>
@@ -80,21 +80,6 @@ bool all_ours(const Inspection& i) {
 std::size_t own_place(const Inspection& i) {
     const auto mine = std::find_if(i.waiters.begin(), i.waiters.end(), is_ours);
     return mine == i.waiters.end() ? 0 : static_cast<std::size_t>(mine - i.waiters.begin()) + 1;
-}
-
-boost::json::object as_json(const Holder& h) {
-    boost::json::object o{{"owner", clean_utf8(h.owner)}, {"host", clean_utf8(h.host)}};
-    o["pid"] = h.pid;
-    o["note"] = clean_utf8(h.note);
-    if (h.token) o["token"] = h.token.value;
-    if (h.ttl_left) o["ttl_left_ms"] = h.ttl_left->count();
-    if (h.held_for) o["held_for_ms"] = h.held_for->count();
-    o["foreign"] = h.foreign;
-    o["revoked"] = h.revoked;
-    o["mode"] = to_string(h.mode);
-    o["permits"] = h.permits;
-    o["asked"] = h.asked;
-    return o;
 }
 
 }  // namespace holdfast::cli

@@ -1,6 +1,5 @@
-// The holder of a lock, in words and as JSON.
+// The holder of a lock, in words.
 #pragma once
-#include <boost/json/object.hpp>
 #include <string>
 
 #include "holdfast/client.hpp"
@@ -23,7 +22,5 @@ bool is_free(const Inspection&);
 bool all_ours(const Inspection&);
 /// Our place among the waiters, from 1; 0 when we are not seen there.
 std::size_t own_place(const Inspection&);
-
-boost::json::object as_json(const Holder&);
 
 }  // namespace holdfast::cli

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "as_json.hpp"
 #include "duration.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"

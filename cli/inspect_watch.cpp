@@ -14,6 +14,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "as_json.hpp"
 #include "background.hpp"
 #include "duration.hpp"
 #include "exit_code.hpp"
@@ -129,7 +130,7 @@ private:
     std::string line(const Look& look) const {
         boost::json::object o;
         if (look.seen)
-            o = as_json(*look.seen, url_, &renewals_);
+            o = as_json(*look.seen, url_, renewals_);
         else
             o = {{"schema", "holdfast.inspect/1"},
                  {"name", clean_utf8(name_)},

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "as_json.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holdfast/election.hpp"
@@ -19,16 +20,7 @@ struct TypedLeader {
 
 void print(const std::string& name, const std::optional<Leader>& leader, bool json) {
     if (json) {
-        boost::json::object o{{"schema", "holdfast.leader/1"},
-                              {"name", clean_utf8(name)},
-                              {"led", leader.has_value()}};
-        if (leader) {
-            o["value"] = clean_utf8(leader->value);
-            o["host"] = clean_utf8(leader->host);
-            o["owner"] = clean_utf8(leader->owner);
-            if (leader->token) o["token"] = leader->token.value;
-        }
-        std::cout << json_text(o) << std::endl;
+        std::cout << json_text(led(name, leader)) << std::endl;
     } else if (leader) {
         // A foreign client has neither value nor host, but an id at the server.
         const std::string& text = !leader->value.empty()  ? leader->value

@@ -1,7 +1,7 @@
 // `holdfast list`: the names that are held now.
-#include <boost/json/array.hpp>
 #include <iostream>
 
+#include "as_json.hpp"
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holder_text.hpp"
@@ -20,17 +20,7 @@ struct TypedList {
 
 void print(const std::string& name, const Inspection* seen, bool json) {
     if (json) {
-        boost::json::object o{{"schema", "holdfast.list/1"}, {"name", clean_utf8(name)}};
-        if (seen && !seen->holders.empty()) o["holder"] = as_json(seen->holders.front());
-        if (seen) {
-            boost::json::array holders;
-            for (const Holder& h : seen->holders)
-                holders.push_back(as_json(h));
-            o["holders"] = std::move(holders);
-            o["kind"] = to_string(seen->kind);
-            o["waiters"] = seen->waiters.size();
-        }
-        std::cout << json_text(o) << '\n';
+        std::cout << json_text(listed(name, seen)) << '\n';
         return;
     }
     std::cout << shown(name);

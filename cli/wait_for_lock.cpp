@@ -9,6 +9,7 @@
 #include <exception>
 #include <stop_token>
 
+#include "as_json.hpp"
 #include "background.hpp"
 #include "duration.hpp"
 #include "holder_text.hpp"

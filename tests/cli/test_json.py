@@ -27,7 +27,7 @@ def sections():
 
 
 def sources():
-    for path in glob.glob(os.path.join(ROOT, "cli", "*.cpp")):
+    for path in [p for part in ("cli", "core/json") for p in glob.glob(os.path.join(ROOT, part, "*.cpp"))]:
         with open(path) as f:
             text = f.read()
         if "json" in text and not path.endswith(("main.cpp", "run.cpp", "usage_error.cpp")):

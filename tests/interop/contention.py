@@ -26,32 +26,15 @@ import time
 import redis
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from lab import Lab  # noqa: E402
+
 SIDES = 4
 ROUNDS = 260  # of each process, unless told; what the killed ones leave undone is more than made up for
 JARS = ["curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava",
         "slf4j-api", "slf4j-nop", "netty-handler", "netty-transport", "netty-common", "netty-buffer",
         "netty-codec", "netty-resolver"]
 CLASS_PATH = ":".join(f"/usr/share/java/{jar}.jar" for jar in JARS)
-
-
-class Lab:
-    """Servers of the project's own lab, until close()."""
-
-    def __init__(self, program, kind, count=1):
-        # A pipe at its standard input: the lab ends with this process, whatever becomes of it.
-        self.process = subprocess.Popen([program, kind, "--count", str(count)], stdout=subprocess.PIPE,
-                                        stdin=subprocess.PIPE, text=True)
-        self.ports = []
-        while len(self.ports) < count:
-            line = self.process.stdout.readline()
-            if not line:
-                sys.exit(f"the lab did not start {kind}")
-            if "://" in line and " " not in line.strip():
-                self.ports.append(int(line.strip().split("?")[0].rsplit(":", 1)[1].split("/")[0]))
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
 
 
 def etcdctl_lock(endpoint, store_port, name, folder, ttl=5):

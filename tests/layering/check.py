@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-SOURCES = {".cpp", ".hpp"}
+SOURCES = {".cpp", ".hpp", ".c", ".h"}
 SCRIPTS = {".py", ".lua", ".sql", ".sh", ".cmake", ".txt", ".md", ".json", ".toml", ".in", ".mjs", ".js", ".html",
            ".yml", ""}
 SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
@@ -18,7 +18,7 @@ SKIPPED = {"build", "node_modules", ".git", ".cache", "__pycache__"}
 # What every part may include from outside: the system's headers and these libraries. Whatever else there
 # is belongs to a client library, and each client library to the one backend that includes it.
 SYSTEM = re.compile(r"((arpa|linux|net|netinet|sys)/.+|(dirent|elf|errno|fcntl|limits|link|netdb|poll|pthread|pwd|sched"
-                    r"|signal|spawn|stdlib|string|termios|time|unistd)\.h|known_schemes\.inc"
+                    r"|signal|spawn|stddef|stdint|stdlib|string|termios|time|unistd)\.h|known_schemes\.inc"
                     r"|(redis|redlock)_lua\.hpp|(mysql|postgresql|sqlite)_sql\.hpp)")
 LIBRARIES = ("boost/", "fmt/", "CLI/", "toml++/")
 NOT_FOR_ALL = "boost/asio/ssl"  # brings OpenSSL
@@ -33,6 +33,11 @@ WITNESSES = ("tests/", "bench/", "examples/")
 # What backends with a network have in common is no part of what users include.
 NET_USERS = ("core/src/", "core/include/holdfast/spi/", "backends/", "tests/")
 CORE_PRIVATE_USERS = ("core/", "tests/core/", "tests/fuzz/")
+# What stands in core's folder and is no part of the library: the C interface over it, the JSON that this and the command
+# write, and the Python module over the C library.
+BESIDE_CORE = ("core/c", "core/json", "core/python")
+# Of core's own headers the C library may use what is whole in a header: a shared libholdfast shows nothing of the others.
+FOR_C = ("core/src/serial.hpp",)
 
 
 def part_of(path):
@@ -40,6 +45,8 @@ def part_of(path):
     words = path.split("/")
     if path.startswith("bench/checker/"):  # of histories; what tests record and judge, too
         return "bench/checker"
+    if "/".join(words[:2]) in BESIDE_CORE:
+        return "/".join(words[:2])
     if words[0] == "backends":
         return "/".join(words[:3]) if words[1] == "sql" else "/".join(words[:2])
     if words[0] == "tests" and len(words) > 2:
@@ -57,7 +64,7 @@ def includes(text):
 def resolve(tree, path, name):
     """Which file of the tree an include means, or None for one from outside."""
     folder = tree / path
-    for base in (folder.parent, tree / "core/include", tree / "core/src",
+    for base in (folder.parent, tree / "core/include", tree / "core/src", tree / "core/json", tree / "core/c/include",
                  tree / "tests/lab/include", tree / "tests/support", tree / "tests/deployments",
                  tree / "tests/conformance", tree / "bench",
                  tree / "/".join(path.split("/")[:1])):
@@ -106,8 +113,18 @@ def check_include(tree, path, name, owned):
     if target.startswith("core/include/holdfast/spi/net/") and not path.startswith(NET_USERS):
         return f"{target} is for backends; nobody else may include it"
     theirs = part_of(target)
+    if path.endswith((".c", ".h")) and target.endswith(".hpp"):
+        return f"{target} is C++; C has holdfast.h only"
     if theirs == mine:
         return None
+    if theirs == "core/c":
+        if mine in ("tests/c", "examples") and target == "core/c/include/holdfast.h":
+            return None
+        return f"{mine} includes {target}: only programs in C use the C interface"
+    if theirs == "core/json":
+        return None if mine in ("cli", "core/c") else f"{mine} includes {target}: for the command and the C interface"
+    if mine in BESIDE_CORE and target.startswith("core/src/"):
+        return None if mine == "core/c" and target in FOR_C else f"{target} is core's own, also for {mine}"
     if mine == "examples" and (theirs != "core" or target.startswith("core/include/holdfast/spi/")):
         return f"an example includes {target}: a user's program has the installed interface only"
     if mine == "core":
@@ -161,7 +178,7 @@ WORDS = [
      "names a folder of one machine"),
     (re.compile(r"\bstd::(thread|jthread|async)\s*[({]|\bstd::jthread\b|\bpthread_create\b"),
      ("core/", "backends/"), SOURCES, "starts a thread that takes signals"),
-    (re.compile(r"\bjson::serialize\("), ("cli/",), SOURCES, "writes JSON that a terminal may obey: json_text"),
+    (re.compile(r"\bjson::serialize\("), ("cli/", "core/"), SOURCES, "writes JSON that a terminal may obey: json_text"),
 ]
 # A handler runs on a thread of its own, where a test's REQUIRE ends the whole suite.
 HANDLER = re.compile(r"\basync_\w+\([^;]*?\[[^]]*\]\s*\([^)]*\)[^{};]*\{")
@@ -219,7 +236,7 @@ def absent_sources(tree, text):
 # The one place that starts threads.
 STARTS_THREADS = "core/include/holdfast/spi/signal_masked_thread.hpp"
 # The one place that writes JSON for people's terminals.
-WRITES_JSON = "cli/json_text.hpp"
+WRITES_JSON = "core/json/json_text.hpp"
 # Where time itself is the subject, with the reason.
 SLEEPS_ALLOWED = {
     "tests/lab/src/wait_until.cpp": "the one loop that looks again until a condition holds",
@@ -240,6 +257,14 @@ def files(tree):
         yield from (pathlib.Path(top) / name for name in names)
 
 
+IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.M)
+
+
+def foreign_imports(text):
+    """What a module of the Python package imports that is neither Python's nor its own (that starts with a dot)."""
+    return [name for name in IMPORT.findall(text) if name not in sys.stdlib_module_names | {"holdfast"}]
+
+
 def check(tree):
     mistakes, owned = [], owners(tree)
     for file in sorted(files(tree)):
@@ -257,6 +282,9 @@ def check(tree):
                 mistake = check_include(tree, path, name, owned)
                 if mistake:
                     mistakes.append(f"{path}:{number}: {mistake}")
+        if path.startswith("core/python/holdfast/") and file.suffix == ".py":
+            mistakes += [f"{path}: imports {name}: the module needs Python and the C library alone"
+                         for name in foreign_imports(text)]
         if path == FUZZ_PROJECT:
             mistakes += [f"{path}:{number}: there is no {name}" for number, name in absent_sources(tree, text)]
         for pattern, folders, suffixes, meaning in WORDS:
@@ -324,6 +352,16 @@ BAD = {
     "tests/example-backend/az.cpp": '#include "secret.hpp"\n',
     "examples/leader/as.cpp": '#include "../../bench/t.hpp"\n',
     "examples/leader/at.cpp": '#include <holdfast/spi/net/gate.hpp>\n',
+    "core/src/bf.cpp": '#include "../json/bg.hpp"\n',
+    "core/json/bh.cpp": '#include "secret.hpp"\n',
+    "core/c/src/bi.cpp": '#include "secret.hpp"\n',
+    "core/c/src/bj.cpp": '#include "../../../backends/redis/c.hpp"\n',
+    "core/c/src/bk.cpp": "auto s = boost::json::serialize(o);\n",
+    "backends/memory/bl.cpp": '#include "../../core/json/bg.hpp"\n',
+    "cli/bm.cpp": '#include "../core/c/include/holdfast.h"\n',
+    "tests/c/bn.c": '#include <holdfast/ok.hpp>\n',
+    "tests/c/bo.cpp": '#include "../../core/c/src/bp.hpp"\n',
+    "core/python/holdfast/bq.py": "import os\nimport redis\n",
     "docs/n.md": "look at /wo" + "rk/main\n",
 }
 GOOD = {
@@ -354,6 +392,14 @@ GOOD = {
     "tests/lab/include/holdfast/lab/h.hpp": "#include <string>\n",
     "tests/conformance/j.hpp": '#include "holdfast/lab/h.hpp"\n#include "holdfast/ok.hpp"\n',
     "examples/leader/au.cpp": '#include <holdfast/ok.hpp>\n#include <sqlite3.h>\n',
+    "core/c/include/holdfast.h": "#include <stdint.h>\n",
+    "core/c/src/bp.hpp": '#include "../include/holdfast.h"\n#include "holdfast/ok.hpp"\n',
+    "core/c/src/br.cpp": '#include "bp.hpp"\n#include "../../src/serial.hpp"\n#include "bg.hpp"\n#include <sys/eventfd.h>\n',
+    "core/src/serial.hpp": "#include <deque>\n",
+    "core/json/bg.hpp": '#include <boost/json/object.hpp>\n#include "holdfast/ok.hpp"\n',
+    "cli/bs.cpp": '#include "bg.hpp"\n',
+    "tests/c/bt.c": '#include <holdfast.h>\n#include <stdio.h>\n',
+    "core/python/holdfast/bu.py": "import os\nfrom . import _library\n",
     "bench/t.hpp": '#include "checker/w.hpp"\n',
     "bench/checker/w.hpp": '#include "holdfast/ok.hpp"\n',
     "tests/conformance/y.cpp": '#include "checker/w.hpp"\n',

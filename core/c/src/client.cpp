@@ -1,0 +1,28 @@
+#include "holdfast/client.hpp"
+
+#include "failure.hpp"
+#include "handles.hpp"
+#include "sized.hpp"
+
+using namespace holdfast;
+
+int hf_open(const char* what, const hf_client_options* given, hf_client** client, hf_error* error) {
+    return c::guarded(error, [&] {
+        const auto o = c::taken<hf_client_options>(given, HF_CLIENT_OPTIONS);
+        Diagnostics words;
+        ClientOptions options;
+        options.diagnostics = &words;
+        options.close_grace = milliseconds(o.close_grace);
+        if (o.config_file != nullptr) options.config_file = o.config_file;
+        auto opened = Client::open(what != nullptr ? what : "", options);
+        if (!opened) return c::Failure(opened.error(), words);
+        *client = new hf_client(std::move(*opened));
+        return c::Failure();
+    });
+}
+
+void hf_close(hf_client* client) {
+    if (client == nullptr) return;
+    Client(client->client).close();
+    delete client;
+}

@@ -1,0 +1,126 @@
+#include "queue.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "call.hpp"
+#include "sized.hpp"
+
+namespace holdfast::c {
+namespace {
+
+int new_eventfd() {
+    const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0) throw std::system_error(errno, std::system_category(), "eventfd");
+    return fd;
+}
+
+}  // namespace
+
+Queue::Queue() : fd_(new_eventfd()) {}
+
+Queue::~Queue() {
+    ::close(fd_);
+}
+
+std::uint64_t Queue::add(std::shared_ptr<Call> call) {
+    const auto state = state_.access();
+    if (!state) return 0;
+    state->calls.emplace(++state->last, std::move(call));
+    return state->last;
+}
+
+void Queue::answer(Answer a) {
+    std::shared_ptr<Call> done;  // destroyed without the mutex, as is the answer of a closed queue
+    const auto state = state_.access();
+    if (!state) return;
+    const auto at = state->calls.find(a.call);
+    if (at != state->calls.end()) {
+        done = std::move(at->second);
+        state->calls.erase(at);
+    }
+    if (state->closed) return;
+    state->answers.push_back(std::move(a));
+    if (state->answers.size() == 1) (void)::eventfd_write(fd_, 1);
+}
+
+void Queue::remove(std::uint64_t call) {
+    if (const auto state = state_.access()) state->calls.erase(call);
+}
+
+void Queue::cancel(std::uint64_t number) {
+    std::shared_ptr<Call> call;
+    if (const auto state = state_.access()) {
+        const auto at = state->calls.find(number);
+        if (at != state->calls.end()) call = at->second;
+    }
+    if (call) call->cancel();
+}
+
+std::optional<Queue::Answer> Queue::next() {
+    const auto state = state_.access();
+    if (!state || state->answers.empty()) return {};
+    Answer a = std::move(state->answers.front());
+    state->answers.pop_front();
+    eventfd_t count = 0;
+    if (state->answers.empty()) (void)::eventfd_read(fd_, &count);
+    return a;
+}
+
+void Queue::close() {
+    std::map<std::uint64_t, std::shared_ptr<Call>> calls;
+    std::deque<Answer> answers;
+    if (const auto state = state_.access()) {
+        state->closed = true;
+        calls = state->calls;
+        answers.swap(state->answers);
+    }
+    for (const auto& [number, call] : calls)
+        call->cancel();
+}
+
+}  // namespace holdfast::c
+
+using namespace holdfast;
+
+int hf_queue_new(hf_queue** queue, hf_error* error) {
+    return c::guarded(error, [&] {
+        *queue = new hf_queue{std::make_shared<c::Queue>()};
+        return c::Failure();
+    });
+}
+
+void hf_queue_free(hf_queue* queue) {
+    if (queue == nullptr) return;
+    c::guarded(nullptr, [&] {
+        queue->queue->close();
+        return c::Failure();
+    });
+    delete queue;
+}
+
+int hf_queue_fd(const hf_queue* queue) {
+    return queue->queue->fd();
+}
+
+void hf_cancel(hf_queue* queue, uint64_t call) {
+    c::guarded(nullptr, [&] {
+        queue->queue->cancel(call);
+        return c::Failure();
+    });
+}
+
+int hf_queue_next(hf_queue* queue, hf_event* event) {
+    auto answer = queue->queue->next();
+    if (!answer) return 0;
+    hf_event e = HF_EVENT;
+    e.call = answer->call;
+    e.lease = answer->lease.release();
+    c::tell(&e.error, answer->why);
+    c::give(*event, e);
+    return 1;
+}

@@ -1,0 +1,56 @@
+// Where calls that do not block leave their answers. An eventfd says that there are some, so that
+// no thread of Holdfast's enters a program that is not made for it: an interpreter, or an event
+// loop.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "failure.hpp"
+#include "handles.hpp"
+#include "holdfast/spi/fork_guarded.hpp"
+
+namespace holdfast::c {
+
+class Call;
+
+/// Thread-safe. In a forked child nothing happens: the eventfd is shared with the parent.
+class Queue {
+public:
+    struct Answer {
+        std::uint64_t call = 0;
+        std::unique_ptr<hf_lease> lease;
+        Failure why;
+    };
+
+    Queue();
+    ~Queue();
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
+
+    int fd() const noexcept { return state_.forked() ? -1 : fd_; }
+    bool forked() const noexcept { return state_.forked(); }
+    /// Gives it a number, by which it can be cancelled until it is answered.
+    std::uint64_t add(std::shared_ptr<Call>);
+    void answer(Answer);
+    /// Forgets a call that did not start.
+    void remove(std::uint64_t call);
+    void cancel(std::uint64_t call);
+    std::optional<Answer> next();
+    /// Cancels all calls, and drops their answers from here on.
+    void close();
+
+private:
+    struct State {
+        std::map<std::uint64_t, std::shared_ptr<Call>> calls;
+        std::deque<Answer> answers;
+        std::uint64_t last = 0;
+        bool closed = false;
+    };
+    const int fd_;
+    ForkGuarded<State> state_;
+};
+
+}  // namespace holdfast::c

@@ -1,0 +1,186 @@
+"""Clients: connections to one backend."""
+import atexit
+import json
+import time
+import weakref
+from ctypes import c_void_p, string_at
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from . import _library as c
+from ._errors import Closed, TimedOut, check
+from ._library import byref, library
+from ._lock import Handle, Lock, SharedLock
+
+Json = Dict[str, Any]
+
+
+class Leader(NamedTuple):
+    """The leader of an election."""
+
+    value: str
+    host: str
+    owner: str
+    token: int
+
+
+class Election:
+    """One candidate of an election; made by Client.election."""
+
+    def __init__(self, client: "Client", owner: Handle, name: str, wait: Optional[float]) -> None:
+        self.name = name
+        self._client, self._owner, self._wait = client, owner, wait
+
+    def lead(self, value: str = "", wait: Optional[float] = None) -> Lock:
+        """`with election.lead("10.0.0.1:80") as term`: waits until this candidate leads. Others see `value`, of at most 128
+        bytes."""
+        return Lock(self._owner, self.name, self._owner.pointer, self._wait if wait is None else wait, note=value)
+
+    def leader(self) -> Optional[Leader]:
+        """Who leads now, or None."""
+        return self._ask(None, 0)
+
+    def observe(self, known: Optional[Leader], wait: Optional[float] = None) -> Optional[Leader]:
+        """Waits until another than `known` leads, or none, and returns it. Raises TimedOut."""
+        end = None if wait is None else time.monotonic() + wait
+        while True:  # in steps, so that ^C is heard
+            left = 0.5 if end is None else min(0.5, end - time.monotonic())
+            try:
+                return self._ask(known, max(1, c.milliseconds(left)))
+            except TimedOut:
+                if end is not None and time.monotonic() >= end:
+                    raise
+
+    def _ask(self, known: Optional[Leader], wait_ms: int) -> Optional[Leader]:
+        answer = self._client._ask(c.LEADER, self.name, owner=known and known.owner, wait=wait_ms)[0]
+        if not answer["led"]:
+            return None
+        return Leader(answer["value"], answer["host"], answer["owner"], answer.get("token", 0))
+
+
+class Client:
+    """Connections to one backend. Thread-safe. Closed by `with`, by close(), and when the interpreter exits; what is still held
+    is then released as abandoned. In a child of os.fork() its functions raise Forked."""
+
+    def __init__(self, what: Optional[str] = None, *, config: Optional[str] = None, close_grace: float = 1.0) -> None:
+        self._handle = c_void_p()
+        error = c.ErrorInfo()
+        options = c.ClientOptions(config_file=c.text(config), close_grace=c.milliseconds(close_grace))
+        check(library.hf_open(c.text(what), byref(options), byref(self._handle), byref(error)), error)
+        _open.add(self)
+
+    def __repr__(self) -> str:
+        return "<holdfast.Client>" if self._handle else "<holdfast.Client, closed>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a holdfast.Client belongs to its process: open one in each")
+
+    def close(self) -> None:
+        """Ends every wait, and releases every lease, as abandoned."""
+        _open.discard(self)
+        handle, self._handle = self._handle, c_void_p()
+        library.hf_close(handle)
+
+    def __del__(self, close: Any = library.hf_close) -> None:
+        close(self._handle)
+        self._handle = c_void_p()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        self.close()
+
+    # -- locks
+
+    def _lock(self, name: str, kind: int, limit: int, ttl: Optional[float], more: Dict[str, Any]) -> Handle:
+        handle, error = Handle(self), c.ErrorInfo()
+        options = c.LockOptions(kind=kind, limit=limit, ttl=0 if ttl is None else max(1, c.milliseconds(ttl)))
+        for option, seconds in more.items():
+            setattr(options, option, c.milliseconds(seconds))
+        check(library.hf_lock_new(self._open_handle(), c.text(name), byref(options), byref(handle.pointer), byref(error)),
+              error)
+        return handle
+
+    def _open_handle(self) -> Any:
+        if not self._handle:
+            raise Closed("the client was closed", 16)
+        return self._handle
+
+    def lock(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None, note: Optional[str] = None,
+             **more: float) -> Lock:
+        """One holder at a time. Sends nothing yet.
+
+        `ttl`: for how many seconds the server keeps the lock if this process dies; Holdfast renews it. Default: that of the
+        configuration, else 10. `wait`: how long to wait for it; None: for ever. `note`: what `inspect` shows.
+        More, in seconds: `max_hold`, `lock_delay`, `min_hold`.
+        """
+        owner = self._lock(name, c.MUTEX, 1, ttl, more)
+        return Lock(owner, name, owner.pointer, wait, note=note)
+
+    def shared_lock(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None,
+                    note: Optional[str] = None, **more: float) -> SharedLock:
+        """One writer or any number of readers: `with client.shared_lock("prices").read() as lease`."""
+        return SharedLock(self._lock(name, c.SHARED_MUTEX, 1, ttl, more), name, wait, note)
+
+    def semaphore(self, name: str, limit: int, *, permits: int = 1, ttl: Optional[float] = None,
+                  wait: Optional[float] = None, note: Optional[str] = None, **more: float) -> Lock:
+        """At most `limit` permits at a time, of which an acquisition takes `permits`. All clients name the same limit."""
+        owner = self._lock(name, c.SEMAPHORE, limit, ttl, more)
+        return Lock(owner, name, owner.pointer, wait, permits=permits, note=note)
+
+    def election(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None, **more: float) -> Election:
+        """A candidate: one term at a time."""
+        return Election(self, self._lock(name, c.ELECTION, 1, ttl, more), name, wait)
+
+    # -- operators' questions; docs/json.md has the fields
+
+    def _ask(self, what: int, name: str = "", *, owner: Optional[str] = None, token: Optional[int] = None, limit: int = 10000,
+             wait: int = 0, note: Optional[str] = None, now: bool = False) -> List[Json]:
+        question = c.Question(what=what, name=c.text(name), owner=c.text(owner), token=token or 0, limit=limit, wait=wait,
+                              note=c.text(note), now=int(now))
+        answer, error = c_void_p(), c.ErrorInfo()
+        check(library.hf_ask(self._open_handle(), byref(question), byref(answer), byref(error)), error)
+        try:
+            return [json.loads(line) for line in string_at(answer.value or 0).decode().splitlines()]
+        finally:
+            library.hf_string_free(answer)
+
+    def inspect(self, name: str) -> Json:
+        """The holders of the name, and its waiters."""
+        return self._ask(c.INSPECT, name)[0]
+
+    def list(self, prefix: str = "", limit: int = 10000) -> "List[str]":
+        """The names that are held and begin with `prefix`."""
+        return [answer["name"] for answer in self._ask(c.LIST, prefix, limit=limit)]
+
+    def break_lock(self, name: str, *, owner: Optional[str] = None, token: Optional[int] = None, now: bool = False,
+                   note: Optional[str] = None) -> "List[Json]":
+        """Revokes leases: all of the name, or that of one owner or token. With `now` the name is free at once, and two holders
+        are possible. Raises NotHeld if there is no such holder."""
+        return self._ask(c.BREAK, name, owner=owner, token=token, now=now, note=note)
+
+    def request_release(self, name: str, *, owner: Optional[str] = None, token: Optional[int] = None) -> "List[Json]":
+        """Asks holders to release; see Lease.asked. Returns those that were asked."""
+        holders: List[Json] = self._ask(c.ASK, name, owner=owner, token=token)[0]["holders"]
+        return holders
+
+    def examine(self) -> Json:
+        """What makes the deployment unsafe or slow."""
+        return self._ask(c.EXAMINE)[0]
+
+
+_open: "weakref.WeakSet[Client]" = weakref.WeakSet()
+
+
+def _at_exit() -> None:
+    for client in list(_open):
+        client.close()
+
+
+atexit.register(_at_exit)

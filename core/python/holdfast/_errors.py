@@ -1,0 +1,112 @@
+"""The conditions of holdfast.h as exceptions, each below the built-in one that Python programs expect."""
+from typing import Any, Dict, Type
+
+from . import _library as c
+
+
+class Error(Exception):
+    """Base of all. `code` is the number of holdfast.h, `native` that of the server or the library, for a log."""
+
+    def __init__(self, message: str = "", code: int = 101, native: int = 0) -> None:
+        super().__init__(message)
+        self.message, self.code, self.native = message, code, native
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.message, self.code, self.native)
+
+
+class TimedOut(Error, TimeoutError):
+    """Another client still held the lock when the wait ended. Nothing is held or queued."""
+
+
+class Contended(TimedOut):
+    """Another client holds the lock, and the wait was zero."""
+
+
+class Cancelled(Error):
+    """The call was cancelled. Nothing is held or queued."""
+
+
+class Unavailable(Error, ConnectionError):
+    """The server did not answer in time, or refused the connection."""
+
+
+class NoQuorum(Unavailable):
+    """Fewer than a majority of nodes granted the lock."""
+
+
+class InDoubt(Unavailable):
+    """The server may have granted the lock. Holdfast undoes that, at the latest the ttl does."""
+
+
+class Lost(Error):
+    """The validity of the lease ended, or the server reported the loss. Another client may hold the lock."""
+
+
+class Revoked(Lost):
+    """An operator broke the lock."""
+
+
+class NotHeld(Error):
+    """The lease was released, or the name has no such holder."""
+
+
+class Denied(Error, PermissionError):
+    """A wrong password or a missing permission."""
+
+
+class NotSupported(Error, NotImplementedError):
+    """This backend does not have that kind of lock or option."""
+
+
+class KindMismatch(Error):
+    """At the server the name is another kind of lock."""
+
+
+class BadName(Error, ValueError):
+    """A name is empty, longer than 512 bytes, or not UTF-8."""
+
+
+class BadConfig(Error, ValueError):
+    """A mistake in a URL, a configuration file or an option. The message has all of them."""
+
+
+class WouldDeadlock(Error, RuntimeError):
+    """The call would wait for what only its caller can end."""
+
+
+class Closed(Error):
+    """The client was closed."""
+
+
+class Forked(Error, RuntimeError):
+    """The client belongs to the parent process. Open one in this process."""
+
+
+class Exhausted(Error, OSError):
+    """This machine or a limit gives no more memory, threads or descriptors."""
+
+
+class Internal(Error):
+    """None of the others. The message says what."""
+
+
+_BY_CODE: Dict[int, Type[Error]] = dict(enumerate([
+    Contended, TimedOut, Cancelled, Unavailable, NoQuorum, InDoubt, Lost, Revoked, NotHeld, Denied, NotSupported, KindMismatch,
+    BadName, BadConfig, WouldDeadlock, Closed, Forked], 1))
+_BY_CODE[100] = Exhausted
+
+
+def error_of(info: "c.ErrorInfo") -> Error:
+    """The exception for a failed call."""
+    message = info.message.decode(errors="replace")
+    return _BY_CODE.get(info.code, Internal)(message, info.code, info.native)
+
+
+def check(code: int, info: "c.ErrorInfo") -> None:
+    """Raises the exception for the code of a call."""
+    if code != c.OK:
+        raise error_of(info)
