@@ -126,7 +126,9 @@ Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
     }
     shared_->requests.fetch_add(1, std::memory_order_relaxed);
     Refusal why;
-    const bool well = session_->run(packet, said.results, why);
+    // Whatever is sent at the end must be one message.
+    const auto prepare = shared_->ending() ? Session::Prepare::no : Session::Prepare::yes;
+    const bool well = session_->run(packet, prepare, said.results, why);
     const bool overdue = guard_.end();
     if (well) {
         if (overdue) close();  // answered just in time, but the socket is gone
@@ -146,7 +148,7 @@ Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
     if (said.number == 1142) said.failed.detail += owner_does_it;
     // A session keeps the rights that it began with, and what was sent and not run may have left a
     // transaction open.
-    if (!said.nothing_done || is_denied(said.number) || packet.columns.size() > 1) close();
+    if (!said.nothing_done || is_denied(said.number) || packet.statements.size() > 1) close();
     return said;
 }
 
@@ -248,11 +250,11 @@ Said Connection::run(const Packet& packet, boot_clock::time_point deadline, bool
         if (twice && said.failed.why == make(Error::closed) && !std::exchange(broken, true))
             continue;
         // Each of several is tried by itself.
-        if (said.number == 1205 && packet.columns.size() == 1 && boot_clock::now() < patience) {
+        if (said.number == 1205 && packet.statements.size() == 1 && boot_clock::now() < patience) {
             std::this_thread::sleep_for(lock_pause);
             continue;
         }
-        if (packet.columns.size() > 1 || !worth_repeating(said.number)) return said;
+        if (packet.statements.size() > 1 || !worth_repeating(said.number)) return said;
     }
 }
 

@@ -180,14 +180,66 @@ bool Session::take_result(int columns, Result& result, Refusal& why) {
     return true;
 }
 
-bool Session::run(const Packet& packet, std::vector<Result>& results, Refusal& why) {
+std::optional<bool> Session::run_prepared(const Filled& one, Result& result, Refusal& why) {
+    const auto at = static_cast<std::size_t>(one.sql);
+    if (!prepares_ || at >= prepared_.size()) return {};
+    Prepared& its = prepared_[at];
+    // A connection that is used once is better off with the text.
+    if (!std::exchange(its.wanted, true)) return {};
+    const bool known = its.handle != nullptr;
+    if (!known) its.handle.reset(mysql_stmt_init(handle_.get()));
+    MYSQL_STMT* const s = its.handle.get();
+    if (s == nullptr) return {};
+    const auto judge = [&](bool not_executed) -> std::optional<bool> {
+        why.number = mysql_stmt_errno(s);
+        why.words = words_of(mysql_stmt_error(s));
+        if (!not_executed) return false;
+        prepares_ = false;
+        return {};
+    };
+    const std::string& text = text_of(one.sql);
+    if (!known && mysql_stmt_prepare(s, text.data(), text.size()) != 0)
+        return judge(!of_client(mysql_stmt_errno(s)));
+    std::vector<MYSQL_BIND> values(one.values.size());
+    if (mysql_stmt_param_count(s) != values.size()) {
+        why.words = "another number of values";
+        return false;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto* number = std::get_if<std::int64_t>(&one.values[i]);
+        const auto* bytes = std::get_if<std::string>(&one.values[i]);
+        values[i].buffer_type = number != nullptr ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
+        // It is only read.
+        values[i].buffer = number != nullptr ? const_cast<std::int64_t*>(number)
+                                             : static_cast<void*>(const_cast<char*>(bytes->data()));
+        values[i].buffer_length = number != nullptr ? sizeof *number : bytes->size();
+    }
+    if (mysql_stmt_bind_param(s, values.data()) != 0 || mysql_stmt_execute(s) != 0)
+        return judge(of_preparing(mysql_stmt_errno(s)));
+    if (mysql_stmt_field_count(s) != 0 || mysql_more_results(handle_.get()) != 0) {
+        why.words = "rows, or more results than statements";
+        return false;
+    }
+    result.affected = mysql_stmt_affected_rows(s);
+    result.id = mysql_stmt_insert_id(s);
+    return true;
+}
+
+bool Session::run(const Packet& packet, Prepare prepare, std::vector<Result>& results,
+                  Refusal& why) {
     MYSQL* const m = handle_.get();
-    if (mysql_real_query(m, packet.text.data(), packet.text.size()) != 0) return refused(why);
-    for (std::size_t i = 0; i < packet.columns.size(); ++i) {
-        if (!take_result(packet.columns[i], results.emplace_back(), why)) return false;
+    const std::vector<Filled>& all = packet.statements;
+    if (prepare == Prepare::yes && all.size() == 1)
+        if (const auto done = run_prepared(all[0], results.emplace_back(), why)) return *done;
+    results.clear();
+    why = {};
+    const std::string text = packet.text();
+    if (mysql_real_query(m, text.data(), text.size()) != 0) return refused(why);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!take_result(columns_of(all[i].sql), results.emplace_back(), why)) return false;
         const int next = mysql_next_result(m);
         if (next > 0) return refused(why);
-        const bool more_to_come = i + 1 < packet.columns.size();
+        const bool more_to_come = i + 1 < all.size();
         if ((next == 0) == more_to_come) continue;
         why.words = "fewer or more results than statements";
         return false;
