@@ -7,12 +7,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
+
+#include "../common/server_connection.hpp"
 
 namespace holdfast::mysql {
 namespace {
 
-constexpr std::size_t longest_words = 200;
 /// Ways to prove a password that show it to nobody, and those that encrypt it with a key that the
 /// server sends unless nobody can listen.
 constexpr std::string_view private_proofs =
@@ -23,10 +23,6 @@ constexpr const char* system_certificates = "/etc/ssl/certs";
 
 /// At the first use, several threads might do it at once.
 const int ready_at_load = mysql_server_init(0, nullptr, nullptr);
-
-std::string words_of(std::string_view message) {
-    return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
-}
 
 void set_tls(MYSQL* m, const Options& o, bool on) {
     my_bool enforce = on ? 1 : 0, verify = on && o.tls_verify ? 1 : 0;
@@ -60,7 +56,7 @@ std::string proofs(const Options& o, bool tls) {
 
 spi::Failure why_not(MYSQL* m, const Options& o, bool tls) {
     const unsigned number = mysql_errno(m);
-    spi::Failure failed(make(from_number(number)), words_of(mysql_error(m)));
+    spi::Failure failed(make(from_number(number)), sql::first_words(mysql_error(m)));
     if (number == 5010)
         failed.detail = "the server asks for another proof of the password than " + proofs(o, tls) +
                         (tls ? "" : "; with tls=on there are more");
@@ -150,7 +146,7 @@ spi::Answer<Session> Session::connect(Shared& shared, const std::string& address
 
 bool Session::refused(Refusal& why) const {
     why.number = mysql_errno(handle_.get());
-    why.words = words_of(mysql_error(handle_.get()));
+    why.words = sql::first_words(mysql_error(handle_.get()));
     return false;
 }
 
@@ -192,7 +188,7 @@ std::optional<bool> Session::run_prepared(const Filled& one, Result& result, Ref
     if (s == nullptr) return {};
     const auto judge = [&](bool not_executed) -> std::optional<bool> {
         why.number = mysql_stmt_errno(s);
-        why.words = words_of(mysql_stmt_error(s));
+        why.words = sql::first_words(mysql_stmt_error(s));
         if (!not_executed) return false;
         prepares_ = false;
         return {};
@@ -245,14 +241,6 @@ bool Session::run(const Packet& packet, Prepare prepare, std::vector<Result>& re
         return false;
     }
     return true;
-}
-
-bool Session::stale(int socket) const noexcept {
-    char byte = 0;
-    const auto n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
-    // Under TLS nobody can tell from outside what there is to read.
-    return n == 0 || mysql_get_ssl_cipher(handle_.get()) == nullptr;
 }
 
 }  // namespace holdfast::mysql

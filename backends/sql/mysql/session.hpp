@@ -52,8 +52,7 @@ public:
     bool run(const Packet&, Prepare, std::vector<Result>&, Refusal&);
     int socket() const noexcept { return static_cast<int>(mysql_get_socket(handle_.get())); }
     std::uint64_t id() const noexcept { return mysql_thread_id(handle_.get()); }
-    /// Whether the server has ended it, or says something that nobody asked for.
-    bool stale(int socket) const noexcept;
+    bool tls() const noexcept { return mysql_get_ssl_cipher(handle_.get()) != nullptr; }
 
 private:
     using Handle = std::unique_ptr<MYSQL, decltype(&mysql_close)>;

@@ -47,7 +47,7 @@ static_assert(std::size(statements) == static_cast<std::size_t>(Sql::create) + 1
 
 /// Each text as it is sent, but for its values. Made at load.
 const std::vector<std::string> completed = [] {
-    const sql::Words words({{"comment", literal(table_comment())},
+    const sql::Words words({{"comment", literal(table_format.comment())},
                             {"now", sql::one_line(section::now)},
                             {"day", sql::one_line(section::day)}});
     std::vector<std::string> texts;
@@ -57,10 +57,6 @@ const std::vector<std::string> completed = [] {
 }();
 
 }  // namespace
-
-std::string table_comment() {
-    return std::string(comment_before_format) + std::to_string(table_format);
-}
 
 std::string literal(const Value& value) {
     if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
@@ -104,7 +100,7 @@ std::string Packet::text() const {
 }
 
 std::string create_table() {
-    const sql::Words words({{"comment", literal(table_comment())}});
+    const sql::Words words({{"comment", literal(table_format.comment())}});
     return words.complete(section::create.substr(1));  // begins with the file's line end
 }
 

@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "../common/table_format.hpp"
+
 namespace holdfast::mysql {
 
 enum class Sql : std::uint8_t {
@@ -49,10 +51,7 @@ enum class Sql : std::uint8_t {
     create
 };
 
-/// The beginning of the table's comment; the number of the layout's format follows.
-inline constexpr std::string_view comment_before_format = "Holdfast leases, format ";
-inline constexpr int table_format = 1;
-std::string table_comment();
+inline constexpr sql::TableFormat table_format{"mysql", 1};
 
 /// How many statements a session prepares: the first ones, on one row, without rows in the answer.
 inline constexpr std::size_t most_prepared = static_cast<std::size_t>(Sql::renew) + 1;

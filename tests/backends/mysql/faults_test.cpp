@@ -132,6 +132,35 @@ TEST_CASE("an administrator ends our sessions under us") {
     CHECK(client.stats().renewals_failed == 0);
 }
 
+TEST_CASE("an idle session that the server has ended is not used, with TLS and without") {
+    const bool tls = GENERATE(false, true);
+    lab::MariadbOptions options;
+    options.tls = tls;
+    auto own = lab::MariadbServer::start(options);
+    own.sql("SET GLOBAL wait_timeout = 1");
+    const auto client =
+        open(own.url(), tls ? "tls=on&tls_ca_file=" + own.ca_file().string() : std::string());
+    for (int i = 0; i < 4; ++i) {
+        const bool by_lane = i % 2 == 0;
+        INFO((tls ? "TLS, " : "") << (by_lane ? "lane" : "engine") << ", time " << i / 2 + 1);
+        const auto before = client.stats().attempts;
+        const auto ec = by_lane ? lock_of(client, "N")->acquire({.wait = 0ms}).error()
+                                : acquire_on_engine(client, "N", 0ms);
+        CHECK_FALSE(ec);
+        // Used, it would leave a doubt, and a second attempt.
+        CHECK(client.stats().attempts - before == 1);
+        lab::wait_until([&] { return is_free("N", own); }, cap(5s), "it is released");
+        // With a farewell under TLS, which looks like something to read.
+        lab::wait_until(
+            [&] {
+                return own.value(
+                           "SELECT COUNT(*) FROM information_schema.processlist WHERE user = "
+                           "'holdfast'") == "0";
+            },
+            cap(10s), "they have ended");
+    }
+}
+
 namespace {
 
 /// Its connections are there, and a further grant is one request.

@@ -46,7 +46,7 @@ auto introduces(const Cells& hello) {
             padded.resize(columns, "0");
             if (one.starts_with("SELECT CONNECTION_ID")) answer = rows({padded}, columns, status);
             if (one.starts_with("SELECT TABLE_COMMENT"))
-                answer = rows({{my::table_comment(), "InnoDB"}}, 2, status);
+                answer = rows({{my::table_format.comment(), "InnoDB"}}, 2, status);
             if (one.starts_with("SELECT GROUP_CONCAT")) answer = rows({{"name,slot"}}, 1, status);
             all.insert(all.end(), answer.begin(), answer.end());
         }
