@@ -1,6 +1,7 @@
 #include "watchdog.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,6 +30,17 @@ void Watchdog::Guard::watch(int socket) {
     if (socket_ >= 0) ::close(socket_);
     socket_ = copy;
     bitten_ = false;
+}
+
+bool Watchdog::Guard::ended() const noexcept {
+    pollfd p{socket_, POLLRDHUP, 0};
+    return ::poll(&p, 1, 0) != 0;
+}
+
+std::optional<char> Watchdog::Guard::unread() const noexcept {
+    char byte = 0;
+    const auto n = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 1 ? std::optional(byte) : std::nullopt;
 }
 
 bool Watchdog::Guard::begin(boot_clock::time_point deadline) noexcept {

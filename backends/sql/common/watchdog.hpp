@@ -27,6 +27,11 @@ public:
         /// give the number back to the system, which then reuses it.
         void watch(int socket);
         int socket() const noexcept { return socket_; }
+        /// Whether the server has ended the connection, whatever is left to read: under TLS that
+        /// may be a farewell, which looks like an answer.
+        bool ended() const noexcept;
+        /// The next byte of what nobody has read yet, if there is something.
+        std::optional<char> unread() const noexcept;
         /// A call begins, which must end by then. False: the client is closing.
         bool begin(boot_clock::time_point deadline) noexcept;
         /// The call has ended. True: the watchdog ended it.

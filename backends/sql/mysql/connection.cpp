@@ -1,22 +1,15 @@
 #include "connection.hpp"
 
 #include <charconv>
-#include <new>
 #include <thread>
 #include <utility>
-
-#include "holdfast/spi/net/connect_time.hpp"
 
 namespace holdfast::mysql {
 namespace {
 
-// A server may have ended a connection that was idle for longer: worth one look before sending.
-constexpr milliseconds idle_unchecked{100};
 /// How long a statement waits for a row that others have locked. A server waits for whole seconds
 /// or not at all, and leases of other rows wait behind it.
 constexpr milliseconds lock_patience{100}, lock_pause{2};
-/// How long callers' threads do not connect after the server had no connection left.
-constexpr std::chrono::seconds crowded_for{10};
 
 constexpr std::string_view owner_does_it =
     "; let its owner run what `holdfast schema mysql` prints, and GRANT SELECT, INSERT, UPDATE, "
@@ -41,112 +34,52 @@ bool old(std::string_view version) {
 }  // namespace
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
-    : shared_(std::move(shared)),
-      resolve_(resolve),
-      guard_(shared_->watchdog, resolve == Resolve::no) {}
+    : sql::ServerConnection(
+          *shared, shared->options.socket.empty() ? shared->options.host : std::string(), resolve),
+      shared_(std::move(shared)) {}
 
-Connection::~Connection() {
-    close();
+bool Connection::spoken_to() const noexcept {
+    // Under TLS nobody can tell from outside what there is to read.
+    return !session_->tls() && guard().unread();
 }
 
-void Connection::close() noexcept {
-    guard_.watch(-1);
-    session_.reset();
-}
-
-spi::Failure Connection::connect(sql::Server::Opening& opening, boot_clock::time_point deadline,
-                                 std::optional<boot_clock::time_point> look_up) {
-    std::vector<std::string> where(1);  // the Unix socket
-    if (shared_->options.socket.empty()) {
-        auto found = shared_->addresses(shared_->options.host, look_up);
-        if (!found) return std::move(found).error();
-        where = std::move(*found);
-    }
-    spi::Failure last(make(Error::unresolved));
-    for (std::size_t i = 0; i < where.size(); ++i) {
-        // Each address gets its share of the time, so that a dead one does not take all of it.
-        const auto now = boot_clock::now();
-        const auto share = (deadline - now) / static_cast<std::int64_t>(where.size() - i);
-        auto connected = Session::connect(*shared_, where[i], now + share);
-        if (connected) {
-            opening.answer();
-            shared_->reach(where[i]);
-            session_.emplace(std::move(*connected));
-            guard_.watch(session_->socket());
-            return {};
-        }
-        last = std::move(connected).error();
-    }
-    return last;
-}
-
-spi::Failure Connection::open(boot_clock::time_point deadline) {
-    const auto now = boot_clock::now();
-    if (session_ && now - used_ > idle_unchecked && session_->stale(guard_.socket())) close();
-    used_ = now;
-    if (session_) return {};
-    const bool spare = resolve_ == Resolve::no;
-    if (spare && now < shared_->crowded_until())
-        return {make(Error::too_many), "the server has no connection to spare"};
-    // That looks a name up, which nothing can bound.
+spi::Failure Connection::no_spare() const {
     const Options& o = shared_->options;
-    if (spare && o.verifies_name() && o.tls_to(shared_->reached()))
-        return {make(Error::too_many), "callers' threads make no look-up"};
-    sql::Server::Opening opening(*shared_);
-    // A caller's own thread has no time beyond its caller's.
-    const auto until = spare ? deadline : spi::net::connect_until(deadline);
-    const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
-    spi::Failure failed = connect(opening, until, look_up);
-    if (failed.why == make(Error::too_many)) {
-        // The engine's connections matter more than those that save callers a thread switch.
-        shared_->crowd(now + crowded_for);
-        if (!spare) shared_->watchdog->end_spares();
-    }
-    try {
-        if (!failed) failed = introduce(until);
-    } catch (const std::bad_alloc&) {  // says nothing about the server
-        close();
-        throw;
-    } catch (const std::exception& e) {  // a number that is none, for instance
-        failed = {make(Error::strange_answer), e.what()};
-    }
-    if (failed) close();
-    const bool unanswered = !failed || failed.why == make(Error::no_answer);
-    if (unanswered && opening.answered() && boot_clock::now() >= deadline)
-        failed.why = make(Error::connecting);
-    return failed;
+    if (!o.verifies_name() || !o.tls_to(shared_->reached())) return {};
+    // Which nothing can bound.
+    return {make(Error::too_many), "callers' threads make no look-up"};
+}
+
+spi::Failure Connection::connect_to(const std::string& address, sql::Server::Opening& opening,
+                                    boot_clock::time_point deadline) {
+    auto connected_one = Session::connect(*shared_, address, deadline);
+    if (!connected_one) return std::move(connected_one).error();
+    opening.answer();
+    session_.emplace(std::move(*connected_one));
+    guard().watch(session_->socket());
+    return {};
 }
 
 Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
     Said said;
-    if (!guard_.begin(deadline)) {
-        guard_.end();
-        said.failed = make_error_code(errc::closed);
-        return said;
-    }
-    shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    Refusal why;
-    const bool well = session_->run(packet, said.results, why);
-    const bool overdue = guard_.end();
-    if (well) {
-        if (overdue) close();  // answered just in time, but the socket is gone
-        return said;
-    }
-    said.number = why.number;
-    said.failed = {make(why.number == 0 ? Error::strange_answer : from_number(why.number)),
-                   why.words};
-    said.nothing_done = rolled_back(why.number);
-    if (overdue) {
-        said.failed = make(Error::no_answer);
-        said.nothing_done = false;
-    }
+    exchange_until(deadline, said, [&] {
+        Refusal why;
+        // Whatever is sent at the end must be one message.
+        const auto prepare = shared_->ending() ? Session::Prepare::no : Session::Prepare::yes;
+        if (session_->run(packet, prepare, said.results, why)) return;
+        said.number = why.number;
+        said.failed = {make(why.number == 0 ? Error::strange_answer : from_number(why.number)),
+                       why.words};
+        said.nothing_done = rolled_back(why.number);
+    });
+    if (!said.failed) return said;
     if (said.number == 1205)
         said.failed.detail +=
             "; another transaction has locked the row: information_schema.INNODB_TRX shows it";
     if (said.number == 1142) said.failed.detail += owner_does_it;
     // A session keeps the rights that it began with, and what was sent and not run may have left a
     // transaction open.
-    if (!said.nothing_done || is_denied(said.number) || packet.columns.size() > 1) close();
+    if (is_denied(said.number) || packet.statements.size() > 1) close();
     return said;
 }
 
@@ -154,16 +87,7 @@ spi::Failure Connection::judge_table(const Result& facts, const std::string& key
     // While somebody makes it, or alters it, the comment is an error's words.
     if (facts.text(0, 1) == "BASE TABLE")
         return {make(Error::timed_out), "another session makes or alters the table"};
-    const std::string_view comment = facts.text(0, 0), before = comment_before_format;
-    if (!comment.starts_with(before))
-        return {make(Error::foreign_table),
-                "its comment is not \"" + table_comment() + "\": see `holdfast schema mysql`"};
-    const auto format =
-        std::strtol(std::string(comment.substr(before.size())).c_str(), nullptr, 10);
-    if (format > table_format) return make(Error::newer_format);
-    if (format < table_format)
-        return {make(Error::older_format),
-                "when nothing is held any more, drop it: it is made again"};
+    if (auto failed = table_format.judge(errors(), facts.text(0, 0))) return failed;
     if (facts.text(0, 1) != "InnoDB")
         return {make(Error::foreign_table), "its engine is " + facts.text(0, 1) +
                                                 ": ALTER TABLE holdfast_lease ENGINE = InnoDB"};
@@ -248,11 +172,11 @@ Said Connection::run(const Packet& packet, boot_clock::time_point deadline, bool
         if (twice && said.failed.why == make(Error::closed) && !std::exchange(broken, true))
             continue;
         // Each of several is tried by itself.
-        if (said.number == 1205 && packet.columns.size() == 1 && boot_clock::now() < patience) {
+        if (said.number == 1205 && packet.statements.size() == 1 && boot_clock::now() < patience) {
             std::this_thread::sleep_for(lock_pause);
             continue;
         }
-        if (packet.columns.size() > 1 || !worth_repeating(said.number)) return said;
+        if (packet.statements.size() > 1 || !worth_repeating(said.number)) return said;
     }
 }
 

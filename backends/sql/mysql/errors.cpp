@@ -84,11 +84,17 @@ Error from_number(unsigned number) noexcept {
     return at == std::end(numbers) ? Error::refused_statement : at->error;
 }
 
+bool of_client(unsigned number) noexcept {
+    return number < 1000 || (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
+}
+
+bool of_preparing(unsigned number) noexcept {
+    return number == 1243 || number == 1461 || number == 1615;
+}
+
 bool rolled_back(unsigned number) noexcept {
     const bool commit_failed = number == 1180 || number == 1053;
-    const bool of_client =
-        number < 1000 || (number >= 2000 && number < 3000) || (number >= 5000 && number < 6000);
-    return !of_client && !commit_failed && from_number(number) != Error::closed;
+    return !of_client(number) && !commit_failed && from_number(number) != Error::closed;
 }
 
 bool worth_repeating(unsigned number) noexcept {

@@ -7,12 +7,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
+
+#include "../common/server_connection.hpp"
 
 namespace holdfast::mysql {
 namespace {
 
-constexpr std::size_t longest_words = 200;
 /// Ways to prove a password that show it to nobody, and those that encrypt it with a key that the
 /// server sends unless nobody can listen.
 constexpr std::string_view private_proofs =
@@ -23,10 +23,6 @@ constexpr const char* system_certificates = "/etc/ssl/certs";
 
 /// At the first use, several threads might do it at once.
 const int ready_at_load = mysql_server_init(0, nullptr, nullptr);
-
-std::string words_of(std::string_view message) {
-    return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
-}
 
 void set_tls(MYSQL* m, const Options& o, bool on) {
     my_bool enforce = on ? 1 : 0, verify = on && o.tls_verify ? 1 : 0;
@@ -60,7 +56,7 @@ std::string proofs(const Options& o, bool tls) {
 
 spi::Failure why_not(MYSQL* m, const Options& o, bool tls) {
     const unsigned number = mysql_errno(m);
-    spi::Failure failed(make(from_number(number)), words_of(mysql_error(m)));
+    spi::Failure failed(make(from_number(number)), sql::first_words(mysql_error(m)));
     if (number == 5010)
         failed.detail = "the server asks for another proof of the password than " + proofs(o, tls) +
                         (tls ? "" : "; with tls=on there are more");
@@ -150,7 +146,7 @@ spi::Answer<Session> Session::connect(Shared& shared, const std::string& address
 
 bool Session::refused(Refusal& why) const {
     why.number = mysql_errno(handle_.get());
-    why.words = words_of(mysql_error(handle_.get()));
+    why.words = sql::first_words(mysql_error(handle_.get()));
     return false;
 }
 
@@ -180,27 +176,71 @@ bool Session::take_result(int columns, Result& result, Refusal& why) {
     return true;
 }
 
-bool Session::run(const Packet& packet, std::vector<Result>& results, Refusal& why) {
+std::optional<bool> Session::run_prepared(const Filled& one, Result& result, Refusal& why) {
+    const auto at = static_cast<std::size_t>(one.sql);
+    if (!prepares_ || at >= prepared_.size()) return {};
+    Prepared& its = prepared_[at];
+    // A connection that is used once is better off with the text.
+    if (!std::exchange(its.wanted, true)) return {};
+    const bool known = its.handle != nullptr;
+    if (!known) its.handle.reset(mysql_stmt_init(handle_.get()));
+    MYSQL_STMT* const s = its.handle.get();
+    if (s == nullptr) return {};
+    const auto judge = [&](bool not_executed) -> std::optional<bool> {
+        why.number = mysql_stmt_errno(s);
+        why.words = sql::first_words(mysql_stmt_error(s));
+        if (!not_executed) return false;
+        prepares_ = false;
+        return {};
+    };
+    const std::string& text = text_of(one.sql);
+    if (!known && mysql_stmt_prepare(s, text.data(), text.size()) != 0)
+        return judge(!of_client(mysql_stmt_errno(s)));
+    std::vector<MYSQL_BIND> values(one.values.size());
+    if (mysql_stmt_param_count(s) != values.size()) {
+        why.words = "another number of values";
+        return false;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto* number = std::get_if<std::int64_t>(&one.values[i]);
+        const auto* bytes = std::get_if<std::string>(&one.values[i]);
+        values[i].buffer_type = number != nullptr ? MYSQL_TYPE_LONGLONG : MYSQL_TYPE_BLOB;
+        // It is only read.
+        values[i].buffer = number != nullptr ? const_cast<std::int64_t*>(number)
+                                             : static_cast<void*>(const_cast<char*>(bytes->data()));
+        values[i].buffer_length = number != nullptr ? sizeof *number : bytes->size();
+    }
+    if (mysql_stmt_bind_param(s, values.data()) != 0 || mysql_stmt_execute(s) != 0)
+        return judge(of_preparing(mysql_stmt_errno(s)));
+    if (mysql_stmt_field_count(s) != 0 || mysql_more_results(handle_.get()) != 0) {
+        why.words = "rows, or more results than statements";
+        return false;
+    }
+    result.affected = mysql_stmt_affected_rows(s);
+    result.id = mysql_stmt_insert_id(s);
+    return true;
+}
+
+bool Session::run(const Packet& packet, Prepare prepare, std::vector<Result>& results,
+                  Refusal& why) {
     MYSQL* const m = handle_.get();
-    if (mysql_real_query(m, packet.text.data(), packet.text.size()) != 0) return refused(why);
-    for (std::size_t i = 0; i < packet.columns.size(); ++i) {
-        if (!take_result(packet.columns[i], results.emplace_back(), why)) return false;
+    const std::vector<Filled>& all = packet.statements;
+    if (prepare == Prepare::yes && all.size() == 1)
+        if (const auto done = run_prepared(all[0], results.emplace_back(), why)) return *done;
+    results.clear();
+    why = {};
+    const std::string text = packet.text();
+    if (mysql_real_query(m, text.data(), text.size()) != 0) return refused(why);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!take_result(columns_of(all[i].sql), results.emplace_back(), why)) return false;
         const int next = mysql_next_result(m);
         if (next > 0) return refused(why);
-        const bool more_to_come = i + 1 < packet.columns.size();
+        const bool more_to_come = i + 1 < all.size();
         if ((next == 0) == more_to_come) continue;
         why.words = "fewer or more results than statements";
         return false;
     }
     return true;
-}
-
-bool Session::stale(int socket) const noexcept {
-    char byte = 0;
-    const auto n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
-    // Under TLS nobody can tell from outside what there is to read.
-    return n == 0 || mysql_get_ssl_cipher(handle_.get()) == nullptr;
 }
 
 }  // namespace holdfast::mysql

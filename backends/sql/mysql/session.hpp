@@ -3,7 +3,9 @@
 #pragma once
 #include <mysql.h>
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,19 +46,32 @@ public:
     static spi::Answer<Session> connect(Shared&, const std::string& address,
                                         boot_clock::time_point deadline);
 
+    /// Whether statements may be prepared, which is a message of its own.
+    enum class Prepare : bool { no, yes };
     /// Runs the packet, up to the first statement that fails. True: all were answered.
-    bool run(const Packet&, std::vector<Result>&, Refusal&);
+    bool run(const Packet&, Prepare, std::vector<Result>&, Refusal&);
     int socket() const noexcept { return static_cast<int>(mysql_get_socket(handle_.get())); }
     std::uint64_t id() const noexcept { return mysql_thread_id(handle_.get()); }
-    /// Whether the server has ended it, or says something that nobody asked for.
-    bool stale(int socket) const noexcept;
+    bool tls() const noexcept { return mysql_get_ssl_cipher(handle_.get()) != nullptr; }
 
 private:
     using Handle = std::unique_ptr<MYSQL, decltype(&mysql_close)>;
+    struct Close {
+        void operator()(MYSQL_STMT* s) const { mysql_stmt_close(s); }
+    };
+    struct Prepared {
+        bool wanted = false;  ///< it was run before
+        std::unique_ptr<MYSQL_STMT, Close> handle;
+    };
     explicit Session(Handle h) : handle_(std::move(h)) {}
+    /// nullopt: it was not executed, and has to be sent as text.
+    std::optional<bool> run_prepared(const Filled&, Result&, Refusal&);
     bool take_result(int columns, Result&, Refusal&);
     bool refused(Refusal&) const;
 
+    // These end after the connection, so that the server hears only that that ends.
+    std::array<Prepared, most_prepared> prepared_;
+    bool prepares_ = true;
     Handle handle_;
 };
 

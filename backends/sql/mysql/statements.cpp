@@ -47,7 +47,7 @@ static_assert(std::size(statements) == static_cast<std::size_t>(Sql::create) + 1
 
 /// Each text as it is sent, but for its values. Made at load.
 const std::vector<std::string> completed = [] {
-    const sql::Words words({{"comment", Value(table_comment()).text()},
+    const sql::Words words({{"comment", literal(table_format.comment())},
                             {"now", sql::one_line(section::now)},
                             {"day", sql::one_line(section::day)}});
     std::vector<std::string> texts;
@@ -58,40 +58,49 @@ const std::vector<std::string> completed = [] {
 
 }  // namespace
 
-std::string table_comment() {
-    return std::string(comment_before_format) + std::to_string(table_format);
-}
-
-Value::Value(std::string_view text) : text_("'") {
+std::string literal(const Value& value) {
+    if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+    std::string out;
+    if (const auto* several = std::get_if<std::vector<std::string>>(&value)) {
+        for (const std::string& one : *several)
+            out += (out.empty() ? "" : ", ") + literal(one);
+        return out;
+    }
+    out = '\'';
     // The session's sql_mode lets a backslash escape; its character set has no longer characters.
-    for (const char c : text) {
-        if (c == '\'' || c == '\\') text_ += '\\';
-        text_ += c == '\0' ? "\\0" : std::string(1, c);
+    for (const char c : std::get<std::string>(value)) {
+        if (c == '\'' || c == '\\') out += '\\';
+        out += c == '\0' ? "\\0" : std::string(1, c);
     }
-    text_ += '\'';
+    return out + '\'';
 }
 
-Value::Value(const std::vector<std::string>& texts) {
-    for (const std::string& text : texts)
-        text_ += (text_.empty() ? "" : ", ") + Value(text).text();
+const std::string& text_of(Sql s) noexcept {
+    return completed[static_cast<std::size_t>(s)];
 }
 
-void Packet::add(Sql s, std::initializer_list<Value> values) {
-    if (!text.empty()) text += "; ";
-    const auto at = static_cast<std::size_t>(s);
-    std::string_view rest = completed[at];
-    for (const Value& value : values) {
-        const auto mark = rest.find('?');
-        text += rest.substr(0, mark);
-        text += value.text();
-        rest.remove_prefix(mark + 1);
+int columns_of(Sql s) noexcept {
+    return statements[static_cast<std::size_t>(s)].columns;
+}
+
+std::string Packet::text() const {
+    std::string all;
+    for (const Filled& one : statements) {
+        if (!all.empty()) all += "; ";
+        std::string_view rest = text_of(one.sql);
+        for (const Value& value : one.values) {
+            const auto mark = rest.find('?');
+            all += rest.substr(0, mark);
+            all += literal(value);
+            rest.remove_prefix(mark + 1);
+        }
+        all += rest;
     }
-    text += rest;
-    columns.push_back(statements[at].columns);
+    return all;
 }
 
 std::string create_table() {
-    const sql::Words words({{"comment", Value(table_comment()).text()}});
+    const sql::Words words({{"comment", literal(table_format.comment())}});
     return words.complete(section::create.substr(1));  // begins with the file's line end
 }
 

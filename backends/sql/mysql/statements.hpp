@@ -4,12 +4,17 @@
 //
 // A statement on one row is a transaction of its own. Several go in one packet, between BEGIN and
 // COMMIT, so that they are synced to the disk once. Time is the server's clock when it is read.
+// Those that are run again and again by themselves are prepared: parsing takes the server longer
+// than a grant.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
+
+#include "../common/table_format.hpp"
 
 namespace holdfast::mysql {
 
@@ -46,33 +51,35 @@ enum class Sql : std::uint8_t {
     create
 };
 
-/// The beginning of the table's comment; the number of the layout's format follows.
-inline constexpr std::string_view comment_before_format = "Holdfast leases, format ";
-inline constexpr int table_format = 1;
-std::string table_comment();
+inline constexpr sql::TableFormat table_format{"mysql", 1};
 
-/// A value as SQL has it: a number, or a text in quotes.
-class Value {
-public:
-    Value(std::int64_t number) : text_(std::to_string(number)) {}
-    Value(std::string_view text);
-    Value(const std::string& text) : Value(std::string_view(text)) {}
-    /// Several, with commas between them.
-    explicit Value(const std::vector<std::string>& texts);
-    const std::string& text() const noexcept { return text_; }
+/// How many statements a session prepares: the first ones, on one row, without rows in the answer.
+inline constexpr std::size_t most_prepared = static_cast<std::size_t>(Sql::renew) + 1;
 
-private:
-    std::string text_;
+/// Of a statement: a number, a text, or several with commas between them.
+using Value = std::variant<std::int64_t, std::string, std::vector<std::string>>;
+/// As SQL has it, with texts in quotes.
+std::string literal(const Value&);
+
+/// A statement and its values.
+struct Filled {
+    Sql sql;
+    std::vector<Value> values;
 };
+
+/// With question marks in the place of values.
+const std::string& text_of(Sql) noexcept;
+/// Of the answer; 0: it has no rows.
+int columns_of(Sql) noexcept;
 
 /// Statements that are sent together.
 struct Packet {
-    std::string text;
-    std::vector<int> columns;  ///< of the answer to each; 0: it has no rows
+    std::vector<Filled> statements;
 
     Packet() = default;
     explicit Packet(Sql s, std::initializer_list<Value> values = {}) { add(s, values); }
-    void add(Sql, std::initializer_list<Value> values = {});
+    void add(Sql s, std::initializer_list<Value> values = {}) { statements.push_back({s, values}); }
+    std::string text() const;
 };
 
 /// The statement that makes the table, for people as well.

@@ -5,19 +5,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "../common/server_connection.hpp"
 #include "errors.hpp"
 
 namespace holdfast::postgresql {
 namespace {
-
-constexpr std::size_t longest_words = 200;
-
-/// Where to try, as libpq's hostaddr; one empty text for a Unix socket.
-spi::Answer<std::vector<std::string>> targets(Shared& shared,
-                                              std::optional<boot_clock::time_point> look_up) {
-    if (!shared.options.socket.empty()) return std::vector<std::string>(1);
-    return shared.addresses(shared.options.host, look_up);
-}
 
 /// Of what a server may say unasked, its warnings are for an operator.
 void hear_notice(void* shared, const PGresult* notice) noexcept {
@@ -25,8 +17,7 @@ void hear_notice(void* shared, const PGresult* notice) noexcept {
     const char* words = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
     if (severity == nullptr || words == nullptr || severity != std::string_view("WARNING")) return;
     try {
-        static_cast<Shared*>(shared)->heard_warning(
-            "the server warns: " + std::string(std::string_view(words).substr(0, longest_words)));
+        static_cast<Shared*>(shared)->heard_warning("the server warns: " + sql::first_words(words));
     } catch (const std::exception&) {  // out of memory: it is only a warning
     }
 }
@@ -141,34 +132,18 @@ std::string words_of(std::string_view message) {
         if (message.starts_with(severity)) message.remove_prefix(6);
     while (message.starts_with(' '))
         message.remove_prefix(1);
-    return std::string(message.substr(0, std::min(message.find('\n'), longest_words)));
+    return sql::first_words(message);
 }
 
-spi::Answer<PgHandle> connect(Shared& shared, Shared::Opening& opening,
-                              boot_clock::time_point deadline,
-                              std::optional<boot_clock::time_point> look_up) {
+spi::Answer<PgHandle> connect(Shared& shared, const std::string& address, Shared::Opening& opening,
+                              boot_clock::time_point deadline) {
     std::string password;
     if (!shared.options.password.empty()) {
         auto secret = shared.options.password.read();
         if (!secret) return std::move(secret).error();
         password = std::move(*secret);
     }
-    const auto where = targets(shared, look_up);
-    if (!where) return where.error();
-    spi::Failure last(make(Error::unresolved));
-    for (std::size_t i = 0; i < where->size(); ++i) {
-        const std::string& address = (*where)[i];
-        // Each address gets its share of the time, so that a dead one does not take all of it.
-        const auto now = boot_clock::now();
-        const auto share = (deadline - now) / static_cast<std::int64_t>(where->size() - i);
-        auto connected = Attempt(shared, opening, now + share).run(address, password);
-        if (connected) {
-            shared.reach(address);
-            return connected;
-        }
-        last = std::move(connected).error();
-    }
-    return last;
+    return Attempt(shared, opening, deadline).run(address, password);
 }
 
 }  // namespace holdfast::postgresql

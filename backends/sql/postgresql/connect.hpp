@@ -1,6 +1,6 @@
-// Connects in bounded time, which libpqxx cannot: name, socket, TLS, password.
+// Connects in bounded time, which libpqxx cannot: socket, TLS, password.
 #pragma once
-#include <optional>
+#include <string>
 
 #include "holdfast/spi/failure.hpp"
 #include "session.hpp"
@@ -8,10 +8,9 @@
 
 namespace holdfast::postgresql {
 
-/// Returns a connected handle by `deadline`. `look_up`: until when to wait for the host's address,
-/// whose look-up nothing can bound; none: no look-up.
-spi::Answer<PgHandle> connect(Shared&, Shared::Opening&, boot_clock::time_point deadline,
-                              std::optional<boot_clock::time_point> look_up);
+/// Returns a connected handle by `deadline`. `address`: empty for the Unix socket.
+spi::Answer<PgHandle> connect(Shared&, const std::string& address, Shared::Opening&,
+                              boot_clock::time_point deadline);
 
 /// The SQLSTATE in a message of libpq in its verbose form; empty if there is none.
 std::string_view state_in(std::string_view message) noexcept;

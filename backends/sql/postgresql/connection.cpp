@@ -1,22 +1,14 @@
 #include "connection.hpp"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 
-#include <new>
 #include <utility>
 
 #include "connect.hpp"
 #include "errors.hpp"
-#include "holdfast/spi/net/connect_time.hpp"
 
 namespace holdfast::postgresql {
 namespace {
-
-// A server may have ended a connection that was idle for longer: worth one look before sending.
-constexpr milliseconds idle_unchecked{100};
-/// How long callers' threads do not connect after the server had no connection left.
-constexpr std::chrono::seconds crowded_for{10};
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -48,68 +40,28 @@ bool made_by_another(std::string_view state) noexcept {
 }  // namespace
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
-    : shared_(std::move(shared)),
-      resolve_(resolve),
-      guard_(shared_->watchdog, resolve == Resolve::no) {}
+    : sql::ServerConnection(
+          *shared, shared->options.socket.empty() ? shared->options.host : std::string(), resolve),
+      shared_(std::move(shared)) {}
 
-Connection::~Connection() {
-    close();
-}
-
-void Connection::close() noexcept {
-    guard_.watch(-1);
+void Connection::drop() noexcept {
     session_.reset();
     prepared_.fill(false);
     listening_ = false;
 }
 
-bool Connection::stale() const noexcept {
-    char byte = 0;
-    const auto n = ::recv(guard_.socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
+bool Connection::spoken_to() const noexcept {
     // An unasked-for error is the server's last word. Under TLS nobody can tell from outside.
-    return n == 0 || (byte == 'E' && PQsslInUse(session_->raw()) == 0);
+    return PQsslInUse(session_->raw()) == 0 && guard().unread() == 'E';
 }
 
-spi::Failure Connection::open(boot_clock::time_point deadline) {
-    const auto now = boot_clock::now();
-    if (session_ && now - used_ > idle_unchecked && stale()) close();
-    used_ = now;
-    if (session_) return {};
-    const bool spare = resolve_ == Resolve::no;
-    if (spare && now < shared_->crowded_until())
-        return {make(Error::too_many), "the server has no connection to spare"};
-    Shared::Opening opening(*shared_);
-    // A caller's own thread has no time beyond its caller's.
-    const auto until = spare ? deadline : spi::net::connect_until(deadline);
-    const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
-    auto connected = connect(*shared_, opening, until, look_up);
-    if (!connected && connected.error().why == make(Error::too_many)) {
-        // The engine's connections matter more than those that save callers a thread switch.
-        shared_->crowd(now + crowded_for);
-        if (!spare) shared_->watchdog->end_spares();
-    }
-    const auto late = [&] { return opening.answered() && boot_clock::now() >= deadline; };
-    spi::Failure failed;
-    if (!connected) {
-        failed = std::move(connected).error();
-        if (failed.why == make(Error::no_answer) && late()) failed.why = make(Error::connecting);
-        return failed;
-    }
-    guard_.watch(PQsocket(connected->get()));
-    try {
-        session_ = std::make_unique<Session>(std::move(*connected));
-        failed = introduce(until);
-    } catch (const std::bad_alloc&) {  // says nothing about the server
-        close();
-        throw;
-    } catch (const std::exception& e) {  // a number that is none, for instance
-        failed = {make(session_ ? Error::strange_answer : Error::closed), words_of(e.what())};
-    }
-    if (failed) close();
-    const bool unanswered = !failed || failed.why == make(Error::no_answer);
-    if (unanswered && late()) failed.why = make(Error::connecting);
-    return failed;
+spi::Failure Connection::connect_to(const std::string& address, sql::Server::Opening& opening,
+                                    boot_clock::time_point deadline) {
+    auto connected_one = postgresql::connect(*shared_, address, opening, deadline);
+    if (!connected_one) return std::move(connected_one).error();
+    guard().watch(PQsocket(connected_one->get()));
+    session_ = std::make_unique<Session>(std::move(*connected_one));
+    return {};
 }
 
 template <class F>
@@ -120,38 +72,28 @@ Said Connection::guarded(boot_clock::time_point deadline, Shape shape, F&& state
         said.failed = {make(e), std::move(words)};
         said.nothing_done = nothing_done;
     };
-    if (!guard_.begin(deadline)) {
-        guard_.end();
-        said.failed = make_error_code(errc::closed);
-        return said;
-    }
-    shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    try {
-        pqxx::nontransaction tx(*session_);
-        said.rows = statement(tx);
-        const auto columns = static_cast<int>(said.rows.columns());
-        const bool as_asked = shape.columns < 0 || columns == shape.columns;
-        if (!as_asked || (shape.one_row && said.rows.size() != 1))
-            failed(Error::strange_answer, false,
-                   std::to_string(columns) + " columns, " + std::to_string(said.rows.size()) +
-                       " rows");
-    } catch (const pqxx::broken_connection& e) {
-        // What libpqxx says of it is about the encoding of a message that never came.
-        const std::string_view said_last = PQerrorMessage(session_->raw());
-        failed(Error::closed, false, words_of(said_last.empty() ? e.what() : said_last));
-    } catch (const pqxx::failure& e) {
-        // libpqxx leaves the SQLSTATE out of some of its classes; the message has it.
-        state_ = state_in(e.what());
-        failed(from_state(state_), rolled_back(state_), words_of(e.what()));
-    } catch (const std::exception& e) {
-        failed(Error::refused_statement, false, words_of(e.what()));
-    }
-    const bool overdue = guard_.end();
-    if (!said.failed) {
-        if (overdue) close();  // answered just in time, but the socket is gone
-        return said;
-    }
-    if (overdue) failed(Error::no_answer, false, {});
+    exchange_until(deadline, said, [&] {
+        try {
+            pqxx::nontransaction tx(*session_);
+            said.rows = statement(tx);
+            const auto columns = static_cast<int>(said.rows.columns());
+            const bool as_asked = shape.columns < 0 || columns == shape.columns;
+            if (!as_asked || (shape.one_row && said.rows.size() != 1))
+                failed(Error::strange_answer, false,
+                       std::to_string(columns) + " columns, " + std::to_string(said.rows.size()) +
+                           " rows");
+        } catch (const pqxx::broken_connection& e) {
+            // What libpqxx says of it is about the encoding of a message that never came.
+            const std::string_view said_last = PQerrorMessage(session_->raw());
+            failed(Error::closed, false, words_of(said_last.empty() ? e.what() : said_last));
+        } catch (const pqxx::failure& e) {
+            // libpqxx leaves the SQLSTATE out of some of its classes; the message has it.
+            state_ = state_in(e.what());
+            failed(from_state(state_), rolled_back(state_), words_of(e.what()));
+        } catch (const std::exception& e) {
+            failed(Error::refused_statement, false, words_of(e.what()));
+        }
+    });
     if (state_ == "57014")
         said.failed.detail += "; see statement_timeout of this role and database";
     // Ours for a row; theirs for the table, which a statement locks before it has set its own.
@@ -164,27 +106,17 @@ Said Connection::guarded(boot_clock::time_point deadline, Shape shape, F&& state
     if (state_ == "42501" && said.failed.detail.find("holdfast_lease") != std::string::npos)
         said.failed.detail +=
             "; GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO this role";
-    if (overdue || !said.nothing_done || !session_->usable()) close();
+    if (is_open() && said.failed && !session_->usable()) close();
     return said;
 }
 
 spi::Failure Connection::judge_table(const pqxx::row& hello, boot_clock::time_point deadline) {
-    constexpr std::string_view before = comment_before_format;
     const std::string which(text_of(hello[5]));
     statements_ = shared_->statements_in(std::string(text_of(hello[8])));
     const bool ours_alone = text_of(hello[6]) == "t";
     if (!ours_alone && !shared_->audited(which))
         if (auto failed = audit(deadline)) return failed;
-    const auto comment = text_of(hello[4]);
-    if (!comment.starts_with(before))
-        return {make(Error::foreign_table),
-                "its comment is not \"" + table_comment() + "\": see `holdfast schema postgresql`"};
-    const std::string number(comment.substr(before.size()));
-    const long format = std::strtol(number.c_str(), nullptr, 10);
-    if (format > table_format) return make(Error::newer_format);
-    if (format < table_format)
-        return {make(Error::older_format),
-                "when nothing is held any more, drop it: it is made again"};
+    if (auto failed = table_format.judge(errors(), text_of(hello[4]))) return failed;
     if (!ours_alone) shared_->audit_passed(which);
     return {};
 }
@@ -332,14 +264,14 @@ bool Connection::heard(std::vector<std::string>& names) noexcept {
             const std::unique_ptr<PGnotify, decltype(&PQfreemem)> freed(one, &PQfreemem);
             names.emplace_back(one->extra);
         }
-        return session_->usable() && !stale();
+        return session_->usable() && !guard().ended() && !spoken_to();
     } catch (const std::exception&) {
         return false;
     }
 }
 
 int Connection::duplicate() const noexcept {
-    return guard_.socket() < 0 ? -1 : ::fcntl(guard_.socket(), F_DUPFD_CLOEXEC, 3);
+    return guard().socket() < 0 ? -1 : ::fcntl(guard().socket(), F_DUPFD_CLOEXEC, 3);
 }
 
 void ArrayText::add(std::string_view value) {

@@ -1,11 +1,11 @@
-// One blocking connection with our table and our statements. Used by one thread at a time; opened
-// on first use, and closed at the first sign that it is not to be trusted.
+// One blocking connection with our table and our statements, which libpqxx runs.
 #pragma once
-#include <initializer_list>
+#include <array>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <vector>
 
+#include "../common/server_connection.hpp"
 #include "session.hpp"
 #include "shared.hpp"
 
@@ -23,24 +23,15 @@ struct Shape {
     bool one_row = false;
 };
 
-class Connection {
+class Connection final : public sql::ServerConnection {
 public:
-    enum class Resolve : bool { no, yes };
     Connection(std::shared_ptr<Shared>, Resolve);
-    ~Connection();
-    Connection(const Connection&) = delete;
-    Connection& operator=(const Connection&) = delete;
+    ~Connection() override { close(); }
 
-    /// For the common worker and lane: nobody else ever uses it, so nothing is locked.
-    [[nodiscard]] static std::unique_lock<std::mutex> use() { return {}; }
     Shared& shared() const noexcept { return *shared_; }
-    /// Connects unless connected, and makes the table on demand. Errors: connecting, where that is
-    /// not done by `deadline`; it is then done for the next call, unless only this caller uses it.
-    spi::Failure open(boot_clock::time_point deadline);
     bool is_open() const noexcept { return session_ != nullptr; }
     /// Whether a pooler is in between, so that the session is not ours alone.
     bool pooled() const noexcept { return pooled_; }
-    void close() noexcept;
 
     /// Runs one statement, connecting if necessary. Repeats statements that conflict with others
     /// until the deadline.
@@ -56,23 +47,24 @@ public:
     int duplicate() const noexcept;
 
 private:
+    bool connected() const noexcept override { return is_open(); }
+    bool spoken_to() const noexcept override;
+    void drop() noexcept override;
+    spi::Failure connect_to(const std::string& address, sql::Server::Opening&,
+                            boot_clock::time_point deadline) override;
+    spi::Failure introduce(boot_clock::time_point deadline) override;
     template <class F>
     Said guarded(boot_clock::time_point deadline, Shape shape, F&& statement);
-    bool stale() const noexcept;
     spi::Failure judge_table(const pqxx::row& hello, boot_clock::time_point);
     spi::Failure audit(boot_clock::time_point);
-    spi::Failure introduce(boot_clock::time_point deadline);
     spi::Failure create(boot_clock::time_point deadline);
     Said once(Sql, const std::vector<std::string>&, boot_clock::time_point deadline);
 
     const std::shared_ptr<Shared> shared_;
-    const Resolve resolve_;
-    sql::Watchdog::Guard guard_;
     std::unique_ptr<Session> session_;
     std::shared_ptr<const Statements> statements_;  // for the table that was audited
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
     bool pooled_ = false, listening_ = false;
-    boot_clock::time_point used_;
     std::string state_;  // the SQLSTATE of the last error
 };
 

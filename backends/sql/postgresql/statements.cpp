@@ -78,7 +78,7 @@ sql::Words words_for(const std::string& table) {
         {
             {"table", table},
             {"literal", literal},
-            {"comment", quoted(table_comment(), '\'')},
+            {"comment", quoted(table_format.comment(), '\'')},
             {"place", std::to_string(std::chrono::microseconds(place_lasts).count())},
             {"clock", sql::one_line(section::clock)},
             {"now", sql::one_line(section::now)},

@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "../common/table_format.hpp"
+
 namespace holdfast::postgresql {
 
 enum class Sql : std::uint8_t {
@@ -56,12 +58,7 @@ inline constexpr const char* channel = "holdfast_";
 /// How long a place in line lasts, unless the client renews it.
 inline constexpr std::chrono::seconds place_lasts{5};
 
-/// The beginning of the table's comment; the number of the layout's format follows.
-inline constexpr const char* comment_before_format = "Holdfast leases, format ";
-inline constexpr int table_format = 2;
-inline std::string table_comment() {
-    return comment_before_format + std::to_string(table_format);
-}
+inline constexpr sql::TableFormat table_format{"postgresql", 2};
 
 /// An identifier as SQL has it; empty for an empty name.
 std::string as_identifier(std::string_view name);

@@ -53,6 +53,17 @@ inline Packets rows(const std::vector<Cells>& all, unsigned columns,
     out.push_back(end + status);
     return out;
 }
+/// To a statement that has no rows, by this number and with so many values.
+inline Packets prepared(std::uint32_t number, unsigned values) {
+    Packets out = rows({}, values);
+    out.pop_back();
+    out[0] = '\0' + low_first(number, 4) + low_first(0, 2) + low_first(values, 2) +
+             std::string("\0\0\0", 3);
+    return out;
+}
+inline Packets error(std::uint32_t number) {
+    return {'\xff' + low_first(number, 2) + "#HY000no"};
+}
 inline Packets joined(std::initializer_list<Packets> all) {
     Packets out;
     for (const Packets& one : all)
@@ -65,7 +76,9 @@ struct Hostile {
     Packets login = ok();  ///< the answer to whoever comes
     /// The answers to the first packet of statements, if it is told apart.
     std::function<Packets(const std::string& statements)> introduction;
-    Packets answer;    ///< to all others
+    Packets answer;  ///< to all others
+    /// The answers to what is prepared and executed; none: it hangs up.
+    std::function<Packets(const std::string& body)> prepared{};
     bool tls = false;  ///< it says that it could
 };
 
@@ -106,7 +119,12 @@ inline void serve(const Hostile& how, Tcp::socket& socket,
     for (bool first = true;;) {
         const std::string body = take();
         if (body.empty() || body[0] == '\x01') return;  // it leaves
-        if (body[0] != '\x03') continue;                // the rest of a login, or of a file
+        if (how.prepared && (body[0] == '\x16' || body[0] == '\x17')) {
+            const Packets answer = how.prepared(body);
+            if (answer.empty()) return;
+            give(answer);
+        }
+        if (body[0] != '\x03') continue;  // the rest of a login, or of a file
         const bool introduces = std::exchange(first, false) && how.introduction;
         give(introduces ? how.introduction(body.substr(1)) : how.answer);
     }

@@ -41,12 +41,12 @@ auto introduces(const Cells& hello) {
             at = end + 2;
             const std::string& status = at < statements.size() ? more_follows : the_last;
             Packets answer = ok(status);
-            const auto columns = static_cast<unsigned>(my::Packet(my::Sql::hello).columns[0]);
+            const auto columns = static_cast<unsigned>(my::columns_of(my::Sql::hello));
             Cells padded = hello;
             padded.resize(columns, "0");
             if (one.starts_with("SELECT CONNECTION_ID")) answer = rows({padded}, columns, status);
             if (one.starts_with("SELECT TABLE_COMMENT"))
-                answer = rows({{my::table_comment(), "InnoDB"}}, 2, status);
+                answer = rows({{my::table_format.comment(), "InnoDB"}}, 2, status);
             if (one.starts_with("SELECT GROUP_CONCAT")) answer = rows({{"name,slot"}}, 1, status);
             all.insert(all.end(), answer.begin(), answer.end());
         }
@@ -92,6 +92,57 @@ TEST_CASE("an answer without the rows and columns of its statement is an error")
             else
                 CHECK_FALSE(client.probe().has_value());
         }
+}
+
+TEST_CASE("what was not executed for want of a prepared statement goes as text; all else counts") {
+    const Packets granted_5 = {std::string("\0\1\x29\2\0\0\0", 7)};  // a row, 8 * 5 + 1
+    const Packets grant = prepared(1, 6);
+    enum Outcome { granted_now, failed, in_doubt };
+    struct Answers {
+        const char* what;
+        Packets prepared, executed;
+        Outcome outcome;
+        int texts;  // sent in the end
+    };
+    const Answers all[] = {
+        {"it is executed", grant, granted_5, granted_now, 1},
+        {"no more may be prepared", error(1461), {}, granted_now, 3},
+        {"it is not to be prepared", error(1295), {}, granted_now, 3},
+        {"the session has it no longer", grant, error(1243), granted_now, 3},
+        {"the table changes again and again", grant, error(1615), granted_now, 3},
+        {"the disk is full", grant, error(1114), failed, 1},
+        {"no end of preparing", {}, {}, in_doubt, 1},
+        {"no end of executing", grant, {}, in_doubt, 1},
+        {"values that it does not have", prepared(1, 5), granted_5, in_doubt, 1},
+        {"rows", grant, rows({{"x"}}, 1), in_doubt, 1},
+        {"more that never comes", grant, ok(more_follows), in_doubt, 1},
+    };
+    for (const Answers& its : all) {
+        INFO(its.what);
+        Hostile how = introduced(ours, granted_5);
+        how.prepared = [&](const std::string& body) {
+            return body[0] == '\x16' ? its.prepared : its.executed;
+        };
+        std::atomic<int> texts{0};
+        Acceptor server([&](Tcp::socket& s, std::size_t) {
+            serve(how, s, [&](const std::string& body) {
+                if (body.starts_with("\x03UPDATE")) ++texts;
+            });
+        });
+        Direct d(url_at(server, "request_timeout=1s"));
+        auto first = d.step(my::Step::Kind::attempt, "N", "A"), second = first, third = first;
+        second.owner = "B";
+        third.owner = "C";
+        REQUIRE(granted(d.run(first)));
+        d.run(second);
+        CHECK(granted(second) == (its.outcome == granted_now));
+        CHECK(std::holds_alternative<hf::spi::Attempt::Failed>(second.outcome) ==
+              (its.outcome == failed));
+        CHECK(std::holds_alternative<hf::spi::Attempt::NoAnswer>(second.outcome) ==
+              (its.outcome == in_doubt));
+        if (its.outcome == granted_now) CHECK(granted(d.run(third)));
+        CHECK(texts == its.texts);
+    }
 }
 
 TEST_CASE("a server that asks for a file of this machine gets none") {

@@ -1,4 +1,5 @@
 // The README says exactly what is sent; here the server's own log is compared with it.
+#include <algorithm>
 #include <cctype>
 #include <future>
 
@@ -10,13 +11,17 @@ using namespace mysql_tests;
 
 namespace {
 
-/// What the server executed for us since the last look.
-std::vector<std::string> executed(const lab::MariadbServer& s) {
+/// What the server did for us since the last look: 'Query', 'Prepare' or 'Execute'.
+std::vector<std::string> done(const lab::MariadbServer& s, const std::string& command) {
     std::vector<std::string> out;
-    for (const auto& row : s.sql("SELECT argument FROM mysql.general_log WHERE command_type = "
-                                 "'Query' AND user_host LIKE 'holdfast%' ORDER BY event_time"))
+    for (const auto& row : s.sql("SELECT argument FROM mysql.general_log WHERE command_type = '" +
+                                 command + "' AND user_host LIKE 'holdfast%' ORDER BY event_time"))
         out.push_back(row[0]);
     return out;
+}
+
+long status(const lab::MariadbServer& s, const std::string& name) {
+    return std::stol(s.sql("SHOW GLOBAL STATUS LIKE '" + name + "'").at(0).at(1));
 }
 
 /// Behind the number or text in quotes that begins at `at`; npos: there is none.
@@ -66,33 +71,65 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
                                 [&](hf::error_code, ReleaseResult r) { done.set_value(r); });
             CHECK(done.get_future().get() == ReleaseResult::released);
         };
+        const auto sent = [&](const char* command) {
+            const auto before = client.stats().requests;
+            server.sql("TRUNCATE TABLE mysql.general_log");
+            cycle();
+            const auto requests = client.stats().requests - before;
+            // The clean-up, which is left to chance, may fall into it.
+            auto swept = done(server, "Query");
+            std::erase_if(swept, [](const std::string& sql) {
+                return !sql.starts_with("DELETE") && sql.find("window_of_rows") == sql.npos;
+            });
+            CHECK(requests - swept.size() == 2);
+            auto seen = done(server, command);
+            std::erase_if(seen, [&](const std::string& sql) {
+                return std::find(swept.begin(), swept.end(), sql) != swept.end();
+            });
+            REQUIRE(seen.size() == 2);
+            for (std::size_t i = 0; i < 2; ++i) {
+                INFO(seen[i]);
+                CHECK(is(seen[i], expected[i]));
+                CHECK_FALSE(is(seen[i], expected[1 - i]));
+            }
+        };
         cycle();  // connects, and makes the table and the row
-        const auto before = client.stats().requests;
-        server.sql("TRUNCATE TABLE mysql.general_log");
-        cycle();
-        const auto requests = client.stats().requests - before;
-        // The clean-up, which is left to chance, may fall into it.
-        auto seen = executed(server);
-        const auto swept = std::erase_if(seen, [](const std::string& sql) {
-            return sql.starts_with("DELETE") || sql.find("window_of_rows") != sql.npos;
-        });
-        CHECK(requests - swept == 2);
-        REQUIRE(seen.size() == 2);
-        for (std::size_t i = 0; i < 2; ++i) {
-            INFO(seen[i]);
-            CHECK(is(seen[i], expected[i]));
-            CHECK_FALSE(is(seen[i], expected[1 - i]));
-        }
+        sent("Execute");
+        CHECK(done(server, "Prepare") == expected);
+        sent("Execute");
+        CHECK(done(server, "Prepare").empty());
     }
+}
+
+TEST_CASE("requests: a session prepares three statements, and does without them") {
+    const auto server = lab::MariadbServer::start();
+    const auto cycles = [](const hf::Client& client) {
+        for (int i = 0; i < 4; ++i) {
+            auto lease = hold(client, "N");
+            CHECK(lease.renew().has_value());
+            CHECK(lease.release() == ReleaseResult::released);
+        }
+    };
+    {
+        const auto client = open(server.url());
+        cycles(client);
+        CHECK(status(server, "Prepared_stmt_count") == 3);
+        // It prepares them again by itself.
+        server.sql("ALTER TABLE holdfast_lease MODIFY gone LONGBLOB");
+        cycles(client);
+        server.sql("DROP TABLE holdfast_lease");
+        cycles(client);
+        CHECK(status(server, "Prepared_stmt_count") == 3);
+    }
+    CHECK(lab::reached([&] { return status(server, "Prepared_stmt_count") == 0; }, cap(5s)));
+    server.sql("SET GLOBAL max_prepared_stmt_count = 0");
+    cycles(open(server.url()));
 }
 
 TEST_CASE("requests: several at once are one transaction, and one that is busy writes nothing") {
     const auto server = lab::MariadbServer::start();
     const auto client = open(server.url(), "ttl=60s");
     constexpr int n = 50;
-    const auto count = [&](const std::string& name) {
-        return std::stol(server.sql("SHOW GLOBAL STATUS LIKE '" + name + "'").at(0).at(1));
-    };
     const auto hold_all = [&] {
         std::vector<std::unique_ptr<hf::Lock>> locks;
         std::vector<test_support::Waiter> waiters;
@@ -110,9 +147,9 @@ TEST_CASE("requests: several at once are one transaction, and one that is busy w
     const auto before = client.stats().requests;
     auto leases = hold_all();
     CHECK(client.stats().requests - before < n / 2);
-    const auto busy_from = count("Handler_update");
+    const auto busy_from = status(server, "Handler_update");
     for (int i = 0; i < n; ++i)
         CHECK(lock_of(client, "N" + std::to_string(i))->try_acquire().error() == errc::contended);
-    CHECK(count("Handler_update") == busy_from);
+    CHECK(status(server, "Handler_update") == busy_from);
     leases.clear();
 }

@@ -105,7 +105,7 @@ TEST_CASE("a statement that waited for a row's lock beyond its deadline takes no
             {o, 10'000'000, name, o, o, d.shared->server_us(boot_clock::now() + time_left)});
         // In a session that waits for locks; ours do not, where the server lets them.
         auto running = std::async(std::launch::async, [&] {
-            return server().value(grant.text + "; SELECT ROW_COUNT()");
+            return server().value(grant.text() + "; SELECT ROW_COUNT()");
         });
         const auto later = boot_clock::now() + 300ms;
         lab::wait_until([&] { return boot_clock::now() > later; }, 5s, "it is past");

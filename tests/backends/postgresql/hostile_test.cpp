@@ -54,7 +54,7 @@ TEST_CASE("an answer without the rows and columns of its statement is an error")
     for (const bool introduces : {false, true})
         for (const auto& [what, answer] : answers) {
             INFO(what << ", introduced: " << introduces);
-            const Hostile how{{}, introduces, answer, pg::table_comment()};
+            const Hostile how{{}, introduces, answer, pg::table_format.comment()};
             Acceptor server([&](Tcp::socket& s, std::size_t) { serve(how, s); });
             call_everything(open(url_of(server, "ttl=300ms&request_timeout=100ms")));
         }
@@ -108,7 +108,7 @@ TEST_CASE("answers that are mangled on the way end in errors, and no crash", "[.
 
 TEST_CASE("what a server warns of reaches the event sink once, and never the error output") {
     const Hostile how{notice("WARNING", "a collation \x1b[31m\x07 changed") + notice("NOTICE", "x"),
-                      true, message('I', ""), pg::table_comment()};
+                      true, message('I', ""), pg::table_format.comment()};
     Acceptor server([&](Tcp::socket& s, std::size_t) { serve(how, s); });
     std::mutex mutex;
     std::vector<std::string> heard;

@@ -1,0 +1,87 @@
+// What the blocking connections to database servers share: when they are made, how long that may
+// take, and when they are no longer to be trusted. An engine connects to one address, and runs
+// statements.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "server.hpp"
+
+namespace holdfast::sql {
+
+/// Used by one thread at a time; opened on first use, and closed at the first sign that it is not
+/// to be trusted.
+class ServerConnection {
+public:
+    /// Whether the host's name may be looked up. Callers' threads, which have no time for that,
+    /// have spare connections.
+    enum class Resolve : bool { no, yes };
+    ServerConnection(const ServerConnection&) = delete;
+    ServerConnection& operator=(const ServerConnection&) = delete;
+
+    /// For the common worker and lane: nobody else ever uses it, so nothing is locked.
+    [[nodiscard]] static std::unique_lock<std::mutex> use() { return {}; }
+    /// Connects unless connected, and makes the table on demand. Errors: connecting, where that is
+    /// not done by `deadline`; it is then done for the next call, unless only this caller uses it.
+    spi::Failure open(boot_clock::time_point deadline);
+    void close() noexcept;
+
+protected:
+    /// `host`: empty for a Unix socket.
+    ServerConnection(Server&, const std::string& host, Resolve);
+    virtual ~ServerConnection() = default;
+
+    virtual bool connected() const noexcept = 0;
+    /// Whether the server has said something that nobody asked for, so that it is not usable.
+    virtual bool spoken_to() const noexcept = 0;
+    virtual void drop() noexcept = 0;
+    /// Why a spare connection is not made.
+    virtual spi::Failure no_spare() const { return {}; }
+    /// Connects to an address, which is empty for the Unix socket, and calls guard().watch().
+    virtual spi::Failure connect_to(const std::string& address, Server::Opening&,
+                                    boot_clock::time_point deadline) = 0;
+    /// Asks the server what it is, and makes the table. Errors: also std::exception.
+    virtual spi::Failure introduce(boot_clock::time_point deadline) = 0;
+
+    /// Runs `exchange`, which writes how it ended into `reply`. What the watchdog ended is in
+    /// doubt. Closes the connection unless it ended well, or in an error that left nothing behind.
+    template <class F>
+    void exchange_until(boot_clock::time_point deadline, Reply& reply, F&& exchange);
+    Watchdog::Guard& guard() noexcept { return guard_; }
+    const Watchdog::Guard& guard() const noexcept { return guard_; }
+
+private:
+    spi::Failure connect_anywhere(Server::Opening&, boot_clock::time_point deadline,
+                                  std::optional<boot_clock::time_point> look_up);
+
+    Server& server_;
+    const std::string host_;
+    const Resolve resolve_;
+    Watchdog::Guard guard_;
+    boot_clock::time_point used_;
+};
+
+template <class F>
+void ServerConnection::exchange_until(boot_clock::time_point deadline, Reply& reply, F&& exchange) {
+    if (!guard_.begin(deadline)) {
+        guard_.end();
+        reply.failed = make_error_code(errc::closed);
+        return;
+    }
+    server_.requests.fetch_add(1, std::memory_order_relaxed);
+    exchange();
+    const bool overdue = guard_.end();
+    if (overdue && reply.failed) {
+        reply.failed = server_.errors.make(Error::no_answer);
+        reply.nothing_done = false;
+    }
+    // Perhaps answered just in time, but the socket is gone.
+    if (overdue || (reply.failed && !reply.nothing_done)) close();
+}
+
+/// The beginning of a server's words that people need.
+std::string first_words(std::string_view message);
+
+}  // namespace holdfast::sql
