@@ -69,7 +69,7 @@ struct Asked {
                       [&](const Examination& e) { add(as_json(e, client)); });
     }
     Failure leader() {
-        const auto election = Election::make(client, name, {}, &words);
+        const auto election = client.make_election(name, {}, &words);
         if (!election) return {election.error(), words};
         const auto write = [&](const std::optional<Leader>& l) { add(led(name, l)); };
         if (question.wait == 0) return answer(election->leader(&words), write);

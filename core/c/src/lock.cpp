@@ -105,7 +105,7 @@ int hf_lock_new(hf_client* client, const char* name, const hf_lock_options* give
         if (o.kind != HF_ELECTION)
             return made(client->client.make_lock(text, options, &words),
                         [](auto l) { return std::shared_ptr<Lock>(std::move(l)); });
-        return made(Election::make(client->client, text, options, &words),
+        return made(client->client.make_election(text, options, &words),
                     [](auto e) { return std::make_shared<Election>(std::move(e)); });
     });
 }
