@@ -14,13 +14,15 @@ using spi::Judgement;
 enum Question : std::uint8_t { info, time, first_config, stored_script = 6, rights_script };
 
 /// Nothing is there, so nothing is changed: XX sets no key that does not exist. Answers what was
-/// refused. Redis 6 has another text for a refusal inside of a script.
+/// refused. Inside of a script Redis 6 to 7.0, and 7.2 and later, have texts of their own for a
+/// refusal.
 constexpr const char* try_rights = R"lua(
 local refused = {}
 local function try(...)
   local answer = redis.pcall(...)
   local words = type(answer) == 'table' and answer.err or ''
-  if string.find(words, 'NOPERM', 1, true) or string.find(words, 'executing the script', 1, true) then
+  local function says(text) return string.find(words, text, 1, true) end
+  if says('NOPERM') or says('executing the script') or says('ACL failure in script') then
     local on = ''
     if string.find(words, ' key', 1, true) then on = ' on ' .. select(2, ...) end
     if string.find(words, ' channel', 1, true) then on = ' to its channel' end

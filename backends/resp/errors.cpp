@@ -142,7 +142,9 @@ std::string shown(std::string_view text, const Script& script) {
     }
     const error_code ec = from_reply(text);
     if (!names.empty() && ec == make(Error::denied))
-        return text.find("access at least one of the keys") == text.npos
+        // In Redis 7.0, and since 7.2.
+        return text.find("access at least one of the keys") == text.npos &&
+                       text.find("access a key") == text.npos
                    ? "NOPERM: the user may not run " + names
                    : "NOPERM: the user may not use the keys of this name (" + names + ")";
     if (!names.empty() && ec == make(Error::no_command)) return "the server has no " + names;

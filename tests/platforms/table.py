@@ -32,7 +32,8 @@ def facts():
     spec = importlib.util.spec_from_file_location("versions", path)
     versions = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(versions)
-    asked = versions.ASKED | {"Valkey": ["valkey-server", "--version"], "clang": ["clang++", "--version"],
+    compiler = "g++ -dumpfullversion || aarch64-linux-gnu-g++ -dumpfullversion"
+    asked = versions.ASKED | {"compiler": ["sh", "-c", compiler], "Valkey": ["valkey-server", "--version"], "clang": ["clang++", "--version"],
                               "PostgreSQL": ["sh", "-c", "ls /usr/lib/postgresql | sort -n | tail -n 1 | sed 's/$/.0/'"],
                               "Debian": ["cat", "/etc/debian_version"]}
     found = {}

@@ -63,7 +63,7 @@ constexpr Statement statement(Sql s) noexcept {
 }
 
 /// Between two of these marks; each one within is doubled.
-std::string quoted(std::string_view text, char mark) {
+std::string in_quotes(std::string_view text, char mark) {
     std::string out(1, mark);
     for (const char c : text) {
         if (c == mark) out += mark;
@@ -73,12 +73,12 @@ std::string quoted(std::string_view text, char mark) {
 }
 
 sql::Words words_for(const std::string& table) {
-    const std::string literal = quoted(table, '\'');
+    const std::string literal = in_quotes(table, '\'');
     return sql::Words(
         {
             {"table", table},
             {"literal", literal},
-            {"comment", quoted(table_format.comment(), '\'')},
+            {"comment", in_quotes(table_format.comment(), '\'')},
             {"place", std::to_string(std::chrono::microseconds(place_lasts).count())},
             {"clock", sql::one_line(section::clock)},
             {"now", sql::one_line(section::now)},
@@ -106,7 +106,7 @@ std::string name_of(std::string_view text) {
 }  // namespace
 
 std::string as_identifier(std::string_view name) {
-    return name.empty() ? std::string() : quoted(name, '"');
+    return name.empty() ? std::string() : in_quotes(name, '"');
 }
 
 int Statements::columns(Sql s) noexcept {
