@@ -237,6 +237,9 @@ static void mistakes(void) {
     CHECK(hf_lock_new(one, NULL, NULL, &lock, &error) == HF_BAD_NAME);
     unset.kind = 9;
     CHECK(hf_lock_new(one, "c", &unset, &lock, &error) == HF_BAD_CONFIG);
+    unset.kind = HF_MUTEX;
+    unset.ttl = -1;
+    CHECK(hf_lock_new(one, "c", &unset, &lock, &error) == HF_BAD_CONFIG);
     memset(&unset, 0, sizeof unset);
     CHECK(hf_lock_new(one, "c", &unset, &lock, &error) == HF_BAD_CONFIG);
     CHECK(strstr(error.message, "size") != NULL && lock == NULL);
@@ -245,7 +248,7 @@ static void mistakes(void) {
     q.name = "c/nobody";
     CHECK(hf_ask(one, &q, &json, &error) == HF_NOT_HELD);
     says(one, HF_EXAMINE, NULL, "holdfast.doctor/1");
-    hf_close(NULL);
+    hf_client_free(NULL);
     hf_lock_free(NULL);
     hf_lease_free(NULL);
     hf_queue_free(NULL);

@@ -86,6 +86,7 @@ static int in_child(hf_lock* lock, hf_lease* lease, hf_queue* queue) {
     hf_lease_free(lease);
     hf_lock_free(lock);
     hf_close(one);
+    hf_client_free(one);
     return 0;
 }
 
@@ -109,7 +110,7 @@ void forks(const char* url) {
             lock = lock_of(mine, "c/fork/child", HF_MUTEX, 1);
             release(acquire(lock));
             hf_lock_free(lock);
-            hf_close(mine);
+            hf_client_free(mine);
         }
         _exit(failed);
     }
@@ -130,13 +131,16 @@ void closing(void) {
     hf_lock* lock = lock_of(one, "c/close", HF_MUTEX, 1);
     hf_lease* lease = acquire(lock);
     hf_queue* queue = NULL;
+    hf_lock* other_lock = NULL;
     uint64_t watch, waiting;
     hf_event a = HF_EVENT;
     OK(hf_queue_new(&queue, &error));
     OK(hf_lease_start(lease, HF_WATCH, queue, &watch, &error));
     waiting = start(lock, queue, HF_FOREVER);
     hf_close(one);
-    one = NULL;
+    hf_close(one);
+    CHECK(hf_lock_new(one, "c/closed", NULL, &other_lock, &error) == HF_CLOSED);
+    hf_client_free(one);
     CHECK(!hf_lease_valid(lease) && facts_of(lease).reason == HF_CLOSED);
     while (watch != 0 || waiting != 0) {
         struct pollfd p;
@@ -152,5 +156,5 @@ void closing(void) {
     hf_queue_free(queue);
     hf_lock_free(lock);
     says_soon(other, HF_INSPECT, "c/close", "\"held\":false");
-    hf_close(other);
+    hf_client_free(other);
 }
