@@ -22,7 +22,7 @@ void older_callers(void) {
     CHECK(small.e.size == 12 && small.e.code == HF_BAD_NAME && small.e.message[0] == 'x');
     f.size = offsetof(hf_facts, token);
     f.token = 7;
-    OK(hf_lease_look(lease, 0, &f, &error));
+    OK(hf_lease_look(lease, 0, &f, &why));
     CHECK(f.left > 0 && f.token == 7);
     release(lease);
     hf_lock_free(lock);
@@ -73,13 +73,13 @@ static int in_child(hf_lock* lock, hf_lease* lease, hf_queue* queue) {
     char* json = NULL;
     uint64_t call = 0;
     q.what = HF_LIST;
-    if (hf_lock_new(one, "c/child", NULL, &made, &error) != HF_FORKED) return 1;
-    if (hf_acquire(lock, NULL, &none, &error) != HF_FORKED) return 2;
-    if (hf_acquire_start(lock, NULL, queue, &call, &error) != HF_FORKED) return 3;
-    if (hf_ask(one, &q, &json, &error) != HF_FORKED) return 4;
-    if (hf_lease_renew(lease, &error) != HF_FORKED) return 5;
-    if (hf_lease_start(lease, HF_WATCH, queue, &call, &error) != HF_FORKED) return 6;
-    if (hf_lease_release(lease, 0, &error) != HF_FORKED) return 7;
+    if (hf_lock_new(one, "c/child", NULL, &made, &why) != HF_FORKED) return 1;
+    if (hf_acquire(lock, NULL, &none, &why) != HF_FORKED) return 2;
+    if (hf_acquire_start(lock, NULL, queue, &call, &why) != HF_FORKED) return 3;
+    if (hf_ask(one, &q, &json, &why) != HF_FORKED) return 4;
+    if (hf_lease_renew(lease, &why) != HF_FORKED) return 5;
+    if (hf_lease_start(lease, HF_WATCH, queue, &call, &why) != HF_FORKED) return 6;
+    if (hf_lease_release(lease, 0, &why) != HF_FORKED) return 7;
     if (hf_queue_fd(queue) != -1 || hf_queue_next(queue, &e) != 0) return 8;
     hf_cancel(queue, 1);
     hf_queue_free(queue);
@@ -98,7 +98,7 @@ void forks(const char* url) {
     uint64_t call;
     hf_event e;
     pid_t child;
-    OK(hf_queue_new(&queue, &error));
+    OK(hf_queue_new(&queue, &why));
     call = start(lock, queue, HF_FOREVER);
     child = fork();
     if (child == 0) {
@@ -106,7 +106,7 @@ void forks(const char* url) {
         /* A client of its own works. */
         if (!failed && strncmp(url, "memory:", 7) != 0) {
             hf_client* mine = NULL;
-            if (hf_open(url, NULL, &mine, &error) != HF_OK) _exit(10);
+            if (hf_open(url, NULL, &mine, &why) != HF_OK) _exit(10);
             lock = lock_of(mine, "c/fork/child", HF_MUTEX, 1);
             release(acquire(lock));
             hf_lock_free(lock);
@@ -118,7 +118,7 @@ void forks(const char* url) {
     if (status != 0) fprintf(stderr, "the child ended with %d\n", status);
     CHECK(status == 0);
     CHECK(hf_lease_valid(lease));
-    OK(hf_lease_renew(lease, &error));
+    OK(hf_lease_renew(lease, &why));
     release(lease);
     e = answer(queue, call);
     CHECK(e.error.code == 0);
@@ -134,12 +134,12 @@ void closing(void) {
     hf_lock* other_lock = NULL;
     uint64_t watch, waiting;
     hf_event a = HF_EVENT;
-    OK(hf_queue_new(&queue, &error));
-    OK(hf_lease_start(lease, HF_WATCH, queue, &watch, &error));
+    OK(hf_queue_new(&queue, &why));
+    OK(hf_lease_start(lease, HF_WATCH, queue, &watch, &why));
     waiting = start(lock, queue, HF_FOREVER);
     hf_close(one);
     hf_close(one);
-    CHECK(hf_lock_new(one, "c/closed", NULL, &other_lock, &error) == HF_CLOSED);
+    CHECK(hf_lock_new(one, "c/closed", NULL, &other_lock, &why) == HF_CLOSED);
     hf_client_free(one);
     CHECK(!hf_lease_valid(lease) && facts_of(lease).reason == HF_CLOSED);
     while (watch != 0 || waiting != 0) {

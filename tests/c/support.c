@@ -5,7 +5,7 @@
 int queues;
 hf_client* one;
 hf_client* other;
-hf_error error = HF_ERROR;
+hf_error why = HF_ERROR;
 
 long long now_ms(void) {
     struct timespec t;
@@ -18,7 +18,7 @@ hf_lock* lock_of(hf_client* client, const char* name, int kind, unsigned limit) 
     hf_lock* lock = NULL;
     o.kind = kind;
     o.limit = limit;
-    OK(hf_lock_new(client, name, &o, &lock, &error));
+    OK(hf_lock_new(client, name, &o, &lock, &why));
     return lock;
 }
 
@@ -27,7 +27,7 @@ int try_it(const hf_lock* lock, int shared, unsigned permits, int64_t wait, hf_l
     o.shared = shared;
     o.permits = permits;
     o.wait = wait;
-    return hf_acquire(lock, &o, lease, &error);
+    return hf_acquire(lock, &o, lease, &why);
 }
 
 hf_lease* acquire(const hf_lock* lock) {
@@ -38,14 +38,14 @@ hf_lease* acquire(const hf_lock* lock) {
 }
 
 void release(hf_lease* lease) {
-    OK(hf_lease_release(lease, 0, &error));
+    OK(hf_lease_release(lease, 0, &why));
     CHECK(!hf_lease_valid(lease));
     hf_lease_free(lease);
 }
 
 hf_facts facts_of(const hf_lease* lease) {
     hf_facts f = HF_FACTS;
-    OK(hf_lease_look(lease, 0, &f, &error));
+    OK(hf_lease_look(lease, 0, &f, &why));
     return f;
 }
 
@@ -53,7 +53,7 @@ uint64_t start(const hf_lock* lock, hf_queue* queue, int64_t wait) {
     hf_acquire_options o = HF_ACQUIRE_OPTIONS;
     uint64_t call = 0;
     o.wait = wait;
-    OK(hf_acquire_start(lock, &o, queue, &call, &error));
+    OK(hf_acquire_start(lock, &o, queue, &call, &why));
     CHECK(call != 0);
     return call;
 }
@@ -66,7 +66,7 @@ hf_event answer(hf_queue* queue, uint64_t call) {
     CHECK(poll(&p, 1, cap_ms) == 1);
     CHECK(hf_queue_next(queue, &e) == 1);
     CHECK(e.call == call);
-    error = e.error;
+    why = e.error;
     return e;
 }
 
@@ -84,7 +84,7 @@ char* ask(hf_client* client, int what, const char* name) {
     char* json = NULL;
     q.what = what;
     q.name = name;
-    OK(hf_ask(client, &q, &json, &error));
+    OK(hf_ask(client, &q, &json, &why));
     CHECK(json != NULL);
     return json;
 }

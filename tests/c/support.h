@@ -13,13 +13,13 @@ enum { cap_ms = 20000 }; /* of what must come */
 extern int queues;       /* the backend shows who waits */
 extern hf_client* one;
 extern hf_client* other;
-extern hf_error error;
+extern hf_error why;
 
 #define CHECK(condition)                                                                        \
     do {                                                                                        \
         if (!(condition)) {                                                                     \
             fprintf(stderr, "%s:%d: %s\n  last error: %d %s\n", __FILE__, __LINE__, #condition, \
-                    (int)error.code, error.message);                                            \
+                    (int)why.code, why.message);                                                \
             exit(1);                                                                            \
         }                                                                                       \
     } while (0)
