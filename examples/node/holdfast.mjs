@@ -22,7 +22,7 @@ koffi.struct('hf_facts', {
 koffi.struct('pollfd', { fd: 'int', events: 'short', revents: 'short' });
 
 const c = Object.fromEntries([
-    'int hf_open(const char*, void*, _Out_ void**, _Inout_ hf_error*)', 'void hf_close(void*)',
+    'int hf_open(const char*, void*, _Out_ void**, _Inout_ hf_error*)', 'void hf_client_free(void*)',
     'int hf_lock_new(void*, const char*, hf_lock_options*, _Out_ void**, _Inout_ hf_error*)', 'void hf_lock_free(void*)',
     'int hf_queue_new(_Out_ void**, _Inout_ hf_error*)', 'int hf_queue_fd(void*)',
     'int hf_queue_next(void*, _Inout_ hf_event*)', 'void hf_queue_free(void*)',
@@ -145,7 +145,7 @@ export class Client {
         }
     }
     close() {
-        c.hf_close(this.#handle);
+        c.hf_client_free(this.#handle);
         this.#handle = null;
     }
 }

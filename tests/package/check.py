@@ -135,6 +135,24 @@ class Check:
         run(self.cxx, *self.flags.split(), "-Wl,--as-needed", "-o", program, f"{program}.o", *linking)
         self.use(program, backend, "pkg-config")
 
+    def c_programs(self):
+        env = dict(os.environ, PKG_CONFIG_PATH=str(self.libdir() / "pkgconfig"), LD_LIBRARY_PATH=str(self.libdir()))
+        flags = run("pkg-config", "--cflags", "--libs", "holdfast-c", env=env).split()
+        program = self.work / "c-pkg-config"
+        run("cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o", program,
+            *(self.source / "tests/c").glob("*.c"), *flags)
+        expect("pkg-config: a program in C99 runs", "ok: memory:" in run(program, "memory:", env=env))
+        build = self.work / "c-find_package"
+        shutil.rmtree(build, ignore_errors=True)
+        hidden = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("Boost", "OpenSSL", "PkgConfig", "SQLite3")]
+        run("cmake", "-G", "Ninja", "-S", self.source / "tests/package/c_consumer", "-B", build,
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", *hidden)
+        run("cmake", "--build", build)
+        expect("find_package: a project in C alone builds, and runs", "ok: memory:" in run(build / "consumer", "memory:"))
+        expect("the library shows hf_* alone",
+               "functions" in run(sys.executable, self.source / "tests/c/symbols.py", self.libdir() / "libholdfast-c.so.1",
+                                  self.prefix / "include/holdfast.h"))
+
     def add_subdirectory(self):
         build = self.work / "add_subdirectory"
         self.build(self.source / "tests/package/consumer", build,
@@ -174,6 +192,7 @@ class Check:
         for backend in BACKENDS:
             self.find_package(backend)
             self.pkg_config(backend)
+        self.c_programs()
         self.add_subdirectory()
         self.missing_component()
         if self.shared:

@@ -1,5 +1,5 @@
-// What an acquire and a release cost in C++: for each line on standard input so many of them, timed, in
-// microseconds each. cycle.py compares Python with it.
+// What an acquire and a release cost in C++: for each line on standard input so many of them,
+// timed, in microseconds each. cycle.py compares Python with it.
 #include <chrono>
 #include <holdfast/holdfast.hpp>
 #include <iostream>

@@ -130,6 +130,16 @@ class Locks(Case):
             pass
         return lease.lost and lease.state == "lost"
 
+    def test_options(self):
+        for options in ({"ttl": 0.3, "renew": False}, {"max_hold": 0.1}):
+            lease = self.one.lock(f"{self.name}/{len(options)}", **options).acquire()
+            self.assertTrue(lease.wait_lost(10))
+            self.assertRaises(holdfast.Lost, lease.release)
+        lock = self.one.lock(self.name, min_hold=60)
+        lock.acquire().release()
+        self.assertIsNone(lock.try_acquire())
+        self.assertGreater(self.other.inspect(self.name)["closed_for_ms"], 0)
+
     def test_operators(self):
         self.assertRaises(holdfast.NotHeld, self.other.break_lock, self.name)
         with self.one.lock(self.name) as lease:
@@ -193,6 +203,10 @@ class Mistakes(Case):
         self.assertRaises(holdfast.BadName, self.one.lock, "")
         self.assertRaises(ValueError, self.one.lock, "a\0b")
         self.assertRaises(holdfast.BadConfig, self.one.lock, "a", ttl=0.001)
+        self.assertRaises(holdfast.BadConfig, self.one.semaphore, "a", 2**32 + 1)
+        self.assertRaises(holdfast.BadConfig, self.one.semaphore("a", 2, permits=2**32 + 1).acquire)
+        self.assertRaises(ValueError, self.one.lock("a").acquire, -1)
+        self.assertRaises(TypeError, self.one.lock, "a", max_holds=3)
         self.assertRaises(holdfast.Error, holdfast.open, "carrier-pigeon://x")
         with self.assertRaises(ConnectionError) as refused:
             holdfast.open("redis://127.0.0.1:1").lock("a").acquire()

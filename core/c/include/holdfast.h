@@ -8,7 +8,8 @@
  * and its like set the size and the defaults; null in place of options means the defaults.
  *
  * Threads: every function may be called by any thread. One thread at a time may change a lease
- * (renew, downgrade, release, begin) while others read it; hf_lease_free needs it alone.
+ * (renew, downgrade, release, start) while others read it. A handle that is freed must not be in
+ * use by another thread.
  *
  * fork: in the child the handles of the parent answer HF_FORKED; free them or leave them. */
 #ifndef HOLDFAST_H
@@ -84,8 +85,10 @@ typedef struct hf_client_options {
  * on first use. */
 HF_API int hf_open(const char* what, const hf_client_options*, hf_client** client, hf_error* error);
 /* Ends every wait with HF_CLOSED, and loses and releases every lease, as abandoned. Blocks for
- * close_grace and about a second at most. Frees the client; null is allowed. */
+ * close_grace and about a second at most. The client stays, and answers HF_CLOSED. */
 HF_API void hf_close(hf_client*);
+/* Closes it first. No other thread may use the client any more. Null is allowed. */
+HF_API void hf_client_free(hf_client*);
 
 /* -- locks ------------------------------------------------------------------------------------- */
 

@@ -22,7 +22,11 @@ int hf_open(const char* what, const hf_client_options* given, hf_client** client
 }
 
 void hf_close(hf_client* client) {
-    if (client == nullptr) return;
     Client(client->client).close();
+}
+
+void hf_client_free(hf_client* client) {
+    if (client == nullptr) return;
+    hf_close(client);
     delete client;
 }

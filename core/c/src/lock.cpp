@@ -9,6 +9,7 @@ namespace holdfast::c {
 namespace {
 
 milliseconds duration(std::int64_t ms) {
+    if (ms < 0) throw BadStruct("a time is negative");
     return ms == HF_FOREVER ? forever : milliseconds(ms);
 }
 
@@ -19,10 +20,10 @@ LockOptions lock_options(const hf_lock_options& o) {
                                              : Kind::mutex;
     options.limit = o.limit;
     options.renew = o.no_renewal == 0;
-    if (o.ttl != 0) options.ttl = milliseconds(o.ttl);
+    if (o.ttl != 0) options.ttl = duration(o.ttl);
     if (o.max_hold != 0) options.max_hold = duration(o.max_hold);
-    options.lock_delay = milliseconds(o.lock_delay);
-    options.min_hold = milliseconds(o.min_hold);
+    options.lock_delay = duration(o.lock_delay);
+    options.min_hold = duration(o.min_hold);
     return options;
 }
 

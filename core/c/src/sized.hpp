@@ -9,7 +9,7 @@
 
 namespace holdfast::c {
 
-/// The size is missing.
+/// The caller's mistake in a struct.
 struct BadStruct : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
 };

@@ -3,15 +3,16 @@ import atexit
 import json
 import time
 import weakref
-from ctypes import c_void_p, string_at
+from ctypes import byref, c_void_p, string_at
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from . import _library as c
-from ._errors import Closed, TimedOut, check
-from ._library import byref, library
+from ._errors import TimedOut, check
+from ._library import library
 from ._lock import Handle, Lock, SharedLock
 
 Json = Dict[str, Any]
+Seconds = Optional[float]
 
 
 class Leader(NamedTuple):
@@ -69,7 +70,7 @@ class Client:
         _open.add(self)
 
     def __repr__(self) -> str:
-        return "<holdfast.Client>" if self._handle else "<holdfast.Client, closed>"
+        return "<holdfast.Client>"  # a URL may have a password
 
     def __reduce__(self) -> Any:
         raise TypeError("a holdfast.Client belongs to its process: open one in each")
@@ -77,11 +78,10 @@ class Client:
     def close(self) -> None:
         """Ends every wait, and releases every lease, as abandoned."""
         _open.discard(self)
-        handle, self._handle = self._handle, c_void_p()
-        library.hf_close(handle)
+        library.hf_close(self._handle)
 
-    def __del__(self, close: Any = library.hf_close) -> None:
-        close(self._handle)
+    def __del__(self, free: Any = library.hf_client_free) -> None:
+        free(self._handle)
         self._handle = c_void_p()
 
     def __enter__(self) -> "Client":
@@ -98,45 +98,42 @@ class Client:
 
     # -- locks
 
-    def _lock(self, name: str, kind: int, limit: int, ttl: Optional[float], more: Dict[str, Any]) -> Handle:
+    def _lock(self, name: str, options: "c.LockOptions") -> Handle:
         handle, error = Handle(self), c.ErrorInfo()
-        options = c.LockOptions(kind=kind, limit=limit, ttl=0 if ttl is None else max(1, c.milliseconds(ttl)))
-        for option, seconds in more.items():
-            setattr(options, option, c.milliseconds(seconds))
-        check(library.hf_lock_new(self._open_handle(), c.text(name), byref(options), byref(handle.pointer), byref(error)),
-              error)
+        check(library.hf_lock_new(self._handle, c.text(name), byref(options), byref(handle.pointer), byref(error)), error)
         return handle
 
-    def _open_handle(self) -> Any:
-        if not self._handle:
-            raise Closed("the client was closed", 16)
-        return self._handle
+    def lock(self, name: str, *, ttl: Seconds = None, wait: Seconds = None, note: Optional[str] = None,
+             max_hold: Seconds = None, lock_delay: float = 0, min_hold: float = 0, renew: bool = True) -> Lock:
+        """One holder at a time. Sends nothing yet. All times are in seconds.
 
-    def lock(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None, note: Optional[str] = None,
-             **more: float) -> Lock:
-        """One holder at a time. Sends nothing yet.
-
-        `ttl`: for how many seconds the server keeps the lock if this process dies; Holdfast renews it. Default: that of the
-        configuration, else 10. `wait`: how long to wait for it; None: for ever. `note`: what `inspect` shows.
-        More, in seconds: `max_hold`, `lock_delay`, `min_hold`.
+        `ttl`: for how long the server keeps the lock if this process dies; Holdfast renews it, but with `renew=False` it is lost
+        then. Default: that of the configuration, else 10. `wait`: how long to wait for it; None: for ever. `note`: what
+        `inspect` shows. `max_hold`: it is lost so long after the grant. `lock_delay`: for how long the name stays closed after a
+        holder that did not release it. `min_hold`: for how long it stays closed from a grant on.
         """
-        owner = self._lock(name, c.MUTEX, 1, ttl, more)
+        owner = self._lock(name, _options(c.MUTEX, 1, ttl, max_hold, lock_delay, min_hold, renew))
         return Lock(owner, name, owner.pointer, wait, note=note)
 
-    def shared_lock(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None,
-                    note: Optional[str] = None, **more: float) -> SharedLock:
-        """One writer or any number of readers: `with client.shared_lock("prices").read() as lease`."""
-        return SharedLock(self._lock(name, c.SHARED_MUTEX, 1, ttl, more), name, wait, note)
+    def shared_lock(self, name: str, *, ttl: Seconds = None, wait: Seconds = None, note: Optional[str] = None,
+                    max_hold: Seconds = None, lock_delay: float = 0, min_hold: float = 0, renew: bool = True) -> SharedLock:
+        """One writer or any number of readers: `with client.shared_lock("prices").read() as lease`. The rest as for lock()."""
+        owner = self._lock(name, _options(c.SHARED_MUTEX, 1, ttl, max_hold, lock_delay, min_hold, renew))
+        return SharedLock(owner, name, wait, note)
 
-    def semaphore(self, name: str, limit: int, *, permits: int = 1, ttl: Optional[float] = None,
-                  wait: Optional[float] = None, note: Optional[str] = None, **more: float) -> Lock:
-        """At most `limit` permits at a time, of which an acquisition takes `permits`. All clients name the same limit."""
-        owner = self._lock(name, c.SEMAPHORE, limit, ttl, more)
+    def semaphore(self, name: str, limit: int, *, permits: int = 1, ttl: Seconds = None, wait: Seconds = None,
+                  note: Optional[str] = None, max_hold: Seconds = None, lock_delay: float = 0, min_hold: float = 0,
+                  renew: bool = True) -> Lock:
+        """At most `limit` permits at a time, of which an acquisition takes `permits`. All clients name the same limit. The rest
+        as for lock()."""
+        owner = self._lock(name, _options(c.SEMAPHORE, limit, ttl, max_hold, lock_delay, min_hold, renew))
         return Lock(owner, name, owner.pointer, wait, permits=permits, note=note)
 
-    def election(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None, **more: float) -> Election:
-        """A candidate: one term at a time."""
-        return Election(self, self._lock(name, c.ELECTION, 1, ttl, more), name, wait)
+    def election(self, name: str, *, ttl: Seconds = None, wait: Seconds = None, max_hold: Seconds = None,
+                 lock_delay: float = 0, min_hold: float = 0) -> Election:
+        """A candidate: one term at a time. The rest as for lock()."""
+        owner = self._lock(name, _options(c.ELECTION, 1, ttl, max_hold, lock_delay, min_hold, True))
+        return Election(self, owner, name, wait)
 
     # -- operators' questions; docs/json.md has the fields
 
@@ -145,7 +142,7 @@ class Client:
         question = c.Question(what=what, name=c.text(name), owner=c.text(owner), token=token or 0, limit=limit, wait=wait,
                               note=c.text(note), now=int(now))
         answer, error = c_void_p(), c.ErrorInfo()
-        check(library.hf_ask(self._open_handle(), byref(question), byref(answer), byref(error)), error)
+        check(library.hf_ask(self._handle, byref(question), byref(answer), byref(error)), error)
         try:
             return [json.loads(line) for line in string_at(answer.value or 0).decode().splitlines()]
         finally:
@@ -173,6 +170,16 @@ class Client:
     def examine(self) -> Json:
         """What makes the deployment unsafe or slow."""
         return self._ask(c.EXAMINE)[0]
+
+
+def _options(kind: int, limit: int, ttl: Seconds, max_hold: Seconds, lock_delay: float, min_hold: float,
+             renew: bool) -> "c.LockOptions":
+    def at_least_one(seconds: Seconds) -> int:
+        return 0 if seconds is None else max(1, c.milliseconds(seconds))  # 0 is the default
+
+    return c.LockOptions(kind=kind, limit=c.unsigned(limit), no_renewal=int(not renew), ttl=at_least_one(ttl),
+                         max_hold=at_least_one(max_hold), lock_delay=c.milliseconds(lock_delay),
+                         min_hold=c.milliseconds(min_hold))
 
 
 _open: "weakref.WeakSet[Client]" = weakref.WeakSet()

@@ -1,10 +1,10 @@
 """A lease: the proof that one acquisition is held."""
-from ctypes import c_void_p
+from ctypes import byref, c_void_p
 from typing import Any, Optional, Tuple
 
 from . import _library as c
 from ._errors import Error, Forked, Lost, check, error_of
-from ._library import byref, library
+from ._library import library
 from ._queue import Start, wait, wait_async
 
 _PREVIOUS = ("unknown", "none", "released", "abandoned", "crashed")

@@ -66,6 +66,7 @@ def _load() -> ctypes.CDLL:
     for name, result, arguments in [
             ("hf_open", c_int, [c_char_p, POINTER(ClientOptions), out, error]),
             ("hf_close", None, [c_void_p]),
+            ("hf_client_free", None, [c_void_p]),
             ("hf_lock_new", c_int, [c_void_p, c_char_p, POINTER(LockOptions), out, error]),
             ("hf_lock_all", c_int, [POINTER(Part), c_size_t, out, error]),
             ("hf_lock_free", None, [c_void_p]),
@@ -97,7 +98,14 @@ def milliseconds(seconds: Optional[float]) -> int:
     """Rounded up, so that a short time is not none at all. None: without a limit."""
     if seconds is None or seconds == float("inf"):
         return FOREVER
+    if seconds < 0:
+        raise ValueError(f"a time of {seconds} s is negative")
     return min(-int(-seconds * 1000 // 1), FOREVER)
+
+
+def unsigned(count: int) -> int:
+    """For a field of 32 bits, which would drop the others: what is out of range stays so."""
+    return min(max(count, 0), 2**32 - 1)
 
 
 def text(value: Optional[str]) -> Optional[bytes]:
@@ -108,6 +116,3 @@ def text(value: Optional[str]) -> Optional[bytes]:
     if b"\0" in encoded:
         raise ValueError("a text for Holdfast has no NUL")
     return encoded
-
-
-__all__ = ["byref", "library", "milliseconds", "text"]

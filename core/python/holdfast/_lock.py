@@ -1,13 +1,13 @@
 """Locks: what can be acquired."""
 import asyncio
 import threading
-from ctypes import c_void_p, sizeof
+from ctypes import byref, c_void_p, sizeof
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from . import _library as c
 from ._errors import Contended, check, error_of
 from ._lease import Lease
-from ._library import byref, library
+from ._library import library
 from ._queue import Start, in_main_thread, wait, wait_async
 
 
@@ -41,7 +41,7 @@ class Lock:
         raise TypeError("a holdfast.Lock belongs to its process: open a client in each")
 
     def _options(self, wait_ms: int) -> "c.AcquireOptions":
-        return c.AcquireOptions(shared=int(self._shared), permits=self._permits, wait=wait_ms, note=self._note)
+        return c.AcquireOptions(shared=int(self._shared), permits=c.unsigned(self._permits), wait=wait_ms, note=self._note)
 
     def _milliseconds(self, wait_for: Wait) -> int:
         return c.milliseconds(self.wait if isinstance(wait_for, Unset) else wait_for)
@@ -151,7 +151,7 @@ def acquire_all(locks: Sequence[Lock], wait: Optional[float] = None) -> Lock:
     `with holdfast.acquire_all([client.lock("a"), client.lock("b")], wait=5) as lease`. Sends nothing yet."""
     parts = (c.Part * len(locks))()
     for part, lock in zip(parts, locks):
-        part.size, part.shared, part.permits = sizeof(c.Part), int(lock._shared), lock._permits
+        part.size, part.shared, part.permits = sizeof(c.Part), int(lock._shared), c.unsigned(lock._permits)
         part.lock = lock._handle.value
     handle, error = Handle(list(locks)), c.ErrorInfo()
     code = library.hf_lock_all(parts, len(locks), byref(handle.pointer), byref(error))

@@ -10,12 +10,12 @@ import select
 import threading
 import time
 import weakref
-from ctypes import c_uint64, c_void_p
+from ctypes import byref, c_uint64, c_void_p
 from typing import Any, Callable, Dict, Optional
 
 from . import _library as c
 from ._errors import Error, error_of
-from ._library import byref, library
+from ._library import library
 
 # Gets the lease's address, or what failed.
 Answered = Callable[[Optional[int], Optional[Error]], None]
