@@ -39,7 +39,7 @@ function modelOf(report, choices) {
     if (r.scenario === 'C17') return 'slow network';
     if (r.scenario === 'C13') return /^cut/.test(variant) ? 'failover' : '';
     if (r.scenario === 'C18b') {
-      return /^asynchronous/.test(variant) ? 'asynchronous failover' : /cut/.test(variant) ? 'synchronous failover' : '';
+      return /^(asynchronous|semi)/.test(variant) ? 'asynchronous failover' : /cut/.test(variant) ? 'synchronous failover' : '';
     }
     if (r.scenario === 'C15') {
       if (/^no fault/.test(variant)) return '';

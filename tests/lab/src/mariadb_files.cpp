@@ -46,9 +46,12 @@ std::string mariadb_program(const std::string& name) {
     return program;
 }
 
-void make_mariadb_data(const fs::path& target) {
-    static const std::unique_ptr<TempDir> model = make_model();
-    fs::copy(*model / "data", target, fs::copy_options::recursive);
+void make_mariadb_data(const fs::path& target, const fs::path& from) {
+    const auto model = [] {
+        static const std::unique_ptr<TempDir> made = make_model();
+        return *made / "data";
+    };
+    fs::copy(from.empty() ? model() : from, target, fs::copy_options::recursive);
     fs::permissions(target, fs::perms::owner_all);
     give_away(target);
 }

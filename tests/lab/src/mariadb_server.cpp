@@ -28,7 +28,7 @@ public:
         : options_(std::move(options)), replica_(replica) {
         if (options_.tls) tls_ = make_tls_files(directory_.path());
         give_away(directory_.path());
-        make_mariadb_data(data());
+        make_mariadb_data(data(), options_.data);
         // The port was free when it was reserved, but only listening on it makes it ours.
         for (int attempt = 1;; ++attempt) {
             try {
@@ -92,7 +92,7 @@ public:
         process_.reset();
         if (what == Data::fresh) {
             std::filesystem::remove_all(data());
-            make_mariadb_data(data());
+            make_mariadb_data(data(), options_.data);
         }
         launch();
         if (what == Data::fresh) set_password();

@@ -25,6 +25,8 @@ struct MariadbOptions {
     bool tls = false;           ///< the server offers TLS, and refuses TCP clients without it
     bool fsync = false;         ///< sync to the disk, as a crash of the machine would need it
     bool binary_log = false;    ///< write a binary log, which a replica reads
+    /// Begin with a copy of this data directory, of a server that has ended; empty: a fresh one.
+    std::filesystem::path data = {};
     std::vector<std::string> config = {};  ///< lines of the option file, which come last and win
     std::vector<std::pair<std::string, std::string>> environment = {};  ///< of its process
     std::vector<int> cpus = {};  ///< processors to run on; empty: those of this process
