@@ -4,7 +4,8 @@
 
 packages_build="g++ cmake ninja-build pkg-config ccache libboost1.81-dev libboost-url1.81-dev
     libboost-json1.81-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
-    libfmt-dev libpqxx-dev libpq-dev libmariadb-dev libzookeeper-st-dev"
+    libfmt-dev libpqxx-dev libpq-dev libmariadb-dev libzookeeper-st-dev
+    libnghttp2-dev libprotobuf-dev protobuf-compiler"
 packages_servers="redis-server redis-tools openssl postgresql-15 pgbouncer mariadb-server-core
     mariadb-client-core libzookeeper-java default-jre-headless etcd-server etcd-client"
 packages_tests="catch2 libboost-context1.81-dev python3 python3-redis clang-format groff-base iptables iproute2 systemd
