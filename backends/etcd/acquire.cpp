@@ -39,7 +39,7 @@ void Acquire::leased(const Lease& l) {
     if (wants() == Step::adopt && (place->lease == l.id || place->state != State::queued)) wait();
 }
 
-Transaction Acquire::request() {
+void Acquire::request(Transaction t) {
     switch (wants()) {
         case Step::enter:
             how_.queue = attempt_.queue;
@@ -47,15 +47,13 @@ Transaction Acquire::request() {
             how_.lease = lease().id;
             lists_ = how_.list || place->units.permits();
             if (how_.list) listing_ = std::make_unique<QueueCache::Listing>(queues_, place->line);
-            return entering(*place, how_);
+            return entering(*place, how_, t);
         case Step::clear:
-            return clearing(*place, marker_);
-        case Step::check: {
-            Transaction still;
-            still.compare = {was_created(ahead_, created_),
-                             was_created(place->key, place->created)};
-            return still;
-        }
+            return clearing(*place, marker_, t);
+        case Step::check:
+            t.if_created(ahead_, created_);
+            t.if_created(place->key, place->created);
+            return;
         case Step::adopt:
         case Step::take:
             if (!change_) {
@@ -64,9 +62,9 @@ Transaction Acquire::request() {
                 change_.emplace(*place, lease(), takes ? attempt_.units : place->units,
                                 takes ? take : adopt);
             }
-            return change_->request();
+            return change_->request(t);
         default:
-            return leave_->request();
+            return leave_->request(t);
     }
 }
 

@@ -162,51 +162,63 @@ awaitable<result<std::vector<Result>>> EtcdBackend::results_of(const Operations&
         if (!found) co_return found.error();
         co_return std::vector<Result>(1, *found);
     }
+    auto messages = take_messages();
     std::vector<Transaction> requests;
     std::vector<const OwnerState*> places;
     auto length = Members::Length::brief;
+    Transaction whole(messages->request);
     for (Operation* o : all) {
-        requests.push_back(o->request());
+        requests.push_back(all.size() == 1 ? whole : whole.then().transaction());
+        o->request(requests.back());
         places.push_back(o->place.get());
         if (o->lists()) length = Members::Length::list;
     }
     if (first.wants() == Step::leave) add_leaving(places, requests);
-    auto task = transact(std::move(requests), deadline, went, length);
-    co_return co_await std::move(task);
+    auto task = transact(*messages, all.size(), deadline, went, length);
+    auto results = co_await std::move(task);
+    if (length == Members::Length::brief) give_back(std::move(messages));
+    co_return results;
 }
 
 // --- requests
 
-awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transaction> all,
+std::unique_ptr<EtcdBackend::Messages> EtcdBackend::take_messages() {
+    if (spare_.empty()) return std::make_unique<Messages>();
+    auto one = std::move(spare_.back());
+    spare_.pop_back();
+    return one;
+}
+
+void EtcdBackend::give_back(std::unique_ptr<Messages> m) {
+    constexpr std::size_t most = 4;
+    if (spare_.size() == most) return;
+    m->request.Clear();
+    m->answer.Clear();
+    spare_.push_back(std::move(m));
+}
+
+awaitable<result<std::vector<Result>>> EtcdBackend::transact(Messages& messages, std::size_t parts,
                                                              boot_clock::time_point deadline,
                                                              RequestInfo& went,
                                                              Members::Length length) {
-    std::string body;
-    if (all.size() == 1) {
-        body = all.front().text();
-    } else {
-        Transaction outer;
-        for (const Transaction& t : all)
-            outer.success.push_back(t.nested());
-        body = outer.text();
-    }
     const std::int64_t newest = newest_;
-    auto task = members_->post("kv/txn", std::move(body), deadline, &went.detail, length);
+    auto task = members_->post(method::txn, messages.request, messages.answer, deadline,
+                               &went.detail, length);
     const Members::Answer answer = co_await std::move(task);
     went.doubt = answer.doubt;
     went.late = answer.doubt && answer.why != make(Error::no_space);
     went.repeated = answer.repeated;
     if (answer.why == make(Error::no_lease)) leases_->forget();
     if (answer.why) co_return answer.why;
-    went.revision = revision_of(answer.body);
+    went.revision = messages.answer.header().revision();
     compare(newest, went.revision);
     std::vector<Result> results;
-    Result whole = read_transaction(answer.body);
-    if (all.size() == 1)
+    Result whole = read_transaction(messages.answer);
+    if (parts == 1)
         results.push_back(std::move(whole));
     else
         results = std::move(whole.results);
-    if (went.revision <= 0 || results.size() != all.size()) {
+    if (went.revision <= 0 || results.size() != parts) {
         went.doubt = went.late = true;
         co_return make(Error::protocol);
     }
@@ -217,14 +229,20 @@ awaitable<result<Result>> EtcdBackend::ask(std::string begin, std::string end, s
                                            bool keys_only, boot_clock::time_point deadline,
                                            RequestInfo& went) {
     const std::int64_t newest = newest_;
-    auto task = members_->post("kv/range", range_alone(begin, end, limit, keys_only), deadline,
-                               &went.detail, Members::Length::list);
+    rpc::RangeRequest request;
+    request.set_key(std::move(begin));
+    request.set_range_end(std::move(end));
+    request.set_limit(limit);
+    request.set_keys_only(keys_only);
+    rpc::RangeResponse reply;
+    auto task = members_->post(method::range, request, reply, deadline, &went.detail,
+                               Members::Length::list);
     const Members::Answer answer = co_await std::move(task);
     if (answer.why) co_return answer.why;
-    went.revision = revision_of(answer.body);
+    went.revision = reply.header().revision();
     if (went.revision <= 0) co_return make(Error::protocol);
     compare(newest, went.revision);
-    co_return read_range(answer.body);
+    co_return read_range(reply);
 }
 
 void EtcdBackend::compare(std::int64_t newest_before, std::int64_t revision) {

@@ -64,9 +64,17 @@ private:
     awaitable<void> exchange(const Operations&);
     /// The results of one request for all of these.
     awaitable<result<std::vector<Result>>> results_of(const Operations&, RequestInfo&);
-    /// One request for all of these; returns a result for each.
+    /// A transaction and its answer, whose memory is used again.
+    struct Messages {
+        rpc::TxnRequest request;
+        rpc::TxnResponse answer;
+    };
+    std::unique_ptr<Messages> take_messages();
+    void give_back(std::unique_ptr<Messages>);
+    /// One request; returns a result for each transaction, of which `parts` are inside the one, or
+    /// the one's own.
     awaitable<result<std::vector<Result>>> transact(
-        std::vector<Transaction>, boot_clock::time_point deadline, RequestInfo&,
+        Messages&, std::size_t parts, boot_clock::time_point deadline, RequestInfo&,
         Members::Length length = Members::Length::brief);
     /// For each answer of the store: one that was asked for after another and has an earlier
     /// revision, or comes from a cluster made anew, is of a store that forgot what is known here.
@@ -97,6 +105,7 @@ private:
     std::vector<std::int64_t> asking_;  ///< leases of grants whose requests are under way
     std::int64_t newest_ = 0;           ///< revision that an answer had
     unsigned generation_ = 0;           ///< Members::generation(), as it was known last
+    std::vector<std::unique_ptr<Messages>> spare_;
     bool tending_ = false;
     std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  ///< this object is
     std::shared_ptr<spi::net::Gate> tend_gate_ = std::make_shared<spi::net::Gate>();

@@ -13,7 +13,7 @@ struct Entering {
     bool list = false;   ///< return the whole line, after the change
     std::int64_t lease = 0;
 };
-Transaction entering(const OwnerState&, const Entering&);
+void entering(const OwnerState&, const Entering&, Transaction);
 
 struct Entered {
     enum class Outcome : std::uint8_t {
@@ -34,12 +34,12 @@ struct Entered {
 Entered read_entering(const OwnerState&, const Entering&, const Result&);
 
 /// Removes a marker that is left over from expired holders.
-Transaction clearing(const OwnerState&, std::int64_t marker_created);
+void clearing(const OwnerState&, std::int64_t marker_created, Transaction);
 /// True if the line was empty, or another client has removed the marker or made another.
 bool is_clear(const Result&, std::int64_t marker_created);
 
-/// The value that this kind of lock needs at the name itself.
-std::string proper_name(const OwnerState&);
+/// Compares: what is at the name itself is what this kind of lock needs there.
+void if_proper_name(const OwnerState&, Transaction);
 bool is_proper(const OwnerState&, const std::vector<KeyValue>& at_name);
 /// Each request deletes the key of its place. The last ones to leave a line also delete the marker.
 void add_leaving(const std::vector<const OwnerState*>&, std::vector<Transaction>& requests);

@@ -39,8 +39,8 @@ std::string line_of(const Options& o, std::string_view name) {
     return names_from(o, name) + "/";
 }
 
-std::string name_key(std::string line) {
-    line.pop_back();
+std::string_view name_key(std::string_view line) {
+    line.remove_suffix(1);
     return line;
 }
 

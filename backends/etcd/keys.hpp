@@ -16,7 +16,7 @@ namespace holdfast::etcd {
 std::string line_of(const Options&, std::string_view name);
 /// "/holdfast/NAME": where other clients have single-key locks, which do not wait for ours, and
 /// where the marker of permits is.
-std::string name_key(std::string line);
+std::string_view name_key(std::string_view line);
 /// The name that a key belongs to; nullopt for a key of no lock.
 std::optional<std::string> name_of(const Options&, std::string_view key);
 /// The beginning of the keys of names with `prefix`, in this namespace.
