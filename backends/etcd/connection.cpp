@@ -217,13 +217,14 @@ Connection::Outcome Connection::outcome(const wire::End& end, bool fresh) const 
     using enum wire::End::By;
     Outcome out;
     out.fresh = fresh;
+    if (end.by == status && end.status == 0) return out;
     out.detail = name_ + ": " + end.words;
     constexpr unsigned not_found = 404;
     switch (end.by) {
         case status:
             out.detail = end.words;
             out.said = true;
-            if (end.status != 0) out.why = from_status(end.status, end.words);
+            out.why = from_status(end.status, end.words);
             break;
         case unprocessed:
             out.unprocessed = true;
@@ -235,7 +236,7 @@ Connection::Outcome Connection::outcome(const wire::End& end, bool fresh) const 
                 make(end.http == 0 || end.http == not_found ? Error::no_grpc : Error::protocol);
             out.detail = name_ + " does not speak gRPC: " + end.words;
             break;
-        case too_long:
+        case unreadable:
             out.why = make(Error::protocol);
             break;
         case broken:

@@ -135,7 +135,7 @@ bool is_clear(const Result& r, std::int64_t marker_created) {
     return r.results.front().found.front().created != marker_created;
 }
 
-void add_leaving(const std::vector<const OwnerState*>& all, std::vector<Transaction>& requests) {
+void add_leaving(std::span<const OwnerState* const> all, std::span<Transaction> requests) {
     constexpr char first = ' ';  // of what a key is made of: the key after one has it at least
     std::map<std::string, std::set<std::string>> keys;
     std::map<std::string, std::size_t> last;

@@ -2,6 +2,8 @@
 // at once if the line is empty, or if it may stand beside all that is there: other readers, or
 // holders of permits as long as the sum is within the limit.
 #pragma once
+#include <span>
+
 #include "holdfast/lease.hpp"
 #include "messages.hpp"
 #include "owner_state.hpp"
@@ -42,6 +44,6 @@ bool is_clear(const Result&, std::int64_t marker_created);
 void if_proper_name(const OwnerState&, Transaction);
 bool is_proper(const OwnerState&, const std::vector<KeyValue>& at_name);
 /// Each request deletes the key of its place. The last ones to leave a line also delete the marker.
-void add_leaving(const std::vector<const OwnerState*>&, std::vector<Transaction>& requests);
+void add_leaving(std::span<const OwnerState* const>, std::span<Transaction> requests);
 
 }  // namespace holdfast::etcd

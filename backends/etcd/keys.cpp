@@ -82,7 +82,8 @@ std::string write_entry(const Entry& e) {
     if (e.units.permits()) out = compatible_prefix(e.units) + std::to_string(e.units.take);
     if (e.lock_delay > milliseconds::zero()) out += delay + std::to_string(e.lock_delay.count());
     if (e.flag != Entry::Flag::none) out += e.flag == Entry::Flag::asked ? asked : revoked;
-    return out + ' ' + e.owner;
+    out += ' ';
+    return out += e.owner;
 }
 
 std::optional<Entry> read_entry(std::string_view value) {

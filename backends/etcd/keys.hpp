@@ -33,7 +33,7 @@ std::string after(std::string prefix);
 /// The value of one of our keys: its owner and units, and what operators have requested.
 struct Entry {
     enum class Flag : std::uint8_t { none, asked, revoked };
-    std::string owner;
+    std::string_view owner;  ///< a part of what was read
     spi::Units units = {};
     milliseconds lock_delay{0};
     Flag flag = Flag::none;

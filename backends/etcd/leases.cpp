@@ -70,6 +70,11 @@ awaitable<result<Lease>> Leases::shared_grant(Slot& slot, milliseconds ttl,
     }
 }
 
+const Lease* Leases::young_at_hand(milliseconds ttl) const noexcept {
+    const auto at = slots_.find(ttl);
+    return at != slots_.end() && is_young(at->second.lease) ? &at->second.lease : nullptr;
+}
+
 awaitable<result<Lease>> Leases::young(milliseconds ttl, boot_clock::time_point deadline,
                                        std::string* detail) {
     return shared_grant(slots_[ttl], ttl, deadline, detail);

@@ -109,31 +109,38 @@ void Members::give_turn() {
     next->gate.open();
 }
 
-awaitable<Connection::Outcome> Members::exchange(ConnectionPtr c, Post p,
-                                                 boot_clock::time_point deadline) {
-    auto asking = c->ask({p.method, token_, p.request, longest(p.length)}, p.reply, deadline);
-    Connection::Outcome out = co_await std::move(asking);
+awaitable<Connection::Outcome> Members::ask(Connection& c, const Post& p,
+                                            boot_clock::time_point deadline) {
+    return c.ask({p.method, token_, p.request, longest(p.length)}, p.reply, deadline);
+}
+
+void Members::judge(const Connection& c, const Post& p, Connection::Outcome& out) {
     if (out.said) out.detail = shown(out.detail);
-    if (out.why) co_return out;
+    if (out.why) return;
     const rpc::ResponseHeader* const header = p.header(p.reply);
     // What etcd 3.4 answers about alarms has none.
     if (header == nullptr && p.method != method::alarm) {
         out.why = make(Error::protocol);
         out.doubt = true;
     }
-    if (header == nullptr) co_return out;
-    const Identity::Says says = identity_.hear(c->member, header->cluster_id());
+    if (header == nullptr) return;
+    const Identity::Says says = identity_.hear(c.member, header->cluster_id());
     if (says == Identity::Says::anew) ++generation_;
     if (says == Identity::Says::other) {
-        out.detail = spi::text_of(shared_->options.hosts[c->member]) +
+        out.detail = spi::text_of(shared_->options.hosts[c.member]) +
                      " belongs to another cluster than the other hosts of the URL";
         out.why = make(Error::other_cluster);
     }
-    co_return out;
 }
 
 awaitable<Members::Answer> Members::post(Post p, boot_clock::time_point deadline,
                                          std::string* detail) {
+    return shared_->options.user.empty() && compared_ ? send(p, deadline, detail)
+                                                      : post_as_user(p, deadline, detail);
+}
+
+awaitable<Members::Answer> Members::post_as_user(Post p, boot_clock::time_point deadline,
+                                                 std::string* detail) {
     const auto self = shared_from_this();
     const bool as_user = !shared_->options.user.empty();
     for (bool again = false;; again = true) {
@@ -189,8 +196,9 @@ awaitable<error_code> Members::hear_hosts(boot_clock::time_point deadline, std::
         // Two names of one member, or another cluster: only it can tell.
         const auto now = boot_clock::now();
         const auto c = connection_to(i);
-        auto asking = exchange(c, p, now + (deadline - now) / static_cast<long>(size() - i));
-        const Connection::Outcome out = co_await std::move(asking);
+        auto asking = ask(*c, p, now + (deadline - now) / static_cast<long>(size() - i));
+        Connection::Outcome out = co_await std::move(asking);
+        judge(*c, p, out);
         c->close();
         if (out.why) {
             *detail = out.detail;
@@ -265,8 +273,9 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         }
         const ConnectionPtr c = connection();
         const auto begun = boot_clock::now(), until = limit(*c, deadline);
-        auto task = exchange(c, p, until);
+        auto task = ask(*c, p, until);
         Connection::Outcome out = co_await std::move(task);
+        judge(*c, p, out);
         const auto took = boot_clock::now() - begun;
         answer.why = out.why;
         answer.doubt = answer.doubt || out.doubt;

@@ -71,6 +71,8 @@ private:
     }
     struct Turn;
     awaitable<Answer> post(Post, boot_clock::time_point deadline, std::string* detail);
+    /// ... with the user's token, and of hosts that were compared.
+    awaitable<Answer> post_as_user(Post, boot_clock::time_point deadline, std::string* detail);
     awaitable<Answer> send(Post, boot_clock::time_point deadline, std::string* detail);
     /// Gets a token for the user. Callers that come meanwhile wait for the same one.
     awaitable<error_code> authenticate(boot_clock::time_point deadline, std::string* detail);
@@ -82,7 +84,9 @@ private:
     void give_turn();
     ConnectionPtr connection_to(std::size_t member);
     ConnectionPtr connection();
-    awaitable<Connection::Outcome> exchange(ConnectionPtr, Post, boot_clock::time_point deadline);
+    awaitable<Connection::Outcome> ask(Connection&, const Post&, boot_clock::time_point deadline);
+    /// What an answer says of its member.
+    void judge(const Connection&, const Post&, Connection::Outcome&);
     /// What the server says, unless it repeats a secret.
     std::string shown(const std::string& words) const;
     /// Until when a request on that connection may take; see `cut_`.

@@ -5,16 +5,17 @@
 namespace holdfast::etcd {
 namespace {
 
-/// The key and the end of a range, in any message that has both.
+/// The key and the end of a range, in any message that has both. Texts are assigned, since
+/// set_key() makes another string first.
 template <class Message>
 void set_keys(Message& m, const Keys& keys) {
-    m.set_key(keys.begin.data(), keys.begin.size());
+    *m.mutable_key() = keys.begin;
     if (keys.prefix) {
-        m.set_range_end(keys.begin.data(), keys.begin.size());
+        *m.mutable_range_end() = keys.begin;
         char& end = m.mutable_range_end()->back();
         end = static_cast<char>(end + 1);  // of '/' or printable: never the last
     } else if (!keys.end.empty()) {
-        m.set_range_end(keys.end.data(), keys.end.size());
+        *m.mutable_range_end() = keys.end;
     }
 }
 
@@ -29,7 +30,7 @@ rpc::Compare& comparison(rpc::TxnRequest& to, const Keys& keys, rpc::Compare::Ta
 
 void compare_value(rpc::TxnRequest& to, const Keys& keys, std::string_view value,
                    rpc::Compare::Result result) {
-    comparison(to, keys, rpc::Compare::VALUE, result).set_value(value.data(), value.size());
+    *comparison(to, keys, rpc::Compare::VALUE, result).mutable_value() = value;
 }
 
 template <class All>
@@ -65,19 +66,19 @@ rpc::RequestOp& Requests::add() {
 }
 void Requests::put(std::string_view key, std::string_view value, std::int64_t lease) {
     rpc::PutRequest& put = *add().mutable_request_put();
-    put.set_key(key.data(), key.size());
-    put.set_value(value.data(), value.size());
+    *put.mutable_key() = key;
+    *put.mutable_value() = value;
     put.set_lease(lease);
 }
 void Requests::put_value(std::string_view key, std::string_view value) {
     rpc::PutRequest& put = *add().mutable_request_put();
-    put.set_key(key.data(), key.size());
-    put.set_value(value.data(), value.size());
+    *put.mutable_key() = key;
+    *put.mutable_value() = value;
     put.set_ignore_lease(true);
 }
 void Requests::put_lease(std::string_view key, std::int64_t lease) {
     rpc::PutRequest& put = *add().mutable_request_put();
-    put.set_key(key.data(), key.size());
+    *put.mutable_key() = key;
     put.set_lease(lease);
     put.set_ignore_value(true);
 }

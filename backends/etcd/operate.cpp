@@ -18,7 +18,7 @@ spi::Survey::Member shown(const KeyValue& kv) {
     const auto entry = read_entry(kv.value);
     // Other clients keep nothing but their lease, in the key, and candidates their value.
     spi::Survey::Member m{
-        spi::holder_of(entry ? entry->owner : kv.key.substr(kv.key.rfind('/') + 1)),
+        spi::holder_of(entry ? std::string(entry->owner) : kv.key.substr(kv.key.rfind('/') + 1)),
         units_in(kv.value)};
     Holder& h = m.holder;
     h.foreign = h.foreign || !entry;
@@ -114,10 +114,10 @@ awaitable<spi::Answer<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(
     both.range(Keys::below(line));
     both.range(name_key(line));
     RequestInfo went;
-    auto task = transact(messages, 1, deadline, went, Members::Length::list);
+    auto task = transact(messages, deadline, went, Members::Length::list);
     const auto found = co_await std::move(task);
     if (!found) co_return spi::Failure(found.error(), went.detail);
-    const std::vector<Result>& there = found->front().results;
+    const std::vector<Result>& there = found->results;
     if (there.size() != 2) co_return make(Error::protocol);
     QueueSnapshot out;
     out.all = there.front().found;
@@ -280,7 +280,7 @@ awaitable<spi::Answer<std::string>> EtcdBackend::note(std::string_view name,
     if (!lease) co_return spi::Failure(lease.error(), went.detail);
     Messages messages;
     Transaction(messages.request).then().put(key, *text, lease->id);
-    auto task = transact(messages, 1, deadline, went);
+    auto task = transact(messages, deadline, went);
     const auto done = co_await std::move(task);
     if (!done) co_return spi::Failure(done.error(), went.detail);
     co_return std::move(*text);
