@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string bytes = data[0] % 2 == 0 ? std::string(given) : answer_of(given);
     const std::size_t piece = data[0] < 2 ? bytes.size() + 1 : data[0];
 
-    constexpr std::size_t longest = 4096;
+    constexpr std::size_t longest = 1024;
     Told asked(longest), follows(2 * longest);
     wire::Client client("member:2379", false);
     const auto send = [&] {
