@@ -44,6 +44,7 @@ void Acquire::request(Transaction t) {
         case Step::enter:
             how_.queue = attempt_.queue;
             how_.list = (attempt_.queue || place->perhaps) && !queues_.known(place->line);
+            how_.behind = attempt_.queue && !place->units.permits() && queues_.crowded(place->line);
             how_.lease = lease().id;
             lists_ = how_.list || place->units.permits();
             if (how_.list) listing_ = std::make_unique<QueueCache::Listing>(queues_, place->line);
@@ -167,7 +168,7 @@ void Acquire::not_entered(const error_code& why, const RequestInfo& went) {
     if (place->perhaps)
         end(Attempt::NoAnswer{why});
     else
-        end(Attempt::Failed{why, why == make(Error::overloaded)});
+        end(Attempt::Failed{why, why == make(Error::overloaded) || went.unsent});
     // The one request that raises the alarm may have been executed. Deletions are still accepted.
     full_ = went.doubt && why == make(Error::no_space);
     if (full_) leave();

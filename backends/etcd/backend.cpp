@@ -88,8 +88,14 @@ awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
 
 awaitable<void> EtcdBackend::drive(Operations open) {
     const auto over = [](const Operation* o) { return o->wants() == Step::over; };
+    const auto begun = boot_clock::now();
     for (remove_if(open, over); !open.empty(); remove_if(open, over)) {
+        // Those that wait are attached to their lease together, when all have come so far.
+        const auto urgent = [](const Operation* o) { return o->wants() != Step::adopt; };
+        const auto first = std::find_if(open.begin(), open.end(), urgent);
+        if (first != open.end()) std::iter_swap(open.begin(), first);
         const Step step = open.front()->wants();
+        if (step == Step::enter && is_late(*open.front(), begun)) continue;
         Operations part = together(open);
         if (!have_leases(part)) {
             auto leasing = get_leases(part);
@@ -100,6 +106,16 @@ awaitable<void> EtcdBackend::drive(Operations open) {
         auto sending = exchange(part);
         co_await std::move(sending);
     }
+}
+
+bool EtcdBackend::is_late(Operation& o, boot_clock::time_point begun) {
+    const auto now = boot_clock::now();
+    if (o.place->perhaps || now - begun < o.deadline - now) return false;
+    RequestInfo went;
+    went.unsent = true;
+    went.detail = "too many requests of this client are under way";
+    o.missing(make(Error::no_answer), went);
+    return true;
 }
 
 EtcdBackend::Operations EtcdBackend::together(const Operations& open) {
@@ -226,6 +242,7 @@ result<Result> EtcdBackend::read(const rpc::TxnResponse& from, const Members::An
     went.doubt = sent.doubt;
     went.late = sent.doubt && sent.why != make(Error::no_space);
     went.repeated = sent.repeated;
+    went.unsent = sent.unsent;
     if (sent.why == make(Error::no_lease)) leases_->forget();
     if (sent.why) return sent.why;
     went.revision = from.header().revision();

@@ -59,6 +59,9 @@ private:
     awaitable<void> run(std::span<Item* const>, More&...);
     /// Runs them to their ends.
     awaitable<void> drive(Operations);
+    /// Gives up one that has waited for the others of its call for more than half of its time: what
+    /// is sent with little time left ends in doubt.
+    static bool is_late(Operation&, boot_clock::time_point begun);
     /// Those that share the next request: no two that clash.
     static Operations together(const Operations&);
     /// Gives out the leases that are there; whether that is all of them.

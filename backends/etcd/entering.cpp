@@ -52,6 +52,12 @@ bool is_proper(const OwnerState& p, const std::vector<KeyValue>& at_name) {
 
 void entering(const OwnerState& p, const Entering& e, Transaction t) {
     const std::string_view alone = name_key(p.line);
+    if (e.behind) {
+        if_new(p, t);
+        t.then().put(p.key, p.value, e.lease);
+        t.otherwise().range(p.key);
+        return t.otherwise().range(alone);
+    }
     t.if_created(p.tombstone, 0);
     t.if_created(alone, 0);
     t.if_none(Keys::below(p.line));
@@ -87,15 +93,19 @@ Entered read_entering(const OwnerState& p, const Entering& e, const Result& whol
         out.previous = read_grant(p, *at);
         return out;
     };
+    if (e.behind && at->succeeded) {
+        out.outcome = What::made;
+        return out;
+    }
     if (at->succeeded) return granted();
-    const std::size_t inner = is_reader(p) || stands_in_line(p, e) ? 1 : 2;
+    const std::size_t inner = !e.behind && (is_reader(p) || stands_in_line(p, e)) ? 1 : 2;
     if (at->results.size() != inner + (lists(p, e) ? 1U : 0U)) return out;
     if (lists(p, e)) out.line = &at->results.back().found;
-    if (is_reader(p)) {
+    if (is_reader(p) && !e.behind) {
         at = &at->results.front();
         if (at->succeeded) return granted();
     }
-    if (stands_in_line(p, e)) {
+    if (stands_in_line(p, e) && !e.behind) {
         if (at->results.empty()) return out;
         at = &at->results.front();
         if (at->succeeded) {

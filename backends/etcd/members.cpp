@@ -90,8 +90,10 @@ boot_clock::time_point Members::limit(const Connection& c, boot_clock::time_poin
 awaitable<bool> Members::turn(boot_clock::time_point deadline) {
     const auto mine = std::make_shared<Turn>();
     waiting_.push_back(mine);
-    while (!mine->given && !closed_ && boot_clock::now() < deadline) {
-        auto wait = mine->gate.wait(shared_->engine, deadline);
+    // What is sent with little time left ends in doubt.
+    const auto begun = boot_clock::now(), until = begun + (deadline - begun) / 2;
+    while (!mine->given && !closed_ && boot_clock::now() < until) {
+        auto wait = mine->gate.wait(shared_->engine, until);
         co_await std::move(wait);
     }
     if (!mine->given) std::erase(waiting_, mine);
@@ -258,8 +260,10 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
     if (under_way_ < most_under_way) {
         ++under_way_;
     } else {
+        const std::uint64_t answered = answered_;
         auto taking = turn(deadline);
         if (!co_await std::move(taking)) {
+            answer.unsent = answered != answered_;
             answer.why = closed_ ? make_error_code(errc::closed) : make(Error::no_answer);
             co_return answer;
         }
@@ -280,6 +284,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         answer.why = out.why;
         answer.doubt = answer.doubt || out.doubt;
         if (!answer.why) {
+            ++answered_;
             cut_ = 0;
             patience_ = std::max(std::chrono::duration_cast<milliseconds>(took * 2),
                                  patience_ - patience_ / 16);

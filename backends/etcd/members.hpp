@@ -31,6 +31,7 @@ public:
         error_code why;         ///< no answer, or an error answer
         bool doubt = false;     ///< a member may have executed it
         bool repeated = false;  ///< it was sent twice, since the first connection had ended
+        bool unsent = false;    ///< others had its time, and were answered
     };
     using Message = google::protobuf::MessageLite;
     /// Calls a method (methods.hpp), as the user if there is one. Waits for its turn when many
@@ -79,7 +80,7 @@ private:
     /// Refuses hosts that cannot all be members of one cluster. Callers that come meanwhile wait.
     awaitable<error_code> compare_hosts(boot_clock::time_point deadline, std::string* detail);
     awaitable<error_code> hear_hosts(boot_clock::time_point deadline, std::string* detail);
-    /// False: the deadline came first.
+    /// False: half of the time until the deadline was over first.
     awaitable<bool> turn(boot_clock::time_point deadline);
     void give_turn();
     ConnectionPtr connection_to(std::size_t member);
@@ -109,6 +110,7 @@ private:
     std::shared_ptr<Watcher> watcher_;
     std::deque<std::shared_ptr<Turn>> waiting_;
     std::size_t under_way_ = 0;
+    std::uint64_t answered_ = 0;  ///< how many were, well
     // A member that does not answer a new connection leaves time for the others. Where they are as
     // silent, it is the limit that was too short.
     std::size_t cut_ = 0;  ///< how many in a row had no answer in their share of the time

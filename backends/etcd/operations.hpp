@@ -15,8 +15,9 @@ namespace holdfast::etcd {
 /// The course of a request, beside its results.
 struct RequestInfo {
     std::int64_t revision = 0;
-    bool doubt = false;  ///< it may have been executed
-    bool late = false;   ///< it may still be executed
+    bool doubt = false;   ///< it may have been executed
+    bool late = false;    ///< it may still be executed
+    bool unsent = false;  ///< others of this client had the time, and were answered
     bool repeated = false;
     boot_clock::time_point ended{};
     std::string detail;

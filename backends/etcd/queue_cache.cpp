@@ -58,6 +58,11 @@ bool QueueCache::known(const std::string& line) const noexcept {
     return at != queues_.end() && at->second.known;
 }
 
+bool QueueCache::crowded(const std::string& line) const noexcept {
+    const auto at = queues_.find(line);
+    return at != queues_.end() && at->second.known && at->second.row.crowded();
+}
+
 void QueueCache::join(const OwnerStatePtr& p) {
     queues_[p->line].waiting[p->created] = p;
 }

@@ -42,6 +42,8 @@ public:
 
     /// Whether the line is known, so that it need not be listed.
     bool known(const std::string& line) const noexcept;
+    /// Whether somebody in it is known to wait.
+    bool crowded(const std::string& line) const noexcept;
     /// From now on its owner is notified when it may be let in, when its key is gone, and, as a
     /// holder, when its key was changed.
     void join(const OwnerStatePtr&);
