@@ -75,6 +75,16 @@ public:
     bool told_to_go() const { return told_to_go_; }
     GrpcAnswer& answer(Call call) { return streams_.at(call).answer; }
     void forget(Call call) { streams_.erase(call); }
+    std::optional<Call> ended() {
+        while (!ended_.empty()) {
+            const Call call = ended_.front();
+            ended_.pop_front();
+            if (streams_.contains(call)) {
+                return call;
+            }
+        }
+        return std::nullopt;
+    }
 
 private:
     struct Stream {
@@ -128,6 +138,7 @@ private:
     static int on_close(nghttp2_session*, std::int32_t id, std::uint32_t, void* user) {
         if (Stream* s = self(user).find(id)) {
             s->answer.ended = true;
+            self(user).ended_.push_back(id);
         }
         return 0;
     }
@@ -141,6 +152,7 @@ private:
     const std::string authority_;
     nghttp2_session* session_ = nullptr;
     std::map<Call, Stream> streams_;
+    std::deque<Call> ended_;
     bool told_to_go_ = false;
 };
 
@@ -172,13 +184,15 @@ GrpcAnswer& GrpcClient::answer(Call call) {
 void GrpcClient::forget(Call call) {
     impl_->forget(call);
 }
+std::optional<GrpcClient::Call> GrpcClient::ended() {
+    return impl_->ended();
+}
 
 class GrpcConnection::Impl {
 public:
     Impl(const std::string& host, std::uint16_t port, std::chrono::nanoseconds cap)
         : socket_(host, port, cap), client(socket_.peer()) {}
 
-    int handle() const { return socket_.handle(); }
     void flush() {
         const std::string bytes = client.output();
         if (!bytes.empty()) {
@@ -215,9 +229,6 @@ GrpcConnection::GrpcConnection(const std::string& host, std::uint16_t port,
 GrpcConnection::GrpcConnection(GrpcConnection&&) noexcept = default;
 GrpcConnection::~GrpcConnection() = default;
 
-int GrpcConnection::handle() const {
-    return impl_->handle();
-}
 GrpcConnection::Call GrpcConnection::start(const GrpcClient::Request& r) {
     const Call call = impl_->client.start(r);
     impl_->flush();
@@ -239,6 +250,13 @@ GrpcAnswer GrpcConnection::finish(Call call, std::chrono::nanoseconds cap) {
     GrpcAnswer out = std::move(answer);
     impl_->client.forget(call);
     return out;
+}
+GrpcConnection::Call GrpcConnection::any(std::chrono::nanoseconds cap) {
+    std::optional<Call> call;
+    if (!impl_->reads_until([&] { return (call = impl_->client.ended()).has_value(); }, cap)) {
+        throw LabError("no answer from " + impl_->peer());
+    }
+    return *call;
 }
 std::optional<std::string> GrpcConnection::next(Call call, std::chrono::nanoseconds cap) {
     GrpcAnswer& answer = impl_->client.answer(call);

@@ -17,7 +17,6 @@ public:
     StreamSocket& operator=(const StreamSocket&) = delete;
     ~StreamSocket();
 
-    int handle() const { return fd_; }
     const std::string& peer() const { return peer_; }
     /// Errors: LabError when the connection is broken, or the other side reads nothing.
     void write(std::string_view);

@@ -58,6 +58,8 @@ public:
 
     GrpcAnswer& answer(Call);
     void forget(Call);
+    /// One that has ended since, each once; nullopt: none.
+    std::optional<Call> ended();
 
 private:
     class Impl;
@@ -76,13 +78,13 @@ public:
     GrpcConnection(GrpcConnection&&) noexcept;
     ~GrpcConnection();
 
-    /// For poll.
-    int handle() const;
     Call start(const GrpcClient::Request&);
     void send(Call, std::string_view message, bool more = true);
     void cancel(Call);
     /// The whole answer, which is waited for.
     GrpcAnswer finish(Call, std::chrono::nanoseconds cap = default_cap);
+    /// A call that has ended, each once; it is waited for.
+    Call any(std::chrono::nanoseconds cap = default_cap);
     /// The next message; nullopt: none has come by then, or the call has ended.
     std::optional<std::string> next(Call, std::chrono::nanoseconds cap = default_cap);
     /// One request, one answer.
