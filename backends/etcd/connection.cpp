@@ -15,6 +15,15 @@
 
 namespace holdfast::etcd {
 
+namespace {
+
+std::string not_grpc(const std::string& host, const std::string& words) {
+    return host + " does not speak gRPC: " + words +
+           "; name the port for clients (2379, not 2380 for the members)";
+}
+
+}  // namespace
+
 /// A call with one answer, which a coroutine waits for.
 class Connection::Exchange final : public wire::Call {
 public:
@@ -114,7 +123,7 @@ awaitable<spi::Failure> Connection::connect() {
     if (failed) co_return spi::Failure(make(Error::tls), host_.host + ": " + failed.detail);
     if (!tls::speaks(*secure_, "h2"))
         co_return spi::Failure(make(Error::no_grpc),
-                               name_ + " does not speak gRPC: no HTTP/2 over TLS (ALPN)");
+                               not_grpc(name_, "it has no HTTP/2 over TLS (ALPN)"));
     co_return spi::Failure();
 }
 
@@ -234,7 +243,7 @@ Connection::Outcome Connection::outcome(const wire::End& end, bool fresh) const 
             // It has not understood the request, or is between us and a member.
             out.why =
                 make(end.http == 0 || end.http == not_found ? Error::no_grpc : Error::protocol);
-            out.detail = name_ + " does not speak gRPC: " + end.words;
+            out.detail = not_grpc(name_, end.words);
             break;
         case unreadable:
             out.why = make(Error::protocol);

@@ -31,8 +31,7 @@ constexpr Meaning meanings[] = {
     {Error::too_old, errc::not_supported,
      "the server does not know the request: it needs etcd 3.4 or newer"},
     {Error::no_grpc, errc::not_supported,
-     "the host does not speak gRPC: name the port for clients (2379, not 2380 for the members) of "
-     "etcd 3.4 or newer"},
+     "the host does not speak gRPC: name the port for clients (2379) of etcd 3.4 or newer"},
     {Error::refused, errc::unavailable, "the server refused the request", Meaning::said},
     {Error::other_kind, errc::kind_mismatch,
      "there is a key at the name itself: of another kind of lock, or none"},

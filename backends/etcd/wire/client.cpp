@@ -46,6 +46,12 @@ nghttp2_nv header_of(std::string_view name, std::string_view value,
     return {bytes(name), bytes(value), name.size(), value.size(), static_cast<std::uint8_t>(flags)};
 }
 
+/// A server begins with its settings. No other protocol's first bytes look like that.
+bool begins_http2(std::string_view bytes) {
+    constexpr std::size_t type = 3;
+    return bytes.size() <= type || bytes[type] == NGHTTP2_SETTINGS;
+}
+
 template <class Number>
 Number number_in(std::string_view text, Number otherwise) {
     Number n{};
@@ -102,7 +108,6 @@ struct Client::Callbacks {
 
     static int frame(nghttp2_session*, const nghttp2_frame* f, void* user) {
         if (f->hd.type == NGHTTP2_GOAWAY) of(user).open_ = false;
-        if (f->hd.type == NGHTTP2_SETTINGS) of(user).settled_ = true;
         return 0;
     }
 
@@ -163,10 +168,11 @@ void Client::fail(std::string_view why) {
 }
 
 bool Client::receive(std::string_view bytes) {
-    if (!settled_ && bytes.starts_with("HTTP/")) {
+    if (!std::exchange(heard_, true) && !begins_http2(bytes)) {
         foreign_ = true;
-        fail("it answers in " +
-             std::string(bytes.substr(0, std::min(bytes.find_first_of("\r\n"), std::size_t{80}))));
+        fail(bytes.starts_with("HTTP/")
+                 ? "it answers in " + std::string(bytes.substr(0, bytes.find_first_of("\r\n")))
+                 : "it does not speak HTTP/2");
     }
     if (!trouble_.empty()) return false;
     const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -187,10 +193,8 @@ void Client::send(std::string& out) {
 }
 
 void Client::check() {
-    if (nghttp2_session_want_read(session_) != 0 || nghttp2_session_want_write(session_) != 0)
-        return;
-    foreign_ = foreign_ || (!settled_ && trouble_.empty());
-    fail(settled_ ? "HTTP/2 was ended" : "it does not speak HTTP/2");
+    if (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0)
+        fail("HTTP/2 was ended");
 }
 
 void Client::broke(const std::string& why) {

@@ -97,8 +97,8 @@ private:
     std::vector<std::unique_ptr<Stream>> spare_;  ///< with their memory
     std::string trouble_;
     bool open_ = true;
-    bool settled_ = false;  ///< the peer speaks HTTP/2
-    bool foreign_ = false;  ///< it speaks something else
+    bool heard_ = false;    ///< the peer has said something
+    bool foreign_ = false;  ///< ... that is not HTTP/2
 };
 
 }  // namespace holdfast::etcd::wire

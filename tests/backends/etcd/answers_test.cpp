@@ -128,19 +128,18 @@ TEST_CASE("a grant that is answered too late is asked for again, and the call go
     INFO("its key ends meanwhile: " << key_ends);
     std::atomic<unsigned> transactions{0};
     member.delay(method::txn, 1300ms);
-    member.instead(
-        [&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
-            if (path != method::txn) return std::nullopt;
-            const unsigned number = ++transactions;
-            if (number == 2) {
-                member.delay(method::txn, 0ms);
-                if (key_ends) {
-                    const std::lock_guard hold(cluster->mutex);
-                    cluster->store.end(cluster->store.keys.begin()->second.lease);
-                }
+    member.instead([&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
+        if (path != method::txn) return std::nullopt;
+        const unsigned number = ++transactions;
+        if (number == 2) {
+            member.delay(method::txn, 0ms);
+            if (key_ends) {
+                const std::lock_guard hold(cluster->mutex);
+                cluster->store.end(cluster->store.keys.begin()->second.lease);
             }
-            return number == 1 ? std::optional(member.ask(path, asked)) : std::nullopt;
-        });
+        }
+        return number == 1 ? std::optional(member.ask(path, asked)) : std::nullopt;
+    });
     const auto client = client_of("etcd://" + member.host() + "?ttl=1s&request_timeout=2s");
     Waiter waiter(client);
     lab::wait_until([&] { return waiter.granted(); }, 10s, "the late grant is followed by another");
@@ -169,7 +168,8 @@ TEST_CASE("a store that began anew is listed and watched anew, and the free lock
     }
     lab::wait_until([&] { return waiter.granted(); }, 15s, "the waiter is granted");
     Waiter next(client);  // the first may have been granted without having to watch again
-    lab::wait_until([&] { return member.requests(method::watch) > watches; }, 5s, "it watches anew");
+    lab::wait_until([&] { return member.requests(method::watch) > watches; }, 5s,
+                    "it watches anew");
     CHECK(waiter.state->lease.release() == hf::ReleaseResult::released);
     lab::wait_until([&] { return next.granted(); }, 15s, "the next one is granted");
     CHECK(next.state->lease.release() == hf::ReleaseResult::released);
@@ -187,8 +187,9 @@ TEST_CASE("hosts of two clusters in one URL are refused, whichever was asked fir
         CHECK(lease->release() == hf::ReleaseResult::released);
     }
     first.hang(true);
-    lab::wait_until([&] { return second.requests(method::lease_grant) != 0 || refused(client).why; }, 5s,
-                    "the second host is asked");
+    lab::wait_until(
+        [&] { return second.requests(method::lease_grant) != 0 || refused(client).why; }, 5s,
+        "the second host is asked");
     lab::wait_until([&] { return refused(client).why == errc::bad_config; }, 10s, "a refusal");
     CHECK(keys_at(*two, "/holdfast/it/") == 0);
     first.hang(false);
@@ -371,7 +372,8 @@ TEST_CASE("a member that is left takes the watch along") {
     Waiter waiter(client);
     lab::wait_until([&] { return first.requests(method::watch) != 0; }, 5s, "it watches the first");
     first.hang(true);
-    lab::wait_until([&] { return second.requests(method::watch) != 0; }, 15s, "it watches the second");
+    lab::wait_until([&] { return second.requests(method::watch) != 0; }, 15s,
+                    "it watches the second");
 }
 
 TEST_CASE("a watch that ends at once is begun again with pauses") {
@@ -447,15 +449,14 @@ TEST_CASE("a grant that was done and refused for lack of space is given back") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
     std::atomic<bool> full{true};
-    member.instead(
-        [&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
-            if (path != method::txn || !full) return std::nullopt;
-            rpc::TxnRequest txn;
-            REQUIRE(txn.ParseFromString(asked));
-            if (txn.failure().empty()) return std::nullopt;  // deletions only
-            member.ask(path, asked);
-            return FakeMember::refusal(8, "etcdserver: mvcc: database space exceeded");
-        });
+    member.instead([&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
+        if (path != method::txn || !full) return std::nullopt;
+        rpc::TxnRequest txn;
+        REQUIRE(txn.ParseFromString(asked));
+        if (txn.failure().empty()) return std::nullopt;  // deletions only
+        member.ask(path, asked);
+        return FakeMember::refusal(8, "etcdserver: mvcc: database space exceeded");
+    });
     const auto client = client_of("etcd://" + member.host() + "?request_timeout=1s");
     const auto tried = refused(client);
     CHECK(tried.why == errc::unavailable);

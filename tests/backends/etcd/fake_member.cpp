@@ -35,8 +35,8 @@ public:
                 if (!says.empty()) return self->end_with(says);
                 try {
                     self->receiving = true;
-                self->http.receive({self->in.data(), n});
-                self->receiving = false;
+                    self->http.receive({self->in.data(), n});
+                    self->receiving = false;
                 } catch (const lab::LabError&) {
                     return self->end();
                 }

@@ -74,12 +74,11 @@ void survive(std::chrono::nanoseconds time) {
     FakeMember a(cluster), b(cluster);
     Damage damage(seed);
     for (FakeMember* m : {&a, &b})
-        m->instead(
-            [&damage, m](std::string_view path,
-                         const std::string& asked) -> std::optional<FakeMember::Reply> {
-                if (path == holdfast::etcd::method::watch) return std::nullopt;
-                return damage.done_to(m->ask(path, asked));
-            });
+        m->instead([&damage, m](std::string_view path,
+                                const std::string& asked) -> std::optional<FakeMember::Reply> {
+            if (path == holdfast::etcd::method::watch) return std::nullopt;
+            return damage.done_to(m->ask(path, asked));
+        });
     const auto client = hf::Client::open("etcd://" + a.host() + "," + b.host() +
                                          "?ttl=1s&request_timeout=300ms&robust=yes")
                             .value();

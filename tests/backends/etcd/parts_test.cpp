@@ -168,10 +168,8 @@ TEST_CASE("messages: what a server may answer is read, whatever it is") {
     rpc::TxnResponse answer;
     answer.set_succeeded(true);
     answer.add_responses()->mutable_response_put();
-    rpc::RangeResponse& range = *answer.add_responses()
-                                     ->mutable_response_txn()
-                                     ->add_responses()
-                                     ->mutable_response_range();
+    rpc::RangeResponse& range =
+        *answer.add_responses()->mutable_response_txn()->add_responses()->mutable_response_range();
     range.set_more(true);
     rpc::KeyValue& there = *range.add_kvs();
     there.set_key("foo");
