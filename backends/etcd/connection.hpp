@@ -8,7 +8,7 @@
 #include <string>
 
 #include "../tls/stream.hpp"
-#include "client.hpp"
+#include "grpc_client.hpp"
 #include "holdfast/spi/net/gate.hpp"
 #include "shared.hpp"
 

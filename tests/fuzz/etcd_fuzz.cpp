@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "client.hpp"
 #include "errors.hpp"
 #include "etcd.pb.h"
+#include "grpc_client.hpp"
 #include "keys.hpp"
 #include "messages.hpp"
 #include "methods.hpp"

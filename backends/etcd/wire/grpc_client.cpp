@@ -1,4 +1,4 @@
-#include "client.hpp"
+#include "grpc_client.hpp"
 
 #include <google/protobuf/message_lite.h>
 #include <nghttp2/nghttp2.h>
