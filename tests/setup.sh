@@ -9,7 +9,8 @@ case $(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}") in
 esac
 packages_build="g++ cmake ninja-build pkg-config ccache libboost$boost-dev libboost-url$boost-dev
     libboost-json$boost-dev libhiredis-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libcli11-dev
-    libfmt-dev libpqxx-dev libpq-dev libmariadb-dev libzookeeper-st-dev"
+    libfmt-dev libpqxx-dev libpq-dev libmariadb-dev libzookeeper-st-dev
+    libnghttp2-dev libprotobuf-dev protobuf-compiler"
 packages_servers="redis-server redis-tools openssl postgresql-$postgresql pgbouncer mariadb-server-core
     mariadb-client-core libzookeeper-java default-jre-headless etcd-server etcd-client"
 packages_tests="catch2 libboost-context$boost-dev python3 python3-redis clang-format groff-base iptables iproute2 systemd

@@ -39,23 +39,22 @@ void Acquire::leased(const Lease& l) {
     if (wants() == Step::adopt && (place->lease == l.id || place->state != State::queued)) wait();
 }
 
-Transaction Acquire::request() {
+void Acquire::request(Transaction t) {
     switch (wants()) {
         case Step::enter:
             how_.queue = attempt_.queue;
             how_.list = (attempt_.queue || place->perhaps) && !queues_.known(place->line);
+            how_.behind = attempt_.queue && !place->units.permits() && queues_.crowded(place->line);
             how_.lease = lease().id;
             lists_ = how_.list || place->units.permits();
             if (how_.list) listing_ = std::make_unique<QueueCache::Listing>(queues_, place->line);
-            return entering(*place, how_);
+            return entering(*place, how_, t);
         case Step::clear:
-            return clearing(*place, marker_);
-        case Step::check: {
-            Transaction still;
-            still.compare = {was_created(ahead_, created_),
-                             was_created(place->key, place->created)};
-            return still;
-        }
+            return clearing(*place, marker_, t);
+        case Step::check:
+            t.if_created(ahead_, created_);
+            t.if_created(place->key, place->created);
+            return;
         case Step::adopt:
         case Step::take:
             if (!change_) {
@@ -64,9 +63,9 @@ Transaction Acquire::request() {
                 change_.emplace(*place, lease(), takes ? attempt_.units : place->units,
                                 takes ? take : adopt);
             }
-            return change_->request();
+            return change_->request(t);
         default:
-            return leave_->request();
+            return leave_->request(t);
     }
 }
 
@@ -169,7 +168,7 @@ void Acquire::not_entered(const error_code& why, const RequestInfo& went) {
     if (place->perhaps)
         end(Attempt::NoAnswer{why});
     else
-        end(Attempt::Failed{why, why == make(Error::overloaded)});
+        end(Attempt::Failed{why, why == make(Error::overloaded) || went.unsent});
     // The one request that raises the alarm may have been executed. Deletions are still accepted.
     full_ = went.doubt && why == make(Error::no_space);
     if (full_) leave();

@@ -3,13 +3,21 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <deque>
+#include <list>
 #include <set>
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::etcd {
+namespace {
+
+template <class All, class Is>
+void remove_if(All& all, Is is) {
+    all.erase(std::remove_if(all.begin(), all.end(), is), all.end());
+}
+
+}  // namespace
 
 using spi::Attempt;
 using spi::Held;
@@ -53,7 +61,7 @@ awaitable<void> EtcdBackend::close() {
 
 template <class Op, class Item, class... More>
 awaitable<void> EtcdBackend::run(std::span<Item* const> items, More&... more) {
-    std::deque<Op> all;
+    std::list<Op> all;
     Operations open;
     for (Item* item : items)
         open.push_back(&all.emplace_back(*item, more...));
@@ -80,16 +88,34 @@ awaitable<void> EtcdBackend::release(std::span<Held* const> items) {
 
 awaitable<void> EtcdBackend::drive(Operations open) {
     const auto over = [](const Operation* o) { return o->wants() == Step::over; };
-    for (std::erase_if(open, over); !open.empty(); std::erase_if(open, over)) {
+    const auto begun = boot_clock::now();
+    for (remove_if(open, over); !open.empty(); remove_if(open, over)) {
+        // Those that wait are attached to their lease together, when all have come so far.
+        const auto urgent = [](const Operation* o) { return o->wants() != Step::adopt; };
+        const auto first = std::find_if(open.begin(), open.end(), urgent);
+        if (first != open.end()) std::iter_swap(open.begin(), first);
         const Step step = open.front()->wants();
+        if (step == Step::enter && is_late(*open.front(), begun)) continue;
         Operations part = together(open);
-        auto leasing = get_leases(part);
-        co_await std::move(leasing);
-        std::erase_if(part, [step](const Operation* o) { return o->wants() != step; });
+        if (!have_leases(part)) {
+            auto leasing = get_leases(part);
+            co_await std::move(leasing);
+        }
+        remove_if(part, [step](const Operation* o) { return o->wants() != step; });
         if (part.empty()) continue;
         auto sending = exchange(part);
         co_await std::move(sending);
     }
+}
+
+bool EtcdBackend::is_late(Operation& o, boot_clock::time_point begun) {
+    const auto now = boot_clock::now();
+    if (o.place->perhaps || now - begun < o.deadline - now) return false;
+    RequestInfo went;
+    went.unsent = true;
+    went.detail = "too many requests of this client are under way";
+    o.missing(make(Error::no_answer), went);
+    return true;
 }
 
 EtcdBackend::Operations EtcdBackend::together(const Operations& open) {
@@ -104,6 +130,16 @@ EtcdBackend::Operations EtcdBackend::together(const Operations& open) {
         if (o->wants() == first.wants() && !clashes) part.push_back(o);
     }
     return part;
+}
+
+bool EtcdBackend::have_leases(const Operations& part) {
+    bool all = true;
+    for (Operation* o : part) {
+        const bool young = o->needs() == Operation::Needs::young;
+        if (const Lease* l = young ? leases_->young_at_hand(o->ttl) : nullptr) o->leased(*l);
+        all = all && o->needs() == Operation::Needs::nothing;
+    }
+    return all;
 }
 
 awaitable<void> EtcdBackend::get_leases(const Operations& part) {
@@ -131,100 +167,121 @@ awaitable<void> EtcdBackend::get_leases(const Operations& part) {
 }
 
 awaitable<void> EtcdBackend::exchange(const Operations& all) {
-    const bool enters = all.front()->wants() == Step::enter;
-    for (const Operation* o : all)
-        if (enters) asking_.push_back(o->lease().id);
-    RequestInfo went;
-    auto task = results_of(all, went);
-    const auto results = co_await std::move(task);
-    went.ended = boot_clock::now();
-    if (!results && went.detail.empty()) went.detail = results.error().message();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        const auto at = std::find(asking_.begin(), asking_.end(), all[i]->lease().id);
-        if (enters && at != asking_.end()) asking_.erase(at);
-        if (results)
-            all[i]->answered((*results)[i], went);
-        else
-            all[i]->missing(results.error(), went);
-    }
-}
-
-awaitable<result<std::vector<Result>>> EtcdBackend::results_of(const Operations& all,
-                                                               RequestInfo& went) {
     const Operation& first = *all.front();
+    const bool enters = first.wants() == Step::enter;
     auto deadline = first.deadline;
-    for (const Operation* o : all)
+    for (const Operation* o : all) {
         deadline = std::max(deadline, o->deadline);
+        if (enters) asking_.push_back(o->lease().id);
+    }
+    RequestInfo went;
+    result<Result> answer = Result();
     if (first.wants() == Step::list) {
         const std::string& line = first.place->line;
         auto asking = ask(line, after(line), 0, false, deadline, went);
-        const auto found = co_await std::move(asking);
-        if (!found) co_return found.error();
-        co_return std::vector<Result>(1, *found);
+        answer = co_await std::move(asking);
+    } else {
+        auto messages = take_messages();
+        const auto length = write(all, messages->request);
+        const std::int64_t newest = newest_;
+        auto task = members_->post(method::txn, messages->request, messages->answer, deadline,
+                                   &went.detail, length);
+        const Members::Answer sent = co_await std::move(task);
+        answer = read(messages->answer, sent, all.size(), newest, went);
+        give_back(std::move(messages));
     }
-    std::vector<Transaction> requests;
-    std::vector<const OwnerState*> places;
+    went.ended = boot_clock::now();
+    if (!answer && went.detail.empty()) went.detail = answer.error().message();
+    const bool alone = all.size() == 1;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto at = std::find(asking_.begin(), asking_.end(), all[i]->lease().id);
+        if (enters && at != asking_.end()) asking_.erase(at);
+        if (answer)
+            all[i]->answered(alone ? *answer : answer->results[i], went);
+        else
+            all[i]->missing(answer.error(), went);
+    }
+}
+
+Members::Length EtcdBackend::write(const Operations& all, rpc::TxnRequest& to) {
+    boost::container::small_vector<Transaction, 4> requests;
+    boost::container::small_vector<const OwnerState*, 4> places;
     auto length = Members::Length::brief;
+    Transaction whole(to);
     for (Operation* o : all) {
-        requests.push_back(o->request());
+        requests.push_back(all.size() == 1 ? whole : whole.then().transaction());
+        o->request(requests.back());
         places.push_back(o->place.get());
         if (o->lists()) length = Members::Length::list;
     }
-    if (first.wants() == Step::leave) add_leaving(places, requests);
-    auto task = transact(std::move(requests), deadline, went, length);
-    co_return co_await std::move(task);
+    if (all.front()->wants() == Step::leave) add_leaving(places, requests);
+    return length;
 }
 
 // --- requests
 
-awaitable<result<std::vector<Result>>> EtcdBackend::transact(std::vector<Transaction> all,
-                                                             boot_clock::time_point deadline,
-                                                             RequestInfo& went,
-                                                             Members::Length length) {
-    std::string body;
-    if (all.size() == 1) {
-        body = all.front().text();
-    } else {
-        Transaction outer;
-        for (const Transaction& t : all)
-            outer.success.push_back(t.nested());
-        body = outer.text();
-    }
-    const std::int64_t newest = newest_;
-    auto task = members_->post("kv/txn", std::move(body), deadline, &went.detail, length);
-    const Members::Answer answer = co_await std::move(task);
-    went.doubt = answer.doubt;
-    went.late = answer.doubt && answer.why != make(Error::no_space);
-    went.repeated = answer.repeated;
-    if (answer.why == make(Error::no_lease)) leases_->forget();
-    if (answer.why) co_return answer.why;
-    went.revision = revision_of(answer.body);
+std::unique_ptr<EtcdBackend::Messages> EtcdBackend::take_messages() {
+    if (spare_.empty()) return std::make_unique<Messages>();
+    auto one = std::move(spare_.back());
+    spare_.pop_back();
+    return one;
+}
+
+void EtcdBackend::give_back(std::unique_ptr<Messages> m) {
+    constexpr std::size_t most = 4, longest = 64U << 10U;
+    if (spare_.size() == most || m->request.ByteSizeLong() > longest ||
+        m->answer.ByteSizeLong() > longest)
+        return;
+    m->request.Clear();
+    m->answer.Clear();
+    spare_.push_back(std::move(m));
+}
+
+result<Result> EtcdBackend::read(const rpc::TxnResponse& from, const Members::Answer& sent,
+                                 std::size_t parts, std::int64_t newest, RequestInfo& went) {
+    went.doubt = sent.doubt;
+    went.late = sent.doubt && sent.why != make(Error::no_space);
+    went.repeated = sent.repeated;
+    went.unsent = sent.unsent;
+    if (sent.why == make(Error::no_lease)) leases_->forget();
+    if (sent.why) return sent.why;
+    went.revision = from.header().revision();
     compare(newest, went.revision);
-    std::vector<Result> results;
-    Result whole = read_transaction(answer.body);
-    if (all.size() == 1)
-        results.push_back(std::move(whole));
-    else
-        results = std::move(whole.results);
-    if (went.revision <= 0 || results.size() != all.size()) {
+    Result whole = read_transaction(from);
+    if (went.revision <= 0 || (parts != 1 && whole.results.size() != parts)) {
         went.doubt = went.late = true;
-        co_return make(Error::protocol);
+        return make(Error::protocol);
     }
-    co_return results;
+    return whole;
+}
+
+awaitable<result<Result>> EtcdBackend::transact(Messages& messages, boot_clock::time_point deadline,
+                                                RequestInfo& went, Members::Length length) {
+    const std::int64_t newest = newest_;
+    auto task = members_->post(method::txn, messages.request, messages.answer, deadline,
+                               &went.detail, length);
+    const Members::Answer sent = co_await std::move(task);
+    co_return read(messages.answer, sent, 1, newest, went);
 }
 
 awaitable<result<Result>> EtcdBackend::ask(std::string begin, std::string end, std::int64_t limit,
                                            bool keys_only, boot_clock::time_point deadline,
                                            RequestInfo& went) {
     const std::int64_t newest = newest_;
-    auto task = members_->post("kv/range", range_alone(begin, end, limit, keys_only), deadline,
-                               &went.detail, Members::Length::list);
+    rpc::RangeRequest request;
+    request.set_key(std::move(begin));
+    request.set_range_end(std::move(end));
+    request.set_limit(limit);
+    request.set_keys_only(keys_only);
+    rpc::RangeResponse reply;
+    auto task = members_->post(method::range, request, reply, deadline, &went.detail,
+                               Members::Length::list);
     const Members::Answer answer = co_await std::move(task);
     if (answer.why) co_return answer.why;
-    went.revision = revision_of(answer.body);
+    went.revision = reply.header().revision();
     if (went.revision <= 0) co_return make(Error::protocol);
     compare(newest, went.revision);
-    co_return read_range(answer.body);
+    co_return read_range(reply);
 }
 
 void EtcdBackend::compare(std::int64_t newest_before, std::int64_t revision) {

@@ -3,6 +3,7 @@
 // operations.hpp; this drives them, and has what operators ask.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,7 +47,7 @@ public:
     }
 
 private:
-    using Operations = std::vector<Operation*>;
+    using Operations = boost::container::small_vector<Operation*, 4>;
     /// The keys of a line, and how many of them hold.
     struct QueueSnapshot {
         std::vector<KeyValue> all;  ///< in the order of their creation
@@ -58,16 +59,30 @@ private:
     awaitable<void> run(std::span<Item* const>, More&...);
     /// Runs them to their ends.
     awaitable<void> drive(Operations);
+    /// Gives up one that has waited for the others of its call for more than half of its time: what
+    /// is sent with little time left ends in doubt.
+    static bool is_late(Operation&, boot_clock::time_point begun);
     /// Those that share the next request: no two that clash.
     static Operations together(const Operations&);
+    /// Gives out the leases that are there; whether that is all of them.
+    bool have_leases(const Operations&);
     awaitable<void> get_leases(const Operations&);
+    /// One request for all of these, and its answer to each.
     awaitable<void> exchange(const Operations&);
-    /// The results of one request for all of these.
-    awaitable<result<std::vector<Result>>> results_of(const Operations&, RequestInfo&);
-    /// One request for all of these; returns a result for each.
-    awaitable<result<std::vector<Result>>> transact(
-        std::vector<Transaction>, boot_clock::time_point deadline, RequestInfo&,
-        Members::Length length = Members::Length::brief);
+    static Members::Length write(const Operations&, rpc::TxnRequest& to);
+    /// A transaction and its answer, whose memory is used again.
+    struct Messages {
+        rpc::TxnRequest request;
+        rpc::TxnResponse answer;
+    };
+    std::unique_ptr<Messages> take_messages();
+    void give_back(std::unique_ptr<Messages>);
+    /// What a transaction has come to, which has so many inside or is the only one.
+    result<Result> read(const rpc::TxnResponse&, const Members::Answer&, std::size_t parts,
+                        std::int64_t newest_before, RequestInfo&);
+    /// One transaction that is no operation's.
+    awaitable<result<Result>> transact(Messages&, boot_clock::time_point deadline, RequestInfo&,
+                                       Members::Length length = Members::Length::brief);
     /// For each answer of the store: one that was asked for after another and has an earlier
     /// revision, or comes from a cluster made anew, is of a store that forgot what is known here.
     void compare(std::int64_t newest_before, std::int64_t revision);
@@ -97,6 +112,7 @@ private:
     std::vector<std::int64_t> asking_;  ///< leases of grants whose requests are under way
     std::int64_t newest_ = 0;           ///< revision that an answer had
     unsigned generation_ = 0;           ///< Members::generation(), as it was known last
+    std::vector<std::unique_ptr<Messages>> spare_;
     bool tending_ = false;
     std::shared_ptr<bool> gone_ = std::make_shared<bool>(false);  ///< this object is
     std::shared_ptr<spi::net::Gate> tend_gate_ = std::make_shared<spi::net::Gate>();

@@ -10,22 +10,24 @@ namespace holdfast::etcd {
 
 using Renewal = spi::Held::Renewal;
 
-Transaction Change::request() {
+void Change::request(Transaction t) {
     OwnerState& p = place_;
     p.lease_certain = false;
-    Transaction t;
-    t.compare = {was_created(p.key, p.created), was_modified(p.key, p.modified),
-                 has_value(p.key, p.value)};
+    t.if_created(p.key, p.created);
+    t.if_modified(p.key, p.modified);
+    t.if_value(p.key, p.value);
     value_ = what_ == What::adopt ? p.waiting_value() : p.value_with(units_);
-    t.success = {value_ == p.value ? put_lease(p.key, lease_.id) : put(p.key, value_, lease_.id)};
+    if (value_ == p.value)
+        t.then().put_lease(p.key, lease_.id);
+    else
+        t.then().put(p.key, value_, lease_.id);
     if (units_ != p.units) add_downgrade(p, lease_.id, t);
     if (what_ == What::take) add_grant(p, t);
-    t.failure = {range(p.key)};
+    t.otherwise().range(p.key);
     if (what_ == What::take) {
-        t.compare.push_back(proper_name(p));
-        t.failure.push_back(range(name_key(p.line)));
+        if_proper_name(p, t);
+        t.otherwise().range(name_key(p.line));
     }
-    return t;
 }
 
 Change::Outcome Change::answered(const Result& r, std::int64_t revision) {
@@ -59,9 +61,9 @@ Renew::Renew(spi::Held& h) : Operation(h), held_(h) {
     want(Step::renew, Needs::young, !place->marks.empty() && h.units != place->units);
 }
 
-Transaction Renew::request() {
+void Renew::request(Transaction t) {
     if (!change_) change_.emplace(*place, lease(), held_.units, Change::What::renew);
-    return change_->request();
+    change_->request(t);
 }
 
 void Renew::answered(const Result& r, const RequestInfo& went) {

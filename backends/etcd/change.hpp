@@ -26,7 +26,7 @@ public:
     Change(OwnerState& p, const Lease& l, const spi::Units& u, What what)
         : place_(p), lease_(l), units_(u), what_(what) {}
 
-    Transaction request();
+    void request(Transaction);
     Outcome answered(const Result&, std::int64_t revision);
     PreviousHolder previous() const noexcept { return previous_; }
 

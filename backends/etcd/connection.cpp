@@ -1,10 +1,12 @@
 #include "connection.hpp"
 
+#include <google/protobuf/message_lite.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
@@ -13,159 +15,301 @@
 
 namespace holdfast::etcd {
 
-namespace http = boost::beast::http;
-using Watchdog = spi::net::Watchdog<Connection>;
+namespace {
+
+std::string not_grpc(const std::string& host, const std::string& words) {
+    return host + " does not speak gRPC: " + words +
+           "; name the port for clients (2379, not 2380 for the members)";
+}
+
+}  // namespace
+
+/// A call with one answer, which a coroutine waits for.
+class Connection::Exchange final : public wire::Call {
+public:
+    Exchange(const asio::any_io_executor& e, google::protobuf::MessageLite& a,
+             boot_clock::time_point deadline)
+        : timer(e, spi::net::steady(deadline)), answer(a) {}
+    void message(std::string_view bytes) override {
+        ++messages;
+        readable = answer.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+    }
+    void ended(const wire::End& e) override {
+        end = e;
+        over = true;
+        timer.cancel();
+    }
+    asio::steady_timer timer;  ///< cancelled when it is over
+    google::protobuf::MessageLite& answer;
+    wire::End end;
+    unsigned messages = 0;
+    bool readable = false, over = false;
+};
 
 Connection::Connection(std::shared_ptr<Shared> s, tls::Context* t, std::size_t m)
     : member(m),
       shared_(std::move(s)),
       tls_(t),
       host_(shared_->options.hosts[m]),
-      socket_(shared_->engine) {}
+      name_(spi::text_of(host_)),
+      socket_(shared_->engine),
+      client_(name_, t != nullptr) {}
 
-void Connection::close() noexcept {
+void Connection::close(const std::string& why) noexcept {
+    if (std::exchange(closed_, true)) return;
     error_code ignored;
     socket_.close(ignored);
+    const auto self = weak_from_this().lock();
+    client_.broke(why);
+    gate_.open();
 }
 
-std::string Connection::request(const std::string& path, const std::string& body,
-                                const std::string& token) const {
-    std::string out =
-        "POST /v3/" + path + " HTTP/1.1\r\nHost: " + spi::text_of(host_) +
-        "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size());
-    if (!token.empty()) out += "\r\nAuthorization: " + token;
-    out += "\r\n\r\n";
-    return out += body;
+void Connection::retire() noexcept {
+    retired_ = true;
+    gate_.open();
+    retire_if_idle();
 }
 
-template <class Operation>
-awaitable<error_code> Connection::run(Operation operation) {
-    error_code ec;
-    auto token = asio::redirect_error(asio::use_awaitable, ec);
-    if (secure_)
-        co_await operation(*secure_, token);
-    else
-        co_await operation(socket_, token);
-    co_return ec;
+void Connection::retire_if_idle() noexcept {
+    if (retired_ && client_.calls() == 0) close();
 }
 
-awaitable<error_code> Connection::write(const std::string& request) {
-    shared_->requests.fetch_add(1, std::memory_order_relaxed);
-    return run([bytes = asio::buffer(request)](auto& stream, auto token) {
-        return asio::async_write(stream, bytes, token);
-    });
+// --- connecting
+
+awaitable<error_code> Connection::ready(boot_clock::time_point deadline, std::string& detail) {
+    if (!std::exchange(opening_, true)) open();
+    while (!ready_ && !closed_ && boot_clock::now() < deadline) {
+        auto wait = gate_.wait(shared_->engine, deadline);
+        co_await std::move(wait);
+    }
+    if (ready_ && !closed_) co_return error_code();
+    detail = failed_ ? failed_.detail : name_ + ": no answer";
+    co_return failed_ ? failed_.why : make(Error::unreachable);
 }
 
-awaitable<error_code> Connection::connect(boot_clock::time_point deadline, std::string* detail) {
+void Connection::open() {
+    auto task = [](std::shared_ptr<Connection> self) -> awaitable<void> {
+        auto connecting = self->connect();
+        spi::Failure failed = co_await std::move(connecting);
+        if (failed && !self->closed_) self->failed_ = std::move(failed);
+        if (self->failed_) self->close();
+        if (self->closed_) co_return;
+        self->ready_ = true;
+        self->gate_.open();
+        auto reading = self->read();
+        co_await std::move(reading);
+    };
+    asio::co_spawn(shared_->engine, task(shared_from_this()), asio::detached);
+}
+
+awaitable<spi::Failure> Connection::connect() {
+    const auto deadline = boot_clock::now() + shared_->options.request_timeout;
+    const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, shared_from_this());
     std::vector<std::string> hosts{host_.host};
     auto looking = shared_->names.look_up(std::move(hosts), deadline);
     const auto found = co_await std::move(looking);
-    if (!found.front()) {
-        *detail = host_.host + ": " + spi::HostNames::words(found.front().error());
-        co_return make(Error::unresolved);
-    }
+    if (!found.front())
+        co_return spi::Failure(make(Error::unresolved),
+                               host_.host + ": " + spi::HostNames::words(found.front().error()));
     std::vector<spi::net::tcp::endpoint> all;
     for (const auto& address : *found.front())
         all.emplace_back(address, host_.port);
     auto task = spi::net::connect(socket_, all, deadline);
     const auto reached = co_await std::move(task);
-    if (!reached) {
-        *detail = reached.error().detail;
-        co_return make(Error::unreachable);
-    }
-    if (tls_ == nullptr) co_return error_code();
-    auto shaking = tls::secure(secure_, socket_, *tls_, host_.host);
+    if (!reached) co_return spi::Failure(make(Error::unreachable), reached.error().detail);
+    if (tls_ == nullptr) co_return spi::Failure();
+    auto shaking = tls::secure(secure_, socket_, *tls_, host_.host, "h2");
     const spi::Failure failed = co_await std::move(shaking);
-    if (!failed) co_return error_code();
-    close();
-    *detail = host_.host + ": " + failed.detail;
-    co_return make(Error::tls);
+    if (failed) co_return spi::Failure(make(Error::tls), host_.host + ": " + failed.detail);
+    if (!tls::speaks(*secure_, "h2"))
+        co_return spi::Failure(make(Error::no_grpc),
+                               not_grpc(name_, "it has no HTTP/2 over TLS (ALPN)"));
+    co_return spi::Failure();
 }
 
-awaitable<error_code> Connection::ask(const std::string& request, std::uint64_t longest,
-                                      boot_clock::time_point deadline, Response& answer,
-                                      bool& doubt, std::string* detail) {
-    const Watchdog watchdog(shared_->engine, deadline, shared_from_this());
-    const std::string host = spi::text_of(host_);
-    if (!socket_.is_open()) {
-        // A member that takes no connection has its share of the time only.
-        auto opening = connect(deadline, detail);
-        const error_code why = co_await std::move(opening);
-        if (why == make(Error::tls) && watchdog.fired()) {
-            *detail = host + ": no answer";
-            co_return make(Error::unreachable);
-        }
-        if (why) co_return why;
+// --- bytes
+
+awaitable<void> Connection::read() {
+    while (!closed_) {
+        error_code ec;
+        auto token = asio::redirect_error(asio::use_awaitable, ec);
+        const auto buffer = asio::buffer(in_);
+        std::size_t n = 0;
+        if (secure_)
+            n = co_await secure_->async_read_some(buffer, token);
+        else
+            n = co_await socket_.async_read_some(buffer, token);
+        if (closed_) co_return;
+        if (ec) co_return close(ec.message());
+        ++heard_;
+        receiving_ = true;
+        const bool goes_on = client_.receive({in_.data(), n});
+        receiving_ = false;
+        if (!goes_on) co_return close(client_.trouble());
+        flush();
+        retire_if_idle();
     }
-    auto writing = write(request);
-    error_code ec = co_await std::move(writing);
-    Parser parser;
-    parser.body_limit(longest << 20U);
-    if (longest > 1) buffer_.reserve(64U << 10U);  // it reads no more at a time
-    if (!ec) {
-        auto reading = run([&](auto& stream, auto token) {
-            return http::async_read(stream, buffer_, parser, token);
-        });
-        ec = co_await std::move(reading);
-    }
-    const bool first = !std::exchange(used, used || !ec);
-    if (!ec) {
-        answer = parser.release();
-        if (!answer.keep_alive()) close();
-        co_return ec;
-    }
-    doubt = true;
-    close();
-    *detail = host + ": " + (watchdog.fired() ? "no answer" : ec.message());
-    if (ec == http::error::body_limit) {
-        *detail = host + ": an answer of more than " + std::to_string(longest) + " MiB";
-        co_return make(Error::protocol);
-    }
-    if (watchdog.fired()) co_return make(Error::no_answer);
-    // One that was kept may have ended before the request came.
-    co_return make(first || parser.got_some() ? Error::closed : Error::unreachable);
 }
 
-awaitable<error_code> Connection::follow(const std::string& request,
-                                         boot_clock::time_point deadline,
-                                         std::function<void(std::string_view)> piece) {
+void Connection::flush() {
+    if (!ready_ || writing_ || receiving_ || closed_) return;
+    out_.clear();
+    client_.send(out_);
+    if (out_.empty()) {
+        if (!client_.trouble().empty()) close(client_.trouble());
+        return;
+    }
+    writing_ = true;
+    auto done = [self = shared_from_this()](error_code ec, std::size_t) { self->written(ec); };
+    if (secure_)
+        asio::async_write(*secure_, asio::buffer(out_), std::move(done));
+    else
+        asio::async_write(socket_, asio::buffer(out_), std::move(done));
+}
+
+void Connection::written(error_code ec) {
+    writing_ = false;
+    if (ec) return close(ec.message());
+    flush();
+}
+
+// --- calls
+
+wire::Client::Request Connection::request(const Request& r) const {
+    shared_->requests.fetch_add(1, std::memory_order_relaxed);
+    return {.path = r.method, .token = r.token, .longest = r.longest << 20U};
+}
+
+awaitable<Connection::Outcome> Connection::ask(Request r, google::protobuf::MessageLite& answer,
+                                               boot_clock::time_point deadline) {
     const auto self = shared_from_this();
+    Outcome out;
+    out.fresh = !used;
+    if (!ready_ || closed_) {
+        auto opening = ready(deadline, out.detail);
+        out.why = co_await std::move(opening);
+        if (out.why) co_return out;
+    }
+    Exchange exchange(shared_->engine, answer, deadline);
+    auto asked = request(r);
+    asked.timeout = std::max(
+        milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - boot_clock::now()));
+    const std::uint64_t heard = heard_;
+    const auto id = client_.call(asked, r.message, exchange);
+    flush();
+    if (!exchange.over) {
+        error_code ignored;
+        auto token = asio::redirect_error(asio::use_awaitable, ignored);
+        co_await exchange.timer.async_wait(token);
+    }
+    if (!exchange.over) {
+        out.doubt = client_.begun(id);
+        client_.cancel(id);
+        flush();
+        out.why = make(Error::no_answer);
+        out.detail = name_ + ": no answer";
+        if (heard == heard_) retire();  // it may be cut off
+        retire_if_idle();
+        co_return out;
+    }
+    used = used || exchange.end.http != 0;
+    out = outcome(exchange.end, out.fresh);
+    if (!out.why && (exchange.messages != 1 || !exchange.readable)) {
+        out.why = make(Error::protocol);
+        out.doubt = true;
+    }
+    retire_if_idle();
+    co_return out;
+}
+
+Connection::Outcome Connection::outcome(const wire::End& end, bool fresh) const {
+    using enum wire::End::By;
+    Outcome out;
+    out.fresh = fresh;
+    if (end.by == status && end.status == 0) return out;
+    out.detail = name_ + ": " + end.words;
+    constexpr unsigned not_found = 404;
+    switch (end.by) {
+        case status:
+            out.detail = end.words;
+            out.said = true;
+            out.why = from_status(end.status, end.words);
+            break;
+        case unprocessed:
+            out.unprocessed = true;
+            out.why = make(Error::closed);
+            break;
+        case foreign:
+            // It has not understood the request, or is between us and a member.
+            out.why =
+                make(end.http == 0 || end.http == not_found ? Error::no_grpc : Error::protocol);
+            out.detail = not_grpc(name_, end.words);
+            break;
+        case unreadable:
+            out.why = make(Error::protocol);
+            break;
+        case broken:
+            // One that was kept may have ended before the request came.
+            out.why = make(fresh || end.http != 0 ? Error::closed : Error::unreachable);
+            break;
+    }
+    out.doubt = end.by == broken || (out.why && !out.unprocessed && !nothing_done(out.why));
+    return out;
+}
+
+// --- a call with many messages
+
+void Connection::Watcher::message(std::string_view bytes) {
+    begun_ = true;
+    gate_.open();
+    if (!piece_(bytes)) end();
+}
+
+void Connection::Watcher::ended(const wire::End&) {
+    over_ = true;
+    gate_.open();
+}
+
+void Connection::Watcher::end() noexcept {
+    if (std::exchange(over_, true)) return;
+    if (connection_) {
+        connection_->client_.cancel(id_);
+        connection_->flush();
+    }
+    gate_.open();
+}
+
+std::optional<std::size_t> Connection::Watcher::member() const noexcept {
+    return connection_ ? std::optional(connection_->member) : std::nullopt;
+}
+
+awaitable<error_code> Connection::follow(Request r, Watcher& watcher,
+                                         boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    watcher.connection_ = self;
     std::string detail;
-    Parser parser;
-    parser.body_limit(boost::none);
-    parser.eager(true);
-    auto chunk = [&piece](std::uint64_t, boost::beast::string_view bytes,
-                          boost::system::error_code&) {
-        piece(std::string_view(bytes.data(), bytes.size()));
-        return bytes.size();
-    };
-    parser.on_chunk_body(chunk);
-    error_code ec;
-    {
-        const Watchdog watchdog(shared_->engine, deadline, self);
-        auto opening = connect(deadline, &detail);
-        ec = co_await std::move(opening);
-        if (!ec) {
-            auto writing = write(request);
-            ec = co_await std::move(writing);
-        }
-        if (!ec) {
-            auto reading = run([&](auto& stream, auto token) {
-                return http::async_read_header(stream, buffer_, parser, token);
-            });
-            ec = co_await std::move(reading);
-        }
+    auto opening = ready(deadline, detail);
+    error_code why = co_await std::move(opening);
+    if (!why && !watcher.over_) {
+        auto asked = request(r);
+        asked.stays_open = true;
+        watcher.id_ = client_.call(asked, r.message, watcher);
+        flush();
     }
-    const bool begun = !ec && parser.get().result_int() == 200;
-    if (begun) {
-        auto reading = run([&](auto& stream, auto token) {
-            return http::async_read(stream, buffer_, parser, token);
-        });
-        co_await std::move(reading);
+    while (!why && !watcher.over_) {
+        if (!watcher.begun_ && boot_clock::now() >= deadline) {
+            watcher.end();
+            why = make(Error::no_answer);
+            break;
+        }
+        const auto until = watcher.begun_ ? boot_clock::time_point::max() : deadline;
+        auto wait = watcher.gate_.wait(shared_->engine, until);
+        co_await std::move(wait);
     }
-    close();
-    if (begun) co_return error_code();
-    co_return ec ? ec : make(Error::protocol);
+    watcher.connection_.reset();
+    retire_if_idle();
+    if (!why && !watcher.begun_) why = make(Error::closed);
+    co_return why;
 }
 
 }  // namespace holdfast::etcd

@@ -1,7 +1,11 @@
 # What the etcd backend is built on; installed for those who link it statically.
 find_package(Boost 1.81 CONFIG QUIET COMPONENTS json)
 find_package(OpenSSL QUIET)
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+    pkg_check_modules(HOLDFAST_ETCD_GRPC QUIET IMPORTED_TARGET libnghttp2 protobuf-lite)
+endif()
 set(holdfast_etcd_dependencies_found OFF)
-if(TARGET Boost::json AND OpenSSL_FOUND)
+if(OpenSSL_FOUND AND TARGET PkgConfig::HOLDFAST_ETCD_GRPC)
     set(holdfast_etcd_dependencies_found ON)
 endif()

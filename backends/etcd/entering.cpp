@@ -23,17 +23,26 @@ bool is_reader(const OwnerState& p) {
     return p.units.mode == Mode::shared;
 }
 
-void all_beside(const OwnerState& p, Transaction& t) {
+void if_all_beside(const OwnerState& p, Transaction t) {
     const std::string begin = compatible_prefix(p.units);
-    t.compare.push_back(all_above(p.line, after(p.line), begin));
-    t.compare.push_back(all_below(p.line, after(p.line), after(begin)));
+    t.if_all_above(Keys::below(p.line), begin);
+    t.if_all_below(Keys::below(p.line), after(begin));
+}
+
+/// Its key is not there, and it has not left, and no other kind of lock has the name.
+void if_new(const OwnerState& p, Transaction t) {
+    t.if_created(p.tombstone, 0);
+    if_proper_name(p, t);
+    t.if_created(p.key, 0);
 }
 
 }  // namespace
 
-std::string proper_name(const OwnerState& p) {
-    const std::string name = name_key(p.line);
-    return p.units.permits() ? has_value(name, permits_marker) : was_created(name, 0);
+void if_proper_name(const OwnerState& p, Transaction t) {
+    if (p.units.permits())
+        t.if_value(name_key(p.line), permits_marker);
+    else
+        t.if_created(name_key(p.line), 0);
 }
 
 bool is_proper(const OwnerState& p, const std::vector<KeyValue>& at_name) {
@@ -41,33 +50,39 @@ bool is_proper(const OwnerState& p, const std::vector<KeyValue>& at_name) {
     return !at_name.empty() && at_name.front().value == permits_marker;
 }
 
-Transaction entering(const OwnerState& p, const Entering& e) {
-    const std::string alone = name_key(p.line), key = put(p.key, p.value, e.lease);
-    const std::string alive = was_created(p.tombstone, 0), absent = was_created(p.key, 0);
-    Transaction stands;
-    stands.compare = {alive, proper_name(p), absent};
-    if (p.units.permits()) all_beside(p, stands);
-    stands.success = {key};
-    stands.failure = {range(p.key), range(alone)};
-
-    Transaction t;
-    t.compare = {alive, was_created(alone, 0), none_in(p.line, after(p.line))};
-    t.success = {key};
-    if (p.units.permits()) t.success.push_back(put(alone, permits_marker, 0));
-    add_grant(p, t);
-    t.failure = stands.failure;
-    if (stands_in_line(p, e)) t.failure = {stands.nested()};
-    if (is_reader(p)) {
-        Transaction readers;
-        readers.compare = {alive, proper_name(p), absent};
-        all_beside(p, readers);
-        readers.success = {key};
-        add_grant(p, readers);
-        readers.failure = std::move(t.failure);
-        t.failure = {readers.nested()};
+void entering(const OwnerState& p, const Entering& e, Transaction t) {
+    const std::string_view alone = name_key(p.line);
+    if (e.behind) {
+        if_new(p, t);
+        t.then().put(p.key, p.value, e.lease);
+        t.otherwise().range(p.key);
+        return t.otherwise().range(alone);
     }
-    if (lists(p, e)) t.failure.push_back(range(p.line, after(p.line)));
-    return t;
+    t.if_created(p.tombstone, 0);
+    t.if_created(alone, 0);
+    t.if_none(Keys::below(p.line));
+    t.then().put(p.key, p.value, e.lease);
+    if (p.units.permits()) t.then().put(alone, permits_marker, 0);
+    add_grant(p, t);
+    Requests otherwise = t.otherwise();
+    if (is_reader(p)) {
+        Transaction readers = otherwise.transaction();
+        if_new(p, readers);
+        if_all_beside(p, readers);
+        readers.then().put(p.key, p.value, e.lease);
+        add_grant(p, readers);
+        otherwise = readers.otherwise();
+    }
+    if (stands_in_line(p, e)) {
+        Transaction stands = otherwise.transaction();
+        if_new(p, stands);
+        if (p.units.permits()) if_all_beside(p, stands);
+        stands.then().put(p.key, p.value, e.lease);
+        otherwise = stands.otherwise();
+    }
+    otherwise.range(p.key);
+    otherwise.range(alone);
+    if (lists(p, e)) t.otherwise().range(Keys::below(p.line));
 }
 
 Entered read_entering(const OwnerState& p, const Entering& e, const Result& whole) {
@@ -78,15 +93,19 @@ Entered read_entering(const OwnerState& p, const Entering& e, const Result& whol
         out.previous = read_grant(p, *at);
         return out;
     };
+    if (e.behind && at->succeeded) {
+        out.outcome = What::made;
+        return out;
+    }
     if (at->succeeded) return granted();
-    const std::size_t inner = is_reader(p) || stands_in_line(p, e) ? 1 : 2;
+    const std::size_t inner = !e.behind && (is_reader(p) || stands_in_line(p, e)) ? 1 : 2;
     if (at->results.size() != inner + (lists(p, e) ? 1U : 0U)) return out;
     if (lists(p, e)) out.line = &at->results.back().found;
-    if (is_reader(p)) {
+    if (is_reader(p) && !e.behind) {
         at = &at->results.front();
         if (at->succeeded) return granted();
     }
-    if (stands_in_line(p, e)) {
+    if (stands_in_line(p, e) && !e.behind) {
         if (at->results.empty()) return out;
         at = &at->results.front();
         if (at->succeeded) {
@@ -113,13 +132,12 @@ Entered read_entering(const OwnerState& p, const Entering& e, const Result& whol
     return out;
 }
 
-Transaction clearing(const OwnerState& p, std::int64_t marker_created) {
-    const std::string alone = name_key(p.line);
-    Transaction t;
-    t.compare = {was_created(alone, marker_created), none_in(p.line, after(p.line))};
-    t.success = {deletion(alone)};
-    t.failure = {range(alone)};
-    return t;
+void clearing(const OwnerState& p, std::int64_t marker_created, Transaction t) {
+    const std::string_view alone = name_key(p.line);
+    t.if_created(alone, marker_created);
+    t.if_none(Keys::below(p.line));
+    t.then().remove(alone);
+    t.otherwise().range(alone);
 }
 
 bool is_clear(const Result& r, std::int64_t marker_created) {
@@ -127,7 +145,7 @@ bool is_clear(const Result& r, std::int64_t marker_created) {
     return r.results.front().found.front().created != marker_created;
 }
 
-void add_leaving(const std::vector<const OwnerState*>& all, std::vector<Transaction>& requests) {
+void add_leaving(std::span<const OwnerState* const> all, std::span<Transaction> requests) {
     constexpr char first = ' ';  // of what a key is made of: the key after one has it at least
     std::map<std::string, std::set<std::string>> keys;
     std::map<std::string, std::size_t> last;
@@ -137,17 +155,16 @@ void add_leaving(const std::vector<const OwnerState*>& all, std::vector<Transact
         last[all[i]->line] = i;
     }
     for (const auto& [line, leaving] : keys) {
-        const std::string alone = name_key(line);
-        Transaction t;
-        t.compare = {has_value(alone, permits_marker)};
+        const std::string_view alone = name_key(line);
+        Transaction t = requests[last[line]].then().transaction();
+        t.if_value(alone, permits_marker);
         std::string from = line;
         for (const std::string& key : leaving) {
-            t.compare.push_back(none_in(from, key));
+            t.if_none({from, key});
             from = key + first;
         }
-        t.compare.push_back(none_in(from, after(line)));
-        t.success = {deletion(alone)};
-        requests[last[line]].success.push_back(t.nested());
+        t.if_none({from, after(line)});
+        t.then().remove(alone);
     }
 }
 

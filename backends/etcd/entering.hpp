@@ -2,6 +2,8 @@
 // at once if the line is empty, or if it may stand beside all that is there: other readers, or
 // holders of permits as long as the sum is within the limit.
 #pragma once
+#include <span>
+
 #include "holdfast/lease.hpp"
 #include "messages.hpp"
 #include "owner_state.hpp"
@@ -11,9 +13,12 @@ namespace holdfast::etcd {
 struct Entering {
     bool queue = false;  ///< make a key even if others are in the way
     bool list = false;   ///< return the whole line, after the change
+    /// Somebody in line does not fit, so it will not either, and the line is not looked at: a
+    /// member looks at each key. Not for permits, whose limit is compared with that of others.
+    bool behind = false;
     std::int64_t lease = 0;
 };
-Transaction entering(const OwnerState&, const Entering&);
+void entering(const OwnerState&, const Entering&, Transaction);
 
 struct Entered {
     enum class Outcome : std::uint8_t {
@@ -34,14 +39,14 @@ struct Entered {
 Entered read_entering(const OwnerState&, const Entering&, const Result&);
 
 /// Removes a marker that is left over from expired holders.
-Transaction clearing(const OwnerState&, std::int64_t marker_created);
+void clearing(const OwnerState&, std::int64_t marker_created, Transaction);
 /// True if the line was empty, or another client has removed the marker or made another.
 bool is_clear(const Result&, std::int64_t marker_created);
 
-/// The value that this kind of lock needs at the name itself.
-std::string proper_name(const OwnerState&);
+/// Compares: what is at the name itself is what this kind of lock needs there.
+void if_proper_name(const OwnerState&, Transaction);
 bool is_proper(const OwnerState&, const std::vector<KeyValue>& at_name);
 /// Each request deletes the key of its place. The last ones to leave a line also delete the marker.
-void add_leaving(const std::vector<const OwnerState*>&, std::vector<Transaction>& requests);
+void add_leaving(std::span<const OwnerState* const>, std::span<Transaction> requests);
 
 }  // namespace holdfast::etcd

@@ -12,7 +12,7 @@ constexpr Meaning meanings[] = {
     {Error::unreachable, errc::unavailable, "no member could be reached"},
     {Error::no_answer, errc::unavailable, "no member answered in time"},
     {Error::closed, errc::unavailable, "the connection to the server broke"},
-    {Error::protocol, errc::unavailable, "the answer is not one of etcd's v3 gateway"},
+    {Error::protocol, errc::unavailable, "the answer is not one of etcd's"},
     {Error::no_leader, errc::unavailable, "the members have no leader: a majority of them must run",
      Meaning::said},
     {Error::learner, errc::unavailable,
@@ -29,8 +29,9 @@ constexpr Meaning meanings[] = {
     {Error::no_users, errc::unavailable, "the server has no authentication"},
     {Error::token, errc::denied, "the server demands a user and a password"},
     {Error::too_old, errc::not_supported,
-     "there is no v3 JSON gateway: name the port for clients (2379, not 2380 for the members) of "
-     "etcd 3.4 or newer, without --enable-grpc-gateway=false"},
+     "the server does not know the request: it needs etcd 3.4 or newer"},
+    {Error::no_grpc, errc::not_supported,
+     "the host does not speak gRPC: name the port for clients (2379) of etcd 3.4 or newer"},
     {Error::refused, errc::unavailable, "the server refused the request", Meaning::said},
     {Error::other_kind, errc::kind_mismatch,
      "there is a key at the name itself: of another kind of lock, or none"},
@@ -38,8 +39,8 @@ constexpr Meaning meanings[] = {
     {Error::failed, errc::unavailable, "the server failed: its log says why", Meaning::said},
 };
 
-// The codes of gRPC that the gateway passes on.
-enum : long long {
+// The status codes of gRPC that etcd uses.
+enum : int {
     invalid_argument = 3,
     deadline_exceeded = 4,
     not_found = 5,
@@ -67,8 +68,8 @@ error_code make(Error e) noexcept {
     return {static_cast<int>(e), category()};
 }
 
-error_code from_answer(long long grpc_code, unsigned http_status, std::string_view text) noexcept {
-    switch (grpc_code) {
+error_code from_status(int status, std::string_view text) noexcept {
+    switch (status) {
         case not_found:
             return make(has(text, "lease") ? Error::no_lease : Error::refused);
         case resource_exhausted:
@@ -95,7 +96,7 @@ error_code from_answer(long long grpc_code, unsigned http_status, std::string_vi
         case unimplemented:
             return make(Error::too_old);
         default:
-            return make(http_status == 404 ? Error::too_old : Error::failed);
+            return make(Error::failed);
     }
 }
 
@@ -112,6 +113,7 @@ bool nothing_done(const error_code& ec) noexcept {
         case Error::token:
         case Error::no_users:
         case Error::too_old:
+        case Error::no_grpc:
         case Error::refused:
         case Error::other_cluster:
             return true;

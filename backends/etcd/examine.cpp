@@ -1,13 +1,11 @@
 // What these members are, and what follows for their locks: `holdfast doctor`, probe and `require`.
 #include <array>
-#include <boost/json/serialize.hpp>
 #include <charconv>
 #include <set>
 
 #include "backend.hpp"
 #include "holdfast/spi/common_checks.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
-#include "messages.hpp"
 #include "rights.hpp"
 
 namespace holdfast::etcd {
@@ -152,18 +150,19 @@ std::string host_of(std::string_view url) {
     return std::string(url.substr(0, url.rfind(':')));
 }
 
-void note_members(spi::Facts& cluster, const boost::json::object& body) {
+void note_members(spi::Facts& cluster, const rpc::MemberListResponse& list) {
     long long voters = 0;
     std::set<std::string> hosts;
-    if (const auto* all = array(body, "members"))
-        for (const auto& m : *all) {
-            if (!m.is_object() || flag(m.get_object(), "isLearner")) continue;
-            ++voters;
-            const auto* urls = array(m.get_object(), "clientURLs");
-            if (urls == nullptr || urls->empty() || !urls->front().is_string()) continue;
-            spi::note_host(cluster, hosts, host_of(std::string_view(urls->front().get_string())));
-        }
+    for (const rpc::Member& m : list.members()) {
+        if (m.is_learner()) continue;
+        ++voters;
+        if (m.client_urls_size() != 0) spi::note_host(cluster, hosts, host_of(m.client_urls(0)));
+    }
     cluster.set("voters", voters);
+}
+
+const char* name_of(rpc::AlarmType alarm) {
+    return alarm == rpc::NOSPACE ? "NOSPACE" : alarm == rpc::CORRUPT ? "CORRUPT" : "NONE";
 }
 
 }  // namespace
@@ -180,12 +179,14 @@ awaitable<spi::Facts> EtcdBackend::member_facts(spi::Endpoint host,
     facts.where = spi::text_of(host);
     const auto alone = std::make_shared<Members>(std::make_shared<Shared>(*shared_, host));
     std::string detail;
+    const rpc::StatusRequest nothing;
+    rpc::StatusResponse s;
     // The first request connects as well.
-    auto meeting = alone->post("maintenance/status", "{}", deadline, &detail);
+    auto meeting = alone->post(method::status, nothing, s, deadline, &detail);
     Members::Answer status = co_await std::move(meeting);
     const auto sent = boot_clock::now();
     if (!status.why) {
-        auto asking = alone->post("maintenance/status", "{}", deadline, &detail);
+        auto asking = alone->post(method::status, nothing, s, deadline, &detail);
         status = co_await std::move(asking);
     }
     const auto took = boot_clock::now() - sent;
@@ -194,16 +195,16 @@ awaitable<spi::Facts> EtcdBackend::member_facts(spi::Endpoint host,
         facts.set("silent", detail.empty() ? status.why.message() : detail);
         co_return facts;
     }
+    const auto number = [](auto n) { return static_cast<long long>(n); };
     spi::note_round_trip(facts, took, shared_->options.ttl);
-    const boost::json::object& s = status.body;
-    facts.set("cluster", cluster_of(s));
-    facts.set("version", text(s, "version"));
-    facts.set("leader", text(s, "leader"));
-    facts.set("learner", flag(s, "isLearner") ? 1 : 0);
-    facts.set("size", number(s, "dbSize"));
-    if (s.contains("dbSizeInUse")) facts.set("size_in_use", number(s, "dbSizeInUse"));
-    facts.set("index", number(s, "raftIndex"));
-    facts.set("applied", number(s, "raftAppliedIndex"));
+    facts.set("cluster", std::to_string(s.header().cluster_id()));
+    facts.set("version", s.version());
+    facts.set("leader", std::to_string(s.leader()));
+    facts.set("learner", s.is_learner() ? 1 : 0);
+    facts.set("size", number(s.db_size()));
+    if (s.has_db_size_in_use()) facts.set("size_in_use", number(s.db_size_in_use()));
+    facts.set("index", number(s.raft_index()));
+    facts.set("applied", number(s.raft_applied_index()));
     co_return facts;
 }
 
@@ -211,24 +212,22 @@ awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::ti
     const std::string& user = shared_->options.user;
     if (user.empty()) co_return std::nullopt;
     std::string ignored;
-    const auto ask_about = [&](const char* path, const char* key, const std::string& value) {
-        boost::json::object which;
-        which[key] = value;
-        return members_->post(path, boost::json::serialize(which), deadline, &ignored);
-    };
-    auto asking = ask_about("auth/user/get", "name", user);
-    const Members::Answer about = co_await std::move(asking);
-    if (about.why) co_return std::nullopt;
+    rpc::AuthUserGetRequest who;
+    who.set_name(user);
+    rpc::AuthUserGetResponse about;
+    auto asking = members_->post(method::user_get, who, about, deadline, &ignored);
+    const Members::Answer answer = co_await std::move(asking);
+    if (answer.why) co_return std::nullopt;
     Rights rights;
-    const auto* roles = array(about.body, "roles");
-    for (std::size_t i = 0; roles != nullptr && i < roles->size(); ++i) {
-        if (!(*roles)[i].is_string()) continue;
-        const std::string role((*roles)[i].get_string());
+    for (const std::string& role : about.roles()) {
         if (role == "root") co_return std::string();
-        auto reading = ask_about("auth/role/get", "role", role);
-        const Members::Answer permits = co_await std::move(reading);
-        if (permits.why) co_return std::nullopt;
-        rights.add(permits.body);
+        rpc::AuthRoleGetRequest which;
+        which.set_role(role);
+        rpc::AuthRoleGetResponse permits;
+        auto reading = members_->post(method::role_get, which, permits, deadline, &ignored);
+        const Members::Answer read = co_await std::move(reading);
+        if (read.why) co_return std::nullopt;
+        rights.add(permits);
     }
     co_return rights.missing(shared_->options.root);
 }
@@ -236,10 +235,12 @@ awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::ti
 awaitable<spi::Answer<Examination>> EtcdBackend::examine(boot_clock::time_point deadline) {
     spi::Facts cluster;
     std::string detail;
-    auto task = members_->post("cluster/member/list", "{}", deadline, &detail);
-    const Members::Answer members = co_await std::move(task);
-    if (members.why) co_return spi::Failure(members.why, std::move(detail));
-    note_members(cluster, members.body);
+    const rpc::MemberListRequest nothing;
+    rpc::MemberListResponse members;
+    auto task = members_->post(method::member_list, nothing, members, deadline, &detail);
+    const Members::Answer listed = co_await std::move(task);
+    if (listed.why) co_return spi::Failure(listed.why, std::move(detail));
+    note_members(cluster, members);
     // What the user may not read it may not lock either.
     RequestInfo went;
     auto reading =
@@ -247,14 +248,14 @@ awaitable<spi::Answer<Examination>> EtcdBackend::examine(boot_clock::time_point 
     const auto readable = co_await std::move(reading);
     if (!readable) co_return spi::Failure(readable.error(), went.detail);
     std::string ignored;
-    auto alarming = members_->post("maintenance/alarm", "{\"action\":\"GET\"}", deadline, &ignored);
-    const Members::Answer alarms = co_await std::move(alarming);
-    if (!alarms.why) {
+    const rpc::AlarmRequest get;
+    rpc::AlarmResponse alarms;
+    auto alarming = members_->post(method::alarm, get, alarms, deadline, &ignored);
+    const Members::Answer told = co_await std::move(alarming);
+    if (!told.why) {
         std::string raised;
-        if (const auto* all = array(alarms.body, "alarms"))
-            for (const auto& a : *all)
-                if (a.is_object())
-                    raised += (raised.empty() ? "" : ", ") + text(a.get_object(), "alarm");
+        for (const rpc::AlarmMember& a : alarms.alarms())
+            raised += (raised.empty() ? "" : ", ") + std::string(name_of(a.alarm()));
         cluster.set("alarms", raised);
     }
     auto asking_rights = missing_rights(deadline);

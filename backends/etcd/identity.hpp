@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,10 +18,10 @@ public:
     };
     explicit Identity(std::size_t hosts) : said_(hosts) {}
 
-    /// What an answer of that host says; an empty identity says nothing.
-    Says hear(std::size_t host, const std::string& cluster) {
-        if (cluster.empty()) return Says::same;
-        if (current_.empty()) current_ = cluster;
+    /// What an answer of that host says; 0 says nothing.
+    Says hear(std::size_t host, std::uint64_t cluster) {
+        if (cluster == 0) return Says::same;
+        if (current_ == 0) current_ = cluster;
         if (cluster == current_) {
             said_[host] = true;
             return Says::same;
@@ -40,8 +39,8 @@ public:
     bool heard(std::size_t host) const { return said_[host]; }
 
 private:
-    std::string current_;
-    std::vector<std::string> former_;
+    std::uint64_t current_ = 0;
+    std::vector<std::uint64_t> former_;
     std::vector<bool> said_;  ///< by host: it has answered for the current one
 };
 

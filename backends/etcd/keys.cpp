@@ -39,8 +39,8 @@ std::string line_of(const Options& o, std::string_view name) {
     return names_from(o, name) + "/";
 }
 
-std::string name_key(std::string line) {
-    line.pop_back();
+std::string_view name_key(std::string_view line) {
+    line.remove_suffix(1);
     return line;
 }
 
@@ -82,7 +82,8 @@ std::string write_entry(const Entry& e) {
     if (e.units.permits()) out = compatible_prefix(e.units) + std::to_string(e.units.take);
     if (e.lock_delay > milliseconds::zero()) out += delay + std::to_string(e.lock_delay.count());
     if (e.flag != Entry::Flag::none) out += e.flag == Entry::Flag::asked ? asked : revoked;
-    return out + ' ' + e.owner;
+    out += ' ';
+    return out += e.owner;
 }
 
 std::optional<Entry> read_entry(std::string_view value) {

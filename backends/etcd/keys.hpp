@@ -16,7 +16,7 @@ namespace holdfast::etcd {
 std::string line_of(const Options&, std::string_view name);
 /// "/holdfast/NAME": where other clients have single-key locks, which do not wait for ours, and
 /// where the marker of permits is.
-std::string name_key(std::string line);
+std::string_view name_key(std::string_view line);
 /// The name that a key belongs to; nullopt for a key of no lock.
 std::optional<std::string> name_of(const Options&, std::string_view key);
 /// The beginning of the keys of names with `prefix`, in this namespace.
@@ -33,7 +33,7 @@ std::string after(std::string prefix);
 /// The value of one of our keys: its owner and units, and what operators have requested.
 struct Entry {
     enum class Flag : std::uint8_t { none, asked, revoked };
-    std::string owner;
+    std::string_view owner;  ///< a part of what was read
     spi::Units units = {};
     milliseconds lock_delay{0};
     Flag flag = Flag::none;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "errors.hpp"
-#include "messages.hpp"
 
 namespace holdfast::etcd {
 namespace {
@@ -12,10 +11,6 @@ namespace {
 bool is_young(const Lease& l) {
     const auto most = std::min(l.ttl / 20, milliseconds(500));
     return l.id != 0 && boot_clock::now() < l.base + most;
-}
-
-std::string lease_request(std::int64_t id) {
-    return "{\"ID\":\"" + std::to_string(id) + "\"}";
 }
 
 }  // namespace
@@ -27,14 +22,16 @@ awaitable<result<Lease>> Leases::grant(milliseconds ttl, boot_clock::time_point 
                                        std::string* detail) {
     const std::int64_t seconds = (ttl.count() + 999) / 1000;
     const auto base = boot_clock::now();
-    std::string body = "{\"TTL\":\"" + std::to_string(seconds) + "\"}";
-    auto task = members_->post("lease/grant", std::move(body), deadline, detail);
+    rpc::LeaseGrantRequest request;
+    request.set_ttl(seconds);
+    rpc::LeaseGrantResponse reply;
+    auto task = members_->post(method::lease_grant, request, reply, deadline, detail);
     const Members::Answer answer = co_await std::move(task);
     if (answer.why) co_return answer.why;
     Lease l;
-    l.id = number(answer.body, "ID");
+    l.id = reply.id();
     // A member raises a short time to live by its own --election-timeout, and another one may lead.
-    l.ttl = std::chrono::seconds(std::clamp<std::int64_t>(number(answer.body, "TTL"), 0, seconds));
+    l.ttl = std::chrono::seconds(std::clamp<std::int64_t>(reply.ttl(), 0, seconds));
     l.base = base;
     if (l.id == 0 || l.ttl.count() <= 0) co_return make(Error::protocol);
     co_return l;
@@ -73,6 +70,11 @@ awaitable<result<Lease>> Leases::shared_grant(Slot& slot, milliseconds ttl,
     }
 }
 
+const Lease* Leases::young_at_hand(milliseconds ttl) const noexcept {
+    const auto at = slots_.find(ttl);
+    return at != slots_.end() && is_young(at->second.lease) ? &at->second.lease : nullptr;
+}
+
 awaitable<result<Lease>> Leases::young(milliseconds ttl, boot_clock::time_point deadline,
                                        std::string* detail) {
     return shared_grant(slots_[ttl], ttl, deadline, detail);
@@ -97,10 +99,13 @@ awaitable<bool> Leases::keep_waiting(boot_clock::time_point deadline) {
     const std::int64_t id = waiting_.id;
     const auto base = boot_clock::now();
     std::string detail;
-    auto task = members_->post("lease/keepalive", lease_request(id), deadline, &detail);
+    rpc::LeaseKeepAliveRequest request;
+    request.set_id(id);
+    rpc::LeaseKeepAliveResponse reply;
+    auto task = members_->post(method::lease_keep_alive, request, reply, deadline, &detail);
     const Members::Answer answer = co_await std::move(task);
     if (waiting_.id != id) co_return true;
-    if (answer.why == make(Error::no_lease) || (!answer.why && number(answer.body, "TTL") <= 0)) {
+    if (answer.why == make(Error::no_lease) || (!answer.why && reply.ttl() <= 0)) {
         waiting_ = {};
         co_return false;
     }
@@ -122,7 +127,10 @@ void Leases::forget() noexcept {
 awaitable<void> Leases::end(std::int64_t id, boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     std::string detail;
-    auto task = members_->post("lease/revoke", lease_request(id), deadline, &detail);
+    rpc::LeaseRevokeRequest request;
+    request.set_id(id);
+    rpc::LeaseRevokeResponse reply;
+    auto task = members_->post(method::lease_revoke, request, reply, deadline, &detail);
     co_await std::move(task);
 }
 

@@ -17,6 +17,8 @@ class Leases : public std::enable_shared_from_this<Leases> {
 public:
     Leases(std::shared_ptr<Shared>, std::shared_ptr<Members>);
 
+    /// What young() returns where that needs no request; null otherwise.
+    const Lease* young_at_hand(milliseconds ttl) const noexcept;
     /// A lease that was granted at most min(ttl / 20, 500 ms) ago; a new one if there is none.
     /// Callers that come meanwhile share the request.
     awaitable<result<Lease>> young(milliseconds ttl, boot_clock::time_point deadline,

@@ -18,23 +18,21 @@ void Leave::begin(bool alone) {
     want(Step::leave, place->doubt ? Needs::young : Needs::nothing, alone);
 }
 
-Transaction Leave::request() {
+void Leave::request(Transaction t) {
     OwnerState& p = *place;
-    Transaction t;
-    t.success = {deletion(p.key, {}, held_ != nullptr)};
+    t.then().remove(p.key, held_ != nullptr);
     if (held_ == nullptr) {
         add_withdrawal(p, t);
     } else {
-        t.compare = {was_created(p.key, p.created)};
+        t.if_created(p.key, p.created);
         // Whoever lost it has not finished, and is one that crashed to the next holder.
         if (!is_late()) add_release(p, held_->outcome, t);
     }
     // A late request that would make the key finds the tombstone, for as long as the lease that it
     // would use, or longer.
-    if (p.doubt) t.success.push_back(put(p.tombstone, "", lease().id));
+    if (p.doubt) t.then().put(p.tombstone, "", lease().id);
     // What the watch says of it is no news.
     if (held_ != nullptr || p.state == OwnerState::State::queued) p.state = OwnerState::State::gone;
-    return t;
 }
 
 void Leave::answered(const Result& r, const RequestInfo& went) {

@@ -15,48 +15,49 @@ std::string ended(const OwnerState& p) {
 }
 
 /// Nobody else has held it since, so all marks are this holder's and older ones.
-std::string without_marks(const OwnerState& p) {
-    return deletion(p.marks + first_of_owners, after(p.marks));
+void remove_marks(const OwnerState& p, Requests to) {
+    to.remove({p.marks + first_of_owners, after(p.marks)});
 }
 
 /// That all was well need not be known for long: it ends with the holder's lease.
-std::vector<std::string> all_was_well(const OwnerState& p, std::int64_t lease) {
-    return {without_marks(p), put(ended(p), released, lease)};
+void all_was_well(const OwnerState& p, std::int64_t lease, Requests to) {
+    remove_marks(p, to);
+    to.put(ended(p), released, lease);
 }
 
-std::vector<std::string> ending(const OwnerState& p, Outcome outcome) {
+void ending(const OwnerState& p, Outcome outcome, Requests to) {
     // The lease is there if the key is, unless a renewal that was not answered has attached it to
     // another one.
-    if (outcome == Outcome::done && p.lease_certain) return all_was_well(p, p.lease);
-    if (outcome == Outcome::abandoned) return {without_marks(p), put(ended(p), abandoned, 0)};
-    return {without_marks(p), deletion(ended(p))};
+    if (outcome == Outcome::done && p.lease_certain) return all_was_well(p, p.lease, to);
+    remove_marks(p, to);
+    if (outcome == Outcome::abandoned)
+        to.put(ended(p), abandoned, 0);
+    else
+        to.remove(ended(p));
 }
 
 }  // namespace
 
-void add_grant(const OwnerState& p, Transaction& t) {
+void add_grant(const OwnerState& p, Transaction t) {
     if (p.marks.empty()) return;
-    if (p.writes_marks()) t.success.push_back(put(p.marks + p.owner, "", 0));
-    t.success.push_back(range(p.marks, after(p.marks)));
+    if (p.writes_marks()) t.then().put(p.marks + p.owner, "", 0);
+    t.then().range(Keys::below(p.marks));
 }
 
-void add_release(const OwnerState& p, Outcome outcome, Transaction& t) {
+void add_release(const OwnerState& p, Outcome outcome, Transaction t) {
     if (!p.writes_marks()) return;
     // Whoever was revoked has not finished, and is one that crashed to the next holder.
-    Transaction unless_revoked;
-    unless_revoked.compare = {has_value(p.key, p.revoked_value())};
-    unless_revoked.failure = ending(p, outcome);
-    t.success.push_back(unless_revoked.nested());
+    Transaction unless_revoked = t.then().transaction();
+    unless_revoked.if_value(p.key, p.revoked_value());
+    ending(p, outcome, unless_revoked.otherwise());
 }
 
-void add_downgrade(const OwnerState& p, std::int64_t lease, Transaction& t) {
-    if (p.marks.empty()) return;
-    for (std::string& request : all_was_well(p, lease))
-        t.success.push_back(std::move(request));
+void add_downgrade(const OwnerState& p, std::int64_t lease, Transaction t) {
+    if (!p.marks.empty()) all_was_well(p, lease, t.then());
 }
 
-void add_withdrawal(const OwnerState& p, Transaction& t) {
-    if (p.writes_marks()) t.success.push_back(deletion(p.marks + p.owner));
+void add_withdrawal(const OwnerState& p, Transaction t) {
+    if (p.writes_marks()) t.then().remove(p.marks + p.owner);
 }
 
 PreviousHolder read_grant(const OwnerState& p, const Result& transaction) {

@@ -12,10 +12,10 @@
 namespace holdfast::etcd {
 
 /// These do nothing for a place without marks.
-void add_grant(const OwnerState&, Transaction&);
-void add_release(const OwnerState&, Outcome, Transaction&);
-void add_downgrade(const OwnerState&, std::int64_t lease, Transaction&);
-void add_withdrawal(const OwnerState&, Transaction&);
+void add_grant(const OwnerState&, Transaction);
+void add_release(const OwnerState&, Outcome, Transaction);
+void add_downgrade(const OwnerState&, std::int64_t lease, Transaction);
+void add_withdrawal(const OwnerState&, Transaction);
 /// What the grant's transaction has found.
 PreviousHolder read_grant(const OwnerState&, const Result& transaction);
 

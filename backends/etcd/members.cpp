@@ -1,50 +1,30 @@
 #include "members.hpp"
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <utility>
 
-#include "connection.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
-#include "messages.hpp"
 
 namespace holdfast::etcd {
 namespace {
 
 constexpr std::size_t most_under_way = 32;
 /// Grants are short; lines and operators' lists are long. Megabytes of an answer.
-constexpr std::uint64_t longest(Members::Length l) {
+constexpr std::size_t longest(Members::Length l) {
     return l == Members::Length::list ? 8 : 1;
 }
 
 /// Whether the next member is asked, after this one has answered so or not at all.
 bool leaves(const error_code& why) {
-    constexpr Error all[] = {Error::no_answer,  Error::closed,       Error::unreachable,
-                             Error::unresolved, Error::no_leader,    Error::learner,
-                             Error::tls,        Error::protocol,     Error::too_old,
-                             Error::failed,     Error::other_cluster};
+    constexpr Error all[] = {Error::no_answer,  Error::closed,    Error::unreachable,
+                             Error::unresolved, Error::no_leader, Error::learner,
+                             Error::tls,        Error::protocol,  Error::too_old,
+                             Error::no_grpc,    Error::failed,    Error::other_cluster};
     return std::any_of(std::begin(all), std::end(all), [&](Error e) { return why == make(e); });
 }
 
 }  // namespace
-
-class Members::Stream {
-public:
-    explicit Stream(std::function<void(std::string_view)> p) : piece(std::move(p)) {}
-    std::function<void(std::string_view)> piece;
-    ConnectionPtr connection;
-    bool ended = false;
-};
-
-std::shared_ptr<Members::Stream> Members::make_stream(std::function<void(std::string_view)> piece) {
-    return std::make_shared<Stream>(std::move(piece));
-}
-
-void Members::end(Stream& s) noexcept {
-    s.ended = true;
-    if (s.connection) s.connection->close();
-}
 
 struct Members::Turn {
     spi::net::Gate gate;
@@ -56,29 +36,40 @@ Members::Members(std::shared_ptr<Shared> s)
       tls_(tls::make_context(shared_->options.tls)),
       identity_(size()),
       compared_(size() < 2) {}
-Members::~Members() = default;
+Members::~Members() {
+    close();
+}
 
 void Members::close() noexcept {
     closed_ = true;
-    for (const ConnectionPtr& c : all_)
-        c->close();
+    for (const auto& weak : all_)
+        if (const ConnectionPtr c = weak.lock()) c->close();
     for (const auto& t : waiting_)
         t->gate.open();
     authenticated_.open();
 }
 
 Members::ConnectionPtr Members::connection_to(std::size_t member) {
-    return all_.emplace_back(std::make_shared<Connection>(shared_, tls_.get(), member));
+    std::erase_if(all_, [](const auto& weak) { return weak.expired(); });
+    auto made = std::make_shared<Connection>(shared_, tls_.get(), member);
+    all_.push_back(made);
+    return made;
+}
+
+Members::ConnectionPtr Members::connection() {
+    if (in_use_ && in_use_->member == at_ && in_use_->takes_calls()) return in_use_;
+    if (in_use_) in_use_->retire();
+    return in_use_ = connection_to(at_);
 }
 
 // A member that did not answer is asked again when the others have had their turn.
 void Members::leave(std::size_t member) {
-    if (member != at_) return;
+    if (member != at_ || size() == 1) return;
     at_ = (at_ + 1) % size();
-    drop_idle();
+    if (in_use_) in_use_->retire();
+    in_use_.reset();
     // It would go on to be silent.
-    for (const ConnectionPtr& c : all_)
-        if (c->watches && c->member == member && size() > 1) c->close();
+    if (watcher_ && watcher_->member() == member) watcher_->end();
 }
 
 std::string Members::shown(const std::string& words) const {
@@ -96,23 +87,13 @@ boot_clock::time_point Members::limit(const Connection& c, boot_clock::time_poin
     return std::min(deadline, now + std::max<boot_clock::duration>(share, patience_));
 }
 
-void Members::drop_idle() noexcept {
-    for (const ConnectionPtr& c : idle_) {
-        c->close();
-        std::erase(all_, c);
-    }
-    idle_.clear();
-}
-
 awaitable<bool> Members::turn(boot_clock::time_point deadline) {
-    if (under_way_ < most_under_way) {
-        ++under_way_;
-        co_return true;
-    }
     const auto mine = std::make_shared<Turn>();
     waiting_.push_back(mine);
-    while (!mine->given && !closed_ && boot_clock::now() < deadline) {
-        auto wait = mine->gate.wait(shared_->engine, deadline);
+    // What is sent with little time left ends in doubt.
+    const auto begun = boot_clock::now(), until = begun + (deadline - begun) / 2;
+    while (!mine->given && !closed_ && boot_clock::now() < until) {
+        auto wait = mine->gate.wait(shared_->engine, until);
         co_await std::move(wait);
     }
     if (!mine->given) std::erase(waiting_, mine);
@@ -130,38 +111,38 @@ void Members::give_turn() {
     next->gate.open();
 }
 
-awaitable<error_code> Members::exchange(ConnectionPtr c, const std::string& path,
-                                        const std::string& body, Length length,
-                                        boot_clock::time_point deadline, Answer& answer,
-                                        std::string* detail) {
-    Connection::Response message;
-    const std::string request = c->request(path, body, token_);
-    auto asking = c->ask(request, longest(length), deadline, message, answer.doubt, detail);
-    error_code why = co_await std::move(asking);
-    if (why) co_return why;
-    std::string words;
-    why = read_answer(message.result_int(), message.body(), answer.body, words);
-    // What etcd 3.4 answers about alarms has no header.
-    if (why && path == "maintenance/alarm" &&
-        (message.body().starts_with("{}") || array(answer.body, "alarms") != nullptr))
-        why = {};
-    if (!words.empty()) *detail = shown(words);
-    if (!why) {
-        const Identity::Says says = identity_.hear(c->member, cluster_of(answer.body));
-        if (says == Identity::Says::anew) ++generation_;
-        if (says == Identity::Says::other) {
-            *detail = spi::text_of(shared_->options.hosts[c->member]) +
-                      " belongs to another cluster than the other hosts of the URL";
-            why = make(Error::other_cluster);
-        }
-    }
-    if (why && !nothing_done(why)) answer.doubt = true;
-    co_return why;
+awaitable<Connection::Outcome> Members::ask(Connection& c, const Post& p,
+                                            boot_clock::time_point deadline) {
+    return c.ask({p.method, token_, p.request, longest(p.length)}, p.reply, deadline);
 }
 
-awaitable<Members::Answer> Members::post(std::string path, std::string body,
-                                         boot_clock::time_point deadline, std::string* detail,
-                                         Length length) {
+void Members::judge(const Connection& c, const Post& p, Connection::Outcome& out) {
+    if (out.said) out.detail = shown(out.detail);
+    if (out.why) return;
+    const rpc::ResponseHeader* const header = p.header(p.reply);
+    // What etcd 3.4 answers about alarms has none.
+    if (header == nullptr && p.method != method::alarm) {
+        out.why = make(Error::protocol);
+        out.doubt = true;
+    }
+    if (header == nullptr) return;
+    const Identity::Says says = identity_.hear(c.member, header->cluster_id());
+    if (says == Identity::Says::anew) ++generation_;
+    if (says == Identity::Says::other) {
+        out.detail = spi::text_of(shared_->options.hosts[c.member]) +
+                     " belongs to another cluster than the other hosts of the URL";
+        out.why = make(Error::other_cluster);
+    }
+}
+
+awaitable<Members::Answer> Members::post(Post p, boot_clock::time_point deadline,
+                                         std::string* detail) {
+    return shared_->options.user.empty() && compared_ ? send(p, deadline, detail)
+                                                      : post_as_user(p, deadline, detail);
+}
+
+awaitable<Members::Answer> Members::post_as_user(Post p, boot_clock::time_point deadline,
+                                                 std::string* detail) {
     const auto self = shared_from_this();
     const bool as_user = !shared_->options.user.empty();
     for (bool again = false;; again = true) {
@@ -176,8 +157,8 @@ awaitable<Members::Answer> Members::post(std::string path, std::string body,
             if (why) co_return Answer{why};
         }
         const std::string used = token_;
-        auto sending = send(path, body, length, deadline, detail);
-        Answer answer = co_await std::move(sending);
+        auto sending = send(p, deadline, detail);
+        const Answer answer = co_await std::move(sending);
         // A token ends some minutes after its last use, with the member, and when users change. The
         // request was surely not executed.
         if (!as_user || again || answer.why != make(Error::token)) co_return answer;
@@ -203,31 +184,31 @@ awaitable<error_code> Members::compare_hosts(boot_clock::time_point deadline, st
 }
 
 awaitable<error_code> Members::hear_hosts(boot_clock::time_point deadline, std::string* detail) {
-    const std::string path = "cluster/member/list", body = "{}";
-    auto listing = send(path, body, Length::brief, deadline, detail);
-    const Answer list = co_await std::move(listing);
-    if (leaves(list.why) || list.why == errc::closed) co_return list.why;
-    const auto* members = array(list.body, "members");
+    const rpc::MemberListRequest nothing;
+    rpc::MemberListResponse list;
+    const Post p{method::member_list, nothing, list, header_of<rpc::MemberListResponse>,
+                 Length::brief};
+    auto listing = send(p, deadline, detail);
+    const Answer listed = co_await std::move(listing);
+    if (leaves(listed.why) || listed.why == errc::closed) co_return listed.why;
     // Who may not read the list has to believe the configuration.
-    const bool enough = members == nullptr || members->size() >= size();
+    const bool enough = listed.why || static_cast<std::size_t>(list.members_size()) >= size();
     for (std::size_t i = 0; i < size() && !enough; ++i) {
         if (identity_.heard(i)) continue;
         // Two names of one member, or another cluster: only it can tell.
         const auto now = boot_clock::now();
         const auto c = connection_to(i);
-        Answer answer;
-        auto asking =
-            exchange(c, path, body, Length::brief,
-                     now + (deadline - now) / static_cast<long>(size() - i), answer, detail);
-        const error_code why = co_await std::move(asking);
+        auto asking = ask(*c, p, now + (deadline - now) / static_cast<long>(size() - i));
+        Connection::Outcome out = co_await std::move(asking);
+        judge(*c, p, out);
         c->close();
-        std::erase(all_, c);
-        if (why) {
-            if (leaves(why) && why != make(Error::other_cluster))
+        if (out.why) {
+            *detail = out.detail;
+            if (leaves(out.why) && out.why != make(Error::other_cluster))
                 *detail +=
                     "; more hosts are named than the cluster has members, so it has to say "
                     "that it is not of another one";
-            co_return why;
+            co_return out.why;
         }
     }
     co_return error_code();
@@ -245,15 +226,18 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
         *detail = password.error().detail;
         co_return password.error().why;
     }
-    boost::json::object named;
-    named["name"] = shared_->options.user;
-    named["password"] = password_ = *password;
+    password_ = *password;
+    rpc::AuthenticateRequest named;
+    named.set_name(shared_->options.user);
+    named.set_password(password_);
+    rpc::AuthenticateResponse reply;
     authenticating_ = true;
-    auto sending =
-        send("auth/authenticate", boost::json::serialize(named), Length::brief, deadline, detail);
+    auto sending = send(
+        {method::authenticate, named, reply, header_of<rpc::AuthenticateResponse>, Length::brief},
+        deadline, detail);
     const Answer answer = co_await std::move(sending);
     authenticating_ = false;
-    if (!answer.why) token_ = text(answer.body, "token");
+    if (!answer.why) token_ = reply.token();
     authenticated_.open();
     if (answer.why == make(Error::no_users)) {
         no_users_ = true;
@@ -269,53 +253,55 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     co_return proper ? error_code() : make(Error::protocol);
 }
 
-awaitable<Members::Answer> Members::send(std::string path, std::string body, Length length,
-                                         boot_clock::time_point deadline, std::string* detail) {
+awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline,
+                                         std::string* detail) {
     const auto self = shared_from_this();
     Answer answer;
-    auto taking = turn(deadline);
-    if (!co_await std::move(taking)) {
-        answer.why = closed_ ? make_error_code(errc::closed) : make(Error::no_answer);
-        co_return answer;
+    if (under_way_ < most_under_way) {
+        ++under_way_;
+    } else {
+        const std::uint64_t answered = answered_;
+        auto taking = turn(deadline);
+        if (!co_await std::move(taking)) {
+            answer.unsent = answered != answered_;
+            answer.why = closed_ ? make_error_code(errc::closed) : make(Error::no_answer);
+            co_return answer;
+        }
     }
     std::string foreign;  // of another cluster: why that was refused
+    bool passed = false;  // a connection took it no more
     for (std::size_t tried = 0; tried < size();) {
         if (closed_) {
             answer.why = make_error_code(errc::closed);
             break;
         }
-        const ConnectionPtr c = idle_.empty() ? connection_to(at_) : idle_.back();
-        std::erase(idle_, c);
-        const bool fresh = !c->used;
+        const ConnectionPtr c = connection();
         const auto begun = boot_clock::now(), until = limit(*c, deadline);
-        const bool before = std::exchange(answer.doubt, false);
-        auto task = exchange(c, path, body, length, until, answer, detail);
-        answer.why = co_await std::move(task);
+        auto task = ask(*c, p, until);
+        Connection::Outcome out = co_await std::move(task);
+        judge(*c, p, out);
         const auto took = boot_clock::now() - begun;
-        const bool doubt = std::exchange(answer.doubt, before || answer.doubt);
-        if (c->is_open() && c->member == at_ && !closed_) {
-            idle_.push_back(c);
-        } else {
-            c->close();
-            std::erase(all_, c);
-        }
+        answer.why = out.why;
+        answer.doubt = answer.doubt || out.doubt;
         if (!answer.why) {
+            ++answered_;
             cut_ = 0;
             patience_ = std::max(std::chrono::duration_cast<milliseconds>(took * 2),
                                  patience_ - patience_ / 16);
             break;
         }
-        if (answer.why == make(Error::unreachable) && doubt && !answer.repeated) {
-            // Its connection had ended while it was idle: most likely nothing was executed. The
-            // other idle ones will have ended with it, and it is repeated only once.
+        *detail = std::move(out.detail);
+        if (out.unprocessed && !std::exchange(passed, true)) continue;
+        if (out.why == make(Error::unreachable) && out.doubt && !answer.repeated) {
+            // Its connection had ended while it was idle: most likely nothing was executed. It is
+            // repeated only once.
             answer.repeated = true;
-            drop_idle();
             continue;
         }
-        if (fresh && until < deadline && begun + took >= until) ++cut_;
+        if (out.fresh && until < deadline && begun + took >= until) ++cut_;
         if (answer.why == make(Error::other_cluster)) foreign = *detail;
         if (leaves(answer.why)) leave(c->member);
-        if (doubt || !leaves(answer.why)) break;
+        if (out.doubt || !leaves(answer.why)) break;
         ++tried;
     }
     // It is what somebody has to mend, whatever became of the others.
@@ -327,19 +313,16 @@ awaitable<Members::Answer> Members::send(std::string path, std::string body, Len
     co_return answer;
 }
 
-awaitable<error_code> Members::follow(std::shared_ptr<Stream> stream, std::string path,
-                                      std::string body, boot_clock::time_point deadline) {
+awaitable<error_code> Members::follow(std::shared_ptr<Watcher> watcher, std::string_view method,
+                                      const Message& request, boot_clock::time_point deadline) {
     const auto self = shared_from_this();
-    if (closed_ || stream->ended) co_return make_error_code(errc::closed);
-    const auto c = connection_to(at_);
-    c->watches = true;
-    stream->connection = c;
-    const std::string request = c->request(path, body, token_);
+    if (closed_ || watcher->over()) co_return make_error_code(errc::closed);
+    const auto c = connection();
+    watcher_ = watcher;
     auto following =
-        c->follow(request, deadline, [stream](std::string_view bytes) { stream->piece(bytes); });
+        c->follow({method, token_, request, longest(Length::list)}, *watcher, limit(*c, deadline));
     const error_code why = co_await std::move(following);
-    std::erase(all_, c);
-    stream->connection.reset();
+    watcher_.reset();
     if (why) leave(c->member);
     co_return why;
 }

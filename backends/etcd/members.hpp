@@ -1,7 +1,8 @@
-// Which member of the cluster is asked, over which connection: kept ones are used again, and
-// another member is asked when one does not answer.
+// Which member of the cluster is asked: the same one, over one connection, until another member is
+// asked because this one does not answer.
 #pragma once
-#include <boost/json/object.hpp>
+#include <etcd.pb.h>
+
 #include <deque>
 #include <functional>
 #include <memory>
@@ -9,13 +10,13 @@
 #include <vector>
 
 #include "../tls/stream.hpp"
+#include "connection.hpp"
 #include "holdfast/spi/net/gate.hpp"
 #include "identity.hpp"
+#include "methods.hpp"
 #include "shared.hpp"
 
 namespace holdfast::etcd {
-
-class Connection;
 
 /// Engine thread only; its users keep it alive.
 class Members : public std::enable_shared_from_this<Members> {
@@ -30,22 +31,25 @@ public:
         error_code why;         ///< no answer, or an error answer
         bool doubt = false;     ///< a member may have executed it
         bool repeated = false;  ///< it was sent twice, since the first connection had ended
-        boost::json::object body;
+        bool unsent = false;    ///< others had its time, and were answered
     };
-    /// Posts `body` to "/v3/PATH", as the user if there is one. Waits for its turn when many
+    using Message = google::protobuf::MessageLite;
+    /// Calls a method (methods.hpp), as the user if there is one. Waits for its turn when many
     /// requests are under way. Ends at the deadline. A request that was surely not executed goes to
     /// the next member.
-    awaitable<Answer> post(std::string path, std::string body, boot_clock::time_point deadline,
-                           std::string* detail, Length length = Length::brief);
+    template <class Reply>
+    awaitable<Answer> post(std::string_view method, const Message& request, Reply& reply,
+                           boot_clock::time_point deadline, std::string* detail,
+                           Length length = Length::brief) {
+        return post({method, request, reply, header_of<Reply>, length}, deadline, detail);
+    }
     /// How often the cluster behind the hosts was made anew.
     unsigned generation() const noexcept { return generation_; }
-    class Stream;
-    /// Posts, and passes what arrives to the stream until the connection ends or end() is called.
-    /// Returns no error, or why it could not begin by `deadline`.
-    awaitable<error_code> follow(std::shared_ptr<Stream>, std::string path, std::string body,
-                                 boot_clock::time_point deadline);
-    static std::shared_ptr<Stream> make_stream(std::function<void(std::string_view)> piece);
-    static void end(Stream&) noexcept;
+    using Watcher = Connection::Watcher;
+    /// Calls, and tells the watcher what arrives until the call or the watcher ends. Returns no
+    /// error, or why it could not begin by `deadline`. One at a time.
+    awaitable<error_code> follow(std::shared_ptr<Watcher>, std::string_view method,
+                                 const Message& request, boot_clock::time_point deadline);
 
     /// Ends every connection. Nothing is posted any more.
     void close() noexcept;
@@ -53,27 +57,42 @@ public:
 
 private:
     using ConnectionPtr = std::shared_ptr<Connection>;
-    ConnectionPtr connection_to(std::size_t member);
+    struct Post {
+        std::string_view method;
+        const Message& request;
+        Message& reply;
+        /// Null: there is none.
+        const rpc::ResponseHeader* (*header)(const Message&);
+        Length length;
+    };
+    template <class Reply>
+    static const rpc::ResponseHeader* header_of(const Message& m) {
+        const auto& reply = static_cast<const Reply&>(m);
+        return reply.has_header() ? &reply.header() : nullptr;
+    }
     struct Turn;
-    awaitable<Answer> send(std::string path, std::string body, Length,
-                           boot_clock::time_point deadline, std::string* detail);
+    awaitable<Answer> post(Post, boot_clock::time_point deadline, std::string* detail);
+    /// ... with the user's token, and of hosts that were compared.
+    awaitable<Answer> post_as_user(Post, boot_clock::time_point deadline, std::string* detail);
+    awaitable<Answer> send(Post, boot_clock::time_point deadline, std::string* detail);
     /// Gets a token for the user. Callers that come meanwhile wait for the same one.
     awaitable<error_code> authenticate(boot_clock::time_point deadline, std::string* detail);
     /// Refuses hosts that cannot all be members of one cluster. Callers that come meanwhile wait.
     awaitable<error_code> compare_hosts(boot_clock::time_point deadline, std::string* detail);
     awaitable<error_code> hear_hosts(boot_clock::time_point deadline, std::string* detail);
-    /// False: the deadline came first.
+    /// False: half of the time until the deadline was over first.
     awaitable<bool> turn(boot_clock::time_point deadline);
     void give_turn();
-    awaitable<error_code> exchange(ConnectionPtr, const std::string& path, const std::string& body,
-                                   Length, boot_clock::time_point deadline, Answer&,
-                                   std::string* detail);
+    ConnectionPtr connection_to(std::size_t member);
+    ConnectionPtr connection();
+    awaitable<Connection::Outcome> ask(Connection&, const Post&, boot_clock::time_point deadline);
+    /// What an answer says of its member.
+    void judge(const Connection&, const Post&, Connection::Outcome&);
     /// What the server says, unless it repeats a secret.
     std::string shown(const std::string& words) const;
     /// Until when a request on that connection may take; see `cut_`.
     boot_clock::time_point limit(const Connection&, boot_clock::time_point deadline) const;
     void leave(std::size_t member);
-    void drop_idle() noexcept;
 
     std::shared_ptr<Shared> shared_;
     const std::unique_ptr<tls::Context> tls_;  ///< null: no TLS
@@ -86,9 +105,12 @@ private:
     bool comparing_ = false, compared_;
     spi::net::Gate comparison_;
     std::size_t at_ = 0;  ///< the member in use
-    std::vector<ConnectionPtr> idle_, all_;
+    ConnectionPtr in_use_;
+    std::vector<std::weak_ptr<Connection>> all_;
+    std::shared_ptr<Watcher> watcher_;
     std::deque<std::shared_ptr<Turn>> waiting_;
     std::size_t under_way_ = 0;
+    std::uint64_t answered_ = 0;  ///< how many were, well
     // A member that does not answer a new connection leaves time for the others. Where they are as
     // silent, it is the limit that was too short.
     std::size_t cut_ = 0;  ///< how many in a row had no answer in their share of the time

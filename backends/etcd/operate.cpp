@@ -18,7 +18,7 @@ spi::Survey::Member shown(const KeyValue& kv) {
     const auto entry = read_entry(kv.value);
     // Other clients keep nothing but their lease, in the key, and candidates their value.
     spi::Survey::Member m{
-        spi::holder_of(entry ? entry->owner : kv.key.substr(kv.key.rfind('/') + 1)),
+        spi::holder_of(entry ? std::string(entry->owner) : kv.key.substr(kv.key.rfind('/') + 1)),
         units_in(kv.value)};
     Holder& h = m.holder;
     h.foreign = h.foreign || !entry;
@@ -49,19 +49,14 @@ public:
         place->units = units_in(kv.value);
         want(what == spi::Tell::gone ? Step::leave : Step::tell);
     }
-    Transaction request() override {
-        Transaction t;
-        t.compare = {was_created(holder.key, holder.created)};
-        if (what_ == spi::Tell::gone) {
-            t.success = {deletion(holder.key)};
-            return t;
-        }
+    void request(Transaction t) override {
+        t.if_created(holder.key, holder.created);
+        if (what_ == spi::Tell::gone) return t.then().remove(holder.key);
         // Not over units that have become fewer.
-        t.compare.push_back(has_value(holder.key, holder.value));
+        t.if_value(holder.key, holder.value);
         Entry changed = *read_entry(holder.value);
         changed.flag = what_ == spi::Tell::asked ? Entry::Flag::asked : Entry::Flag::revoked;
-        t.success = {put_value(holder.key, write_entry(changed))};
-        return t;
+        t.then().put_value(holder.key, write_entry(changed));
     }
     void answered(const Result& r, const RequestInfo&) override {
         told = r.succeeded;
@@ -99,13 +94,14 @@ awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left
         std::optional<milliseconds>& left = out[kv.lease];
         if (kv.lease == 0 || boot_clock::now() >= deadline) continue;  // 0: it does not end
         std::string detail;
-        std::string body = "{\"ID\":\"" + std::to_string(kv.lease) + "\"}";
-        auto task = members_->post("lease/timetolive", std::move(body), deadline, &detail);
+        rpc::LeaseTimeToLiveRequest request;
+        request.set_id(kv.lease);
+        rpc::LeaseTimeToLiveResponse reply;
+        auto task = members_->post(method::lease_time_to_live, request, reply, deadline, &detail);
         const Members::Answer answer = co_await std::move(task);
         if (answer.why) continue;
-        const std::int64_t seconds = number(answer.body, "TTL");
         constexpr std::int64_t most = 1'000'000'000;  // as etcd sets at the most
-        left = std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, most));
+        left = std::chrono::seconds(std::clamp<std::int64_t>(reply.ttl(), 0, most));
     }
     co_return out;
 }
@@ -113,14 +109,15 @@ awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left
 awaitable<spi::Answer<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(
     std::string_view name, boot_clock::time_point deadline) {
     const std::string line = line_of(shared_->options, name);
-    Transaction both;
-    both.success = {etcd::range(line, after(line)), etcd::range(name_key(line))};
-    std::vector<Transaction> one{std::move(both)};
+    Messages messages;
+    Requests both = Transaction(messages.request).then();
+    both.range(Keys::below(line));
+    both.range(name_key(line));
     RequestInfo went;
-    auto task = transact(std::move(one), deadline, went, Members::Length::list);
+    auto task = transact(messages, deadline, went, Members::Length::list);
     const auto found = co_await std::move(task);
     if (!found) co_return spi::Failure(found.error(), went.detail);
-    const std::vector<Result>& there = found->front().results;
+    const std::vector<Result>& there = found->results;
     if (there.size() != 2) co_return make(Error::protocol);
     QueueSnapshot out;
     out.all = there.front().found;
@@ -281,10 +278,9 @@ awaitable<spi::Answer<std::string>> EtcdBackend::note(std::string_view name,
     auto leasing = leases_->young(std::chrono::hours(24), deadline, &went.detail);
     const auto lease = co_await std::move(leasing);
     if (!lease) co_return spi::Failure(lease.error(), went.detail);
-    Transaction t;
-    t.success = {put(key, *text, lease->id)};
-    std::vector<Transaction> one{std::move(t)};
-    auto task = transact(std::move(one), deadline, went);
+    Messages messages;
+    Transaction(messages.request).then().put(key, *text, lease->id);
+    auto task = transact(messages, deadline, went);
     const auto done = co_await std::move(task);
     if (!done) co_return spi::Failure(done.error(), went.detail);
     co_return std::move(*text);

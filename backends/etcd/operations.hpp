@@ -15,8 +15,9 @@ namespace holdfast::etcd {
 /// The course of a request, beside its results.
 struct RequestInfo {
     std::int64_t revision = 0;
-    bool doubt = false;  ///< it may have been executed
-    bool late = false;   ///< it may still be executed
+    bool doubt = false;   ///< it may have been executed
+    bool late = false;    ///< it may still be executed
+    bool unsent = false;  ///< others of this client had the time, and were answered
     bool repeated = false;
     boot_clock::time_point ended{};
     std::string detail;
@@ -57,7 +58,7 @@ public:
         needs_ = Needs::nothing;
     }
     const Lease& lease() const noexcept { return lease_; }
-    virtual Transaction request() = 0;
+    virtual void request(Transaction) = 0;
     virtual void answered(const Result&, const RequestInfo&) = 0;
     /// There is no lease, or no answer to the request.
     virtual void missing(const error_code& why, const RequestInfo&) = 0;
@@ -93,7 +94,7 @@ class Leave final : public Operation {
 public:
     Leave(spi::Attempt&, QueueCache&);
     Leave(spi::Held&, QueueCache&);
-    Transaction request() override;
+    void request(Transaction) override;
     void answered(const Result&, const RequestInfo&) override;
     void missing(const error_code&, const RequestInfo&) override;
 
@@ -111,7 +112,7 @@ class Acquire final : public Operation {
 public:
     Acquire(spi::Attempt&, QueueCache&);
     void leased(const Lease&) override;
-    Transaction request() override;
+    void request(Transaction) override;
     void answered(const Result&, const RequestInfo&) override;
     void missing(const error_code&, const RequestInfo&) override;
 
@@ -153,7 +154,7 @@ private:
 class Renew final : public Operation {
 public:
     explicit Renew(spi::Held&);
-    Transaction request() override;
+    void request(Transaction) override;
     void answered(const Result&, const RequestInfo&) override;
     void missing(const error_code&, const RequestInfo&) override;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/json/parse.hpp>
 #include <utility>
 
 #include "errors.hpp"
@@ -12,15 +11,8 @@
 namespace holdfast::etcd {
 namespace {
 
-namespace js = boost::json;
-
 constexpr milliseconds kept_idle{10'000};
-constexpr std::size_t longest_message = 8U << 20U;
 constexpr milliseconds shortest_watch{1000};  ///< one that ends earlier is not begun again at once
-
-bool is_deletion(const js::object& event) {
-    return text(event, "type") == "DELETE";
-}
 
 }  // namespace
 
@@ -53,7 +45,7 @@ void QueueCache::Listing::done(const std::vector<KeyValue>& all, std::int64_t re
     line.known = true;
     for (const auto& [created, place] : line.waiting)
         if (created <= revision && !line.row.contains(created)) queues_->lost(*place);
-    for (const js::object& event : line.early)
+    for (const rpc::Event& event : line.early)
         queues_->apply(line, event);
     queues_->watch_from(revision + 1);
     queues_->look(line, 0);
@@ -64,6 +56,11 @@ void QueueCache::Listing::done(const std::vector<KeyValue>& all, std::int64_t re
 bool QueueCache::known(const std::string& line) const noexcept {
     const auto at = queues_.find(line);
     return at != queues_.end() && at->second.known;
+}
+
+bool QueueCache::crowded(const std::string& line) const noexcept {
+    const auto at = queues_.find(line);
+    return at != queues_.end() && at->second.known && at->second.row.crowded();
 }
 
 void QueueCache::join(const OwnerStatePtr& p) {
@@ -178,17 +175,20 @@ awaitable<void> QueueCache::watch() {
         }
         if (stopped_) break;
         if (next_ == 0) continue;
-        partial_.clear();
         resumed_ = false;
         const auto begun = boot_clock::now();
-        stream_ = Members::make_stream([this](std::string_view bytes) { take(bytes); });
-        std::string body = "{\"create_request\":{\"key\":\"" + base64(shared_->options.root) +
-                           "\",\"range_end\":\"" + base64(after(shared_->options.root)) +
-                           "\",\"start_revision\":\"" + std::to_string(next_) + "\"}}";
-        auto following = members_->follow(stream_, "watch", std::move(body),
+        watcher_ = std::make_shared<Members::Watcher>(
+            [this](std::string_view bytes) { return take(bytes); });
+        rpc::WatchRequest request;
+        rpc::WatchCreateRequest& create = *request.mutable_create_request();
+        create.set_key(shared_->options.root);
+        create.set_range_end(after(shared_->options.root));
+        create.set_start_revision(next_);
+        create.set_fragment(true);
+        auto following = members_->follow(watcher_, method::watch, request,
                                           boot_clock::now() + shared_->options.request_timeout);
         const error_code failed = co_await std::move(following);
-        stream_.reset();
+        watcher_.reset();
         following_ = false;
         const bool in_vain = failed || boot_clock::now() < begun + shortest_watch;
         pause = in_vain && !resumed_ ? std::min(pause * 2 + milliseconds(50), milliseconds(1000))
@@ -197,48 +197,27 @@ awaitable<void> QueueCache::watch() {
     watching_ = false;
 }
 
-void QueueCache::take(std::string_view bytes) {
-    std::size_t begin = 0;
-    const std::size_t before = partial_.size();
-    partial_ += bytes;
-    for (auto end = partial_.find('\n', before); end != partial_.npos;
-         end = partial_.find('\n', begin)) {
-        boost::system::error_code bad;
-        const js::value v = js::parse(std::string_view(partial_).substr(begin, end - begin), bad);
-        begin = end + 1;
-        const js::object* all = bad ? nullptr : v.if_object();
-        const js::object* result = all != nullptr ? object(*all, "result") : nullptr;
-        if (result == nullptr) return Members::end(*stream_);
-        message(*result);
-    }
-    partial_.erase(0, begin);
-    if (partial_.size() > longest_message) Members::end(*stream_);
-}
-
-void QueueCache::message(const js::object& m) {
-    if (flag(m, "canceled")) {
+bool QueueCache::take(std::string_view bytes) {
+    rpc::WatchResponse& m = message_;
+    if (!m.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return false;
+    if (m.canceled()) {
         // Compacted beyond what we have seen, most likely: everything is listed anew.
         forget();
-        return Members::end(*stream_);
+        return false;
     }
     following_ = true;
-    const js::array* events = array(m, "events");
-    if (events == nullptr) return;
     std::int64_t seen = next_;
-    for (const js::value& one : *events) {
-        if (!one.is_object()) continue;
-        const js::object& o = one.get_object();
-        if (const js::object* kv = object(o, "kv"))
-            seen = std::max(seen, number(*kv, "mod_revision") + 1);
-        event(o);
+    for (const rpc::Event& one : m.events()) {
+        // The rest of a revision may be in the next message.
+        seen = std::max(seen, one.kv().mod_revision() + (m.fragment() ? 0 : 1));
+        event(one);
     }
     if (next_ != 0) next_ = seen;
+    return true;
 }
 
-void QueueCache::event(const js::object& e) {
-    const js::object* kv = object(e, "kv");
-    if (kv == nullptr) return;
-    const std::string key = from_base64(text(*kv, "key"));
+void QueueCache::event(const rpc::Event& e) {
+    const std::string& key = e.kv().key();
     const auto end = key.rfind('/');
     if (end == key.npos) return;
     const auto at = queues_.find(key.substr(0, end + 1));
@@ -250,13 +229,13 @@ void QueueCache::event(const js::object& e) {
     look(at->second, before);
 }
 
-void QueueCache::apply(Queue& line, const js::object& e) {
-    const KeyValue kv = read_key_value(*object(e, "kv"));
-    if (kv.modified <= line.listed_at) return;
-    const std::int64_t known = line.row.created(kv.key);
-    if (is_deletion(e)) {
+void QueueCache::apply(Queue& line, const rpc::Event& e) {
+    const rpc::KeyValue& kv = e.kv();
+    if (kv.mod_revision() <= line.listed_at) return;
+    const std::int64_t known = line.row.created(kv.key());
+    if (e.type() == rpc::Event::DELETE) {
         // After a new list the watch may tell again what it has told, of a key that is there anew.
-        if (known == 0 || kv.modified < known) return;
+        if (known == 0 || kv.mod_revision() < known) return;
         line.row.remove(known);
         if (const auto own = line.waiting.find(known); own != line.waiting.end())
             lost(*own->second);
@@ -264,15 +243,15 @@ void QueueCache::apply(Queue& line, const js::object& e) {
             risk(line, known);
         return;
     }
-    if (kv.created == kv.modified) {
-        if (kv.created <= known) return;
+    if (kv.create_revision() == kv.mod_revision()) {
+        if (kv.create_revision() <= known) return;
         line.row.remove(known);
-        return line.row.add(kv);
+        return line.row.add(read_key_value(kv));
     }
-    line.row.change(kv.created, kv.value);
-    if (const auto own = line.holding.find(kv.created);
-        own != line.holding.end() && kv.value != own->second->value)
-        risk(line, kv.created);
+    line.row.change(kv.create_revision(), kv.value());
+    if (const auto own = line.holding.find(kv.create_revision());
+        own != line.holding.end() && kv.value() != own->second->value)
+        risk(line, kv.create_revision());
 }
 
 void QueueCache::risk(const Queue& line, std::int64_t created) {
@@ -318,7 +297,7 @@ void QueueCache::begin_anew(std::int64_t revision) {
 
 void QueueCache::resume() noexcept {
     resumed_ = true;
-    if (stream_) Members::end(*stream_);
+    if (watcher_) watcher_->end();
 }
 
 void QueueCache::tidy() noexcept {
@@ -329,7 +308,7 @@ void QueueCache::tidy() noexcept {
 
 void QueueCache::stop() noexcept {
     stopped_ = true;
-    if (stream_) Members::end(*stream_);
+    if (watcher_) watcher_->end();
     gate_.open();
 }
 

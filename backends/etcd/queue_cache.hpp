@@ -42,6 +42,8 @@ public:
 
     /// Whether the line is known, so that it need not be listed.
     bool known(const std::string& line) const noexcept;
+    /// Whether somebody in it is known to wait.
+    bool crowded(const std::string& line) const noexcept;
     /// From now on its owner is notified when it may be let in, when its key is gone, and, as a
     /// holder, when its key was changed.
     void join(const OwnerStatePtr&);
@@ -81,14 +83,14 @@ private:
         bool known = false;
         unsigned listings = 0;
         std::int64_t listed_at = 0;
-        std::vector<boost::json::object> early;  ///< events during a listing
+        std::vector<rpc::Event> early;  ///< events during a listing
     };
     void watch_from(std::int64_t revision);
     awaitable<void> watch();
-    void take(std::string_view bytes);
-    void message(const boost::json::object&);
-    void event(const boost::json::object&);
-    void apply(Queue&, const boost::json::object& event);
+    /// A message of the watch. False: it must begin again.
+    bool take(std::string_view bytes);
+    void event(const rpc::Event&);
+    void apply(Queue&, const rpc::Event&);
     void wake(const OwnerState&) noexcept;
     void lost(OwnerState&);
     /// If the holder belongs to this client, makes it ask what became of its key.
@@ -102,9 +104,9 @@ private:
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<Members> members_;
     std::unordered_map<std::string, Queue> queues_;
-    std::shared_ptr<Members::Stream> stream_;
-    std::string partial_;    ///< a message whose end has not come; has no line break
-    std::int64_t next_ = 0;  ///< revision to continue the watch from; 0: none
+    std::shared_ptr<Members::Watcher> watcher_;
+    rpc::WatchResponse message_;  ///< keeps its memory for the next
+    std::int64_t next_ = 0;       ///< revision to continue the watch from; 0: none
     bool watching_ = false, stopped_ = false, following_ = false;
     bool resumed_ = false;  ///< the watch was ended to be continued
     boot_clock::time_point needed_{};

@@ -1,28 +1,24 @@
 #include "rights.hpp"
 
+#include <etcd.pb.h>
+
 #include <algorithm>
 
 #include "keys.hpp"
-#include "messages.hpp"
 
 namespace holdfast::etcd {
 
-void Rights::add(const boost::json::object& role) {
-    const auto* all = array(role, "perm");
-    if (all == nullptr) return;
+void Rights::add(const rpc::AuthRoleGetResponse& role) {
     const std::string without_end(1, '\0');
-    for (const auto& one : *all) {
-        if (!one.is_object()) continue;
-        const boost::json::object& o = one.get_object();
-        Range range{from_base64(text(o, "key")), from_base64(text(o, "range_end"))};
+    for (const rpc::Permission& one : role.perm()) {
+        Range range{one.key(), one.range_end()};
         // As in requests: no end is the key alone, and a zero byte is no end.
         if (range.to.empty())
             range.to = range.from + '\0';
         else if (range.to == without_end)
             range.to.clear();
-        const std::string kind = text(o, "permType");  // READ is left out
-        if (kind != "WRITE") read_.push_back(range);
-        if (kind == "WRITE" || kind == "READWRITE") write_.push_back(std::move(range));
+        if (one.type() != rpc::Permission::WRITE) read_.push_back(range);
+        if (one.type() != rpc::Permission::READ) write_.push_back(std::move(range));
     }
 }
 

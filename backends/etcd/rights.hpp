@@ -1,16 +1,19 @@
 // What a user's roles permit below a prefix, by etcd's answers about them.
 #pragma once
-#include <boost/json/object.hpp>
 #include <string>
 #include <vector>
 
 namespace holdfast::etcd {
 
+namespace rpc {
+class AuthRoleGetResponse;
+}
+
 /// Ranges of keys that a user may read, and write; filled role by role.
 class Rights {
 public:
-    /// The answer of auth/role/get.
-    void add(const boost::json::object& role);
+    /// The answer of Auth/RoleGet.
+    void add(const rpc::AuthRoleGetResponse& role);
     /// "read below /holdfast/ and write below /holdfast/"; empty if all of it is permitted.
     std::string missing(const std::string& prefix) const;
 

@@ -29,6 +29,8 @@ public:
     bool fits(std::int64_t created) const noexcept {
         return created <= reach_ && keys_.contains(created);
     }
+    /// Whether there is one that does not fit.
+    bool crowded() const noexcept { return !keys_.empty() && keys_.rbegin()->first > reach_; }
     /// The last key that fits; 0: there is none.
     std::int64_t reach() const noexcept { return reach_; }
     /// The key ahead of it; null: there is none.

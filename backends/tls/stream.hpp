@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -166,15 +167,31 @@ inline asio::awaitable<spi::Failure> shake_hands(Stream& stream, const std::stri
     co_return spi::Failure(ec, refused ? X509_verify_cert_error_string(verified) : ec.message());
 }
 
-/// Makes `stream` over the connected `socket` and shakes hands with `host`, as above.
+/// Makes `stream` over the connected `socket` and shakes hands with `host`, as above. `protocol` is
+/// offered by ALPN, if there is one.
 inline asio::awaitable<spi::Failure> secure(std::optional<Stream>& stream,
                                             asio::ip::tcp::socket& socket, Context& context,
-                                            const std::string& host) {
+                                            const std::string& host,
+                                            std::string_view protocol = {}) {
     stream.emplace(socket, context.current());
+    if (!protocol.empty()) {
+        const std::string list = static_cast<char>(protocol.size()) + std::string(protocol);
+        SSL_set_alpn_protos(stream->native_handle(),
+                            reinterpret_cast<const unsigned char*>(list.data()),
+                            static_cast<unsigned>(list.size()));
+    }
     auto shaking = shake_hands(*stream, host);
     spi::Failure failed = co_await std::move(shaking);
     if (failed && !context.trouble().empty()) failed.detail += "; " + context.trouble();
     co_return failed;
+}
+
+/// Whether the server has chosen this protocol by ALPN.
+inline bool speaks(Stream& stream, std::string_view protocol) {
+    const unsigned char* name = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(stream.native_handle(), &name, &size);
+    return std::string_view(reinterpret_cast<const char*>(name), size) == protocol;
 }
 
 }  // namespace holdfast::tls

@@ -1,7 +1,8 @@
-// The raw floor for etcd: the requests of Holdfast's backend over bare connections, which are kept,
-// each with one request under way: no thread, no queue, no option.
+// The raw floor for etcd: the requests of Holdfast's backend by a bare gRPC client on one
+// connection: no thread, no queue, no option.
 #pragma once
 #include <cstdint>
+#include <holdfast/lab/grpc_client.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace holdfast::bench {
 
-/// Up to 32 names share a request and a connection, as those of Holdfast's concurrent callers do.
+/// Up to 32 names share a request, as those of Holdfast's concurrent callers do.
 /// All keys that are written within half a second are attached to one lease of the server's.
 class EtcdFloor {
 public:
@@ -24,7 +25,7 @@ public:
     EtcdFloor(const EtcdFloor&) = delete;
     EtcdFloor& operator=(const EtcdFloor&) = delete;
 
-    /// Takes and frees the names of the first connection. Errors: SelfCheck unless each is answered
+    /// Takes and frees the names of the first request. Errors: SelfCheck unless each is answered
     /// well.
     void cycle();
     /// The same with all names, each again and again for so long; returns how often. Errors:
@@ -47,8 +48,10 @@ private:
     void ask_to_free(Share&);
     void prove(const char* step, std::size_t keys);
 
+    lab::GrpcConnection connection_;
     std::vector<std::unique_ptr<Share>> shares_;
-    std::string owner_suffix_, lease_;
+    std::string owner_suffix_;
+    std::int64_t lease_ = 0;
     Clock::time_point leased_{};
     std::uint64_t counter_ = 0;
 };

@@ -1,8 +1,9 @@
 #include "floors/record.hpp"
 
-#include <holdfast/lab/etcd_server.hpp>
-#include <regex>
+#include <holdfast/lab/grpc_server.hpp>
+#include <holdfast/lab/protobuf_text.hpp>
 
+#include "etcd.pb.h"
 #include "faults/through.hpp"
 #include "floors/etcd_floor.hpp"
 #include "measure/in_flight.hpp"
@@ -11,27 +12,49 @@ namespace holdfast::bench {
 
 namespace {
 
-/// The requests with their texts decoded, and a word for what differs each time.
-std::string shown(const lab::Proxy& proxy, const std::string& owner) {
-    const std::string sent = lab::EtcdServers::plain(proxy.recorded(lab::Direction::to_server));
-    std::string out;
-    for (std::size_t at = sent.find("POST "), end = 0; at != sent.npos; at = end) {
-        end = sent.find("POST ", at + 1);
-        const std::string one = sent.substr(at, end - at);
-        // Only the bare client looks whose keys are there.
-        if (!one.starts_with("POST /v3/kv/range")) out += one + "\n";
-    }
-    const std::pair<const char*, const char*> each[] = {
-        {"Host: [0-9.:]+", "Host: HOST"},
-        {"Content-Length: [0-9]+", "Content-Length: LENGTH"},
-        {"\"lease\":\"[0-9]+\"", "\"lease\":\"LEASE\""},
-        {"_revision\":\"[1-9][0-9]*\"", "_revision\":\"REVISION\""}};
-    for (const auto& [what, word] : each)
-        out = std::regex_replace(out, std::regex(what), word);
-    for (auto at = out.find(owner); at != out.npos; at = out.find(owner))
-        out.replace(at, owner.size(), "OWNER");
-    return out;
+namespace rpc = etcd::rpc;
+
+/// A word for what differs each time.
+void hide(rpc::TxnRequest& t) {
+    for (rpc::Compare& c : *t.mutable_compare())
+        if (c.create_revision() != 0) c.set_create_revision(1);
+    for (auto* branch : {t.mutable_success(), t.mutable_failure()})
+        for (rpc::RequestOp& one : *branch) {
+            if (one.has_request_put()) one.mutable_request_put()->set_lease(1);
+            if (one.has_request_txn()) hide(*one.mutable_request_txn());
+        }
 }
+
+/// The calls, as text.
+class Shown final : lab::GrpcServer::Listener {
+public:
+    static std::string of(const lab::Proxy& proxy, const std::string& owner) {
+        const std::string sent = proxy.recorded(lab::Direction::to_server);
+        constexpr std::string_view begins = "PRI * HTTP/2.0";
+        Shown all;
+        for (auto at = sent.find(begins), end = at; at != sent.npos; at = end) {
+            end = sent.find(begins, at + 1);
+            lab::GrpcServer(all).receive(std::string_view(sent).substr(at, end - at));
+        }
+        std::string out = std::move(all.text_);
+        for (auto at = out.find(owner); at != out.npos; at = out.find(owner))
+            out.replace(at, owner.size(), "OWNER");
+        return out;
+    }
+
+private:
+    void message(std::int32_t, const lab::GrpcServer::Request& r, std::string bytes) override {
+        // Only the bare client looks whose keys are there.
+        if (r.path.ends_with("/Range")) return;
+        rpc::TxnRequest t;
+        if (r.path.ends_with("/Txn") && t.ParseFromString(bytes)) {
+            hide(t);
+            bytes = t.SerializeAsString();
+        }
+        text_ += r.path + " " + lab::protobuf_text(bytes) + "\n";
+    }
+    std::string text_;
+};
 
 }  // namespace
 
@@ -76,8 +99,8 @@ void must_send_the_same(const Deployment& etcd) {
         throw SelfCheck("recording: a release was not answered");
     bare.proxies.front().record();
     const EtcdFloor floor(bare.proxies.front().port());
-    const std::string theirs = shown(bare.proxies.front(), floor.owner());
-    const std::string wanted = shown(ours.proxies.front(), owner);
+    const std::string theirs = Shown::of(bare.proxies.front(), floor.owner());
+    const std::string wanted = Shown::of(ours.proxies.front(), owner);
     if (floor.owner().size() != owner.size() || theirs != wanted)
         throw SelfCheck("the bare client does not send what Holdfast does: " + theirs +
                         "instead of " + wanted);

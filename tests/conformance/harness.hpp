@@ -172,8 +172,6 @@ public:
     virtual bool grants_by_one_request() const { return false; }
     /// A request that close() cuts has been taken back when it returns, whatever its answer.
     virtual bool close_takes_back() const { return false; }
-    /// What went over the wire, in words: some protocols encode names.
-    virtual std::string plain(std::string recorded) const { return recorded; }
     /// Removes all traces of the name behind the library's back, as an operator or a crash might,
     /// the token's memory included where that is possible.
     virtual bool erase_behind(const std::string&) { return false; }

@@ -23,6 +23,8 @@
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/free_port.hpp"
+#include "holdfast/lab/grpc_client.hpp"
+#include "holdfast/lab/grpc_server.hpp"
 #include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/process.hpp"
@@ -443,6 +445,70 @@ void redis_monitor() {
     auto broken = server.monitor();
     server.kill();
     CHECK(!error_of([&] { broken.stop(); }).empty());
+}
+
+/// Answers with what it is asked, twice, once the client has said all.
+struct Echo final : GrpcServer::Listener {
+    void message(GrpcServer::Call call, const GrpcServer::Request&, std::string bytes) override {
+        server.send(call, bytes);
+        server.send(call, bytes);
+    }
+    void last(GrpcServer::Call call) override { server.finish(call); }
+    void cancelled(GrpcServer::Call) override { ++cancellations; }
+    GrpcServer server{*this};
+    int cancellations = 0;
+};
+
+void grpc_ends() {
+    GrpcClient client("nobody");
+    Echo echo;
+    const auto meet = [&] {
+        for (;;) {
+            const std::string asked = client.output();
+            echo.server.receive(asked);
+            const std::string said = echo.server.output();
+            client.receive(said);
+            if (asked.empty() && said.empty()) {
+                return;
+            }
+        }
+    };
+    const std::string large(300'000, 'x');  // several frames, and more than a window
+    const auto one = client.start({"/a/B", large}), open = client.start({"/a/C", "m", true});
+    meet();
+    CHECK((client.answer(one) == GrpcAnswer{{large, large}, true, 0, {}}));
+    CHECK((client.answer(open) == GrpcAnswer{{"m", "m"}, false, -1, {}}));
+    client.send(open, "n");
+    meet();
+    CHECK(client.answer(open).messages.size() == 4);
+    echo.server.finish(open, 5, "h\xc3\xa4 100%");
+    meet();
+    CHECK(client.answer(open).status == 5 && client.answer(open).text == "h%C3%A4 100%25");
+    const auto gone = client.start({"/a/C", "m", true});
+    meet();
+    client.cancel(gone);
+    meet();
+    CHECK(echo.cancellations == 1 && !echo.server.is_open(gone));
+    const auto refused = client.start({"/a/C", "m", true});
+    meet();
+    echo.server.finish(refused, 16, "no");
+    echo.server.go_away();
+    meet();
+    CHECK(client.answer(refused).status == 16 && client.told_to_go());
+    Echo other;
+    other.server.receive(GrpcClient("nobody").output());
+    other.server.receive("GET / HTTP/1.1\r\n\r\n and more");
+    CHECK(contains(error_of([&] { (void)other.server.output(); }), "FRAME_SIZE_ERROR"));
+}
+
+void grpc_with_etcd() {
+    auto server = EtcdServers::start({});
+    GrpcConnection client("127.0.0.1", server.port());
+    const auto answer = client.ask("/etcdserverpb.Cluster/MemberList", "");
+    CHECK(answer.status == 0 && answer.messages.size() == 1);
+    CHECK((client.ask("/etcdserverpb.KV/Range", "") ==
+           GrpcAnswer{{}, true, 3, "etcdserver: key is not provided"}));
+    CHECK(client.ask("/etcdserverpb.KV/Nothing", "").status == 12);
 }
 
 void proxy_forwards() {
@@ -971,10 +1037,6 @@ void etcd_process() {
     CHECK(one.ctl({"put", "key", "value"}) == "OK\n");
     CHECK(one.ctl({"get", "key"}) == "key\nvalue\n");
     CHECK(contains(one.post(0, "kv/range", R"({"key":"a2V5"})"), "\"value\":\"dmFsdWU=\""));
-    CHECK(EtcdServers::plain(
-              R"({"key":"a2V5","range_end":"a2V6","value":"","ID":"a2V5"} {"value":"/w")") ==
-          "{\"key\":\"key\",\"range_end\":\"kez\",\"value\":\"\",\"ID\":\"a2V5\"} "
-          "{\"value\":\"\xff\"");
     CHECK(contains(one.post(0, "lease/revoke", R"({"ID":"1"})"), "lease not found"));
     CHECK(contains(error_of([&] { one.ctl({"nothing"}); }), "unknown command"));
     // An answer that a server would send in pieces.
@@ -1100,6 +1162,8 @@ int main(int argc, char** argv) {
         {"etcd process", etcd_process},
         {"etcd TLS", etcd_tls},
         {"etcd cluster", etcd_cluster},
+        {"gRPC's ends", grpc_ends},
+        {"gRPC with etcd", grpc_with_etcd},
         {"proxy forwards", proxy_forwards},
         {"proxy delays", proxy_delays},
         {"proxy cuts", proxy_cuts},

@@ -1,20 +1,17 @@
-// The members of an etcd cluster as clients see them: the v3 JSON gateway over HTTP, a leader that
-// ends leases by its own clock, elections, members cut off from the others, and watches that lag.
-// What they have in common is in etcd_store.hpp.
+// A cluster of etcd as its clients see it: a leader that ends leases by its own clock, elections,
+// and members cut off from the others. What the members have in common is in etcd_store.hpp, and
+// what one does for its clients in etcd_member.hpp.
 #pragma once
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "etcd_member.hpp"
 #include "etcd_store.hpp"
-#include "network.hpp"
 
 namespace holdfast::sim {
-
-class EtcdMember;
 
 class EtcdCluster {
 public:
@@ -27,7 +24,8 @@ public:
     Nanos slowest = 300 * ms;  ///< a member tells of a change
 
     // --- faults, of one member
-    /// Down, then up again, with its data.
+    /// Down, then up again, with its data. Some say farewell, and answer who is there a while
+    /// longer.
     void restart(std::size_t member, Nanos down);
     void pause(std::size_t member, Nanos until);
     /// The others and this one do not hear each other.
@@ -61,8 +59,12 @@ private:
     void elect_later();
     void elect();
     void go_on();
+    void stop(std::size_t member);
     void tick();
     void changed();
+    /// Of a lease, by the leader's clock.
+    Nanos left(std::int64_t lease) const;
+    void let_last(std::int64_t lease, std::int64_t seconds);
     /// A member that led before it stood still ends what has ended by its own records.
     void end_as_it_was_known(std::size_t member);
 
@@ -74,51 +76,6 @@ private:
     std::deque<Request> waiting_;
     unsigned elections_ = 0;
     static constexpr std::size_t none = ~std::size_t{0};
-};
-
-class EtcdMember final : public Server {
-public:
-    EtcdMember(EtcdCluster& c, Kernel& k, std::size_t number);
-    bool listens() const override { return up; }
-    void opened(const std::shared_ptr<Connection>&) override;
-    void arrived(Connection&, std::string_view bytes) override;
-    void closed(Connection&) override;
-    const std::string& name() const override { return machine.name; }
-
-    Process machine;
-    bool up = true;
-    Nanos isolated_until = 0;
-    /// What it makes of shorter ones, in seconds, by the length of its elections. Only the leader's
-    /// counts, and each member tells its own.
-    std::int64_t shortest_lease = 2;
-
-private:
-    friend class EtcdCluster;
-    struct Session {
-        std::shared_ptr<Connection> connection;
-        std::string in;
-        bool busy = false;
-        bool watches = false, ended = false;
-        std::string begin, end;
-        std::int64_t next = 0;  ///< revision that it is told next
-    };
-    void look_at(const std::shared_ptr<Session>&);
-    void serve(const std::shared_ptr<Session>&, const std::string& path, const std::string& body);
-    void answer(const std::shared_ptr<Session>&, unsigned status, const std::string& body);
-    void execute(const std::shared_ptr<Session>&, const std::string& path,
-                 const boost::json::object&);
-    boost::json::object done(const std::string& path, const boost::json::object&);
-    void watch(Session&, const boost::json::object&);
-    void tell(Session&);
-    void tell_later();
-    void drop_sessions();
-
-    EtcdCluster& cluster_;
-    Kernel& kernel_;
-    const std::size_t number_;
-    std::vector<std::shared_ptr<Session>> sessions_;
-    bool telling_ = false;
-    std::map<std::int64_t, Nanos> led_with_;  ///< what it knew of leases when it last led
 };
 
 }  // namespace holdfast::sim

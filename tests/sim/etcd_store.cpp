@@ -1,38 +1,22 @@
 #include "etcd_store.hpp"
 
 #include <algorithm>
-#include <boost/beast/core/detail/base64.hpp>
-#include <boost/json/value.hpp>
-#include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::sim {
 namespace {
 
-namespace js = boost::json;
+// Codes of gRPC.
+constexpr int invalid = 3, not_found = 5, failed_precondition = 9;
 
-constexpr int invalid = 3, not_found = 5;
-
-bool flag(const js::object& o, std::string_view name) {
-    const js::value* v = o.if_contains(name);
-    return v != nullptr && v->is_bool() && v->get_bool();
-}
-
-const js::array& list(const js::object& o, std::string_view name) {
-    static const js::array none;
-    const js::value* v = o.if_contains(name);
-    return v != nullptr && v->is_array() ? v->get_array() : none;
-}
-
-js::object shown(const std::string& key, const EtcdStore::Key& k, bool with_value = true) {
-    js::object out;
-    out["key"] = base64(key);
-    if (k.created != 0) out["create_revision"] = std::to_string(k.created);
-    if (k.modified != 0) out["mod_revision"] = std::to_string(k.modified);
-    if (k.version != 0) out["version"] = std::to_string(k.version);
-    if (with_value && !k.value.empty()) out["value"] = base64(k.value);
-    if (k.lease != 0) out["lease"] = std::to_string(k.lease);
-    return out;
+void show(const std::string& key, const EtcdStore::Key& k, auto& to, bool with_value = true) {
+    to.set_key(key);
+    to.set_create_revision(k.created);
+    to.set_mod_revision(k.modified);
+    to.set_version(k.version);
+    if (with_value) to.set_value(k.value);
+    to.set_lease(k.lease);
 }
 
 /// The keys from `begin` up to `end`; the one alone without an end; all later ones up to "\0".
@@ -46,89 +30,95 @@ auto bounds(Keys& keys, const std::string& begin, const std::string& end) {
 }
 
 template <class T>
-bool compares(std::string_view result, const T& has, const T& asked) {
-    if (result.empty() || result == "EQUAL") return has == asked;
-    if (result == "GREATER") return has > asked;
-    if (result == "LESS") return has < asked;
-    if (result == "NOT_EQUAL") return has != asked;
-    throw std::runtime_error("etcd: no comparison: " + std::string(result));
+bool compares(rpc::Compare::Result result, const T& has, const T& asked) {
+    switch (result) {
+        case rpc::Compare::EQUAL:
+            return has == asked;
+        case rpc::Compare::GREATER:
+            return has > asked;
+        case rpc::Compare::LESS:
+            return has < asked;
+        case rpc::Compare::NOT_EQUAL:
+            return has != asked;
+        default:
+            throw std::runtime_error("etcd: no comparison: " + std::to_string(result));
+    }
 }
 
-js::object revision_only(std::int64_t revision) {
-    js::object header;
-    header["revision"] = std::to_string(revision);
-    return header;
+[[noreturn]] void refuse(const char* why) {
+    throw EtcdError(invalid, why);
+}
+
+template <class Request>
+void check_key(const Request& r) {
+    if (r.key().empty()) refuse("etcdserver: key is not provided");
+}
+
+/// What a member refuses before it looks at any key.
+void check_form(const rpc::TxnRequest& txn, int most_operations = 128) {
+    const int operations = std::max({txn.compare_size(), txn.success_size(), txn.failure_size()});
+    if (operations > most_operations) refuse("etcdserver: too many operations in txn request");
+    for (const rpc::Compare& c : txn.compare())
+        check_key(c);
+    for (const auto* branch : {&txn.success(), &txn.failure()})
+        for (const rpc::RequestOp& r : *branch) {
+            if (r.has_request_range()) {
+                check_key(r.request_range());
+            } else if (r.has_request_put()) {
+                const rpc::PutRequest& put = r.request_put();
+                check_key(put);
+                if (put.ignore_value() && !put.value().empty())
+                    refuse("etcdserver: value is provided");
+                if (put.ignore_lease() && put.lease() != 0) refuse("etcdserver: lease is provided");
+            } else if (r.has_request_delete_range()) {
+                check_key(r.request_delete_range());
+            } else if (r.has_request_txn()) {
+                check_form(r.request_txn(), most_operations - operations);
+            } else {
+                refuse("etcdserver: key not found");
+            }
+        }
 }
 
 }  // namespace
 
-const js::object* object_in(const js::object& o, std::string_view name) {
-    const js::value* v = o.if_contains(name);
-    return v == nullptr ? nullptr : v->if_object();
-}
-
-std::string text_in(const js::object& o, std::string_view name) {
-    const js::value* v = o.if_contains(name);
-    if (v == nullptr || !v->is_string()) return {};
-    return {v->get_string().data(), v->get_string().size()};
-}
-
-std::int64_t number_in(const js::object& o, std::string_view name) {
-    const js::value* v = o.if_contains(name);
-    if (v != nullptr && v->is_int64()) return v->get_int64();
-    const std::string digits = text_in(o, name);
-    std::int64_t n = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), n);
-    return n;
-}
-
-namespace codec = boost::beast::detail::base64;
-
-std::string base64(std::string_view bytes) {
-    std::string out(codec::encoded_size(bytes.size()), '\0');
-    out.resize(codec::encode(out.data(), bytes.data(), bytes.size()));
-    return out;
-}
-
-std::string bytes_in(const js::object& o, std::string_view name) {
-    const std::string text = text_in(o, name);
-    std::string out(codec::decoded_size(text.size()), '\0');
-    out.resize(codec::decode(out.data(), text.data(), text.size()).first);
-    return out;
-}
-
 /// A transaction with its branch chosen: all comparisons come before all requests.
 struct EtcdStore::Plan {
     bool succeeded = true;
-    const js::array* requests = nullptr;
+    const Requests* requests = nullptr;
     std::vector<Plan> nested;  ///< those of its requests that are transactions, in their order
 };
 
-EtcdStore::Plan EtcdStore::plan(const js::object& txn) const {
+EtcdStore::Plan EtcdStore::plan(const rpc::TxnRequest& txn) const {
     Plan out;
-    for (const js::value& c : list(txn, "compare"))
-        out.succeeded = out.succeeded && holds(c.as_object());
-    out.requests = &list(txn, out.succeeded ? "success" : "failure");
-    for (const js::value& r : *out.requests)
-        if (const js::object* inner = object_in(r.as_object(), "request_txn"))
-            out.nested.push_back(plan(*inner));
+    for (const rpc::Compare& c : txn.compare())
+        out.succeeded = out.succeeded && holds(c);
+    out.requests = out.succeeded ? &txn.success() : &txn.failure();
+    for (const rpc::RequestOp& r : *out.requests)
+        if (r.has_request_txn()) out.nested.push_back(plan(r.request_txn()));
     return out;
 }
 
-bool EtcdStore::holds(const js::object& c) const {
-    const auto [from, to] = bounds(keys, bytes_in(c, "key"), bytes_in(c, "range_end"));
-    const std::string target = text_in(c, "target"), result = text_in(c, "result");
+bool EtcdStore::holds(const rpc::Compare& c) const {
+    const auto [from, to] = bounds(keys, c.key(), c.range_end());
     const auto one = [&](const Key& k) {
-        if (target == "VALUE") return compares(result, k.value, bytes_in(c, "value"));
-        if (target == "CREATE") return compares(result, k.created, number_in(c, "create_revision"));
-        if (target == "MOD") return compares(result, k.modified, number_in(c, "mod_revision"));
-        if (target.empty() || target == "VERSION")
-            return compares(result, k.version, number_in(c, "version"));
-        if (target == "LEASE") return compares(result, k.lease, number_in(c, "lease"));
-        throw std::runtime_error("etcd: no target: " + target);
+        switch (c.target()) {
+            case rpc::Compare::VALUE:
+                return compares(c.result(), k.value, c.value());
+            case rpc::Compare::CREATE:
+                return compares(c.result(), k.created, c.create_revision());
+            case rpc::Compare::MOD:
+                return compares(c.result(), k.modified, c.mod_revision());
+            case rpc::Compare::VERSION:
+                return compares(c.result(), k.version, c.version());
+            case rpc::Compare::LEASE:
+                return compares(c.result(), k.lease, c.lease());
+            default:
+                throw std::runtime_error("etcd: no target: " + std::to_string(c.target()));
+        }
     };
     // What is not there has no value that could be compared.
-    if (from == to) return target != "VALUE" && one(Key());
+    if (from == to) return c.target() != rpc::Compare::VALUE && one(Key());
     return std::all_of(from, to, [&](const auto& entry) { return one(entry.second); });
 }
 
@@ -139,23 +129,22 @@ struct EtcdStore::Written {
 
     void put(const std::string& key) {
         for (const auto& [begin, end] : deletions)
-            if (end.empty() ? key == begin : begin <= key && key < end) refuse();
-        if (!puts.insert(key).second) refuse();
+            if (end.empty() ? key == begin : begin <= key && key < end) twice();
+        if (!puts.insert(key).second) twice();
     }
-    [[noreturn]] static void refuse() {
-        throw EtcdError(invalid, "etcdserver: duplicate key given in txn request");
-    }
+    [[noreturn]] static void twice() { refuse("etcdserver: duplicate key given in txn request"); }
 };
 
-EtcdStore::Written EtcdStore::written(const js::array& requests) {
+EtcdStore::Written EtcdStore::written(const Requests& requests) {
     Written out;
-    for (const js::value& r : requests)
-        if (const js::object* gone = object_in(r.as_object(), "request_delete_range"))
-            out.deletions.emplace_back(bytes_in(*gone, "key"), bytes_in(*gone, "range_end"));
-    for (const js::value& r : requests)
-        if (const js::object* inner = object_in(r.as_object(), "request_txn")) {
-            const Written then = written(list(*inner, "success")),
-                          otherwise = written(list(*inner, "failure"));
+    for (const rpc::RequestOp& r : requests)
+        if (r.has_request_delete_range())
+            out.deletions.emplace_back(r.request_delete_range().key(),
+                                       r.request_delete_range().range_end());
+    for (const rpc::RequestOp& r : requests)
+        if (r.has_request_txn()) {
+            const Written then = written(r.request_txn().success()),
+                          otherwise = written(r.request_txn().failure());
             for (const std::string& key : then.puts)
                 out.put(key);
             for (const std::string& key : otherwise.puts)
@@ -163,102 +152,95 @@ EtcdStore::Written EtcdStore::written(const js::array& requests) {
             for (const Written* w : {&then, &otherwise})
                 out.deletions.insert(out.deletions.end(), w->deletions.begin(), w->deletions.end());
         }
-    for (const js::value& r : requests)
-        if (const js::object* put_ = object_in(r.as_object(), "request_put"))
-            out.put(bytes_in(*put_, "key"));
+    for (const rpc::RequestOp& r : requests)
+        if (r.has_request_put()) out.put(r.request_put().key());
     return out;
 }
 
 /// What would fail half-way is refused before anything is done.
 void EtcdStore::check(const Plan& p) const {
     auto inner = p.nested.begin();
-    for (const js::value& r : *p.requests) {
-        if (object_in(r.as_object(), "request_txn") != nullptr) {
+    for (const rpc::RequestOp& r : *p.requests) {
+        if (r.has_request_txn()) {
             check(*inner++);
             continue;
         }
-        const js::object* put = object_in(r.as_object(), "request_put");
-        if (put == nullptr) continue;
-        const bool known = keys.contains(bytes_in(*put, "key"));
-        if ((flag(*put, "ignore_value") || flag(*put, "ignore_lease")) && !known)
-            throw EtcdError(invalid, "etcdserver: key not found");
-        const auto id = number_in(*put, "lease");
-        if (id != 0 && lease(id) == nullptr)
+        if (!r.has_request_put()) continue;
+        const rpc::PutRequest& put = r.request_put();
+        if ((put.ignore_value() || put.ignore_lease()) && !keys.contains(put.key()))
+            refuse("etcdserver: key not found");
+        if (put.lease() != 0 && lease(put.lease()) == nullptr)
             throw EtcdError(not_found, "etcdserver: requested lease not found");
     }
 }
 
-js::object EtcdStore::transaction(const js::object& txn) {
-    for (const char* branch : {"success", "failure"})
-        written(list(txn, branch));
+rpc::TxnResponse EtcdStore::transaction(const rpc::TxnRequest& txn) {
+    check_form(txn);
+    for (const Requests* branch : {&txn.success(), &txn.failure()})
+        written(*branch);
     const Plan chosen = plan(txn);
     check(chosen);
     Changes changes{revision + 1, {}};
-    js::object out = execute(chosen, changes);
+    rpc::TxnResponse out;
+    execute(chosen, changes, out);
     keep(changes);
-    out["header"] = header();
+    tell_revision(*out.mutable_header());
     return out;
 }
 
-js::object EtcdStore::execute(const Plan& p, Changes& changes) {
-    js::object out;
-    if (p.succeeded) out["succeeded"] = true;
-    js::array responses;
+void EtcdStore::execute(const Plan& p, Changes& changes, rpc::TxnResponse& to) {
+    to.set_succeeded(p.succeeded);
     auto inner = p.nested.begin();
-    for (const js::value& v : *p.requests) {
-        const js::object& r = v.as_object();
-        js::object response;
-        if (const js::object* put_ = object_in(r, "request_put"))
-            response["response_put"] = put(*put_, changes);
-        else if (const js::object* range_ = object_in(r, "request_range"))
-            response["response_range"] = range(*range_);
-        else if (const js::object* gone = object_in(r, "request_delete_range"))
-            response["response_delete_range"] = delete_range(*gone, changes);
-        else if (object_in(r, "request_txn") != nullptr)
-            response["response_txn"] = execute(*inner++, changes);
-        else
-            throw std::runtime_error("etcd: an unknown request in a transaction");
-        const std::int64_t at = changes.events.empty() ? revision : changes.revision;
-        response.begin()->value().as_object()["header"] = revision_only(at);
-        responses.push_back(std::move(response));
+    const auto at_that_time = [&](auto& response) {
+        const auto at = changes.events.empty() ? revision : changes.revision;
+        response.mutable_header()->set_revision(at);
+    };
+    for (const rpc::RequestOp& r : *p.requests) {
+        rpc::ResponseOp& response = *to.add_responses();
+        if (r.has_request_put()) {
+            put(r.request_put(), changes);
+            at_that_time(*response.mutable_response_put());
+        } else if (r.has_request_range()) {
+            *response.mutable_response_range() = range(r.request_range());
+            at_that_time(*response.mutable_response_range());
+        } else if (r.has_request_delete_range()) {
+            auto& gone = *response.mutable_response_delete_range();
+            delete_range(r.request_delete_range(), changes, gone);
+            at_that_time(gone);
+        } else {
+            execute(*inner++, changes, *response.mutable_response_txn());
+            at_that_time(*response.mutable_response_txn());
+        }
     }
-    if (!responses.empty()) out["responses"] = std::move(responses);
-    return out;
 }
 
-js::object EtcdStore::put(const js::object& r, Changes& changes) {
-    const std::string name = bytes_in(r, "key");
-    Key& k = keys[name];
-    const std::int64_t asked = flag(r, "ignore_lease") ? k.lease : number_in(r, "lease");
-    if (!flag(r, "ignore_value")) k.value = bytes_in(r, "value");
+void EtcdStore::put(const rpc::PutRequest& r, Changes& changes) {
+    Key& k = keys[r.key()];
+    const std::int64_t asked = r.ignore_lease() ? k.lease : r.lease();
+    if (!r.ignore_value()) k.value = r.value();
     if (k.version++ == 0) {
         k.created = changes.revision;
-        if (asked_for) asked_for(name, true);
+        if (asked_for) asked_for(r.key(), true);
     }
     k.modified = changes.revision;
     if (k.lease != asked) {
         if (const auto old = leases.find(k.lease); old != leases.end())
-            old->second.keys.erase(name);
-        if (asked != 0) leases.at(asked).keys.insert(name);
+            old->second.keys.erase(r.key());
+        if (asked != 0) leases.at(asked).keys.insert(r.key());
         k.lease = asked;
     }
-    changes.events.push_back({changes.revision, name, k});
-    return {};
+    changes.events.push_back({changes.revision, r.key(), k});
 }
 
-js::object EtcdStore::delete_range(const js::object& r, Changes& changes) {
-    auto [from, to] = bounds(keys, bytes_in(r, "key"), bytes_in(r, "range_end"));
-    if (asked_for && bytes_in(r, "range_end").empty()) asked_for(bytes_in(r, "key"), false);
-    js::object out;
-    js::array were;
-    const auto count = std::distance(from, to);
-    if (count != 0) out["deleted"] = std::to_string(count);
-    while (from != to) {
-        if (flag(r, "prev_kv")) were.push_back(shown(from->first, from->second));
+void EtcdStore::delete_range(const rpc::DeleteRangeRequest& r, Changes& changes,
+                             rpc::DeleteRangeResponse& to) {
+    auto [from, end] = bounds(keys, r.key(), r.range_end());
+    if (asked_for && r.range_end().empty()) asked_for(r.key(), false);
+    to.set_deleted(std::distance(from, end));
+    while (from != end) {
+        if (r.prev_kv()) show(from->first, from->second, *to.add_prev_kvs());
         remove(from++, changes);
     }
-    if (!were.empty()) out["prev_kvs"] = std::move(were);
-    return out;
 }
 
 void EtcdStore::remove(std::map<std::string, Key, std::less<>>::iterator at, Changes& changes) {
@@ -274,61 +256,63 @@ void EtcdStore::keep(Changes& changes) {
     std::move(changes.events.begin(), changes.events.end(), std::back_inserter(history));
 }
 
-js::object EtcdStore::range(const js::object& r) const {
-    const auto [from, to] = bounds(keys, bytes_in(r, "key"), bytes_in(r, "range_end"));
-    const auto count = std::distance(from, to);
-    const std::int64_t limit = number_in(r, "limit");
-    js::object out;
-    js::array all;
+rpc::RangeResponse EtcdStore::range(const rpc::RangeRequest& r) const {
+    check_key(r);
+    const auto [from, to] = bounds(keys, r.key(), r.range_end());
+    rpc::RangeResponse out;
+    out.set_count(std::distance(from, to));
+    tell_revision(*out.mutable_header());
+    if (r.count_only()) return out;
     for (auto at = from; at != to; ++at) {
-        if (limit != 0 && static_cast<std::int64_t>(all.size()) == limit) break;
-        all.push_back(shown(at->first, at->second, !flag(r, "keys_only")));
+        if (r.limit() != 0 && out.kvs_size() == r.limit()) break;
+        show(at->first, at->second, *out.add_kvs(), !r.keys_only());
     }
-    if (static_cast<std::int64_t>(all.size()) < count) out["more"] = true;
-    if (!all.empty()) out["kvs"] = std::move(all);
-    if (count != 0) out["count"] = std::to_string(count);
-    out["header"] = header();
+    out.set_more(out.kvs_size() < out.count());
     return out;
 }
 
-js::object EtcdStore::grant(const js::object& r) {
-    const std::int64_t id = last_id_ += 7, asked = number_in(r, "TTL");
+rpc::LeaseGrantResponse EtcdStore::grant(const rpc::LeaseGrantRequest& r) {
+    if (r.id() != 0 && lease(r.id()) != nullptr)
+        throw EtcdError(failed_precondition, "etcdserver: lease already exists");
+    const std::int64_t id = r.id() != 0 ? r.id() : last_id_ += 7;
     Lease& l = leases[id];
-    l.seconds = std::max(asked, shortest_lease);
-    js::object out;
-    out["header"] = header();
-    out["ID"] = std::to_string(id);
-    out["TTL"] = std::to_string(l.seconds);
+    l.seconds = std::max(r.ttl(), shortest_lease);
+    rpc::LeaseGrantResponse out;
+    tell_revision(*out.mutable_header());
+    out.set_id(id);
+    out.set_ttl(l.seconds);
     return out;
 }
 
-js::object EtcdStore::time_to_live(const js::object& r, std::int64_t seconds_left) const {
-    const std::int64_t id = number_in(r, "ID");
-    js::object out;
-    out["header"] = header();
-    out["ID"] = std::to_string(id);
-    const Lease* l = lease(id);
-    out["TTL"] = std::to_string(l == nullptr ? -1 : seconds_left);
-    if (l != nullptr) out["grantedTTL"] = std::to_string(l->seconds);
+rpc::LeaseTimeToLiveResponse EtcdStore::time_to_live(const rpc::LeaseTimeToLiveRequest& r,
+                                                     std::int64_t seconds_left) const {
+    rpc::LeaseTimeToLiveResponse out;
+    tell_revision(*out.mutable_header());
+    out.set_id(r.id());
+    const Lease* l = lease(r.id());
+    out.set_ttl(l == nullptr ? -1 : seconds_left);
+    if (l == nullptr) return out;
+    out.set_granted_ttl(l->seconds);
+    if (r.keys())
+        for (const std::string& key : l->keys)
+            out.add_keys(key);
     return out;
 }
 
-js::object EtcdStore::revoke(const js::object& r) {
-    const std::int64_t id = number_in(r, "ID");
-    if (lease(id) == nullptr) throw EtcdError(not_found, "etcdserver: requested lease not found");
-    end(id);
-    js::object out;
-    out["header"] = header();
+rpc::LeaseRevokeResponse EtcdStore::revoke(const rpc::LeaseRevokeRequest& r) {
+    if (lease(r.id()) == nullptr)
+        throw EtcdError(not_found, "etcdserver: requested lease not found");
+    end(r.id());
+    rpc::LeaseRevokeResponse out;
+    tell_revision(*out.mutable_header());
     return out;
 }
 
-js::object EtcdStore::keep_alive(const js::object& r) const {
-    const std::int64_t id = number_in(r, "ID");
-    js::object inner, out;
-    inner["header"] = header();
-    inner["ID"] = std::to_string(id);
-    if (const Lease* l = lease(id)) inner["TTL"] = std::to_string(l->seconds);
-    out["result"] = std::move(inner);
+rpc::LeaseKeepAliveResponse EtcdStore::keep_alive(const rpc::LeaseKeepAliveRequest& r) const {
+    rpc::LeaseKeepAliveResponse out;
+    tell_revision(*out.mutable_header());
+    out.set_id(r.id());
+    if (const Lease* l = lease(r.id())) out.set_ttl(l->seconds);
     return out;
 }
 
@@ -342,10 +326,6 @@ void EtcdStore::end(std::int64_t id) {
     keep(changes);
 }
 
-js::object EtcdStore::header() const {
-    return revision_only(revision);
-}
-
 const EtcdStore::Key* EtcdStore::find(std::string_view key) const {
     const auto at = keys.find(key);
     return at == keys.end() ? nullptr : &at->second;
@@ -356,16 +336,21 @@ const EtcdStore::Lease* EtcdStore::lease(std::int64_t id) const {
     return at == leases.end() ? nullptr : &at->second;
 }
 
-js::array EtcdStore::events(std::string_view begin, std::string_view end, std::int64_t from) const {
-    js::array out;
+void EtcdStore::tell_events(std::string_view begin, std::string_view end, std::int64_t from,
+                            rpc::WatchResponse& to) const {
+    const bool open = end == std::string_view("\0", 1);
     for (const Event& e : history) {
-        if (e.revision < from || e.key < begin || e.key >= end) continue;
-        js::object event;
-        if (e.now.version == 0) event["type"] = "DELETE";
-        event["kv"] = shown(e.key, e.now);
-        out.push_back(std::move(event));
+        if (e.revision < from || e.key < begin) continue;
+        if (end.empty() ? e.key != begin : !open && e.key >= end) continue;
+        rpc::Event& event = *to.add_events();
+        if (e.now.version == 0) event.set_type(rpc::Event::DELETE);
+        show(e.key, e.now, *event.mutable_kv());
     }
-    return out;
+}
+
+void EtcdStore::compact(std::int64_t at) {
+    compacted = at;
+    std::erase_if(history, [&](const Event& e) { return e.revision < at; });
 }
 
 }  // namespace holdfast::sim

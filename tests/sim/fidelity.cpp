@@ -1,35 +1,21 @@
 // Sends the same random requests to a simulated server and to a real one, and compares the answers:
-// a simulation shows something only as far as its servers do what the real ones do. What differs by
-// nature is left out: identities of leases, and etcd's remaining times.
+// a simulation shows something only as far as its servers do what the real ones do. Here Redis.
 #include <algorithm>
 #include <array>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <cstdio>
-#include <holdfast/lab/etcd_server.hpp>
 #include <holdfast/lab/redis_connection.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "../models/redis/server.hpp"
-#include "etcd_store.hpp"
 #include "fidelity.hpp"
 #include "kernel.hpp"
 
 namespace {
 
-namespace js = boost::json;
 namespace lab = holdfast::lab;
-using holdfast::sim::base64;
 using holdfast::sim::Random;
 
 using Words = std::vector<std::string>;
@@ -306,292 +292,6 @@ int redis(std::uint64_t seed, std::uint64_t count) {
     return differ == 0 && shown ? 0 : 1;
 }
 
-// --- etcd
-
-namespace asio = boost::asio;
-namespace http = boost::beast::http;
-
-/// A bare client of the gateway.
-class Gateway {
-public:
-    explicit Gateway(std::uint16_t port) : socket_(context_) {
-        socket_.connect({asio::ip::address_v4::loopback(), port});
-    }
-    js::object post(const std::string& path, const js::object& body) {
-        http::request<http::string_body> request(http::verb::post, "/v3/" + path, 11);
-        request.set(http::field::host, "etcd");
-        request.body() = js::serialize(body);
-        request.prepare_payload();
-        http::write(socket_, request);
-        http::response<http::string_body> answer;
-        http::read(socket_, buffer_, answer);
-        return js::parse(answer.body()).as_object();
-    }
-
-private:
-    asio::io_context context_;
-    asio::ip::tcp::socket socket_;
-    boost::beast::flat_buffer buffer_;
-};
-
-struct Request {
-    std::string path;
-    js::object body;
-};
-
-/// Requests that meet each other: few keys, few values, leases that come and go. Where "lease" or
-/// "ID" is a number below 100, it stands for the lease that was granted as so many-th.
-class Requests {
-public:
-    explicit Requests(Random& r) : r_(r) {}
-
-    Request next() {
-        Request out;
-        switch (r_.below(12)) {
-            case 0:
-                ++leases_;
-                out.path = "lease/grant";
-                out.body["TTL"] = one_of(r_, std::vector<std::string>{"600", "3600"});
-                break;
-            case 1:
-                out.path = "lease/revoke";
-                out.body["ID"] = lease();
-                break;
-            case 2:
-                out.path = r_.chance(500) ? "lease/keepalive" : "lease/timetolive";
-                out.body["ID"] = lease();
-                break;
-            case 3:
-            case 4:
-                out.path = "kv/range";
-                out.body = range();
-                break;
-            default:
-                out.path = "kv/txn";
-                deletable_.clear();
-                for (const std::string& k : keys())
-                    if (r_.chance(400)) deletable_.insert(k);
-                used_.clear();
-                out.body = transaction(r_.chance(400) ? 1 : 0);
-        }
-        return out;
-    }
-
-private:
-    static const std::vector<std::string>& keys() {
-        static const std::vector<std::string> all{"f/a", "f/b", "f/b/", "f/b/1", "f/b/2", "f/c"};
-        return all;
-    }
-    std::string lease() {
-        return std::to_string(1 + r_.below(std::max(1, std::min(leases_ + 1, 90))));
-    }
-    std::string value() {
-        static const std::vector<std::string> all{"", "hf1 x", "hf1s x", "hf1p5:3 y", "hf1t"};
-        return base64(one_of(r_, all));
-    }
-    void span(js::object& o) {
-        const std::string& from = one_of(r_, keys());
-        o["key"] = base64(from);
-        if (r_.chance(400)) o["range_end"] = base64(one_of(r_, keys()) + "0");
-    }
-    js::object range() {
-        js::object o;
-        span(o);
-        if (r_.chance(300)) o["limit"] = std::to_string(1 + r_.below(3));
-        if (r_.chance(300)) o["keys_only"] = true;
-        return o;
-    }
-    js::object comparison() {
-        js::object o;
-        span(o);
-        o["result"] = one_of(r_, std::vector<std::string>{"EQUAL", "GREATER", "LESS", "NOT_EQUAL"});
-        const std::string revision = std::to_string(r_.chance(500) ? 0 : 1 + r_.below(40));
-        switch (r_.below(4)) {
-            case 0:
-                o["target"] = "CREATE";
-                o["create_revision"] = revision;
-                break;
-            case 1:
-                o["target"] = "MOD";
-                o["mod_revision"] = revision;
-                break;
-            case 2:
-                o["target"] = "VERSION";
-                o["version"] = std::to_string(r_.below(4));
-                break;
-            default:
-                o["target"] = "VALUE";
-                o["value"] = value();
-        }
-        return o;
-    }
-    js::object operation(int depth) {
-        js::object inner, out;
-        const auto kind = r_.below(depth > 0 ? 8 : 6);
-        if (kind < 3) {
-            // A key twice in one transaction is refused, as are a put and a deletion of it.
-            const std::string key = one_of(r_, keys());
-            if (!deletable_.contains(key) && used_.insert(key).second) {
-                inner["key"] = base64(key);
-                const auto how = r_.below(6);
-                if (how != 0) inner["value"] = value();
-                if (how == 0) inner["ignore_value"] = true;
-                if (how == 1)
-                    inner["ignore_lease"] = true;
-                else if (r_.chance(400))
-                    inner["lease"] = lease();
-                out["request_put"] = std::move(inner);
-                return out;
-            }
-        } else if (kind < 5 && !deletable_.empty()) {
-            const std::vector<std::string> some(deletable_.begin(), deletable_.end());
-            inner["key"] = base64(one_of(r_, some));
-            if (r_.chance(500)) inner["prev_kv"] = true;
-            out["request_delete_range"] = std::move(inner);
-            return out;
-        } else if (kind >= 6) {
-            out["request_txn"] = transaction(0);
-            return out;
-        }
-        out["request_range"] = range();
-        return out;
-    }
-    js::object transaction(int depth) {
-        js::object out;
-        js::array compare, success, failure;
-        for (auto n = r_.below(3); n > 0; --n)
-            compare.push_back(comparison());
-        for (auto n = r_.below(4); n > 0; --n)
-            success.push_back(operation(depth));
-        for (auto n = r_.below(3); n > 0; --n)
-            failure.push_back(operation(depth));
-        if (!compare.empty()) out["compare"] = std::move(compare);
-        if (!success.empty()) out["success"] = std::move(success);
-        if (!failure.empty()) out["failure"] = std::move(failure);
-        return out;
-    }
-
-    Random& r_;
-    int leases_ = 0;
-    std::set<std::string> deletable_, used_;
-};
-
-/// The names of leases that both sides know by different numbers.
-class Leases {
-public:
-    void granted(const js::object& answer) {
-        if (answer.contains("ID")) ids_.push_back(holdfast::sim::text_in(answer, "ID"));
-    }
-    /// Of a request: the number instead of the name.
-    void give(js::value& v) const { change(v, true); }
-    /// Of an answer: the name instead of the number, and nothing that differs by nature.
-    void take(js::value& v) const { change(v, false); }
-
-private:
-    void change(js::value& v, bool give) const {
-        if (js::array* all = v.if_array())
-            for (js::value& one : *all)
-                change(one, give);
-        js::object* o = v.if_object();
-        if (o == nullptr) return;
-        if (!give) {
-            if (js::object* header = o->contains("header") ? o->at("header").if_object() : nullptr)
-                for (const char* own : {"cluster_id", "member_id", "raft_term"})
-                    header->erase(own);
-            if (o->contains("grantedTTL")) o->erase("TTL");
-        }
-        for (auto& [name, inner] : *o) {
-            if (name == "lease" || name == "ID")
-                inner = give ? number(std::string(inner.as_string()))
-                             : js::value(named(std::string(inner.as_string())));
-            else
-                change(inner, give);
-        }
-    }
-    js::value number(const std::string& name) const {
-        const std::size_t n = std::stoul(name);
-        return js::value(n >= 1 && n <= ids_.size() ? ids_[n - 1] : "424242");
-    }
-    std::string named(const std::string& number) const {
-        for (std::size_t i = 0; i < ids_.size(); ++i)
-            if (ids_[i] == number) return "lease " + std::to_string(i + 1);
-        return "unknown";
-    }
-    std::vector<std::string> ids_;
-};
-
-void erase_headers(js::value& v) {
-    if (js::array* all = v.if_array())
-        for (js::value& one : *all)
-            erase_headers(one);
-    if (js::object* o = v.if_object()) {
-        o->erase("header");
-        for (auto& [name, inner] : *o)
-            erase_headers(inner);
-    }
-}
-
-/// Headers of the parts of a transaction tell less than that of the whole, and nobody reads them.
-void only_outer_header(js::object& answer) {
-    if (answer.contains("responses")) erase_headers(answer["responses"]);
-}
-
-js::object simulate(holdfast::sim::EtcdStore& store, const Request& q) {
-    const auto ask = [&]() -> js::object {
-        if (q.path == "kv/txn") return store.transaction(q.body);
-        if (q.path == "kv/range") return store.range(q.body);
-        if (q.path == "lease/grant") return store.grant(q.body);
-        if (q.path == "lease/revoke") return store.revoke(q.body);
-        if (q.path == "lease/timetolive") return store.time_to_live(q.body, 1);
-        return store.keep_alive(q.body);
-    };
-    try {
-        return ask();
-    } catch (const holdfast::sim::EtcdError& e) {
-        js::object out;
-        out["error"] = out["message"] = e.what();
-        out["code"] = e.code;
-        return out;
-    }
-}
-
-int etcd(std::uint64_t seed, std::uint64_t count) {
-    const auto server = lab::EtcdServers::start({});
-    Gateway real(server.port());
-    holdfast::sim::EtcdStore store;
-    Random r(seed);
-    Requests requests(r);
-    Leases of_real, of_simulated;
-    std::uint64_t differ = 0;
-    for (std::uint64_t i = 0; i < count && differ < 10; ++i) {
-        const Request q = requests.next();
-        js::value to_real = q.body, to_simulated = q.body;
-        of_real.give(to_real);
-        of_simulated.give(to_simulated);
-        js::object answered = real.post(q.path, to_real.as_object()),
-                   simulated = simulate(store, {q.path, to_simulated.as_object()});
-        if (q.path == "lease/grant") {
-            of_real.granted(answered);
-            of_simulated.granted(simulated);
-        }
-        only_outer_header(answered);
-        only_outer_header(simulated);
-        js::value a = std::move(answered), b = std::move(simulated);
-        of_real.take(a);
-        of_simulated.take(b);
-        if (a == b) continue;
-        ++differ;
-        std::printf("request %llu: %s %s\n  simulated: %s\n  real:      %s\n",
-                    static_cast<unsigned long long>(i), q.path.c_str(),
-                    js::serialize(to_simulated).c_str(), js::serialize(b).c_str(),
-                    js::serialize(a).c_str());
-    }
-    std::printf("etcd: seed %llu, %llu requests, %llu differ\n",
-                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(differ));
-    return differ == 0 ? 0 : 1;
-}
-
 }  // namespace
 
 int main(int count, char** words) {
@@ -610,7 +310,7 @@ int main(int count, char** words) {
             return holdfast::sim::compare_zookeeper_scripts(seed, words[2] == std::string("all"));
         const std::uint64_t requests = std::stoull(words[2]);
         if (which == "redis") return redis(seed, requests);
-        if (which == "etcd") return etcd(seed, requests);
+        if (which == "etcd") return holdfast::sim::compare_etcd(seed, requests);
         if (which == "zookeeper") return holdfast::sim::compare_zookeeper(seed, requests);
         std::fprintf(stderr, "there is no simulated %s\n", which.c_str());
     } catch (const std::exception& e) {

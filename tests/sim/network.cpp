@@ -58,11 +58,14 @@ void Connection::break_off(bool tell_client, bool tell_server) {
         // What it sends goes nowhere.
         ways_[to_client].lost_before = never;
     }
-    auto& answers = ways_[to_client];
+    auto &answers = ways_[to_client], &requests = ways_[to_server];
     if (tell_client) {
         put(to_client, {Parcel::Kind::reset});
+        // No stream goes on behind a gap, until the client learns of it.
+        if (!tell_server && requests.sent > 0 && requests.lost_before == requests.sent)
+            requests.lost_before = never;
     } else if (!tell_server) {
-        ways_[to_server].lost_before = never;
+        requests.lost_before = never;
     } else if (answers.sent > 0 && answers.lost_before == answers.sent) {
         // No stream goes on behind a gap, until the server learns of it.
         answers.lost_before = never;

@@ -111,6 +111,22 @@ TEST_CASE("TLS: a waiter is notified, and a member wants to see the client's cer
     lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
 }
 
+TEST_CASE("TLS: where no user is named, the common name of the client's certificate is the user") {
+    auto server = lab::EtcdServers::start({.tls = true, .client_certificates = true});
+    enable_users(server);
+    const auto as_root = [&](std::vector<std::string> command) {
+        command.insert(command.begin(), {"--user", "root:of-all"});
+        server.ctl(command);
+    };
+    as_root({"user", "add", "127.0.0.1:no-matter"});
+    const auto url = server.url() + "?request_timeout=2s&tls_ca_file=" + server.ca_file().string() +
+                     "&tls_cert_file=" + server.cert_file().string() +
+                     "&tls_key_file=" + server.key_file().string();
+    CHECK(cycle(url).why == errc::denied);
+    as_root({"user", "grant-role", "127.0.0.1", "locks"});
+    CHECK_FALSE(cycle(url).why);
+}
+
 TEST_CASE("users: no user, another password and a missing permission are denied") {
     auto server = lab::EtcdServers::start({});
     enable_users(server);

@@ -1,5 +1,4 @@
 // Answers that are late, false, foreign, too long or none of etcd's, from members of our own.
-#include <boost/json/serialize.hpp>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/wait_until.hpp>
 
@@ -13,6 +12,8 @@ using hf::errc;
 using holdfast::test::Bare;
 using holdfast::test::FakeCluster;
 using holdfast::test::FakeMember;
+namespace method = holdfast::etcd::method;
+namespace rpc = holdfast::etcd::rpc;
 using namespace std::chrono_literals;
 using Reply = FakeMember::Reply;
 
@@ -68,21 +69,33 @@ std::size_t keys_at(FakeCluster& cluster, const std::string& line) {
 
 /// What other clients of the members do.
 void put(FakeMember& member, const std::string& key, const std::string& value, std::int64_t lease) {
-    boost::json::object kv, put, txn;
-    kv["key"] = holdfast::sim::base64(key);
-    kv["value"] = holdfast::sim::base64(value);
-    kv["lease"] = std::to_string(lease);
-    put["request_put"] = kv;
-    txn["success"] = boost::json::array{put};
-    REQUIRE(member.ask("kv/txn", txn).status == 200);
+    rpc::TxnRequest txn;
+    rpc::PutRequest& put = *txn.add_success()->mutable_request_put();
+    put.set_key(key);
+    put.set_value(value);
+    put.set_lease(lease);
+    REQUIRE(member.ask(method::txn, txn).status == 0);
 }
 
 void erase(FakeMember& member, const std::string& key) {
-    boost::json::object what, deletion, txn;
-    what["key"] = holdfast::sim::base64(key);
-    deletion["request_delete_range"] = what;
-    txn["success"] = boost::json::array{deletion};
-    REQUIRE(member.ask("kv/txn", txn).status == 200);
+    rpc::TxnRequest txn;
+    txn.add_success()->mutable_request_delete_range()->set_key(key);
+    REQUIRE(member.ask(method::txn, txn).status == 0);
+}
+
+/// Changes what a member answers to a path.
+template <class Message, class Change>
+void change(FakeMember& member, std::string_view path, Change change) {
+    member.instead([&member, path, change](std::string_view asked,
+                                           const std::string& message) -> std::optional<Reply> {
+        if (asked != path) return std::nullopt;
+        Reply reply = member.ask(path, message);
+        Message answer;
+        REQUIRE(answer.ParseFromString(reply.body));
+        change(answer);
+        reply.body = answer.SerializeAsString();
+        return reply;
+    });
 }
 
 }  // namespace
@@ -90,18 +103,12 @@ void erase(FakeMember& member, const std::string& key) {
 TEST_CASE("a lease: no member's word makes it longer than what was asked for") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
-    for (const std::string ttl : {"12", "9223372036854775807"}) {
+    for (const std::int64_t ttl : {std::int64_t{12}, std::numeric_limits<std::int64_t>::max()}) {
         INFO(ttl);
-        member.instead(
-            [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
-                if (path != "lease/grant") return std::nullopt;
-                auto reply = member.ask(path, asked);
-                const std::string told = "\"TTL\":\"3\"";
-                const auto at = reply.body.find(told);
-                REQUIRE(at != std::string::npos);
-                reply.body.replace(at, told.size(), "\"TTL\":\"" + ttl + "\"");
-                return reply;
-            });
+        change<rpc::LeaseGrantResponse>(member, method::lease_grant, [ttl](auto& answer) {
+            REQUIRE(answer.ttl() == 3);
+            answer.set_ttl(ttl);
+        });
         const auto client = client_of("etcd://" + member.host() + "?ttl=2500ms");
         const auto before = hf::boot_clock::now();
         auto lease = client.make_lock("it").value()->acquire();
@@ -120,20 +127,19 @@ TEST_CASE("a grant that is answered too late is asked for again, and the call go
     const bool key_ends = GENERATE(false, true);
     INFO("its key ends meanwhile: " << key_ends);
     std::atomic<unsigned> transactions{0};
-    member.delay("kv/txn", 1300ms);
-    member.instead(
-        [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
-            if (path != "kv/txn") return std::nullopt;
-            const unsigned number = ++transactions;
-            if (number == 2) {
-                member.delay("kv/txn", 0ms);
-                if (key_ends) {
-                    const std::lock_guard hold(cluster->mutex);
-                    cluster->store.end(cluster->store.keys.begin()->second.lease);
-                }
+    member.delay(method::txn, 1300ms);
+    member.instead([&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
+        if (path != method::txn) return std::nullopt;
+        const unsigned number = ++transactions;
+        if (number == 2) {
+            member.delay(method::txn, 0ms);
+            if (key_ends) {
+                const std::lock_guard hold(cluster->mutex);
+                cluster->store.end(cluster->store.keys.begin()->second.lease);
             }
-            return number == 1 ? std::optional(member.ask(path, asked)) : std::nullopt;
-        });
+        }
+        return number == 1 ? std::optional(member.ask(path, asked)) : std::nullopt;
+    });
     const auto client = client_of("etcd://" + member.host() + "?ttl=1s&request_timeout=2s");
     Waiter waiter(client);
     lab::wait_until([&] { return waiter.granted(); }, 10s, "the late grant is followed by another");
@@ -153,16 +159,17 @@ TEST_CASE("a store that began anew is listed and watched anew, and the free lock
     const auto client = client_of("etcd://" + member.host() + "?ttl=2s");
     Waiter waiter(client);
     lab::wait_until([&] { return keys_at(*cluster, "/holdfast/it/") == 2; }, 5s, "it waits");
-    const auto watches = member.requests("watch");
+    const auto watches = member.requests(method::watch);
     {
         const std::lock_guard hold(cluster->mutex);
         cluster->store = {};
         cluster->store.revision = other_id ? 1000 : 1;
-        if (other_id) cluster->id = "18";
+        if (other_id) cluster->id = 18;
     }
     lab::wait_until([&] { return waiter.granted(); }, 15s, "the waiter is granted");
     Waiter next(client);  // the first may have been granted without having to watch again
-    lab::wait_until([&] { return member.requests("watch") > watches; }, 5s, "it watches anew");
+    lab::wait_until([&] { return member.requests(method::watch) > watches; }, 5s,
+                    "it watches anew");
     CHECK(waiter.state->lease.release() == hf::ReleaseResult::released);
     lab::wait_until([&] { return next.granted(); }, 15s, "the next one is granted");
     CHECK(next.state->lease.release() == hf::ReleaseResult::released);
@@ -170,7 +177,7 @@ TEST_CASE("a store that began anew is listed and watched anew, and the free lock
 
 TEST_CASE("hosts of two clusters in one URL are refused, whichever was asked first") {
     const auto one = std::make_shared<FakeCluster>(), two = std::make_shared<FakeCluster>();
-    two->id = "18";
+    two->id = 18;
     FakeMember first(one), second(two);
     const auto client =
         client_of("etcd://" + first.host() + "," + second.host() + "?request_timeout=600ms");
@@ -180,8 +187,9 @@ TEST_CASE("hosts of two clusters in one URL are refused, whichever was asked fir
         CHECK(lease->release() == hf::ReleaseResult::released);
     }
     first.hang(true);
-    lab::wait_until([&] { return second.requests("lease/grant") != 0 || refused(client).why; }, 5s,
-                    "the second host is asked");
+    lab::wait_until(
+        [&] { return second.requests(method::lease_grant) != 0 || refused(client).why; }, 5s,
+        "the second host is asked");
     lab::wait_until([&] { return refused(client).why == errc::bad_config; }, 10s, "a refusal");
     CHECK(keys_at(*two, "/holdfast/it/") == 0);
     first.hang(false);
@@ -196,7 +204,7 @@ TEST_CASE("hosts of two clusters in one URL are refused, whichever was asked fir
 TEST_CASE("more hosts than the cluster has members: each says at once that it is the same one") {
     const auto one = std::make_shared<FakeCluster>(), two = std::make_shared<FakeCluster>();
     one->members = two->members = 1;
-    two->id = "18";
+    two->id = 18;
     FakeMember first(one), second(two);
     const auto url = [](const std::string& a, const std::string& b) {
         return "etcd://" + a + "," + b + "?request_timeout=600ms";
@@ -210,7 +218,7 @@ TEST_CASE("more hosts than the cluster has members: each says at once that it is
     CHECK(silent.why == errc::unavailable);
     CHECK_THAT(silent.words,
                ContainsSubstring("more hosts are named than the cluster has members"));
-    CHECK(first.requests("lease/grant") + second.requests("lease/grant") == 0);
+    CHECK(first.requests(method::lease_grant) + second.requests(method::lease_grant) == 0);
     // Two names of one member.
     const std::string same = "localhost" + first.host().substr(first.host().find(':'));
     CHECK_FALSE(refused(client_of(url(first.host(), same))).why);
@@ -219,14 +227,15 @@ TEST_CASE("more hosts than the cluster has members: each says at once that it is
 TEST_CASE("a member that answers as no etcd does is left for the next one") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember proxied(cluster), good(cluster);
-    const unsigned status = GENERATE(200U, 404U, 502U, 503U);
-    const std::string body =
-        GENERATE(as<std::string>(), "<html>no member</html>", R"({"message":"no member"})", "");
-    INFO(status << " " << body);
-    proxied.instead([&](const std::string& path, const FakeMember::Request&) {
+    const auto reply = GENERATE(
+        Reply{.http = "200", .type = "text/html"}, Reply{.http = "404", .type = "text/plain"},
+        Reply{.http = "502", .type = "text/html"}, Reply{.http = "503", .type = ""},
+        Reply{.body = "\xFF\xFF"}, Reply{.body = ""}, Reply{.status = 99, .words = "no member"});
+    INFO(reply.http << reply.status << reply.body);
+    proxied.instead([&](std::string_view path, const std::string&) {
         // It is asked first for what is the same everywhere.
-        if (path == "cluster/member/list") return std::optional<Reply>();
-        return std::optional(Reply{status, body, "text/html"});
+        if (path == method::member_list) return std::optional<Reply>();
+        return std::optional(reply);
     });
     const auto client =
         client_of("etcd://" + proxied.host() + "," + good.host() + "?request_timeout=2s");
@@ -235,14 +244,80 @@ TEST_CASE("a member that answers as no etcd does is left for the next one") {
     CHECK(lease->renew().has_value());
     CHECK(lease->release() == hf::ReleaseResult::released);
     // In the middle of things: what is held is renewed at the other one.
-    CHECK(proxied.requests("lease/grant") != 0);
+    CHECK(proxied.requests(method::lease_grant) != 0);
+}
+
+TEST_CASE("a host that speaks another protocol is named, and the next one is asked") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember other(cluster), good(cluster);
+    const std::string alert("\x15\x03\x01\0\x02\x02\x16", 7);  // of TLS
+    const auto bytes = GENERATE_COPY(as<std::string>(), "HTTP/1.1 400 Bad Request\r\n\r\n",
+                                     "SSH-2.0-x\r\n", alert);
+    other.say(bytes);
+    const auto tried = refused(client_of("etcd://" + other.host()));
+    CHECK(tried.why == errc::not_supported);
+    CHECK_THAT(tried.words, ContainsSubstring(other.host() + " does not speak gRPC") &&
+                                ContainsSubstring("2380"));
+    const auto client = client_of("etcd://" + other.host() + "," + good.host());
+    CHECK_FALSE(refused(client, 5s).why);
+}
+
+TEST_CASE("a member that says that it goes has its calls answered, and the next are elsewhere") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    put(member, "/holdfast/it/other", "", 0);
+    const auto client = client_of("etcd://" + member.host() + "?ttl=3s");
+    Waiter waiter(client);
+    lab::wait_until([&] { return member.requests(method::watch) != 0; }, 5s, "it watches");
+    member.delay(method::txn, 300ms);
+    std::atomic<bool> over{false};
+    hf::Lease held;
+    client.make_lock("two").value()->async_acquire({.wait = 5s},
+                                                   [&](hf::error_code ec, hf::Lease l) {
+                                                       CHECK_FALSE(ec);
+                                                       held = std::move(l);
+                                                       over = true;
+                                                   });
+    const auto asked = member.requests(method::txn), connections = member.connections();
+    lab::wait_until([&] { return over || member.requests(method::txn) != asked; }, 5s, "it asks");
+    member.leave(true);
+    lab::wait_until([&] { return over.load(); }, 5s, "it is answered");
+    CHECK(held.release() == hf::ReleaseResult::released);
+    CHECK(member.connections() > connections);
+    erase(member, "/holdfast/it/other");
+    lab::wait_until([&] { return waiter.granted(); }, 10s, "the waiter is granted");
+}
+
+TEST_CASE("a call that no member looked at is made again, and leaves no doubt") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    Bare bare(member.host(), "robust=no");
+    hf::spi::Held held = bare.grant("first.h.1");
+    std::vector<hf::spi::Held*> one{&held};
+    member.refuse_calls(1);
+    bare.run([&] { return bare.backend.release(one); });
+    CHECK(held.released == hf::ReleaseResult::released);
+    // One whose connection ends without a word is made again, too, and may have been done before.
+    hf::spi::Held next = bare.grant("second.h.2");
+    one = {&next};
+    std::atomic<unsigned> calls{0};
+    member.instead([&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
+        if (path != method::txn || ++calls != 1) return std::nullopt;
+        auto done = member.ask(path, asked);
+        member.leave(false);
+        return done;
+    });
+    member.delay(method::txn, 100ms);
+    bare.run([&] { return bare.backend.release(one); });
+    CHECK(calls == 2);
+    CHECK(next.released == hf::ReleaseResult::unreachable);  // the first may have done it
 }
 
 TEST_CASE("several hosts that all take longer than a share of the time-out serve the lock") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember a(cluster), b(cluster), c(cluster);
     for (FakeMember* m : {&a, &b, &c})
-        m->delay("lease/grant", 350ms);
+        m->delay(method::lease_grant, 350ms);
     const auto client = client_of("etcd://" + a.host() + "," + b.host() + "," + c.host() +
                                   "?ttl=6s&request_timeout=900ms");
     // The share is found out once, and holds for later connections.
@@ -296,9 +371,10 @@ TEST_CASE("a member that is left takes the watch along") {
     const auto client =
         client_of("etcd://" + first.host() + "," + second.host() + "?ttl=3s&request_timeout=600ms");
     Waiter waiter(client);
-    lab::wait_until([&] { return first.requests("watch") != 0; }, 5s, "it watches the first");
+    lab::wait_until([&] { return first.requests(method::watch) != 0; }, 5s, "it watches the first");
     first.hang(true);
-    lab::wait_until([&] { return second.requests("watch") != 0; }, 15s, "it watches the second");
+    lab::wait_until([&] { return second.requests(method::watch) != 0; }, 15s,
+                    "it watches the second");
 }
 
 TEST_CASE("a watch that ends at once is begun again with pauses") {
@@ -308,21 +384,25 @@ TEST_CASE("a watch that ends at once is begun again with pauses") {
     put(member, "/holdfast/it/other", "", 0);
     const auto client = client_of("etcd://" + member.host() + "?ttl=3s");
     CHECK(refused(client, 1500ms).why == errc::timed_out);
-    CHECK(member.requests("watch") > 2);
-    CHECK(member.requests("watch") < 12);
+    CHECK(member.requests(method::watch) > 2);
+    CHECK(member.requests(method::watch) < 12);
 }
 
 TEST_CASE("an answer that is too long is refused, and a long list is read") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
     std::atomic<std::size_t> size{0};
-    member.instead(
-        [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
-            if (path == "kv/txn") return std::nullopt;
-            auto reply = member.ask(path, asked);
-            reply.body.insert(1, "\"x\":\"" + std::string(size, 'x') + "\",");
-            return reply;
-        });
+    member.instead([&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
+        if (path == method::txn) return std::nullopt;
+        auto reply = member.ask(path, asked);
+        // A field that nobody knows.
+        rpc::KeyValue longer;
+        longer.set_value(std::string(size, 'x'));
+        rpc::WatchResponse unknown;
+        *unknown.add_events()->mutable_kv() = longer;
+        reply.body += unknown.SerializeAsString();
+        return reply;
+    });
     const std::string url = "etcd://" + member.host() + "?ttl=20s&request_timeout=5s";
     const auto client = client_of(url);
     size = 500'000;
@@ -340,9 +420,12 @@ TEST_CASE("a server that repeats a password or a token is not quoted") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
     const std::string repeated = GENERATE(as<std::string>(), "pass-word-1", "to-ken-1");
-    member.instead([&](const std::string& path, const FakeMember::Request&) {
-        if (path == "auth/authenticate")
-            return std::optional(Reply{200, R"({"header":{},"token":"to-ken-1"})"});
+    rpc::AuthenticateResponse token;
+    token.mutable_header();
+    token.set_token("to-ken-1");
+    member.instead([&](std::string_view path, const std::string&) {
+        if (path == method::authenticate)
+            return std::optional(Reply{.body = token.SerializeAsString()});
         return std::optional(FakeMember::refusal(3, "you said " + repeated + ", no"));
     });
     const auto tried = refused(client_of("etcd://app:pass-word-1@" + member.host()));
@@ -351,29 +434,30 @@ TEST_CASE("a server that repeats a password or a token is not quoted") {
     CHECK_THAT(tried.words, ContainsSubstring("secret"));
 }
 
-TEST_CASE("a port without the gateway is named as such") {
+TEST_CASE("a port of something else that speaks HTTP/2 is named as such") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
-    member.instead([&](const std::string&, const FakeMember::Request&) {
-        return std::optional(Reply{404, "404 page not found\n", "text/plain"});
+    member.instead([&](std::string_view, const std::string&) {
+        return std::optional(Reply{.http = "404", .type = "text/plain"});
     });
     const auto tried = refused(client_of("etcd://" + member.host()));
     CHECK(tried.why == errc::not_supported);
-    CHECK_THAT(tried.words, ContainsSubstring("gateway") && ContainsSubstring("2380"));
+    CHECK_THAT(tried.words, ContainsSubstring("does not speak gRPC: HTTP status 404") &&
+                                ContainsSubstring("2380"));
 }
 
 TEST_CASE("a grant that was done and refused for lack of space is given back") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
     std::atomic<bool> full{true};
-    member.instead(
-        [&](const std::string& path, const FakeMember::Request& asked) -> std::optional<Reply> {
-            if (path != "kv/txn" || !full) return std::nullopt;
-            const std::string text = boost::json::serialize(asked);
-            if (text.find("request_put") == text.npos) return std::nullopt;  // deletions only
-            member.ask(path, asked);
-            return FakeMember::refusal(8, "etcdserver: mvcc: database space exceeded");
-        });
+    member.instead([&](std::string_view path, const std::string& asked) -> std::optional<Reply> {
+        if (path != method::txn || !full) return std::nullopt;
+        rpc::TxnRequest txn;
+        REQUIRE(txn.ParseFromString(asked));
+        if (txn.failure().empty()) return std::nullopt;  // deletions only
+        member.ask(path, asked);
+        return FakeMember::refusal(8, "etcdserver: mvcc: database space exceeded");
+    });
     const auto client = client_of("etcd://" + member.host() + "?request_timeout=1s");
     const auto tried = refused(client);
     CHECK(tried.why == errc::unavailable);
@@ -391,7 +475,7 @@ TEST_CASE("another client's holder is shown with its value, and without a time i
     CHECK_FALSE(found->holders.front().ttl_left.has_value());
     CHECK(found->holders.front().note == "10.0.0.1:80");
     CHECK(found->holders.front().foreign);
-    CHECK(member.requests("lease/timetolive") == 0);
+    CHECK(member.requests(method::lease_time_to_live) == 0);
 }
 
 TEST_CASE("marks: two holders of one name release in one call, and a revoked one has crashed") {
@@ -431,8 +515,8 @@ TEST_CASE("a renewal and a release say what the server said, and a deleted key i
     Bare bare(member.host(), "robust=no");
     hf::spi::Held held = bare.grant("first.h.1");
     std::vector<hf::spi::Held*> one{&held};
-    member.instead([](const std::string& path, const FakeMember::Request&) -> std::optional<Reply> {
-        if (path != "kv/txn") return std::nullopt;
+    member.instead([](std::string_view path, const std::string&) -> std::optional<Reply> {
+        if (path != method::txn) return std::nullopt;
         return FakeMember::refusal(7, "etcdserver: permission denied");
     });
     bare.run([&] { return bare.backend.renew(one); });

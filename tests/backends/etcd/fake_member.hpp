@@ -1,11 +1,10 @@
-// A member of etcd by itself: the keys of the simulation's etcd behind the JSON gateway, whose
-// answers a test may delay, change or replace. Its leases end when the test says so.
+// A member of etcd by itself: the keys of the simulation's etcd behind gRPC, whose answers a test
+// may delay, change or replace. Its leases end when the test says so.
 #pragma once
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/json/object.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,14 +16,18 @@
 #include <vector>
 
 #include "etcd_store.hpp"
+#include "methods.hpp"
 
 namespace holdfast::test {
+
+namespace rpc = etcd::rpc;
+namespace method = etcd::method;
 
 /// What the members of one cluster share. Lock `mutex` to use the rest.
 struct FakeCluster {
     std::mutex mutex;
     sim::EtcdStore store;
-    std::string id = "17";
+    std::uint64_t id = 17;
     std::size_t members = 3;  ///< so many does its list have
 };
 
@@ -32,13 +35,15 @@ struct FakeCluster {
 class FakeMember {
 public:
     struct Reply {
-        unsigned status = 200;
-        std::string body = {};
-        std::string type = "application/json";
+        int status = 0;          ///< gRPC's
+        std::string words = {};  ///< of the status
+        std::string body = {};   ///< the message
+        std::string http = {};   ///< status of an answer that is not gRPC's; empty: it is
+        std::string type = {};   ///< of that answer
     };
-    using Request = boost::json::object;
     /// Nullopt: the store answers.
-    using Instead = std::function<std::optional<Reply>(const std::string& path, const Request&)>;
+    using Instead =
+        std::function<std::optional<Reply>(std::string_view path, const std::string& message)>;
 
     explicit FakeMember(std::shared_ptr<FakeCluster>);
     ~FakeMember();
@@ -49,38 +54,53 @@ public:
     /// What it answers from now on; called without any mutex.
     void instead(Instead);
     /// How long the answers to a path take.
-    void delay(const std::string& path, std::chrono::milliseconds);
+    void delay(std::string_view path, std::chrono::milliseconds);
     /// Takes requests and answers none, or goes on.
     void hang(bool);
+    /// Says this to whatever comes, and ends the connection; empty: it speaks gRPC.
+    void say(std::string bytes);
+    /// Ends every connection: it takes no more calls, or says nothing before.
+    void leave(bool says_so);
+    /// Resets so many of the calls that come as ones that it did not look at.
+    void refuse_calls(std::size_t);
     /// A watch says that it was created, and no more, unless it ends at once.
     enum class Watch : std::uint8_t { silent, ends, refused };
     void watch(Watch);
-    std::size_t requests(const std::string& path) const;
+    std::size_t requests(std::string_view path) const;
+    std::size_t connections() const;
     /// Of a path that the store knows; the error answer if it refuses.
-    Reply ask(const std::string& path, const Request&);
+    Reply ask(std::string_view path, const std::string& message);
+    template <class Message>
+    Reply ask(std::string_view path, const Message& message) {
+        return ask(path, message.SerializeAsString());
+    }
 
-    static Reply refusal(int grpc_code, const std::string& words);
+    static Reply refusal(int status, const std::string& words) { return {status, words}; }
 
 private:
+    class Connection;
     void accept();
-    void serve(boost::asio::ip::tcp::socket&);
-    std::string answer(const std::string& path, const std::string& body);
-    bool ended() const;
+    void serve(const std::shared_ptr<Connection>&, std::int32_t call, std::string_view path,
+               const std::string& message);
+    void answer(const std::shared_ptr<Connection>&, std::int32_t call, const Reply&);
 
     std::shared_ptr<FakeCluster> cluster_;
     mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    bool ended_ = false, hangs_ = false;
+    bool hangs_ = false;
+    std::string says_;
+    std::size_t refused_calls_ = 0, connections_ = 0;
     Instead instead_;
     Watch watch_ = Watch::silent;
-    std::map<std::string, std::chrono::milliseconds> delays_;
-    std::map<std::string, std::size_t> requests_;
+    std::map<std::string, std::chrono::milliseconds, std::less<>> delays_;
+    std::map<std::string, std::size_t, std::less<>> requests_;
+    // --- by its thread only
     boost::asio::io_context context_;
+    boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
     boost::asio::ip::tcp::acceptor acceptor_;
     std::uint16_t port_;
-    std::vector<std::shared_ptr<boost::asio::ip::tcp::socket>> sockets_;
-    std::vector<std::thread> threads_;
-    std::thread accepting_;
+    std::vector<std::weak_ptr<Connection>> all_;
+    std::vector<std::function<void()>> held_back_;
+    std::thread thread_;
 };
 
 }  // namespace holdfast::test

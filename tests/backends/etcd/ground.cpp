@@ -20,9 +20,6 @@ public:
         return true;
     }
     bool grants_by_one_request() const override { return true; }
-    std::string plain(std::string recorded) const override {
-        return lab::EtcdServers::plain(recorded);
-    }
     bool erase_behind(const std::string& name) override {
         const auto alone = "/holdfast/" + escaped(name);
         return servers_.erase(alone + "/") + std::stoul(servers_.ctl({"del", alone})) != 0;

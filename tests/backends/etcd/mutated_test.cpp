@@ -30,7 +30,8 @@ public:
     FakeMember::Reply done_to(FakeMember::Reply r) {
         const std::lock_guard hold(mutex_);
         if (!on || below(3) != 0) return r;
-        if (below(10) == 0) r.status = std::array{200U, 400U, 404U, 500U, 503U}.at(below(5));
+        if (below(10) == 0) r.status = std::array{0, 2, 5, 13, 14, 99}.at(below(6));
+        if (below(20) == 0) r.http = std::array{"200", "404", "500", "503"}.at(below(4));
         for (std::size_t times = 1 + below(3); times > 0 && !r.body.empty(); --times) {
             const std::size_t at = below(r.body.size()), length = below(r.body.size() - at) + 1;
             switch (below(5)) {
@@ -44,13 +45,12 @@ public:
                     r.body.insert(at, r.body.substr(at, length));
                     break;
                 case 3:
-                    r.body.insert(
-                        at, std::array{"{", "[", "\"", "null", "9999999999", "-"}.at(below(6)));
+                    r.body.insert(at, std::array{"\x08", "\x12", "\xFF\xFF\xFF\xFF\x0F", "\x7F",
+                                                 "\x80", "\x0A\x02"}
+                                          .at(below(6)));
                     break;
-                default:  // a number, where one is
-                    if (const auto digit = r.body.find_first_of("0123456789", at);
-                        digit != r.body.npos)
-                        r.body[digit] = static_cast<char>('0' + below(10));
+                default:  // a bit
+                    r.body[at] = static_cast<char>(r.body[at] ^ 1U << below(8));
             }
         }
         return r;
@@ -70,16 +70,15 @@ void survive(std::chrono::nanoseconds time) {
     std::cout << "etcd, damaged answers: seed " << seed << std::endl;
     CAPTURE(seed);
     const auto cluster = std::make_shared<FakeCluster>();
-    cluster->id = "";  // a made-up identity would be refused for good, as it should be
+    cluster->id = 0;  // a made-up identity would be refused for good, as it should be
     FakeMember a(cluster), b(cluster);
     Damage damage(seed);
     for (FakeMember* m : {&a, &b})
-        m->instead(
-            [&damage, m](const std::string& path,
-                         const FakeMember::Request& asked) -> std::optional<FakeMember::Reply> {
-                if (path == "watch") return std::nullopt;
-                return damage.done_to(m->ask(path, asked));
-            });
+        m->instead([&damage, m](std::string_view path,
+                                const std::string& asked) -> std::optional<FakeMember::Reply> {
+            if (path == holdfast::etcd::method::watch) return std::nullopt;
+            return damage.done_to(m->ask(path, asked));
+        });
     const auto client = hf::Client::open("etcd://" + a.host() + "," + b.host() +
                                          "?ttl=1s&request_timeout=300ms&robust=yes")
                             .value();

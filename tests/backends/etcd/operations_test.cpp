@@ -3,6 +3,7 @@
 
 #include "bare.hpp"
 #include "errors.hpp"
+#include "shown.hpp"
 
 namespace etcd_operations {
 
@@ -20,9 +21,9 @@ using Step = Operation::Step;
 namespace {
 
 RequestInfo at(std::int64_t revision) {
-    return {revision, false, false, false, holdfast::boot_clock::now(), {}};
+    return {revision, false, false, false, false, holdfast::boot_clock::now(), {}};
 }
-const RequestInfo unanswered{0, true, true, false, {}, "silence"};
+const RequestInfo unanswered{0, true, true, false, false, {}, "silence"};
 Result found(std::vector<KeyValue> all) {
     return {std::move(all), false, false, {}};
 }
@@ -52,7 +53,9 @@ struct Desk {
         CHECK(o.wants() == step);
         CHECK(o.needs() == needs);
         if (needs != Needs::nothing) o.leased(lease);
-        return o.request().text();
+        rpc::TxnRequest sent;
+        o.request(Transaction(sent));
+        return shown(sent);
     }
     void answers(Operation&& o, Step step, Needs needs, const Result& r) const {
         asks(o, step, needs);
@@ -125,7 +128,7 @@ TEST_CASE("operations: a marker without owners is removed once, if it is as it w
         Acquire op = desk.acquire();
         desk.asks(op, Step::enter, Needs::young);
         op.answered(done(false, {{}, marker}), at(7));
-        CHECK(desk.asks(op, Step::clear, Needs::nothing).find("\"4\"") != std::string::npos);
+        CHECK(desk.asks(op, Step::clear, Needs::nothing).find("= 4") != std::string::npos);
         op.answered(done(removed, {marker}), at(8));
         if (removed) {
             desk.asks(op, Step::enter, Needs::young);
@@ -152,7 +155,7 @@ TEST_CASE("operations: no answer to an acquisition, and what is left of it") {
         Leave leaving(desk.a, *desk.queues);
         CHECK((leaving.wants() == Step::leave) == late);
         if (!late) continue;
-        const std::string tombstone = base64("/holdfast/%gone/me");
+        const std::string tombstone = "put(/holdfast/%gone/me";
         CHECK(desk.asks(leaving, Step::leave, Needs::young).find(tombstone) != std::string::npos);
         leaving.missing(make(Error::closed), unanswered);
         CHECK(desk.a.withdrawal == make(Error::closed));
@@ -160,6 +163,16 @@ TEST_CASE("operations: no answer to an acquisition, and what is left of it") {
         CHECK_FALSE(desk.a.withdrawal);
         CHECK(desk.a.place == nullptr);
     }
+}
+
+TEST_CASE("operations: one that was not sent for want of time is asked for again") {
+    Desk desk;
+    Acquire op = desk.acquire();
+    RequestInfo went;
+    went.unsent = true;
+    op.missing(make(Error::no_answer), went);
+    CHECK_FALSE(desk.in_doubt());
+    CHECK(std::get<Attempt::Failed>(desk.a.outcome).server_alive);
 }
 
 TEST_CASE("operations: what was made in vain is deleted at once") {
@@ -218,6 +231,43 @@ TEST_CASE("operations: a waiter is attached to the waiters' lease, checks, and t
     CHECK(desk.acquire().wants() == Step::enter);
 }
 
+TEST_CASE("operations: where somebody waits, the next one looks at no key of the line") {
+    Desk desk(true);
+    desk.stand_in_line();
+    desk.answers(desk.acquire(), Step::adopt, Needs::waiting, done());
+    for (const bool reader : {false, true}) {
+        Attempt next = attempt_at("a", "next");
+        next.queue = true;
+        if (reader) next.units = {1, holdfast::spi::Units::all, holdfast::Mode::shared};
+        next.place = make_owner_state(desk.shared->options, next);
+        Acquire op(next, *desk.queues);
+        const std::string sent = desk.asks(op, Step::enter, Needs::young);
+        INFO(sent);
+        CHECK(sent.find("..") == sent.npos);
+        CHECK_FALSE(op.lists());
+        op.answered(done(), at(12));
+        CHECK(op.wants() == Step::adopt);
+        // Its key was there, and it has left.
+        Acquire again(next, *desk.queues);
+        CHECK(again.wants() == Step::adopt);
+        Attempt gone = attempt_at("a", "gone");
+        gone.queue = true;
+        gone.place = make_owner_state(desk.shared->options, gone);
+        Acquire late(gone, *desk.queues);
+        desk.asks(late, Step::enter, Needs::young);
+        late.answered(done(false, {{}, {}}), at(13));
+        CHECK(late.wants() == Step::over);
+        CHECK(std::get<Attempt::Failed>(gone.outcome).why == errc::cancelled);
+    }
+    // Permits are compared with those of another limit.
+    Attempt permits = attempt_at("a", "permits");
+    permits.queue = true;
+    permits.units = {1, 5, {}};
+    permits.place = make_owner_state(desk.shared->options, permits);
+    Acquire op(permits, *desk.queues);
+    CHECK(desk.asks(op, Step::enter, Needs::young).find("..") != std::string::npos);
+}
+
 TEST_CASE("operations: a key names its lock_delay while its lease lasts for that, too") {
     Desk desk(true);
     desk.a.lock_delay = 3s;
@@ -228,20 +278,21 @@ TEST_CASE("operations: a key names its lock_delay while its lease lasts for that
     };
     desk.stand_in_line();
     Acquire waits = desk.acquire();
-    CHECK(has(desk.asks(waits, Step::adopt, Needs::waiting), put(key, "hf1 me", 6)));
+    CHECK(has(desk.asks(waits, Step::adopt, Needs::waiting), "put(" + key + ", hf1 me, lease 6)"));
     waits.answered(done(), at(8));
     desk.a.sent += 20s;
     Acquire takes = desk.acquire();
     desk.asks(takes, Step::check, Needs::nothing);
     takes.answered(done(false), at(9));
     takes.answered(ours(), at(9));
-    CHECK(has(desk.asks(takes, Step::take, Needs::young), put(key, delayed, 6)));
+    CHECK(has(desk.asks(takes, Step::take, Needs::young),
+              "put(" + key + ", " + delayed + ", lease 6)"));
     takes.answered(done(), at(10));
     Held h = held_of(desk.a);
     Renew renews(h);
     const auto sent = desk.asks(renews, Step::renew, Needs::young);
-    CHECK(has(sent, has_value(key, delayed)));
-    CHECK(has(sent, put_lease(key, 6)));
+    CHECK(has(sent, "value(" + key + ") = " + delayed));
+    CHECK(has(sent, "put(" + key + ", the same value, lease 6)"));
 }
 
 TEST_CASE("operations: a waiter whose key is gone starts over") {
@@ -314,7 +365,7 @@ TEST_CASE("operations: each answer to a release") {
         Leave op(h, *desk.queues);
         CHECK(op.alone());
         const std::string sent = desk.asks(op, Step::leave, Needs::nothing);
-        CHECK((sent.find(base64("hf1! me")) == sent.npos) == row.late);  // how it ended
+        CHECK((sent.find("hf1! me") == sent.npos) == row.late);  // how it ended
         RequestInfo went = at(9);
         went.repeated = row.repeated;
         op.answered(row.answer, went);

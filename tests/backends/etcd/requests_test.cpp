@@ -3,6 +3,7 @@
 #include <fstream>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/lab/etcd_server.hpp>
+#include <holdfast/lab/grpc_server.hpp>
 #include <holdfast/lab/proxy.hpp>
 #include <holdfast/lab/wait_until.hpp>
 #include <regex>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "shown.hpp"
 #include "waiter.hpp"
 
 namespace hf = holdfast;
@@ -31,27 +33,40 @@ std::string block(const std::string& name) {
     const auto begin = text.find("```\n", mark) + 4, end = text.find("```", begin);
     REQUIRE(end != text.npos);
     // A line that begins with two blanks goes on with the one before.
-    return std::regex_replace(text.substr(begin, end - begin), std::regex("\n  "), "");
+    return std::regex_replace(text.substr(begin, end - begin), std::regex("\n +"), " ");
 }
 
-/// Every "POST /v3/X" with its body, texts decoded, what differs each time named.
-std::string shown(const std::string& sent, const std::string& owner) {
-    std::string out;
-    for (std::size_t at = sent.find("POST "); at != sent.npos; at = sent.find("POST ", at + 1)) {
-        const auto path = sent.substr(at, sent.find(" HTTP", at) - at);
-        const auto body = sent.find("\r\n\r\n", at) + 4;
-        const auto end = std::min(sent.find("POST ", body), sent.size());
-        out += path + "\n" + lab::EtcdServers::plain(sent.substr(body, end - body)) + "\n";
+/// Reads along what a client sends on its first connection.
+class Tap final : lab::GrpcServer::Listener {
+public:
+    explicit Tap(lab::Proxy& p) : proxy_(p) { proxy_.record(); }
+    /// What it has asked for since the last call, with a line for each request; what differs each
+    /// time is named.
+    std::string sent(const hf::Lease& by) {
+        const std::string all = proxy_.recorded(lab::Direction::to_server);
+        http_.receive(all.substr(read_));
+        read_ = all.size();
+        (void)http_.output();
+        const std::pair<const char*, const char*> each[] = {{"lease [1-9][0-9]*", "lease LEASE"},
+                                                            {"\\) = [1-9][0-9]*", ") = REVISION"}};
+        std::string out = std::exchange(lines_, {});
+        for (const auto& [what, name] : each)
+            out = std::regex_replace(out, std::regex(what), name);
+        const std::string owner(by.owner_id());
+        for (auto at = out.find(owner); at != out.npos; at = out.find(owner))
+            out.replace(at, owner.size(), "OWNER");
+        return out;
     }
-    const std::pair<const char*, const char*> each[] = {
-        {"\"lease\":\"[1-9][0-9]*\"", "\"lease\":\"LEASE\""},
-        {"_revision\":\"[1-9][0-9]*\"", "_revision\":\"REVISION\""}};
-    for (const auto& [what, name] : each)
-        out = std::regex_replace(out, std::regex(what), name);
-    for (auto at = out.find(owner); at != out.npos; at = out.find(owner))
-        out.replace(at, owner.size(), "OWNER");
-    return out;
-}
+
+private:
+    void message(std::int32_t, const lab::GrpcServer::Request& r, std::string bytes) override {
+        lines_ += holdfast::test::shown(r.path, bytes) + "\n";
+    }
+    lab::Proxy& proxy_;
+    lab::GrpcServer http_{*this};
+    std::size_t read_ = 0;
+    std::string lines_;
+};
 
 /// Of the keys that begin so.
 std::set<std::string> leases_of(const lab::EtcdServers& server, const std::string& prefix) {
@@ -68,34 +83,31 @@ std::set<std::string> leases_of(const lab::EtcdServers& server, const std::strin
 TEST_CASE("requests: one acquire, renewal and release, exactly as the README has them") {
     auto server = lab::EtcdServers::start({});
     lab::Proxy proxy(server.port(0));
+    Tap tap(proxy);
     const auto client =
         hf::Client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/locks?ttl=10s")
             .value();
     const auto lock = client.make_lock("N").value();
-    proxy.record();
+    const auto compare = [&](const char* name, const hf::Lease& lease) {
+        const auto sent = tap.sent(lease);
+        INFO(sent);
+        CHECK(sent == block(name));
+    };
     auto lease = lock->acquire().value();
-    const std::string owner(lease.owner_id());
-    const auto acquired = shown(proxy.recorded(lab::Direction::to_server), owner);
-    INFO(acquired);
-    CHECK(acquired == block("acquire"));
+    compare("acquire", lease);
     // A lease of etcd's that is older than half a second is used for nothing new.
     lab::wait_until([&] { return lease.valid_until() - hf::boot_clock::now() < 9s; }, 5s,
                     "the lease is no longer young");
-    proxy.record();
     REQUIRE(lease.renew().has_value());
-    const auto renewed = shown(proxy.recorded(lab::Direction::to_server), owner);
-    INFO(renewed);
-    CHECK(renewed == block("renew"));
-    proxy.record();
+    compare("renew", lease);
     CHECK(lease.release() == hf::ReleaseResult::released);
-    const auto released = shown(proxy.recorded(lab::Direction::to_server), owner);
-    INFO(released);
-    CHECK(released == block("release"));
+    compare("release", lease);
 }
 
 TEST_CASE("requests: a reader, a downgrade and permits, exactly as the README has them") {
     auto server = lab::EtcdServers::start({});
     lab::Proxy proxy(server.port(0));
+    Tap tap(proxy);
     const auto client =
         hf::Client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/locks?ttl=10s")
             .value();
@@ -103,14 +115,11 @@ TEST_CASE("requests: a reader, a downgrade and permits, exactly as the README ha
     const auto permits = client.make_lock("N", {.kind = hf::Kind::semaphore, .limit = 5}).value();
     // A lease may have to be asked for, or not: what comes last is the transaction.
     const auto compare = [&](const char* name, const hf::Lease& lease) {
-        const auto all =
-            shown(proxy.recorded(lab::Direction::to_server), std::string(lease.owner_id()));
-        const auto transaction = all.substr(all.rfind("POST "));
+        const auto all = tap.sent(lease);
+        const auto transaction = all.substr(all.rfind("KV/Txn"));
         INFO(transaction);
         CHECK(transaction == block(name));
-        proxy.record();
     };
-    proxy.record();
     auto reader = shared->acquire_shared().value();
     compare("acquire-shared", reader);
     reader.release();

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
-#include <string_view>
 #include <utility>
 
 #include "exchange.hpp"
@@ -25,23 +24,6 @@ std::uint64_t number_after(const std::string& json, const std::string& key) {
     std::uint64_t number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);
     return number;
-}
-
-std::string from_base64(std::string_view text) {
-    constexpr std::string_view digits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string out;
-    std::uint32_t bits = 0;
-    int count = 0;
-    for (const char c : text.substr(0, text.find('='))) {
-        bits = bits << 6U | static_cast<std::uint32_t>(digits.find(c));
-        count += 6;
-        if (count >= 8) {
-            count -= 8;
-            out += static_cast<char>(bits >> static_cast<unsigned>(count) & 0xFFU);
-        }
-    }
-    return out;
 }
 
 }  // namespace
@@ -449,26 +431,6 @@ void EtcdServers::compact() const {
 
 std::size_t EtcdServers::erase(const std::string& prefix) const {
     return std::stoull(ctl({"del", "--prefix", prefix}));
-}
-
-std::string EtcdServers::plain(const std::string& messages) {
-    std::string out;
-    std::size_t done = 0;
-    for (std::size_t at = 0; (at = messages.find("\":\"", at)) != std::string::npos;) {
-        const std::string_view before(messages.data(), at);
-        const auto begin = at + 3;
-        const auto end = messages.find('"', begin);
-        at = begin;
-        if (end == std::string::npos ||
-            !(before.ends_with("\"key") || before.ends_with("\"range_end") ||
-              before.ends_with("\"value"))) {
-            continue;
-        }
-        out.append(messages, done, begin - done);
-        out += from_base64(std::string_view(messages).substr(begin, end - begin));
-        done = at = end;
-    }
-    return out.append(messages, done);
 }
 
 }  // namespace holdfast::lab

@@ -2,26 +2,16 @@
 // connection unusable, while a test must be able to go on waiting.
 #include "holdfast/lab/redis_connection.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "holdfast/lab/error.hpp"
+#include "stream_socket.hpp"
 
 namespace holdfast::lab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 Reply converted(const redisReply& raw) {
     Reply reply;
@@ -54,75 +44,12 @@ Reply converted(const redisReply& raw) {
     return reply;
 }
 
-// Waits until the socket is ready for `events` or `end` is reached; false in the latter case.
-bool wait_ready(int fd, short events, Clock::time_point end) {
-    for (;;) {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::nanoseconds>(end - Clock::now()).count();
-        const long long rest = left > 0 ? left : 0;
-        timespec time{};
-        time.tv_sec = rest / 1'000'000'000;
-        time.tv_nsec = rest % 1'000'000'000;
-        pollfd entry{fd, events, 0};
-        const int ready = ::ppoll(&entry, 1, &time, nullptr);
-        if (ready > 0) {
-            return true;
-        }
-        if (ready == 0 || errno != EINTR) {
-            return false;
-        }
-    }
-}
-
-int connected_socket(const std::string& host, std::uint16_t port, Clock::time_point end) {
-    addrinfo hints{};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    if (error != 0) {
-        throw LabError(fmt::format("cannot resolve {}: {}", host, ::gai_strerror(error)));
-    }
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
-    std::string reason = "no address";
-    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-        const int fd = ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0) {
-            reason = std::strerror(errno);
-            continue;
-        }
-        int result = ::connect(fd, one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
-        if (result == EINPROGRESS) {
-            socklen_t size = sizeof result;
-            if (!wait_ready(fd, POLLOUT, end)) {
-                result = ETIMEDOUT;
-            } else {
-                ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &result, &size);
-            }
-        }
-        if (result == 0) {
-            const int on = 1;
-            ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-            return fd;
-        }
-        ::close(fd);
-        reason = std::strerror(result);
-    }
-    throw LabError(fmt::format("cannot connect to {}:{}: {}", host, port, reason));
-}
-
 }  // namespace
 
 class RedisConnection::Impl {
 public:
     Impl(const std::string& host, std::uint16_t port, std::chrono::nanoseconds cap)
-        : peer_(fmt::format("{}:{}", host, port)),
-          reader_(::redisReaderCreate(), ::redisReaderFree),
-          fd_(connected_socket(host, port, Clock::now() + cap)) {}
-
-    Impl(const Impl&) = delete;
-    Impl& operator=(const Impl&) = delete;
-    ~Impl() { ::close(fd_); }
+        : socket_(host, port, cap), reader_(::redisReaderCreate(), ::redisReaderFree) {}
 
     void send(const std::vector<std::string>& arguments) {
         std::vector<const char*> words;
@@ -139,62 +66,35 @@ public:
         }
         const std::unique_ptr<char, void (*)(char*)> owner(
             raw, [](char* command) { ::redisFreeCommand(command); });
-        write(raw, static_cast<std::size_t>(size));
+        socket_.write({raw, static_cast<std::size_t>(size)});
     }
 
     std::optional<Reply> receive(std::chrono::nanoseconds cap) {
-        const auto end = Clock::now() + cap;
+        const auto end = StreamSocket::Clock::now() + cap;
         for (;;) {
             void* raw = nullptr;
             if (::redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) {
-                throw LabError(fmt::format("{} sent something that is not RESP: {}", peer_,
+                throw LabError(fmt::format("{} sent something that is not RESP: {}", peer(),
                                            static_cast<const char*>(reader_->errstr)));
             }
             if (raw != nullptr) {
                 const std::unique_ptr<void, void (*)(void*)> owner(raw, ::freeReplyObject);
                 return converted(*static_cast<const redisReply*>(raw));
             }
-            if (!wait_ready(fd_, POLLIN, end)) {
+            char buffer[16384];
+            const auto bytes = socket_.read(buffer, sizeof buffer, end);
+            if (bytes.empty()) {
                 return std::nullopt;
             }
-            char buffer[16384];
-            const auto count = ::recv(fd_, buffer, sizeof buffer, 0);
-            if (count == 0) {
-                throw LabError(peer_ + " closed the connection");
-            }
-            if (count > 0) {
-                ::redisReaderFeed(reader_.get(), buffer, static_cast<std::size_t>(count));
-            } else if (errno != EAGAIN && errno != EINTR) {
-                throw LabError(
-                    fmt::format("the connection to {} broke: {}", peer_, std::strerror(errno)));
-            }
+            ::redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
         }
     }
 
-    const std::string& peer() const { return peer_; }
+    const std::string& peer() const { return socket_.peer(); }
 
 private:
-    void write(const char* data, std::size_t size) {
-        const auto end = Clock::now() + default_cap;
-        while (size > 0) {
-            const auto sent = ::send(fd_, data, size, MSG_NOSIGNAL);
-            if (sent > 0) {
-                data += sent;
-                size -= static_cast<std::size_t>(sent);
-            } else if (errno == EAGAIN) {
-                if (!wait_ready(fd_, POLLOUT, end)) {
-                    throw LabError(peer_ + " does not take a command");
-                }
-            } else if (errno != EINTR) {
-                throw LabError(
-                    fmt::format("the connection to {} broke: {}", peer_, std::strerror(errno)));
-            }
-        }
-    }
-
-    std::string peer_;
+    StreamSocket socket_;
     std::unique_ptr<redisReader, void (*)(redisReader*)> reader_;
-    int fd_;
 };
 
 RedisConnection::RedisConnection(const std::string& host, std::uint16_t port,

@@ -116,9 +116,6 @@ public:
     /// The first value of that key in an answer of post(); numbers of 64 bits are texts there, too.
     /// Empty where there is none.
     [[nodiscard]] static std::string text_after(const std::string& answer, const std::string& key);
-    /// What was sent to a member or came from it, with keys and values as they are and not in
-    /// base64.
-    [[nodiscard]] static std::string plain(const std::string& messages);
 
 private:
     class Impl;
