@@ -71,7 +71,8 @@ UnderResult<F> run_under(result<Lease> granted, F&& f) {
 ///
 /// `f` may take a std::stop_token, which is requested when the lock is lost: it should then stop at
 /// once. Or it takes the Lease, whose fencing_token() goes to the store. When it throws, or returns
-/// a result with an error, the lock is released as abandoned, which the next holder reads as previous_holder().
+/// a result with an error, the lock is released as abandoned, which the next holder reads as
+/// previous_holder().
 ///
 /// Blocks, is cancelled and fails as Lock::acquire, then as long as `f`, then for at most the
 /// request time-out. Errors: those of Lock::acquire, those that `f` returns, and lost_reason() when
