@@ -78,6 +78,7 @@ def most_at_once(lines):
 class Examples:
     def __init__(self, arguments):
         self.source, self.cli, self.lab = arguments.source.resolve(), arguments.cli, arguments.lab
+        self.prefix = arguments.prefix.resolve()
         self.build = arguments.work / "build"
         self.work = arguments.work / "run"
         shutil.rmtree(arguments.work, ignore_errors=True)
@@ -229,6 +230,15 @@ class Examples:
                first.end() == 0 and "release: released\nstopped\n" in first.text(), first.text())
         output = self.run(self.cli, "--url", url, "run", "-n", name, "--", "sh", "-c", "echo $HOLDFAST_PREVIOUS")
         expect("coroutine-service: the next holder learns that its work was done", output == "released\n", output)
+
+    def node(self, _):
+        modules = self.work / "node"
+        self.run("cmake", f"-DSOURCE={self.source / 'examples/node'}", f"-DTARGET={modules}", "-P",
+                 self.source / "cmake/install_node_modules.cmake")
+        library = next(self.prefix.glob("lib*/**/libholdfast-c.so.1"))
+        output = self.run(sys.executable, self.source / "tests/package/node_example.py", "node", self.source / "examples/node",
+                          modules, self.lab, env={**self.env, "HOLDFAST_C_LIBRARY": str(library)})
+        expect("node: processes work one at a time", "30 jobs of 3 processes" in output, output)
 
     def all(self, only):
         folders = sorted(p.parent.name for p in self.source.glob("examples/*/README.md"))

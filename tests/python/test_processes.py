@@ -150,7 +150,7 @@ print(lease.state)
             self.assertEqual(lease.previous, "abandoned")
 
     def test_a_killed_process_leaves_it_to_the_ttl(self):
-        self.ends(self.program("import os\nlease = holdfast.open(url).lock(name, ttl=1).acquire()\nos._exit(0)\n"))
+        self.ends(self.program("import os\nlease = holdfast.open(url).lock(name, ttl=3).acquire()\nos._exit(0)\n"))
         self.assertTrue(self.held())
         with self.one.lock(self.name) as lease:
             self.assertEqual(lease.previous, "crashed")
