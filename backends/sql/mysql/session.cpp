@@ -221,21 +221,47 @@ std::optional<bool> Session::run_prepared(const Filled& one, Result& result, Ref
     return true;
 }
 
+bool Session::named() {
+    // MySQL takes no values there, only variables, which cost as much as they save.
+    if (!prepares_ || named_ || mysql_get_server_info(handle_.get()) == nullptr ||
+        std::string_view(mysql_get_server_info(handle_.get())).find("MariaDB") ==
+            std::string_view::npos)
+        return prepares_ && named_;
+    if (!std::exchange(packed_, true)) return false;
+    std::vector<Result> results;
+    Refusal why;
+    named_ = run_text(names_prepared(), std::vector<int>(most_prepared), results, why);
+    prepares_ = named_;
+    return named_;
+}
+
 bool Session::run(const Packet& packet, Prepare prepare, std::vector<Result>& results,
                   Refusal& why) {
-    MYSQL* const m = handle_.get();
     const std::vector<Filled>& all = packet.statements;
-    if (prepare == Prepare::yes && all.size() == 1)
+    const bool prepares = prepare == Prepare::yes;
+    if (prepares && all.size() == 1)
         if (const auto done = run_prepared(all[0], results.emplace_back(), why)) return *done;
     results.clear();
     why = {};
-    const std::string text = packet.text();
+    bool known = false;
+    std::vector<int> columns;
+    for (const Filled& one : all) {
+        columns.push_back(columns_of(one.sql));
+        known = known || static_cast<std::size_t>(one.sql) < most_prepared;
+    }
+    const bool by_name = prepares && known && all.size() > 1 && named();
+    return run_text(packet.text(by_name), columns, results, why);
+}
+
+bool Session::run_text(const std::string& text, const std::vector<int>& columns,
+                       std::vector<Result>& results, Refusal& why) {
+    MYSQL* const m = handle_.get();
     if (mysql_real_query(m, text.data(), text.size()) != 0) return refused(why);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (!take_result(columns_of(all[i].sql), results.emplace_back(), why)) return false;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (!take_result(columns[i], results.emplace_back(), why)) return false;
         const int next = mysql_next_result(m);
         if (next > 0) return refused(why);
-        const bool more_to_come = i + 1 < all.size();
+        const bool more_to_come = i + 1 < columns.size();
         if ((next == 0) == more_to_come) continue;
         why.words = "fewer or more results than statements";
         return false;

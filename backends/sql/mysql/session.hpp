@@ -66,12 +66,16 @@ private:
     explicit Session(Handle h) : handle_(std::move(h)) {}
     /// nullopt: it was not executed, and has to be sent as text.
     std::optional<bool> run_prepared(const Filled&, Result&, Refusal&);
+    /// Whether the server knows the statements by name, for packets of several.
+    bool named();
+    bool run_text(const std::string& text, const std::vector<int>& columns, std::vector<Result>&,
+                  Refusal&);
     bool take_result(int columns, Result&, Refusal&);
     bool refused(Refusal&) const;
 
     // These end after the connection, so that the server hears only that that ends.
     std::array<Prepared, most_prepared> prepared_;
-    bool prepares_ = true;
+    bool prepares_ = true, packed_ = false, named_ = false;
     Handle handle_;
 };
 

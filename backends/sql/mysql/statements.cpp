@@ -56,6 +56,10 @@ const std::vector<std::string> completed = [] {
     return texts;
 }();
 
+std::string name_of(Sql s) {
+    return "holdfast_" + std::to_string(static_cast<int>(s));
+}
+
 }  // namespace
 
 std::string literal(const Value& value) {
@@ -83,10 +87,16 @@ int columns_of(Sql s) noexcept {
     return statements[static_cast<std::size_t>(s)].columns;
 }
 
-std::string Packet::text() const {
+std::string Packet::text(bool named) const {
     std::string all;
     for (const Filled& one : statements) {
         if (!all.empty()) all += "; ";
+        if (named && static_cast<std::size_t>(one.sql) < most_prepared) {
+            all += "EXECUTE " + name_of(one.sql);
+            for (const Value& value : one.values)
+                all += (&value == one.values.data() ? " USING " : ", ") + literal(value);
+            continue;
+        }
         std::string_view rest = text_of(one.sql);
         for (const Value& value : one.values) {
             const auto mark = rest.find('?');
@@ -95,6 +105,15 @@ std::string Packet::text() const {
             rest.remove_prefix(mark + 1);
         }
         all += rest;
+    }
+    return all;
+}
+
+std::string names_prepared() {
+    std::string all;
+    for (std::size_t i = 0; i < most_prepared; ++i) {
+        const auto sql = static_cast<Sql>(i);
+        all += (i > 0 ? "; " : "") + ("PREPARE " + name_of(sql)) + " FROM " + literal(text_of(sql));
     }
     return all;
 }

@@ -53,7 +53,8 @@ enum class Sql : std::uint8_t {
 
 inline constexpr sql::TableFormat table_format{"mysql", 1};
 
-/// How many statements a session prepares: the first ones, on one row, without rows in the answer.
+/// How many statements a session prepares, for each of two ways to run them: the first ones, on one
+/// row, without rows in the answer.
 inline constexpr std::size_t most_prepared = static_cast<std::size_t>(Sql::renew) + 1;
 
 /// Of a statement: a number, a text, or several with commas between them.
@@ -79,8 +80,12 @@ struct Packet {
     Packet() = default;
     explicit Packet(Sql s, std::initializer_list<Value> values = {}) { add(s, values); }
     void add(Sql s, std::initializer_list<Value> values = {}) { statements.push_back({s, values}); }
-    std::string text() const;
+    /// `named`: those that a session prepares are run by the names of names_prepared().
+    std::string text(bool named = false) const;
 };
+
+/// Gives the statements that a session prepares their names.
+std::string names_prepared();
 
 /// The statement that makes the table, for people as well.
 std::string create_table();

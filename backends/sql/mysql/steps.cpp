@@ -28,7 +28,8 @@ void run_rows(Connection& c, const std::vector<Item>& items, boot_clock::time_po
     all.add(Sql::commit);
     const Said said = c.run(all, deadline, twice);
     const bool alone =
-        said.failed && said.nothing_done && (said.number == 1205 || worth_repeating(said.number));
+        said.failed && said.nothing_done &&
+        (said.number == 1205 || worth_repeating(said.number) || of_preparing(said.number));
     constexpr milliseconds patience{300};
     const auto until = boot_clock::now() + patience;
     for (std::size_t i = 0; i < items.size(); ++i) {

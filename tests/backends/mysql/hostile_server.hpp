@@ -77,6 +77,8 @@ struct Hostile {
     /// The answers to the first packet of statements, if it is told apart.
     std::function<Packets(const std::string& statements)> introduction;
     Packets answer;  ///< to all others
+    /// The same, if they are told apart.
+    std::function<Packets(const std::string& statements)> answers{};
     /// The answers to what is prepared and executed; none: it hangs up.
     std::function<Packets(const std::string& body)> prepared{};
     bool tls = false;  ///< it says that it could
@@ -126,7 +128,10 @@ inline void serve(const Hostile& how, Tcp::socket& socket,
         }
         if (body[0] != '\x03') continue;  // the rest of a login, or of a file
         const bool introduces = std::exchange(first, false) && how.introduction;
-        give(introduces ? how.introduction(body.substr(1)) : how.answer);
+        if (introduces)
+            give(how.introduction(body.substr(1)));
+        else
+            give(how.answers ? how.answers(body.substr(1)) : how.answer);
     }
 }
 

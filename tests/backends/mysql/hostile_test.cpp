@@ -145,6 +145,39 @@ TEST_CASE("what was not executed for want of a prepared statement goes as text; 
     }
 }
 
+TEST_CASE("a packet whose statements the server no longer knows by name is tried one by one") {
+    const std::string changed("\0\1\x29", 3), none("\0\0", 2);
+    const Packets granted_now = {changed + the_last + none};
+    int by_name = 0, refused_now = 0;
+    Hostile how = introduced(ours, {});
+    how.prepared = [](const std::string&) { return error(1461); };
+    how.answers = [&](const std::string& statements) {
+        if (statements.starts_with("PREPARE"))
+            return joined({ok(more_follows), ok(more_follows), ok()});
+        if (!statements.starts_with("BEGIN")) return granted_now;
+        const bool names = statements.find("EXECUTE") != statements.npos;
+        if (names && ++by_name == 2) {
+            ++refused_now;
+            return joined({ok(more_follows), error(1243)});
+        }
+        const Packets row = {changed + more_follows + none};
+        return joined({ok(more_follows), row, row, ok()});
+    };
+    Acceptor server([&](Tcp::socket& s, std::size_t) { serve(how, s); });
+    Direct d(url_at(server, "request_timeout=1s"));
+    for (int packet = 0; packet < 5; ++packet) {
+        INFO("packet " << packet);
+        auto first = d.step(my::Step::Kind::attempt, "M", "A"), second = first;
+        second.key = "N";
+        my::Step* const both[] = {&first, &second};
+        my::run_steps(*d.connection, both);
+        CHECK(granted(first));
+        CHECK(granted(second));
+    }
+    CHECK(by_name >= 2);
+    CHECK(refused_now == 1);
+}
+
 TEST_CASE("a server that asks for a file of this machine gets none") {
     const lab::TempDir dir;
     const std::string file = dir / "secret";

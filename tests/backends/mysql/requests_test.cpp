@@ -147,9 +147,21 @@ TEST_CASE("requests: several at once are one transaction, and one that is busy w
     const auto before = client.stats().requests;
     auto leases = hold_all();
     CHECK(client.stats().requests - before < n / 2);
+    // Their texts are short: the session knows the statements by name.
+    CHECK(status(server, "Com_execute_sql") >= n / 2);
+    CHECK(status(server, "Prepared_stmt_count") <= 2 * 6);
     const auto busy_from = status(server, "Handler_update");
     for (int i = 0; i < n; ++i)
         CHECK(lock_of(client, "N" + std::to_string(i))->try_acquire().error() == errc::contended);
     CHECK(status(server, "Handler_update") == busy_from);
-    leases.clear();
+    for (auto& lease : leases)
+        CHECK(lease.release() == ReleaseResult::released);
+    // It does without as well.
+    server.sql("SET GLOBAL max_prepared_stmt_count = 0; KILL USER holdfast");
+    lab::wait_until([&] { return status(server, "Prepared_stmt_count") == 0; }, cap(5s), "gone");
+    const auto by_name = status(server, "Com_execute_sql");
+    for (int i = 0; i < 3; ++i)
+        for (auto& lease : hold_all())
+            CHECK(lease.release() == ReleaseResult::released);
+    CHECK(status(server, "Com_execute_sql") == by_name);
 }
