@@ -192,6 +192,11 @@ TEST_CASE("rights: what a script was refused is told by the command, and apart f
         INFO(words);
         CHECK(said(words) == "NOPERM: the user may not use the keys of this name (DEL)");
     }
+    // A script that went on has no place in its words.
+    const std::string all =
+        "ERR ACL failure in script: User app has no permissions to run the 'del' command";
+    CHECK(holdfast::resp::shown(all, script) == all);
+    CHECK(said("Something failed in script: x") == "ERR Something failed in script: x");
 }
 
 TEST_CASE("rights: a renewal and a release say which command was refused, and why") {
