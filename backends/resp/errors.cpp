@@ -102,7 +102,9 @@ error_code from_reply(std::string_view text) noexcept {
         return make(Error::denied);
     if (text.find("WRONGTYPE") != text.npos) return make(Error::wrong_type);
     if (text.find("OOM command not allowed") != text.npos) return make(Error::no_memory);
-    if (text.find("Unknown Redis command") != text.npos) return make(Error::no_command);
+    if (text.find("Unknown Redis command") != text.npos ||
+        text.find("Unknown command called from") != text.npos)  // Valkey
+        return make(Error::no_command);
     return make(Error::refused_command);
 }
 

@@ -128,8 +128,8 @@ TEST_CASE("T27: a peer that redirects is a cluster: nothing is granted, and noth
         }
 }
 
-TEST_CASE("rights: the words of a script's error, as Redis 6.2, 7.0 and 8.0 send them") {
-    // Taken from servers 6.2.16, 7.0.15 and 8.0.2.
+TEST_CASE("rights: the words of a script's error, as Redis and Valkey send them") {
+    // Taken from Redis 6.2.16, 7.0.15 and 8.0.2, and from Valkey 8.1.1.
     const std::string older =
         "ERR Error running script (call to f_" + std::string(40, 'a') + "): @user_script:48: ";
     const std::vector<std::pair<std::string, Error>> words{
@@ -165,6 +165,8 @@ TEST_CASE("rights: the words of a script's error, as Redis 6.2, 7.0 and 8.0 send
         {"ERR syntax error", Error::refused_command},
         {"ERR unknown command 'EVALSHA', with args beginning with: ", Error::no_command},
         {"ERR Unknown Redis command called from script script: x, on @user_script:48.",
+         Error::no_command},
+        {"ERR Unknown command called from script script: x, on @user_script:48.",
          Error::no_command},
         {older + "@user_script: 48: Unknown Redis command called from Lua script ",
          Error::no_command},
