@@ -102,7 +102,9 @@ error_code from_reply(std::string_view text) noexcept {
         return make(Error::denied);
     if (text.find("WRONGTYPE") != text.npos) return make(Error::wrong_type);
     if (text.find("OOM command not allowed") != text.npos) return make(Error::no_memory);
-    if (text.find("Unknown Redis command") != text.npos) return make(Error::no_command);
+    if (text.find("Unknown Redis command") != text.npos ||
+        text.find("Unknown command called from") != text.npos)  // Valkey
+        return make(Error::no_command);
     return make(Error::refused_command);
 }
 
@@ -148,8 +150,10 @@ std::string shown(std::string_view text, const Script& script) {
                    ? "NOPERM: the user may not run " + names
                    : "NOPERM: the user may not use the keys of this name (" + names + ")";
     if (!names.empty() && ec == make(Error::no_command)) return "the server has no " + names;
-    // Which script it was is no news to anybody.
-    return std::string(shown(text.substr(0, text.find(" script: "))));
+    // Which script it was is no news to anybody: "... script: SHA1, on @user_script:48." The words
+    // before may say "in script: " as well.
+    const auto on = text.rfind(", on @user_script:");
+    return std::string(shown(on == text.npos ? text : text.substr(0, text.rfind(" script: ", on))));
 }
 
 bool of_one_key(const error_code& ec) noexcept {

@@ -46,16 +46,19 @@ def facts():
 
 
 def results(reports):
-    """{part: {"passed": n, "failed": [name]}} of ctest's reports; what ran with Valkey is a part by itself."""
-    parts = collections.defaultdict(lambda: {"passed": 0, "failed": []})
+    """{part: {"passed": n, "failed": [name]}} of ctest's reports; what ran with Valkey is a part by itself. Of a test that
+    several have, the last one counts."""
+    ran = {}
     for report in map(pathlib.Path, reports):
         for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
             name = case.get("name")
-            part = parts[report.stem if report.stem != "suite" else name.split(".")[0]]
-            if case.get("status") == "run":
-                part["passed"] += 1
-            else:
-                part["failed"].append(name)
+            ran[report.stem if report.stem != "suite" else name.split(".")[0], name] = case.get("status") == "run"
+    parts = collections.defaultdict(lambda: {"passed": 0, "failed": []})
+    for (part, name), good in ran.items():
+        if good:
+            parts[part]["passed"] += 1
+        else:
+            parts[part]["failed"].append(name)
     return parts
 
 

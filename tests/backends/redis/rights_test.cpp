@@ -128,8 +128,8 @@ TEST_CASE("T27: a peer that redirects is a cluster: nothing is granted, and noth
         }
 }
 
-TEST_CASE("rights: the words of a script's error, as Redis 6.2, 7.0 and 8.0 send them") {
-    // Taken from servers 6.2.16, 7.0.15 and 8.0.2.
+TEST_CASE("rights: the words of a script's error, as Redis and Valkey send them") {
+    // Taken from Redis 6.2.16, 7.0.15 and 8.0.2, and from Valkey 8.1.1.
     const std::string older =
         "ERR Error running script (call to f_" + std::string(40, 'a') + "): @user_script:48: ";
     const std::vector<std::pair<std::string, Error>> words{
@@ -166,6 +166,8 @@ TEST_CASE("rights: the words of a script's error, as Redis 6.2, 7.0 and 8.0 send
         {"ERR unknown command 'EVALSHA', with args beginning with: ", Error::no_command},
         {"ERR Unknown Redis command called from script script: x, on @user_script:48.",
          Error::no_command},
+        {"ERR Unknown command called from script script: x, on @user_script:48.",
+         Error::no_command},
         {older + "@user_script: 48: Unknown Redis command called from Lua script ",
          Error::no_command},
     };
@@ -192,6 +194,11 @@ TEST_CASE("rights: what a script was refused is told by the command, and apart f
         INFO(words);
         CHECK(said(words) == "NOPERM: the user may not use the keys of this name (DEL)");
     }
+    // A script that went on has no place in its words.
+    const std::string all =
+        "ERR ACL failure in script: User app has no permissions to run the 'del' command";
+    CHECK(holdfast::resp::shown(all, script) == all);
+    CHECK(said("Something failed in script: x") == "ERR Something failed in script: x");
 }
 
 TEST_CASE("rights: a renewal and a release say which command was refused, and why") {
