@@ -98,6 +98,7 @@ void EtcdMember::drop_sessions() {
 /// As etcd does when it is asked to stop: it still serves the calls that are under way.
 void EtcdMember::say_farewell() {
     leaving = true;
+    kernel_.trace(machine.name, "says farewell");
     for (const bool last : {false, true})
         kernel_.after(last ? kernel_.random().between(ms, 5 * ms) : 0, [this, last] {
             if (!leaving || stands()) return;
