@@ -75,7 +75,7 @@ def row(name, run):
     parts = ", ".join(sorted(f"{part} {len(r['failed']) + r['passed']}" for part, r in run["parts"].items()))
     said = f"{passed} passed" + (f", {len(failed)} failed: " + ", ".join(f"`{test}`" for test in failed) if failed else "")
     if run["filter"]:
-        said += " (a part of the suite)"
+        said += " (of the suite only " + run["filter"].replace("|", "\\|") + ")"
     tick = "✓ " if passed and not failed and not run["filter"] else ""
     what = ", ".join(f"{what} {short(versions[what]).removesuffix('.0') if what == 'PostgreSQL' else short(versions[what])}"
                      for what in SHOWN if what in versions)
