@@ -78,7 +78,7 @@ void PendingReleases::send_due(boot_clock::time_point now, Send send) {
             queue.erase(first);
             continue;
         }
-        queue.modify(first, [now](PendingRelease& d) { d.due = d.until; });
+        queue.modify(first, [](PendingRelease& d) { d.due = d.until; });
         send(*first);
     }
 }
