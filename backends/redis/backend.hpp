@@ -7,12 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
+#include "../resp/subscriber.hpp"
+#include "../resp/waiters.hpp"
 #include "connection.hpp"
 #include "protocol/in_flight.hpp"
 #include "protocol/operations.hpp"
-#include "subscriber.hpp"
 
 namespace holdfast::redis {
 
@@ -104,28 +104,15 @@ public:
     awaitable<void> close() override;
 
 private:
-    struct Hash {
-        using is_transparent = void;
-        std::size_t operator()(std::string_view s) const noexcept {
-            return std::hash<std::string_view>()(s);
-        }
-    };
-    /// Owners that may be handed a lock, with their places while in use.
-    using Places = std::unordered_map<std::string, std::weak_ptr<void>, Hash, std::equal_to<>>;
-
     void demoted() override { subscriber_->reconnect(); }
     std::string_view channel() const noexcept override { return subscriber_->channel(); }
     awaitable<void> give_back(std::string name, std::string owner);
-    void add(spi::Attempt&);
-    void forget(std::string_view owner);
-    void sweep();
     void on_message(std::string_view payload);
     void on_gap();
     bool anyone_waits() const;
 
     std::shared_ptr<Subscriber> subscriber_;
-    Places places_;
-    std::size_t sweep_at_ = 256;
+    Waiters waiters_;  ///< owners that may be handed a lock
 };
 
 }  // namespace holdfast::redis

@@ -20,14 +20,9 @@ QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c) : RedisBacken
     listener.message = [this](std::string_view payload) { on_message(payload); };
     listener.again = [this] { on_gap(); };
     listener.wanted = [this] { return anyone_waits(); };
-    listener.refused = [this](std::string_view reply) {
-        context_.events.warn("SUBSCRIBE to hf:c:* was refused (" + std::string(shown(reply)) +
-                             "): waiters are not notified of a release and look by themselves; " +
-                             (from_reply(reply) == make(Error::no_command)
-                                  ? "the server must have the command, under its name"
-                                  : "ACL SETUSER the user +subscribe &hf:c:*"));
-    };
-    subscriber_ = std::make_shared<Subscriber>(c.engine, shared_, tls_.get(), std::move(listener));
+    listener.warn = [this](std::string text) { context_.events.warn(std::move(text)); };
+    subscriber_ = std::make_shared<Subscriber>(c.engine, shared_, tls_.get(), make_channel(),
+                                               std::move(listener));
 }
 
 awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
@@ -40,7 +35,8 @@ awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
         items.push_back(a);
         deadline = std::max(deadline, a->deadline);
         if (a->queue) {
-            add(*a);
+            state_of(a->place);
+            waiters_.add(a->owner, a->place);
             queues = true;
         }
     }
@@ -69,14 +65,14 @@ awaitable<void> QueueBackend::withdraw(std::span<spi::Attempt* const> all) {
     auto task = RedisBackend::withdraw(all);
     co_await std::move(task);
     for (const spi::Attempt* a : all)
-        if (!a->withdrawal) forget(a->owner);
+        if (!a->withdrawal) waiters_.forget(a->owner);
 }
 
 awaitable<void> QueueBackend::release(std::span<spi::Held* const> all) {
     auto task = RedisBackend::release(all);
     co_await std::move(task);
     for (const spi::Held* h : all)
-        if (h->released != ReleaseResult::unreachable) forget(h->owner);
+        if (h->released != ReleaseResult::unreachable) waiters_.forget(h->owner);
 }
 
 awaitable<void> QueueBackend::close() {
@@ -98,24 +94,8 @@ awaitable<void> QueueBackend::give_back(std::string name, std::string owner) {
     }
 }
 
-void QueueBackend::forget(std::string_view owner) {
-    if (const auto at = places_.find(owner); at != places_.end()) places_.erase(at);
-}
-
-void QueueBackend::add(spi::Attempt& a) {
-    state_of(a.place);
-    places_.insert_or_assign(std::string(a.owner), a.place);
-    if (places_.size() >= sweep_at_) sweep();
-}
-
-void QueueBackend::sweep() {
-    std::erase_if(places_, [](const auto& entry) { return entry.second.expired(); });
-    sweep_at_ = std::max<std::size_t>(256, 2 * places_.size());
-}
-
 bool QueueBackend::anyone_waits() const {
-    return std::any_of(places_.begin(), places_.end(), [](const auto& entry) {
-        const auto place = entry.second.lock();
+    return waiters_.any([](const std::shared_ptr<void>& place) {
         const OwnerState* p = find_state(place);
         return p != nullptr && p->queued;
     });
@@ -129,24 +109,21 @@ void QueueBackend::on_message(std::string_view payload) {
     const std::string_view key = rest;
     const std::string& prefix = shared_->options.prefix;
     if (said <= 0 || told.empty() || !key.starts_with(prefix)) return;
-    const auto known = places_.find(owner);
-    if (known == places_.end()) return;  // never ours, or given back already
-    const auto place = known->second.lock();
+    const auto* const known = waiters_.find(owner);
+    if (known == nullptr) return;  // never ours, or given back already
+    const auto place = known->lock();
     if (OwnerState* p = find_state(place)) {
         hear(*p, static_cast<std::uint64_t>(said), told, *shared_, boot_clock::now());
         return context_.events.wake(owner);
     }
     // That acquisition has ended: the lock must not stay with us until the window is over.
     auto task = give_back(std::string(key.substr(prefix.size())), std::string(owner));
-    places_.erase(known);
+    waiters_.forget(owner);
     asio::co_spawn(context_.engine, std::move(task), asio::detached);
 }
 
 void QueueBackend::on_gap() {
-    std::vector<std::string> waiting;
-    for (const auto& [owner, place] : places_)
-        if (!place.expired()) waiting.push_back(owner);
-    for (const std::string& owner : waiting)
+    for (const std::string& owner : waiters_.present())
         context_.events.wake(owner);
 }
 

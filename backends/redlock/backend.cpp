@@ -12,6 +12,13 @@ namespace holdfast::redlock {
 using spi::Attempt;
 using spi::Held;
 
+namespace {
+
+// So long may subscriptions delay an attempt, once.
+constexpr milliseconds subscribe_time{250};
+
+}  // namespace
+
 RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
     : capabilities_(promises(s)),
       context_(c),
@@ -31,6 +38,12 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
         deployment_->connections.push_back(
             std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.back().get()));
     }
+    if (set_->options.fencing) {
+        deployment_->listening = std::make_unique<Listening>(c, *set_, tls_);
+        set_->left_replica = [d = deployment_.get()](std::size_t node) {
+            d->listening->reconnect(node);
+        };
+    }
     Scripts::all();
     if (set_->size() % 2 == 0)
         c.events.warn(s.display() +
@@ -44,20 +57,19 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
 
 // Whoever is like this one is answered by the same request. Readers do not exclude each other, and
 // who asks with units has a mark of its own.
-bool RedlockBackend::alike(const Attempt& a) noexcept {
+bool RedlockBackend::alike(const Attempt& a) const noexcept {
     const OwnerState* const p = find_state(a.place);
+    if (stands(a) && deployment_->told()) return false;
     return a.units.exclusive() && (p == nullptr || !p->units);
 }
 
 // Nobody waits for it: the mark lapses by itself soon.
 void RedlockBackend::forget_mark(const Attempt& a) {
     OwnerState& p = *find_state(a.place);
-    p.marked = false;
     Keys keys;
     keys.assign(set_->options.prefix, a.name);
-    const bool shared = !a.units.exclusive();
-    const Ask leave = leave_ask(keys, std::string(a.owner), mark_text(p.ticket, shared, a.owner),
-                                OwnerState::never);
+    const Ask leave =
+        leave_ask(keys, std::string(a.owner), std::exchange(p.marked, {}), OwnerState::never);
     for (const auto& line : deployment_->connections) {
         NodeConnection::Request r{leave};
         r.done = [](const Reply*, const error_code&, bool) {};
@@ -71,6 +83,10 @@ error_code RedlockBackend::check_name(std::string_view name) const noexcept {
 }
 
 awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
+    if (std::any_of(all.begin(), all.end(), [this](const Attempt* a) { return stands(*a); })) {
+        auto task = deployment_->listening->ready(boot_clock::now() + subscribe_time);
+        co_await std::move(task);
+    }
     const auto under_way = std::make_shared<Countdown>(context_.engine);
     const auto now = boot_clock::now();
     // Callers that want one name would only split the votes among themselves: one of them asks.
@@ -85,8 +101,10 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
                             spi::format_duration(set_->options.max_ttl);
                 continue;
             }
+            const auto known = busy_.find(a->name);
+            if (a->queue && known != busy_.end() && now < known->second.waited_for)
+                state_of(a->place).units = true;
             if (alike(*a)) {
-                const auto known = busy_.find(a->name);
                 if (a->repeated && known != busy_.end() && now < known->second.until) {
                     a->outcome = Attempt::Busy{known->second.look_within, true};
                     continue;
@@ -97,6 +115,7 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
                     continue;
                 }
             }
+            if (a->queue && deployment_->listening) deployment_->listening->add(*a);
             under_way->begin();
             const auto round = std::make_shared<AcquireRound>(deployment_->round_context(), *a);
             drive(deployment_, round, [under_way] { under_way->end(); });
@@ -105,17 +124,30 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     auto task = Countdown::over(under_way);
     co_await std::move(task);
     for (const auto& [a, leader] : others) {
-        if (std::holds_alternative<Attempt::Granted>(leader->outcome))
+        if (a->queue && deployment_->told())
+            a->outcome = Attempt::Busy{milliseconds(1), false};  // to leave its mark
+        else if (std::holds_alternative<Attempt::Granted>(leader->outcome))
             a->outcome = Attempt::Busy{std::min(a->ttl / 3, milliseconds(1000)), true};
         else
             a->outcome = leader->outcome;
         a->detail = leader->detail;
     }
-    std::erase_if(busy_, [now](const auto& entry) { return entry.second.until <= now; });
-    const auto until = boot_clock::now() + share_;
+    for (const Attempt* a : all)
+        if (deployment_->listening && std::holds_alternative<Attempt::Granted>(a->outcome))
+            deployment_->listening->forget(a->owner);
+    std::erase_if(busy_, [now](const auto& entry) {
+        return std::max(entry.second.until, entry.second.waited_for) <= now;
+    });
+    const auto after = boot_clock::now();
     for (const auto& [name, leader] : first)
-        if (const auto* b = std::get_if<Attempt::Busy>(&leader->outcome))
-            busy_.insert_or_assign(std::string(name), Busy{until, b->look_within});
+        if (const auto* b = std::get_if<Attempt::Busy>(&leader->outcome)) {
+            Busy& known = busy_[std::string(name)];
+            known.until = after + share_;
+            known.look_within = b->look_within;
+        }
+    for (const Attempt* a : all)
+        if (stands(*a) && deployment_->told() && std::holds_alternative<Attempt::Busy>(a->outcome))
+            busy_[std::string(a->name)].waited_for = after + milliseconds(1000);
 }
 
 awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
@@ -127,8 +159,10 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
             const Attempt* a = all[i];
             const OwnerState* p = find_state(a->place);
             if (p == nullptr) continue;
-            if (p->marked) forget_mark(*a);
-            if (p->value.empty()) continue;  // every failed round undid itself
+            if (p->value.empty()) {  // every failed round undid itself
+                if (!p->marked.empty()) forget_mark(*a);
+                continue;
+            }
             under_way->begin();
             rounds[i] = std::make_shared<ReleaseRound>(deployment_->round_context(), *a);
             drive(deployment_, rounds[i], [under_way] { under_way->end(); });
@@ -138,6 +172,7 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
     co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i) {
         all[i]->withdrawal = {};
+        if (deployment_->listening) deployment_->listening->forget(all[i]->owner);
         if (rounds[i] && rounds[i]->result() == ReleaseResult::unreachable)
             all[i]->withdrawal = make(Error::no_quorum);
         else if (OwnerState* p = find_state(all[i]->place))
@@ -183,6 +218,7 @@ std::unique_ptr<spi::Lane> RedlockBackend::open_lane() {
 }
 
 awaitable<void> RedlockBackend::close() {
+    if (deployment_->listening) deployment_->listening->close();
     deployment_->stop();
     // What is owed at nodes that answer takes one more round trip, and so does a release that only
     // a majority has answered; the others free it by its ttl.

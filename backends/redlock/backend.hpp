@@ -52,7 +52,11 @@ private:
                                               const ScriptCall*, boot_clock::time_point deadline);
     /// Set when fewer than a majority answered, with what each said.
     spi::Failure no_quorum(const std::vector<NodeReply>&) const;
-    static bool alike(const spi::Attempt&) noexcept;
+    bool alike(const spi::Attempt&) const noexcept;
+    /// It leaves a mark, so that the nodes tell it.
+    bool stands(const spi::Attempt& a) const noexcept {
+        return a.queue && a.repeated && deployment_->listening;
+    }
     void forget_mark(const spi::Attempt&);
     /// The value of each holder of a Survey at the nodes.
     using Values = std::vector<std::string>;
@@ -65,9 +69,10 @@ private:
     awaitable<result<std::vector<std::string>>> scan(std::size_t node, std::string pattern,
                                                      boot_clock::time_point deadline);
 
-    /// A name that was just found busy, so that its waiters need not ask again yet.
+    /// A name that was just found busy, so that its waiters need not ask again yet, and who comes
+    /// new leaves a mark at once.
     struct Busy {
-        boot_clock::time_point until;
+        boot_clock::time_point until, waited_for;
         milliseconds look_within;
     };
 

@@ -12,7 +12,8 @@ public:
         : deployment_(std::move(f)),
           round_(std::move(r)),
           done_(std::move(done)),
-          timer_(deployment_->executor) {}
+          timer_(deployment_->executor),
+          open_(deployment_->connections.size(), 0U) {}
 
     void start() {
         const auto now = boot_clock::now();
@@ -27,10 +28,7 @@ public:
                     "if it keeps every write, durable=yes lets it vote at once");
             deployment_->connections[i]->look();
         }
-        timer_.expires_at(spi::net::steady(round_->deadline));
-        timer_.async_wait([self = shared_from_this()](error_code ec) {
-            if (!ec && !self->over_) self->finish(boot_clock::now());
-        });
+        finish_at(round_->deadline);
         advance();
     }
     void stop(boot_clock::time_point now) override {
@@ -44,7 +42,9 @@ private:
         busy_ = true;  // a line may answer inside ask()
         for (;;) {
             const auto now = boot_clock::now();
-            if (round_->phase(now) != Round::Phase::open) return finish(now);
+            const auto phase = round_->phase(now);
+            if (phase == Round::Phase::decided && awaits(now)) break;
+            if (phase != Round::Phase::open) return finish(now);
             bool any = false;
             for (std::size_t i = 0; i < deployment_->connections.size(); ++i)
                 if (round_->wants(i)) ask(i), any = true;
@@ -52,10 +52,29 @@ private:
         }
         busy_ = false;
     }
+    void finish_at(boot_clock::time_point at) {
+        timer_.expires_at(spi::net::steady(at));
+        timer_.async_wait([self = shared_from_this()](error_code ec) {
+            if (!ec && !self->over_) self->finish(boot_clock::now());
+        });
+    }
+    /// Decided, but for a moment an answer is worth more than what it saves.
+    bool awaits(boot_clock::time_point now) {
+        const auto& nodes = deployment_->set->nodes;
+        const bool any = std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+            const bool waits = round_->unhurried() || !node->slow(now);
+            return open_[node->index] > 0 && waits && !node->down();
+        });
+        if (any && !std::exchange(decided_, true))
+            finish_at(std::min(now + (round_->unhurried() ? long_grace : grace), round_->deadline));
+        return any;
+    }
     void ask(std::size_t node) {
+        ++open_[node];
         NodeConnection::Request r{round_->request()};
         r.done = [self = shared_from_this(), node, number = round_->asked(node)](
                      const Reply* reply, const error_code& why, bool sent) {
+            --self->open_[node];
             if (reply != nullptr)
                 self->round_->answered(node, number, *reply, boot_clock::now());
             else
@@ -68,6 +87,9 @@ private:
     }
     void finish(boot_clock::time_point now) {
         over_ = true;
+        if (decided_)
+            for (const auto& node : deployment_->set->nodes)
+                if (open_[node->index] > 0) node->set_slow(now);
         hook.unlink();
         timer_.cancel();
         round_->finish(now);
@@ -78,7 +100,8 @@ private:
     const std::shared_ptr<Round> round_;
     std::function<void()> done_;
     asio::steady_timer timer_;
-    bool busy_ = false, over_ = false;
+    boost::container::small_vector<unsigned, 7> open_;  ///< requests of each node without an answer
+    bool busy_ = false, over_ = false, decided_ = false;
 };
 
 }  // namespace
@@ -115,8 +138,11 @@ void Deployment::stop() {
         running.front().stop(now);
     const std::lock_guard hold(mutex);
     for (const LaneRequest* a : lane_requests)
-        for (std::size_t i = 0; a->open && i < connections.size(); ++i)
-            owe(i, undo_ask(a->key, a->value, a->shared), a->deadline, a->ttl);
+        for (std::size_t i = 0; a->open && i < connections.size(); ++i) {
+            Keys keys;
+            keys.assign({}, a->key);
+            owe(i, undo_ask(keys, a->value, set->options.fencing, a->shared), a->deadline, a->ttl);
+        }
 }
 
 CorkScope::CorkScope(const Deployment& f) : deployment_(f) {

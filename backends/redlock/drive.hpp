@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "listening.hpp"
 #include "node_connection.hpp"
 #include "rounds.hpp"
 
@@ -40,6 +41,7 @@ struct Deployment final : CleanUp {
     asio::any_io_executor executor;
     std::shared_ptr<NodeSet> set;
     std::vector<std::shared_ptr<NodeConnection>> connections;
+    std::unique_ptr<Listening> listening;   ///< null: fencing=off, waiters poll
     std::function<void(std::string)> warn;  ///< called once per text
     ActiveRounds running;
     std::mutex mutex;
@@ -48,12 +50,21 @@ struct Deployment final : CleanUp {
 
     /// Fewer than a majority are up, so nodes that are down are waited for.
     bool patient() const noexcept { return set->up() < set->quorum(); }
-    RoundContext round_context() { return round_context(*this); }
+    bool told() const noexcept { return listening && listening->works(); }
+    RoundContext round_context() {
+        RoundContext c = round_context(*this);
+        if (listening) c.channel = listening->channel();
+        c.told = told();
+        return c;
+    }
     RoundContext round_context(CleanUp& after) const {
         return {*set, after, set->options.prefix, set->options.fencing};
     }
     void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
              milliseconds ttl) override;
+    void arrived(std::size_t node, const std::string& value) override {
+        connections[node]->arrived(value);
+    }
     void acquire_late(std::size_t node, const Ask& enter,
                       const std::shared_ptr<void>& place) override;
     /// Finishes all rounds: what they, and lanes, may have acquired is then owed.

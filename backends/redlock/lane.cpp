@@ -15,14 +15,6 @@ using resp::LaneLink;
 using spi::Attempt;
 using spi::Held;
 
-namespace {
-
-// When the matter is decided: how long the other nodes' answers are waited for, so that their next
-// request need not wait for this one.
-constexpr milliseconds grace{5};
-
-}  // namespace
-
 Lane::Lane(std::shared_ptr<Deployment> f) : deployment_(std::move(f)) {
     for (const auto& node : deployment_->set->nodes)
         links_.push_back(std::make_unique<LaneLink>(*node->server));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr milliseconds shortest_pause{50}, longest_pause{500};
 /// More would keep other clients from a node for too long.
-constexpr std::size_t most_in_a_call = 32;
+constexpr std::size_t most_in_a_call = 64;
 
 }  // namespace
 
@@ -210,6 +210,7 @@ bool NodeConnection::take(Reply& reply) {
 
 void NodeConnection::settled() {
     if (!std::exchange(demoted_, false) || !left_.due(boot_clock::now())) return;
+    set_->left_replica(node_.index);
     fail(resp::make(resp::Error::read_only), false);
 }
 

@@ -43,6 +43,8 @@ public:
     /// Sends this release as soon as the node can be reached, until the key has expired. If a
     /// request may still arrive until `again`, repeats it after that.
     void owe(Ask release, boot_clock::time_point again, boot_clock::time_point until);
+    /// What may still have arrived with this value has: its release need not be repeated.
+    void arrived(const std::string& value) { releases_.arrived(value); }
     /// Tries now to send what is owed.
     void send_now();
     /// Whether something is owed, or asked and unanswered, that may be settled in a moment.

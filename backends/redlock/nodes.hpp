@@ -77,6 +77,8 @@ public:
     std::vector<std::unique_ptr<Node>> nodes;
     /// Called on the engine thread when a majority is up again. Set it before any line is opened.
     std::function<void()> majority_back = [] {};
+    /// The same when a node has turned out to be a replica.
+    std::function<void(std::size_t)> left_replica = [](std::size_t) {};
     /// Number of nodes not known to be down.
     std::size_t up() const noexcept;
     /// The nodes' time in us: middle() of the known clocks; 0 while those are no majority.

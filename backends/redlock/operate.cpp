@@ -345,13 +345,9 @@ awaitable<spi::Failure> RedlockBackend::break_one(std::string_view name, const s
                                                   std::optional<milliseconds>& free_in) {
     Keys keys;
     keys.assign(set_->options.prefix, name);
-    const std::vector<std::string> command{keys.lock,
-                                           keys.state,
-                                           keys.readers,
-                                           keys.marks,
-                                           value,
-                                           now ? "1" : "0",
-                                           std::to_string(set_->options.max_ttl.count())};
+    const std::vector<std::string> command{
+        keys.lock, keys.state, keys.readers,    keys.marks,
+        keys.line, value,      now ? "1" : "0", std::to_string(set_->options.max_ttl.count())};
     std::vector<std::vector<std::string>> commands(set_->size(), command);
     auto task = ask_all(std::move(commands), &Scripts::all().break_lock, deadline);
     const auto said = co_await std::move(task);

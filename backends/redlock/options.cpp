@@ -148,7 +148,7 @@ Capabilities promises(const spi::Settings& s) {
                     survives_client_clock_jump}};
     // Without a token neither do nodes see who came before, nor is there one for readers.
     if (s.flag("fencing"))
-        for (const Capability x : {fencing, shared, downgrade, lock_delay, min_hold})
+        for (const Capability x : {fencing, notified, shared, downgrade, lock_delay, min_hold})
             c.set(x);
     return c;
 }

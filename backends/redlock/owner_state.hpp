@@ -22,8 +22,10 @@ struct OwnerState {
     /// When its first request was sent, by the nodes' time in us and by ours; 0: not known yet.
     std::uint64_t ticket = 0;
     boot_clock::time_point since{};
-    bool marked = false;  ///< a mark may be at some node
+    std::string marked;  ///< the mark that may be at some node; empty: none
     resp::PollMark mark;
+    /// One bit per node that has said, since the last request, that it is its turn. Engine only.
+    std::uint32_t told = 0;
     /// The name stays closed until then, even after a release.
     boot_clock::time_point closed_until = never;
     /// It has met readers or their marks, so it asks with units.

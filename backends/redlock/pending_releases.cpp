@@ -33,6 +33,17 @@ void PendingReleases::reset(bool may_send) {
         all_.modify(at, [may_send](PendingRelease& d) { d.reset(may_send); });
 }
 
+void PendingReleases::arrived(const std::string& value) {
+    auto& values = all_.get<ByValue>();
+    const auto at = values.find(value);
+    if (at == values.end()) return;
+    // What is under way came after that request, over the same connection.
+    values.modify(at, [](PendingRelease& d) {
+        d.again = boot_clock::time_point::min();
+        if (d.answered) d.due = d.again;
+    });
+}
+
 boot_clock::time_point PendingReleases::due() const noexcept {
     const auto& queue = all_.get<ByDue>();
     return queue.empty() ? boot_clock::time_point::max() : queue.begin()->due;

@@ -49,6 +49,8 @@ public:
     /// The node has answered the release that was sent at `sent`.
     void answered(const std::string& value, boot_clock::time_point sent, bool refused,
                   boot_clock::time_point now);
+    /// No request of this value is under way any more.
+    void arrived(const std::string& value);
     void clear() noexcept { all_.clear(); }
 
 private:

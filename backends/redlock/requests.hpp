@@ -28,14 +28,15 @@ struct ScriptCall {
 };
 
 struct Scripts {
-    ScriptCall enter, release, renew, enter_units, renew_units, leave, inspect, break_lock;
+    ScriptCall enter, release, give_back, renew, enter_units, renew_units, leave, inspect,
+        break_lock;
     /// Made once, on first use.
     static const Scripts& all();
 };
 
 /// The keys of one lock at every node.
 struct Keys {
-    std::string lock, state, readers, marks;
+    std::string lock, state, readers, marks, line;
     void assign(std::string_view prefix, std::string_view name);
 };
 
@@ -84,10 +85,13 @@ Ask enter_ask(const Keys&, const std::string& value, milliseconds ttl, std::stri
 Ask plain_ask(const Keys&, const std::string& value, milliseconds ttl);
 Ask renew_ask(const Keys&, const std::string& value, milliseconds ttl, std::string token,
               boot_clock::time_point deadline);
+/// `fencing=off`: compare-and-delete, which tells nobody.
 Ask release_ask(std::string key, std::string value);
 
-/// Orders waiters alike at all nodes. Without a ticket: before all others.
-std::string mark_text(std::uint64_t ticket, bool shared, std::string_view owner);
+/// Orders waiters alike at all nodes. Without a ticket: before all others. `channel`: where a node
+/// tells this waiter that it is its turn.
+std::string mark_text(std::uint64_t ticket, bool shared, std::string_view owner,
+                      std::string_view channel = {});
 inline constexpr const char* first_ticket = "0000000000000000";
 /// Later than every other ticket.
 inline constexpr std::uint64_t last_ticket = 9'999'999'999'999'999;
@@ -104,8 +108,9 @@ Ask enter_units_ask(const Keys&, const std::string& value, milliseconds ttl, std
 /// The renewal of a reader, or of a writer that becomes one.
 Ask renew_units_ask(const Keys&, const std::string& value, milliseconds ttl,
                     boot_clock::time_point deadline);
-/// Releases a grant that was never reported.
-Ask undo_ask(const std::string& key, std::string value, bool shared);
+/// Releases a grant, with its mark.
+Ask undo_ask(const Keys&, const std::string& value, bool fencing, bool shared,
+             std::string mark = {});
 /// Releases any kind of lock and removes its mark. The name stays closed until then, unless that
 /// has passed. It is sent as a length, since a node's clock may have been set meanwhile.
 Ask leave_ask(const Keys&, const std::string& value, std::string mark,

@@ -12,8 +12,6 @@ using resp::PollMark;
 using spi::Attempt;
 using spi::Held;
 
-namespace {
-
 milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now) {
     const OwnerState* const p = find_state(place);
     if (p == nullptr || p->closed_until <= now) return milliseconds(0);
@@ -23,8 +21,6 @@ milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_poi
 milliseconds kept_now(const Held& h) {
     return kept_for(h.ttl, h.lock_delay, closed_for(h.place, boot_clock::now()));
 }
-
-}  // namespace
 
 milliseconds kept_for(milliseconds ttl, milliseconds lock_delay, milliseconds closed) noexcept {
     return std::max(ttl + lock_delay, closed);
@@ -55,7 +51,7 @@ void Round::missing(std::size_t node, unsigned number, const spi::Failure& why, 
 }
 
 void Round::owe(std::size_t node, boot_clock::time_point again) {
-    owe(node, undo_ask(keys_.lock, value(), shared_), again);
+    owe(node, undo_ask(keys_, value(), context_.fencing, shared_), again);
 }
 
 void Round::owe(std::size_t node, const Ask& release, boot_clock::time_point again) {
@@ -88,10 +84,13 @@ void AcquireRound::begin(boot_clock::time_point now) {
     // Something of an earlier round that was not undone (its grant came too late to be believed).
     if (!place.value.empty())
         for (std::size_t i = 0; i < peers_.size(); ++i)
-            owe(i, undo_ask(keys_.lock, place.value, shared_), place.under_way(i));
+            owe(i, undo_ask(keys_, place.value, context_.fencing, shared_), place.under_way(i));
     place.begin(attempt_->owner);
     if (place.rounds == 1) place.since = now;
     if (place.ticket == 0 && context_.fencing) place.ticket = context_.voters.propose(now);
+    place.told = 0;
+    // Nobody tells a mutex without a mark.
+    if (context_.told && attempt_->queue && attempt_->repeated) place.units = true;
     begun_ = now;
     waited_ = std::chrono::floor<milliseconds>(now - place.since);
     propose(context_.fencing ? context_.voters.propose(now) : 0);
@@ -113,17 +112,45 @@ void AcquireRound::propose(std::uint64_t token) {
         request_ = enter_ask(keys_, value, ttl_, std::move(proposal), deadline);
     } else {
         const std::uint64_t ticket = place.ticket == 0 ? last_ticket : place.ticket;
-        place.marked = place.marked || aged();
-        const WaiterTicket as{shared_, mark_text(ticket, shared_, attempt_->owner),
-                              aged() ? place.mark.lasts() : milliseconds(0)};
+        const WaiterTicket as{shared_,
+                              mark_text(ticket, shared_, attempt_->owner, context_.channel),
+                              marks() ? mark_lasts() : milliseconds(0)};
+        if (marks()) place.marked = as.mark;
         request_ = enter_units_ask(keys_, value, ttl_, std::move(proposal), as, deadline);
     }
 }
 
 // Whoever came before is let in before: a mark says so at each node.
-bool AcquireRound::aged() const noexcept {
-    return attempt_->queue && waited_ >= PollMark::after && find_state(place_)->ticket != 0 &&
-           with_units();
+bool AcquireRound::marks() const noexcept {
+    return attempt_->queue && (context_.told || waited_ >= PollMark::after) &&
+           find_state(place_)->ticket != 0 && with_units();
+}
+
+milliseconds AcquireRound::mark_lasts() const noexcept {
+    const milliseconds longer = context_.told ? pause() - PollMark::pause : milliseconds(0);
+    return find_state(place_)->mark.lasts() + std::max(3 * longer, milliseconds(0));
+}
+
+milliseconds AcquireRound::pause() const noexcept {
+    return std::min(attempt_->ttl / 3, milliseconds(1000));
+}
+
+// Once it has a mark, and the nodes tell it, it need not ask. But what it had at some nodes has
+// taken its marks there with it, and the first in line may be gone without a word.
+milliseconds AcquireRound::next_look(boot_clock::time_point now) const {
+    const milliseconds random(now.time_since_epoch().count() / 1000 % 50);
+    const auto soon = PollMark::pause / 2 + random;
+    auto look = pause();
+    if (!marks() && context_.told && attempt_->queue && find_state(place_)->ticket != 0)
+        return milliseconds(1);  // to leave it
+    if (marks() && (!context_.told || tally_.count(Vote::Kind::granted) > 0 ||
+                    tally_.count(Vote::Kind::low) > 0))
+        look = soon;
+    else if (marks() && tally_.free_for_others())
+        look = std::min(look, soon + random);
+    const auto left = tally_.busy_for();
+    if (left >= milliseconds(0)) look = std::min(look, left + milliseconds(2));
+    return std::max(look, milliseconds(1));
 }
 
 void AcquireRound::said(std::size_t node, bool current, const Reply& r, boot_clock::time_point now,
@@ -152,6 +179,7 @@ void AcquireRound::silent(std::size_t node, bool current, const spi::Failure& wh
         OwnerState* const p = find_state(place_);
         if (won_ && p->value == value() && peers_[node].open == 0)
             OwnerState::arrived(p->loose, node);
+        if (!won_ && peers_[node].open == 0) context_.after.arrived(node, value());
     } else if (current) {
         tally_.set(node, {.kind = Vote::Kind::missing, .why = why.why, .words = why.detail});
     }
@@ -208,7 +236,6 @@ void AcquireRound::finish(boot_clock::time_point now) {
 void AcquireRound::win(boot_clock::time_point now) {
     won_ = true;
     OwnerState& place = *find_state(place_);
-    place.marked = false;
     const milliseconds least = attempt_->min_hold;
     if (least > milliseconds(0)) place.closed_until = now + least + spi::drift(least);
     for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -231,12 +258,8 @@ void AcquireRound::lose(bool contended, const spi::Failure& wrong, boot_clock::t
         a.outcome = Attempt::Failed{wrong.why};
         a.detail = wrong.detail;
     } else if (contended) {
-        auto look = std::min(a.ttl / 3, milliseconds(1000));
-        if (aged())
-            look = PollMark::pause / 2 + milliseconds(now.time_since_epoch().count() / 1000 % 50);
-        const auto left = tally_.busy_for();
-        if (left >= milliseconds(0)) look = std::min(look, left + milliseconds(2));
-        a.outcome = Attempt::Busy{std::max(look, milliseconds(1)), !aged()};
+        const bool told = context_.told && a.queue && find_state(place_)->ticket != 0;
+        a.outcome = Attempt::Busy{next_look(now), !marks() && !told};
     } else {
         const bool slow = tally_.verdict() == Tally::Verdict::granted;
         a.outcome =
@@ -365,82 +388,6 @@ void RenewRound::give_up(boot_clock::time_point now) {
             said_[i] == Say::empty || said_[i] == Say::gone || said_[i] == Say::broken;
         if (!gone || again > now) owe(i, again);
     }
-}
-
-// --- release
-// ------------------------------------------------------------------------------------
-
-ReleaseRound::ReleaseRound(const RoundContext& s, const Held& h, bool engine)
-    : Round(s, h.name, h.place, !h.units.exclusive(), kept_now(h), h.deadline),
-      engine_(engine),
-      told_(true) {}
-
-ReleaseRound::ReleaseRound(const RoundContext& s, const Attempt& a)
-    : Round(s, a.name, a.place, !a.units.exclusive(), kept_for(a), a.deadline),
-      engine_(true),
-      told_(false) {}
-
-void ReleaseRound::begin(boot_clock::time_point now) {
-    begun_ = now;
-    waiting_ = peers_.size();
-    votes_.begin(peers_.size());
-    OwnerState* const p = find_state(place_);
-    if (p != nullptr) p->leaving = true;
-    // Before anything is sent: what another thread notes as arrived meanwhile may have come after
-    // our release.
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
-        peers_[i].wanted = true;
-        const auto none = boot_clock::time_point::min();
-        under_way_.push_back(
-            {p == nullptr ? none : p->under_way(i), p == nullptr ? none : p->under_way(i, true)});
-    }
-    const std::string value = p == nullptr ? std::string() : p->value;
-    if (told_ && closed_for(place_, now) > milliseconds(0))
-        request_ = leave_ask(keys_, value, {}, p->closed_until);
-    else
-        request_ = undo_ask(keys_.lock, value, shared_);
-}
-
-void ReleaseRound::said(std::size_t node, bool, const Reply& r, boot_clock::time_point,
-                        bool in_order) {
-    const std::size_t before = tally_.answered();
-    tally_.add(r);
-    if (tally_.answered() == before) {
-        silent(node, true, {});
-        return votes_.set(node, vote_from(r, false));
-    }
-    votes_.set(node, {.kind = Vote::Kind::granted});
-    --waiting_;
-    const OwnerState* const p = find_state(place_);
-    const auto again = in_order                  ? under_way_[node].in_order
-                       : engine_ && p != nullptr ? p->under_way(node)
-                                                 : under_way_[node].any;
-    // Not the time of the answer: something may have come after the release and before that.
-    if (again > begun_) owe(node, request_, again);
-}
-
-void ReleaseRound::silent(std::size_t node, bool, const spi::Failure& why) {
-    --waiting_;
-    votes_.set(node, {.kind = Vote::Kind::missing, .why = why.why, .words = why.detail});
-    owe(node, request_, under_way_[node].any);
-}
-
-Round::Phase ReleaseRound::phase(boot_clock::time_point) {
-    if (waiting_ == 0) return Phase::closed;
-    return tally_.ones >= context_.voters.quorum() ? Phase::decided : Phase::open;
-}
-
-void ReleaseRound::finish(boot_clock::time_point) {
-    finished_ = true;
-    for (std::size_t i = 0; i < peers_.size(); ++i)
-        if (std::exchange(peers_[i].wanted, false)) owe(i, request_, under_way_[i].any);
-}
-
-void ReleaseRound::report(Held& h, boot_clock::time_point now) const {
-    h.released = result();
-    if (h.released != ReleaseResult::unreachable) return;
-    h.release_error = votes_.why();
-    h.detail = votes_.words(context_.voters, now);
 }
 
 }  // namespace holdfast::redlock

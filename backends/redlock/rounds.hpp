@@ -14,6 +14,10 @@
 
 namespace holdfast::redlock {
 
+/// When the matter is decided: how long the other nodes' answers are waited for, so that their next
+/// request need not wait for this one, and nothing need be undone for want of an answer.
+inline constexpr milliseconds grace{5}, long_grace{100};
+
 /// What a round leaves to do at single nodes, even after its caller has gone.
 class CleanUp {
 public:
@@ -22,6 +26,8 @@ public:
     /// `again`, repeats it after that.
     virtual void owe(std::size_t node, const Ask& release, boot_clock::time_point again,
                      milliseconds ttl) = 0;
+    /// No request of this value is under way to that node any more, so one release is enough.
+    virtual void arrived(std::size_t, const std::string&) {}
     /// Acquires at one more node a lock that a majority has granted. Its bit in `repairs` is set.
     virtual void acquire_late(std::size_t node, const Ask& enter,
                               const std::shared_ptr<void>& place) = 0;
@@ -33,12 +39,18 @@ inline milliseconds kept_for(const spi::Attempt& a) noexcept {
     return kept_for(a.ttl, a.lock_delay, a.min_hold);
 }
 
+/// What is left of min_hold, and for how long a node keeps this grant from now on.
+milliseconds closed_for(const std::shared_ptr<void>& place, boot_clock::time_point now);
+milliseconds kept_now(const spi::Held&);
+
 /// Shared by all rounds of one client, which it outlives.
 struct RoundContext {
     Voters& voters;
     CleanUp& after;
     std::string_view prefix;
     bool fencing = true;
+    std::string_view channel{};  ///< where nodes tell waiters of this client
+    bool told = false;           ///< it listens there at a majority
 };
 
 /// Call begin(). After it and after each phase(), send the request to the nodes for which wants()
@@ -71,6 +83,8 @@ public:
     virtual void finish(boot_clock::time_point now) = 0;
     /// useful() may become false.
     virtual bool ages() const noexcept { return false; }
+    /// Decided, and its caller waits in any case: answers are worth more than time.
+    virtual bool unhurried() const noexcept { return false; }
     /// Whether a request that has waited for its connection is still useful.
     virtual bool useful(std::size_t, boot_clock::time_point) const noexcept { return true; }
 
@@ -115,6 +129,7 @@ public:
     Phase phase(boot_clock::time_point now) override;
     void finish(boot_clock::time_point now) override;
     bool ages() const noexcept override { return true; }
+    bool unhurried() const noexcept override { return marks() && context_.told; }
     bool useful(std::size_t node, boot_clock::time_point now) const noexcept override;
 
 private:
@@ -122,7 +137,12 @@ private:
     void silent(std::size_t, bool, const spi::Failure&) override;
     void propose(std::uint64_t token);
     void ask_again();
-    bool aged() const noexcept;
+    /// It leaves a mark where it is not granted: whoever comes later does not pass.
+    bool marks() const noexcept;
+    milliseconds mark_lasts() const noexcept;
+    /// Within which time a waiter that the nodes tell asks by itself.
+    milliseconds pause() const noexcept;
+    milliseconds next_look(boot_clock::time_point now) const;
     void win(boot_clock::time_point now);
     void lose(bool contended, const spi::Failure& wrong, boot_clock::time_point now);
 

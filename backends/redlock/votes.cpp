@@ -39,6 +39,7 @@ Vote vote_from(const Reply& r, bool plain) {
         if (r.is(Reply::Type::status)) return {.kind = Kind::granted};
         if (r.is(Reply::Type::nil)) return {.kind = Kind::busy};
     } else if (r.is_text() && !r.text.empty()) {
+        std::string_view rest = behind_letter(r);
         switch (r.text.front()) {
             case 'g':
             case 'G':
@@ -49,7 +50,9 @@ Vote vote_from(const Reply& r, bool plain) {
                     return {.kind = Kind::low, .token = *token, .again = r.text.front() == 'H'};
                 return {.kind = Kind::refused, .why = make(Error::sealed)};
             case 'b':
-                return {.kind = Kind::busy, .left = milliseconds(resp::number(behind_letter(r)))};
+                return {.kind = Kind::busy,
+                        .left = milliseconds(resp::number(resp::word(rest))),
+                        .behind = rest == "0"};
             case 'u':
                 return {.kind = Kind::units};
             case 'l':
@@ -101,10 +104,17 @@ std::uint64_t Tally::next_token() const noexcept {
 milliseconds Tally::busy_for() const noexcept {
     milliseconds least(-1);
     for (const Vote& v : votes_)
-        if (v.kind == Vote::Kind::busy && v.left >= milliseconds(0) &&
+        if (v.kind == Vote::Kind::busy && !v.behind && v.left >= milliseconds(0) &&
             (least < milliseconds(0) || v.left < least))
             least = v.left;
     return least;
+}
+
+bool Tally::free_for_others() const noexcept {
+    const auto kept = std::count_if(votes_.begin(), votes_.end(), [](const Vote& v) {
+        return v.kind == Vote::Kind::busy && v.left == milliseconds(-2);
+    });
+    return static_cast<std::size_t>(kept) >= majority(votes_.size());
 }
 
 error_code Tally::why() const noexcept {

@@ -26,7 +26,8 @@ struct Vote {
     };
     Kind kind = Kind::waiting;
     std::uint64_t token = 0;  ///< low: the highest there
-    milliseconds left{-1};    ///< busy: for how long; negative: unknown
+    milliseconds left{-1};    ///< busy: for how long; -2: free, for others; -1: unknown
+    bool behind = false;      ///< busy: others came before
     bool again = false;       ///< granted, low: it was there before
     error_code why{};         ///< missing, refused
     std::string words{};      ///< refused, missing
@@ -55,8 +56,11 @@ public:
     };
     Verdict verdict() const noexcept;
     std::uint64_t next_token() const noexcept;
-    /// Within which time a busy lock is free, as far as the nodes know; negative: unknown.
+    /// Within which time a busy lock is free for this one, as far as the nodes know; negative:
+    /// unknown.
     milliseconds busy_for() const noexcept;
+    /// A majority keeps it free for others, so nobody holds it.
+    bool free_for_others() const noexcept;
     /// Why there is no quorum: a node's final refusal, else no_quorum.
     error_code why() const noexcept;
     /// What every node said, in one sentence.

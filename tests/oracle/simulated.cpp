@@ -23,9 +23,16 @@ struct Servers {
 };
 
 struct RedisServers final : Servers {
-    RedisServers(sim::Kernel& k, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i)
+    /// `tells`: clients may subscribe. Where they may not, waiters of Redlock poll, and leave marks
+    /// by the rules that are written down here; when they leave the others depends on when the
+    /// nodes have confirmed a subscription.
+    RedisServers(sim::Kernel& k, std::size_t count, bool tells) {
+        for (std::size_t i = 0; i < count; ++i) {
             nodes.push_back(std::make_unique<sim::Redis>(k, "node" + std::to_string(i)));
+            if (tells) continue;
+            nodes.back()->deaf = "*";
+            nodes.back()->refuses_it = true;
+        }
     }
     std::vector<sim::Server*> all() override {
         std::vector<sim::Server*> out;
@@ -61,12 +68,12 @@ const Deployment& deployment_of(const std::string& backend) {
         {"redis",
          {"redis://10.0.0.1",
           [](sim::Kernel& k) -> std::unique_ptr<Servers> {
-              return std::make_unique<RedisServers>(k, 1);
+              return std::make_unique<RedisServers>(k, 1, true);
           }}},
         {"redlock",
          {"redlock://10.0.0.1,10.0.0.2,10.0.0.3?durable=yes",
           [](sim::Kernel& k) -> std::unique_ptr<Servers> {
-              return std::make_unique<RedisServers>(k, 3);
+              return std::make_unique<RedisServers>(k, 3, false);
           }}},
         {"etcd",
          {"etcd://10.0.0.1?robust=yes",

@@ -162,7 +162,7 @@ private:
 /// Several servers, of which a majority grants.
 class Redlock final : public Deployment {
 public:
-    explicit Redlock(Kernel& k)
+    Redlock(Kernel& k, const Options& o)
         : kernel_(k), fencing_(!k.random().chance(250)), durable_(k.random().chance(500)) {
         const std::size_t count = k.random().chance(300) ? 5 : k.random().chance(800) ? 3 : 4;
         for (std::size_t i = 0; i < count; ++i) {
@@ -171,9 +171,21 @@ public:
             machine.ppm = k.random().between(-3000, 3000);
             if (!durable_) machine.local = epoch + right + k.random().between(0, 100 * ms);
         }
+        // One client cannot be told, and polls.
+        Random random(o.seed ^ 0xDEAFU);
+        if (!random.chance(300)) return;
+        const auto deaf = "client" + std::to_string(random.below(2));
+        const bool refused = random.chance(500);
+        for (const auto& node : nodes_) {
+            node->deaf = deaf;
+            node->refuses_it = refused;
+        }
     }
 
     std::string url(const World& w) override {
+        if (w.calm)
+            for (const auto& node : nodes_)
+                node->deaf.clear();
         std::string hosts;
         for (std::size_t i = 0; i < nodes_.size(); ++i)
             hosts += (i == 0 ? "" : ",") + host(i) + ":6379";
@@ -193,7 +205,10 @@ public:
     }
     /// Where nodes may forget, tokens grow as long as most clocks are right (its README).
     bool right_clocks() const override { return !durable_; }
-    bool ages(const Name&, Mode mode) const override { return fencing_ && mode == Mode::shared; }
+    /// A mutex that polls leaves no mark.
+    bool ages(const Name&, Mode mode) const override {
+        return fencing_ && (mode == Mode::shared || nodes_.front()->deaf.empty());
+    }
     std::vector<Listening> servers() override {
         std::vector<Listening> all;
         for (std::size_t i = 0; i < nodes_.size(); ++i)
@@ -300,8 +315,8 @@ std::unique_ptr<Deployment> make_redis(Kernel& k, const Options& o) {
     return std::make_unique<OneRedis>(k, o);
 }
 
-std::unique_ptr<Deployment> make_redlock(Kernel& k) {
-    return std::make_unique<Redlock>(k);
+std::unique_ptr<Deployment> make_redlock(Kernel& k, const Options& o) {
+    return std::make_unique<Redlock>(k, o);
 }
 
 }  // namespace holdfast::sim

@@ -47,6 +47,8 @@ Nanos History::end_of(const Grant& g) const {
 
 Nanos History::closed_until(const Grant& g) const {
     if (is_ordered(g, Order::Kind::break_now)) return 0;
+    // Where it was broken, its value stays after its release, and an operator may free that.
+    if (is_ordered(g, Order::Kind::break_) && may_be_broken(g.name, g.until, true)) return 0;
     const LockOptions& o = world_.names[g.name].options;
     const Nanos by_grant = o.min_hold > milliseconds(0) ? g.from + at_least(o.min_hold) : 0;
     if (g.belief == nullptr) return by_grant;

@@ -166,7 +166,7 @@ std::string Redis::answer(Session& s, const Words& words) {
     if (name == "INFO")
         return bulk("redis_version:7.0.15\r\nrun_id:" + run_id_ + "\r\nuptime_in_seconds:" +
                     std::to_string((machine.clock(kernel_.now()) - began_) / second) + "\r\n");
-    if (name == "SUBSCRIBE" && s.connection->route().process.name == deaf)
+    if (name == "SUBSCRIBE" && (deaf == "*" || s.connection->route().process.name == deaf))
         return refuses_it ? "-NOPERM this user has no permissions to access one of the channels\r\n"
                           : "";
     if (name == "SUBSCRIBE") {

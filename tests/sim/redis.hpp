@@ -46,7 +46,7 @@ public:
     /// When it began without data.
     Nanos emptied() const noexcept { return emptied_; }
 
-    /// The client that it notifies of nothing: refused at once, or never answered.
+    /// The client ("*": all) that it notifies of nothing: refused at once, or never answered.
     std::string deaf;
     bool refuses_it = false;
 

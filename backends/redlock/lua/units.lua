@@ -7,10 +7,14 @@
 ---  hf:s    readers, in the set; '!' before a value: broken, '=': released before min_hold
 ---  hf:m    no holder: an exclusive holder released before the end of min_hold
 ---
---- A waiter that has waited for long leaves a mark, "TICKET MODE OWNER", in a second sorted set, by
---- the time at which it expires. Tickets have 16 digits and are the same at all nodes, so marks
---- compare as text. In the same set stands "!VALUE" for each value that was broken, as long as a
---- request for it may still arrive: it takes nothing.
+--- A waiter leaves a mark, "TICKET MODE OWNER CHANNEL", in a second sorted set, by the time at which
+--- it expires. Tickets have 16 digits and are the same at all nodes, so marks compare as text. In the
+--- same set stands "!VALUE" for each value that was broken, as long as a request for it may still
+--- arrive: it takes nothing. A third set has "MODE MARK" for each mark, all with the same score, so
+--- that the first one of a mode is found without a look at the others. It may have too much, since
+--- marks expire, and too little, since older clients know nothing of it and have no channel.
+---
+--- Whoever makes room tells those whose turn it is, on their channels. That is a hint: they ask.
 ---
 --- After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest token of
 --- an exclusive holder; what a mutex writes has both in one. A reader's token must be above the
@@ -42,22 +46,29 @@ end
 local got = quick_reader(KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 if got then return got end
 
---- The only reader leaves. The marker lives as long as the last of them, so it is there in time.
+--- The only reader leaves, and nobody waits. The marker lives as long as the last of them, so it is
+--- there in time.
 -- name: quick_leave
-if ARGV[2] == '0' and redis.pcall('GET', KEYS[1]) == 'hf:s' then
+if ARGV[2] == '0' and ARGV[3] == '' and redis.pcall('GET', KEYS[1]) == 'hf:s' then
   local parts = redis.pcall('ZRANGE', KEYS[3], 0, 1)
-  if parts[1] == ARGV[1] and not parts[2] then
-    if ARGV[3] ~= '' then redis.pcall('ZREM', KEYS[4], ARGV[3]) end
+  if parts[1] == ARGV[1] and not parts[2] and redis.pcall('EXISTS', KEYS[5]) == 0 then
     redis.call('DEL', KEYS[1], KEYS[3])
     return 1
   end
 end
 
+--- A mutex without a mark is given back, and nobody waits.
+-- name: quick_give_back
+local v = redis.pcall('GET', KEYS[1])
+local left = v and 2 or 0
+if v == ARGV[1] then left = redis.call('DEL', KEYS[1]) end
+if redis.pcall('EXISTS', KEYS[2]) ~= 1 then return left end
+
 -- name: units
 local READERS, CLOSED, ZERO = 'hf:s', 'hf:m', '0000000000000000'
-local lock, state, hold, marks
+local lock, state, hold, marks, line
 local function use(i)
-  lock, state, hold, marks = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
+  lock, state, hold, marks, line = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3], KEYS[i + 4]
 end
 
 local function int(n) return string.format('%.0f', n) end
@@ -104,12 +115,50 @@ local function read()
   return form, last, string.match(rest, '^:(%d+)$') or last, rest
 end
 
+local function earliest(mode)                 -- of the marks that have not expired
+  while true do
+    local m = call('ZRANGE', line, '[' .. mode .. ' ', '(' .. mode .. '!', 'BYLEX', 'LIMIT', 0, 1)[1]
+    if not m then return nil end
+    local mark = string.sub(m, 3)
+    local ends = call('ZSCORE', marks, mark)
+    if ends and tonumber(ends) >= now then return mark end
+    call('ZREM', line, m)
+  end
+end
+
+local function say(mark)
+  local owner, channel = string.match(mark, '^%d+ %a (%S+) (%S+)$')
+  if channel then redis.pcall('PUBLISH', channel, owner) end
+end
+
+-- Tells the first waiter, or all readers before the first writer, when there is room beside `cur`,
+-- or will be at a time that they do not know yet.
+local function tell(cur)
+  if cur and cur ~= READERS and cur ~= CLOSED then return end
+  if call('EXISTS', line) == 0 then return end
+  local w, r = earliest('w'), earliest('r')
+  if r and not (w and w < r) then
+    local last = w and '(r ' .. w or '(r!'
+    for _, m in ipairs(call('ZRANGE', line, '[r ', last, 'BYLEX', 'LIMIT', 0, 256)) do say(string.sub(m, 3)) end
+  elseif w and cur ~= READERS then
+    say(w)
+  end
+end
+
 -- name: marks
-local function put(mark, window)              -- the key lives as long as the last of them
+local function put(mark, window)              -- the keys live as long as the last of them
   local put = redis.pcall('ZADD', marks, int(now + window), mark)
   if type(put) == 'table' then return put end
-  local last = call('ZRANGE', marks, -1, -1, 'WITHSCORES')
-  call('PEXPIREAT', marks, int(last[2] + 1))
+  local last = int(call('ZRANGE', marks, -1, -1, 'WITHSCORES')[2] + 1)
+  call('PEXPIREAT', marks, last)
+  if string.sub(mark, 1, 1) == '!' then return end
+  call('ZADD', line, 0, string.sub(mark, 18, 18) .. ' ' .. mark)
+  call('PEXPIREAT', line, last)
+end
+
+local function drop(mark)
+  redis.pcall('ZREM', marks, mark)
+  redis.pcall('ZREM', line, string.sub(mark, 18, 18) .. ' ' .. mark)
 end
 
 local function settle(form, last, rest)       -- marks come and go: the format says so
@@ -123,11 +172,15 @@ local function settle(form, last, rest)       -- marks come and go: the format s
   return wanted
 end
 
---- KEYS lock, state, readers, marks; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline in
---- this node's ms; 4 token, as in `enter`; 5 r reader, w exclusive; 6 the mark of this acquisition,
---- which later ones do not pass; 7 how long it stays, ms (0: no mark). Answers as `enter`.
+--- KEYS lock, state, readers, marks, line; ARGV 1 the value; 2 for how long it is set, ms; 3 deadline
+--- in this node's ms; 4 token, as in `enter`; 5 r reader, w exclusive; 6 the mark of this acquisition,
+--- which later ones do not pass; 7 how long it stays, ms (0: no mark). Answers as `enter`, with ' 1'
+--- behind the time of a busy name where no mark is before this one, else ' 0'.
 -- name: enter_units
 local function passes(mark, mode)             -- it may be before some, and none is before it
+  local w, r = earliest('w'), mode == 'w' and earliest('r')
+  if (w and w < mark) or (r and r < mark) then return false end
+  if call('ZCARD', marks) <= call('ZCARD', line) then return true end
   for _, m in ipairs(call('ZRANGE', marks, 0, -1)) do
     if m < mark and string.sub(m, 1, 1) ~= '!' and (mode == 'w' or string.sub(m, 18, 18) == 'w') then return false end
   end
@@ -149,10 +202,10 @@ local function enter(value, px, deadline, token, mode, mark, window)
     if not free then
       if window ~= '0' then put(mark, window) end
       settle(form, last, rest)
-      return 'b ' .. int(call('PTTL', lock))
+      return 'b ' .. int(call('PTTL', lock)) .. (passes(mark, mode) and ' 1' or ' 0')
     end
   end
-  if marked then call('ZREM', marks, mark) end
+  if marked then drop(mark) end
   if mode == 'r' and cur ~= value then
     join(cur, value, px)
   else
@@ -179,9 +232,9 @@ return enter(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7])
 --- The same for many locks: KEYS and ARGV lock by lock, and an answer each.
 -- name: enter_units_many
 local out = {}
-for i = 1, #KEYS / 4 do
+for i = 1, #KEYS / 5 do
   local a = 7 * i - 6
-  use(4 * i - 3)
+  use(5 * i - 4)
   out[i] = enter(ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6])
 end
 return out
@@ -196,6 +249,7 @@ local function renew(value, px, deadline)
   local shares = cur == READERS
   if cur == value or (shares and call('ZSCORE', hold, value)) then
     join(cur, value, px)
+    if cur == value then tell(READERS) end    -- a downgrade
     local form, last = read()
     if form then call('PEXPIREAT', state, till(last, px)) end
     return 'y'
@@ -213,9 +267,9 @@ return renew(ARGV[1], ARGV[2], ARGV[3])
 
 -- name: renew_units_many
 local out = {}
-for i = 1, #KEYS / 4 do
+for i = 1, #KEYS / 5 do
   local a = 4 * i - 3
-  use(4 * i - 3)
+  use(5 * i - 4)
   out[i] = renew(ARGV[a], ARGV[a + 1], ARGV[a + 2])
 end
 return out
@@ -224,21 +278,45 @@ return out
 --- mark to remove ('' = none). Answers as `release`.
 -- name: leave
 local function leave(value, closed, mark)
-  if mark ~= '' then redis.pcall('ZREM', marks, mark) end
+  if mark ~= '' then drop(mark) end
   local cur = look()
   local stays = tonumber(closed) > 0
   if stays then closed = int(now + closed) end
+  local result = cur and 2 or 0
   if cur == value then
     if stays then call('SET', lock, CLOSED, 'PXAT', closed) else call('DEL', lock) end
-    return 1
-  end
-  if cur == READERS and call('ZREM', hold, value) == 1 then
+    result = 1
+  elseif cur == READERS and call('ZREM', hold, value) == 1 then
     if stays then call('ZADD', hold, closed, '=' .. value) end
     part()
-    return 1
+    result = 1
   end
-  return cur and 2 or 0
+  pcall(tell, redis.pcall('GET', lock))       -- it is given back, whoever cannot be told
+  return result
 end
+
+--- KEYS lock, line; ARGV the value. Answers as `release`.
+-- name: give_back
+local function tell_of(key, queue, cur)
+  local function other(which) return (string.gsub(queue, '}:hf:l', '}:hf:' .. which, 1)) end
+  lock, state, hold, marks, line = key, other('t'), other('r'), other('m'), queue
+  pcall(tell, cur)                            -- it is given back, whoever cannot be told
+end
+
+-- name: give_back_one
+tell_of(KEYS[1], KEYS[2], v ~= ARGV[1] and v)
+return left
+
+-- name: give_back_many
+local out = {}
+for i = 1, #KEYS / 2 do
+  local key, queue = KEYS[2 * i - 1], KEYS[2 * i]
+  local v = redis.pcall('GET', key)
+  out[i] = v and 2 or 0
+  if v == ARGV[i] then out[i] = call('DEL', key) end
+  if redis.pcall('EXISTS', queue) == 1 then tell_of(key, queue, v ~= ARGV[i] and v) end
+end
+return out
 
 -- name: leave_one
 use(1)
@@ -246,8 +324,8 @@ return leave(ARGV[1], ARGV[2], ARGV[3])
 
 -- name: leave_many
 local out = {}
-for i = 1, #KEYS / 4 do
-  use(4 * i - 3)
+for i = 1, #KEYS / 5 do
+  use(5 * i - 4)
   out[i] = leave(ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i])
 end
 return out
@@ -290,6 +368,7 @@ if cur == READERS then
   if at_once then
     call('ZREM', hold, broken)
     part()
+    pcall(tell, redis.pcall('GET', lock))
   else
     call('ZADD', hold, ends, broken)
   end
@@ -299,6 +378,7 @@ if cur ~= value and cur ~= broken then return {'n', -1, keep_out()} end
 local left = call('PTTL', lock)
 if at_once or left < 0 then
   call('DEL', lock)
+  pcall(tell, false)
 elseif cur == value then
   call('SET', lock, broken, 'KEEPTTL')
 end

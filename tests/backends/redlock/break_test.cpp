@@ -26,7 +26,7 @@ struct Broken {
     }
     std::string end(Node& n, bool at_once) {
         return say(n, Ask::of(&rl::Scripts::all().break_lock, keys.lock, keys.state, keys.readers,
-                              keys.marks, "x", at_once ? "1" : "0", "60000"));
+                              keys.marks, keys.line, "x", at_once ? "1" : "0", "60000"));
     }
     std::string say(Node& n, const Ask& a) { return n.run(a, now).text.substr(0, 1); }
     const bool shared;

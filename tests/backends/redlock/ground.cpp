@@ -45,6 +45,7 @@ public:
         return true;
     }
     bool durable() const override { return true; }
+    bool marks_at_once() const override { return query_.empty(); }
     std::string waits_for_late_answers() const override {
         return "request_timeout=8s&node_timeout=3s";
     }
@@ -84,10 +85,9 @@ private:
     std::unique_ptr<Proxies> all_proxies_;
 };
 
-const AddGround redlock{
-    "redlock", [] { return std::make_unique<Redlock>("redlock", ""); },
-    all_but({C::fifo, C::notified, C::previous_holder, C::semaphore, C::release_request}),
-    break_reason_kept};
+const AddGround redlock{"redlock", [] { return std::make_unique<Redlock>("redlock", ""); },
+                        all_but({C::fifo, C::previous_holder, C::semaphore, C::release_request}),
+                        break_reason_kept};
 const AddGround redlock_plain{
     "redlock-plain", [] { return std::make_unique<Redlock>("redlock-plain", "&fencing=off"); },
     mutexes_but({C::fencing, C::fifo, C::notified, C::previous_holder}), break_reason_kept};

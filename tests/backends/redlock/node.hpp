@@ -19,7 +19,7 @@ using rl::Reply;
 
 inline constexpr Units reader{.take = 1, .of = Units::all, .mode = holdfast::Mode::shared};
 
-struct FakeVoters final : rl::Voters {
+struct FakeVoters : rl::Voters {
     std::size_t n = 3;
     std::string place = "node";
     std::size_t size() const noexcept override { return n; }
@@ -59,10 +59,11 @@ public:
                 std::to_string(a.length ? std::max<std::int64_t>(ms_of(a.deadline) - ms_of(at), 0)
                                         : ms_of(a.deadline));
         store.now = ms_of(at);
-        const auto answer = lua.run(std::string(a.verb->one.text()), {words.begin(), split},
-                                    arguments, store, wire_)
-                                .at(0);
-        if (a.verb != &rl::Scripts::all().release && a.verb != &rl::Scripts::all().leave)
+        const auto answer =
+            lua.run(std::string(a.verb->one.text()), {words.begin(), split}, arguments, store, wire)
+                .at(0);
+        const auto& all = rl::Scripts::all();
+        if (a.verb != &all.release && a.verb != &all.leave && a.verb != &all.give_back)
             return text(answer);
         Reply r;
         r.type = Reply::Type::integer;
@@ -70,12 +71,12 @@ public:
         return r;
     }
     model::Store store;
+    model::Wire wire;
 
 private:
     static std::int64_t ms_of(boot_clock::time_point at) {
         return 1'000'000'000'000 + std::chrono::floor<milliseconds>(at.time_since_epoch()).count();
     }
-    model::Wire wire_;
 };
 
 }  // namespace redlock_tests

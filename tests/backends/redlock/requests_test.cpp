@@ -24,6 +24,8 @@ std::string shown(const std::vector<std::string>& command, const std::string& ow
             word = "(enter)";
         else if (word == s.release.one.sha())
             word = "(compare-and-delete)";
+        else if (word == s.give_back.one.sha())
+            word = "(give_back)";
         else if (word.find_first_not_of("0123456789") == word.npos && word.size() == 16)
             word = "TOKEN";
         else if (word.find_first_not_of("0123456789") == word.npos && word.size() == 13)
@@ -70,7 +72,8 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it, at e
             // A cycle needs three nodes only: the others might still hear of a script later.
             const auto& scripts = holdfast::redlock::Scripts::all();
             for (std::size_t i = 0; i < five.size(); ++i)
-                for (const auto* script : {&scripts.enter.one, &scripts.release.one})
+                for (const auto* script :
+                     {&scripts.enter.one, &scripts.release.one, &scripts.give_back.one})
                     five[i].cli({"SCRIPT", "LOAD", std::string(script->text())});
             // Connects to all five.
             std::uint64_t before = 0;

@@ -97,9 +97,9 @@ TEST_CASE("together: many acquisitions and releases share their calls") {
         verb();
         return rig.backend->requests() - before;
     };
-    // 32 share a call, but a SET that is no script's is one of its own.
-    const std::size_t to_grant = 5 * (mode == "fencing=on" ? many / 32 : many);
-    const std::size_t to_release = 5 * many / 32;
+    // 64 share a call, but a SET that is no script's is one of its own.
+    const std::size_t to_grant = 5 * (mode == "fencing=on" ? many / 64 : many);
+    const std::size_t to_release = 5 * many / 64;
     std::size_t granting = 0, releasing = 0;
     const auto round = [&] {
         std::vector<std::unique_ptr<redis_tests::Try>> tries;

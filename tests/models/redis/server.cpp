@@ -172,6 +172,23 @@ bool command(lua_State* l, const Words& w) {
         for (std::size_t i = 0; i < all.size(); ++i)
             if (all[i].second == w.at(2)) return lua_pushinteger(l, static_cast<int>(i)), true;
         push_nil(l);
+    } else if (name == "ZRANGE" && w.size() == 8 && w[4] == "BYLEX") {
+        // All have the same score, as BYLEX requires, and the map is in this order.
+        Words out;
+        const auto before = [&](const std::string& member, const std::string& bound) {
+            const std::string_view text = std::string_view(bound).substr(1);
+            return bound[0] == '[' ? member < text : member <= text;
+        };
+        if (w[5] != "LIMIT" || integer(6) != 0) unknown(w);
+        if (const Value* v = store->find(key()))
+            for (const auto& [member, score] : v->scores) {
+                if (before(member, w[2])) continue;
+                const std::string_view last = std::string_view(w[3]).substr(1);
+                const bool in = w[3][0] == '[' ? member <= last : member < last;
+                if (!in || static_cast<long long>(out.size()) == integer(7)) break;
+                out.push_back(member);
+            }
+        push_list(l, out);
     } else if (name == "ZRANGE") {
         Words out;
         if (const Value* v = store->find(key())) {

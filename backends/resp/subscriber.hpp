@@ -1,5 +1,5 @@
 // The second connection of a client with waiters: on it the server says which waiter was handed a
-// lock. Lost messages do no harm, since every waiter also polls.
+// lock, or is to ask for it. Lost messages do no harm, since every waiter also polls.
 #pragma once
 #include <array>
 #include <boost/asio/steady_timer.hpp>
@@ -8,25 +8,32 @@
 #include <string>
 #include <vector>
 
-#include "../resp/link.hpp"
-#include "shared.hpp"
+#include "link.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
+
+/// A new channel of this client. Random, so that nobody else listens on it or can guess it.
+std::string make_channel();
 
 /// Engine thread only. Reconnects by itself while `wanted()` says that a caller waits.
 class Subscriber : public std::enable_shared_from_this<Subscriber> {
 public:
     struct Listener {
         std::function<void(std::string_view payload)> message;
-        std::function<void()> again;   ///< subscribed, after messages may have been missed
-        std::function<bool()> wanted;  ///< a caller waits
-        std::function<void(std::string_view)> refused;  ///< the server's reply to SUBSCRIBE
+        std::function<void()> again;            ///< subscribed, after messages may have been missed
+        std::function<bool()> wanted;           ///< a caller waits
+        std::function<void(std::string)> warn;  ///< the server refuses it: why, and what helps
     };
-    Subscriber(asio::any_io_executor, std::shared_ptr<Shared>, tls::Context*, Listener);
+    Subscriber(asio::any_io_executor, std::shared_ptr<Server>, tls::Context*, std::string channel,
+               Listener);
 
-    /// Returns when the server has confirmed or refused the subscription, or at `deadline`; at once
-    /// while it is being renewed after a failure. Asks a server that was silent for a second
-    /// whether it still has the subscription; without an answer, subscribes anew.
+    /// A caller is about to wait: connects. Asks a server that was silent for a second whether it
+    /// still has the subscription; without an answer, subscribes anew.
+    void start();
+    /// The server has confirmed it, and the connection has not ended since.
+    bool subscribed() const noexcept { return subscribed_; }
+    /// start(), and returns when the server has confirmed or refused the subscription, or at
+    /// `deadline`; at once while it is being renewed after a failure.
     asio::awaitable<void> ready(boot_clock::time_point deadline);
     /// Reconnects: this server is the wrong one by now.
     void reconnect() noexcept;
@@ -43,7 +50,7 @@ private:
     void heard() noexcept;
 
     asio::any_io_executor executor_;
-    std::shared_ptr<Shared> shared_;
+    std::shared_ptr<Server> server_;
     tls::Context* tls_;
     Listener listener_;
     const std::string channel_;
@@ -59,4 +66,4 @@ private:
     bool warned_ = false;
 };
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp

@@ -6,10 +6,10 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "../resp/errors.hpp"
+#include "errors.hpp"
 #include "holdfast/spi/owner.hpp"
 
-namespace holdfast::redis {
+namespace holdfast::resp {
 namespace {
 
 constexpr milliseconds shortest_pause{50}, longest_pause{1000}, connect_time{2000};
@@ -22,16 +22,27 @@ bool is_pong(const Reply& r) {
     return r.is(Reply::Type::array) && r.count == 2 && r.items()[0].text == "pong";
 }
 
+std::string refusal(std::string_view reply) {
+    return "SUBSCRIBE to hf:c:* was refused (" + std::string(shown(reply)) +
+           "): waiters are not notified of a release and look by themselves; " +
+           (from_reply(reply) == make(Error::no_command)
+                ? "the server must have the command, under its name"
+                : "ACL SETUSER the user +subscribe &hf:c:*");
+}
+
 }  // namespace
 
-Subscriber::Subscriber(asio::any_io_executor e, std::shared_ptr<Shared> s, tls::Context* tls,
-                       Listener listener)
+std::string make_channel() {
+    return "hf:c:" + spi::make_owner({}).substr(0, 22);
+}
+
+Subscriber::Subscriber(asio::any_io_executor e, std::shared_ptr<Server> s, tls::Context* tls,
+                       std::string channel, Listener listener)
     : executor_(std::move(e)),
-      shared_(std::move(s)),
+      server_(std::move(s)),
       tls_(tls),
       listener_(std::move(listener)),
-      // Random, so that nobody else listens on it or can guess it.
-      channel_("hf:c:" + spi::make_owner({}).substr(0, 22)),
+      channel_(std::move(channel)),
       pause_(executor_),
       silence_(executor_) {}
 
@@ -41,12 +52,10 @@ std::string_view Subscriber::channel() const noexcept {
 
 asio::awaitable<void> Subscriber::ready(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
-    probe();
+    start();
     while (!subscribed_ && !channel().empty() && !closed_) {
         if (!running_) {
-            running_ = true;
-            auto task = run();
-            asio::co_spawn(executor_, std::move(task), asio::detached);
+            start();
             continue;  // it may have failed already
         }
         // What did not work a moment ago is not waited for again: waiters look by themselves.
@@ -57,11 +66,19 @@ asio::awaitable<void> Subscriber::ready(boot_clock::time_point deadline) {
     }
 }
 
+void Subscriber::start() {
+    probe();
+    if (running_ || closed_ || channel().empty()) return;
+    running_ = true;
+    auto task = run();
+    asio::co_spawn(executor_, std::move(task), asio::detached);
+}
+
 asio::awaitable<void> Subscriber::run() {
     const auto self = shared_from_this();
     milliseconds pause = shortest_pause;
     while (!closed_) {
-        const auto link = std::make_shared<Link>(executor_, shared_, tls_);
+        const auto link = std::make_shared<Link>(executor_, server_, tls_);
         link_ = link;
         const auto deadline = boot_clock::now() + connect_time;
         error_code ec;
@@ -121,7 +138,7 @@ asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link
             if (r.is(Reply::Type::error)) {
                 const error_code why = from_reply(r.text);
                 if (why != errc::denied && why != errc::not_supported) co_return Ended::lost;
-                if (!std::exchange(warned_, true)) listener_.refused(r.text);
+                if (!std::exchange(warned_, true)) listener_.warn(refusal(r.text));
                 co_return Ended::refused;
             }
             if (!r.is(Reply::Type::array) || r.count != 3) co_return Ended::lost;
@@ -145,7 +162,7 @@ asio::awaitable<Subscriber::Ended> Subscriber::listen(std::shared_ptr<Link> link
 void Subscriber::send(const std::shared_ptr<Link>& link, const Command& c) {
     const auto bytes = std::make_shared<std::string>();
     c.encode(*bytes);
-    shared_->requests.fetch_add(1, std::memory_order_relaxed);
+    server_->requests.fetch_add(1, std::memory_order_relaxed);
     link->write(asio::buffer(*bytes), [link, bytes](error_code ec, std::size_t) {
         if (ec) link->close();
     });
@@ -181,4 +198,4 @@ void Subscriber::close() noexcept {
     gate_.open();
 }
 
-}  // namespace holdfast::redis
+}  // namespace holdfast::resp
