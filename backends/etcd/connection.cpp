@@ -22,6 +22,10 @@ std::string not_grpc(const std::string& host, const std::string& words) {
            "; name the port for clients (2379, not 2380 for the members)";
 }
 
+spi::Failure unresolved(const std::string& host, const error_code& why) {
+    return {make(Error::unresolved), host + ": " + spi::HostNames::words(why)};
+}
+
 }  // namespace
 
 /// A call with one answer, which a coroutine waits for.
@@ -83,8 +87,12 @@ awaitable<error_code> Connection::ready(boot_clock::time_point deadline, std::st
         co_await std::move(wait);
     }
     if (ready_ && !closed_) co_return error_code();
-    detail = failed_ ? failed_.detail : name_ + ": no answer";
-    co_return failed_ ? failed_.why : make(Error::unreachable);
+    // The caller's time may be over before that of the connection.
+    spi::Failure why = failed_;
+    if (!why && resolving_) why = unresolved(host_.host, asio::error::timed_out);
+    if (!why) why = {make(Error::unreachable), name_ + ": no answer"};
+    detail = why.detail;
+    co_return why.why;
 }
 
 void Connection::open() {
@@ -107,10 +115,10 @@ awaitable<spi::Failure> Connection::connect() {
     const spi::net::Watchdog<Connection> watchdog(shared_->engine, deadline, shared_from_this());
     std::vector<std::string> hosts{host_.host};
     auto looking = shared_->names.look_up(std::move(hosts), deadline);
+    resolving_ = true;
     const auto found = co_await std::move(looking);
-    if (!found.front())
-        co_return spi::Failure(make(Error::unresolved),
-                               host_.host + ": " + spi::HostNames::words(found.front().error()));
+    resolving_ = false;
+    if (!found.front()) co_return unresolved(host_.host, found.front().error());
     std::vector<spi::net::tcp::endpoint> all;
     for (const auto& address : *found.front())
         all.emplace_back(address, host_.port);

@@ -72,8 +72,8 @@ private:
     wire::Client client_;
     std::array<char, 64U << 10U> in_;
     std::string out_;
-    bool opening_ = false, ready_ = false, writing_ = false, receiving_ = false, retired_ = false,
-         closed_ = false;
+    bool opening_ = false, resolving_ = false, ready_ = false, writing_ = false, receiving_ = false,
+         retired_ = false, closed_ = false;
     spi::Failure failed_;  ///< to connect
     spi::net::Gate gate_;
     std::uint64_t heard_ = 0;  ///< how often something came

@@ -32,3 +32,4 @@ void work();
 extern holdfast::Client client;
 extern holdfast::Lock* lock;
 extern holdfast::Lease lease;
+extern holdfast::Election election;
