@@ -135,11 +135,17 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     for (const Attempt* a : all)
         if (deployment_->listening && std::holds_alternative<Attempt::Granted>(a->outcome))
             deployment_->listening->forget(a->owner);
+    remember_busy(all, first, now);
+}
+
+void RedlockBackend::remember_busy(std::span<Attempt* const> all,
+                                   const std::map<std::string_view, Attempt*>& asked,
+                                   boot_clock::time_point now) {
     std::erase_if(busy_, [now](const auto& entry) {
         return std::max(entry.second.until, entry.second.waited_for) <= now;
     });
     const auto after = boot_clock::now();
-    for (const auto& [name, leader] : first)
+    for (const auto& [name, leader] : asked)
         if (const auto* b = std::get_if<Attempt::Busy>(&leader->outcome)) {
             Busy& known = busy_[std::string(name)];
             known.until = after + share_;

@@ -58,6 +58,11 @@ private:
         return a.queue && a.repeated && deployment_->listening;
     }
     void forget_mark(const spi::Attempt&);
+    /// For callers that come soon: which names are busy, and where somebody waits. `asked`: the
+    /// attempt that asked for each name, for all that are alike. `now`: before it asked.
+    void remember_busy(std::span<spi::Attempt* const> all,
+                       const std::map<std::string_view, spi::Attempt*>& asked,
+                       boot_clock::time_point now);
     /// The value of each holder of a Survey at the nodes.
     using Values = std::vector<std::string>;
     awaitable<spi::Answer<spi::Survey>> look(std::string_view name, boot_clock::time_point deadline,
