@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "holdfast/error.hpp"
+#include "holdfast/spi/failure.hpp"
 
 namespace holdfast::sqlite {
 
