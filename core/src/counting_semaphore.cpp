@@ -6,7 +6,8 @@
 #include <boost/asio/system_executor.hpp>
 #include <list>
 
-#include "thread_leases.hpp"
+#include "holdfast/spi/fork_guarded.hpp"
+#include "std_adapter.hpp"
 
 namespace holdfast {
 namespace {

@@ -177,24 +177,6 @@ result<OperatorVerb<Seen>> observing(const std::shared_ptr<Observation>& o) {
         [o](Engine& engine, boot_clock::time_point) { return observe_until(engine, o); });
 }
 
-/// Where a blocking call waits. An engine that ends drops the observation.
-class Latch {
-public:
-    ~Latch() {
-        if (!set_) answer_->set(spi::Failure(errc::closed));
-    }
-    void set(spi::Answer<Seen> seen) {
-        set_ = true;
-        answer_->set(std::move(seen));
-    }
-    const std::shared_ptr<OneShot<spi::Answer<Seen>>>& answer() const noexcept { return answer_; }
-
-private:
-    const std::shared_ptr<OneShot<spi::Answer<Seen>>> answer_ =
-        std::make_shared<OneShot<spi::Answer<Seen>>>();
-    bool set_ = false;
-};
-
 }  // namespace
 
 result<Seen> Election::leader(Diagnostics* diagnostics) const {
@@ -212,9 +194,8 @@ result<Seen> Election::observe(const Seen& known, milliseconds wait, std::stop_t
         Observation{std::string(state_->lock->name()), known, after(boot_clock::now(), wait)});
     const auto verb = observing(o);
     if (const auto ec = refused(engine, verb)) return ec;
-    auto latch = std::make_shared<Latch>();
-    const auto answer = latch->answer();
-    begin_operator_call<Seen>(*engine, *verb, std::move(latch));
+    const auto answer = std::make_shared<OneShot<spi::Answer<Seen>>>();
+    begin_operator_call<Seen>(*engine, *verb, answer);
     const std::stop_callback on_stop(stop,
                                      [&] { engine->post([o, engine] { o->cancel(*engine); }); });
     auto seen = answer->take();

@@ -5,7 +5,7 @@
 #include <exception>
 
 #include "holdfast/spi/fork_guarded.hpp"
-#include "thread_leases.hpp"
+#include "std_adapter.hpp"
 
 namespace holdfast {
 namespace {

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <functional>
+#include <utility>
 
 #include "complete_on_system.hpp"
 #include "engine.hpp"
@@ -17,15 +18,35 @@ template <class T>
 using OperatorVerb =
     std::function<spi::awaitable<spi::Answer<T>>(Engine&, boot_clock::time_point deadline)>;
 
+/// Takes one answer for the sink: `closed` where an engine that has ended has dropped the call.
+template <class T, class Sink>
+class AnswerOnce {
+public:
+    AnswerOnce(std::shared_ptr<Engine> e, std::shared_ptr<Sink> s)
+        : engine_(std::move(e)), sink_(std::move(s)) {}
+    AnswerOnce(const AnswerOnce&) = delete;
+    AnswerOnce& operator=(const AnswerOnce&) = delete;
+    ~AnswerOnce() {
+        if (sink_ && !engine_->forked()) set(spi::Failure(errc::closed));
+    }
+    void set(spi::Answer<T> answer) {
+        if (const auto sink = std::exchange(sink_, nullptr)) sink->set(std::move(answer));
+    }
+
+private:
+    const std::shared_ptr<Engine> engine_;
+    std::shared_ptr<Sink> sink_;  ///< null: it was answered
+};
+
 template <class T, class Sink>
 spi::awaitable<void> run_operator_verb(std::shared_ptr<Engine> engine, OperatorVerb<T> verb,
                                        boot_clock::time_point deadline,
-                                       std::shared_ptr<Sink> sink) {
+                                       std::shared_ptr<AnswerOnce<T, Sink>> answer) {
     try {
         auto asking = verb(*engine, deadline);
-        sink->set(co_await std::move(asking));
+        answer->set(co_await std::move(asking));
     } catch (const std::exception& e) {
-        sink->set(spi::Failure(errc::unavailable, e.what()));
+        answer->set(spi::Failure(errc::unavailable, e.what()));
     }
 }
 
@@ -33,8 +54,10 @@ template <class T, class Sink>
 boot_clock::time_point begin_operator_call(Engine& engine, OperatorVerb<T> verb,
                                            std::shared_ptr<Sink> sink) {
     const auto deadline = boot_clock::now() + engine.timing.request(engine.timing.ttl);
-    auto run = run_operator_verb<T, Sink>(engine.shared_from_this(), std::move(verb), deadline,
-                                          std::move(sink));
+    const auto alive = engine.shared_from_this();
+    auto run =
+        run_operator_verb<T, Sink>(alive, std::move(verb), deadline,
+                                   std::make_shared<AnswerOnce<T, Sink>>(alive, std::move(sink)));
     asio::co_spawn(engine.executor(), std::move(run), asio::detached);
     return deadline;
 }
@@ -74,14 +97,7 @@ public:
         : engine_(std::move(e)),
           callback_(std::move(h), engine_->default_executor()),
           diagnostics_(d) {}
-    OperatorHandler(const OperatorHandler&) = delete;
-    OperatorHandler& operator=(const OperatorHandler&) = delete;
-    /// An engine that has ended has dropped the call.
-    ~OperatorHandler() {
-        if (!done_ && !engine_->forked()) set(spi::Failure(errc::closed));
-    }
     void set(spi::Answer<T> answer) {
-        done_ = true;
         if (answer) return engine_->complete(callback_, error_code(), std::move(*answer));
         const spi::Failure failed = std::move(answer).error();
         callback_.while_alive([&] {
@@ -95,7 +111,6 @@ private:
     const std::shared_ptr<Engine> engine_;
     Callback<Signature> callback_;
     Diagnostics* const diagnostics_;
-    bool done_ = false;
 };
 
 /// The same without blocking. In a forked child the handler never runs.

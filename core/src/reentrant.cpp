@@ -12,7 +12,7 @@
 #include "complete_on_system.hpp"
 #include "holdfast/spi/fork_guarded.hpp"
 #include "holdfast/spi/forwarding_lease.hpp"
-#include "thread_leases.hpp"
+#include "std_adapter.hpp"
 
 namespace holdfast {
 namespace {

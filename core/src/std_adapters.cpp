@@ -1,6 +1,7 @@
 // shared_mutex and recursive_mutex: leases behind std's interfaces.
 #include "holdfast/recursive_mutex.hpp"
 #include "holdfast/shared_mutex.hpp"
+#include "std_adapter.hpp"
 #include "thread_leases.hpp"
 
 namespace holdfast {

@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <map>
 #include <mutex>
+#include <type_traits>
 
 #include "holdfast/spi/net/gate.hpp"
 #include "holdfast/spi/registry.hpp"
@@ -41,40 +42,20 @@ public:
     const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
     std::size_t max_batch(spi::Verb v) const noexcept override { return inner_->max_batch(v); }
 
-    // Each step by itself: g++ 12 miscompiles a co_await inside a condition.
     spi::awaitable<void> attempt(std::span<spi::Attempt* const> items) override {
-        auto answering = answers(items.front()->deadline);
-        const bool answered = co_await std::move(answering);
-        if (answered) {
-            auto asking = inner_->attempt(items);
-            co_return co_await std::move(asking);
-        }
-        for (spi::Attempt* a : items)
-            a->outcome = spi::Attempt::Failed(make_error_code(errc::unavailable));
+        return ask(items, &spi::Backend::attempt, [](spi::Attempt& a) {
+            a.outcome = spi::Attempt::Failed(make_error_code(errc::unavailable));
+        });
     }
     spi::awaitable<void> withdraw(std::span<spi::Attempt* const> items) override {
-        auto answering = answers(items.front()->deadline);
-        const bool answered = co_await std::move(answering);
-        if (!answered) co_return;
-        auto asking = inner_->withdraw(items);
-        co_await std::move(asking);
+        return ask(items, &spi::Backend::withdraw, [](spi::Attempt&) {});
     }
     spi::awaitable<void> renew(std::span<spi::Held* const> items) override {
-        auto answering = answers(items.front()->deadline);
-        const bool answered = co_await std::move(answering);
-        if (answered) {
-            auto asking = inner_->renew(items);
-            co_return co_await std::move(asking);
-        }
-        for (spi::Held* h : items)
-            h->renewal_error = make_error_code(errc::unavailable);
+        return ask(items, &spi::Backend::renew,
+                   [](spi::Held& h) { h.renewal_error = make_error_code(errc::unavailable); });
     }
     spi::awaitable<void> release(std::span<spi::Held* const> items) override {
-        auto answering = answers(items.front()->deadline);
-        const bool answered = co_await std::move(answering);
-        if (!answered) co_return;
-        auto asking = inner_->release(items);
-        co_await std::move(asking);
+        return ask(items, &spi::Backend::release, [](spi::Held&) {});
     }
     spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view name,
                                                     boot_clock::time_point deadline) override {
@@ -108,6 +89,21 @@ public:
     }
 
 private:
+    /// One verb; `give_up` is called for each item when there is no answer. Each step by itself:
+    /// g++ 12 miscompiles a co_await inside a condition.
+    template <class Item>
+    spi::awaitable<void> ask(std::span<Item* const> items,
+                             spi::awaitable<void> (spi::Backend::*verb)(std::span<Item* const>),
+                             void (*give_up)(std::type_identity_t<Item>&)) {
+        auto answering = answers(items.front()->deadline);
+        const bool answered = co_await std::move(answering);
+        if (answered) {
+            auto asking = ((*inner_).*verb)(items);
+            co_return co_await std::move(asking);
+        }
+        for (Item* item : items)
+            give_up(*item);
+    }
     /// An awaitable begins only when it is awaited.
     template <class T>
     spi::awaitable<spi::Answer<T>> answered(spi::awaitable<spi::Answer<T>> asking,

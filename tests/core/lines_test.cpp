@@ -2,7 +2,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -15,25 +14,18 @@
 
 #include <holdfast/lab/wait_until.hpp>
 #include "../support/catch.hpp"
+#include "run.hpp"
 
 namespace hf = holdfast;
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
+using test_support::run;
 
 namespace {
 
 hf::Client memory() {
     static int last = 0;
     return hf::Client::open("memory:lines" + std::to_string(++last)).value();
-}
-
-/// Runs a coroutine to its end.
-template <class T>
-T run(asio::awaitable<T> work) {
-    asio::io_context loop;
-    auto result = asio::co_spawn(loop, std::move(work), asio::use_future);
-    loop.run();
-    return result.get();
 }
 
 asio::awaitable<hf::FencingToken> acquire_twice(const hf::Lock& lock) {

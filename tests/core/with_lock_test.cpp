@@ -5,7 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/use_future.hpp>
 #include <holdfast/async_with_lock.hpp>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
@@ -13,11 +12,13 @@
 
 #include <holdfast/lab/wait_until.hpp>
 #include "../support/catch.hpp"
+#include "run.hpp"
 
 namespace hf = holdfast;
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using hf::testing::FakeServer;
+using test_support::run;
 
 namespace {
 
@@ -25,14 +26,6 @@ namespace {
 hf::PreviousHolder ended(const hf::Client& client) {
     auto lease = client.make_lock("a").value()->try_acquire().value();
     return lease.previous_holder();
-}
-
-template <class T>
-T run(asio::awaitable<T> work) {
-    asio::io_context loop;
-    auto result = asio::co_spawn(loop, std::move(work), asio::use_future);
-    loop.run();
-    return result.get();
 }
 
 asio::awaitable<int> never_ends() {

@@ -37,7 +37,7 @@ CORE_PRIVATE_USERS = ("core/", "tests/core/", "tests/fuzz/")
 # write, and the Python module over the C library.
 BESIDE_CORE = ("core/c", "core/json", "core/python")
 # Of core's own headers the C library may use what is whole in a header: a shared libholdfast shows nothing of the others.
-FOR_C = ("core/src/serial.hpp",)
+FOR_C = ("core/src/cancellable.hpp",)
 
 
 def part_of(path):
@@ -394,8 +394,8 @@ GOOD = {
     "examples/leader/au.cpp": '#include <holdfast/ok.hpp>\n#include <sqlite3.h>\n',
     "core/c/include/holdfast.h": "#include <stdint.h>\n",
     "core/c/src/bp.hpp": '#include "../include/holdfast.h"\n#include "holdfast/ok.hpp"\n',
-    "core/c/src/br.cpp": '#include "bp.hpp"\n#include "../../src/serial.hpp"\n#include "bg.hpp"\n#include <sys/eventfd.h>\n',
-    "core/src/serial.hpp": "#include <deque>\n",
+    "core/c/src/br.cpp": '#include "bp.hpp"\n#include "../../src/cancellable.hpp"\n#include "bg.hpp"\n#include <sys/eventfd.h>\n',
+    "core/src/cancellable.hpp": "#include <deque>\n",
     "core/json/bg.hpp": '#include <boost/json/object.hpp>\n#include "holdfast/ok.hpp"\n',
     "cli/bs.cpp": '#include "bg.hpp"\n',
     "tests/c/bt.c": '#include <holdfast.h>\n#include <stdio.h>\n',

@@ -1,10 +1,6 @@
 // One call that does not block, from its start to its answer in a queue.
 #pragma once
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-
-#include "../../src/serial.hpp"
+#include "../../src/cancellable.hpp"
 #include "queue.hpp"
 
 namespace holdfast::c {
@@ -12,8 +8,7 @@ namespace holdfast::c {
 /// How the release of a lease ended.
 Failure of_release(ReleaseResult, error_code, std::string words);
 
-/// A cancellation signal must not be emitted while the handler runs, so a Serial runs both in turn.
-class Call : public std::enable_shared_from_this<Call> {
+class Call final : public Cancellable {
 public:
     explicit Call(std::shared_ptr<Queue> queue) noexcept : queue_(std::move(queue)) {}
 
@@ -24,23 +19,14 @@ public:
         const auto call = std::make_shared<Call>(queue);
         call->number_ = number = queue->add(call);
         try {
-            Serial::run(call->serial_, [call, begin = std::move(begin)]() mutable {
-                begin(asio::bind_executor(
-                          SerialExecutor(call->serial_),
-                          asio::bind_cancellation_slot(call->cancel_.slot(), Answered{call})),
-                      call->words_);
-                if (call->cancelled_) call->emit();
-            });
+            call->Cancellable::start(Answered{call},
+                                     [call, begin = std::move(begin)](auto handler) mutable {
+                                         begin(std::move(handler), call->words_);
+                                     });
         } catch (...) {
             queue->remove(call->number_);
             throw;
         }
-    }
-    void cancel() {
-        Serial::run(serial_, [call = shared_from_this()] {
-            call->cancelled_ = true;
-            call->emit();
-        });
     }
 
 private:
@@ -62,14 +48,10 @@ private:
     void answer(std::unique_ptr<hf_lease> lease, Failure why) {
         queue_->answer({number_, std::move(lease), std::move(why)});
     }
-    void emit() { cancel_.emit(asio::cancellation_type::terminal); }
 
     const std::shared_ptr<Queue> queue_;
-    const std::shared_ptr<Serial> serial_ = std::make_shared<Serial>();
     std::uint64_t number_ = 0;
     Diagnostics words_;
-    asio::cancellation_signal cancel_;  // this and the next: only in jobs of the Serial
-    bool cancelled_ = false;
 };
 
 }  // namespace holdfast::c

@@ -54,9 +54,7 @@ hf_facts facts_of(const Lease& lease) {
     f.shared = lease.mode() == Mode::shared ? 1 : 0;
     f.permits = lease.permits();
     f.asked = lease.release_requested().stop_requested() ? 1 : 0;
-    if (lease.valid())
-        f.left = std::chrono::duration_cast<milliseconds>(lease.valid_until() - boot_clock::now())
-                     .count();
+    f.left = std::chrono::duration_cast<milliseconds>(lease.time_left()).count();
     f.token = lease.fencing_token().value;
     const std::string_view owner = lease.owner_id();
     owner.copy(f.owner, sizeof f.owner - 1);

@@ -1,4 +1,4 @@
-"""Calls that do not block, and who waits for them: a thread, or an asyncio event loop.
+"""Calls that do not block, and what waits for them: a thread, or an asyncio event loop.
 
 Each thread and each loop has a queue of its own, so that no thread takes the answers of another. Python's main thread
 waits for the queue's descriptor instead of inside the library, because only there a signal's handler, such as that of
@@ -61,7 +61,7 @@ class Queue:
                 answered(event.lease, error_of(event.error) if event.error.code else None)
 
     def interrupted(self, call: int, taken: Optional[int]) -> None:
-        """An exception of a signal's handler ended `take`, maybe between an answer and who waits for it."""
+        """An exception of a signal's handler ended `take`, maybe between an answer and the call that waits for it."""
         if call and self._event.call == call and self._event.lease not in (None, taken):
             library.hf_lease_free(self._event.lease)
         self.cancel(call)

@@ -27,22 +27,30 @@ inline void append_component(std::string& out, std::string_view text) {
     }
 }
 
-/// The text of such a component; nullopt when an escape in it is invalid.
-inline std::optional<std::string> read_component(std::string_view component) {
+/// What the escape stands for that the text begins with; nullopt: it begins with none.
+inline std::optional<char> read_percent(std::string_view text) {
+    if (text.size() < 3 || text[0] != '%') return std::nullopt;
+    const auto high = percent_digits.find(text[1]), low = percent_digits.find(text[2]);
+    if (high == percent_digits.npos || low == percent_digits.npos) return std::nullopt;
+    return static_cast<char>(high * 16 + low);
+}
+
+/// The text with its escapes read; what is no escape stays as it is.
+inline std::string read_escapes(std::string_view text) {
     std::string out;
-    for (std::size_t i = 0; i < component.size(); ++i) {
-        if (component[i] != '%') {
-            out += component[i];
-            continue;
-        }
-        if (i + 2 >= component.size()) return std::nullopt;
-        const auto high = percent_digits.find(component[i + 1]);
-        const auto low = percent_digits.find(component[i + 2]);
-        if (high == percent_digits.npos || low == percent_digits.npos) return std::nullopt;
-        out += static_cast<char>(high * 16 + low);
-        i += 2;
+    while (!text.empty()) {
+        const auto escaped = read_percent(text);
+        out += escaped.value_or(text.front());
+        text.remove_prefix(escaped ? 3 : 1);
     }
     return out;
+}
+
+/// The text of a component; nullopt when an escape in it is invalid.
+inline std::optional<std::string> read_component(std::string_view component) {
+    for (auto at = component.find('%'); at != component.npos; at = component.find('%', at + 1))
+        if (!read_percent(component.substr(at))) return std::nullopt;
+    return read_escapes(component);
 }
 
 }  // namespace holdfast::spi::net
