@@ -6,7 +6,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
@@ -142,11 +141,7 @@ awaitable<void> Connection::read() {
         error_code ec;
         auto token = asio::redirect_error(asio::use_awaitable, ec);
         const auto buffer = asio::buffer(in_);
-        std::size_t n = 0;
-        if (secure_)
-            n = co_await secure_->async_read_some(buffer, token);
-        else
-            n = co_await socket_.async_read_some(buffer, token);
+        const std::size_t n = co_await tls::read_some(secure_, socket_, buffer, token);
         if (closed_) co_return;
         if (ec) co_return close(ec.message());
         ++heard_;
@@ -168,11 +163,8 @@ void Connection::flush() {
         return;
     }
     writing_ = true;
-    auto done = [self = shared_from_this()](error_code ec, std::size_t) { self->written(ec); };
-    if (secure_)
-        asio::async_write(*secure_, asio::buffer(out_), std::move(done));
-    else
-        asio::async_write(socket_, asio::buffer(out_), std::move(done));
+    tls::write(secure_, socket_, asio::buffer(out_),
+               [self = shared_from_this()](error_code ec, std::size_t) { self->written(ec); });
 }
 
 void Connection::written(error_code ec) {

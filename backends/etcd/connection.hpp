@@ -79,7 +79,7 @@ private:
     std::uint64_t heard_ = 0;  ///< how often something came
 };
 
-/// A call whose answer has many messages. Whoever follows keeps it; end() ends it.
+/// A call whose answer has many messages. The caller of follow() keeps it; end() ends it.
 class Connection::Watcher final : public wire::Call {
 public:
     explicit Watcher(std::function<bool(std::string_view)> p) : piece_(std::move(p)) {}

@@ -137,7 +137,7 @@ private:
     void silent(std::size_t, bool, const spi::Failure&) override;
     void propose(std::uint64_t token);
     void ask_again();
-    /// It leaves a mark where it is not granted: whoever comes later does not pass.
+    /// It leaves a mark where it is not granted: no later one passes.
     bool marks() const noexcept;
     milliseconds mark_lasts() const noexcept;
     /// Within which time a waiter that the nodes tell asks by itself.

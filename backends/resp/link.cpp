@@ -89,18 +89,11 @@ asio::awaitable<spi::Failure> Link::introduce() {
     error_code ec;
     auto token = asio::redirect_error(asio::use_awaitable, ec);
     const auto out = asio::buffer(bytes);
-    if (tls_)
-        co_await asio::async_write(*tls_, out, token);
-    else
-        co_await asio::async_write(socket_, out, token);
+    co_await write(out, token);
     std::array<char, 4096> in{};
     const auto room = asio::buffer(in);
     while (!ec && handshake.left() > 0) {
-        std::size_t n = 0;
-        if (tls_)
-            n = co_await tls_->async_read_some(room, token);
-        else
-            n = co_await socket_.async_read_some(room, token);
+        const std::size_t n = co_await read_some(room, token);
         if (ec) break;
         if (!codec_.feed({in.data(), n})) co_return make(Error::protocol);
         for (auto next = codec_.next(); next != Codec::Next::more; next = codec_.next()) {

@@ -2,7 +2,6 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/write.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,13 +25,11 @@ public:
 
     template <class Handler>
     auto read_some(asio::mutable_buffer to, Handler&& h) {
-        if (tls_) return tls_->async_read_some(to, std::forward<Handler>(h));
-        return socket_.async_read_some(to, std::forward<Handler>(h));
+        return tls::read_some(tls_, socket_, to, std::forward<Handler>(h));
     }
     template <class Handler>
     auto write(asio::const_buffer from, Handler&& h) {
-        if (tls_) return asio::async_write(*tls_, from, std::forward<Handler>(h));
-        return asio::async_write(socket_, from, std::forward<Handler>(h));
+        return tls::write(tls_, socket_, from, std::forward<Handler>(h));
     }
     Codec& codec() noexcept { return codec_; }
     /// Why it is not open yet, as text: for a caller whose time ends before open() does.

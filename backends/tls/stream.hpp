@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -184,6 +186,20 @@ inline asio::awaitable<spi::Failure> secure(std::optional<Stream>& stream,
     spi::Failure failed = co_await std::move(shaking);
     if (failed && !context.trouble().empty()) failed.detail += "; " + context.trouble();
     co_return failed;
+}
+
+/// Reads or writes over TLS if there is a stream, else in clear.
+template <class Token>
+auto read_some(std::optional<Stream>& secure, asio::ip::tcp::socket& clear, asio::mutable_buffer to,
+               Token&& token) {
+    if (secure) return secure->async_read_some(to, std::forward<Token>(token));
+    return clear.async_read_some(to, std::forward<Token>(token));
+}
+template <class Token>
+auto write(std::optional<Stream>& secure, asio::ip::tcp::socket& clear, asio::const_buffer from,
+           Token&& token) {
+    if (secure) return asio::async_write(*secure, from, std::forward<Token>(token));
+    return asio::async_write(clear, from, std::forward<Token>(token));
 }
 
 /// Whether the server has chosen this protocol by ALPN.

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "holdfast/spi/net/percent.hpp"
+
 namespace holdfast::etcd::wire {
 namespace {
 
@@ -57,22 +59,6 @@ Number number_in(std::string_view text, Number otherwise) {
     Number n{};
     const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
     return read.ec == std::errc() && read.ptr == text.data() + text.size() ? n : otherwise;
-}
-
-std::string percent_decoded(std::string_view text) {
-    const auto digit = [](char c) {
-        if (c >= '0' && c <= '9') return c - '0';
-        if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    };
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool escaped = text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 &&
-                             digit(text[i + 2]) >= 0;
-        out += escaped ? static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2])) : text[i];
-        if (escaped) i += 2;
-    }
-    return out;
 }
 
 }  // namespace
@@ -268,7 +254,7 @@ void Client::header(Stream& s, std::string_view name, std::string_view value) {
         if (!s.grpc) s.type = value.substr(0, 80);
     }
     if (name == "grpc-status") s.end.status = number_in(value, 2);  // 2: what is not known
-    if (name == "grpc-message") s.end.words = percent_decoded(value);
+    if (name == "grpc-message") s.end.words = spi::net::read_escapes(value);
 }
 
 void Client::refuse(Stream& s, std::string why) {

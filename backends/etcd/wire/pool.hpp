@@ -3,25 +3,16 @@
 #pragma once
 #include <nghttp2/nghttp2.h>
 
-#include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <utility>
+#include <memory_resource>
+#include <new>
 
 namespace holdfast::etcd::wire {
 
 /// Must outlive the session.
 class Pool {
 public:
-    Pool() = default;
-    Pool(const Pool&) = delete;
-    Pool& operator=(const Pool&) = delete;
-    ~Pool() {
-        for (Block* kept : kept_)
-            while (kept != nullptr)
-                std::free(std::exchange(kept, kept->next));
-    }
     nghttp2_mem functions() {
         return {this, [](std::size_t size, void* pool) { return of(pool).take(size); },
                 [](void* at, void* pool) { of(pool).give_back(at); },
@@ -33,34 +24,27 @@ public:
     }
 
 private:
-    static constexpr std::size_t step = 64, classes = 16;
-    /// Before each block: its class, or, beyond all classes, what it holds.
-    struct alignas(std::max_align_t) Block {
+    /// Before each block: how much it holds.
+    struct alignas(std::max_align_t) Head {
         std::size_t holds;
-        Block* next;
     };
     static Pool& of(void* pool) { return *static_cast<Pool*>(pool); }
 
     void* take(std::size_t size) {
-        const std::size_t which = size / step;
-        if (which < classes && kept_[which] != nullptr)
-            return std::exchange(kept_[which], kept_[which]->next) + 1;
-        const std::size_t holds = which < classes ? (which + 1) * step - 1 : size;
-        auto* const made = static_cast<Block*>(std::malloc(sizeof(Block) + holds));
-        if (made == nullptr) return nullptr;
-        made->holds = holds;
-        return made + 1;
+        try {
+            return new (blocks_.allocate(sizeof(Head) + size)) Head{size} + 1;
+        } catch (const std::bad_alloc&) {  // which C cannot pass on
+            return nullptr;
+        }
     }
     void give_back(void* at) {
         if (at == nullptr) return;
-        Block* const block = static_cast<Block*>(at) - 1;
-        const std::size_t which = block->holds / step;
-        if (which >= classes) return std::free(block);
-        block->next = std::exchange(kept_[which], block);
+        Head* const head = static_cast<Head*>(at) - 1;
+        blocks_.deallocate(head, sizeof(Head) + head->holds);
     }
     void* resize(void* at, std::size_t size) {
         if (at == nullptr) return take(size);
-        const std::size_t holds = (static_cast<Block*>(at) - 1)->holds;
+        const std::size_t holds = (static_cast<Head*>(at) - 1)->holds;
         if (size <= holds) return at;
         void* const larger = take(size);
         if (larger == nullptr) return nullptr;
@@ -69,7 +53,7 @@ private:
         return larger;
     }
 
-    std::array<Block*, classes> kept_{};
+    std::pmr::unsynchronized_pool_resource blocks_;
 };
 
 }  // namespace holdfast::etcd::wire

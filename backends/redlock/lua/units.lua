@@ -14,7 +14,7 @@
 --- that the first one of a mode is found without a look at the others. It may have too much, since
 --- marks expire, and too little, since older clients know nothing of it and have no channel.
 ---
---- Whoever makes room tells those whose turn it is, on their channels. That is a hint: they ask.
+--- A request that makes room tells the waiters whose turn it is, on their channels. That is a hint: they ask.
 ---
 --- After a reader the state is "1:HIGHEST::EXCLUSIVE": the highest token, and the highest token of
 --- an exclusive holder; what a mutex writes has both in one. A reader's token must be above the
@@ -291,7 +291,7 @@ local function leave(value, closed, mark)
     part()
     result = 1
   end
-  pcall(tell, redis.pcall('GET', lock))       -- it is given back, whoever cannot be told
+  pcall(tell, redis.pcall('GET', lock))       -- it is given back, even if a waiter cannot be told
   return result
 end
 
@@ -300,7 +300,7 @@ end
 local function tell_of(key, queue, cur)
   local function other(which) return (string.gsub(queue, '}:hf:l', '}:hf:' .. which, 1)) end
   lock, state, hold, marks, line = key, other('t'), other('r'), other('m'), queue
-  pcall(tell, cur)                            -- it is given back, whoever cannot be told
+  pcall(tell, cur)                            -- it is given back, even if a waiter cannot be told
 end
 
 -- name: give_back_one

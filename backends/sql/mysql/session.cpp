@@ -223,10 +223,8 @@ std::optional<bool> Session::run_prepared(const Filled& one, Result& result, Ref
 
 bool Session::named() {
     // MySQL takes no values there, only variables, which cost as much as they save.
-    if (!prepares_ || named_ || mysql_get_server_info(handle_.get()) == nullptr ||
-        std::string_view(mysql_get_server_info(handle_.get())).find("MariaDB") ==
-            std::string_view::npos)
-        return prepares_ && named_;
+    if (!prepares_ || mariadb_connection(handle_.get()) == 0) return false;
+    if (named_) return true;
     if (!std::exchange(packed_, true)) return false;
     std::vector<Result> results;
     Refusal why;
