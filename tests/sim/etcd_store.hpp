@@ -1,6 +1,6 @@
 // What the members of an etcd cluster have in common: keys, leases and revisions, and the answers
 // to the requests that the backend sends (https://etcd.io/docs/v3.4/rfc/v3api/). No network and no
-// clock: whoever has it says when a lease ends. Held against etcd itself by fidelity.
+// clock: its owner says when a lease ends. Held against etcd itself by fidelity.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -46,7 +46,7 @@ public:
     rpc::LeaseTimeToLiveResponse time_to_live(const rpc::LeaseTimeToLiveRequest&,
                                               std::int64_t seconds_left) const;
     rpc::LeaseRevokeResponse revoke(const rpc::LeaseRevokeRequest&);
-    /// Whoever keeps the time has the lease last longer.
+    /// The keeper of the time has the lease last longer.
     rpc::LeaseKeepAliveResponse keep_alive(const rpc::LeaseKeepAliveRequest&) const;
 
     /// A lease ends, and its keys are deleted.

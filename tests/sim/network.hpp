@@ -22,7 +22,9 @@ public:
     virtual void arrived(Connection&, std::string_view bytes) = 0;
     /// The other end is gone, or seems to be.
     virtual void closed(Connection&) = 0;
-    virtual const std::string& name() const = 0;
+    const std::string& name() const { return machine.name; }
+
+    Process machine;
 };
 
 enum Way : std::uint8_t { to_server, to_client };

@@ -22,7 +22,6 @@ public:
     void opened(const std::shared_ptr<Connection>&) override;
     void arrived(Connection&, std::string_view bytes) override;
     void closed(Connection&) override;
-    const std::string& name() const override { return machine.name; }
 
     // --- faults
     /// Down, then up again, with its data or without.
@@ -50,7 +49,6 @@ public:
     std::string deaf;
     bool refuses_it = false;
 
-    Process machine;
     Nanos fastest = 10 * us, slowest = 80 * us;  ///< for one command
 
 private:

@@ -116,9 +116,7 @@ public:
     void opened(const std::shared_ptr<Connection>&) override;
     void arrived(Connection&, std::string_view bytes) override;
     void closed(Connection&) override;
-    const std::string& name() const override { return machine.name; }
 
-    Process machine;
     bool up = true;
     Nanos isolated_until = 0;
 

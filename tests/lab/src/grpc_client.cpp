@@ -10,22 +10,15 @@ namespace holdfast::lab {
 
 class GrpcClient::Impl {
 public:
-    explicit Impl(std::string authority) : authority_(std::move(authority)) {
-        nghttp2_session_callbacks* callbacks = nullptr;
-        grpc_check(::nghttp2_session_callbacks_new(&callbacks));
-        ::nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-        ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-        ::nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-        ::nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-        const int made = ::nghttp2_session_client_new(&session_, callbacks, this);
-        ::nghttp2_session_callbacks_del(callbacks);
-        grpc_check(made);
-        const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}};
-        grpc_check(::nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings, 1));
-    }
-    Impl(const Impl&) = delete;
-    Impl& operator=(const Impl&) = delete;
-    ~Impl() { ::nghttp2_session_del(session_); }
+    explicit Impl(std::string authority)
+        : authority_(std::move(authority)),
+          session_(::nghttp2_session_client_new, this, {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}},
+                   [](nghttp2_session_callbacks* c) {
+                       ::nghttp2_session_callbacks_set_on_header_callback(c, on_header);
+                       ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data);
+                       ::nghttp2_session_callbacks_set_on_stream_close_callback(c, on_close);
+                       ::nghttp2_session_callbacks_set_on_frame_recv_callback(c, on_frame);
+                   }) {}
 
     Call start(const Request& r) {
         std::vector<nghttp2_nv> headers{grpc_header(":method", "POST"),
@@ -62,10 +55,9 @@ public:
         streams_.erase(call);
         grpc_check(::nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, call, NGHTTP2_CANCEL));
     }
-    std::string output() { return grpc_output(session_); }
+    std::string output() { return session_.output(); }
     void receive(std::string_view bytes) {
-        grpc_check(::nghttp2_session_mem_recv(
-            session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
+        session_.receive(bytes);
         for (auto& [call, s] : streams_) {
             while (auto message = s.input.next()) {
                 s.answer.messages.push_back(std::move(*message));
@@ -150,7 +142,7 @@ private:
     }
 
     const std::string authority_;
-    nghttp2_session* session_ = nullptr;
+    GrpcSession session_;
     std::map<Call, Stream> streams_;
     std::deque<Call> ended_;
     bool told_to_go_ = false;

@@ -3,6 +3,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -91,18 +92,47 @@ inline void grpc_resume(nghttp2_session* session, std::int32_t stream) {
     }
 }
 
-/// All that the session has to send.
-inline std::string grpc_output(nghttp2_session* session) {
-    std::string out;
-    for (;;) {
-        const std::uint8_t* bytes = nullptr;
-        const auto size = ::nghttp2_session_mem_send(session, &bytes);
-        grpc_check(size);
-        if (size == 0) {
-            return out;
-        }
-        out += grpc_text(bytes, static_cast<std::size_t>(size));
+/// One end of a connection, and its settings.
+class GrpcSession {
+public:
+    using Settings = std::initializer_list<nghttp2_settings_entry>;
+    /// `make`: nghttp2's function for that end. `set`: sets the callbacks, which get `user`.
+    template <class Make, class Set>
+    GrpcSession(Make make, void* user, Settings settings, Set set) {
+        nghttp2_session_callbacks* callbacks = nullptr;
+        grpc_check(::nghttp2_session_callbacks_new(&callbacks));
+        set(callbacks);
+        const int made = make(&session_, callbacks, user);
+        ::nghttp2_session_callbacks_del(callbacks);
+        grpc_check(made);
+        grpc_check(::nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.begin(),
+                                             settings.size()));
     }
-}
+    GrpcSession(const GrpcSession&) = delete;
+    GrpcSession& operator=(const GrpcSession&) = delete;
+    ~GrpcSession() { ::nghttp2_session_del(session_); }
+    operator nghttp2_session*() const { return session_; }
+
+    void receive(std::string_view bytes) {
+        grpc_check(::nghttp2_session_mem_recv(
+            session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
+    }
+    /// All that it has to send.
+    std::string output() {
+        std::string out;
+        for (;;) {
+            const std::uint8_t* bytes = nullptr;
+            const auto size = ::nghttp2_session_mem_send(session_, &bytes);
+            grpc_check(size);
+            if (size == 0) {
+                return out;
+            }
+            out += grpc_text(bytes, static_cast<std::size_t>(size));
+        }
+    }
+
+private:
+    nghttp2_session* session_ = nullptr;
+};
 
 }  // namespace holdfast::lab

@@ -41,34 +41,26 @@ std::string percent_encoded(std::string_view text) {
 
 class GrpcServer::Impl {
 public:
-    explicit Impl(Listener& l) : listener_(l) {
-        nghttp2_session_callbacks* callbacks = nullptr;
-        grpc_check(::nghttp2_session_callbacks_new(&callbacks));
-        ::nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin);
-        ::nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-        ::nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-        ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-        ::nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-        ::nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
-        const int made = ::nghttp2_session_server_new(&session_, callbacks, this);
-        ::nghttp2_session_callbacks_del(callbacks);
-        grpc_check(made);
-        const nghttp2_settings_entry settings[] = {
-            {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, 16384},
-            {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0x7fffffff}};
-        grpc_check(::nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings, 2));
-    }
-    Impl(const Impl&) = delete;
-    Impl& operator=(const Impl&) = delete;
-    ~Impl() { ::nghttp2_session_del(session_); }
+    explicit Impl(Listener& l)
+        : listener_(l),
+          session_(::nghttp2_session_server_new, this,
+                   {{NGHTTP2_SETTINGS_MAX_FRAME_SIZE, 16384},
+                    {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0x7fffffff}},
+                   [](nghttp2_session_callbacks* c) {
+                       ::nghttp2_session_callbacks_set_on_begin_headers_callback(c, on_begin);
+                       ::nghttp2_session_callbacks_set_on_header_callback(c, on_header);
+                       ::nghttp2_session_callbacks_set_on_frame_recv_callback(c, on_frame);
+                       ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data);
+                       ::nghttp2_session_callbacks_set_on_stream_close_callback(c, on_close);
+                       ::nghttp2_session_callbacks_set_on_frame_send_callback(c, on_sent);
+                   }) {}
 
     void receive(std::string_view bytes) {
-        grpc_check(::nghttp2_session_mem_recv(
-            session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
+        session_.receive(bytes);
         refuse_nonsense();
     }
     std::string output() {
-        std::string out = grpc_output(session_);
+        std::string out = session_.output();
         refuse_nonsense();
         return out;
     }
@@ -279,7 +271,7 @@ private:
     }
 
     Listener& listener_;
-    nghttp2_session* session_ = nullptr;
+    GrpcSession session_;
     std::map<Call, Stream> streams_;
     std::string nonsense_;
     bool going_ = false;
