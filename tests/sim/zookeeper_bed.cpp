@@ -206,8 +206,8 @@ void ZkClient::dial(std::size_t server, int timeout) {
     link_ = bed_.connect(server);
     wire::Writer w;
     w.int32(0).int64(seen).int32(timeout).int64(session).text(password).flag(false);
-    link_->send(wire::framed(w.bytes));
     sent = bed_.now();
+    link_->send(wire::framed(w.bytes));
 }
 
 std::int32_t ZkClient::ask(std::int32_t type, const std::string& body) {
@@ -217,8 +217,8 @@ std::int32_t ZkClient::ask(std::int32_t type, const std::string& body) {
                                                                : ++xid_;
     wire::Writer w;
     w.int32(xid).int32(type);
-    if (link_) link_->send(wire::framed(w.bytes + body));
     sent = bed_.now();
+    if (link_) link_->send(wire::framed(w.bytes + body));
     return xid;
 }
 

@@ -80,7 +80,7 @@ public:
     std::int64_t session = 0, seen = 0;  ///< seen: the last transaction that it was shown
     std::string password = std::string(16, 0);
     std::int32_t timeout_ms = 0;
-    Nanos sent = 0;  ///< when it sent something last
+    Nanos sent = 0;  ///< just before it sent something last
 
 private:
     ZkBed& bed_;

@@ -459,7 +459,8 @@ private:
             go_until(bed_.now() + 20 * ms, [] { return false; });
         }
         // A simulated server's clock may be faster, by up to 0.3 %.
-        return bed_.now() < mark_ + not_before - not_before / 300 ? "too early" : "gone";
+        const Nanos early = mark_ + not_before - not_before / 300 - bed_.now();
+        return early <= 0 ? "gone" : "too early by " + std::to_string(early / us) + " us";
     }
     std::string kept(Client& c, const std::string& where, Nanos lasts) {
         const Nanos until = bed_.now() + lasts;
