@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <filesystem>
-#include <holdfast/config.hpp>
+#include <holdfast/spi/config.hpp>
 
 #include "environment.hpp"
 #include "measure/histories.hpp"

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <functional>
 #include <holdfast/client.hpp>
-#include <holdfast/config.hpp>
 #include <holdfast/lab/error.hpp>
+#include <holdfast/spi/config.hpp>
 #include <holdfast/spi/registry.hpp>
 #include <random>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "holdfast/client.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 
 namespace holdfast::cli {
 

@@ -295,6 +295,11 @@ void EtcdBackend::compare(std::int64_t newest_before, std::int64_t revision) {
     queues_->begin_anew(revision);
 }
 
+void EtcdBackend::watch(std::string_view name, bool on) {
+    if (on) tend();
+    queues_->observe(line_of(shared_->options, name), on ? name : std::string_view());
+}
+
 // --- waiters' lease
 
 void EtcdBackend::tend() {
@@ -318,7 +323,7 @@ awaitable<void> EtcdBackend::keep_waiting() {
         if (queues->drop_abandoned()) leases->leave_waiting();
         queues->tidy();
         const std::int64_t id = leases->waiting().id;
-        if (queues->empty() || id == 0) continue;
+        if (!queues->has_waiters() || id == 0) continue;
         auto task = leases->keep_waiting(boot_clock::now() + shared->options.request_timeout);
         if (co_await std::move(task)) continue;
         if (*gone) co_return;

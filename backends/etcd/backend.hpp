@@ -41,6 +41,7 @@ public:
                                                           std::size_t limit,
                                                           boot_clock::time_point deadline) override;
     awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
+    void watch(std::string_view name, bool on) override;
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override {
         return shared_->requests.load(std::memory_order_relaxed);

@@ -119,6 +119,7 @@ awaitable<spi::Answer<EtcdBackend::QueueSnapshot>> EtcdBackend::standing(
     if (!found) co_return spi::Failure(found.error(), went.detail);
     const std::vector<Result>& there = found->results;
     if (there.size() != 2) co_return make(Error::protocol);
+    queues_->listed(line, went.revision);
     QueueSnapshot out;
     out.all = there.front().found;
     const std::vector<KeyValue>& alone = there.back().found;

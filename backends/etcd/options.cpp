@@ -65,7 +65,7 @@ Capabilities promises(const spi::Settings& s) {
     Capabilities c{several ? SafetyClass::a : SafetyClass::b,
                    {fencing, fifo, notified, cross_process, cross_host, renewal, inspect, list,
                     break_lock, survives_client_clock_jump, survives_server_crash, shared,
-                    semaphore, downgrade, lock_delay, release_request}};
+                    semaphore, downgrade, lock_delay, release_request, watch}};
     c.set(survives_failover, several);
     c.set(previous_holder, s.flag("robust"));
     return c;

@@ -122,6 +122,26 @@ const std::string* QueueCache::ahead(const OwnerState& p, std::int64_t* created)
     return at->second.row.ahead(p.created, created);
 }
 
+bool QueueCache::has_waiters() const noexcept {
+    return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
+        return !q.second.waiting.empty() || !q.second.holding.empty() || q.second.listings != 0;
+    });
+}
+
+void QueueCache::observe(const std::string& line, std::string_view name) {
+    queues_[line].observed = name;
+    drop_if_empty(line);
+}
+
+void QueueCache::listed(const std::string& line, std::int64_t revision) {
+    const auto at = queues_.find(line);
+    if (at != queues_.end() && !at->second.observed.empty()) watch_from(revision + 1);
+}
+
+void QueueCache::tell(const Queue& line) {
+    if (!line.observed.empty()) shared_->events->changed(line.observed);
+}
+
 std::vector<OwnerStatePtr> QueueCache::waiting() const {
     std::vector<OwnerStatePtr> out;
     for (const auto& [name, line] : queues_)
@@ -222,6 +242,9 @@ void QueueCache::event(const rpc::Event& e) {
     if (end == key.npos) return;
     const auto at = queues_.find(key.substr(0, end + 1));
     if (at == queues_.end()) return;
+    // Only a key that is made or deleted can change who holds; a renewal writes to one.
+    if (e.type() == rpc::Event::DELETE || e.kv().create_revision() == e.kv().mod_revision())
+        tell(at->second);
     if (at->second.listings != 0) at->second.early.push_back(e);
     if (!at->second.known) return;
     const std::int64_t before = at->second.row.reach();
@@ -279,6 +302,7 @@ void QueueCache::forget() {
     for (auto& [name, line] : queues_) {
         line.known = false;
         if (!line.waiting.empty()) wake(*line.waiting.begin()->second);
+        tell(line);
     }
 }
 

@@ -64,7 +64,13 @@ public:
     void begin_anew(std::int64_t revision);
     /// Whether the watch works, as far as is known. Without it changes are found by requests.
     bool following() const noexcept { return following_; }
-    bool empty() const noexcept { return queues_.empty(); }
+    /// Whether the lease of this client's waiters is needed.
+    bool has_waiters() const noexcept;
+    /// From now on BackendEvents::changed() tells of the line's holders, by this name; an empty one
+    /// ends that.
+    void observe(const std::string& line, std::string_view name);
+    /// An answer has what is in that line at that revision: an observed line is watched from there.
+    void listed(const std::string& line, std::int64_t revision);
     std::vector<OwnerStatePtr> waiting() const;
     /// Drops places that only this object still knows: core requested their deletion and gave up
     /// without an answer. True: one of them waited, so its key may still be in line.
@@ -78,8 +84,11 @@ private:
     struct Queue {
         UnitQueue row;
         std::map<std::int64_t, OwnerStatePtr> waiting,
-            holding;  ///< own places, by revision of creation
-        bool unused() const noexcept { return waiting.empty() && holding.empty() && listings == 0; }
+            holding;           ///< own places, by revision of creation
+        std::string observed;  ///< by this name; empty: by nobody
+        bool unused() const noexcept {
+            return waiting.empty() && holding.empty() && listings == 0 && observed.empty();
+        }
         bool known = false;
         unsigned listings = 0;
         std::int64_t listed_at = 0;
@@ -91,6 +100,8 @@ private:
     bool take(std::string_view bytes);
     void event(const rpc::Event&);
     void apply(Queue&, const rpc::Event&);
+    /// Tells the observers of a line that its holders may be others.
+    void tell(const Queue&);
     void wake(const OwnerState&) noexcept;
     void lost(OwnerState&);
     /// If the holder belongs to this client, makes it ask what became of its key.

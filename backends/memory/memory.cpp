@@ -12,7 +12,7 @@ Capabilities promises() {
     return {SafetyClass::in_process,
             {fencing, fifo, notified, renewal, previous_holder, inspect, list, break_lock,
              survives_client_clock_jump, shared, semaphore, downgrade, lock_delay, min_hold,
-             release_request}};
+             release_request, watch}};
 }
 
 class MemoryLane final : public spi::Lane {
@@ -82,6 +82,9 @@ public:
         for (std::string& n : names)
             n.erase(0, prefix_.size());
         co_return names;
+    }
+    void watch(std::string_view name, bool on) override {
+        store_->watch(prefix_ + std::string(name), {events_, std::string(name)}, on);
     }
     spi::awaitable<void> close() override {
         store_->forget(*events_);

@@ -51,29 +51,31 @@ Store::Turn::~Turn() {
     for (const News& n : news_)
         store_.telling_.insert(n.events);
     hold_.unlock();
-    for (const News& n : news_) {
-        if (n.asked)
-            n.events->asked(n.owner);
-        else
-            n.events->wake(n.owner);
-    }
+    for (const News& n : news_)
+        (n.events->*n.tell)(n.text);
     hold_.lock();
     for (const News& n : news_)
         store_.telling_.erase(store_.telling_.find(n.events));
     store_.told_.notify_all();
 }
 
-void Store::Turn::add(Entry& e, std::string_view owner, bool asked) {
-    if (const Entry::Client* c = e.client(owner)) news_.push_back({c->events, c->owner, asked});
+void Store::Turn::add(Entry& e, std::string_view owner, Tell tell) {
+    if (const Entry::Client* c = e.client(owner)) news_.push_back({c->events, c->owner, tell});
 }
 
 void Store::Turn::wake(Entry& e) {
     for (const std::string_view owner : e.state.admissible())
-        add(e, owner, false);
+        add(e, owner, &spi::BackendEvents::wake);
 }
 
 void Store::Turn::ask(Entry& e, std::string_view owner) {
-    add(e, owner, true);
+    add(e, owner, &spi::BackendEvents::asked);
+}
+
+void Store::Turn::change(const std::string& key) {
+    const auto [from, to] = store_.watchers_.equal_range(key);
+    for (auto at = from; at != to; ++at)
+        news_.push_back({at->second.events, at->second.name, &spi::BackendEvents::changed});
 }
 
 Entry* Store::find(const std::string& key) {
@@ -125,7 +127,7 @@ std::size_t Store::size() const {
 }
 
 void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents& events) {
-    const std::lock_guard hold(mutex_);
+    Turn turn(*this);
     const auto now = boot_clock::now();
     if (now > a.deadline) {
         a.outcome = spi::Attempt::Failed{make_error_code(errc::unavailable)};
@@ -143,6 +145,7 @@ void Store::attempt(spi::Attempt& a, const std::string& key, spi::BackendEvents&
         case granted:
             a.outcome = spi::Attempt::Granted{
                 {static_cast<std::uint64_t>(made.token)}, made.previous, a.ttl, {}};
+            turn.change(key);
             break;
         case of_another_kind:
             a.detail = NameState::other_kind;
@@ -162,7 +165,9 @@ void Store::withdraw(const spi::Attempt& a, const std::string& key) {
     if (e == nullptr) return;
     const bool freed = e->state.withdraw(a.owner);
     e->leave(a.owner);
-    if (freed) turn.wake(*e);
+    if (!freed) return;
+    turn.wake(*e);
+    turn.change(key);
 }
 
 void Store::renew(spi::Held& h, const std::string& key) {
@@ -189,6 +194,7 @@ void Store::release(spi::Held& h, const std::string& key) {
     e->leave(h.owner);
     e->used = e->state.now;
     if (made.freed) turn.wake(*e);
+    turn.change(key);
     sweep(e->state.now);
 }
 
@@ -221,6 +227,7 @@ spi::Answer<spi::Survey> Store::tell(const std::string& key, const HolderFilter&
             turn.ask(*e, m.holder.owner);
     } else {
         turn.wake(*e);
+        turn.change(key);
     }
     return reached;
 }
@@ -232,8 +239,21 @@ std::string Store::note(const std::string& key, std::optional<std::string> text)
     return at == entries_.end() ? std::string() : at->second.record;
 }
 
+void Store::watch(const std::string& key, const Watcher& watcher, bool on) {
+    const std::lock_guard hold(mutex_);
+    if (on) {
+        watchers_.emplace(key, watcher);
+        return;
+    }
+    const auto [from, to] = watchers_.equal_range(key);
+    const auto at =
+        std::find_if(from, to, [&](const auto& w) { return w.second.events == watcher.events; });
+    if (at != to) watchers_.erase(at);
+}
+
 void Store::forget(const spi::BackendEvents& events) {
     std::unique_lock hold(mutex_);
+    std::erase_if(watchers_, [&](const auto& w) { return w.second.events == &events; });
     for (auto& [key, entry] : entries_) {
         Entry& e = entry;
         std::erase_if(e.state.waiters, [&](const NameState::Waiter& w) {

@@ -50,7 +50,14 @@ public:
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
     spi::Answer<spi::Survey> tell(const std::string& key, const HolderFilter&, spi::Tell);
     std::string note(const std::string& key, std::optional<std::string> text);
-    /// Forgets the waiters of a client that closes. Afterwards nothing calls these events.
+    /// A client that is told of each change of a key's holders, by the name that it uses.
+    struct Watcher {
+        spi::BackendEvents* events;
+        std::string name;
+    };
+    void watch(const std::string& key, const Watcher&, bool on);
+    /// Forgets the waiters and watches of a client that closes. Afterwards nothing calls these
+    /// events.
     void forget(const spi::BackendEvents&);
     std::size_t size() const;
 
@@ -67,14 +74,17 @@ private:
         void wake(Entry&);
         /// The release of its holder with that owner was requested.
         void ask(Entry&, std::string_view owner);
+        /// A holder of that key has come or gone.
+        void change(const std::string& key);
 
     private:
-        void add(Entry&, std::string_view owner, bool asked);
+        using Tell = void (spi::BackendEvents::*)(std::string_view);
+        void add(Entry&, std::string_view owner, Tell);
 
         struct News {
             spi::BackendEvents* events;
-            std::string owner;
-            bool asked;  ///< else it may try again
+            std::string text;  ///< an owner, or the name of which `changed` tells
+            Tell tell;
         };
         Store& store_;
         std::unique_lock<std::mutex> hold_;
@@ -88,7 +98,8 @@ private:
     const milliseconds keep_;
     mutable std::mutex mutex_;
     std::map<std::string, Entry> entries_;
-    std::string swept_;  ///< the last name that sweep() looked at
+    std::multimap<std::string, Watcher> watchers_;  ///< by key
+    std::string swept_;                             ///< the last name that sweep() looked at
     unsigned until_sweep_ = 64;
     std::int64_t forgotten_ = 0;  ///< the highest token of a forgotten name
     spi::NameState::Time last_ticket_ = 0;

@@ -62,7 +62,10 @@ void ZooKeeperBackend::tidy() {
     tidied_ = now;
     for (auto at = sessions_.begin(); at != sessions_.end();) {
         const SessionPtr& s = at->second;
-        const bool unused = s->idle() && now - s->last_used() > idle_limit;
+        // The watches of observers are this session's.
+        const bool observes = !shared_->observed.empty() &&
+                              at->first == std::pair(shared_->options.ttl, milliseconds(0));
+        const bool unused = s->idle() && !observes && now - s->last_used() > idle_limit;
         if (!s->over() && !unused) {
             ++at;
             continue;

@@ -31,6 +31,9 @@ public:
                                                           std::size_t limit,
                                                           boot_clock::time_point deadline) override;
     awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
+    void watch(std::string_view name, bool on) override {
+        shared_->observed.set(parent_path(shared_->options, name), name, on);
+    }
     awaitable<void> close() override;
     std::uint64_t requests() const noexcept override { return shared_->requests.load(); }
 

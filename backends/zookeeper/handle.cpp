@@ -294,7 +294,8 @@ void Handle::on_event(zhandle_t*, int type, int state, const char* path, void* c
     if (path == nullptr) return;
     if (type != ZOO_CHILD_EVENT) self.watches_.erase(path);
     if (type != ZOO_CHANGED_EVENT) self.child_watches_.erase(path);
-    if (type == ZOO_CHILD_EVENT) self.listener_->children_changed(path);
+    if (type == ZOO_CHILD_EVENT || type == ZOO_CREATED_EVENT)
+        self.listener_->children_changed(path);
     if (type == ZOO_DELETED_EVENT) self.listener_->changed(path, true);
     if (type == ZOO_CHANGED_EVENT) self.listener_->changed(path, false);
 }

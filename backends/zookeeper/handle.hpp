@@ -71,6 +71,8 @@ public:
     CallPtr get(const std::string& path, bool watch, Then = {});
     /// With a watch: Listener::children_changed once, as for get.
     CallPtr list(const std::string& path, Then = {}, bool watch = false);
+    /// Whether it exists, with a watch: Listener::children_changed once, when it is created.
+    CallPtr exists(const std::string& path, Then = {});
     /// Later answers of this server are at least as new as this call.
     CallPtr sync(const std::string& path, Then = {});
     /// In one step: creates `count` nodes with the same data. Call::children has their paths.

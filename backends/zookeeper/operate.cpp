@@ -64,9 +64,14 @@ awaitable<result<std::vector<std::string>>> ZooKeeperBackend::children(
     SessionPtr session, std::string path, boot_clock::time_point deadline) {
     // As new as this moment, also when this server lags behind.
     session->handle().sync(path);
-    CallPtr listed = session->handle().list(path);
+    const bool watched = shared_->observed.has(path);
+    CallPtr listed = session->handle().list(path, {}, watched);
     auto wait = finished(shared_->engine, listed, deadline);
     if (!co_await std::move(wait)) co_return make(Error::no_answer);
+    if (watched && listed->rc == ZNONODE)
+        session->handle().exists(path, [shared = shared_, path](Call& c) {
+            if (c.rc == ZOK) shared->observed.changed(path);  // since the list
+        });
     if (listed->rc != ZOK && listed->rc != ZNONODE) co_return from_rc(listed->rc);
     co_return std::move(listed->children);
 }

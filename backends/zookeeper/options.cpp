@@ -164,7 +164,7 @@ Capabilities promises(const spi::Settings& s) {
     const bool ensemble = s.hosts.size() >= 3;
     Capabilities c{ensemble ? SafetyClass::a : SafetyClass::b,
                    {fencing, fifo, notified, cross_process, cross_host, renewal, inspect, list,
-                    break_lock, shared, semaphore, downgrade, lock_delay, release_request,
+                    break_lock, shared, semaphore, downgrade, lock_delay, release_request, watch,
                     survives_client_clock_jump, survives_server_crash}};
     c.set(survives_failover, ensemble);
     c.set(previous_holder, s.flag("robust"));

@@ -146,6 +146,17 @@ CallPtr Handle::list(const std::string& path, Then then, bool watch) {
     });
 }
 
+CallPtr Handle::exists(const std::string& path, Then then) {
+    then = [weak = weak_from_this(), path, then = std::move(then)](Call& c) {
+        const auto self = weak.lock();
+        if (self && (c.rc == ZOK || c.rc == ZNONODE)) self->watches_.insert(path);
+        if (then) then(c);
+    };
+    return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
+        return zoo_awexists(zh, path.c_str(), &Handle::on_event, this, done_stat, lent);
+    });
+}
+
 CallPtr Handle::sync(const std::string& path, Then then) {
     return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
         return zoo_async(zh, path.c_str(), done_text, lent);

@@ -94,6 +94,7 @@ void Session::connected(bool first) {
     heartbeat_.connected();
     queues_.connected();
     own_.connected();
+    shared_->observed.all_changed();
     state_gate_.open();
 }
 
@@ -136,6 +137,7 @@ void Session::ended(int rc) {
     }
     heartbeat_.stop();
     fail_all(make(Error::session_over));
+    shared_->observed.all_changed();
     state_gate_.open();
     shared_->beats.open();
 }
@@ -146,6 +148,7 @@ void Session::fail_all(error_code why) {
 }
 
 void Session::changed(std::string_view path, bool deleted) {
+    if (deleted) shared_->observed.changed(path);
     const auto slash = path.rfind('/');
     if (slash == path.npos || own_.parent_changed(std::string(path), deleted)) return;
     queues_.changed(std::string(path.substr(0, slash)), std::string(path.substr(slash + 1)),
@@ -153,6 +156,7 @@ void Session::changed(std::string_view path, bool deleted) {
 }
 
 void Session::children_changed(std::string_view path) {
+    shared_->observed.changed(path);
     queues_.children_changed(path);
 }
 

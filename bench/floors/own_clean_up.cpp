@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 
 #include <holdfast/client.hpp>
-#include <holdfast/config.hpp>
+#include <holdfast/spi/config.hpp>
 
 #include "bench.hpp"
 #include "floors/redis_floor.hpp"

@@ -5,6 +5,8 @@ namespace holdfast::spi {
 
 void BackendEvents::asked(std::string_view) {}
 
+void BackendEvents::changed(std::string_view) {}
+
 awaitable<Answer<Survey>> Backend::survey(std::string_view, boot_clock::time_point) {
     co_return Failure(errc::not_supported);
 }
@@ -24,6 +26,8 @@ awaitable<Answer<std::vector<std::string>>> Backend::list(std::string_view, std:
                                                           boot_clock::time_point) {
     co_return Failure(errc::not_supported);
 }
+
+void Backend::watch(std::string_view, bool) {}
 
 awaitable<Answer<Examination>> Backend::examine(boot_clock::time_point) {
     Examination found;

@@ -121,14 +121,18 @@ namespace {
 
 using Seen = std::optional<Leader>;
 
+Seen leader_of(const Inspection& found) {
+    if (found.holders.empty()) return {};
+    const Holder& h = found.holders.front();
+    return Leader{h.note, h.host, h.owner, h.token};
+}
+
 spi::awaitable<spi::Answer<Seen>> look(Engine& engine, std::string name,
                                        boot_clock::time_point deadline) {
     auto asking = engine.backend().inspect(name, deadline);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
-    if (found->holders.empty()) co_return Seen();
-    const Holder& h = found->holders.front();
-    co_return Seen(Leader{h.note, h.host, h.owner, h.token});
+    co_return leader_of(*found);
 }
 
 result<OperatorVerb<Seen>> looking(std::string_view name) {
@@ -144,27 +148,57 @@ struct Observation {
     Seen known;
     boot_clock::time_point until;
     bool cancelled = false;
+    std::weak_ptr<WatchedNames::Name> watched = {};
 
     bool is_news(const Seen& seen) const {
         return seen.has_value() != known.has_value() || (known && seen->owner != known->owner);
     }
-    void cancel(Engine& engine) {
+    void cancel() {
         cancelled = true;
-        engine.pauses.open();
+        if (const auto alive = watched.lock()) alive->gate.open();
     }
 };
 
+/// How long observers pause between two looks when they are not notified.
+class Pauses {
+public:
+    explicit Pauses(Engine& engine)
+        : notified_(engine.backend().capabilities().has(Capability::watch)),
+          longest_(notified_ ? engine.timing.ttl : milliseconds(1000)) {}
+    /// After a look with that result. A notified observer only makes sure: of a notification that
+    /// the server lost, and of the end of a lease, which not every server reports.
+    milliseconds after(const Inspection& found) {
+        if (!notified_) return std::exchange(next_, std::min(next_ * 2, longest_));
+        if (found.holders.empty()) return longest_;
+        const auto left = found.holders.front().ttl_left.value_or(longest_) + milliseconds(1);
+        return std::clamp(left, shortest, std::max(longest_, shortest));
+    }
+
+private:
+    static constexpr milliseconds shortest{50};
+    const bool notified_;
+    const milliseconds longest_;
+    milliseconds next_ = shortest;
+};
+
 spi::awaitable<spi::Answer<Seen>> observe_until(Engine& engine, std::shared_ptr<Observation> o) {
-    constexpr milliseconds first{50}, last{1000};
-    for (milliseconds pause = first;; pause = std::min(pause * 2, last)) {
+    // Watched before the first look, so that none of the changes after it is missed.
+    const auto watched = engine.watched.watch(engine.backend(), o->name);
+    o->watched = watched;
+    for (Pauses pauses(engine);;) {
+        const auto changes = watched->changes;
         const auto deadline = boot_clock::now() + engine.timing.request(engine.timing.ttl);
-        auto asking = look(engine, o->name, deadline);
-        auto seen = co_await std::move(asking);
-        if (!seen || o->is_news(*seen)) co_return seen;
+        auto asking = engine.backend().inspect(o->name, deadline);
+        auto found = co_await std::move(asking);
+        if (!found) co_return found.error();
+        auto seen = leader_of(*found);
+        if (o->is_news(seen)) co_return seen;
         const auto now = boot_clock::now();
         if (now >= o->until) co_return spi::Failure(errc::timed_out);
-        if (!o->cancelled && !engine.closed()) {
-            auto waiting = engine.pauses.wait(engine.executor(), std::min(now + pause, o->until));
+        const auto next = std::min(after(now, pauses.after(*found)), o->until);
+        while (!o->cancelled && !engine.closed() && watched->changes == changes &&
+               boot_clock::now() < next) {
+            auto waiting = watched->gate.wait(engine.executor(), next);
             co_await std::move(waiting);
         }
         if (o->cancelled) co_return spi::Failure(errc::cancelled);
@@ -196,8 +230,7 @@ result<Seen> Election::observe(const Seen& known, milliseconds wait, std::stop_t
     if (const auto ec = refused(engine, verb)) return ec;
     const auto answer = std::make_shared<OneShot<spi::Answer<Seen>>>();
     begin_operator_call<Seen>(*engine, *verb, answer);
-    const std::stop_callback on_stop(stop,
-                                     [&] { engine->post([o, engine] { o->cancel(*engine); }); });
+    const std::stop_callback on_stop(stop, [&] { engine->post([o] { o->cancel(); }); });
     auto seen = answer->take();
     if (!seen) return seen.error().why;
     return std::move(*seen);
@@ -210,8 +243,7 @@ void Election::start_observe(State& state, Seen known, milliseconds wait, Leader
     auto slot = asio::get_associated_cancellation_slot(handler);
     if (slot.is_connected())
         slot.assign([o, e = engine->weak_from_this()](asio::cancellation_type) {
-            if (const auto alive = e.lock())
-                alive->post([o, engine = alive.get()] { o->cancel(*engine); });
+            if (const auto alive = e.lock()) alive->post([o] { o->cancel(); });
         });
     start_operator_call(engine, observing(o), nullptr, std::move(handler));
 }

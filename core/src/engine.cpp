@@ -284,6 +284,11 @@ void Engine::asked(std::string_view owner) {
     });
 }
 
+void Engine::changed(std::string_view name) {
+    if (on_engine_thread()) return watched.changed(name);
+    post([self = shared_from_this(), n = std::string(name)] { self->watched.changed(n); });
+}
+
 // --- the end
 // ----------------------------------------------------------------------------------------
 
@@ -297,7 +302,7 @@ void Engine::give_up_everything() {
         acquisition->cancel(make_error_code(errc::closed));
     for (const auto& lease : leases_.all())
         lease->lose(make_error_code(errc::closed), true);
-    pauses.open();
+    watched.wake_all();
 }
 
 spi::awaitable<void> Engine::stop_backend(std::function<void()> stopped) {

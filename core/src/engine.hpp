@@ -21,13 +21,13 @@
 #include "events.hpp"
 #include "explain.hpp"
 #include "holdfast/client.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/fork_generation.hpp"
-#include "holdfast/spi/net/gate.hpp"
 #include "lanes.hpp"
 #include "lease_index.hpp"
 #include "one_shot.hpp"
 #include "schedule.hpp"
+#include "watched_names.hpp"
 
 namespace holdfast {
 
@@ -115,15 +115,15 @@ public:
     void cleanup_started() noexcept { ++ends_; }
     void cleanup_done();
 
-    /// Where operators' calls pause. Opened when one of them is cancelled, and by close(): then
-    /// each looks again what it has come to.
-    spi::net::Gate pauses;
+    /// Where Election::observe pauses.
+    WatchedNames watched;
 
     // --- spi::BackendEvents, any thread
     void wake(std::string_view owner) override;
     void at_risk(std::string_view owner) override;
     void lost(std::string_view owner, error_code) override;
     void asked(std::string_view owner) override;
+    void changed(std::string_view name) override;
     void warn(std::string text) override { events->warn(std::move(text)); }
 
 private:

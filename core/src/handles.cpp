@@ -4,7 +4,8 @@
 
 #include "complete_on_system.hpp"
 
-namespace holdfast::spi {
+namespace holdfast {
+namespace spi {
 
 bool Handles::join() {
     const auto count = count_.access();
@@ -50,22 +51,33 @@ bool Handles::drop(One& one, Outcome& outcome) {
 // --- LeaseBody
 // ------------------------------------------------------------------------------------
 
-LeaseBody::LeaseBody() noexcept = default;
-LeaseBody::~LeaseBody() {
+}  // namespace spi
+
+Lease::Impl::Impl() noexcept = default;
+Lease::Impl::~Impl() {
     delete handles_.load();
 }
 
-RequestError LeaseBody::last_error() const {
+RequestError Lease::Impl::last_error() const {
     return {};
 }
 
-std::optional<error_code> LeaseBody::begin_downgrade() {
+std::optional<error_code> Lease::Impl::begin_downgrade() {
     return make_error_code(errc::not_supported);
 }
 
-void LeaseBody::complete(asio::any_completion_handler<Lease::RenewSignature> h, error_code ec) {
+void Lease::Impl::complete(asio::any_completion_handler<RenewSignature> h, error_code ec) {
     complete_on_system(std::move(h), ec);
 }
+
+spi::Handles& Lease::Impl::handles() {
+    spi::Handles* all = handles_.load();
+    if (all != nullptr) return *all;
+    auto fresh = std::make_unique<spi::Handles>();
+    return handles_.compare_exchange_strong(all, fresh.get()) ? *fresh.release() : *all;
+}
+
+namespace spi {
 
 // --- SharedHandle
 // ---------------------------------------------------------------------------------
@@ -114,4 +126,5 @@ void SharedHandle::drop(Outcome outcome) noexcept {
     if (all_->drop(mine_, outcome)) grant_->drop(outcome);
 }
 
-}  // namespace holdfast::spi
+}  // namespace spi
+}  // namespace holdfast

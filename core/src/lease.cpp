@@ -8,7 +8,7 @@
 
 namespace holdfast {
 
-Lease::Lease(std::shared_ptr<spi::LeaseBody> body) noexcept
+Lease::Lease(std::shared_ptr<Impl> body) noexcept
     : body_(std::move(body)), exceptions_(std::uncaught_exceptions()) {}
 
 Lease::Lease(Lease&& other) noexcept
@@ -115,13 +115,6 @@ const Lease::Body& Lease::grant_of(const Body& body) noexcept {
     return handle != nullptr ? handle->grant() : body;
 }
 
-spi::Handles& Lease::handles_of(const Body& grant) {
-    spi::Handles* all = grant->handles_.load();
-    if (all != nullptr) return *all;
-    auto fresh = std::make_unique<spi::Handles>();
-    return grant->handles_.compare_exchange_strong(all, fresh.get()) ? *fresh.release() : *all;
-}
-
 // --- several handles
 // ------------------------------------------------------------------------------
 
@@ -130,14 +123,14 @@ result<Lease> Lease::share() const {
     if (s == LeaseState::lost) return lost_reason() ? lost_reason() : make_error_code(errc::lost);
     if (s != LeaseState::held && s != LeaseState::at_risk) return make_error_code(errc::not_held);
     const Body& grant = grant_of(body_);
-    spi::Handles& all = handles_of(grant);
+    spi::Handles& all = grant->handles();
     if (!all.join()) return make_error_code(errc::not_held);
     return Lease(std::make_shared<spi::SharedHandle>(grant, all));
 }
 
 std::optional<error_code> Lease::begin_downgrade(const Body& body) {
     if (!body || has_let_go(body)) return make_error_code(errc::not_held);
-    return handles_of(grant_of(body)).begin_downgrade(*body);
+    return grant_of(body)->handles().begin_downgrade(*body);
 }
 
 result<void> Lease::downgrade() {

@@ -308,7 +308,7 @@ std::optional<error_code> LeaseImpl::begin_downgrade() {
 }
 
 void LeaseImpl::complete(asio::any_completion_handler<Lease::RenewSignature> h, error_code ec) {
-    if (forked()) return LeaseBody::complete(std::move(h), ec);
+    if (forked()) return spi::LeaseBody::complete(std::move(h), ec);
     engine_->complete(std::move(h), ec);
 }
 

@@ -31,7 +31,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Capability::coun
     "downgrade",
     "lock_delay",
     "min_hold",
-    "release_request"};
+    "release_request",
+    "watch"};
 
 }  // namespace
 

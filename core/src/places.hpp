@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 
 namespace holdfast {
 

@@ -3,20 +3,20 @@
 
 #include <algorithm>
 
-namespace holdfast::spi {
+namespace holdfast {
 
-void Registry::add(unsigned compiled_with, const char* name, Descriptor* descriptor) {
-    if (compiled_with != version) {
+void Registry::add(unsigned compiled_with, const char* name, spi::Descriptor* descriptor) {
+    if (compiled_with != spi::version) {
         refused_.push_back(
             "backend " + std::string(name) + " was built for another Holdfast (interface " +
-            std::to_string(compiled_with) + ", this is " + std::to_string(version) + ")");
+            std::to_string(compiled_with) + ", this is " + std::to_string(spi::version) + ")");
         return;
     }
     if (!find(descriptor->name))
-        all_.push_back(std::make_unique<Descriptor>(std::move(*descriptor)));
+        all_.push_back(std::make_unique<spi::Descriptor>(std::move(*descriptor)));
 }
 
-const Descriptor* Registry::find_scheme(std::string_view scheme) const noexcept {
+const spi::Descriptor* Registry::find_scheme(std::string_view scheme) const noexcept {
     for (const auto& backend : all_)
         if (std::find(backend->schemes.begin(), backend->schemes.end(), scheme) !=
             backend->schemes.end())
@@ -24,7 +24,7 @@ const Descriptor* Registry::find_scheme(std::string_view scheme) const noexcept 
     return nullptr;
 }
 
-const Descriptor* Registry::find(std::string_view name) const noexcept {
+const spi::Descriptor* Registry::find(std::string_view name) const noexcept {
     for (const auto& backend : all_)
         if (backend->name == name) return backend.get();
     return nullptr;
@@ -37,4 +37,4 @@ Registry& Registry::linked() {
 }
 [[maybe_unused]] const auto& linked_at_load = Registry::linked();
 
-}  // namespace holdfast::spi
+}  // namespace holdfast

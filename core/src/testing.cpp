@@ -75,6 +75,7 @@ public:
         std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) override {
         return answered(inner_->list(prefix, limit, deadline), deadline);
     }
+    void watch(std::string_view name, bool on) override { inner_->watch(name, on); }
     spi::awaitable<void> close() override {
         waits_.open();
         auto closing = inner_->close();

@@ -271,6 +271,7 @@ int main(int argc, char** argv) {
     older_callers();
     in_threads();
     if (getenv("HOLDFAST_TEST_NO_FORK") == NULL) forks(argv[1]);
+    reports(argv[1]);
     closing();
     printf("ok: %s\n", argv[1]);
     return 0;

@@ -28,6 +28,84 @@ void older_callers(void) {
     hf_lock_free(lock);
 }
 
+/* The next report of this kind. */
+static hf_report report(hf_queue* queue, int kind) {
+    hf_report r = HF_REPORT;
+    struct pollfd p;
+    p.fd = hf_queue_fd(queue);
+    p.events = POLLIN;
+    do {
+        CHECK(poll(&p, 1, cap_ms) == 1);
+    } while (hf_queue_report(queue, &r) == 0 || r.kind != kind);
+    CHECK(r.size == sizeof r);
+    return r;
+}
+
+/* More than a queue keeps: losses stay. */
+static void floods(hf_lock* lock, hf_queue* queue) {
+    enum { kept = 4096 };
+    hf_report r = HF_REPORT;
+    uint64_t dropped = 0;
+    int n;
+    for (n = 0; n < kept; ++n)
+        release(acquire(lock));
+    for (n = 0; hf_queue_report(queue, &r) == 1; ++n) {
+        if (n == 0) CHECK(r.kind == HF_REPORT_LOST);
+        dropped += r.dropped;
+    }
+    CHECK(n > 0 && n <= kept && dropped > 0);
+}
+
+/* What a client reports comes to the queue that it was opened with. */
+void reports(const char* url) {
+    hf_client_options o = HF_CLIENT_OPTIONS;
+    hf_question q = HF_QUESTION;
+    hf_queue* queue = NULL;
+    hf_client* client = NULL;
+    hf_lock* lock;
+    hf_lease* lease;
+    hf_report r;
+    hf_facts f;
+    char* json = NULL;
+    int n;
+    OK(hf_queue_new(&queue, &why));
+    o.reports = queue;
+    OK(hf_open(url, &o, &client, &why));
+    lock = lock_of(client, "c/reports", HF_MUTEX, 1);
+    lease = acquire(lock);
+    f = facts_of(lease);
+    r = report(queue, HF_REPORT_ACQUIRED);
+    CHECK(strcmp(r.name, "c/reports") == 0 && strcmp(r.owner, f.owner) == 0);
+    CHECK(r.token == f.token && r.reason == 0 && r.text[0] == '\0' && r.dropped == 0);
+    release(lease);
+    report(queue, HF_REPORT_RELEASED);
+    for (n = 0; n < 2; ++n) {
+        lease = acquire(lock);
+        q.what = HF_BREAK;
+        q.name = "c/reports";
+        q.now = 1;
+        OK(hf_ask(other, &q, &json, &why));
+        hf_string_free(json);
+        CHECK(hf_lease_renew(lease, &why) != HF_OK);
+        if (n == 0) {
+            r = report(queue, HF_REPORT_LOST);
+            CHECK(r.reason == HF_REVOKED && r.text[0] != '\0');
+        }
+        hf_lease_free(lease);
+    }
+    /* The second loss is left there. An older program's report ends earlier. */
+    do {
+        r.size = offsetof(hf_report, token);
+        r.token = 7;
+    } while (hf_queue_report(queue, &r) == 0 || r.kind != HF_REPORT_ACQUIRED);
+    CHECK(r.token == 7);
+    if (strncmp(url, "memory:", 7) == 0) floods(lock, queue);
+    hf_queue_free(queue);
+    release(acquire(lock)); /* the client goes on */
+    hf_lock_free(lock);
+    hf_client_free(client);
+}
+
 enum { threads = 8, rounds = 25 };
 static int counter;
 

@@ -45,5 +45,6 @@ void older_callers(void);
 void in_threads(void);
 void forks(const char* url);
 void closing(void);
+void reports(const char* url);
 
 #endif

@@ -2,6 +2,7 @@
 // interfaces of std.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/use_future.hpp>
 #include <future>
 #include <thread>
 
@@ -129,5 +130,39 @@ TEST_CASE("above: candidates lead one after another, and the others see who", "[
     auto next = two.campaign("two", {.wait = 10s}).value();
     if (has(Capability::fencing)) CHECK(next.fencing_token() > term.fencing_token());
     next.release();
+    require_clean(name);
+}
+
+TEST_CASE("above: an observer is told of each change, also after its connection was cut",
+          "[above]") {
+    Trial& trial = this_trial();
+    if (!has(Capability::inspect)) return;
+    auto* const proxy = has(Capability::watch) ? backend().proxy() : nullptr;
+    const auto name = fresh_name("observed");
+    // An observer that is notified looks by itself only once in a ttl.
+    const auto watching = proxy != nullptr ? open_proxied("ttl=10s") : open("ttl=10s");
+    const auto other = open("ttl=10s");
+    const auto observer = watching.make_election(name).value();
+    const auto candidate = other.make_election(name).value();
+    const auto bound = has(Capability::watch) ? 2s : 5s;
+    const int changes = has(Capability::watch) ? 8 : 2;
+    std::optional<hf::Leader> known;
+    hf::Lease term;
+    for (int i = 0; i < changes; ++i) {
+        auto next = observer.async_observe(known, 30s, asio::use_future);
+        // Meanwhile it has looked, and waits.
+        for (int look = 0; look < 5; ++look)
+            REQUIRE(candidate.leader().has_value());
+        if (proxy != nullptr && i % 4 > 1) proxy->cut_all();
+        const auto begun = now();
+        if (known)
+            term.release();
+        else
+            term = candidate.campaign("leads", {.wait = 10s}).value();
+        known = next.get();
+        CHECK(known.has_value() == (i % 2 == 0));
+        if (known) CHECK(known->owner == term.owner_id());
+        trial.within(now() - begun, bound, "a change is observed");
+    }
     require_clean(name);
 }

@@ -36,9 +36,9 @@ struct AddGround {
 
 /// Those that depend on nothing but the backend and its options; survives_* is what a server says.
 inline const std::set<C> decided{
-    C::fencing,         C::fifo,       C::notified, C::cross_process,  C::cross_host, C::renewal,
-    C::previous_holder, C::inspect,    C::list,     C::break_lock,     C::shared,     C::semaphore,
-    C::downgrade,       C::lock_delay, C::min_hold, C::release_request};
+    C::fencing,         C::fifo,       C::notified, C::cross_process,   C::cross_host, C::renewal,
+    C::previous_holder, C::inspect,    C::list,     C::break_lock,      C::shared,     C::semaphore,
+    C::downgrade,       C::lock_delay, C::min_hold, C::release_request, C::watch};
 
 /// All of `decided` but these.
 inline std::set<C> all_but(const std::set<C>& missing) {
@@ -50,8 +50,8 @@ inline std::set<C> all_but(const std::set<C>& missing) {
 
 /// As all_but, of a mode that has mutexes only.
 inline std::set<C> mutexes_but(std::set<C> missing) {
-    missing.insert(
-        {C::shared, C::semaphore, C::downgrade, C::lock_delay, C::min_hold, C::release_request});
+    missing.insert({C::shared, C::semaphore, C::downgrade, C::lock_delay, C::min_hold,
+                    C::release_request, C::watch});
     return all_but(missing);
 }
 

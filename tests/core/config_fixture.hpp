@@ -6,7 +6,7 @@
 #include <string>
 
 #include "../support/catch.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/reference.hpp"
 
 namespace config_test {

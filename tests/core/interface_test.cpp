@@ -6,8 +6,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
-#include <holdfast/config.hpp>
 #include <holdfast/holdfast.hpp>
+#include <holdfast/spi/config.hpp>
 #include <holdfast/spi/forwarding_lease.hpp>
 #include <holdfast/spi/mapped_handler.hpp>
 #include <holdfast/spi/registry.hpp>

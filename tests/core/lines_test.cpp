@@ -1,4 +1,5 @@
 // What a user of std, Asio or userver types first: each line compiles and does what it says.
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -6,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <holdfast/async_lock.hpp>
 #include <holdfast/holdfast.hpp>
 #include <ranges>
 #include <sstream>
@@ -210,6 +212,53 @@ TEST_CASE("permits together: all or none, told when one is lost", "[core]") {
     CHECK_FALSE(s.lost().stop_requested());
     CHECK_THROWS_AS(s.release(2), boost::system::system_error);
     CHECK(s.held() == 1);
+}
+
+namespace {
+
+using Awaitable = asio::use_awaitable_t<>;
+using AwaitableLock = Awaitable::as_default_on_t<hf::async_lock<>>;
+
+asio::awaitable<bool> acquire_by_default(const hf::Client& client) {
+    const auto here = co_await asio::this_coro::executor;
+    const AwaitableLock lock =
+        Awaitable::as_default_on(hf::async_lock(here, client.make_lock("a").value()));
+    // The default token makes an awaitable, not a deferred operation.
+    asio::awaitable<hf::Lease> acquiring = lock.async_acquire();
+    hf::Lease lease = co_await std::move(acquiring);
+    bool contended = false;
+    asio::awaitable<hf::Lease> late = lock.async_acquire({.wait = 0ms});
+    try {
+        co_await std::move(late);
+    } catch (const boost::system::system_error& e) {
+        contended = e.code() == hf::errc::contended;
+    }
+    co_await lease.async_release();
+    co_return contended;
+}
+
+asio::awaitable<hf::error_code> acquire_as_tuple(const hf::Client& client) {
+    const auto here = co_await asio::this_coro::executor;
+    const auto lock = asio::as_tuple_t<Awaitable>::as_default_on(
+        hf::async_lock(here, client.make_lock("a").value()));
+    auto acquiring = lock.async_acquire();
+    auto [ec, lease] = co_await std::move(acquiring);
+    co_return ec;
+}
+
+}  // namespace
+
+TEST_CASE("a default token is bound to a lock as to Asio's own objects", "[core]") {
+    const auto client = memory();
+    CHECK(run(acquire_by_default(client)));
+    CHECK_FALSE(run(acquire_as_tuple(client)));
+    // Without a default it is deferred; a handler that names no executor runs on the lock's.
+    asio::io_context io;
+    const hf::async_lock plain(io.get_executor(), client.make_lock("a").value());
+    std::thread::id where;
+    plain.async_acquire()([&](hf::error_code, hf::Lease) { where = std::this_thread::get_id(); });
+    io.run();
+    CHECK(where == std::this_thread::get_id());
 }
 
 TEST_CASE("a leader is observed without blocking, and the wait can be cancelled", "[core]") {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/reference.hpp"
 
 namespace {

@@ -5,6 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
+#include <holdfast/async_lock.hpp>
 #include <holdfast/async_with_lock.hpp>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>

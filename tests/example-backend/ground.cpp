@@ -45,7 +45,7 @@ private:
 };
 
 const AddGround ledger{"ledger", [] { return std::make_unique<Ledger>(); },
-                       all_but({C::fifo, C::notified, C::cross_host}), break_traced};
+                       all_but({C::fifo, C::notified, C::cross_host, C::watch}), break_traced};
 
 }  // namespace
 }  // namespace suite

@@ -1,6 +1,6 @@
 // Backends that exist only as option tables: parsing needs no more.
 #pragma once
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/registry.hpp"
 
 namespace holdfast::fuzz {

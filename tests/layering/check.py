@@ -257,6 +257,9 @@ def files(tree):
         yield from (pathlib.Path(top) / name for name in names)
 
 
+PUBLIC_HEADER = re.compile(r"core/include/holdfast/\w+\.hpp")
+# ForkGuarded is in namespace holdfast, and a template.
+NAMES_SPI = re.compile(r"\bspi\b(?!/fork_guarded\.hpp)")
 IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.M)
 
 
@@ -285,6 +288,9 @@ def check(tree):
         if path.startswith("core/python/holdfast/") and file.suffix == ".py":
             mistakes += [f"{path}: imports {name}: the module needs Python and the C library alone"
                          for name in foreign_imports(text)]
+        if PUBLIC_HEADER.fullmatch(path):
+            mistakes += [f"{path}:{number}: a user's header names what only backends and decorators know: {line.strip()}"
+                         for number, line in enumerate(text.splitlines(), 1) if NAMES_SPI.search(line)]
         if path == FUZZ_PROJECT:
             mistakes += [f"{path}:{number}: there is no {name}" for number, name in absent_sources(tree, text)]
         for pattern, folders, suffixes, meaning in WORDS:
@@ -308,6 +314,8 @@ def check(tree):
 
 BAD = {
     "core/include/holdfast/a.hpp": '#include <hiredis/hiredis.h>\n',
+    "core/include/holdfast/by.hpp": "namespace spi {\nclass Registry;\n}\n",
+    "core/include/holdfast/bz.hpp": '#include "holdfast/spi/registry.hpp"\n',
     "core/src/b.cpp": '#include "../../backends/redis/c.hpp"\n',
     "backends/sql/sqlite/d.cpp": '#include "../../redis/c.hpp"\n',
     "backends/redlock/p.cpp": '#include "../redis/c.hpp"\n',
@@ -366,6 +374,9 @@ BAD = {
 }
 GOOD = {
     "core/include/holdfast/ok.hpp": "#include <vector>\n",
+    "core/include/holdfast/ca.hpp": '#include "holdfast/spi/fork_guarded.hpp"\n',
+    "core/include/holdfast/spi/fork_guarded.hpp": "#include <mutex>\n",
+    "core/include/holdfast/spi/cb.hpp": "namespace holdfast::spi {\n}\n",
     "core/include/holdfast/spi/net/gate.hpp": "#include <vector>\n",
     "backends/pigeon/am.cpp": '#include <pigeon/client.h>\n#include <loft.h>\n#include <sys/types.h>\n',
     "cli/an.cpp": '#include <CLI/App.hpp>\n#include <unistd.h>\n',

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "operation.hpp"
 
 namespace oracle {

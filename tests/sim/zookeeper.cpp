@@ -463,6 +463,7 @@ void ZkServer::serve(const ClientPtr& c, const std::string& frame) {
         case ping:
             reply(c, xid_of_pings, ZkError::ok);
             return go_on(c);
+        case exists:
         case get_data:
         case get_children:
         case remove_watches:
@@ -554,11 +555,17 @@ void ZkServer::read(const ClientPtr& c, std::int32_t xid, std::int32_t type,
     const ZkNode* node = tree_.find(path);
     if (kernel_.tracing)
         kernel_.trace(name(), c->connection->route().process.name +
-                                  (type == get_data ? ": reads " : ": lists ") + path +
+                                  (type == get_children ? ": lists " : ": reads ") + path +
                                   (node == nullptr ? ", which is not there" : ""));
-    if (node == nullptr) return reply(c, xid, ZkError::no_node);
+    if (node == nullptr) {
+        if (type == exists && watch) c->data_watches.insert(path);
+        return reply(c, xid, ZkError::no_node);
+    }
     Writer w;
-    if (type == get_data) {
+    if (type == exists) {
+        if (watch) c->data_watches.insert(path);
+        put_stat(w, *node);
+    } else if (type == get_data) {
         if (watch) c->data_watches.insert(path);
         put_stat(w.text(node->data), *node);
     } else {
@@ -724,6 +731,7 @@ void ZkServer::apply(const ZkEnsemble::Transaction& t) {
     for (const ZkChange& c : t.changes) {
         tree_.make(c, t.zxid);
         const std::string parent = ZkTree::parent_of(c.path);
+        if (c.kind == ZkChange::Kind::create) fire(c.path, created, true, false);
         if (c.kind == ZkChange::Kind::remove) fire(c.path, deleted, true, true);
         if (c.kind == ZkChange::Kind::set) fire(c.path, changed, true, false);
         if (c.kind != ZkChange::Kind::set) fire(parent, child_changed, false, true);

@@ -25,7 +25,7 @@ namespace {
 ///                    "hung up"
 ///   A as B           has the session of B; "A errs": and a wrong password; "A foresees": it has
 ///                    seen transactions of the future
-///   A create, ephemeral, delete, set, get, list, sync, close
+///   A create, ephemeral, delete, set, get, exists, list, sync, close
 ///                    the error and what was read, or "hung up"; with "watch" behind a path
 ///   A rewatch P      sets a watch that it had before it reconnected
 ///   A sees E         waits for this event; "A sees nothing 500": none comes for so long
@@ -99,6 +99,11 @@ const std::vector<Script>& scripts() {
           "A sync $ => 0 $", "A get $/x watch => 0 ''", "C open G 4000 => new", "C sync $ => 0 $",
           "C list $ watch => 0 x", "B set $/x 1 => 0", "A sees changed $/x => changed $/x",
           "B delete $/x => 0", "C sees children $ => children $", "A sees nothing 500 => nothing"}},
+        {"a node that is not there is watched",
+         false,
+         {"B open L 8000 => new", "B create $ => 0", "A open F 4000 => new", "A sync $ => 0 $",
+          "A exists $/x watch => -101", "B create $/x => 0", "A sees created $/x => created $/x",
+          "B set $/x 1 => 0", "B delete $/x => 0", "A sees nothing 500 => nothing"}},
         {"a session's end fires watches",
          false,
          {"B open L 8000 => new", "B create $ => 0", "C open G 8000 => new", "A open F 1200 => new",
@@ -284,7 +289,10 @@ private:
         }
     }
     static std::string named(std::int32_t event) {
-        return event == wire::deleted ? "deleted" : event == wire::changed ? "changed" : "children";
+        return event == wire::created   ? "created"
+               : event == wire::deleted ? "deleted"
+               : event == wire::changed ? "changed"
+                                        : "children";
     }
     std::string path(std::istream& in) const {
         std::string word;
@@ -398,8 +406,10 @@ private:
         } else if (what == "set") {
             type = wire::set_data;
             body = zk_set(where, more);
-        } else if (what == "get" || what == "list") {
-            type = what == "get" ? wire::get_data : wire::get_children;
+        } else if (what == "get" || what == "list" || what == "exists") {
+            type = what == "get"    ? wire::get_data
+                   : what == "list" ? wire::get_children
+                                    : wire::exists;
             body = zk_read(where, more == "watch");
         } else if (what == "sync") {
             type = wire::sync;

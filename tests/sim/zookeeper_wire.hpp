@@ -83,6 +83,7 @@ inline std::string framed(const std::string& body) {
 enum Type : std::int32_t {
     create = 1,
     remove = 2,
+    exists = 3,
     get_data = 4,
     set_data = 5,
     get_children = 8,
@@ -95,7 +96,7 @@ enum Type : std::int32_t {
     close_session = -11,
     set_watches_again = 101
 };
-enum Event : std::int32_t { deleted = 2, changed = 3, child_changed = 4 };
+enum Event : std::int32_t { created = 1, deleted = 2, changed = 3, child_changed = 4 };
 inline constexpr std::int32_t xid_of_pings = -2, xid_of_events = -1;
 
 }  // namespace holdfast::sim::wire

@@ -77,9 +77,10 @@ typedef struct hf_client_options {
     uint32_t size;
     const char* config_file; /* null: HOLDFAST_CONFIG, or where holdfast.toml is looked for */
     int64_t close_grace;     /* how long hf_close waits for releases under way */
+    hf_queue* reports;       /* gets what hf_queue_report takes; null: nothing is reported */
 } hf_client_options;
 #define HF_CLIENT_OPTIONS \
-    { sizeof(hf_client_options), NULL, 1000 }
+    { sizeof(hf_client_options), NULL, 1000, NULL }
 
 /* `what`: a URL, a name in holdfast.toml, or null for HOLDFAST_URL or that file's default. Connects
  * on first use. */
@@ -148,8 +149,8 @@ HF_API int hf_queue_new(hf_queue**, hf_error* error);
 /* Cancels the calls whose answers have not been taken, and releases what they acquired. Null is
  * allowed. */
 HF_API void hf_queue_free(hf_queue*);
-/* Readable while an answer waits, for poll and its like. Do not read from it. -1 in a forked child.
- */
+/* Readable while an answer or a report waits, for poll and its like. Do not read from it. -1 in a
+ * forked child. */
 HF_API int hf_queue_fd(const hf_queue*);
 
 /* *call: a number that no other call of the queue has. The lock may be freed at once. */
@@ -170,6 +171,43 @@ typedef struct hf_event {
 
 /* Takes an answer and returns 1, or 0 when there is none. Does not block. */
 HF_API int hf_queue_next(hf_queue*, hf_event*);
+
+/* -- reports ----------------------------------------------------------------------------------- */
+
+/* What a client reports for an operator's log, to the queue that it was opened with. A later
+ * version may add kinds. */
+enum {
+    HF_REPORT_WAITING = 1,     /* the lock is busy: the acquisition waits */
+    HF_REPORT_ACQUIRED = 2,    /* `token`, and `took`: how long the call lasted */
+    HF_REPORT_AT_RISK = 3,     /* a renewal failed (`reason`); the lease is valid for `left` */
+    HF_REPORT_RECOVERED = 4,   /* a renewal was answered after that */
+    HF_REPORT_LOST = 5,        /* `reason` says why */
+    HF_REPORT_IN_DOUBT = 6,    /* a request was not answered; Holdfast finds out */
+    HF_REPORT_RELEASED = 7,    /* the server answered the release */
+    HF_REPORT_WARNING = 8,     /* `text` only: about the deployment, or about dropped reports */
+    HF_REPORT_UNREACHABLE = 9, /* no answer for a request time-out; the acquisition waits on */
+    HF_REPORT_REACHABLE = 10   /* an answer after that */
+};
+
+typedef struct hf_report {
+    uint32_t size;
+    int32_t kind;   /* HF_REPORT_WAITING, ... */
+    int32_t reason; /* hf_code of a loss, a risk or a doubt; else 0 */
+    int32_t native; /* the server's or the library's own number of the reason */
+    uint64_t token; /* the fencing token; 0: none */
+    int64_t took;
+    int64_t left;
+    uint64_t dropped; /* how many reports before this one were dropped */
+    char name[513];   /* of the lock; empty: about the client */
+    char owner[513];  /* of the acquisition */
+    char text[1024];  /* of a warning, or why, in words */
+} hf_report;
+#define HF_REPORT \
+    { sizeof(hf_report), 0, 0, 0, 0, 0, 0, 0, "", "", "" }
+
+/* Takes a report and returns 1, or 0 when there is none. Does not block. A queue keeps 4096 of
+ * them: beyond that the oldest one that is no loss is dropped. */
+HF_API int hf_queue_report(hf_queue*, hf_report*);
 
 /* -- leases ------------------------------------------------------------------------------------ */
 

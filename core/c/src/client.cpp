@@ -2,6 +2,7 @@
 
 #include "failure.hpp"
 #include "handles.hpp"
+#include "queue.hpp"
 #include "sized.hpp"
 
 using namespace holdfast;
@@ -14,6 +15,8 @@ int hf_open(const char* what, const hf_client_options* given, hf_client** client
         options.diagnostics = &words;
         options.close_grace = milliseconds(o.close_grace);
         if (o.config_file != nullptr) options.config_file = o.config_file;
+        if (o.reports != nullptr)
+            options.events = [queue = o.reports->queue](const Event& e) { queue->report(e); };
         auto opened = Client::open(what != nullptr ? what : "", options);
         if (!opened) return c::Failure(opened.error(), words);
         *client = new hf_client(std::move(*opened));

@@ -27,16 +27,20 @@ Failure::Failure(error_code ec, const Diagnostics& details)
     if (ec && words.empty()) words = ec.message();
 }
 
+void write(char* to, std::size_t room, std::string_view text) noexcept {
+    std::size_t n = std::min(text.size(), room - 1);
+    while (n < text.size() && n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0U) == 0x80U)
+        --n;  // not in the middle of a character
+    std::copy_n(text.begin(), n, to);
+    to[n] = '\0';
+}
+
 int tell(hf_error* error, const Failure& f) noexcept {
     if (f.code == HF_OK || error == nullptr) return f.code;
     hf_error told = HF_ERROR;
     told.code = f.code;
     told.native = f.native;
-    std::size_t n = std::min(f.words.size(), sizeof told.message - 1);
-    while (n < f.words.size() && n > 0 && (static_cast<unsigned char>(f.words[n]) & 0xC0U) == 0x80U)
-        --n;  // not in the middle of a character
-    std::copy_n(f.words.begin(), n, told.message);
-    told.message[n] = '\0';
+    write(told.message, sizeof told.message, f.words);
     give(*error, told);
     return f.code;
 }

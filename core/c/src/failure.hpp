@@ -1,6 +1,7 @@
 // How a call of the C interface failed, and how its caller is told.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "../include/holdfast.h"
 #include "holdfast/error.hpp"
@@ -19,6 +20,8 @@ struct Failure {
     std::string words;
 };
 
+/// Copies as much as there is room for, in whole characters, and ends it with NUL.
+void write(char* to, std::size_t room, std::string_view text) noexcept;
 /// Writes it to `error` unless that is null or there is none. Returns the code.
 int tell(hf_error* error, const Failure&) noexcept;
 /// For a handler of `catch`.

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -44,8 +45,41 @@ void Queue::answer(Answer a) {
         state->calls.erase(at);
     }
     if (state->closed) return;
+    if (state->empty()) signal();
     state->answers.push_back(std::move(a));
-    if (state->answers.size() == 1) (void)::eventfd_write(fd_, 1);
+}
+
+void Queue::signal() const noexcept {
+    (void)::eventfd_write(fd_, 1);
+}
+
+void Queue::clear() const noexcept {
+    eventfd_t count = 0;
+    (void)::eventfd_read(fd_, &count);
+}
+
+void Queue::report(const Event& e) {
+    const auto state = state_.access();
+    if (!state || state->closed) return;
+    if (state->empty()) signal();
+    auto& reports = state->reports;
+    if (reports.size() == most) {
+        const auto old = std::find_if(reports.begin(), reports.end(),
+                                      [](const Event& r) { return r.kind != Event::Kind::lost; });
+        reports.erase(old == reports.end() ? reports.begin() : old);
+        ++state->dropped;
+    }
+    reports.push_back(e);
+}
+
+std::optional<Event> Queue::next_report() {
+    const auto state = state_.access();
+    if (!state || state->reports.empty()) return {};
+    Event e = std::move(state->reports.front());
+    state->reports.pop_front();
+    e.dropped += std::exchange(state->dropped, 0);
+    if (state->empty()) clear();
+    return e;
 }
 
 void Queue::remove(std::uint64_t call) {
@@ -66,8 +100,7 @@ std::optional<Queue::Answer> Queue::next() {
     if (!state || state->answers.empty()) return {};
     Answer a = std::move(state->answers.front());
     state->answers.pop_front();
-    eventfd_t count = 0;
-    if (state->answers.empty()) (void)::eventfd_read(fd_, &count);
+    if (state->empty()) clear();
     return a;
 }
 
@@ -78,6 +111,7 @@ void Queue::close() {
         state->closed = true;
         calls = state->calls;
         answers.swap(state->answers);
+        state->reports.clear();
     }
     for (const auto& [number, call] : calls)
         call->cancel();

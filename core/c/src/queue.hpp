@@ -10,6 +10,7 @@
 
 #include "failure.hpp"
 #include "handles.hpp"
+#include "holdfast/event.hpp"
 #include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast::c {
@@ -39,16 +40,28 @@ public:
     void remove(std::uint64_t call);
     void cancel(std::uint64_t call);
     std::optional<Answer> next();
+    /// Keeps what a client reports: `most` of these, of which the oldest that is no loss goes
+    /// first.
+    void report(const Event&);
+    std::optional<Event> next_report();
     /// Cancels all calls, and drops their answers from here on.
     void close();
 
 private:
+    static constexpr std::size_t most = 4096;
     struct State {
+        bool empty() const noexcept { return answers.empty() && reports.empty(); }
         std::map<std::uint64_t, std::shared_ptr<Call>> calls;
         std::deque<Answer> answers;
+        std::deque<Event> reports;
+        std::uint64_t dropped = 0;  ///< reports, since the last one that was taken
         std::uint64_t last = 0;
         bool closed = false;
     };
+    /// What waits is the first, or was the last: the eventfd says so.
+    void signal() const noexcept;
+    void clear() const noexcept;
+
     const int fd_;
     ForkGuarded<State> state_;
 };

@@ -31,6 +31,7 @@ enum class Capability : std::uint8_t {
     lock_delay,                  ///< LockOptions::lock_delay
     min_hold,                    ///< LockOptions::min_hold
     release_request,             ///< a holder can be asked to release
+    watch,                       ///< observers of an election are notified instead of polling
     count_
 };
 

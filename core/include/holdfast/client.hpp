@@ -16,18 +16,16 @@
 
 namespace holdfast {
 
-namespace spi {
-class Registry;
-}
 class Election;
 class Engine;
+class Registry;
 
 struct ClientOptions {
     /// Runs completions whose handlers name no executor; must outlive the client. Default:
     /// Holdfast's own pool, which starts up to 64 threads on demand and ends idle ones.
     asio::any_io_executor executor = {};
     /// Backends to choose from; must outlive the client. Default: all that are linked in.
-    const spi::Registry* registry = nullptr;
+    const Registry* registry = nullptr;
     /// How long close() waits for releases under way.
     milliseconds close_grace{1000};
     /// Configuration file to use instead of HOLDFAST_URL and the search path (find_config).

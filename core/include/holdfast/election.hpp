@@ -69,9 +69,11 @@ public:
             },
             token);
     }
-    /// Waits until the leader is another than `known` (compared by owner), and returns it. Polls
-    /// every 50 ms at first and every second later, so it may miss a term. Errors: timed_out
-    /// (`wait` has passed), cancelled, and those of leader().
+    /// Waits until the leader is another than `known` (compared by owner), and returns it. With
+    /// Capability::watch the server notifies of a change, and a term that ends without a word is
+    /// noticed within a ttl; otherwise it polls every 50 ms at first and every second later. It may
+    /// miss a term that was shorter than a request. Errors: timed_out (`wait` has passed),
+    /// cancelled, and those of leader().
     [[nodiscard]] result<std::optional<Leader>> observe(const std::optional<Leader>& known,
                                                         milliseconds wait = forever,
                                                         std::stop_token = {}) const;

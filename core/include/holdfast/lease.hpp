@@ -63,12 +63,6 @@ struct RequestError {
     std::string text;  ///< the words of the server or the backend; may be empty
 };
 
-namespace spi {
-class LeaseBody;
-class ForwardingLease;
-class Handles;
-}  // namespace spi
-
 class [[nodiscard, gnu::visibility("default")]] Lease {
 public:
     Lease() noexcept = default;
@@ -174,23 +168,22 @@ public:
             [body = body_](auto h) { start_lost(body, std::move(h)); }, token);
     }
 
-    /// For implementations of Lock: those of backends and decorators.
-    explicit Lease(std::shared_ptr<spi::LeaseBody> body) noexcept;
+    /// What a decorator of a Lock derives its leases from: docs/extending.md.
+    class Impl;
+    explicit Lease(std::shared_ptr<Impl>) noexcept;
 
 private:
-    using Body = std::shared_ptr<spi::LeaseBody>;
+    using Body = std::shared_ptr<Impl>;
     static void start_downgrade(const Body&, asio::any_completion_handler<RenewSignature>);
     static void start_renew(const Body&, asio::any_completion_handler<RenewSignature>);
     static void start_release(const Body&, Outcome, asio::any_completion_handler<ReleaseSignature>);
     static void start_lost(const Body&, asio::any_completion_handler<RenewSignature>);
-    friend class spi::ForwardingLease;
     /// The grant whose handles are counted: this body, or the one behind a handle.
     static const Body& grant_of(const Body&) noexcept;
-    static spi::Handles& handles_of(const Body& grant);
     static bool has_let_go(const Body&) noexcept;
     /// What the first handle answers once it is released; nullopt: the grant answers.
     static std::optional<ReleaseResult> let_go(const Body&, Outcome&) noexcept;
-    /// See LeaseBody; while no other handle is open, and none is made.
+    /// See Impl; while no other handle is open, and none is made.
     static std::optional<error_code> begin_downgrade(const Body&);
     static void complete(const Body&, asio::any_completion_handler<RenewSignature>, error_code);
     void drop() noexcept;

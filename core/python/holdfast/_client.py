@@ -4,10 +4,11 @@ import json
 import time
 import weakref
 from ctypes import byref, c_void_p, string_at
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, AsyncIterator, Dict, Iterator, List, NamedTuple, Optional
 
 from . import _library as c
 from ._errors import TimedOut, check
+from ._events import Event, Events
 from ._library import library
 from ._lock import Handle, Lock, SharedLock
 
@@ -62,10 +63,14 @@ class Client:
     """Connections to one backend. Thread-safe. Closed by `with`, by close(), and when the interpreter exits; what is still held
     is then released as abandoned. In a child of os.fork() its functions raise Forked."""
 
-    def __init__(self, what: Optional[str] = None, *, config: Optional[str] = None, close_grace: float = 1.0) -> None:
+    def __init__(self, what: Optional[str] = None, *, config: Optional[str] = None, close_grace: float = 1.0,
+                 events: bool = False) -> None:
         self._handle = c_void_p()
+        self._closed = False
+        self._events = Events() if events else None
         error = c.ErrorInfo()
-        options = c.ClientOptions(config_file=c.text(config), close_grace=c.milliseconds(close_grace))
+        options = c.ClientOptions(config_file=c.text(config), close_grace=c.milliseconds(close_grace),
+                                  reports=self._events.handle if self._events else None)
         check(library.hf_open(c.text(what), byref(options), byref(self._handle), byref(error)), error)
         _open.add(self)
 
@@ -79,6 +84,7 @@ class Client:
         """Ends every wait, and releases every lease, as abandoned."""
         _open.discard(self)
         library.hf_close(self._handle)
+        self._closed = True
 
     def __del__(self, free: Any = library.hf_client_free) -> None:
         free(self._handle)
@@ -95,6 +101,22 @@ class Client:
 
     async def __aexit__(self, kind: Any, value: Any, traceback: Any) -> None:
         self.close()
+
+    # -- events
+
+    def events(self, timeout: Seconds = None) -> Iterator[Event]:
+        """What happens to this client's locks, for a log: waits for the next event, and ends after the close of the client, or
+        when none has come for `timeout` seconds. The client has to be opened with `events=True`, and keeps the last 4096."""
+        return self._reported().read(timeout, lambda: self._closed)
+
+    def events_async(self, timeout: Seconds = None) -> AsyncIterator[Event]:
+        """The same for `async for`."""
+        return self._reported().read_async(timeout, lambda: self._closed)
+
+    def _reported(self) -> Events:
+        if self._events is None:
+            raise ValueError("this client reports no events\n  Open it with events=True.")
+        return self._events
 
     # -- locks
 

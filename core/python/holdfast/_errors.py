@@ -102,8 +102,12 @@ _BY_CODE[100] = Exhausted
 
 def error_of(info: "c.ErrorInfo") -> Error:
     """The exception for a failed call."""
-    message = info.message.decode(errors="replace")
-    return _BY_CODE.get(info.code, Internal)(message, info.code, info.native)
+    return made(info.code, info.native, info.message.decode(errors="replace"))
+
+
+def made(code: int, native: int, message: str) -> Error:
+    """The exception for a code of holdfast.h."""
+    return _BY_CODE.get(code, Internal)(message, code, native)
 
 
 def check(code: int, info: "c.ErrorInfo") -> None:

@@ -23,7 +23,7 @@ class ErrorInfo(Sized):
 
 
 class ClientOptions(Sized):
-    _fields_ = [("size", c_uint32), ("config_file", c_char_p), ("close_grace", c_int64)]
+    _fields_ = [("size", c_uint32), ("config_file", c_char_p), ("close_grace", c_int64), ("reports", c_void_p)]
 
 
 class LockOptions(Sized):
@@ -44,6 +44,12 @@ class Event(Sized):
 
     def __init__(self) -> None:
         super().__init__(error=ErrorInfo())
+
+
+class Report(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_int32), ("reason", c_int32), ("native", c_int32), ("token", c_uint64),
+                ("took", c_int64), ("left", c_int64), ("dropped", c_uint64), ("name", c_char * 513), ("owner", c_char * 513),
+                ("text", c_char * 1024)]
 
 
 class Facts(Sized):
@@ -75,6 +81,7 @@ def _load() -> ctypes.CDLL:
             ("hf_queue_free", None, [c_void_p]),
             ("hf_queue_fd", c_int, [c_void_p]),
             ("hf_queue_next", c_int, [c_void_p, POINTER(Event)]),
+            ("hf_queue_report", c_int, [c_void_p, POINTER(Report)]),
             ("hf_acquire_start", c_int, [c_void_p, POINTER(AcquireOptions), c_void_p, POINTER(c_uint64), error]),
             ("hf_cancel", None, [c_void_p, c_uint64]),
             ("hf_lease_valid", c_int, [c_void_p]),

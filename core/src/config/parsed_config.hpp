@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/reference.hpp"
 
 namespace holdfast::config {

@@ -7,7 +7,7 @@
 
 #include "backend.hpp"
 #include "catch.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/registry.hpp"
 
 namespace holdfast::test {

@@ -1,7 +1,7 @@
 // The backend's own connection, without core.
 #pragma once
 #include "connection.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/registry.hpp"
 #include "rig.hpp"
 #include "steps.hpp"

@@ -61,7 +61,7 @@ private:
 };
 
 const AddGround mysql{"mysql", [] { return std::make_unique<Mysql>(); },
-                      all_but({C::fifo, C::notified}), break_traced};
+                      all_but({C::fifo, C::notified, C::watch}), break_traced};
 
 }  // namespace
 }  // namespace suite

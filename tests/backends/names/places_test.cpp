@@ -9,7 +9,7 @@
 #include <string>
 
 #include "catch.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/registry.hpp"
 
 namespace hf = holdfast;

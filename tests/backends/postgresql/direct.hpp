@@ -1,6 +1,6 @@
 #pragma once
 #include "connection.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "rig.hpp"
 #include "steps.hpp"
 

@@ -56,7 +56,7 @@ private:
 };
 
 const AddGround postgresql{"postgresql", [] { return std::make_unique<Postgresql>(); },
-                           all_but({C::fifo}), break_traced};
+                           all_but({C::fifo, C::watch}), break_traced};
 
 }  // namespace
 }  // namespace suite

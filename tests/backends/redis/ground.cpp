@@ -62,11 +62,11 @@ private:
     Proxies proxies_{{&proxy_}};
 };
 
-const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); }, all_but({}),
+const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); }, all_but({C::watch}),
                       break_reason_kept};
 const AddGround redis_poll{"redis-poll",
                            [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); },
-                           all_but({C::fifo, C::notified}), break_reason_kept};
+                           all_but({C::fifo, C::notified, C::watch}), break_reason_kept};
 const AddGround redis_plain{
     "redis-plain", [] { return std::make_unique<Redis>("redis-plain", "?mode=plain"); },
     mutexes_but({C::fencing, C::fifo, C::notified, C::previous_holder}), break_forgotten};

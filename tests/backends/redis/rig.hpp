@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "holdfast/config.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/owner.hpp"
 
 namespace redis_tests {

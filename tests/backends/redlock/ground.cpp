@@ -86,7 +86,7 @@ private:
 };
 
 const AddGround redlock{"redlock", [] { return std::make_unique<Redlock>("redlock", ""); },
-                        all_but({C::fifo, C::previous_holder, C::semaphore, C::release_request}),
+                        all_but({C::fifo, C::previous_holder, C::semaphore, C::release_request, C::watch}),
                         break_reason_kept};
 const AddGround redlock_plain{
     "redlock-plain", [] { return std::make_unique<Redlock>("redlock-plain", "&fencing=off"); },

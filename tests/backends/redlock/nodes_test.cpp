@@ -4,7 +4,7 @@
 
 #include "errors.hpp"
 #include "five.hpp"
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/registry.hpp"
 #include "node.hpp"
 

@@ -63,7 +63,7 @@ private:
 };
 
 const AddGround sqlite{"sqlite", [] { return std::make_unique<Sqlite>(); },
-                       all_but({C::fifo, C::notified, C::cross_host}), break_traced};
+                       all_but({C::fifo, C::notified, C::cross_host, C::watch}), break_traced};
 
 }  // namespace
 }  // namespace suite

@@ -6,8 +6,8 @@
 #include <exception>
 #include <functional>
 
-#include "holdfast/config.hpp"
 #include "holdfast/spi/backend.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/owner.hpp"
 #include "queue_node.hpp"
 #include "rig.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "holdfast/config.hpp"
+#include "holdfast/spi/config.hpp"
 #include "holdfast/spi/drift.hpp"
 #include "holdfast/spi/registry.hpp"
 #include "protocol/scripts.hpp"

@@ -145,6 +145,8 @@ public:
     virtual void lost(std::string_view owner, error_code) = 0;
     /// The release of this grant was requested.
     virtual void asked(std::string_view owner);
+    /// A holder of this name, which is watched, may have come or gone: see Backend::watch.
+    virtual void changed(std::string_view name);
     /// Something about the deployment that an operator should know. Each text is reported once.
     virtual void warn(std::string text) = 0;
 };
@@ -239,6 +241,14 @@ public:
     /// each check that applies (check.hpp). Core reports what is not sound. Default:
     /// capabilities(), without connecting.
     virtual awaitable<Answer<Examination>> examine(boot_clock::time_point deadline);
+
+    /// Begins or ends to report by BackendEvents::changed() that a holder of the name may have come
+    /// or gone since the call. After an interruption, during which changes may have been missed, it
+    /// reports once more. Each name is watched once, whatever the number of its observers, and
+    /// without a connection of its own. The end of a lease need not be reported when survey() has
+    /// said ttl_left. Sends what it needs later; may be called after close(). A backend that leaves
+    /// it out must not declare Capability::watch; observers then poll.
+    virtual void watch(std::string_view name, bool on);
 
     // What core makes of survey() and tell(), the same for every backend.
 

@@ -26,9 +26,7 @@ public:
     error_code lost_reason() const noexcept override { return inner_.lost_reason(); }
     RequestError last_error() const override { return inner_.last_error(); }
     result<void> renew() override { return inner_.renew(); }
-    std::optional<error_code> begin_downgrade() override {
-        return Lease::begin_downgrade(inner_.body_);
-    }
+    std::optional<error_code> begin_downgrade() override { return begin_downgrade_of(inner_); }
     std::stop_token release_requested() override { return inner_.release_requested(); }
     ReleaseResult release(Outcome outcome) noexcept override { return inner_.release(outcome); }
     void async_renew(asio::any_completion_handler<Lease::RenewSignature> h) override {
@@ -42,9 +40,9 @@ public:
         inner_.async_lost(std::move(h));
     }
     void complete(asio::any_completion_handler<Lease::RenewSignature> h, error_code ec) override {
-        Lease::complete(inner_.body_, std::move(h), ec);
+        complete_by(inner_, std::move(h), ec);
     }
-    void drop(Outcome outcome) noexcept override { inner_.drop(outcome); }
+    void drop(Outcome outcome) noexcept override { drop_of(inner_, outcome); }
 
 protected:
     Lease& inner() noexcept { return inner_; }

@@ -5,16 +5,18 @@
 
 #include "holdfast/lease.hpp"
 
-namespace holdfast::spi {
+namespace holdfast {
 
+namespace spi {
 class Handles;
+}
 
-class HOLDFAST_EXPORT LeaseBody {
+class HOLDFAST_EXPORT Lease::Impl {
 public:
-    LeaseBody() noexcept;
-    LeaseBody(const LeaseBody&) = delete;
-    LeaseBody& operator=(const LeaseBody&) = delete;
-    virtual ~LeaseBody();
+    Impl() noexcept;
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    virtual ~Impl();
     virtual LeaseState state() const noexcept = 0;
     virtual bool valid() const noexcept = 0;
     virtual std::string_view name() const noexcept = 0;
@@ -44,9 +46,25 @@ public:
     /// For ~Lease: hands the release over and does not wait.
     virtual void drop(Outcome) noexcept = 0;
 
+protected:
+    // What a decorator does with the lease inside, beyond what any user of it may do.
+    static std::optional<error_code> begin_downgrade_of(Lease& l) {
+        return Lease::begin_downgrade(l.body_);
+    }
+    static void complete_by(Lease& l, asio::any_completion_handler<RenewSignature> h,
+                            error_code ec) {
+        Lease::complete(l.body_, std::move(h), ec);
+    }
+    static void drop_of(Lease& l, Outcome o) noexcept { l.drop(o); }
+
 private:
-    friend class holdfast::Lease;
-    std::atomic<Handles*> handles_{nullptr};  ///< owned; null until Lease::share
+    friend class Lease;
+    spi::Handles& handles();
+    std::atomic<spi::Handles*> handles_{nullptr};  ///< owned; null until Lease::share
 };
 
-}  // namespace holdfast::spi
+namespace spi {
+using LeaseBody = Lease::Impl;
+}
+
+}  // namespace holdfast

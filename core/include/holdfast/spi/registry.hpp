@@ -11,11 +11,12 @@
 #include "holdfast/spi/backend.hpp"
 #include "holdfast/spi/check.hpp"
 
-namespace holdfast::spi {
+namespace holdfast {
+namespace spi {
 
 /// Changes with every declaration in this folder. A backend carries the version that it was
 /// compiled with, and core refuses backends of another version.
-inline constexpr unsigned version = 7;
+inline constexpr unsigned version = 8;
 
 /// What core, the command line, the suite and the documentation need to know of a backend.
 struct Descriptor {
@@ -48,30 +49,37 @@ struct Descriptor {
     std::vector<Check> checks;
 };
 
+}  // namespace spi
+
 /// Schemes and their backends. Thread-safe for reading after start-up.
 class HOLDFAST_EXPORT Registry {
 public:
     /// Ignores a second backend of the same name.
-    void add(Descriptor d) { add(version, d.name.c_str(), &d); }
+    void add(spi::Descriptor d) { add(spi::version, d.name.c_str(), &d); }
     /// Keeps a backend that was compiled with another version in refused(), and does not read its
     /// descriptor.
-    void add(unsigned compiled_with, const char* name, Descriptor*);
+    void add(unsigned compiled_with, const char* name, spi::Descriptor*);
     /// One line for each linked backend that cannot be used.
     const std::vector<std::string>& refused() const noexcept { return refused_; }
-    const Descriptor* find_scheme(std::string_view scheme) const noexcept;
-    const Descriptor* find(std::string_view name) const noexcept;
-    const std::vector<std::unique_ptr<Descriptor>>& all() const noexcept { return all_; }
+    const spi::Descriptor* find_scheme(std::string_view scheme) const noexcept;
+    const spi::Descriptor* find(std::string_view name) const noexcept;
+    const std::vector<std::unique_ptr<spi::Descriptor>>& all() const noexcept { return all_; }
     /// The backends of this program.
     static Registry& linked();
 
 private:
-    std::vector<std::unique_ptr<Descriptor>> all_;
+    std::vector<std::unique_ptr<spi::Descriptor>> all_;
     std::vector<std::string> refused_;
 };
+
+namespace spi {
+
+using holdfast::Registry;
 
 /// Registers a backend: a namespace-scope object of this type in the backend's forced object file.
 struct Registration {
     explicit Registration(Descriptor d) { Registry::linked().add(std::move(d)); }
 };
 
-}  // namespace holdfast::spi
+}  // namespace spi
+}  // namespace holdfast
