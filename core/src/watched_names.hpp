@@ -34,10 +34,12 @@ public:
     }
     void changed(std::string_view name) {
         const auto at = names_.find(name);
-        const auto watched = at == names_.end() ? nullptr : at->second.lock();
-        if (!watched) return;
-        ++watched->changes;
-        watched->gate.open();
+        if (at != names_.end()) changed(at->second);
+    }
+    /// Requests go to another server from now on.
+    void all_changed() {
+        for (const auto& [name, known] : names_)
+            changed(known);
     }
     /// Every observer looks what it has come to.
     void wake_all() {
@@ -46,6 +48,13 @@ public:
     }
 
 private:
+    static void changed(const std::weak_ptr<Name>& known) {
+        const auto watched = known.lock();
+        if (!watched) return;
+        ++watched->changes;
+        watched->gate.open();
+    }
+
     std::map<std::string, std::weak_ptr<Name>, std::less<>> names_;
 };
 

@@ -29,6 +29,8 @@ int kind_of(Event::Kind kind) noexcept {
             return HF_REPORT_UNREACHABLE;
         case reachable:
             return HF_REPORT_REACHABLE;
+        case moved:
+            return HF_REPORT_MOVED;
     }
     return 0;
 }

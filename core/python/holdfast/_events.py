@@ -11,7 +11,7 @@ from ._errors import Error, Forked, error_of, made
 from ._library import library
 
 _KINDS = ("unknown", "waiting", "acquired", "at_risk", "recovered", "lost", "in_doubt", "released", "warning", "unreachable",
-          "reachable")
+          "reachable", "moved")
 _STEP = 0.5  # seconds: how soon ^C and the end of the client are noticed
 
 
@@ -19,8 +19,8 @@ class Event(NamedTuple):
     """One change that belongs in a log. Times are in seconds."""
 
     kind: str
-    """"waiting", "acquired", "at_risk", "recovered", "lost", "in_doubt", "released", "warning", "unreachable" or "reachable". A
-    later library may have others."""
+    """"waiting", "acquired", "at_risk", "recovered", "lost", "in_doubt", "released", "warning", "unreachable", "reachable"
+    or "moved" (to other servers). A later library may have others."""
     name: str
     """Of the lock; empty: about the client."""
     owner: str
@@ -33,7 +33,7 @@ class Event(NamedTuple):
     reason: Optional[Error]
     """Of a loss, a risk or a doubt."""
     text: str
-    """Of a warning, or why, in words."""
+    """Of a warning or a move, or why, in words."""
     dropped: int
     """How many events before this one were dropped, because nobody took them."""
 

@@ -147,6 +147,9 @@ public:
     virtual void asked(std::string_view owner);
     /// A holder of this name, which is watched, may have come or gone: see Backend::watch.
     virtual void changed(std::string_view name);
+    /// Requests go to another server from now on, which may lack what the one before had. Core
+    /// reports each move, renews every lease, and has every waiter attempt again, at once.
+    virtual void moved(std::string from, std::string to);
     /// Something about the deployment that an operator should know. Each text is reported once.
     virtual void warn(std::string text) = 0;
 };
