@@ -118,7 +118,6 @@ void Engine::run_thread() {
 }
 
 // --- batches
-// ----------------------------------------------------------------------------------------
 
 template <class Item>
 bool Engine::put(const std::shared_ptr<Item>& item,
@@ -242,7 +241,6 @@ spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Ste
 }
 
 // --- what the backend says
-// --------------------------------------------------------------------------
 
 void Engine::add(std::string_view owner, std::shared_ptr<Acquisition> w) {
     acquisitions_.emplace(owner, std::move(w));
@@ -285,7 +283,6 @@ void Engine::asked(std::string_view owner) {
 }
 
 void Engine::changed(std::string_view name) {
-    if (on_engine_thread()) return watched.changed(name);
     post([self = shared_from_this(), n = std::string(name)] { self->watched.changed(n); });
 }
 
@@ -306,7 +303,6 @@ void Engine::moved(std::string from, std::string to) {
 }
 
 // --- the end
-// ----------------------------------------------------------------------------------------
 
 void Engine::cleanup_done() {
     if (--ends_ == 0 && all_ended_) std::exchange(all_ended_, {})();

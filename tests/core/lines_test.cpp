@@ -7,12 +7,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <future>
 #include <holdfast/async_lock.hpp>
 #include <holdfast/holdfast.hpp>
 #include <ranges>
 #include <sstream>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <holdfast/lab/wait_until.hpp>
 #include "../support/catch.hpp"
@@ -281,6 +283,30 @@ TEST_CASE("a leader is observed without blocking, and the wait can be cancelled"
     asio::post(loop, [&] { cancel.emit(asio::cancellation_type::terminal); });
     loop.run();
     CHECK(ec == hf::errc::cancelled);
+}
+
+TEST_CASE("observers of one name share a watch, and one that is cancelled leaves it to the others",
+          "[core]") {
+    // Nobody looks by itself within the test: the ttl is longer.
+    const auto client = hf::Client::open("memory:shared-watch?ttl=1h").value();
+    const auto one = client.make_election("e").value();
+    std::vector<std::future<std::optional<hf::Leader>>> waiting;
+    for (int i = 0; i < 3; ++i)
+        waiting.push_back(one.async_observe(std::nullopt, 1h, asio::use_future));
+    std::stop_source stop;
+    hf::error_code ended;
+    std::thread cancelled(
+        [&] { ended = one.observe(std::nullopt, hf::forever, stop.get_token()).error(); });
+    stop.request_stop();
+    cancelled.join();
+    CHECK(ended == hf::errc::cancelled);
+    const auto term = one.campaign("one").value();
+    for (auto& each : waiting)
+        CHECK(each.get()->owner == term.owner_id());
+    // Nor does one that begins after the others have ended miss anything.
+    auto ends = one.async_observe(one.leader().value(), 1h, asio::use_future);
+    REQUIRE(client.break_lock("e", {.now = true}).has_value());
+    CHECK_FALSE(ends.get().has_value());
 }
 
 TEST_CASE("an observation ends when its client closes", "[core]") {

@@ -28,8 +28,12 @@ struct Events final : spi::BackendEvents {
         asked_of.emplace_back(owner);
         if (when_told) when_told();
     }
+    void changed(std::string_view name) override {
+        changes.emplace_back(name);
+        if (when_told) when_told();
+    }
     void warn(std::string) override {}
-    std::vector<std::string> woken, asked_of;
+    std::vector<std::string> woken, asked_of, changes;
     std::function<void()> when_told;
 };
 
@@ -83,6 +87,39 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     CHECK(events.asked_of == std::vector<std::string>{"a"});
     CHECK(a.release() == ReleaseResult::released);
     CHECK(events.woken == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("memory: who watches a name is told when a holder comes or goes, and of nothing else") {
+    Store store;
+    Events watching, ours;
+    watching.when_told = [&] { store.list("", 10); };  // without the mutex
+    const auto told = [&] { return std::exchange(watching.changes, {}).size(); };
+    Owner a{store, ours, "lock", "a"}, b{store, ours, "lock", "b"}, other{store, ours, "no", "a"};
+    store.watch("lock", {&watching, "by this name"}, true);
+    REQUIRE(a.take());
+    CHECK(watching.changes == std::vector<std::string>{"by this name"});
+    told();
+    CHECK_FALSE(b.take(true));
+    CHECK(told() == 0);
+    a.release();
+    CHECK(told() == 1);
+    REQUIRE(b.take(true));
+    CHECK(told() == 1);
+    HolderFilter all;
+    REQUIRE(store.tell("lock", all, spi::Tell::asked));
+    CHECK(told() == 0);
+    REQUIRE(store.tell("lock", all, spi::Tell::gone));
+    CHECK(told() == 1);
+    REQUIRE(other.take());
+    CHECK(told() == 0);
+    store.watch("lock", {&watching, ""}, false);
+    REQUIRE(a.take());
+    a.release();
+    store.watch("lock", {&watching, "again"}, true);
+    store.forget(watching);
+    REQUIRE(a.take());
+    CHECK(told() == 0);
+    CHECK(ours.changes.empty());
 }
 
 TEST_CASE("memory: a client that has closed is not called any more, not even by a call under way") {

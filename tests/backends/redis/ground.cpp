@@ -62,8 +62,8 @@ private:
     Proxies proxies_{{&proxy_}};
 };
 
-const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); }, all_but({C::watch}),
-                      break_reason_kept};
+const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); },
+                      all_but({C::watch}), break_reason_kept};
 const AddGround redis_poll{"redis-poll",
                            [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); },
                            all_but({C::fifo, C::notified, C::watch}), break_reason_kept};

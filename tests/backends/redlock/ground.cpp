@@ -85,9 +85,10 @@ private:
     std::unique_ptr<Proxies> all_proxies_;
 };
 
-const AddGround redlock{"redlock", [] { return std::make_unique<Redlock>("redlock", ""); },
-                        all_but({C::fifo, C::previous_holder, C::semaphore, C::release_request, C::watch}),
-                        break_reason_kept};
+const AddGround redlock{
+    "redlock", [] { return std::make_unique<Redlock>("redlock", ""); },
+    all_but({C::fifo, C::previous_holder, C::semaphore, C::release_request, C::watch}),
+    break_reason_kept};
 const AddGround redlock_plain{
     "redlock-plain", [] { return std::make_unique<Redlock>("redlock-plain", "&fencing=off"); },
     mutexes_but({C::fencing, C::fifo, C::notified, C::previous_holder}), break_reason_kept};
