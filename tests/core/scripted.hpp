@@ -30,6 +30,7 @@ struct Server {
     std::function<void(spi::Attempt&)> attempt = grants;
     std::function<hf::error_code(const spi::Attempt&)> withdraw;
     std::function<void(spi::Held&)> renew, release;
+    std::function<spi::Survey()> survey;  ///< of any name
     std::atomic<std::chrono::milliseconds> attempt_takes{0ms}, renew_takes{0ms};
     std::atomic<std::chrono::milliseconds> release_takes{0ms};  // the engine's
     /// It does one after the other, and each attempt of the engine's takes so long.
@@ -38,6 +39,7 @@ struct Server {
     std::atomic<int> lanes_refused{0};  // so many cannot be opened
     hf::Capabilities capabilities;
 
+    std::atomic<int> surveys{0}, watches{0};  // watches: those that have not ended
     std::atomic<int> attempts{0}, on_lanes{0}, withdrawals{0}, renewals{0}, releases{0};
     std::atomic<int> under_way{0}, most_under_way{0};  // attempts of the engine
     std::atomic<spi::BackendEvents*> events{nullptr};
@@ -107,6 +109,12 @@ public:
         co_await std::move(pause);
     }
     std::unique_ptr<spi::Lane> open_lane() override;
+    spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view,
+                                                    hf::boot_clock::time_point) override {
+        ++s_->surveys;
+        co_return s_->survey ? s_->survey() : spi::Survey();
+    }
+    void watch(std::string_view, bool on) override { s_->watches += on ? 1 : -1; }
     spi::awaitable<void> close() override {
         for (auto* timer : timers_)
             timer->cancel();

@@ -106,9 +106,9 @@ TEST_CASE("memory: who watches a name is told when a holder comes or goes, and o
     REQUIRE(b.take(true));
     CHECK(told() == 1);
     HolderFilter all;
-    REQUIRE(store.tell("lock", all, spi::Tell::asked));
+    REQUIRE(store.tell("lock", all, spi::Tell::asked).has_value());
     CHECK(told() == 0);
-    REQUIRE(store.tell("lock", all, spi::Tell::gone));
+    REQUIRE(store.tell("lock", all, spi::Tell::gone).has_value());
     CHECK(told() == 1);
     REQUIRE(other.take());
     CHECK(told() == 0);
