@@ -1,6 +1,6 @@
 // Hand-offs among many waiters, with the scripts as they are shipped and rounds without sockets: a
 // simulated network in which requests and messages are late, lost, and messages are doubled. It
-// decides how many nodes must have told a waiter before it asks (docs/adr/0041).
+// decides how many nodes must have told a waiter before it asks (docs/adr/0044).
 #include <algorithm>
 #include <functional>
 #include <iostream>
