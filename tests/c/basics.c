@@ -224,6 +224,65 @@ static void elections(void) {
     hf_lock_free(mine);
 }
 
+/* Each question without blocking. */
+static void questions(void) {
+    hf_lock* lock = lock_of(one, "c/asked", HF_ELECTION, 1);
+    hf_question q = HF_QUESTION;
+    hf_queue* queue = NULL;
+    hf_lease* lease;
+    hf_event e;
+    hf_facts f;
+    uint64_t call;
+    int what;
+    static const char* const said[] = {"holdfast.inspect/1", "holdfast.list/1",
+                                       "holdfast.break/1",   "holdfast.ask/1",
+                                       "holdfast.doctor/1",  "holdfast.leader/1"};
+    OK(hf_queue_new(&queue, &why));
+    lease = acquire(lock);
+    f = facts_of(lease);
+    q.name = "c/asked";
+    for (what = HF_INSPECT; what <= HF_LEADER; ++what) {
+        if (what == HF_BREAK) continue;
+        q.what = what;
+        OK(hf_ask_start(other, &q, queue, &call, &why));
+        e = answer(queue, call);
+        CHECK(e.error.code == HF_OK && e.lease == NULL && strstr(e.json, said[what - 1]) != NULL);
+        hf_string_free(e.json);
+    }
+    /* The wait for another leader ends when it is cancelled, and with the term. */
+    q.what = HF_LEADER;
+    q.owner = f.owner;
+    q.wait = HF_FOREVER;
+    OK(hf_ask_start(other, &q, queue, &call, &why));
+    nothing_waits(queue);
+    hf_cancel(queue, call);
+    e = answer(queue, call);
+    CHECK(e.error.code == HF_CANCELLED && e.json == NULL);
+    OK(hf_ask_start(other, &q, queue, &call, &why));
+    release(lease);
+    e = answer(queue, call);
+    CHECK(e.error.code == HF_OK && strstr(e.json, "\"led\":false") != NULL);
+    hf_string_free(e.json);
+    q.what = HF_BREAK;
+    OK(hf_ask_start(other, &q, queue, &call, &why));
+    e = answer(queue, call);
+    CHECK(e.error.code == HF_NOT_HELD && e.error.message[0] != '\0');
+    lease = acquire(lock);
+    q.owner = NULL;
+    OK(hf_ask_start(other, &q, queue, &call, &why));
+    e = answer(queue, call);
+    CHECK(e.error.code == HF_OK && strstr(e.json, said[HF_BREAK - 1]) != NULL);
+    hf_string_free(e.json);
+    hf_lease_free(lease);
+    q.what = 9;
+    CHECK(hf_ask_start(other, &q, queue, &call, &why) == HF_BAD_CONFIG);
+    /* What nobody takes is freed with the queue. */
+    q.what = HF_INSPECT;
+    OK(hf_ask_start(other, &q, queue, &call, &why));
+    hf_queue_free(queue);
+    hf_lock_free(lock);
+}
+
 static void mistakes(void) {
     hf_client* client = NULL;
     hf_lock* lock = NULL;
@@ -267,6 +326,7 @@ int main(int argc, char** argv) {
     kinds();
     several();
     elections();
+    questions();
     mistakes();
     older_callers();
     in_threads();

@@ -133,6 +133,36 @@ class Asyncio(Case):
 
         self.run_it(main())
 
+    def test_questions(self):
+        async def main():
+            election = self.one.election(self.name)
+            self.assertIsNone(await election.leader_async())
+            before = threading.active_count()
+            waiting = [asyncio.create_task(election.observe_async(None)) for _ in range(20)]
+            with self.assertRaises(TimeoutError):
+                await election.observe_async(None, 0.05)
+            waiting[0].cancel()
+            async with self.other.election(self.name).lead("10.0.0.1:80") as term:
+                with self.assertRaises(asyncio.CancelledError):
+                    await waiting[0]
+                for leader in await asyncio.gather(*waiting[1:]):
+                    self.assertEqual((leader.owner, leader.value), (term.owner, "10.0.0.1:80"))
+                self.assertEqual(threading.active_count(), before)
+                found = await self.one.inspect_async(self.name)
+                self.assertEqual(found["holders"][0]["owner"], term.owner)
+                self.assertEqual(await self.one.list_async(self.name), [self.name])
+                self.assertEqual(len(await self.one.request_release_async(self.name)), 1)
+                self.assertIn("verdict", await self.one.examine_async())
+            self.assertIsNone(await election.observe_async(leader))
+            with self.assertRaises(holdfast.NotHeld):
+                await self.one.break_lock_async(self.name)
+            lease = await self.one.lock(self.name).acquire_async()
+            self.assertEqual(len(await self.other.break_lock_async(self.name, now=True, note="the test")), 1)
+            with self.assertRaises(holdfast.Lost):
+                await lease.renew_async()
+
+        self.run_it(main())
+
     def test_loops_in_threads(self):
         lock, tokens = self.one.lock(self.name), []
 

@@ -156,8 +156,8 @@ HF_API int hf_queue_fd(const hf_queue*);
 /* *call: a number that no other call of the queue has. The lock may be freed at once. */
 HF_API int hf_acquire_start(const hf_lock*, const hf_acquire_options*, hf_queue*, uint64_t* call,
                             hf_error* error);
-/* Ends an acquisition or a watch with HF_CANCELLED, unless its answer came first. The answer is in
- * the queue in either case, soon. Without effect on other calls. */
+/* Ends an acquisition, a watch or a wait for a leader with HF_CANCELLED, unless its answer came
+ * first. The answer is in the queue in either case, soon. Without effect on other calls. */
 HF_API void hf_cancel(hf_queue*, uint64_t call);
 
 typedef struct hf_event {
@@ -165,9 +165,10 @@ typedef struct hf_event {
     uint64_t call;
     hf_lease* lease; /* of an acquisition that was granted; else null */
     hf_error error;  /* code 0: the call succeeded */
+    char* json;      /* of a question that was answered: free it with hf_string_free; else null */
 } hf_event;
 #define HF_EVENT \
-    { sizeof(hf_event), 0, NULL, HF_ERROR }
+    { sizeof(hf_event), 0, NULL, HF_ERROR, NULL }
 
 /* Takes an answer and returns 1, or 0 when there is none. Does not block. */
 HF_API int hf_queue_next(hf_queue*, hf_event*);
@@ -286,6 +287,8 @@ typedef struct hf_question {
 /* *json: what the command writes with --json (docs/json.md), without the last line's end; free it
  * with hf_string_free. Blocks for at most the request time-out, and `wait`. */
 HF_API int hf_ask(hf_client*, const hf_question*, char** json, hf_error* error);
+/* The same without blocking. hf_cancel ends HF_LEADER with `wait`; the others end by themselves. */
+HF_API int hf_ask_start(hf_client*, const hf_question*, hf_queue*, uint64_t* call, hf_error* error);
 HF_API void hf_string_free(char*);
 
 #ifdef __cplusplus

@@ -38,6 +38,12 @@ private:
         void operator()(error_code ec, ReleaseResult r) const {
             call->answer({}, of_release(r, ec, {}));
         }
+        void operator()(error_code ec, std::string json) const {
+            if (ec)
+                call->answer({}, Failure(ec, call->words_));
+            else
+                call->queue_->answer({call->number_, {}, {}, std::move(json)});
+        }
     };
     void granted(error_code ec, hf_lease::Held held) {
         if (ec)
@@ -46,7 +52,7 @@ private:
             answer(std::make_unique<hf_lease>(std::move(held)), {});
     }
     void answer(std::unique_ptr<hf_lease> lease, Failure why) {
-        queue_->answer({number_, std::move(lease), std::move(why)});
+        queue_->answer({number_, std::move(lease), std::move(why), {}});
     }
 
     const std::shared_ptr<Queue> queue_;

@@ -24,6 +24,9 @@ private:
 
 class Queue;
 
+/// For hf_string_free.
+char* copied(const std::string&);
+
 }  // namespace holdfast::c
 
 struct hf_client : holdfast::c::Handle {

@@ -24,6 +24,7 @@ public:
         std::uint64_t call = 0;
         std::unique_ptr<hf_lease> lease;
         Failure why;
+        std::optional<std::string> json;  ///< of a question
     };
 
     Queue();

@@ -1,16 +1,17 @@
 """Clients: connections to one backend."""
 import atexit
 import json
-import time
 import weakref
-from ctypes import byref, c_void_p, string_at
+from ctypes import byref, c_void_p
 from typing import Any, AsyncIterator, Dict, Iterator, List, NamedTuple, Optional
 
 from . import _library as c
-from ._errors import TimedOut, check
+from ._errors import check
 from ._events import Event, Events
 from ._library import library
 from ._lock import Handle, Lock, SharedLock
+from ._queue import Start, wait_async
+from ._queue import wait as wait_for
 
 Json = Dict[str, Any]
 Seconds = Optional[float]
@@ -39,21 +40,27 @@ class Election:
 
     def leader(self) -> Optional[Leader]:
         """Who leads now, or None."""
-        return self._ask(None, 0)
+        return self._read(self._client._ask(self._question(None, 0)))
 
     def observe(self, known: Optional[Leader], wait: Optional[float] = None) -> Optional[Leader]:
-        """Waits until another than `known` leads, or none, and returns it. Raises TimedOut."""
-        end = None if wait is None else time.monotonic() + wait
-        while True:  # in steps, so that ^C is heard
-            left = 0.5 if end is None else min(0.5, end - time.monotonic())
-            try:
-                return self._ask(known, max(1, c.milliseconds(left)))
-            except TimedOut:
-                if end is not None and time.monotonic() >= end:
-                    raise
+        """Waits until another than `known` leads, or none, and returns it. Raises TimedOut. With memory, etcd and ZooKeeper the
+        server tells; elsewhere Holdfast polls."""
+        question = self._question(known, max(1, c.milliseconds(wait)))
+        return self._read(_objects(wait_for(self._client._start(question)) or ""))
 
-    def _ask(self, known: Optional[Leader], wait_ms: int) -> Optional[Leader]:
-        answer = self._client._ask(c.LEADER, self.name, owner=known and known.owner, wait=wait_ms)[0]
+    async def leader_async(self) -> Optional[Leader]:
+        return self._read(await self._client._ask_async(self._question(None, 0)))
+
+    async def observe_async(self, known: Optional[Leader], wait: Optional[float] = None) -> Optional[Leader]:
+        """As observe(). Takes no thread."""
+        return self._read(await self._client._ask_async(self._question(known, max(1, c.milliseconds(wait)))))
+
+    def _question(self, known: Optional[Leader], wait_ms: int) -> "c.Question":
+        return _question(c.LEADER, self.name, owner=known and known.owner, wait=wait_ms)
+
+    @staticmethod
+    def _read(answers: List[Json]) -> Optional[Leader]:
+        answer = answers[0]
         if not answer["led"]:
             return None
         return Leader(answer["value"], answer["host"], answer["owner"], answer.get("token", 0))
@@ -159,39 +166,70 @@ class Client:
 
     # -- operators' questions; docs/json.md has the fields
 
-    def _ask(self, what: int, name: str = "", *, owner: Optional[str] = None, token: Optional[int] = None, limit: int = 10000,
-             wait: int = 0, note: Optional[str] = None, now: bool = False) -> List[Json]:
-        question = c.Question(what=what, name=c.text(name), owner=c.text(owner), token=token or 0, limit=limit, wait=wait,
-                              note=c.text(note), now=int(now))
+    def _ask(self, question: "c.Question") -> List[Json]:
         answer, error = c_void_p(), c.ErrorInfo()
         check(library.hf_ask(self._handle, byref(question), byref(answer), byref(error)), error)
-        try:
-            return [json.loads(line) for line in string_at(answer.value or 0).decode().splitlines()]
-        finally:
-            library.hf_string_free(answer)
+        return _objects(c.taken(answer.value))
+
+    def _start(self, question: "c.Question") -> Start:
+        return lambda queue, call, error: int(library.hf_ask_start(self._handle, byref(question), queue, call, error))
+
+    async def _ask_async(self, question: "c.Question") -> List[Json]:
+        return _objects(await wait_async(self._start(question)))
 
     def inspect(self, name: str) -> Json:
         """The holders of the name, and its waiters."""
-        return self._ask(c.INSPECT, name)[0]
+        return self._ask(_question(c.INSPECT, name))[0]
 
     def list(self, prefix: str = "", limit: int = 10000) -> "List[str]":
         """The names that are held and begin with `prefix`."""
-        return [answer["name"] for answer in self._ask(c.LIST, prefix, limit=limit)]
+        return [answer["name"] for answer in self._ask(_question(c.LIST, prefix, limit=limit))]
 
     def break_lock(self, name: str, *, owner: Optional[str] = None, token: Optional[int] = None, now: bool = False,
                    note: Optional[str] = None) -> "List[Json]":
         """Revokes leases: all of the name, or that of one owner or token. With `now` the name is free at once, and two holders
         are possible. Raises NotHeld if there is no such holder."""
-        return self._ask(c.BREAK, name, owner=owner, token=token, now=now, note=note)
+        return self._ask(_question(c.BREAK, name, owner=owner, token=token, now=now, note=note))
 
     def request_release(self, name: str, *, owner: Optional[str] = None, token: Optional[int] = None) -> "List[Json]":
         """Asks holders to release; see Lease.asked. Returns those that were asked."""
-        holders: List[Json] = self._ask(c.ASK, name, owner=owner, token=token)[0]["holders"]
+        holders: List[Json] = self._ask(_question(c.ASK, name, owner=owner, token=token))[0]["holders"]
         return holders
 
     def examine(self) -> Json:
         """What makes the deployment unsafe or slow."""
-        return self._ask(c.EXAMINE)[0]
+        return self._ask(_question(c.EXAMINE))[0]
+
+    # -- the same in asyncio
+
+    async def inspect_async(self, name: str) -> Json:
+        return (await self._ask_async(_question(c.INSPECT, name)))[0]
+
+    async def list_async(self, prefix: str = "", limit: int = 10000) -> "List[str]":
+        return [answer["name"] for answer in await self._ask_async(_question(c.LIST, prefix, limit=limit))]
+
+    async def break_lock_async(self, name: str, *, owner: Optional[str] = None, token: Optional[int] = None, now: bool = False,
+                               note: Optional[str] = None) -> "List[Json]":
+        return await self._ask_async(_question(c.BREAK, name, owner=owner, token=token, now=now, note=note))
+
+    async def request_release_async(self, name: str, *, owner: Optional[str] = None,
+                                    token: Optional[int] = None) -> "List[Json]":
+        asked = await self._ask_async(_question(c.ASK, name, owner=owner, token=token))
+        holders: List[Json] = asked[0]["holders"]
+        return holders
+
+    async def examine_async(self) -> Json:
+        return (await self._ask_async(_question(c.EXAMINE)))[0]
+
+
+def _question(what: int, name: str = "", *, owner: Optional[str] = None, token: Optional[int] = None, limit: int = 10000,
+              wait: int = 0, note: Optional[str] = None, now: bool = False) -> "c.Question":
+    return c.Question(what=what, name=c.text(name), owner=c.text(owner), token=token or 0, limit=limit, wait=wait,
+                      note=c.text(note), now=int(now))
+
+
+def _objects(answer: str) -> List[Json]:
+    return [json.loads(line) for line in answer.splitlines()]
 
 
 def _options(kind: int, limit: int, ttl: Seconds, max_hold: Seconds, lock_delay: float, min_hold: float,

@@ -121,7 +121,7 @@ class Lease:
     def wait_lost(self, timeout: Optional[float] = None) -> bool:
         """Blocks until the lease is lost (True), is released, or the timeout has passed (False)."""
         try:
-            return wait(self._start(c.WATCH), timeout=timeout)
+            return wait(self._start(c.WATCH), timeout=timeout) is not None
         except Error as e:
             return _is_loss(e)
 

@@ -1,7 +1,8 @@
 """The functions and structs of holdfast.h, by ctypes: a wheel of this package runs on every Python and machine."""
 import ctypes
 import os
-from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p,
+                    string_at)
 from typing import Any, Optional
 
 FOREVER = 2**63 - 1
@@ -40,7 +41,8 @@ class AcquireOptions(Sized):
 
 
 class Event(Sized):
-    _fields_: Any = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo)]
+    _fields_: Any = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo),
+                    ("json", c_void_p)]
 
     def __init__(self) -> None:
         super().__init__(error=ErrorInfo())
@@ -92,6 +94,7 @@ def _load() -> ctypes.CDLL:
             ("hf_lease_start", c_int, [c_void_p, c_int, c_void_p, POINTER(c_uint64), error]),
             ("hf_lease_free", None, [c_void_p]),
             ("hf_ask", c_int, [c_void_p, POINTER(Question), out, error]),
+            ("hf_ask_start", c_int, [c_void_p, POINTER(Question), c_void_p, POINTER(c_uint64), error]),
             ("hf_string_free", None, [c_void_p])]:
         function = getattr(found, name)
         function.restype, function.argtypes = result, arguments
@@ -113,6 +116,16 @@ def milliseconds(seconds: Optional[float]) -> int:
 def unsigned(count: int) -> int:
     """For a field of 32 bits, which would drop the others: what is out of range stays so."""
     return min(max(count, 0), 2**32 - 1)
+
+
+def taken(json: Optional[int]) -> str:
+    """The JSON of an answer, which is freed."""
+    if not json:
+        return ""
+    try:
+        return string_at(json).decode()
+    finally:
+        library.hf_string_free(json)
 
 
 def text(value: Optional[str]) -> Optional[bytes]:

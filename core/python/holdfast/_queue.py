@@ -17,8 +17,8 @@ from . import _library as c
 from ._errors import Error, error_of
 from ._library import library
 
-# Gets the lease's address, or what failed.
-Answered = Callable[[Optional[int], Optional[Error]], None]
+# Gets the lease's address, or what failed, or the JSON of a question.
+Answered = Callable[[Optional[int], Optional[Error], str], None]
 Start = Callable[[Any, Any, Any], int]
 
 
@@ -54,11 +54,11 @@ class Queue:
         """Passes on the answers that are there."""
         event = self._event
         while library.hf_queue_next(self._handle, byref(event)):
-            answered = self._waiting.pop(event.call, None)
+            answered, json = self._waiting.pop(event.call, None), c.taken(event.json)
             if answered is None:
                 library.hf_lease_free(event.lease)
             else:
-                answered(event.lease, error_of(event.error) if event.error.code else None)
+                answered(event.lease, error_of(event.error) if event.error.code else None, json)
 
     def interrupted(self, call: int, taken: Optional[int]) -> None:
         """An exception of a signal's handler ended `take`, maybe between an answer and the call that waits for it."""
@@ -96,15 +96,17 @@ class _Result:
         self.there = False
         self.lease = lease
         self.error: Optional[Error] = None
+        self.json = ""
 
-    def __call__(self, lease: Optional[int], error: Optional[Error]) -> None:
+    def __call__(self, lease: Optional[int], error: Optional[Error], json: str) -> None:
         self.lease.value = lease
+        self.json = json
         self.there, self.error = True, error
 
 
-def wait(begin: Start, lease: Any = None, timeout: Optional[float] = None) -> bool:
-    """Blocks until the call is answered, writes its lease, and raises its error. False: the timeout came first. Then, and when a
-    signal's handler raises, the call is cancelled."""
+def wait(begin: Start, lease: Any = None, timeout: Optional[float] = None) -> Optional[str]:
+    """Blocks until the call is answered, writes its lease, returns the JSON of a question, and raises its error. None: the
+    timeout came first. Then, and when a signal's handler raises, the call is cancelled."""
     queue: Optional[Queue] = getattr(_of_thread, "queue", None)
     if queue is None:
         queue = _of_thread.queue = Queue()
@@ -118,7 +120,7 @@ def wait(begin: Start, lease: Any = None, timeout: Optional[float] = None) -> bo
             left = None if end is None else max(0.0, end - time.monotonic())
             if not poll.poll(None if left is None else left * 1000) and left == 0:
                 queue.cancel(call.value)
-                return False
+                return None
             queue.take()
     except BaseException:
         queue.interrupted(call.value, result.lease.value)
@@ -127,19 +129,19 @@ def wait(begin: Start, lease: Any = None, timeout: Optional[float] = None) -> bo
         raise
     if result.error is not None:
         raise result.error
-    return True
+    return result.json
 
 
-async def wait_async(begin: Start, lease: Any = None) -> None:
-    """Writes the lease of the answer, or raises its error. Cancellation of the task cancels the call."""
+async def wait_async(begin: Start, lease: Any = None) -> str:
+    """Writes the lease of the answer and returns its JSON, or raises its error. Cancellation of the task cancels the call."""
     loop = asyncio.get_running_loop()
     queue = _of_loop.get(loop)
     if queue is None:
         queue = _of_loop[loop] = Queue()
         loop.add_reader(queue.fd, queue.take)
-    future: "asyncio.Future[None]" = loop.create_future()
+    future: "asyncio.Future[str]" = loop.create_future()
 
-    def answered(address: Optional[int], error: Optional[Error]) -> None:
+    def answered(address: Optional[int], error: Optional[Error], json: str) -> None:
         if future.done():  # cancelled
             library.hf_lease_free(address)
         elif error is not None:
@@ -147,12 +149,12 @@ async def wait_async(begin: Start, lease: Any = None) -> None:
         else:
             if lease is not None:
                 lease.value = address
-            future.set_result(None)
+            future.set_result(json)
 
     call = c_uint64()
     queue.start(begin, answered, call)
     try:
-        await future
+        return await future
     except asyncio.CancelledError:
         queue.cancel(call.value)
         raise
