@@ -308,8 +308,8 @@ TEST_CASE("the reference has every option once, sorted, whatever the order of li
     other.add(quorum());
     other.add(sqlite());
     other.add(redis());
-    const std::string text = configuration_reference(registry());
-    CHECK(text == configuration_reference(other));
+    const std::string text = holdfast::spi::configuration_reference(registry());
+    CHECK(text == holdfast::spi::configuration_reference(other));
     CHECK_THAT(text, ContainsSubstring("| `ttl` | duration | `10s` | 100ms to 24h |"));
     CHECK_THAT(text, ContainsSubstring("| `wait` | choice | `queue` | `queue`, `poll` |"));
     CHECK(text.find("## quorum") < text.find("## redis"));

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::shared_ptr<scripted::Server> server(bool notifies) {
+std::shared_ptr<scripted::Server> observed_server(bool notifies) {
     auto made = std::make_shared<scripted::Server>();
     made->capabilities.set(hf::Capability::inspect);
     made->capabilities.set(hf::Capability::watch, notifies);
@@ -31,16 +31,14 @@ spi::Survey led_by(const std::string& owner, hf::milliseconds left = 1h) {
     return found;
 }
 
-using Seen = std::optional<hf::Leader>;
-
-hf::Leader leader(const std::string& owner) {
+hf::Leader leader_called(const std::string& owner) {
     return {.value = {}, .host = {}, .owner = owner, .token = {}};
 }
 
 }  // namespace
 
 TEST_CASE("an observer that is notified does not poll", "[election]") {
-    const auto notifies = server(true), silent = server(false);
+    const auto notifies = observed_server(true), silent = observed_server(false);
     const auto told = scripted::open(notifies, "ttl=1h"), polls = scripted::open(silent, "ttl=1h");
     const auto a = told.make_election("e").value(), b = polls.make_election("e").value();
     CHECK(a.observe({}, 400ms).error() == hf::errc::timed_out);
@@ -53,7 +51,7 @@ TEST_CASE("an observer that is notified does not poll", "[election]") {
 
 TEST_CASE("a change is looked at once, and one that comes during a look is not missed",
           "[election]") {
-    const auto notifies = server(true);
+    const auto notifies = observed_server(true);
     std::atomic<int> term{0};
     notifies->survey = [&] {
         const int now = term;
@@ -66,7 +64,7 @@ TEST_CASE("a change is looked at once, and one that comes during a look is not m
     };
     const auto client = scripted::open(notifies, "ttl=1h");
     const auto one = client.make_election("e").value();
-    std::vector<std::future<Seen>> waiting;
+    std::vector<std::future<std::optional<hf::Leader>>> waiting;
     for (int i = 0; i < 3; ++i)
         waiting.push_back(one.async_observe({}, 1h, asio::use_future));
     lab::wait_until([&] { return notifies->surveys == 3; }, 10s, "each has looked");
@@ -78,19 +76,19 @@ TEST_CASE("a change is looked at once, and one that comes during a look is not m
         CHECK(each.get()->owner == "term3");
     CHECK(notifies->surveys == 6);
     term = 1;
-    CHECK(one.observe(leader("term1"), 1h).value()->owner == "term2");
+    CHECK(one.observe(leader_called("term1"), 1h).value()->owner == "term2");
     lab::wait_until([&] { return notifies->watches == 0; }, 10s, "the watch has ended");
 }
 
 TEST_CASE("an observer that is notified looks when the lease ends, and once in a ttl",
           "[election]") {
     auto& trial = test_support::this_trial();
-    const auto notifies = server(true);
+    const auto notifies = observed_server(true);
     std::atomic<bool> led{true};
     notifies->survey = [&] { return led ? led_by("one", 300ms) : spi::Survey(); };
     const auto client = scripted::open(notifies, "ttl=1h");
     const auto one = client.make_election("e").value();
-    auto next = one.async_observe(leader("one"), 1h, asio::use_future);
+    auto next = one.async_observe(leader_called("one"), 1h, asio::use_future);
     lab::wait_until([&] { return notifies->surveys == 1; }, 10s, "it has looked");
     led = false;
     const auto start = hf::boot_clock::now();
@@ -106,7 +104,7 @@ TEST_CASE("an observer that is notified looks when the lease ends, and once in a
 }
 
 TEST_CASE("observers look at the server that serves from now on", "[election]") {
-    const auto notifies = server(true);
+    const auto notifies = observed_server(true);
     std::atomic<bool> led{false};
     notifies->survey = [&] { return led ? led_by("one") : spi::Survey(); };
     const auto client = scripted::open(notifies, "ttl=1h");
