@@ -208,7 +208,8 @@ typedef struct hf_report {
     { sizeof(hf_report), 0, 0, 0, 0, 0, 0, 0, "", "", "" }
 
 /* Takes a report and returns 1, or 0 when there is none. Does not block. A queue keeps 4096 of
- * them: beyond that the oldest one that is no loss is dropped. */
+ * them: beyond that the oldest one that is no loss is dropped. It may be freed before the client.
+ */
 HF_API int hf_queue_report(hf_queue*, hf_report*);
 
 /* -- leases ------------------------------------------------------------------------------------ */

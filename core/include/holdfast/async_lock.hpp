@@ -63,6 +63,10 @@ public:
         options.mode = Mode::shared;
         return async_acquire(options, std::forward<Token>(token));
     }
+    template <asio::completion_token_for<Lock::Signature> Token>
+    [[nodiscard]] auto async_acquire_shared(Token&& token) const {
+        return async_acquire_shared(AcquireOptions(), std::forward<Token>(token));
+    }
 
 private:
     template <class>
