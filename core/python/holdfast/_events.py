@@ -4,7 +4,7 @@ import os
 import select
 import time
 from ctypes import byref, c_void_p
-from typing import Any, AsyncIterator, Callable, Iterator, NamedTuple, Optional
+from typing import Any, AsyncIterator, Callable, Iterator, NamedTuple, Optional, Tuple
 
 from . import _library as c
 from ._errors import Error, Forked, error_of, made
@@ -66,36 +66,37 @@ class Events:
         return Event(kind, report.name.decode(errors="replace"), report.owner.decode(errors="replace"), report.token,
                      report.took / 1000, report.left / 1000, reason, text, report.dropped)
 
+    def _step(self, end: float, closed: Callable[[], bool]) -> Tuple[Optional[Event], float]:
+        """The next event, or for how long to wait for one; 0: no more."""
+        over = closed()  # before the look: what came until then is passed on
+        return self.take(), 0 if over else max(0.0, min(_STEP, end - time.monotonic()))
+
     def read(self, timeout: Optional[float], closed: Callable[[], bool]) -> Iterator[Event]:
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         end = _end(timeout)
         while True:
-            over = closed()  # before the look: what came until then is passed on
-            event = self.take()
+            event, pause = self._step(end, closed)
             if event is not None:
                 yield event
                 end = _end(timeout)
-                continue
-            left = end - time.monotonic()
-            if over or left <= 0:
+            elif pause:
+                poll.poll(pause * 1000)
+            else:
                 return
-            poll.poll(min(_STEP, left) * 1000)
 
     async def read_async(self, timeout: Optional[float], closed: Callable[[], bool]) -> AsyncIterator[Event]:
         loop = asyncio.get_running_loop()
         end = _end(timeout)
         while True:
-            over = closed()
-            event = self.take()
+            event, pause = self._step(end, closed)
             if event is not None:
                 yield event
                 end = _end(timeout)
-                continue
-            left = end - time.monotonic()
-            if over or left <= 0:
+            elif pause:
+                await self._readable(loop, pause)
+            else:
                 return
-            await self._readable(loop, min(_STEP, left))
 
     async def _readable(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         # A descriptor of its own, since a loop has one reader for each.
