@@ -109,7 +109,7 @@ private:
     };
 
     void begin(bool may_wait) noexcept {
-        ERR_clear_error();
+        if (ERR_peek_error() != 0) ERR_clear_error();  // which is slow, and rarely needed
         may_wait_ = may_wait;
         came_ = false;
     }

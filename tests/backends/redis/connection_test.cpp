@@ -328,5 +328,9 @@ TEST_CASE("options: mistakes are told before anything connects") {
     CHECK(mistakes("redis://h?mode=plain&wait=poll") == 0);
     CHECK(mistakes("redis://h?tls_verify=no") == 1);
     CHECK(mistakes("rediss://h?tls_cert_file=/x") == 1);
+    CHECK(mistakes("rediss://h?tls_server_name=cache.example") == 0);
+    CHECK(mistakes("rediss://h?tls_server_name=a%20b") == 1);
+    CHECK(mistakes("redis://h?tls_server_name=cache.example") == 1);
+    CHECK(mistakes("redis://h?client_name=a%20b") == 1);
     CHECK(mistakes("redis://h?mode=fast") == 1);
 }

@@ -175,7 +175,7 @@ TEST_CASE("lane: an answer too many in the handshake is no answer to the first c
         acceptor.accept(peer);
         // TIME and HELLO; the answers to both, and a grant that was never asked for.
         boost::system::error_code ended;
-        std::string in(29, ' ');
+        std::string in(14 + 53, ' ');
         asio::read(peer, asio::buffer(in), ended);
         const std::string out =
             "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n-ERR unknown command\r\n"
