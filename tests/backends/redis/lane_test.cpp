@@ -15,20 +15,6 @@ using holdfast::ReleaseResult;
 
 namespace {
 
-Try& attempt(spi::Lane& lane, Try& t, milliseconds request_time = 2s) {
-    t.a.sent = boot_clock::now();
-    t.a.deadline = t.a.sent + request_time;
-    lane.attempt(t.a);
-    return t;
-}
-
-ReleaseResult release(spi::Lane& lane, const Try& t,
-                      holdfast::Outcome how = holdfast::Outcome::done) {
-    auto h = t.held(how);
-    lane.release(h);
-    return h.released;
-}
-
 /// A server in clear, or over TLS, and what clients of it need in their URL.
 struct Place {
     explicit Place(bool tls)

@@ -47,19 +47,9 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
             Rig rig(server.url(), mode);
             auto lane = rig.backend->open_lane();
             const auto cycle = [&](Try& t) {
-                t.a.sent = boot_clock::now();
-                t.a.deadline = t.a.sent + 2s;
-                if (by_lane)
-                    lane->attempt(t.a);
-                else
-                    rig.attempt(t);
-                REQUIRE(t.granted());
-                auto h = t.held();
-                if (by_lane)
-                    lane->release(h);
-                else
-                    h.released = rig.release(t);
-                CHECK(h.released == holdfast::ReleaseResult::released);
+                REQUIRE((by_lane ? attempt(*lane, t) : rig.attempt(t)).granted());
+                CHECK((by_lane ? release(*lane, t) : rig.release(t)) ==
+                      holdfast::ReleaseResult::released);
             };
             Try warm("N"), t("N");
             cycle(warm);  // connects, and makes the scripts known
@@ -94,10 +84,7 @@ TEST_CASE("requests: each connection has the client's name") {
         Rig rig(server.url(), query);
         auto lane = rig.backend->open_lane();
         Try t("a"), w("a", 10s, true);
-        t.a.sent = boot_clock::now();
-        t.a.deadline = t.a.sent + 2s;
-        lane->attempt(t.a);
-        REQUIRE(t.granted());
+        REQUIRE(attempt(*lane, t).granted());
         REQUIRE(rig.attempt(w).busy());
         // The lane's, the engine's, and that of a waiter's messages.
         CHECK(names() == std::multiset<std::string>{"", name, name, name});

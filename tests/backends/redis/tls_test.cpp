@@ -46,9 +46,7 @@ void refused(const std::string& url, const std::string& query, const char* words
     auto lane = rig.backend->open_lane();
     Try by_engine("a"), by_lane("a");
     rig.attempt(by_engine);
-    by_lane.a.sent = boot_clock::now();
-    by_lane.a.deadline = by_lane.a.sent + 2s;
-    lane->attempt(by_lane.a);
+    attempt(*lane, by_lane);
     for (const Try* t : {&by_engine, &by_lane}) {
         INFO(t->a.detail);
         CHECK(t->error() == holdfast::resp::make(holdfast::resp::Error::tls));
@@ -65,14 +63,10 @@ TEST_CASE("TLS: good, by the engine and by a lane") {
     Rig rig(s.server.url(), s.ca), other(s.server.url(), s.ca);
     auto lane = rig.backend->open_lane();
     Try t("a"), w("a", 10s, true);
-    t.a.sent = boot_clock::now();
-    t.a.deadline = t.a.sent + 2s;
-    lane->attempt(t.a);
+    attempt(*lane, t);
     REQUIRE(t.granted());
     REQUIRE(other.attempt(w).busy());
-    auto held = t.held();
-    lane->release(held);
-    CHECK(held.released == ReleaseResult::released);
+    CHECK(release(*lane, t) == ReleaseResult::released);
     other.until([&] { return other.woken(w); }, "told over TLS");
     CHECK(other.attempt(w).granted());
 }
@@ -88,14 +82,9 @@ TEST_CASE(
     auto lane = rig.backend->open_lane();
     const auto cycle = [&] {
         Try t("a");
-        t.a.sent = boot_clock::now();
-        t.a.deadline = t.a.sent + 2s;
-        lane->attempt(t.a);
+        attempt(*lane, t);
         REQUIRE(t.granted());
-        auto held = t.held();
-        held.deadline = boot_clock::now() + 2s;
-        lane->release(held);
-        REQUIRE(held.released == ReleaseResult::released);
+        REQUIRE(release(*lane, t) == ReleaseResult::released);
     };
     cycle();
     const auto before = s.connections();
@@ -124,9 +113,7 @@ TEST_CASE("TLS: the name in the certificate") {
         Rig rig(elsewhere, s.ca + "&tls_server_name=" + name);
         auto lane = rig.backend->open_lane();
         Try u("a");
-        u.a.sent = boot_clock::now();
-        u.a.deadline = u.a.sent + 2s;
-        lane->attempt(u.a);
+        attempt(*lane, u);
         CHECK(u.granted());
         CHECK(rig.release(u) == ReleaseResult::released);
     }
