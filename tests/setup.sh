@@ -12,7 +12,7 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost$boost-dev libbo
     libfmt-dev libpqxx-dev libpq-dev libmariadb-dev libzookeeper-st-dev
     libnghttp2-dev libprotobuf-dev protobuf-compiler"
 packages_servers="redis-server redis-tools openssl postgresql-$postgresql pgbouncer mariadb-server-core
-    mariadb-client-core libzookeeper-java default-jre-headless etcd-server etcd-client"
+    mariadb-client-core stunnel4 libzookeeper-java default-jre-headless etcd-server etcd-client"
 packages_tests="catch2 libboost-context$boost-dev python3 python3-redis clang-format groff-base iptables iproute2 systemd
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm lua5.1 liblua5.1-0-dev
     spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client

@@ -143,7 +143,7 @@ awaitable<void> Connection::read() {
         const auto buffer = asio::buffer(in_);
         const std::size_t n = co_await tls::read_some(secure_, socket_, buffer, token);
         if (closed_) co_return;
-        if (ec) co_return close(ec.message());
+        if (ec) co_return close(why_cut(ec));
         ++heard_;
         receiving_ = true;
         const bool goes_on = client_.receive({in_.data(), n});
@@ -152,6 +152,13 @@ awaitable<void> Connection::read() {
         flush();
         retire_if_idle();
     }
+}
+
+std::string Connection::why_cut(const error_code& ec) {
+    // Since TLS 1.3 a member that refuses the client says so only after the handshake.
+    std::string words;
+    if (secure_ && heard_ == 0) words = tls::explain(*secure_, ec, *tls_, host_.host);
+    return words.empty() ? ec.message() : words;
 }
 
 void Connection::flush() {

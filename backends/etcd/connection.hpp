@@ -59,6 +59,8 @@ private:
     awaitable<void> read();
     void flush();
     void written(error_code);
+    /// For people: why the connection broke.
+    std::string why_cut(const error_code&);
     wire::Client::Request request(const Request&) const;
     Outcome outcome(const wire::End&, bool fresh) const;
     void retire_if_idle() noexcept;

@@ -33,7 +33,9 @@ struct Members::Turn {
 
 Members::Members(std::shared_ptr<Shared> s)
     : shared_(std::move(s)),
-      tls_(tls::make_context(shared_->options.tls)),
+      tls_(tls::make_context(
+          shared_->options.tls,
+          [events = shared_->events](std::string text) { events->warn(std::move(text)); })),
       identity_(size()),
       compared_(size() < 2) {}
 Members::~Members() {

@@ -95,7 +95,7 @@ private:
     void leave(std::size_t member);
 
     std::shared_ptr<Shared> shared_;
-    const std::unique_ptr<tls::Context> tls_;  ///< null: no TLS
+    const std::shared_ptr<tls::Context> tls_;  ///< null: no TLS
     std::string token_;                        ///< of the user; empty: none yet
     std::string password_;                     ///< as it was sent last
     Identity identity_;

@@ -44,7 +44,9 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
     : capabilities_(promises(s)),
       context_(c),
       shared_(std::make_shared<Shared>(s)),
-      tls_(tls::make_context(shared_->target.tls)),
+      tls_(tls::make_context(
+          shared_->target.tls,
+          [events = &c.events](std::string text) { events->warn(std::move(text)); })),
       connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get(),
                                                s.duration("request_timeout"))) {
     Scripts::all();
@@ -108,9 +110,8 @@ awaitable<void> RedisBackend::release(std::span<Held* const> all) {
 }
 
 std::unique_ptr<spi::Lane> RedisBackend::open_lane() {
-    // Blocking calls have no TLS, and ask no replicas.
-    if (shared_->target.tls.on || shared_->options.replicas > 0) return nullptr;
-    return std::make_unique<Lane>(shared_, in_flight_);
+    if (shared_->options.replicas > 0) return nullptr;  // which a lane does not ask
+    return std::make_unique<Lane>(shared_, in_flight_, tls_);
 }
 
 // --- requests

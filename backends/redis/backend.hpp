@@ -84,7 +84,7 @@ protected:
     spi::Context context_;
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
-    std::unique_ptr<tls::Context> tls_;
+    std::shared_ptr<tls::Context> tls_;  ///< null: no TLS
     std::shared_ptr<Connection> connection_;
 
 private:

@@ -11,8 +11,8 @@ error_code out_of_memory() noexcept {
 
 }  // namespace
 
-Lane::Lane(std::shared_ptr<Shared> s, std::shared_ptr<InFlight> a)
-    : shared_(std::move(s)), in_flight_(std::move(a)), link_(*shared_) {}
+Lane::Lane(std::shared_ptr<Shared> s, std::shared_ptr<InFlight> a, std::shared_ptr<tls::Context> t)
+    : shared_(std::move(s)), in_flight_(std::move(a)), link_(*shared_, std::move(t)) {}
 
 const Keys& Lane::keys(std::string_view name) {
     if (name == name_ && !name_.empty()) return keys_;

@@ -8,7 +8,7 @@ namespace holdfast::redis {
 
 class Lane final : public spi::Lane {
 public:
-    Lane(std::shared_ptr<Shared>, std::shared_ptr<InFlight>);
+    Lane(std::shared_ptr<Shared>, std::shared_ptr<InFlight>, std::shared_ptr<tls::Context>);
 
     void attempt(spi::Attempt&) noexcept override;
     void release(spi::Held&) noexcept override;

@@ -50,6 +50,7 @@ const std::vector<spi::OptionSpec>& option_table() {
          .min = 0,
          .max = 100,
          .identity = spi::Identity::apart},
+        resp::client_name_option(),
     });
     return table;
 }
@@ -66,6 +67,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
         d.add(s.display(), "handover has no effect without a queue.",
               "Leave it out, or leave out mode=plain and wait=poll.");
     tls::check(s, "redis", "rediss", d);
+    resp::check_client_name(s, d);
     spi::check_credentials(s, false, d);
 }
 

@@ -31,15 +31,15 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
         events->warn(std::move(text));
     };
     set_->majority_back = [events = &context_.events] { events->at_risk({}); };
+    tls_ = tls::make_context(set_->nodes.front()->server->target.tls, deployment_->warn);
     for (const auto& node : set_->nodes) {
-        tls_.push_back(tls::make_context(node->server->target.tls));
         for (const std::string& text : resp::exposures(node->server->target, "redlocks"))
             c.events.warn(text);
         deployment_->connections.push_back(
-            std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.back().get()));
+            std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.get()));
     }
     if (set_->options.fencing) {
-        deployment_->listening = std::make_unique<Listening>(c, *set_, tls_);
+        deployment_->listening = std::make_unique<Listening>(c, *set_, tls_.get());
         set_->left_replica = [d = deployment_.get()](std::size_t node) {
             d->listening->reconnect(node);
         };
@@ -219,8 +219,7 @@ awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
 }
 
 std::unique_ptr<spi::Lane> RedlockBackend::open_lane() {
-    if (set_->options.tls) return nullptr;
-    return std::make_unique<Lane>(deployment_);
+    return std::make_unique<Lane>(deployment_, tls_);
 }
 
 awaitable<void> RedlockBackend::close() {

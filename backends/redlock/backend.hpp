@@ -86,7 +86,7 @@ private:
     const milliseconds share_;  ///< how long waiters of this client share an attempt's answer
     std::map<std::string, Busy, std::less<>> busy_;
     std::shared_ptr<NodeSet> set_;
-    std::vector<std::unique_ptr<tls::Context>> tls_;  // one per node
+    std::shared_ptr<tls::Context> tls_;  // of all nodes; null: no TLS
     std::shared_ptr<Deployment> deployment_;
 };
 

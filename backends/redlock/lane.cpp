@@ -15,9 +15,10 @@ using resp::LaneLink;
 using spi::Attempt;
 using spi::Held;
 
-Lane::Lane(std::shared_ptr<Deployment> f) : deployment_(std::move(f)) {
+Lane::Lane(std::shared_ptr<Deployment> f, const std::shared_ptr<tls::Context>& tls)
+    : deployment_(std::move(f)) {
     for (const auto& node : deployment_->set->nodes)
-        links_.push_back(std::make_unique<LaneLink>(*node->server));
+        links_.push_back(std::make_unique<LaneLink>(*node->server, tls));
     parts_.resize(links_.size());
     polled_.reserve(links_.size());
     polled_nodes_.reserve(links_.size());

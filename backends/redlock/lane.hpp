@@ -13,7 +13,7 @@ namespace holdfast::redlock {
 /// It is its own CleanUp, which hands what is left to do to the engine.
 class Lane final : public spi::Lane, private CleanUp {
 public:
-    explicit Lane(std::shared_ptr<Deployment>);
+    Lane(std::shared_ptr<Deployment>, const std::shared_ptr<tls::Context>&);
     ~Lane() override;
     void attempt(spi::Attempt&) noexcept override;
     void release(spi::Held&) noexcept override;

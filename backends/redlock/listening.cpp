@@ -7,8 +7,7 @@
 
 namespace holdfast::redlock {
 
-Listening::Listening(const spi::Context& c, NodeSet& set,
-                     const std::vector<std::unique_ptr<tls::Context>>& tls)
+Listening::Listening(const spi::Context& c, NodeSet& set, tls::Context* tls)
     : events_(c.events), channel_(resp::make_channel()) {
     for (const auto& node : set.nodes) {
         resp::Subscriber::Listener on;
@@ -21,8 +20,8 @@ Listening::Listening(const spi::Context& c, NodeSet& set,
         on.warn = [this, where = node->where](const std::string& text) {
             events_.warn(where + ": " + text);
         };
-        nodes_.push_back(std::make_shared<resp::Subscriber>(
-            c.engine, node->server, tls[node->index].get(), channel_, std::move(on)));
+        nodes_.push_back(std::make_shared<resp::Subscriber>(c.engine, node->server, tls, channel_,
+                                                            std::move(on)));
     }
 }
 

@@ -17,7 +17,7 @@ namespace holdfast::redlock {
 /// also looks by itself.
 class Listening {
 public:
-    Listening(const spi::Context&, NodeSet&, const std::vector<std::unique_ptr<tls::Context>>&);
+    Listening(const spi::Context&, NodeSet&, tls::Context*);
     Listening(const Listening&) = delete;
     Listening& operator=(const Listening&) = delete;
 

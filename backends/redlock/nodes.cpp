@@ -101,7 +101,7 @@ std::string Node::words(boot_clock::time_point now) const {
     return said.empty() ? why_.why.message() : std::string(said);
 }
 
-unsigned Node::ask(std::string& out) {
+unsigned Node::ask(const resp::Target& target, std::string& out) {
     Command c;
     c.add("INFO").add("server");
     c.encode(out);
@@ -111,7 +111,7 @@ unsigned Node::ask(std::string& out) {
     c.clear();
     c.add("GET").add(set_.mark_key);
     c.encode(out);
-    return 3;
+    return target.client_name.empty() ? 3 : 3 + resp::usable().ask(target, out);
 }
 
 spi::Failure Node::answered(unsigned which, const Reply& r) {
@@ -125,6 +125,7 @@ spi::Failure Node::answered(unsigned which, const Reply& r) {
         return {resp::make(resp::Error::read_only),
                 std::string(resp::shown(r.text)) + " Name the primary in the URL."};
     }
+    if (which > 2) return {};  // HELLO names the connection, and INFO has said more
     return marked(r);
 }
 

@@ -50,7 +50,7 @@ public:
     std::string words(boot_clock::time_point now) const;
 
     // --- resp::Greeting
-    unsigned ask(std::string& out) override;
+    unsigned ask(const resp::Target&, std::string& out) override;
     spi::Failure answered(unsigned which, const Reply&) override;
 
 private:

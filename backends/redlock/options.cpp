@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "../resp/server.hpp"
 #include "../tls/options.hpp"
 #include "holdfast/spi/identity.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
@@ -102,6 +103,7 @@ const std::vector<spi::OptionSpec>& option_table() {
                     "By default the list itself. A node refuses clients of another set.",
          .max = 128,
          .identity = spi::Identity::part},
+        resp::client_name_option(),
     });
     return table;
 }
@@ -127,6 +129,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
                   " is longer than max_ttl = " + std::string(s.text("max_ttl")) + ".",
               "Lower ttl, or raise max_ttl for every client of these nodes.");
     tls::check(s, "redlock", "redlocks", d);
+    resp::check_client_name(s, d);
     spi::check_credentials(s, false, d);
 }
 

@@ -29,7 +29,7 @@ spi::Failure Handshake::begin(Server& server, std::string& out) {
     c.add(o.asks_time ? "TIME" : "PING");
     c.encode(out);
     ++left_;
-    if (server.greeting != nullptr) greeting_ = server.greeting->ask(out);
+    if (server.greeting != nullptr) greeting_ = server.greeting->ask(o, out);
     left_ += greeting_;
     server.requests.fetch_add(left_, std::memory_order_relaxed);
     return {};

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,20 +25,23 @@ std::string system_words(int code) {
 
 }  // namespace
 
-LaneLink::LaneLink(Server& s) : server_(s) {}
-
-LaneLink::~LaneLink() {
-    if (fd_ >= 0) ::close(fd_);
-}
+LaneLink::LaneLink(Server& s, std::shared_ptr<tls::Context> t)
+    : server_(s), context_(std::move(t)) {}
 
 void LaneLink::close(spi::Failure why) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    socket_.close();
     state_ = State::closed;
     pending_ = 0;
     out_.clear();
     sent_ = 0;
     why_ = std::move(why);
+}
+
+void LaneLink::broke() {
+    const bool early = state_ != State::ready;  // later the end of a connection says nothing
+    std::string words = early || errno == EPROTO ? socket_.failure() : std::string();
+    if (words.empty()) return close(make(Error::closed));
+    close({make(Error::tls), server_.target.display + ": " + std::move(words)});
 }
 
 void LaneLink::leave_replica(boot_clock::time_point now) {
@@ -49,18 +51,34 @@ void LaneLink::leave_replica(boot_clock::time_point now) {
 bool LaneLink::connect(boot_clock::time_point now) {
     const auto where = server_.reached();
     if (!where) return close(make(Error::unresolved)), false;
-    fd_ = spi::net::open_socket(where->protocol());
-    if (fd_ < 0) return close({make(Error::refused), system_words(errno)}), false;
+    socket_.assign(spi::net::open_socket(where->protocol()));
+    if (!socket_.is_open()) return close({make(Error::refused), system_words(errno)}), false;
     heard_ = now;
     ++generation_;
     used_.clear();
     limit_ = std::chrono::nanoseconds(0);
     state_ = State::connecting;
-    if (::connect(fd_, where->data(), static_cast<socklen_t>(where->size())) == 0)
-        return greet(now);
+    const auto size = static_cast<socklen_t>(where->size());
+    if (::connect(socket_.descriptor(), where->data(), size) == 0) return connected(now);
     if (errno == EINPROGRESS || errno == EINTR) return true;
     close({make(Error::refused), system_words(errno)});
     return false;
+}
+
+bool LaneLink::connected(boot_clock::time_point now) {
+    if (context_ == nullptr) return greet(now);
+    socket_.secure(*context_, server_.target.host);
+    heard_ = now;
+    state_ = State::securing;
+    return shake_hands(now);
+}
+
+bool LaneLink::shake_hands(boot_clock::time_point now) {
+    const int wanted = socket_.shake_hands();
+    if (wanted == 0) return greet(now);
+    shaking_ = static_cast<short>(wanted);
+    if (wanted < 0) broke();
+    return wanted > 0;
 }
 
 bool LaneLink::greet(boot_clock::time_point now) {
@@ -78,10 +96,11 @@ bool LaneLink::greet(boot_clock::time_point now) {
 
 void LaneLink::check(boot_clock::time_point now) {
     const bool idle = now - std::exchange(checked_, now) > idle_unchecked;
-    if (fd_ < 0 || !idle) return;
+    if (!socket_.is_open() || !idle || state_ == State::securing) return;
     char byte = 0;
-    const ssize_t n = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    const bool quiet = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    const ssize_t n = socket_.receive(&byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    // Bytes that are no answer do no harm: TLS 1.3 sends tickets for later sessions.
+    const bool quiet = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
     if (quiet || (n > 0 && pending_ > 0)) return;
     close(make(Error::closed));
 }
@@ -112,14 +131,13 @@ bool LaneLink::first_use(const Script& script) {
 
 void LaneLink::flush() {
     while (sent_ < out_.size()) {
-        const ssize_t n =
-            ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t n = socket_.send(out_.data() + sent_, out_.size() - sent_);
         if (n >= 0) {
             sent_ += static_cast<std::size_t>(n);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (errno != EINTR) {
-            return close(make(Error::closed));
+            return broke();
         }
     }
     out_.clear();
@@ -129,6 +147,7 @@ void LaneLink::flush() {
 short LaneLink::events() const noexcept {
     if (state_ == State::closed) return 0;
     if (state_ == State::connecting) return POLLOUT;
+    if (state_ == State::securing) return shaking_;
     short wanted = 0;
     if (waits()) wanted |= POLLIN;
     if (sent_ < out_.size()) wanted |= POLLOUT;
@@ -137,12 +156,13 @@ short LaneLink::events() const noexcept {
 
 bool LaneLink::advance(boot_clock::time_point now) {
     if (state_ == State::connecting) {
-        if (const int failed = spi::net::connect_error(fd_); failed != 0)
+        if (const int failed = spi::net::connect_error(socket_.descriptor()); failed != 0)
             close({make(Error::refused), system_words(failed)});
         else
-            greet(now);
+            connected(now);
         return false;
     }
+    if (state_ == State::securing) return shake_hands(now), false;
     if (sent_ < out_.size()) flush();
     if (state_ == State::closed || !read(MSG_DONTWAIT, now) || state_ != State::greeting)
         return false;
@@ -159,15 +179,19 @@ bool LaneLink::advance(boot_clock::time_point now) {
 
 // False: nothing to read, or closed.
 bool LaneLink::read(int flags, boot_clock::time_point now) {
-    const ssize_t n = ::recv(fd_, in_.data(), in_.size(), flags);
-    if (n > 0) {
+    bool any = false;
+    do {
+        const ssize_t n = socket_.receive(in_.data(), in_.size(), flags);
+        if (n < 0 && errno == EINTR) return true;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return any;
+        if (n <= 0) return broke(), false;
         heard_ = now;
-        if (codec_->feed({in_.data(), static_cast<std::size_t>(n)})) return true;
-        return close(make(Error::protocol)), false;
-    }
-    if (n < 0 && errno == EINTR) return true;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-    return close(make(Error::closed)), false;
+        if (!codec_->feed({in_.data(), static_cast<std::size_t>(n)}))
+            return close(make(Error::protocol)), false;
+        any = true;
+        flags |= MSG_DONTWAIT;
+    } while (socket_.has_pending());
+    return true;
 }
 
 const Reply* LaneLink::next(std::uint64_t& number) {
@@ -190,11 +214,11 @@ const Reply* LaneLink::next(std::uint64_t& number) {
 spi::Failure LaneLink::open(boot_clock::time_point& now, boot_clock::time_point deadline) {
     // An answer may still be to come, for instance after an exception in the exchange. The next
     // caller would take it for its own.
-    if (fd_ >= 0 && waits()) close(make(Error::closed));
+    if (socket_.is_open() && waits()) close(make(Error::closed));
     check(now);
     if (state_ == State::ready) return {};
     connect(now);
-    while (state_ == State::connecting || state_ == State::greeting) {
+    while (state_ != State::closed && state_ != State::ready) {
         const bool heard = wait(events(), deadline);
         now = boot_clock::now();
         if (heard)
@@ -249,15 +273,15 @@ bool LaneLink::wait(short wanted, boot_clock::time_point deadline) noexcept {
     for (;;) {
         const auto left = std::chrono::ceil<milliseconds>(deadline - boot_clock::now()).count();
         if (left <= 0) return false;
-        pollfd p{fd_, wanted, 0};
+        pollfd p{socket_.descriptor(), wanted, 0};
         const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
         if (n > 0 || (n < 0 && errno != EINTR)) return true;
     }
 }
 
 bool LaneLink::block() noexcept {
-    const int flags = ::fcntl(fd_, F_GETFL);
-    return flags >= 0 && ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) == 0;
+    const int flags = ::fcntl(socket_.descriptor(), F_GETFL);
+    return flags >= 0 && ::fcntl(socket_.descriptor(), F_SETFL, flags & ~O_NONBLOCK) == 0;
 }
 
 void LaneLink::limit(std::chrono::nanoseconds left) noexcept {
@@ -268,7 +292,7 @@ void LaneLink::limit(std::chrono::nanoseconds left) noexcept {
     timeval t{};
     t.tv_sec = static_cast<time_t>(left.count() / 1'000'000'000);
     t.tv_usec = static_cast<suseconds_t>(left.count() % 1'000'000'000 / 1000);
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+    ::setsockopt(socket_.descriptor(), SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     limit_ = left;
 }
 

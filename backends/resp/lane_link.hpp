@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../tls/socket.hpp"
 #include "codec.hpp"
 #include "handshake.hpp"
 #include "replica.hpp"
@@ -17,13 +18,12 @@ namespace holdfast::resp {
 /// Not thread-safe. Answers come in the order of the requests, each with the number of its request.
 class LaneLink {
 public:
-    /// The server outlives it.
-    explicit LaneLink(Server&);
-    ~LaneLink();
+    /// The server outlives it. Null: without TLS.
+    LaneLink(Server&, std::shared_ptr<tls::Context>);
     LaneLink(const LaneLink&) = delete;
     LaneLink& operator=(const LaneLink&) = delete;
 
-    enum class State : std::uint8_t { closed, connecting, greeting, ready };
+    enum class State : std::uint8_t { closed, connecting, securing, greeting, ready };
     State state() const noexcept { return state_; }
     bool ready() const noexcept { return state_ == State::ready; }
     Server& server() noexcept { return server_; }
@@ -36,7 +36,7 @@ public:
     void put(const Command&, std::uint64_t number, boot_clock::time_point now);
     /// The events for poll(); 0: none.
     short events() const noexcept;
-    int descriptor() const noexcept { return fd_; }
+    int descriptor() const noexcept { return socket_.descriptor(); }
     /// True once for each script and connection: the whole script is then sent, since the answer
     /// that the server has forgotten it might come after the end of the round.
     bool first_use(const Script&);
@@ -73,8 +73,11 @@ public:
                           boot_clock::time_point deadline, error_code& why);
 
 private:
+    bool connected(boot_clock::time_point now);
+    bool shake_hands(boot_clock::time_point now);
     bool greet(boot_clock::time_point now);
     void flush();
+    void broke();
     bool read(int flags, boot_clock::time_point now);
     bool block() noexcept;
     void limit(std::chrono::nanoseconds left) noexcept;
@@ -83,8 +86,10 @@ private:
 
     static constexpr unsigned most_pending = 64;
     Server& server_;
+    const std::shared_ptr<tls::Context> context_;
     State state_ = State::closed;
-    int fd_ = -1;
+    tls::Socket socket_;
+    short shaking_ = 0;  // the event that a handshake of TLS waits for
     std::string out_;
     std::size_t sent_ = 0;
     std::unique_ptr<Codec> codec_;

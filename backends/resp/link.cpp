@@ -40,8 +40,7 @@ asio::awaitable<spi::Failure> Link::open(boot_clock::time_point deadline) {
     spi::Failure failed = co_await connect(deadline);
     if (!failed && context_ != nullptr) failed = co_await secure();
     if (!failed) failed = co_await introduce();
-    if (failed && watchdog.fired())
-        failed = {make(Error::no_answer), words("no answer from", server_->target.display)};
+    if (failed && watchdog.fired()) failed = {make(Error::no_answer), unanswered()};
     if (failed) close();
     co_return failed;
 }
@@ -49,7 +48,8 @@ asio::awaitable<spi::Failure> Link::open(boot_clock::time_point deadline) {
 std::string Link::unanswered() const {
     if (resolving_)
         return server_->target.host + ": " + spi::HostNames::words(asio::error::timed_out);
-    return words("no answer from", server_->target.display);
+    const std::string none = words("no answer from", server_->target.display);
+    return shaking_hands_ ? none + ", as of a port without TLS" : none;
 }
 
 asio::awaitable<spi::Failure> Link::connect(boot_clock::time_point deadline) {
@@ -77,8 +77,10 @@ asio::awaitable<spi::Failure> Link::connect(boot_clock::time_point deadline) {
 
 asio::awaitable<spi::Failure> Link::secure() {
     auto shaking = tls::secure(tls_, socket_, *context_, server_->target.host);
+    shaking_hands_ = true;
     spi::Failure failed = co_await std::move(shaking);
-    if (failed) failed.why = make(Error::tls);
+    shaking_hands_ = static_cast<bool>(failed);
+    if (failed) failed = {make(Error::tls), server_->target.display + ": " + failed.detail};
     co_return failed;
 }
 
@@ -103,9 +105,13 @@ asio::awaitable<spi::Failure> Link::introduce() {
             if (auto refused = handshake.take(codec_.reply(), *server_)) co_return refused;
         }
     }
-    if (ec)
-        co_return spi::Failure(make(Error::closed), server_->target.display + ": " + ec.message());
-    co_return spi::Failure();
+    if (!ec) co_return spi::Failure();
+    // Since TLS 1.3 a server that refuses the client says so only now.
+    const std::string& name = server_->target.display;
+    std::string words;
+    if (tls_) words = tls::explain(*tls_, ec, *context_, server_->target.host);
+    if (!words.empty()) co_return spi::Failure(make(Error::tls), name + ": " + words);
+    co_return spi::Failure(make(Error::closed), name + ": " + ec.message());
 }
 
 }  // namespace holdfast::resp

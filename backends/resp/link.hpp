@@ -46,7 +46,7 @@ private:
     tcp::socket socket_;
     std::optional<tls::Stream> tls_;
     Codec codec_;
-    bool closed_ = false, resolving_ = false;
+    bool closed_ = false, resolving_ = false, shaking_hands_ = false;
 };
 
 }  // namespace holdfast::resp

@@ -1,5 +1,6 @@
 #include "server.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "holdfast/spi/net/endpoint.hpp"
@@ -25,7 +26,26 @@ Target::Target(const spi::Settings& s, bool time)
       password(s.password),
       tls(s, s.scheme == "rediss"),
       display(s.display()),
+      client_name(s.text("client_name")),
       asks_time(time) {}
+
+const spi::OptionSpec& client_name_option() {
+    static constexpr spi::OptionSpec row{
+        .name = "client_name",
+        .type = spi::OptionType::text,
+        .fallback = "holdfast",
+        .meaning = "Name of the client's connections, shown by CLIENT LIST.",
+        .max = 63,
+        .identity = spi::Identity::apart};
+    return row;
+}
+
+void check_client_name(const spi::Settings& s, Diagnostics& d) {
+    const auto name = s.text("client_name");
+    if (std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; })) return;
+    d.add(s.display(), "client_name may have no blanks, and printable ASCII only.",
+          "Write for example client_name=billing.");
+}
 
 std::optional<tcp::endpoint> Server::reached() const {
     {

@@ -22,6 +22,7 @@ namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
 struct Reply;
+struct Target;
 
 /// Further commands at each connect, and the judgement of their replies before the connection is
 /// used. Called by the engine's thread and by those of lanes.
@@ -29,7 +30,7 @@ class Greeting {
 public:
     virtual ~Greeting() = default;
     /// Appends commands; returns their number.
-    virtual unsigned ask(std::string& out) = 0;
+    virtual unsigned ask(const Target&, std::string& out) = 0;
     /// An error ends the connection.
     virtual spi::Failure answered(unsigned which, const Reply&) = 0;
 };
@@ -73,12 +74,17 @@ struct Target {
     std::string user;
     spi::Secret password;
     tls::Options tls;
-    std::string display;  ///< "redis://cache1:6379/2"
-    bool asks_time;       ///< a connection begins with a question for the server's time
+    std::string display;      ///< "redis://cache1:6379/2"
+    std::string client_name;  ///< of its connections, for the server's operators
+    bool asks_time;           ///< a connection begins with a question for the server's time
 
     /// The settings of one server, with the scheme redis or rediss.
     Target(const spi::Settings&, bool asks_time);
 };
+
+/// The option for Target::client_name, and what it may be: the server refuses other characters.
+const spi::OptionSpec& client_name_option();
+void check_client_name(const spi::Settings&, Diagnostics&);
 
 /// The number of the database that a URL's path names; none: the path is something else.
 std::optional<long long> database_of(std::string_view path) noexcept;

@@ -17,9 +17,11 @@ std::string_view value_of(const Reply& list, std::string_view name) noexcept {
 /// Keeps nothing, so that one serves all connections.
 class Usable final : public Greeting {
 public:
-    unsigned ask(std::string& out) override {
+    unsigned ask(const Target& target, std::string& out) override {
         Command c;
         c.add("HELLO");
+        // By the same command, so that a name costs no request.
+        if (!target.client_name.empty()) c.add("2").add("SETNAME").add(target.client_name);
         c.encode(out);
         return 1;
     }

@@ -13,7 +13,7 @@ namespace holdfast::tls {
 
 struct Options {
     bool on = false, verify = true;
-    std::string ca_file, cert_file, key_file;
+    std::string ca_file, cert_file, key_file, server_name;
 
     Options() = default;
     Options(const spi::Settings& s, bool used)
@@ -21,11 +21,14 @@ struct Options {
           verify(s.flag("tls_verify")),
           ca_file(s.text("tls_ca_file")),
           cert_file(s.text("tls_cert_file")),
-          key_file(s.text("tls_key_file")) {}
+          key_file(s.text("tls_key_file")),
+          server_name(s.text("tls_server_name")) {}
 };
 
-/// A backend's option table: its own rows, then the rows of TLS.
-inline std::vector<spi::OptionSpec> with_options(std::vector<spi::OptionSpec> rows) {
+/// A backend's option table: its own rows, then the rows of TLS. `any_name`: its client can expect
+/// another name than that of the host.
+inline std::vector<spi::OptionSpec> with_options(std::vector<spi::OptionSpec> rows,
+                                                 bool any_name = true) {
     using spi::OptionType;
     const spi::OptionSpec more[] = {
         {.name = "tls_ca_file",
@@ -50,19 +53,33 @@ inline std::vector<spi::OptionSpec> with_options(std::vector<spi::OptionSpec> ro
          .identity = spi::Identity::apart},
     };
     rows.insert(rows.end(), std::begin(more), std::end(more));
+    if (any_name)
+        rows.push_back({.name = "tls_server_name",
+                        .type = OptionType::text,
+                        .fallback = "",
+                        .meaning = "TLS: name or address that the server's certificate must have, "
+                                   "of every server. By default that of the URL.",
+                        .max = 253,
+                        .identity = spi::Identity::apart});
     return rows;
 }
 
 /// `plain` and `secure` are the two schemes of the backend.
 inline void check(const spi::Settings& s, std::string_view plain, std::string_view secure,
                   Diagnostics& d) {
-    constexpr std::array names{"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file"};
+    constexpr std::array names{"tls_ca_file", "tls_verify", "tls_cert_file", "tls_key_file",
+                               "tls_server_name"};
     if (s.scheme != secure)
         for (const char* option : names)
             if (s.given(option))
                 d.add(s.display(), std::string(option) + " has no effect without TLS.",
                       "Write " + std::string(secure) + ":// instead of " + std::string(plain) +
                           "://, or leave the option out.");
+    constexpr std::string_view of_names =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:";
+    if (s.text("tls_server_name").find_first_not_of(of_names) != std::string::npos)
+        d.add(s.display(), "tls_server_name must be a host name or an address.",
+              "Write it as the certificate has it, for example cache.example.");
     if (s.text("tls_cert_file").empty() != s.text("tls_key_file").empty())
         d.add(s.display(), "tls_cert_file and tls_key_file belong together.",
               "Give both or neither.");

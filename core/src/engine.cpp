@@ -34,6 +34,15 @@ private:
     CallbackPool* pool_;
 };
 
+class LanesWatch final : public Timed {
+public:
+    explicit LanesWatch(Lanes& lanes) : lanes_(&lanes) {}
+    void fire(boot_clock::time_point now) override { lanes_->close_idle(now); }
+
+private:
+    Lanes* lanes_;
+};
+
 }  // namespace
 
 /// The course of a batch, the same for every verb.
@@ -84,7 +93,11 @@ result<std::shared_ptr<Engine>> Engine::start(ResolvedBackend resolved,
         std::shared_ptr<Engine> engine(new Engine(std::move(resolved), options));
         const spi::Context context{engine->io_.get_executor(), *engine};
         engine->backend_ = engine->resolved.backend->make(engine->resolved.settings, context);
-        engine->lanes_ = std::make_unique<Lanes>(*engine->backend_);
+        engine->lanes_ = std::make_unique<Lanes>(*engine->backend_,
+                                                 [e = engine.get()](boot_clock::time_point due) {
+                                                     e->schedule_.set(*e->lanes_watch_, due);
+                                                 });
+        engine->lanes_watch_ = std::make_shared<LanesWatch>(*engine->lanes_);
         engine->thread_ = spi::signal_masked_thread([engine] { engine->run_thread(); });
         engine->thread_id_ = engine->thread_.get_id();
         return engine;
@@ -109,6 +122,7 @@ Engine::Engine(ResolvedBackend c, const ClientOptions& options)
 
 Engine::~Engine() {
     schedule_.cancel(*pool_watch_);
+    if (lanes_watch_) schedule_.cancel(*lanes_watch_);
 }
 
 void Engine::run_thread() {

@@ -170,7 +170,7 @@ private:
     asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
     CallbackPool pool_;
     Schedule schedule_;
-    std::shared_ptr<Timed> pool_watch_;
+    std::shared_ptr<Timed> pool_watch_, lanes_watch_;
     const asio::any_completion_executor default_executor_;  // for handlers that name none
     std::unique_ptr<spi::Backend> backend_;
     std::unique_ptr<Lanes> lanes_;

@@ -8,7 +8,7 @@ Lanes::Loan Lanes::borrow() {
         if (none_ || stopped_ || out_ >= most) return {};
         ++out_;
         if (!idle_.empty()) {
-            auto lane = std::move(idle_.back());
+            auto lane = std::move(idle_.back().lane);
             idle_.pop_back();
             return {this, std::move(lane)};
         }
@@ -29,9 +29,29 @@ Lanes::Loan Lanes::borrow() {
 }
 
 void Lanes::give_back(std::unique_ptr<spi::Lane> lane) noexcept {
-    const std::lock_guard hold(mutex_);
-    if (!stopped_) idle_.push_back(std::move(lane));
-    back_with_none();
+    const auto now = boot_clock::now();
+    bool first = false;
+    {
+        const std::lock_guard hold(mutex_);
+        if (!stopped_) {
+            idle_.push_back({std::move(lane), now});
+            first = !std::exchange(watched_, true);
+        }
+        if (first) watch_(now + patience);  // while it is out: when all are back, all may end
+        back_with_none();
+    }
+}
+
+void Lanes::close_idle(boot_clock::time_point now) {
+    for (;;) {
+        std::unique_ptr<spi::Lane> old;  // ends without the mutex
+        const std::lock_guard hold(mutex_);
+        watched_ = !idle_.empty();
+        if (idle_.empty()) return;
+        if (const auto due = idle_.front().since + patience; due > now) return watch_(due);
+        old = std::move(idle_.front().lane);
+        idle_.erase(idle_.begin());
+    }
 }
 
 void Lanes::back_with_none() {
@@ -44,7 +64,7 @@ void Lanes::wait(boot_clock::time_point until) {
 }
 
 void Lanes::stop() {
-    std::vector<std::unique_ptr<spi::Lane>> idle;
+    std::vector<Idle> idle;
     const std::lock_guard hold(mutex_);
     stopped_ = true;
     idle.swap(idle_);

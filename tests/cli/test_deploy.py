@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -12,6 +13,17 @@ from support import CLI, CliTest, alive, children, until
 
 DEPLOY = os.path.join(support.HERE, "..", "..", "docs", "deploy")
 ROOT = os.geteuid() == 0
+
+
+def free_ports(n):
+    """Ports that nothing listens on at present."""
+    sockets = [socket.socket() for _ in range(n)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
 
 
 class Systemd(CliTest):
@@ -98,6 +110,69 @@ class Cron(CliTest):
         run.wait()
         until(lambda: not self.inspect("nightly-report")["held"], "its lease has ended")
         self.assertIn("the previous holder of \"nightly-report\" crashed", self.cron("true", self.soon).stdout)
+
+
+class Stunnel(CliTest):
+    """The page's two files between a client and a server of ZooKeeper, with a certificate of each end."""
+
+    def openssl(self, name, *options):
+        with open(self.path("openssl.cnf"), "w") as f:
+            f.write("[req]\ndistinguished_name = name\nprompt = no\n[name]\nCN = of-a-test\n"
+                    "[authority]\nbasicConstraints = critical,CA:TRUE\nkeyUsage = critical,keyCertSign\n"
+                    "[end]\nsubjectAltName = DNS:zk1.example\n")
+        done = subprocess.run(["openssl", "req", "-x509", "-config", "openssl.cnf", "-newkey", "rsa:2048", "-nodes",
+                               "-days", "30", "-keyout", f"{name}.key", "-out", f"{name}.pem", *options],
+                              cwd=self.folder, capture_output=True, text=True, timeout=support.CAP, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def stunnel(self, name, text):
+        """Runs it, and returns when it listens."""
+        port = int(re.search(r"(?m)^accept = .*:(\d+)$", text)[1])
+        with open(self.path(name), "w") as f:
+            f.write("foreground = yes\npid =\n" + text)
+        log = open(self.path(name + ".log"), "wb+")
+        self.addCleanup(log.close)
+        process = subprocess.Popen(["stunnel", name], cwd=self.folder, stdout=log, stderr=log)
+
+        def end():
+            process.terminate()
+            process.wait(timeout=support.CAP)
+        self.addCleanup(end)
+
+        def listens():
+            with socket.socket() as s:
+                return s.connect_ex(("127.0.0.1", port)) == 0
+        until(listens, name + " listens")
+        return process
+
+    def test_holdfast_runs_through_the_two_files_of_the_page(self):
+        with open(os.path.join(DEPLOY, "stunnel.md")) as f:
+            server, client = re.findall(r"(?s)```ini\n(.*?)```", f.read())
+        self.openssl("authority", "-extensions", "authority")
+        for end in ("server", "client"):
+            self.openssl(end, "-extensions", "end", "-CA", "authority.pem", "-CAkey", "authority.key")
+        lab = support.Lab("zookeeper")
+        self.addCleanup(lab.close)
+        between, near = free_ports(2)
+        changes = (("/etc/stunnel/", ""), ("0.0.0.0:2281", f"127.0.0.1:{between}"),
+                   ("zk1.example:2281", f"127.0.0.1:{between}"), ("127.0.0.1:21811", f"127.0.0.1:{near}"),
+                   ("127.0.0.1:2181", "127.0.0.1:" + lab.url.rsplit(":", 1)[1]))
+        for old, new in changes:
+            self.assertIn(old, server + client)
+            server, client = server.replace(old, new), client.replace(old, new)
+        self.stunnel("server.conf", server)
+        tunnel = self.stunnel("client.conf", client)
+        self.url = f"zookeeper://127.0.0.1:{near}"
+        run = ("run", "-n", "through", "--", "echo", "held")
+        done = self.holdfast(*run)
+        self.assertEqual((done.code, done.out), (0, "held\n"), done)
+        # Neither another server of the authority, nor a client without a certificate.
+        for old, new in (("checkHost = zk1.example", "checkHost = zk2.example"), ("cert = client.pem\nkey = client.key\n", "")):
+            self.assertIn(old, client)
+            tunnel.terminate()
+            tunnel.wait(timeout=support.CAP)
+            tunnel = self.stunnel("client.conf", client.replace(old, new))
+            self.assertEqual(self.holdfast(*run).code, 69, old)
 
 
 class ProcessOne(CliTest):

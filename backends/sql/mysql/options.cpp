@@ -42,28 +42,30 @@ bool Options::verifies_name() const {
 }
 
 const std::vector<spi::OptionSpec>& option_table() {
-    static const std::vector<spi::OptionSpec> table = tls::with_options({
-        {.name = "socket",
-         .type = spi::OptionType::path,
-         .fallback = "",
-         .meaning = "The server's Unix socket, which replaces the host: "
-                    "mysql:///app?socket=/run/mysqld/mysqld.sock.",
-         .identity = spi::Identity::part},
-        {.name = "tls",
-         .type = spi::OptionType::choice,
-         .fallback = "automatic",
-         .meaning = "Use of TLS. automatic: to every address except loopback and Unix sockets.",
-         .choices = "automatic|on|off",
-         .identity = spi::Identity::apart},
-        {.name = "keepalive",
-         .type = spi::OptionType::duration,
-         .fallback = "30s",
-         .meaning = "Idle time after which the client probes its TCP connection. Without an "
-                    "answer it closes it after the same time again.",
-         .min = 1000,
-         .max = 7'200'000,
-         .identity = spi::Identity::apart},
-    });
+    static const std::vector<spi::OptionSpec> table = tls::with_options(
+        {
+            {.name = "socket",
+             .type = spi::OptionType::path,
+             .fallback = "",
+             .meaning = "The server's Unix socket, which replaces the host: "
+                        "mysql:///app?socket=/run/mysqld/mysqld.sock.",
+             .identity = spi::Identity::part},
+            {.name = "tls",
+             .type = spi::OptionType::choice,
+             .fallback = "automatic",
+             .meaning = "Use of TLS. automatic: to every address except loopback and Unix sockets.",
+             .choices = "automatic|on|off",
+             .identity = spi::Identity::apart},
+            {.name = "keepalive",
+             .type = spi::OptionType::duration,
+             .fallback = "30s",
+             .meaning = "Idle time after which the client probes its TCP connection. Without an "
+                        "answer it closes it after the same time again.",
+             .min = 1000,
+             .max = 7'200'000,
+             .identity = spi::Identity::apart},
+        },
+        false);
     return table;
 }
 [[maybe_unused]] const auto& option_table_at_load = option_table();

@@ -85,6 +85,7 @@ TEST_CASE("TLS: certificates and host names are checked") {
     CHECK(untrusted.why == errc::unavailable);
     CHECK_THAT(untrusted.words, ContainsSubstring("certificate"));
     CHECK_FALSE(cycle(server.url() + "?tls_verify=no").why);
+    CHECK_FALSE(cycle("etcds://127.1:" + port_of(server) + ca + "&tls_server_name=localhost").why);
 
     CHECK(cycle("etcd://127.0.0.1:" + port_of(server)).why == errc::unavailable);
     const auto none = hf::Client::open(server.url() + "?tls_ca_file=/nonexistent/ca.pem");
@@ -95,7 +96,9 @@ TEST_CASE("TLS: certificates and host names are checked") {
 TEST_CASE("TLS: a waiter is notified, and a member wants to see the client's certificate") {
     auto server = lab::EtcdServers::start({.tls = true, .client_certificates = true});
     const auto ca = server.url() + "?request_timeout=2s&tls_ca_file=" + server.ca_file().string();
-    CHECK(cycle(ca).why == errc::unavailable);
+    const auto without = cycle(ca);
+    CHECK(without.why == errc::unavailable);
+    CHECK_THAT(without.words, ContainsSubstring("set tls_cert_file and tls_key_file"));
     const auto url = ca + "&tls_cert_file=" + server.cert_file().string() +
                      "&tls_key_file=" + server.key_file().string();
     const auto client = hf::Client::open(url).value(), other = hf::Client::open(url).value();

@@ -1,4 +1,4 @@
-// Connections: time-outs, forgotten scripts, credentials, databases, TLS, and what a server answers
+// Connections: time-outs, forgotten scripts, credentials, databases, and what a server answers
 // that is no Redis server or cannot serve.
 #include <sys/resource.h>
 
@@ -8,7 +8,6 @@
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
-#include "holdfast/lab/tls_files.hpp"
 #include "resp/errors.hpp"
 #include "rig.hpp"
 #include "trial.hpp"
@@ -245,59 +244,6 @@ TEST_CASE("connection: a password where none is asked for") {
     CHECK(t.a.detail == "the server asks for no password, but the configuration has one");
 }
 
-TEST_CASE("connection: TLS") {
-    RedisOptions options;
-    options.tls = true;
-    auto server = RedisServer::start(options);
-    const auto ca = "tls_ca_file=" + server.ca_file().string();
-    const auto port = std::to_string(server.port());
-    SECTION("good") {
-        Rig rig(server.url(), ca);
-        CHECK(rig.backend->open_lane() == nullptr);
-        Rig other(server.url(), ca);
-        Try t("a"), w("a", 10s, true);
-        REQUIRE(rig.attempt(t).granted());
-        REQUIRE(other.attempt(w).busy());
-        CHECK(rig.release(t) == ReleaseResult::released);
-        other.until([&] { return other.woken(w); }, "told over TLS");
-        CHECK(other.attempt(w).granted());
-    }
-    SECTION("a name that the certificate has") {
-        Rig rig("rediss://localhost:" + port, ca);
-        Try t("a");
-        CHECK(rig.attempt(t).granted());
-    }
-    SECTION("a name that the certificate does not have") {
-        Rig rig("rediss://127.1:" + port, ca);
-        Try t("a");
-        rig.attempt(t);
-        CHECK(t.error() == holdfast::resp::make(holdfast::resp::Error::tls));
-        CHECK(t.error() == errc::unavailable);
-        CHECK_THAT(t.a.detail, ContainsSubstring("127.1"));
-    }
-    SECTION("an authority that we do not trust") {
-        holdfast::lab::TempDir dir;
-        const auto files = holdfast::lab::make_tls_files(dir.path());
-        Rig rig(server.url(), "tls_ca_file=" + files.ca.string());
-        Try t("a");
-        rig.attempt(t);
-        CHECK(t.error() == holdfast::resp::make(holdfast::resp::Error::tls));
-        INFO(t.a.detail);
-        CHECK(t.a.detail.find("certificate") != std::string::npos);
-        Rig careless(server.url(), "tls_verify=no");
-        CHECK(careless.attempt(t).granted());
-    }
-    SECTION("without TLS") {
-        Rig rig("redis://127.0.0.1:" + port);
-        Try t("a");
-        rig.attempt(t);
-        CHECK(t.error() == errc::unavailable);
-    }
-    SECTION("a file that is none") {
-        CHECK_THROWS(Rig(server.url(), "tls_ca_file=/nonexistent/ca.pem"));
-    }
-}
-
 TEST_CASE("connection: probe") {
     SECTION("kept on disk before each answer") {
         RedisOptions options;
@@ -382,5 +328,9 @@ TEST_CASE("options: mistakes are told before anything connects") {
     CHECK(mistakes("redis://h?mode=plain&wait=poll") == 0);
     CHECK(mistakes("redis://h?tls_verify=no") == 1);
     CHECK(mistakes("rediss://h?tls_cert_file=/x") == 1);
+    CHECK(mistakes("rediss://h?tls_server_name=cache.example") == 0);
+    CHECK(mistakes("rediss://h?tls_server_name=a%20b") == 1);
+    CHECK(mistakes("redis://h?tls_server_name=cache.example") == 1);
+    CHECK(mistakes("redis://h?client_name=a%20b") == 1);
     CHECK(mistakes("redis://h?mode=fast") == 1);
 }

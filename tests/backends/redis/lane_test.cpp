@@ -15,27 +15,36 @@ using holdfast::ReleaseResult;
 
 namespace {
 
-Try& attempt(spi::Lane& lane, Try& t, milliseconds request_time = 2s) {
-    t.a.sent = boot_clock::now();
-    t.a.deadline = t.a.sent + request_time;
-    lane.attempt(t.a);
-    return t;
-}
+/// A server in clear, or over TLS, and what clients of it need in their URL.
+struct Place {
+    explicit Place(bool tls)
+        : server(start(tls)), query(tls ? "&tls_ca_file=" + server.ca_file().string() : "") {}
+    std::string url(std::uint16_t port) const {
+        const std::string url = server.url();
+        return url.substr(0, url.rfind(':') + 1) + std::to_string(port);
+    }
+    static RedisServer start(bool tls) {
+        holdfast::lab::RedisOptions options;
+        options.tls = tls;
+        return RedisServer::start(options);
+    }
+    RedisServer server;
+    const std::string query;
+};
 
-ReleaseResult release(spi::Lane& lane, const Try& t,
-                      holdfast::Outcome how = holdfast::Outcome::done) {
-    auto h = t.held(how);
-    lane.release(h);
-    return h.released;
+Place place() {
+    return Place(GENERATE(false, true));
 }
 
 }  // namespace
 
 TEST_CASE("lane: grant and release, in both modes") {
-    auto server = RedisServer::start();
+    auto where = place();
+    INFO(where.query);
+    RedisServer& server = where.server;
     for (const char* mode : {"mode=fenced", "mode=plain"}) {
         INFO(mode);
-        Rig rig(server.url(), mode);
+        Rig rig(server.url(), mode + where.query);
         auto lane = rig.backend->open_lane();
         std::uint64_t last = 0;
         for (int i = 0; i < 100; ++i) {
@@ -80,8 +89,10 @@ TEST_CASE("lane: a release wakes the waiter in line") {
 
 TEST_CASE("lane: a server that hangs costs the deadline, and the doubt is resolved") {
     test_support::Trial& trial = test_support::this_trial();
-    auto server = RedisServer::start();
-    Rig rig(server.url());
+    auto where = place();
+    INFO(where.query);
+    RedisServer& server = where.server;
+    Rig rig(server.url(), "wait=queue" + where.query);
     auto lane = rig.backend->open_lane();
     Try first("a"), t("a");
     REQUIRE(attempt(*lane, first).granted());
@@ -105,9 +116,11 @@ TEST_CASE("lane: a server that hangs costs the deadline, and the doubt is resolv
 }
 
 TEST_CASE("lane: a lost answer is adopted by the engine with the same owner") {
-    auto server = RedisServer::start();
+    auto where = place();
+    INFO(where.query);
+    RedisServer& server = where.server;
     holdfast::lab::Proxy proxy(server.port());
-    Rig rig("redis://127.0.0.1:" + std::to_string(proxy.port()));
+    Rig rig(where.url(proxy.port()), "wait=queue" + where.query);
     auto lane = rig.backend->open_lane();
     Try warm("b"), t("a");
     REQUIRE(attempt(*lane, warm).granted());
@@ -123,8 +136,10 @@ TEST_CASE("lane: a lost answer is adopted by the engine with the same owner") {
 }
 
 TEST_CASE("lane: a connection that the server closed meanwhile is replaced unseen") {
-    auto server = RedisServer::start();
-    Rig rig(server.url());
+    auto where = place();
+    INFO(where.query);
+    RedisServer& server = where.server;
+    Rig rig(server.url(), "wait=queue" + where.query);
     auto lane = rig.backend->open_lane();
     Try t("a");
     REQUIRE(attempt(*lane, t).granted());
@@ -146,7 +161,7 @@ TEST_CASE("lane: an answer too many in the handshake is no answer to the first c
         acceptor.accept(peer);
         // TIME and HELLO; the answers to both, and a grant that was never asked for.
         boost::system::error_code ended;
-        std::string in(29, ' ');
+        std::string in(14 + 53, ' ');
         asio::read(peer, asio::buffer(in), ended);
         const std::string out =
             "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n-ERR unknown command\r\n"

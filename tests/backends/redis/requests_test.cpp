@@ -1,4 +1,6 @@
 // The README says exactly what is sent; here the server's own record is compared with it.
+#include <set>
+
 #include "catch.hpp"
 #include "protocol/scripts.hpp"
 #include "readme.hpp"
@@ -45,19 +47,9 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
             Rig rig(server.url(), mode);
             auto lane = rig.backend->open_lane();
             const auto cycle = [&](Try& t) {
-                t.a.sent = boot_clock::now();
-                t.a.deadline = t.a.sent + 2s;
-                if (by_lane)
-                    lane->attempt(t.a);
-                else
-                    rig.attempt(t);
-                REQUIRE(t.granted());
-                auto h = t.held();
-                if (by_lane)
-                    lane->release(h);
-                else
-                    h.released = rig.release(t);
-                CHECK(h.released == holdfast::ReleaseResult::released);
+                REQUIRE((by_lane ? attempt(*lane, t) : rig.attempt(t)).granted());
+                CHECK((by_lane ? release(*lane, t) : rig.release(t)) ==
+                      holdfast::ReleaseResult::released);
             };
             Try warm("N"), t("N");
             cycle(warm);  // connects, and makes the scripts known
@@ -71,4 +63,32 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
             CHECK(sent == expected);
             CHECK(rig.backend->requests() - before == 2);
         }
+}
+
+TEST_CASE("requests: each connection has the client's name") {
+    auto server = RedisServer::start();
+    const auto names = [&] {
+        std::multiset<std::string> found;
+        const std::string all = server.cli({"CLIENT", "LIST"}).text;
+        for (auto at = all.find(" name="); at != all.npos; at = all.find(" name=", at + 1)) {
+            const auto from = at + 6;
+            found.insert(all.substr(from, all.find(' ', from) - from));
+        }
+        return found;
+    };
+    // One without a name is the connection that asks.
+    for (const auto& [query, name] :
+         {std::pair{"wait=queue", "holdfast"}, std::pair{"client_name=billing", "billing"},
+          std::pair{"client_name=", ""}}) {
+        INFO(query);
+        Rig rig(server.url(), query);
+        auto lane = rig.backend->open_lane();
+        Try t("a"), w("a", 10s, true);
+        REQUIRE(attempt(*lane, t).granted());
+        REQUIRE(rig.attempt(w).busy());
+        // The lane's, the engine's, and that of a waiter's messages.
+        CHECK(names() == std::multiset<std::string>{"", name, name, name});
+        CHECK(rig.withdraw(w) == holdfast::error_code());
+        CHECK(rig.release(t) == holdfast::ReleaseResult::released);
+    }
 }

@@ -37,6 +37,19 @@ spi::Held Try::held(holdfast::Outcome how) const {
     return h;
 }
 
+Try& attempt(spi::Lane& lane, Try& t, milliseconds request_time) {
+    t.a.sent = boot_clock::now();
+    t.a.deadline = t.a.sent + request_time;
+    lane.attempt(t.a);
+    return t;
+}
+
+holdfast::ReleaseResult release(spi::Lane& lane, const Try& t, holdfast::Outcome how) {
+    auto h = t.held(how);
+    lane.release(h);
+    return h.released;
+}
+
 Rig::Rig(const std::string& url, const std::string& query) {
     holdfast::Diagnostics d;
     const auto chosen =

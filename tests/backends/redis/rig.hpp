@@ -52,6 +52,11 @@ struct Try {
     spi::Held held(holdfast::Outcome how = holdfast::Outcome::done) const;
 };
 
+/// One verb of a lane.
+Try& attempt(spi::Lane&, Try&, milliseconds request_time = 2s);
+holdfast::ReleaseResult release(spi::Lane&, const Try&,
+                                holdfast::Outcome how = holdfast::Outcome::done);
+
 class Rig {
 public:
     /// `query`: "mode=plain", ...

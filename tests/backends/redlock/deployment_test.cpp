@@ -6,6 +6,7 @@
 #include "rig.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <optional>
 
@@ -256,11 +257,10 @@ TEST_CASE("deployment: TLS, each node checked by its own name", "[config]") {
     CHECK(refusal(*lock_of(strict, "name"), &words) == errc::no_quorum);
     INFO(words);
     CHECK(words.find("certificate") != words.npos);
-    // The certificate is not for this address.
     const auto other =
-        open("redlocks://127.0.0.2:" + port(0) + ",127.0.0.2:" + port(1) + ",127.0.0.1:" + port(2) +
-             "?durable=yes&node_set=tls&tls_ca_file=" + (dir / "ca.pem").string());
+        open(mixed + "&tls_server_name=other.example&tls_ca_file=" + (dir / "ca.pem").string());
     CHECK(refusal(*lock_of(other, "name"), &words) == errc::no_quorum);
+    CHECK(words.find("not for the host other.example") != words.npos);
 }
 
 namespace {
@@ -302,7 +302,13 @@ TEST_CASE("deployment: TLS files that change count from the next connection on",
     const ClientFiles files;
     files.take(first);
     serve(first);
-    const auto client = open("redlocks://" + three.hosts() + "?durable=yes&ttl=3s" + files.query());
+    std::atomic<bool> warned{false};
+    hf::ClientOptions watched;
+    watched.events = [&](const hf::Event& e) {
+        if (e.text.find("the one read before stays in use") != e.text.npos) warned = true;
+    };
+    const auto client =
+        open("redlocks://" + three.hosts() + "?durable=yes&ttl=3s" + files.query(), watched);
     auto lease = hold(*lock_of(client, "name"));
     const auto renewed = [&](const char* what) {
         lab::wait_until([&] { return lease.renew().has_value(); }, 10s, what);
@@ -315,6 +321,10 @@ TEST_CASE("deployment: TLS files that change count from the next connection on",
     serve(second);
     renewed("renewed while the key is unusable");
     CHECK(lease.state() == hf::LeaseState::held);
+    lab::wait_until([&] { return warned.load(); }, 10s, "warned of");
+    CHECK(lock_of(client, "other")->acquire({.wait = 5s}).has_value());  // by a lane
+    for (std::size_t i = 0; i < 3; ++i)
+        CHECK(three[i].cli({"CLIENT", "LIST"}).text.find(" name=holdfast ") != std::string::npos);
 }
 
 TEST_CASE("deployment: an encrypted private key is refused, and no pass phrase is asked for",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace holdfast::lab {
 
@@ -19,5 +20,17 @@ struct TlsFiles {
 /// Errors: LabError when openssl is missing or fails. Blocking: some 50 ms. Thread safety: any
 /// thread, with different directories.
 [[nodiscard]] TlsFiles make_tls_files(const std::filesystem::path& directory);
+
+struct CertificateOptions {
+    std::string usages = "serverAuth,clientAuth";                     ///< extended ones
+    std::string names = "IP:127.0.0.1,DNS:localhost";                 ///< as openssl.cnf has them
+    std::string from = "20200101000000Z", until = "20490101000000Z";  ///< YYYYMMDDHHMMSSZ
+};
+
+/// One more certificate and key of the authority that make_tls_files made, in `directory`. The rest
+/// as there.
+[[nodiscard]] TlsFiles make_certificate(const TlsFiles& authority,
+                                        const std::filesystem::path& directory,
+                                        const CertificateOptions&);
 
 }  // namespace holdfast::lab
