@@ -47,6 +47,7 @@ void LaneLink::leave_replica(boot_clock::time_point now) {
 }
 
 bool LaneLink::connect(boot_clock::time_point now) {
+    move_ = server_.moves();  // first: it may move in between
     const auto where = server_.reached();
     if (!where) return close(make(Error::unresolved)), false;
     fd_ = spi::net::open_socket(where->protocol());
@@ -77,6 +78,7 @@ bool LaneLink::greet(boot_clock::time_point now) {
 }
 
 void LaneLink::check(boot_clock::time_point now) {
+    if (fd_ >= 0 && move_ != server_.moves()) close(make(Error::closed));
     const bool idle = now - std::exchange(checked_, now) > idle_unchecked;
     if (fd_ < 0 || !idle) return;
     char byte = 0;

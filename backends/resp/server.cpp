@@ -23,9 +23,13 @@ Target::Target(const spi::Settings& s, bool time)
       database(database_of(s.path).value_or(0)),
       user(s.user),
       password(s.password),
-      tls(s, s.scheme == "rediss"),
+      tls(s, s.scheme.starts_with("rediss")),
       display(s.display()),
       asks_time(time) {}
+
+Server::Server(Target t)
+    : target(std::move(t)),
+      where(std::make_shared<NamedHost>(target.host, target.port, target.display)) {}
 
 std::optional<tcp::endpoint> Server::reached() const {
     {
@@ -34,13 +38,30 @@ std::optional<tcp::endpoint> Server::reached() const {
     }
     error_code named;
     const auto address = asio::ip::make_address(target.host, named);
-    if (named) return std::nullopt;
+    if (named || target.port == 0) return std::nullopt;
     return tcp::endpoint(address, target.port);
 }
 
-void Server::reached(const tcp::endpoint& e) {
+void Server::reached(const tcp::endpoint& e, unsigned move) {
     const std::lock_guard hold(mutex_);
-    reached_ = e;
+    if (move == moves()) reached_ = e;
+}
+
+void Server::moved() {
+    const std::lock_guard hold(mutex_);
+    reached_.reset();
+    confirmed_ = boot_clock::time_point::min();
+    moves_.fetch_add(1, std::memory_order_release);
+}
+
+boot_clock::time_point Server::confirmed(unsigned move) const {
+    const std::lock_guard hold(mutex_);
+    return move == moves() ? confirmed_ : boot_clock::time_point::min();
+}
+
+void Server::confirm(boot_clock::time_point since) {
+    const std::lock_guard hold(mutex_);
+    confirmed_ = since;
 }
 
 std::vector<std::string> exposures(const Target& t, std::string_view secure) {
