@@ -125,6 +125,8 @@ private:
                 auto& first = first_[before];
                 if (first == boot_clock::time_point{}) first = boot_clock::now();
             }
+            // No more of them than it takes to see the first.
+            (void)lab::reached([&] { return ended_ || moves() != before; }, 20ms);
             lease->release();
         }
     }
