@@ -51,6 +51,17 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
                                                s.duration("request_timeout"))) {
     Scripts::all();
     shared_->greeting = &usable();
+    if (shared_->options.sentinels) {
+        Sentinels::Listener listener;
+        listener.moved = [this](const std::string& from, const std::string& to) {
+            moved(from, to);
+        };
+        listener.warn = [this](std::string text) { context_.events.warn(std::move(text)); };
+        sentinels_ = std::make_shared<Sentinels>(c.engine, s, shared_,
+                                                 s.flag("sentinel_tls") ? tls_.get() : nullptr,
+                                                 std::move(listener));
+        shared_->where = sentinels_;
+    }
     for (const std::string& text : exposures(shared_->target, "rediss"))
         context_.events.warn(text);
 }
@@ -127,7 +138,8 @@ awaitable<void> RedisBackend::drive(Operations open) {
         const std::span<Operation* const> part(open.begin(), end);
         // A second step counts for the connection of the first one only.
         auto task = exchange(part, verb == first ? 0 : link);
-        const Answer answer = co_await std::move(task);
+        Answer answer = co_await std::move(task);
+        if (answer.failed) answer.failed = shared_->where->judged(std::move(answer.failed));
         link = answer.link;
         Operations granted;
         for (std::size_t i = 0; i < part.size(); ++i) {
@@ -138,11 +150,15 @@ awaitable<void> RedisBackend::drive(Operations open) {
             const ReplyText words = text_of(answer.replies[i], *verb);
             if (words.error) notice(from_reply(words.text));
             part[i]->answered(answer.replies[i], &boot_clock::now);
-            if (shared_->options.replicas > 0 && part[i]->granted()) granted.push_back(part[i]);
+            if (part[i]->granted()) granted.push_back(part[i]);
         }
-        if (!granted.empty()) {
+        if (shared_->options.replicas > 0 && !granted.empty()) {
             auto sure = confirm(granted, link);
             co_await std::move(sure);
+        }
+        if (shared_->options.confirm && !granted.empty()) {
+            auto counting = count(granted, answer.move);
+            co_await std::move(counting);
         }
         std::erase_if(open, [](const Operation* o) { return o->wants() == nullptr; });
     }
@@ -282,6 +298,7 @@ awaitable<void> RedisBackend::close() {
         // The ttl ends it.
     }
     connection_->close();
+    if (sentinels_) sentinels_->close();
 }
 
 }  // namespace holdfast::redis

@@ -13,6 +13,7 @@
 #include "connection.hpp"
 #include "protocol/in_flight.hpp"
 #include "protocol/operations.hpp"
+#include "sentinel/sentinels.hpp"
 
 namespace holdfast::redis {
 
@@ -77,6 +78,12 @@ protected:
     /// primary by now.
     void notice(const error_code&);
     virtual void demoted() {}  ///< the same for other connections
+    /// Sentinels: what was granted counts from the moment since which this server is confirmed, or
+    /// not at all. `move`: when it was asked.
+    awaitable<void> count(const Operations& granted, unsigned move);
+    /// The primary is another server: nothing that the former one says counts any more.
+    void moved(const std::string& from, const std::string& to);
+    virtual void elsewhere() {}  ///< the same for other connections
     /// The channel on which waiters are notified of a hand-off.
     virtual std::string_view channel() const noexcept { return {}; }
 
@@ -86,6 +93,7 @@ protected:
     std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
     std::shared_ptr<tls::Context> tls_;  ///< null: no TLS
     std::shared_ptr<Connection> connection_;
+    std::shared_ptr<Sentinels> sentinels_;  ///< null: the URL has the server
 
 private:
     /// Withdraws wherever an abandoned request may still bring a grant.
@@ -105,6 +113,7 @@ public:
 
 private:
     void demoted() override { subscriber_->reconnect(); }
+    void elsewhere() override { subscriber_->leave(); }
     std::string_view channel() const noexcept override { return subscriber_->channel(); }
     awaitable<void> give_back(std::string name, std::string owner);
     void on_message(std::string_view payload);

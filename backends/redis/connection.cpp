@@ -88,6 +88,7 @@ asio::awaitable<Connection::Answer> Connection::exchange(std::string bytes, std:
     p->deadline = deadline;
     p->answer.sent = true;
     p->answer.link = links_;
+    p->answer.move = server_->moves();
     // Without memory either nothing happens, or the connection fails: an answer that is owed to
     // nobody, or a request that nobody will answer, would shift all that follow.
     p->answer.replies.reserve(commands);
@@ -181,6 +182,11 @@ bool Connection::retire() {
     retiring_ = true;
     if (pending_.empty()) fail(make(Error::closed));
     return true;
+}
+
+void Connection::leave() noexcept {
+    if (opening_) opening_->leave();
+    fail(make(Error::closed));
 }
 
 void Connection::close() noexcept {

@@ -31,6 +31,7 @@ public:
         spi::Failure failed;     ///< set: no answer
         bool sent = false;       ///< the server may have seen it
         std::uint64_t link = 0;  ///< number of the connection that it used
+        unsigned move = 0;       ///< the count of the server's moves when it was sent
         std::vector<Reply> replies;
     };
     /// Sends `commands` commands at once and waits for their replies. With `link`: by that
@@ -40,6 +41,9 @@ public:
     /// Makes the next request use a new connection, since this server is the wrong one by now.
     /// Requests under way are still answered. False: it did so less than a second ago, and stays.
     bool retire();
+    /// The server has moved: closes the connection to where it was. Requests under way end with an
+    /// error, since what comes from there counts no more.
+    void leave() noexcept;
     /// Closes for good: requests under way end with an error.
     void close() noexcept;
 

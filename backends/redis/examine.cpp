@@ -4,6 +4,7 @@
 #include "../resp/server_facts.hpp"
 #include "backend.hpp"
 #include "holdfast/spi/common_checks.hpp"
+#include "sentinel/checks.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -34,6 +35,18 @@ const std::vector<spi::Check>& server_checks() {
 }
 [[maybe_unused]] const auto& server_checks_at_load = server_checks();
 
+/// Under Sentinels there are replicas, and with `redis.split` sound they are what is wanted.
+const std::vector<spi::Check>& primary_checks() {
+    static const auto all = [] {
+        auto checks = server_checks();
+        std::erase_if(checks, [](const spi::Check& c) { return c.id == "redis.replicas"; });
+        checks.insert(checks.end(), split_checks().begin(), split_checks().end());
+        return checks;
+    }();
+    return all;
+}
+[[maybe_unused]] const auto& primary_checks_at_load = primary_checks();
+
 Examination of_a_replica(const std::string& where, const Capabilities& promised) {
     // The only thing that matters is known.
     spi::Facts facts;
@@ -52,6 +65,13 @@ Examination of_a_replica(const std::string& where, const Capabilities& promised)
 
 std::vector<spi::Check> all_checks() {
     return server_checks();
+}
+
+std::vector<spi::Check> all_sentinel_checks() {
+    auto all = primary_checks();
+    for (const auto* more : {&sentinel_checks(), &replica_checks(), &set_checks()})
+        all.insert(all.end(), more->begin(), more->end());
+    return all;
 }
 
 awaitable<spi::Answer<Examination>> RedisBackend::examine(boot_clock::time_point deadline) {
@@ -91,10 +111,17 @@ awaitable<spi::Answer<Examination>> RedisBackend::examine(boot_clock::time_point
         co_return spi::Failure(make(Error::too_old), "the server is Redis " + std::string(version));
     Examination found;
     facts.where = shared_->target.display;
-    spi::judge(server_checks(), facts, found.findings);
+    spi::judge(sentinels_ ? primary_checks() : server_checks(), facts, found.findings);
     found.capabilities = capabilities_;
     const bool durable = keeps_each_write(facts);
-    found.capabilities.set(Capability::survives_server_crash, durable && !shared_->options.plain);
+    found.capabilities.set(Capability::survives_server_crash,
+                           durable && !shared_->options.plain && !sentinels_);
+    if (sentinels_) {
+        auto looking = examine_set(context_.engine, *shared_, *sentinels_, tls_.get(), facts,
+                                   deadline, found.findings);
+        co_await std::move(looking);
+        co_return found;
+    }
     if (durable &&
         spi::all_sound(found.findings, {"redis.role", "redis.replicas", "redis.eviction"}))
         found.capabilities.safety = SafetyClass::b;

@@ -2,6 +2,9 @@
 
 #include <new>
 
+#include "../resp/errors.hpp"
+#include "confirmation.hpp"
+
 namespace holdfast::redis {
 namespace {
 
@@ -39,7 +42,19 @@ void Lane::drive(Operation& op, boot_clock::time_point now) {
     } catch (const std::exception&) {
         failed = out_of_memory();
     }
+    // While Sentinels answer, another server takes over, and a caller that waits outlives it.
+    if (failed.why == errc::unavailable && shared_->options.sentinels &&
+        shared_->confirmed(link_.move()) + shared_->options.ttl > boot_clock::now())
+        failed.why = make(Error::no_primary);
     if (failed) op.missing(failed, sent);
+    if (!failed && shared_->options.confirm && op.granted()) count(op);
+}
+
+void Lane::count(Operation& granted) {
+    const auto now = boot_clock::now();
+    const auto since = shared_->confirmed(link_.move());
+    // The engine goes on with this owner, and asks the Sentinels.
+    if (!count_from(granted, since, now)) granted.unconfirmed(make(Error::unconfirmed));
 }
 
 void Lane::attempt(spi::Attempt& a) noexcept {

@@ -17,6 +17,8 @@ private:
     const Keys& keys(std::string_view name);
     /// Runs it to its end. `now`: the present, approximately.
     void drive(Operation&, boot_clock::time_point now);
+    /// Sentinels: as RedisBackend::count, without asking them.
+    void count(Operation& granted);
 
     const std::shared_ptr<Shared> shared_;
     const std::shared_ptr<InFlight> in_flight_;

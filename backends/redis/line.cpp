@@ -47,8 +47,9 @@ awaitable<void> QueueBackend::attempt(std::span<spi::Attempt* const> all) {
         spi::Failure unreachable;
         if (!connection_->is_ready()) unreachable = co_await connection_->ready(deadline);
         if (unreachable) {
+            unreachable = shared_->where->judged(std::move(unreachable));
             for (spi::Attempt* a : items) {
-                a->outcome = spi::Attempt::Failed{unreachable.why};
+                a->outcome = spi::Attempt::Failed{unreachable.why, waits_out(unreachable.why)};
                 a->detail = unreachable.detail;
             }
             co_return;

@@ -5,6 +5,11 @@
 namespace holdfast::redis {
 namespace {
 
+std::unique_ptr<spi::Backend> make(const spi::Settings& s, spi::Context c) {
+    if (!Options(s).queue) return std::make_unique<RedisBackend>(s, c);
+    return std::make_unique<QueueBackend>(s, c);
+}
+
 spi::Descriptor describe() {
     spi::Descriptor d;
     d.name = "redis";
@@ -20,11 +25,26 @@ spi::Descriptor describe() {
     d.check = check;
     d.identity = identity;
     d.capabilities = promises;
-    d.make = [](const spi::Settings& s, spi::Context c) -> std::unique_ptr<spi::Backend> {
-        if (!Options(s).queue) return std::make_unique<RedisBackend>(s, c);
-        return std::make_unique<QueueBackend>(s, c);
-    };
+    d.make = make;
     d.checks = all_checks();
+    return d;
+}
+
+/// The same servers, found by Sentinels.
+spi::Descriptor describe_sentinels() {
+    spi::Descriptor d = describe();
+    d.name = "redis-sentinel";
+    d.schemes = {"redis+sentinel", "rediss+sentinel"};
+    d.summary = "Redis that fails over: as redis, with the primary that Sentinels name";
+    d.example = "redis+sentinel://127.0.0.1,127.0.0.2,127.0.0.3/mymaster";
+    d.options = sentinel_option_table();
+    d.checks = all_sentinel_checks();
+    d.hosts = spi::Descriptor::Hosts::many;
+    d.default_port = 26379;
+    d.path = spi::Descriptor::Path::required;
+    d.path_meaning =
+        "the name of the primary at the Sentinels, and behind another slash the number of the "
+        "database";
     return d;
 }
 
@@ -32,3 +52,7 @@ spi::Descriptor describe() {
 }  // namespace holdfast::redis
 
 HOLDFAST_REGISTER_BACKEND(redis, holdfast::redis::describe())
+
+namespace {
+const holdfast::spi::Registration by_sentinels(holdfast::redis::describe_sentinels());
+}

@@ -31,8 +31,7 @@ private:
 };
 
 struct Shared : Server {
-    explicit Shared(const spi::Settings& s)
-        : Server(Target(s, s.text("mode") != "plain")), options(s) {}
+    explicit Shared(const spi::Settings& s) : Server(data_target(s)), options(s) {}
 
     const Options options;
     Texts texts;

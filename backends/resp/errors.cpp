@@ -44,6 +44,13 @@ constexpr Meaning meanings[] = {
     {Error::no_command, errc::not_supported,
      "the server has switched a command off, or renamed it (rename-command); `holdfast doctor` "
      "names it"},
+    {Error::no_primary, errc::unavailable,
+     "the primary cannot be used: it may have failed, and the Sentinels choose another one",
+     Meaning::said},
+    {Error::no_sentinel, errc::unavailable, "no Sentinel answered"},
+    {Error::unknown_primary, errc::bad_config, "the Sentinels watch no primary of this name"},
+    {Error::unconfirmed, errc::unavailable,
+     "no majority of the Sentinels has confirmed the primary in time", Meaning::said},
 };
 
 struct Prefix {
@@ -163,6 +170,10 @@ bool of_one_key(const error_code& ec) noexcept {
 bool for_now(const error_code& ec) noexcept {
     return ec == make(Error::busy) || ec == make(Error::read_only) || ec == make(Error::no_write) ||
            ec == make(Error::no_memory) || ec == make(Error::few_replicas);
+}
+
+bool waits_out(const error_code& ec) noexcept {
+    return ec == make(Error::no_primary);
 }
 
 bool nothing_done(const error_code& ec) noexcept {

@@ -29,7 +29,11 @@ enum class Error {
     no_memory,        ///< OOM
     few_replicas,     ///< NOREPLICAS
     no_command,       ///< switched off, or renamed (rename-command)
-    reserved_name     ///< a name that looks like one of our own keys
+    reserved_name,    ///< a name that looks like one of our own keys
+    no_primary,       ///< the Sentinels answer, the primary that they name does not (yet)
+    no_sentinel,      ///< no Sentinel answers
+    unknown_primary,  ///< the Sentinels watch nothing of this name
+    unconfirmed       ///< no majority of the Sentinels has confirmed the primary in time
 };
 
 const boost::system::error_category& category() noexcept;
@@ -46,6 +50,8 @@ std::string shown(std::string_view text, const Script&);
 bool of_one_key(const error_code&) noexcept;
 /// True if the server is there and may do it later.
 bool for_now(const error_code&) noexcept;
+/// True if no connection was made for a reason that a caller who waits outlives.
+bool waits_out(const error_code&) noexcept;
 /// True if a script with this answer cannot have changed anything.
 bool nothing_done(const error_code&) noexcept;
 

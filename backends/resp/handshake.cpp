@@ -58,6 +58,10 @@ spi::Failure Handshake::take(const Reply& r, Server& server) {
                     "there is no database " + std::to_string(server.target.database)};
         if (r.text.starts_with("NOAUTH"))
             return {ec, "the server asks for a password, and the configuration has none"};
+        // Asked first of all, so the role is not known yet.
+        if (!was_select && ec == make(Error::no_command))
+            return {ec, std::string(shown(r.text)) +
+                            "; if this is a Sentinel, write redis+sentinel://HOST,HOST,HOST/NAME"};
         return {ec, std::string(shown(r.text))};
     }
     if (was_auth || was_select || !server.target.asks_time)

@@ -49,17 +49,20 @@ void LaneLink::leave_replica(boot_clock::time_point now) {
 }
 
 bool LaneLink::connect(boot_clock::time_point now) {
-    const auto where = server_.reached();
+    move_ = server_.moves();  // first: it may move in between
+    auto where = server_.reached();
     if (!where) return close(make(Error::unresolved)), false;
-    socket_.assign(spi::net::open_socket(where->protocol()));
+    const tcp::endpoint& to = where->endpoint;
+    host_ = std::move(where->host);
+    socket_.assign(spi::net::open_socket(to.protocol()));
     if (!socket_.is_open()) return close({make(Error::refused), system_words(errno)}), false;
     heard_ = now;
     ++generation_;
     used_.clear();
     limit_ = std::chrono::nanoseconds(0);
     state_ = State::connecting;
-    const auto size = static_cast<socklen_t>(where->size());
-    if (::connect(socket_.descriptor(), where->data(), size) == 0) return connected(now);
+    const auto size = static_cast<socklen_t>(to.size());
+    if (::connect(socket_.descriptor(), to.data(), size) == 0) return connected(now);
     if (errno == EINPROGRESS || errno == EINTR) return true;
     close({make(Error::refused), system_words(errno)});
     return false;
@@ -67,7 +70,7 @@ bool LaneLink::connect(boot_clock::time_point now) {
 
 bool LaneLink::connected(boot_clock::time_point now) {
     if (context_ == nullptr) return greet(now);
-    socket_.secure(*context_, server_.target.host);
+    socket_.secure(*context_, host_);
     heard_ = now;
     state_ = State::securing;
     return shake_hands(now);
@@ -95,6 +98,7 @@ bool LaneLink::greet(boot_clock::time_point now) {
 }
 
 void LaneLink::check(boot_clock::time_point now) {
+    if (socket_.is_open() && move_ != server_.moves()) close(make(Error::closed));
     const bool idle = now - std::exchange(checked_, now) > idle_unchecked;
     if (!socket_.is_open() || !idle || state_ == State::securing) return;
     char byte = 0;

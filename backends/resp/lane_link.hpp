@@ -59,6 +59,8 @@ public:
     void leave_replica(boot_clock::time_point now);
     /// Changes with each connect. Requests of one generation are executed in their order.
     unsigned generation() const noexcept { return generation_; }
+    /// The count of the server's moves when it connected.
+    unsigned move() const noexcept { return move_; }
     const spi::Failure& why() const noexcept { return why_; }
 
     // --- for a lane with one server: these wait
@@ -89,6 +91,7 @@ private:
     const std::shared_ptr<tls::Context> context_;
     State state_ = State::closed;
     tls::Socket socket_;
+    std::string host_;   // for the certificate
     short shaking_ = 0;  // the event that a handshake of TLS waits for
     std::string out_;
     std::size_t sent_ = 0;
@@ -96,7 +99,7 @@ private:
     std::unique_ptr<Handshake> handshake_;
     std::vector<const Script*> used_;
     std::array<std::uint64_t, most_pending> numbers_{};  // a ring
-    unsigned first_ = 0, pending_ = 0, generation_ = 0;
+    unsigned first_ = 0, pending_ = 0, generation_ = 0, move_ = 0;
     boot_clock::time_point heard_{}, checked_{};
     LeftReplica left_;
     std::chrono::nanoseconds limit_{0};  // of a receive that waits; 0: none waits yet

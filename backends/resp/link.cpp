@@ -40,47 +40,46 @@ asio::awaitable<spi::Failure> Link::open(boot_clock::time_point deadline) {
     spi::Failure failed = co_await connect(deadline);
     if (!failed && context_ != nullptr) failed = co_await secure();
     if (!failed) failed = co_await introduce();
+    // A look-up and a handshake take their time, and what is asked later counts as asked there.
+    if (!failed && place_.move != server_->moves())
+        failed = {make(Error::closed), place_.text + ": the server has moved meanwhile"};
     if (failed && watchdog.fired()) failed = {make(Error::no_answer), unanswered()};
+    if (failed && !finding_) failed = server_->where->judged(std::move(failed));
     if (failed) close();
     co_return failed;
 }
 
 std::string Link::unanswered() const {
-    if (resolving_)
-        return server_->target.host + ": " + spi::HostNames::words(asio::error::timed_out);
-    const std::string none = words("no answer from", server_->target.display);
+    if (finding_) return server_->where->unanswered();
+    const std::string none = words("no answer from", place_.text);
     return shaking_hands_ ? none + ", as of a port without TLS" : none;
 }
 
+void Link::leave() noexcept {
+    if (!finding_ && place_.move != server_->moves()) close();
+}
+
 asio::awaitable<spi::Failure> Link::connect(boot_clock::time_point deadline) {
-    const Target& o = server_->target;
-    std::vector<std::string> hosts{o.host};
-    // A little less than all, so that the error can name the server that did not answer.
-    const auto soon = deadline - (deadline - boot_clock::now()) / 10;
-    auto looking = server_->names.look_up(std::move(hosts), soon);
-    resolving_ = true;
-    const auto found = co_await std::move(looking);
-    resolving_ = false;
-    if (!found.front())
-        co_return spi::Failure(make(Error::unresolved),
-                               o.host + ": " + spi::HostNames::words(found.front().error()));
-    std::vector<tcp::endpoint> all;
-    for (const auto& address : *found.front())
-        all.emplace_back(address, o.port);
+    const auto where = server_->where;
+    auto looking = where->find(deadline);
+    auto found = co_await std::move(looking);
+    if (!found) co_return found.error();
+    place_ = std::move(*found);
+    finding_ = false;
     if (closed_) co_return make(Error::refused);
-    auto task = spi::net::connect(socket_, all, deadline);
+    auto task = spi::net::connect(socket_, place_.endpoints, deadline);
     const auto reached = co_await std::move(task);
     if (!reached) co_return spi::Failure(make(Error::refused), reached.error().detail);
-    server_->reached(*reached);
+    server_->reached(*reached, place_);
     co_return spi::Failure();
 }
 
 asio::awaitable<spi::Failure> Link::secure() {
-    auto shaking = tls::secure(tls_, socket_, *context_, server_->target.host);
+    auto shaking = tls::secure(tls_, socket_, *context_, place_.host);
     shaking_hands_ = true;
     spi::Failure failed = co_await std::move(shaking);
     shaking_hands_ = static_cast<bool>(failed);
-    if (failed) failed = {make(Error::tls), server_->target.display + ": " + failed.detail};
+    if (failed) failed = {make(Error::tls), place_.text + ": " + failed.detail};
     co_return failed;
 }
 
@@ -101,17 +100,16 @@ asio::awaitable<spi::Failure> Link::introduce() {
         for (auto next = codec_.next(); next != Codec::Next::more; next = codec_.next()) {
             if (next == Codec::Next::broken || handshake.left() == 0)
                 co_return spi::Failure(make(Error::protocol),
-                                       words("no Redis server at", server_->target.display));
+                                       words("no Redis server at", place_.text));
             if (auto refused = handshake.take(codec_.reply(), *server_)) co_return refused;
         }
     }
     if (!ec) co_return spi::Failure();
     // Since TLS 1.3 a server that refuses the client says so only now.
-    const std::string& name = server_->target.display;
     std::string words;
-    if (tls_) words = tls::explain(*tls_, ec, *context_, server_->target.host);
-    if (!words.empty()) co_return spi::Failure(make(Error::tls), name + ": " + words);
-    co_return spi::Failure(make(Error::closed), name + ": " + ec.message());
+    if (tls_) words = tls::explain(*tls_, ec, *context_, place_.host);
+    if (!words.empty()) co_return spi::Failure(make(Error::tls), place_.text + ": " + words);
+    co_return spi::Failure(make(Error::closed), place_.text + ": " + ec.message());
 }
 
 }  // namespace holdfast::resp

@@ -34,6 +34,8 @@ public:
     Codec& codec() noexcept { return codec_; }
     /// Why it is not open yet, as text: for a caller whose time ends before open() does.
     std::string unanswered() const;
+    /// Closes it if the server has moved since it was found.
+    void leave() noexcept;
 
 private:
     asio::awaitable<spi::Failure> connect(boot_clock::time_point deadline);
@@ -46,7 +48,8 @@ private:
     tcp::socket socket_;
     std::optional<tls::Stream> tls_;
     Codec codec_;
-    bool closed_ = false, resolving_ = false, shaking_hands_ = false;
+    Place place_;
+    bool closed_ = false, finding_ = true, shaking_hands_ = false;
 };
 
 }  // namespace holdfast::resp

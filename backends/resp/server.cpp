@@ -24,7 +24,7 @@ Target::Target(const spi::Settings& s, bool time)
       database(database_of(s.path).value_or(0)),
       user(s.user),
       password(s.password),
-      tls(s, s.scheme == "rediss"),
+      tls(s, s.scheme.starts_with("rediss")),
       display(s.display()),
       client_name(s.text("client_name")),
       asks_time(time) {}
@@ -47,20 +47,41 @@ void check_client_name(const spi::Settings& s, Diagnostics& d) {
           "Write for example client_name=billing.");
 }
 
-std::optional<tcp::endpoint> Server::reached() const {
+Server::Server(Target t)
+    : target(std::move(t)),
+      where(std::make_shared<NamedHost>(target.host, target.port, target.display)) {}
+
+std::optional<Server::Reached> Server::reached() const {
     {
         const std::lock_guard hold(mutex_);
         if (reached_) return reached_;
     }
     error_code named;
     const auto address = asio::ip::make_address(target.host, named);
-    if (named) return std::nullopt;
-    return tcp::endpoint(address, target.port);
+    if (named || target.port == 0) return std::nullopt;
+    return Reached{{address, target.port}, target.host};
 }
 
-void Server::reached(const tcp::endpoint& e) {
+void Server::reached(const tcp::endpoint& e, const Place& place) {
     const std::lock_guard hold(mutex_);
-    reached_ = e;
+    if (place.move == moves()) reached_ = {e, place.host};
+}
+
+void Server::moved() {
+    const std::lock_guard hold(mutex_);
+    reached_.reset();
+    confirmed_ = boot_clock::time_point::min();
+    moves_.fetch_add(1, std::memory_order_release);
+}
+
+boot_clock::time_point Server::confirmed(unsigned move) const {
+    const std::lock_guard hold(mutex_);
+    return move == moves() ? confirmed_ : boot_clock::time_point::min();
+}
+
+void Server::confirm(boot_clock::time_point since) {
+    const std::lock_guard hold(mutex_);
+    confirmed_ = since;
 }
 
 std::vector<std::string> exposures(const Target& t, std::string_view secure) {

@@ -13,13 +13,10 @@
 #include <vector>
 
 #include "../tls/options.hpp"
-#include "holdfast/spi/host_names.hpp"
 #include "holdfast/spi/settings.hpp"
+#include "where.hpp"
 
 namespace holdfast::resp {
-
-namespace asio = boost::asio;
-using tcp = asio::ip::tcp;
 
 struct Reply;
 struct Target;
@@ -69,15 +66,16 @@ private:
 /// Where it is, and how a connection introduces itself.
 struct Target {
     std::string host;
-    std::uint16_t port = 0;
+    std::uint16_t port = 0;  ///< 0: where it is, is asked of other servers
     long long database = 0;
     std::string user;
     spi::Secret password;
     tls::Options tls;
     std::string display;      ///< "redis://cache1:6379/2"
     std::string client_name;  ///< of its connections, for the server's operators
-    bool asks_time;           ///< a connection begins with a question for the server's time
+    bool asks_time = false;   ///< a connection begins with a question for the server's time
 
+    Target() = default;
     /// The settings of one server, with the scheme redis or rediss.
     Target(const spi::Settings&, bool asks_time);
 };
@@ -90,22 +88,40 @@ void check_client_name(const spi::Settings&, Diagnostics&);
 std::optional<long long> database_of(std::string_view path) noexcept;
 
 struct Server {
-    explicit Server(Target t) : target(std::move(t)) {}
+    explicit Server(Target);
 
     const Target target;
-    spi::HostNames names;
     ClockOffset clock;
     std::atomic<std::uint64_t> requests{0};  ///< commands sent so far
     Greeting* greeting = nullptr;            ///< outlives every connection; may be null
+    std::shared_ptr<Where> where;            ///< default: the target's host
 
+    struct Reached {
+        tcp::endpoint endpoint;
+        std::string host;  ///< for the certificate
+    };
     /// Where the server was last reached, or the host itself if it is an address. Lanes connect
     /// there, since they must not wait for a name server. Thread-safe.
-    std::optional<tcp::endpoint> reached() const;
-    void reached(const tcp::endpoint&);
+    std::optional<Reached> reached() const;
+    /// Ignored if the server has moved since that place was found.
+    void reached(const tcp::endpoint&, const Place&);
+
+    /// How often the server has moved: a connection of an earlier count leads to another server.
+    /// Thread-safe.
+    unsigned moves() const noexcept { return moves_.load(std::memory_order_acquire); }
+    /// It is another server from here on. Thread-safe.
+    void moved();
+
+    /// Since when it is certain that the server of this count of moves was the right one; the
+    /// beginning of time: it is not. Thread-safe.
+    boot_clock::time_point confirmed(unsigned move) const;
+    void confirm(boot_clock::time_point since);
 
 private:
     mutable std::mutex mutex_;
-    std::optional<tcp::endpoint> reached_;
+    std::optional<Reached> reached_;
+    boot_clock::time_point confirmed_ = boot_clock::time_point::min();
+    std::atomic<unsigned> moves_{0};
 };
 
 /// Warnings for an operator: what an attacker on the network can read or fake. `secure`: the scheme

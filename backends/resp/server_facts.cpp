@@ -30,6 +30,9 @@ public:
         if (value_of(r, "mode") == "cluster")
             return {make(Error::cluster),
                     "this is a Redis Cluster; give the URL of a single server"};
+        if (value_of(r, "mode") == "sentinel")
+            return {make(Error::refused_command),
+                    "this is a Sentinel; write redis+sentinel://HOST,HOST,HOST/NAME"};
         const auto version = value_of(r, "version");
         if (value_of(r, "role") == "replica")
             return {make(Error::read_only),

@@ -190,6 +190,10 @@ void Subscriber::reconnect() noexcept {
     if (link_) link_->close();
 }
 
+void Subscriber::leave() noexcept {
+    if (link_) link_->leave();
+}
+
 void Subscriber::close() noexcept {
     closed_ = true;
     if (link_) link_->close();

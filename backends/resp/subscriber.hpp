@@ -37,6 +37,8 @@ public:
     asio::awaitable<void> ready(boot_clock::time_point deadline);
     /// Reconnects: this server is the wrong one by now.
     void reconnect() noexcept;
+    /// The server has moved: the same, unless it connects there already.
+    void leave() noexcept;
     /// The channel that the server publishes to; empty where it refuses the subscription.
     std::string_view channel() const noexcept;
     void close() noexcept;

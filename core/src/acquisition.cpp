@@ -44,6 +44,7 @@ void Acquisition::adopt(spi::Attempt& lane) {
     sent_ever_ = true;
     first_sent_ = lane.sent;
     answered_ever_ = has_answered(lane) && !wait_zero_;
+    note_take_over(lane);
     last_request_ = lane.deadline;
 }
 
@@ -58,6 +59,11 @@ bool Acquisition::has_answered(const spi::Attempt& a) noexcept {
         return failed->server_alive;
     return std::holds_alternative<spi::Attempt::Granted>(a.outcome) ||
            std::holds_alternative<spi::Attempt::Busy>(a.outcome);
+}
+
+void Acquisition::note_take_over(const spi::Attempt& a) noexcept {
+    const auto* const lost = std::get_if<spi::Attempt::NoAnswer>(&a.outcome);
+    taken_over_ = taken_over_ || (lost != nullptr && lost->server_alive && !wait_zero_);
 }
 
 /// From here to end() the engine keeps this alive.
@@ -128,7 +134,9 @@ boot_clock::time_point Acquisition::contact_until() const noexcept {
 
 void Acquisition::unanswered(boot_clock::time_point now) {
     // What is left of its time would not be enough for a request of its own.
-    if (told_ || answered_ever_ || now + info_->request_timeout / 2 < contact_until()) return;
+    if (told_ || answered_ever_ || taken_over_ ||
+        now + info_->request_timeout / 2 < contact_until())
+        return;
     finish(make_error_code(doubtful_ ? errc::in_doubt : errc::unavailable));
     leave();
 }
@@ -148,7 +156,7 @@ spi::Attempt* Acquisition::prepare_attempt(boot_clock::time_point now) {
     attempt_.deadline = now + info_->request_timeout;
     if (!std::exchange(sent_ever_, true)) first_sent_ = now;
     // Until the server has answered once, the whole call is bounded by one request time-out.
-    if (!answered_ever_)
+    if (!answered_ever_ && !taken_over_)
         attempt_.deadline =
             std::max(std::min(attempt_.deadline, contact_until()), now + milliseconds(50));
     last_request_ = std::max(last_request_, attempt_.deadline);
@@ -161,6 +169,7 @@ void Acquisition::answered() {
     under_way_ = false;
     attempt_.repeated = true;
     answered_ever_ = answered_ever_ || (has_answered(attempt_) && !wait_zero_);
+    note_take_over(attempt_);
     if (has_answered(attempt_)) report_answer();
     if (std::holds_alternative<spi::Attempt::Granted>(attempt_.outcome)) return granted();
     if (const auto* d = std::get_if<spi::Attempt::NoAnswer>(&attempt_.outcome)) {
@@ -269,7 +278,8 @@ void Acquisition::retry(error_code why, bool in_doubt) {
                                                        : why;
     if (told_) return leave();
     const bool again = in_doubt || why == errc::unavailable || why == errc::no_quorum;
-    const auto until = answered_ever_ ? deadline_ : std::min(deadline_, contact_until());
+    const auto until =
+        answered_ever_ || taken_over_ ? deadline_ : std::min(deadline_, contact_until());
     // What a wake-up during this attempt was about may be there now. Not twice in a row: there may
     // be a wake-up whenever the server is asked, and never an answer.
     const bool at_once = woken_ && !std::exchange(hurried_, true);

@@ -61,6 +61,8 @@ private:
     std::shared_ptr<void> orphaned() override;
     void join_engine();
     static bool has_answered(const spi::Attempt&) noexcept;
+    /// No answer, and yet one will come: another server takes over.
+    void note_take_over(const spi::Attempt&) noexcept;
     /// When the server must have given its first answer.
     boot_clock::time_point contact_until() const noexcept;
 
@@ -93,7 +95,8 @@ private:
     bool told_ = false, queued_ = false, doubtful_ = false, ending_ = false;
     bool woken_ = false, hurried_ = false;  // hurried_: attempted again without a pause
     bool under_way_ = false, queued_here_ = false, joined_ = false;
-    bool sent_ever_ = false, answered_ever_ = false, wait_zero_ = false, asked_whole_ = false;
+    bool sent_ever_ = false, answered_ever_ = false, taken_over_ = false, wait_zero_ = false,
+         asked_whole_ = false;
     bool silence_reported_ = false;
     boot_clock::time_point started_, deadline_, first_sent_, look_, last_request_;
     std::optional<boot_clock::time_point> unheard_since_;

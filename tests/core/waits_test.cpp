@@ -360,6 +360,20 @@ TEST_CASE("after a move every lease is renewed, and every waiter attempts again,
     CHECK(client.stats().moves == 3);
 }
 
+TEST_CASE("a request that is not answered ends no wait where another server takes over", "[core]") {
+    const bool taken_over = GENERATE(true, false);
+    const auto server = std::make_shared<Server>();
+    server->attempt = [&](spi::Attempt& a) {
+        if (server->attempts >= 40) return Server::grants(a);
+        a.outcome = spi::Attempt::NoAnswer{unavailable(), taken_over};
+    };
+    const auto client =
+        scripted::open(server, "ttl=60s&request_timeout=50ms&backoff_min=10ms&backoff_max=20ms");
+    const auto lease = client.make_lock("x").value()->acquire({.wait = 60s});
+    CHECK(lease.has_value() == taken_over);
+    if (!taken_over) CHECK(lease.error() == errc::in_doubt);
+}
+
 TEST_CASE("a waiter that gets no answer for a request time-out is reported once, and once it does",
           "[core]") {
     enum class Silence : std::uint8_t { no_answer, refused_connection };

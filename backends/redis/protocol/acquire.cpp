@@ -232,11 +232,11 @@ void Acquire::missing(const spi::Failure& failed, bool sent) {
     const ScriptCall* const asked = std::exchange(call_, nullptr);
     if (asked == &v.get) return;  // busy all the same
     if (!sent) {
-        a.outcome = Attempt::Failed{failed.why};
+        a.outcome = Attempt::Failed{failed.why, waits_out(failed.why)};
         a.detail = failed.detail;
         return;
     }
-    a.outcome = Attempt::NoAnswer{failed.why};
+    a.outcome = Attempt::NoAnswer{failed.why, waits_out(failed.why)};
     OwnerState& p = state_of(a.place);
     p.unanswered = true;
     // At least the deadline that was sent, whatever we have learnt of the clock since.
@@ -251,8 +251,13 @@ bool Acquire::granted() const noexcept {
 
 void Acquire::unconfirmed(const spi::Failure& failed) {
     state_of(attempt_.place).unanswered = true;  // the next attempt finds our own owner there
-    attempt_.outcome = Attempt::NoAnswer{failed.why};
+    attempt_.outcome = Attempt::NoAnswer{failed.why, waits_out(failed.why)};
     attempt_.detail = failed.detail;
+}
+
+void Acquire::counts_from(boot_clock::time_point since) noexcept {
+    auto& granted = std::get<Attempt::Granted>(attempt_.outcome);
+    granted.base = std::min(attempt_.sent, since);
 }
 
 }  // namespace holdfast::redis

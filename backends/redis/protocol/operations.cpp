@@ -146,4 +146,8 @@ void Renew::unconfirmed(const spi::Failure& failed) {
     held_.detail = failed.detail;
 }
 
+void Renew::counts_from(boot_clock::time_point since) noexcept {
+    held_.renewed_base = std::min(held_.sent, since);
+}
+
 }  // namespace holdfast::redis

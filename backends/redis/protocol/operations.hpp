@@ -43,10 +43,12 @@ public:
     /// No answer will come; `sent`: the request may have acted, or may still.
     virtual void missing(const spi::Failure&, bool sent) = 0;
 
-    /// The server has written what min_replicas_ack is about.
+    /// The server has written a grant or a renewal.
     virtual bool granted() const noexcept { return false; }
-    /// Too few replicas have it.
+    /// Too few replicas have it, or the server may be the wrong one.
     virtual void unconfirmed(const spi::Failure&) {}
+    /// What was granted counts from then on, if it was asked later.
+    virtual void counts_from(boot_clock::time_point) noexcept {}
 
     const milliseconds ttl;
     const boot_clock::time_point deadline;
@@ -91,6 +93,7 @@ public:
     void missing(const spi::Failure&, bool sent) override;
     bool granted() const noexcept override;
     void unconfirmed(const spi::Failure&) override;
+    void counts_from(boot_clock::time_point) noexcept override;
 
 private:
     void entered(const ReplyText&, const ScriptCall* asked, Now);
@@ -113,6 +116,7 @@ public:
     void missing(const spi::Failure&, bool sent) override;
     bool granted() const noexcept override;
     void unconfirmed(const spi::Failure&) override;
+    void counts_from(boot_clock::time_point) noexcept override;
 
 private:
     spi::Held& held_;

@@ -1,9 +1,10 @@
-// One Redis server that syncs each write, and its faults.
+// One Redis server that syncs each write, by itself or found by Sentinels, and its faults.
 #include "deployment.hpp"
 
 #include <fmt/format.h>
 
 #include <holdfast/lab/redis_server.hpp>
+#include <holdfast/lab/redis_set.hpp>
 
 namespace holdfast::deployments {
 namespace {
@@ -18,10 +19,11 @@ public:
         o.append_only = true;
         return o;
     }
-    std::string words() const override {
+    static std::string words_of(const lab::RedisServer& server) {
         return fmt::format("redis-server {}, appendonly yes, appendfsync always, no replicas",
-                           server_.info("server")["redis_version"]);
+                           server.info("server")["redis_version"]);
     }
+    std::string words() const override { return words_of(server_); }
     std::vector<std::uint16_t> ports() const override { return {server_.port()}; }
     std::string url(const std::vector<std::uint16_t>& ports) const override {
         return fmt::format("redis://{}?ttl=3s&request_timeout=1s", hosts(ports));
@@ -55,7 +57,51 @@ private:
     lab::RedisServer server_;
 };
 
+/// The links lead to the Sentinels. What a failover may lose is no part of the class, so they wait
+/// with one for longer than any fault lasts; tests/backends/redis/failovers_test.cpp counts it.
+class Sentinels final : public Deployment {
+public:
+    Sentinels() : set_(lab::RedisSet::start(options())) {}
+    static lab::RedisSetOptions options() {
+        lab::RedisSetOptions o;
+        o.server = Redis::options();
+        o.count = 1;
+        o.down_after = std::chrono::minutes(10);
+        return o;
+    }
+    std::string words() const override {
+        return fmt::format("{}, found by three Sentinels", Redis::words_of(set_.server(0)));
+    }
+    std::vector<std::uint16_t> ports() const override { return set_.sentinel_ports(); }
+    std::string url(const std::vector<std::uint16_t>& ports) const override {
+        return set_.url(ports) + "?ttl=3s&request_timeout=1s";
+    }
+    std::vector<ServerFault> faults() override {
+        auto out = process_faults(set_.server(0));
+        out.push_back({"one Sentinel stopped (SIGSTOP)", [this](Random& r, const Wait& wait) {
+                           auto& one = set_.sentinel(r() % 3);
+                           one.pause();
+                           wait(outage(r));
+                           one.resume();
+                       }});
+        out.push_back({"two Sentinels stopped (SIGSTOP)", [this](Random& r, const Wait& wait) {
+                           set_.sentinel(0).pause();
+                           set_.sentinel(1).pause();
+                           wait(outage(r));
+                           set_.sentinel(0).resume();
+                           set_.sentinel(1).resume();
+                       }});
+        return out;
+    }
+    void wipe() override { set_.server(0).restart(Data::fresh); }
+    void wait_ready() override { set_.server(0).wait_ready(); }
+
+private:
+    mutable lab::RedisSet set_;
+};
+
 const Add redis{"redis", [] { return std::make_unique<Redis>(); }};
+const Add sentinels{"redis-sentinel", [] { return std::make_unique<Sentinels>(); }};
 
 }  // namespace
 }  // namespace holdfast::deployments

@@ -1,19 +1,18 @@
-// The suite's grounds on one Redis server: notified, polling, and the plain mode.
+// The suite's grounds on one Redis server: notified, polling, the plain mode, and found by
+// Sentinels.
 #include "ground.hpp"
+#include "holdfast/lab/redis_set.hpp"
 
 namespace suite {
 namespace {
 
-class Redis final : public Harness {
+/// What does not depend on how clients find the server.
+class OneServer : public Harness {
 public:
-    Redis(std::string name, std::string query)
-        : Harness(std::move(name)), query_(std::move(query)), proxy_(server_.port()) {}
     Proxies* proxy() override { return &proxies_; }
     RedisNodes* foreign_client() override { return &nodes_; }
     bool restartable() const override { return true; }
-    std::string other_mode() const override {
-        return query_ == "?mode=plain" ? "mode=fenced" : "mode=plain";
-    }
+    std::string other_mode() const override { return "mode=plain"; }
     bool kill_server() override {
         nodes_.kill();
         return !nodes_.alive();
@@ -33,20 +32,19 @@ public:
     bool durable() const override { return true; }
     bool close_takes_back() const override { return true; }
     bool plant_stranger(const std::string& name) override {
-        return server_.cli({"RPUSH", name, "not a lock"}).integer == 1;
+        return server().cli({"RPUSH", name, "not a lock"}).integer == 1;
     }
     bool stranger_is_whole(const std::string& name) override { return nodes_.is_stranger(name); }
     bool erase_behind(const std::string& name) override {
-        return server_.cli({"DEL", name}).integer == 1;
+        return server().cli({"DEL", name}).integer == 1;
     }
 
 protected:
-    std::string base_url() const override { return server_.url() + query_; }
-    std::string proxied_base_url() const override {
-        return server_.url_with_password(proxy_.port()) + query_;
-    }
-
-private:
+    /// The server outlives it.
+    OneServer(std::string name, lab::RedisServer& server)
+        : Harness(std::move(name)), server_(&server), proxy_(server.port()), nodes_({&server}) {}
+    lab::RedisServer& server() { return *server_; }
+    std::uint16_t proxy_port() const { return proxy_.port(); }
     static lab::RedisOptions options() {
         lab::RedisOptions o;
         o.append_only = true;
@@ -55,15 +53,68 @@ private:
         o.append_fsync = "no";
         return o;
     }
-    std::string query_;
-    lab::RedisServer server_ = lab::RedisServer::start(options());
+
+private:
+    lab::RedisServer* server_;
     lab::Proxy proxy_;
-    RedisNodes nodes_{{&server_}};
+    RedisNodes nodes_;
     Proxies proxies_{{&proxy_}};
 };
 
-const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); },
-                      all_but({C::watch}), break_reason_kept};
+template <class Servers>
+struct Owner {
+    Servers servers;
+};
+
+class Redis final : Owner<lab::RedisServer>, public OneServer {
+public:
+    Redis(std::string name, std::string query)
+        : Owner{lab::RedisServer::start(options())},
+          OneServer(std::move(name), servers),
+          query_(std::move(query)) {}
+    std::string other_mode() const override {
+        return query_ == "?mode=plain" ? "mode=fenced" : OneServer::other_mode();
+    }
+
+private:
+    std::string base_url() const override { return servers.url() + query_; }
+    std::string proxied_base_url() const override {
+        return servers.url_with_password(proxy_port()) + query_;
+    }
+    std::string query_;
+};
+
+/// A primary without replicas, so that it stays the primary whatever is done to it. The Sentinels
+/// know it under a second name by the address of its proxy.
+class RedisSentinel final : Owner<lab::RedisSet>, public OneServer {
+public:
+    RedisSentinel()
+        : Owner{lab::RedisSet::start(set())}, OneServer("redis-sentinel", servers.server(0)) {
+        for (std::size_t i = 0; i < servers.sentinel_ports().size(); ++i)
+            servers.ask_sentinel(i, {"SENTINEL", "MONITOR", proxied, "127.0.0.1",
+                                     std::to_string(proxy_port()), "2"});
+    }
+
+private:
+    static constexpr const char* proxied = "proxied";
+    static lab::RedisSetOptions set() {
+        lab::RedisSetOptions o;
+        o.server = options();
+        o.count = 1;
+        o.down_after = 10min;
+        return o;
+    }
+    std::string base_url() const override { return servers.url(); }
+    std::string proxied_base_url() const override {
+        const std::string url = servers.url();
+        return url.substr(0, url.rfind('/') + 1) + proxied;
+    }
+};
+
+const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); }, all_but({}),
+                      break_reason_kept};
+const AddGround redis_sentinel{"redis-sentinel", [] { return std::make_unique<RedisSentinel>(); },
+                               all_but({}), break_reason_kept};
 const AddGround redis_poll{"redis-poll",
                            [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); },
                            all_but({C::fifo, C::notified, C::watch}), break_reason_kept};

@@ -5,6 +5,7 @@
 #include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/redis_server.hpp"
+#include "holdfast/lab/redis_set.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
 #include "server.hpp"
 
@@ -46,6 +47,53 @@ private:
 
     bool tls_ = false;
     RedisServer server_;
+};
+
+/// Servers that fail over. A proxy in front of it is one of the first Sentinel, which is of no use
+/// to a client that then goes to the servers.
+class Sentinel : public Server {
+public:
+    explicit Sentinel(const ServerOptions& options) : set_(RedisSet::start(translated(options))) {}
+
+    std::string url(std::uint16_t port) override {
+        auto ports = set_.sentinel_ports();
+        ports.front() = port;
+        return set_.url(ports);
+    }
+    std::uint16_t port() override { return set_.sentinel_ports().front(); }
+    std::vector<std::string> notes() override {
+        std::vector<std::string> notes;
+        for (std::size_t i = 0; i < set_.size(); ++i) {
+            notes.push_back(fmt::format("server at port {}, pid {}", set_.announced(i),
+                                        set_.server(i).process().pid()));
+        }
+        notes.push_back(
+            fmt::format("redis-cli -p {} SENTINEL FAILOVER {}", port(), RedisSet::name));
+        return notes;
+    }
+    void pause() override { set_.server(paused_ = set_.primary()).pause(); }
+    void resume() override { set_.server(paused_).resume(); }
+    void kill() override { set_.server(set_.primary()).kill(); }
+    void restart(bool fresh) override {
+        for (std::size_t i = 0; i < set_.size(); ++i) {
+            if (fresh || !set_.server(i).alive()) {
+                set_.server(i).restart(fresh ? Data::fresh : Data::keep);
+            }
+        }
+        set_.wait_settled();
+    }
+
+private:
+    static RedisSetOptions translated(const ServerOptions& options) {
+        RedisSetOptions result;
+        result.server.append_only = options.append_only;
+        result.server.password = options.password;
+        result.server.config = options.config;
+        return result;
+    }
+
+    RedisSet set_;
+    std::size_t paused_ = 0;
 };
 
 /// A server with a SQL client for its superuser.
@@ -174,6 +222,9 @@ const std::vector<ServerKind>& server_kinds() {
     static const std::vector<ServerKind> kinds = {
         {"redis", "redis-server (Debian package redis-server)",
          [](const ServerOptions& options) { return std::make_unique<Redis>(options); }},
+        {"redis-sentinel",
+         "three Redis servers and three Sentinels; pause and kill act on the primary",
+         [](const ServerOptions& options) { return std::make_unique<Sentinel>(options); }},
         {"postgresql", "PostgreSQL (Debian package postgresql-15), on a fresh database",
          [](const ServerOptions& options) { return std::make_unique<Postgres>(options); }},
         {"mysql", "MariaDB (Debian package mariadb-server-core), on a fresh database",

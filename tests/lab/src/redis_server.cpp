@@ -44,7 +44,7 @@ public:
             } catch (const LabError&) {
                 const bool taken =
                     detail::read_text(log()).find("Address already in use") != std::string::npos;
-                if (!taken || attempt == 5) {
+                if (!taken || attempt == 5 || options_.port != 0) {
                     throw;
                 }
                 process_.reset();
@@ -58,7 +58,7 @@ public:
     }
 
     const RedisOptions& options() const { return options_; }
-    std::uint16_t port() const { return port_.number(); }
+    std::uint16_t port() const { return options_.port != 0 ? options_.port : port_.number(); }
     const std::optional<TlsFiles>& tls() const { return tls_; }
     std::filesystem::path data() const { return directory_ / "data"; }
 

@@ -75,9 +75,10 @@ struct Attempt {
         /// Poll mode: core looks again after its own back-off, at most look_within later.
         bool polling = false;
     };
-    struct NoAnswer {
+    struct NoAnswer {  ///< it may have been executed
         error_code why;
-    };               ///< it may have been executed
+        bool server_alive = false;  ///< another server takes over: as with Failed
+    };
     struct Failed {  ///< surely nothing was granted or queued
         Failed() : server_alive(false) {}
         Failed(error_code w) : why(w), server_alive(false) {}

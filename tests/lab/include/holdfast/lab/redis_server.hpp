@@ -26,6 +26,7 @@ struct RedisOptions {
     bool tls = false;                     ///< clients must use TLS on port(); see ca_file()
     bool append_only = false;             ///< keep an append-only file
     std::string append_fsync = "always";  ///< "always", "everysec" or "no"; with append_only only
+    std::uint16_t port = 0;               ///< for clients; 0: a free one
     std::vector<std::string> config;      ///< further configuration lines, which come last and win
     std::vector<int> cpus;                ///< processors to run on; empty: those of this process
     std::vector<std::pair<std::string, std::string>> environment;  ///< of the server's process

@@ -1,0 +1,202 @@
+#include "sentinels.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "../../resp/errors.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+// After a switch, until a majority has learnt of it.
+constexpr milliseconds shortest_pause{50};
+// A look is cheap, and a longer ttl should not mean a longer time at a former primary.
+constexpr milliseconds longest_interval{5000}, shortest_interval{100};
+// Sentinels answer from memory. One that does not is not waited for.
+constexpr milliseconds longest_patience{500};
+
+std::string text_of(const Address& a) {
+    return spi::text_of(spi::Endpoint{a.host, a.port});
+}
+
+}  // namespace
+
+Sentinels::Sentinels(asio::any_io_executor e, const spi::Settings& s, std::weak_ptr<Server> server,
+                     tls::Context* tls, Listener listener)
+    : executor_(std::move(e)),
+      server_(std::move(server)),
+      listener_(std::move(listener)),
+      name_(primary_of(s.path)->name),
+      interval_(std::clamp(s.duration("ttl") / 3, shortest_interval, longest_interval)),
+      patience_(std::min(s.duration("request_timeout") / 2, longest_patience)),
+      pause_(executor_) {
+    for (const spi::Endpoint& host : s.hosts) {
+        Sentinel::Listener one;
+        one.told = [this] { judge(); };
+        one.switched = [this] {
+            hurry_ = true;
+            pause_.cancel();
+        };
+        one.warn = listener_.warn;
+        all_.push_back(std::make_shared<Sentinel>(executor_, sentinel_target(s, host), tls, name_,
+                                                  patience_, std::move(one)));
+    }
+}
+
+std::size_t Sentinels::answered_since(boot_clock::time_point t) const noexcept {
+    return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), [t](const auto& s) {
+        return s->last() && s->last()->asked >= t;
+    }));
+}
+
+bool Sentinels::any_asked() const noexcept {
+    return std::any_of(all_.begin(), all_.end(), [](const auto& s) { return s->asking(); });
+}
+
+void Sentinels::ask() {
+    for (const auto& s : all_)
+        s->ask();
+}
+
+asio::awaitable<spi::Answer<Place>> Sentinels::find(boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    const auto begun = boot_clock::now();
+    start();
+    ask();
+    while (!closed_ && any_asked() && !majority(answered_since(begun)) &&
+           boot_clock::now() < deadline) {
+        auto wait = gate_.wait(executor_, deadline);
+        co_await std::move(wait);
+    }
+    const auto server = server_.lock();
+    if (closed_ || !server) co_return spi::Failure(errc::closed);
+    if (answered_since(begun) == 0 || !current_) co_return none();
+    Place place;
+    place.move = server->moves();
+    place.host = current_->host;
+    place.text = text_of(*current_) + ", the primary of " + server->target.display;
+    auto looking = endpoints_of(names_, current_->host, current_->port, deadline);
+    auto found = co_await std::move(looking);
+    if (!found) co_return judged(found.error());
+    place.endpoints = std::move(*found);
+    co_return place;
+}
+
+std::string Sentinels::unanswered() const {
+    return none().text();
+}
+
+spi::Failure Sentinels::none() const {
+    spi::Failure why(make(Error::no_sentinel));
+    std::size_t unknown = 0;
+    for (const auto& s : all_) {
+        const spi::Failure& failed = s->failed();
+        if (!failed) continue;
+        why.detail += (why.detail.empty() ? "" : "; ") + failed.text();
+        // A refusal that repeating does not end is the answer.
+        if (failed.why == errc::denied || failed.why == errc::bad_config) why.why = failed.why;
+        unknown += failed.why == make(Error::unknown_primary) ? 1 : 0;
+    }
+    if (why.why == make(Error::unknown_primary) && unknown < all_.size())
+        why.why = make(Error::no_sentinel);
+    if (why.detail.empty()) why.detail = "the Sentinels have not answered in time";
+    return why;
+}
+
+spi::Failure Sentinels::judged(spi::Failure failed) const {
+    const auto recently = boot_clock::now() - 2 * interval_ - patience_;
+    if (failed.why == make(Error::no_primary) || failed.why == make(Error::tls) ||
+        failed.why != errc::unavailable || !current_ || !majority(answered_since(recently)))
+        return failed;
+    return {make(Error::no_primary),
+            "the Sentinels name " + text_of(*current_) + " as the primary: " + failed.text()};
+}
+
+void Sentinels::judge() {
+    const auto server = server_.lock();
+    if (closed_ || !server) return;
+    // An old answer of one that has gone must not outvote those that are there.
+    const auto forgotten = boot_clock::now() - 4 * interval_;
+    std::vector<std::optional<Named>> last;
+    for (const auto& s : all_)
+        last.push_back(s->last() && s->last()->asked >= forgotten ? s->last() : std::nullopt);
+    const Agreement found = agree(last);
+    const bool decided = majority(answered_since(forgotten)) || !any_asked();
+    if (found.best != nullptr && decided) {
+        const auto from = std::exchange(current_, found.best->primary);
+        const bool moves = from && *from != *current_;
+        if (moves) server->moved();
+        confirmed_ = found.confirmed;
+        server->confirm(found.confirmed);
+        if (moves) {
+            hurry_ = true;  // until a majority has learnt of it, too
+            pause_.cancel();
+            listener_.moved(text_of(*from), text_of(*current_));
+        }
+    }
+    gate_.open();
+}
+
+asio::awaitable<void> Sentinels::confirm(unsigned move, boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    const auto server = server_.lock();
+    const auto begun = boot_clock::now();
+    ask();
+    while (!closed_ && server && server->confirmed(move) < begun && any_asked() &&
+           boot_clock::now() < deadline) {
+        auto wait = gate_.wait(executor_, deadline);
+        co_await std::move(wait);
+    }
+}
+
+asio::awaitable<void> Sentinels::ask_all(boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    ask();
+    while (!closed_ && any_asked() && boot_clock::now() < deadline) {
+        auto wait = gate_.wait(executor_, deadline);
+        co_await std::move(wait);
+    }
+}
+
+std::string Sentinels::doubt() const {
+    const std::string named = current_ ? text_of(*current_) : "no primary";
+    const spi::Failure why = none();
+    return "no majority of the Sentinels has confirmed " + named + " in time: " + why.text();
+}
+
+void Sentinels::start() {
+    if (std::exchange(watching_, true)) return;
+    auto task = watch();
+    asio::co_spawn(executor_, std::move(task), asio::detached);
+}
+
+asio::awaitable<void> Sentinels::watch() {
+    const auto self = shared_from_this();
+    milliseconds pause = interval_;
+    while (!closed_) {
+        pause_.expires_after(pause);
+        error_code ignored;
+        auto token = asio::redirect_error(asio::use_awaitable, ignored);
+        co_await pause_.async_wait(token);
+        if (closed_) break;
+        const bool sure = !std::exchange(hurry_, false) &&
+                          confirmed_ > boot_clock::now() - interval_ - 2 * patience_;
+        pause =
+            sure ? interval_ : std::min(pause == interval_ ? shortest_pause : 2 * pause, interval_);
+        ask();
+    }
+}
+
+void Sentinels::close() noexcept {
+    closed_ = true;
+    for (const auto& s : all_)
+        s->close();
+    pause_.cancel();
+    gate_.open();
+}
+
+}  // namespace holdfast::redis

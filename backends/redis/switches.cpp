@@ -1,0 +1,38 @@
+// Under Sentinels: what a server says counts only as long as they name it, and a server that they
+// no longer name is left at once.
+#include <algorithm>
+
+#include "../resp/errors.hpp"
+#include "backend.hpp"
+#include "confirmation.hpp"
+
+namespace holdfast::redis {
+
+awaitable<void> RedisBackend::count(const Operations& granted, unsigned move) {
+    auto brief = granted.front()->ttl;
+    for (const Operation* o : granted)
+        brief = std::min(brief, o->ttl);
+    const auto begun = boot_clock::now();
+    // Asked anew now and then, so that a lease loses a tenth of its length at most.
+    if (const auto since = shared_->confirmed(move);
+        since == boot_clock::time_point::min() || since + brief / 10 < begun) {
+        auto asking = sentinels_->confirm(move, begun + brief / 3);
+        co_await std::move(asking);
+    }
+    const auto since = shared_->confirmed(move);
+    const auto now = boot_clock::now();
+    spi::Failure doubt;
+    for (Operation* o : granted) {
+        if (!o->granted() || count_from(*o, since, now)) continue;
+        if (!doubt) doubt = sentinels_->judged({make(Error::unconfirmed), sentinels_->doubt()});
+        o->unconfirmed(doubt);
+    }
+}
+
+void RedisBackend::moved(const std::string& from, const std::string& to) {
+    connection_->leave();
+    elsewhere();
+    context_.events.moved(from, to);
+}
+
+}  // namespace holdfast::redis

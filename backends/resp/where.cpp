@@ -1,0 +1,37 @@
+#include "where.hpp"
+
+#include "errors.hpp"
+
+namespace holdfast::resp {
+
+asio::awaitable<spi::Answer<std::vector<tcp::endpoint>>> endpoints_of(
+    spi::HostNames& names, std::string host, std::uint16_t port, boot_clock::time_point deadline) {
+    std::vector<std::string> hosts{host};
+    const auto soon = deadline - (deadline - boot_clock::now()) / 10;
+    auto looking = names.look_up(std::move(hosts), soon);
+    const auto found = co_await std::move(looking);
+    if (!found.front())
+        co_return spi::Failure(make(Error::unresolved),
+                               host + ": " + spi::HostNames::words(found.front().error()));
+    std::vector<tcp::endpoint> all;
+    for (const auto& address : *found.front())
+        all.emplace_back(address, port);
+    co_return all;
+}
+
+asio::awaitable<spi::Answer<Place>> NamedHost::find(boot_clock::time_point deadline) {
+    auto looking = endpoints_of(names_, host_, port_, deadline);
+    auto found = co_await std::move(looking);
+    if (!found) co_return found.error();
+    Place place;
+    place.endpoints = std::move(*found);
+    place.host = host_;
+    place.text = display_;
+    co_return place;
+}
+
+std::string NamedHost::unanswered() const {
+    return host_ + ": " + spi::HostNames::words(asio::error::timed_out);
+}
+
+}  // namespace holdfast::resp
